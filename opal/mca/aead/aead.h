@@ -1,0 +1,37 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The aead framework: one component per provider of authenticated encryption,
+ * each a DSO of its own, so that a site installs only the libraries it trusts
+ * and the symbols of two of them never meet.
+ */
+#ifndef OPAL_AEAD_H
+#define OPAL_AEAD_H
+
+#include "opal_config.h"
+#include "opal/mca/mca.h"
+#include "opal/mca/base/base.h"
+#include "opal/mca/aead/aead_module.h"
+
+#define OPAL_AEAD_BASE_VERSION_1_0_0 OPAL_MCA_BASE_VERSION_2_1_0("aead", 1, 0, 0)
+
+/* What the loader looks up in mca_aead_NAME.so: mca_aead_NAME_component. */
+typedef struct opal_aead_component {
+    mca_base_component_t base_version;
+    mca_base_component_data_t base_data;
+
+    /* The Open MPI this component was built for; base/ refuses another series. */
+    int built_major, built_minor;
+
+    /* Rank of this provider for a cipher on this CPU, decided from CPUID and
+     * the library's version, never by timing: higher is tried first by
+     * --mca aead auto; < 0: cannot do it here. */
+    int (*priority)(opal_aead_cipher_t cipher);
+
+    /* Set if the library runs a FIPS 140 validated module (crypt_fips=1). */
+    int (*is_fips)(void);
+
+    const opal_aead_module_t *module;
+} opal_aead_component_t;
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What a provider of authenticated encryption offers: one struct of pointers.
+ *
+ * This header knows nothing of Open MPI, so that the core, the unit tests and
+ * the fuzzers can use a provider without an MPI library.  aead.h adds what the
+ * component loader needs.
+ *
+ * Keys.  An expanded key is a block of key_bytes(cipher) bytes, aligned to
+ * OPAL_AEAD_KEY_ALIGN, in memory of the CALLER (who keeps it out of core
+ * files).  After key_init it is read-only and may be used by any number of
+ * threads, each with a context of its own.  It must not be moved or copied.
+ *
+ * Contexts.  A context belongs to one thread at a time.  It may cache whatever
+ * makes the next call cheap; what it caches of a key lies in memory that is
+ * left out of core files and is gone after key_wipe() on that key followed by
+ * context_free(), or by the next use of the context with other keys.
+ *
+ * Buffers.  Text in and text out are equal (in place) or disjoint.  Lengths
+ * are size_t; a message may be longer than INT_MAX.
+ */
+#ifndef OPAL_AEAD_MODULE_H
+#define OPAL_AEAD_MODULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPAL_AEAD_NONCE_BYTES   12
+#define OPAL_AEAD_TAG_BYTES     16
+#define OPAL_AEAD_KEY_MAX_BYTES 32
+#define OPAL_AEAD_KEY_ALIGN     64
+
+typedef enum {
+    OPAL_AEAD_AES_128_GCM,
+    OPAL_AEAD_AES_192_GCM,
+    OPAL_AEAD_AES_256_GCM,
+    OPAL_AEAD_CHACHA20_POLY1305,
+    OPAL_AEAD_CIPHERS
+} opal_aead_cipher_t;
+
+#define OPAL_AEAD_BIT(cipher) (1u << (cipher))
+
+/* Return codes of every function here. */
+enum {
+    OPAL_AEAD_OK = 0,
+    OPAL_AEAD_REFUSED = -1,   /* open: the tag does not fit.  One code for every bad input */
+    OPAL_AEAD_ERROR = -2      /* out of memory, unsupported cipher, too long: nothing was written */
+};
+
+/* A piece of additional data; the pieces are authenticated as if joined. */
+typedef struct {
+    const void *base;
+    size_t bytes;
+} opal_aead_aad_t;
+
+typedef struct opal_aead_context opal_aead_context_t;
+
+typedef struct opal_aead_module {
+    const char *name;
+
+    /* Set bits: OPAL_AEAD_BIT(cipher) of what this provider does on this CPU.
+     * Fixed once the component is open. */
+    uint32_t ciphers;
+
+    /* The library behind it and its version, for reports: "OpenSSL 3.0.17". */
+    const char *(*version)(void);
+
+    size_t (*key_bytes)(opal_aead_cipher_t cipher);
+    int (*key_init)(opal_aead_cipher_t cipher, const uint8_t *raw, void *key);
+    void (*key_wipe)(void *key);
+
+    int (*context_new)(opal_aead_context_t **context);
+    void (*context_free)(opal_aead_context_t *context);
+
+    /* seal: writes text_bytes of ciphertext and the tag. */
+    int (*seal)(opal_aead_context_t *context, const void *key,
+                const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
+                const opal_aead_aad_t *aad, int aad_count,
+                const void *plain, size_t text_bytes,
+                void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
+
+    /* open: OPAL_AEAD_REFUSED leaves text_bytes of zeros in plain. */
+    int (*open)(opal_aead_context_t *context, const void *key,
+                const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
+                const opal_aead_aad_t *aad, int aad_count,
+                const void *cipher, size_t text_bytes,
+                const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
+} opal_aead_module_t;
+
+/* 16, 24, 32, 32. */
+static inline size_t opal_aead_raw_key_bytes(opal_aead_cipher_t cipher)
+{
+    return OPAL_AEAD_AES_128_GCM == cipher ? 16 : OPAL_AEAD_AES_192_GCM == cipher ? 24 : 32;
+}
+
+#endif

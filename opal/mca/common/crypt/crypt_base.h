@@ -1,0 +1,92 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What every file of the core shares: return codes, the reason of a refusal,
+ * little- and big-endian helpers.
+ *
+ * The core (opal/mca/common/crypt) makes no MPI call, uses no Open MPI type,
+ * opens no socket and no file but key files.  It is therefore linked as it is
+ * into unit tests and fuzzers.
+ */
+#ifndef OPAL_COMMON_CRYPT_BASE_H
+#define OPAL_COMMON_CRYPT_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Return codes of the core.  0 is success, everything else negative. */
+enum {
+    OPAL_CRYPT_OK = 0,
+    OPAL_CRYPT_ERR_AUTH = -1,       /* bytes that no holder of the key made, or made for another place */
+    OPAL_CRYPT_ERR_REPLAY = -2,     /* authentic, but seen before */
+    OPAL_CRYPT_ERR_ORDER = -3,      /* authentic, but it overtook another */
+    OPAL_CRYPT_ERR_EXHAUSTED = -4,  /* a counter came to its end */
+    OPAL_CRYPT_ERR_FORKED = -5,     /* a fork'd child tried to seal */
+    OPAL_CRYPT_ERR_CONFIG = -6,     /* a parameter, key file, certificate ...; why says which */
+    OPAL_CRYPT_ERR_PEER = -7,       /* the peer's record is refused; why says how it differs */
+    OPAL_CRYPT_ERR_MEMORY = -8,
+    OPAL_CRYPT_ERR_LIBRARY = -9     /* a library call failed that cannot fail for a good reason */
+};
+
+/* Why something was refused, for the caller to show.  `topic` names an entry
+ * of help-opal-common-crypt.txt, `detail` fills its %s.  Never key material. */
+typedef struct opal_common_crypt_why {
+    const char *topic;
+    char detail[768];
+} opal_common_crypt_why_t;
+
+/* Fill `why` (may be NULL) and return rc, so that callers can write
+ * `return opal_common_crypt_refuse(why, rc, "topic", "format", ...)`. */
+int opal_common_crypt_refuse(opal_common_crypt_why_t *why, int rc, const char *topic,
+                             const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+const char *opal_common_crypt_strerror(int rc);
+
+/* Wire and disk integers.  Records and frames are big-endian (they are sorted
+ * and compared as bytes), files little-endian. */
+static inline void opal_common_crypt_put16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t) (v >> 8);
+    p[1] = (uint8_t) v;
+}
+
+static inline void opal_common_crypt_put32(uint8_t *p, uint32_t v)
+{
+    opal_common_crypt_put16(p, (uint16_t) (v >> 16));
+    opal_common_crypt_put16(p + 2, (uint16_t) v);
+}
+
+static inline void opal_common_crypt_put48(uint8_t *p, uint64_t v)
+{
+    opal_common_crypt_put16(p, (uint16_t) (v >> 32));
+    opal_common_crypt_put32(p + 2, (uint32_t) v);
+}
+
+static inline void opal_common_crypt_put64(uint8_t *p, uint64_t v)
+{
+    opal_common_crypt_put32(p, (uint32_t) (v >> 32));
+    opal_common_crypt_put32(p + 4, (uint32_t) v);
+}
+
+static inline uint16_t opal_common_crypt_get16(const uint8_t *p)
+{
+    return (uint16_t) ((p[0] << 8) | p[1]);
+}
+
+static inline uint32_t opal_common_crypt_get32(const uint8_t *p)
+{
+    return ((uint32_t) opal_common_crypt_get16(p) << 16) | opal_common_crypt_get16(p + 2);
+}
+
+static inline uint64_t opal_common_crypt_get48(const uint8_t *p)
+{
+    return ((uint64_t) opal_common_crypt_get16(p) << 32) | opal_common_crypt_get32(p + 2);
+}
+
+static inline uint64_t opal_common_crypt_get64(const uint8_t *p)
+{
+    return ((uint64_t) opal_common_crypt_get32(p) << 32) | opal_common_crypt_get32(p + 4);
+}
+
+#endif

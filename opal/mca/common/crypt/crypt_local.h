@@ -1,0 +1,93 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * This process as others see it: its key pair, its authenticated record, and
+ * how it checks the records of others.  docs/wire-format.rst, "Records".
+ *
+ *     local_create --> record bytes --> (modex, by the caller)
+ *     peer's bytes --> session_create (crypt_session.h)
+ *
+ * Threads: create and destroy by one thread; everything else is read-only
+ * afterwards and may be used by any.
+ */
+#ifndef OPAL_COMMON_CRYPT_LOCAL_H
+#define OPAL_COMMON_CRYPT_LOCAL_H
+
+#include "crypt_base.h"
+#include "opal/mca/aead/aead_module.h"
+
+#define OPAL_CRYPT_PROTOCOL_VERSION 1
+#define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
+
+typedef enum {
+    OPAL_CRYPT_AUTH_AUTO,           /* never in a record */
+    OPAL_CRYPT_AUTH_NONE,
+    OPAL_CRYPT_AUTH_PSK,
+    OPAL_CRYPT_AUTH_MUNGE,
+    OPAL_CRYPT_AUTH_X509
+} opal_common_crypt_auth_t;
+
+/* What the user chose.  Strings belong to the caller and stay valid as long
+ * as the local object; NULL means the default. */
+typedef struct opal_common_crypt_options {
+    opal_common_crypt_auth_t auth;
+    const char *psk_file;           /* NULL: ~/.ompi-crypt/psk */
+    const char *munge_socket;       /* NULL: munge's own default */
+    const char *x509_cert, *x509_key, *x509_ca, *x509_crl, *x509_peer;
+    bool secret_on_netfs;           /* accept secret files on network file systems */
+    bool fips;                      /* P-256 instead of X25519, FIPS provider only */
+
+    const opal_aead_module_t *aead;
+    opal_aead_cipher_t cipher;
+    unsigned epoch_shift;           /* 20; test builds lower it */
+    bool scope_all;                 /* local peers are sealed too */
+
+    /* Parameters of upper layers on which both sides must agree, as text
+     * "name=value;name=value": compared for equality, shown when it differs. */
+    const char *agreed;
+} opal_common_crypt_options_t;
+
+/* Who we are, from the runtime. */
+typedef struct opal_common_crypt_identity {
+    const char *nspace;             /* at most 255 bytes */
+    uint32_t rank;
+    uint32_t instance;              /* 0, then 1 ... for a re-initialisation */
+    uint8_t boot_id[16];
+    uint8_t node_nonce[16];
+} opal_common_crypt_identity_t;
+
+typedef struct opal_common_crypt_local opal_common_crypt_local_t;
+
+/* Read the secrets that the method needs, draw a key pair, make the record.
+ * ERR_CONFIG with `why` filled when a secret is missing or badly kept. */
+int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
+                                   const opal_common_crypt_identity_t *identity,
+                                   opal_common_crypt_local_t **local,
+                                   opal_common_crypt_why_t *why);
+void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local);
+
+/* The bytes to publish; they belong to `local`. */
+const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *local, size_t *bytes);
+
+/* The method in force (AUTO has been resolved), and its name. */
+opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local);
+const char *opal_common_crypt_auth_name(opal_common_crypt_auth_t auth);
+
+/* Boot id and node nonce of this node: the boot id of the kernel, and 16 random
+ * bytes kept in a shared-memory object of this user, mode 0600. */
+int opal_common_crypt_node_identity(uint8_t boot_id[16], uint8_t node_nonce[16],
+                                    opal_common_crypt_why_t *why);
+
+/* What a peer's record says of its place, before any authentication: only to
+ * look at, never to decide that something may travel in plaintext. */
+typedef struct opal_common_crypt_peer_info {
+    char nspace[256];
+    uint32_t rank, instance;
+    bool same_node;                 /* boot id and node nonce equal ours */
+} opal_common_crypt_peer_info_t;
+
+int opal_common_crypt_record_peek(const opal_common_crypt_local_t *local, const uint8_t *record,
+                                  size_t bytes, opal_common_crypt_peer_info_t *info,
+                                  opal_common_crypt_why_t *why);
+
+#endif

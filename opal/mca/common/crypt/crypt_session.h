@@ -1,0 +1,102 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A session: what two processes share after one key agreement.  There is ONE
+ * per pair of public keys, it holds the only counter of each direction, and
+ * it lives until the local key pair is destroyed (a reconnect would otherwise
+ * derive the same keys and start to count again).
+ *
+ *     record --authenticate--> X25519 --HKDF--> direction secrets
+ *     direction secret --epoch = counter >> shift--> key, IV     (crypt_nonce.c)
+ *
+ * Threads: every function may be called by any thread, unless it says more.
+ */
+#ifndef OPAL_COMMON_CRYPT_SESSION_H
+#define OPAL_COMMON_CRYPT_SESSION_H
+
+#include "crypt_base.h"
+#include "crypt_local.h"
+
+typedef struct opal_common_crypt_session opal_common_crypt_session_t;
+
+/* Authenticate the record and agree on keys.  `now` is the time the record was
+ * needed (munge's age check).  ERR_PEER with `why` filled when refused.  The
+ * caller publishes the result by compare-and-swap and destroys the loser. */
+int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
+                                     const uint8_t *record, size_t bytes,
+                                     opal_common_crypt_session_t **session,
+                                     opal_common_crypt_why_t *why);
+void opal_common_crypt_session_destroy(opal_common_crypt_session_t *session);
+
+const opal_common_crypt_peer_info_t *opal_common_crypt_session_peer(const opal_common_crypt_session_t *session);
+
+/* ---- the envelope that a frame is bound to, beside its own header ---- */
+typedef struct opal_common_crypt_envelope {
+    uint64_t context_high, context_low;     /* the communicator's global id */
+    int32_t tag;
+} opal_common_crypt_envelope_t;
+
+/* ---- sending ---- */
+
+/* The next counter of our direction.  Call it in the order in which messages
+ * are handed to the host PML, under the caller's per-peer lock.  ERR_EXHAUSTED
+ * at 2^48, ERR_FORKED in a child.  A counter that was taken seals once. */
+int opal_common_crypt_counter_take(opal_common_crypt_session_t *session, uint64_t *counter);
+
+/* ---- receiving ---- */
+
+/* An authentic message is offered for delivery: refused when its counter was
+ * seen before (ERR_REPLAY), or when, within (this session, envelope), counters
+ * do not rise with the serials of the receives that they matched (ERR_ORDER).
+ * Check and insert are one atomic step.  Call it only after the tag verified.
+ *
+ * Serials: the caller takes one per posted receive or mprobe, by
+ * opal_common_crypt_serial_take, under the lock that also covers the host
+ * call, and gives it back exactly once: by accept, or by
+ * opal_common_crypt_serial_drop (cancelled, failed, plain). */
+typedef struct opal_common_crypt_serials opal_common_crypt_serials_t;
+
+int opal_common_crypt_serials_create(opal_common_crypt_serials_t **serials);
+void opal_common_crypt_serials_destroy(opal_common_crypt_serials_t *serials);
+uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials);
+void opal_common_crypt_serial_drop(opal_common_crypt_serials_t *serials, uint64_t serial);
+
+#define OPAL_CRYPT_ALLOW_OVERTAKING 0x1     /* MPI info mpi_assert_allow_overtaking */
+
+int opal_common_crypt_accept(opal_common_crypt_session_t *session,
+                             opal_common_crypt_serials_t *serials, uint64_t serial,
+                             const opal_common_crypt_envelope_t *envelope,
+                             uint64_t counter, int flags);
+
+/* How many counters the peer is known to have used (highest accepted + 1) and
+ * how many of them were accepted: the gap is reported at finalize. */
+void opal_common_crypt_session_gap(opal_common_crypt_session_t *session,
+                                   uint64_t *highest, uint64_t *accepted);
+
+/* How many counters we took ourselves: sent sealed to the peer at disconnect
+ * and finalize. */
+uint64_t opal_common_crypt_session_sent(const opal_common_crypt_session_t *session);
+
+/* ---- local peers ---- */
+
+/* 16 bytes that open every plain message between processes of one node, so
+ * that a frame from the network cannot pass for a local one; `base` is a secret
+ * offset for the tags on which the rest of a large local message travels. */
+typedef struct opal_common_crypt_token {
+    uint8_t bytes[16];
+    uint32_t base;
+} opal_common_crypt_token_t;
+
+const opal_common_crypt_token_t *opal_common_crypt_token_out(const opal_common_crypt_session_t *session);
+const opal_common_crypt_token_t *opal_common_crypt_token_in(const opal_common_crypt_session_t *session);
+
+/* ---- everything at once ---- */
+
+/* The AEAD context of the calling thread for `aead`; made at its first call,
+ * freed with the thread or by opal_common_crypt_finalize. */
+opal_aead_context_t *opal_common_crypt_context(const opal_aead_module_t *aead);
+
+/* Destroy what the core still holds and wipe all secrets; the last call. */
+void opal_common_crypt_finalize(void);
+
+#endif
