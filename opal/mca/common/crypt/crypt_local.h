@@ -69,6 +69,10 @@ void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local);
 /* The bytes to publish; they belong to `local`. */
 const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *local, size_t *bytes);
 
+/* The options it was made with, and the hash of our own public key. */
+const opal_common_crypt_options_t *opal_common_crypt_local_options(const opal_common_crypt_local_t *local);
+const uint8_t *opal_common_crypt_local_key_hash(const opal_common_crypt_local_t *local);
+
 /* The method in force (AUTO has been resolved), and its name. */
 opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local);
 const char *opal_common_crypt_auth_name(opal_common_crypt_auth_t auth);
@@ -84,10 +88,19 @@ typedef struct opal_common_crypt_peer_info {
     char nspace[256];
     uint32_t rank, instance;
     bool same_node;                 /* boot id and node nonce equal ours */
+    uint8_t key_hash[32];           /* SHA-256 of its public key */
 } opal_common_crypt_peer_info_t;
 
 int opal_common_crypt_record_peek(const opal_common_crypt_local_t *local, const uint8_t *record,
                                   size_t bytes, opal_common_crypt_peer_info_t *info,
                                   opal_common_crypt_why_t *why);
+
+/* Whose record we asked the runtime for, and when we came to need it. */
+typedef struct opal_common_crypt_expect {
+    const char *nspace;             /* NULL: no expectation; else nspace and rank must fit */
+    uint32_t rank;
+    int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
+                                     * credential must be from within 10 minutes of it */
+} opal_common_crypt_expect_t;
 
 #endif
