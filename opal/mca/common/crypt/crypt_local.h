@@ -19,6 +19,7 @@
 #define OPAL_CRYPT_PROTOCOL_VERSION 1
 #define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
 
+/* The numbers stand in records. */
 typedef enum {
     OPAL_CRYPT_AUTH_AUTO,           /* never in a record */
     OPAL_CRYPT_AUTH_NONE,
@@ -72,6 +73,10 @@ const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *l
 /* The options it was made with, and the hash of our own public key. */
 const opal_common_crypt_options_t *opal_common_crypt_local_options(const opal_common_crypt_local_t *local);
 const uint8_t *opal_common_crypt_local_key_hash(const opal_common_crypt_local_t *local);
+
+/* What the user must be told in every job (crypt_auth=none, a secret on a
+ * network file system, memory that cannot be locked); `count` may be 0. */
+const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_common_crypt_local_t *local, int *count);
 
 /* The method in force (AUTO has been resolved), and its name. */
 opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local);
