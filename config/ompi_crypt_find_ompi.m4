@@ -92,6 +92,14 @@ dnl They must belong to the library, compile, and not be of a direct-call build.
 AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
     ompi_crypt_save_CPPFLAGS=$CPPFLAGS
     ompi_crypt_save_CFLAGS=$CFLAGS
+    dnl Debian's 5.0.7 leaves out the headers of threads/pthreads.
+    AS_CASE([$ompi_crypt_series],
+            [5.0], [ompi_crypt_dir=opal/mca/threads/pthreads/threads_pthreads_mutex.h
+                    ompi_crypt_shim=`cd "$srcdir" && pwd`/standalone/include-5.0
+                    for ompi_crypt_where in $ompi_crypt_incdirs; do
+                        test ! -f $ompi_crypt_where/$ompi_crypt_dir || ompi_crypt_shim=
+                    done
+                    ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_shim"])
     for ompi_crypt_dir in $ompi_crypt_incdirs; do CPPFLAGS="$CPPFLAGS -I$ompi_crypt_dir"; done
     CFLAGS="$CFLAGS -std=gnu11"
 
