@@ -50,12 +50,12 @@ static inline void fixture_begin(void)
     umask(022);
 }
 
-/* NAME in the directory; the result is good until eight more were asked for. */
+/* NAME in the directory; the result is good until 64 more were asked for. */
 static inline const char *fixture_path(const char *name)
 {
-    static char paths[8][512];
+    static char paths[64][512];
     static unsigned next;
-    char *path = paths[next++ % 8];
+    char *path = paths[next++ % 64];
 
     snprintf(path, sizeof(paths[0]), "%s/%s", fixture_directory, name);
     return path;
