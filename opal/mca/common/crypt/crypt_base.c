@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Return codes as text, and the reason of a refusal.
+ * Return codes in words, and the reason of a refusal.
  */
-#include "crypt_base.h"
+#include "opal/mca/common/crypt/crypt_base.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,13 +13,12 @@ int opal_common_crypt_refuse(opal_common_crypt_why_t *why, int rc, const char *t
 {
     va_list arguments;
 
-    if (NULL == why) {
-        return rc;
+    if (NULL != why) {
+        why->topic = topic;
+        va_start(arguments, format);
+        vsnprintf(why->detail, sizeof(why->detail), format, arguments);
+        va_end(arguments);
     }
-    why->topic = topic;
-    va_start(arguments, format);
-    vsnprintf(why->detail, sizeof(why->detail), format, arguments);
-    va_end(arguments);
     return rc;
 }
 
@@ -29,24 +28,23 @@ const char *opal_common_crypt_strerror(int rc)
     case OPAL_CRYPT_OK:
         return "success";
     case OPAL_CRYPT_ERR_AUTH:
-        return "not authentic";
+        return "authentication failure";
     case OPAL_CRYPT_ERR_REPLAY:
-        return "seen before";
+        return "replayed message";
     case OPAL_CRYPT_ERR_ORDER:
-        return "out of order";
+        return "reordered message";
     case OPAL_CRYPT_ERR_EXHAUSTED:
-        return "the counter of this session is at its end";
+        return "counter exhausted";
     case OPAL_CRYPT_ERR_FORKED:
-        return "a fork'd child has no keys";
+        return "used in a fork'd child";
     case OPAL_CRYPT_ERR_CONFIG:
-        return "a parameter or a key file is wrong";
+        return "configuration refused";
     case OPAL_CRYPT_ERR_PEER:
-        return "the peer's record is refused";
+        return "peer refused";
     case OPAL_CRYPT_ERR_MEMORY:
         return "out of memory";
     case OPAL_CRYPT_ERR_LIBRARY:
-        return "a library call failed";
-    default:
-        return "unknown error";
+        return "library failure";
     }
+    return "unknown error";
 }
