@@ -35,6 +35,8 @@
 #include "crypt_base.h"
 #include "crypt_session.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_FRAME_VERSION       1
 
 #define OPAL_CRYPT_FRAME_HEADER        8
@@ -141,5 +143,7 @@ void opal_common_crypt_local_header(const opal_common_crypt_token_t *token,
 int opal_common_crypt_local_check(const opal_common_crypt_token_t *token,
                                   opal_common_crypt_frame_type_t type,
                                   const uint8_t *frame, size_t frame_bytes);
+
+#pragma GCC visibility pop
 
 #endif

@@ -16,6 +16,8 @@
 #include "crypt_base.h"
 #include "opal/mca/aead/aead_module.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_PROTOCOL_VERSION 1
 #define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
 
@@ -89,5 +91,7 @@ typedef struct opal_common_crypt_peer_info {
 int opal_common_crypt_record_peek(const opal_common_crypt_local_t *local, const uint8_t *record,
                                   size_t bytes, opal_common_crypt_peer_info_t *info,
                                   opal_common_crypt_why_t *why);
+
+#pragma GCC visibility pop
 
 #endif
