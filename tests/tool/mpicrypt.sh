@@ -4,12 +4,19 @@
 # The command-line tool as a user meets it: exit codes, messages, comma lists,
 # the forms of CSV, JSON and plots.  No figure is judged.
 #
-#     mpicrypt.sh [MPICRYPT]        default: mpicrypt in PATH
+#     mpicrypt.sh [MPICRYPT]        one that is installed; default: in PATH
+#     mpicrypt.sh --build DIR       the one in a build tree
 #
-# The environment must let the tool find the aead components (env.sh does).
-# Prints a line per group, and exits 1 if a check failed.
+# An installed one must find the aead components (env.sh lets it).  Prints a
+# line per group, and exits 1 if a check failed.
 set -u
 tool=${1:-mpicrypt}
+if [ "$tool" = --build ]; then
+    build=$(cd "$2" && pwd) || exit 1
+    tool=$build/ompi/tools/mpicrypt/mpicrypt
+    components=$(printf '%s:' "$build"/opal/mca/aead/*/.libs)
+    export OMPI_MCA_mca_base_component_path=${components}SYS_DEFAULT
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 manual=$here/../../docs/mpicrypt.rst
 work=$(mktemp -d) || exit 1

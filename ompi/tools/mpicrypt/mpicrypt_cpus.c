@@ -4,7 +4,6 @@
  * The processors that threads of a measurement are pinned to: what the launcher
  * or taskset left us, distinct cores first.
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
 

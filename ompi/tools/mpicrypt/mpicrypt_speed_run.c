@@ -8,7 +8,6 @@
  *
  * Nothing but the provider's seal or open runs between start and end.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
