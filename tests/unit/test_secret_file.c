@@ -122,9 +122,12 @@ static void test_places(void)
     UNIT_GROUP("crypt_secret_on_netfs goes on, with a warning");
     options.secret_on_netfs = true;
     UNIT_CHECK(fixture_local_refused(&options, "secret-length", path));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_secret_file_read(path, "key", 0, 0, true, &file, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG
+               == opal_common_crypt_secret_file_read(path, "key", 0, 0, true, &file, &why));
     UNIT_CHECK(fixture_said(&file.warning, "secret-netfs-allowed", path));
-    opal_common_crypt_secmem_free(file.bytes);
+
+    UNIT_GROUP("a file with more bytes than it said is refused");
+    UNIT_CHECK(fixture_said(&why, "secret-length", "changed while it was read") && NULL == file.bytes);
 
     UNIT_GROUP("kinds of file systems");
     UNIT_CHECK(OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind(0xef53, &name) && 0 == strcmp("ext4", name));
