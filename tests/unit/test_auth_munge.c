@@ -198,9 +198,9 @@ static void test_forgeries(void)
     UNIT_GROUP("a credential for another record");
     forge(b, a->bytes, a->record.body_bytes, 1, 0);
     UNIT_CHECK(fixture_peer_refused(a, b, "record-authenticator", "another record"));
-    b->bytes[20] ^= 1;                                      /* in the name of the job or behind it */
+    b->bytes[25] ^= 1;                                      /* in the boot id */
     UNIT_CHECK(fixture_peer_refused(a, b, "record-authenticator", ""));
-    b->bytes[20] ^= 1;
+    b->bytes[25] ^= 1;
 
     UNIT_GROUP("no credential at all");
     forge(b, b->bytes, b->record.body_bytes, 1, 0);
@@ -290,7 +290,6 @@ static void test_other_uid(void)
         printf("  skipped: only root can pose as another user\n");
         return;
     }
-    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));
     a = fixture_local(&options, 0);
     bytes = others_record(record, 1);
     UNIT_CHECK(fixture_record_refused(a, record, bytes, NULL, "munge-other-uid", ""));
@@ -346,6 +345,7 @@ int main(void)
         return unit_skip("libmunge.so.2 cannot be loaded (Debian: libmunge2)");
     }
     atexit(daemons_end);
+    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* munged's socket is for everybody */
     if (!daemon_start(0) || !daemon_start(1)) {
         return unit_skip("munged cannot be started (Debian: munge)");
     }
