@@ -56,14 +56,10 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_stop(void);
 
 /* The host PML, through which things travel that are sealed already or stay on
  * the node.  NULL until pml/crypt is live: then nobody may send anything. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host);
+OMPI_DECLSPEC void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name);
 OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
 static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_common_cryptmpi_host(); }
-
-/* The opening of every component of ours: is the running Open MPI of the
- * series we were built for?  Says so itself when not. */
-OMPI_DECLSPEC bool ompi_common_cryptmpi_same_series(const char *component);
 
 /* ---- peers ---- */
 

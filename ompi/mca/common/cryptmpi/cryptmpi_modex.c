@@ -26,6 +26,7 @@ static mca_base_component_t modex_key = {
 
 static opal_common_crypt_local_t *self;
 static const mca_pml_base_module_t *host_module;
+static const char *host_name;
 bool ompi_common_cryptmpi_threads = false;
 
 /* How a process is named in records: the job's number, and the rank in it. */
@@ -120,9 +121,15 @@ void ompi_common_cryptmpi_stop(void)
     opal_common_crypt_finalize();
 }
 
-void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host)
+void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name)
 {
     host_module = host;
+    host_name = name;
+}
+
+const char *ompi_common_cryptmpi_host_name(void)
+{
+    return host_name;
 }
 
 const mca_pml_base_module_t *ompi_common_cryptmpi_host(void)
