@@ -13,7 +13,12 @@
 
 static uint8_t prk[32], pair[96];       /* pk_src || pk_dst || th */
 
-static opal_aead_cipher_t cipher_of(const vector_t *vector)
+static int64_t vector_number(const vector_block_t *vector, const char *name)
+{
+    return strtoll(vector_text(vector, name), NULL, 10);
+}
+
+static opal_aead_cipher_t cipher_of(const vector_block_t *vector)
 {
     static const char *const names[] = {"AES-128-GCM", "AES-192-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};
     const char *name = vector_text(vector, "cipher");
@@ -26,7 +31,7 @@ static opal_aead_cipher_t cipher_of(const vector_t *vector)
     exit(1);
 }
 
-static opal_common_crypt_envelope_t envelope_of(const vector_t *vector)
+static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
 {
     uint8_t context[16];
 
@@ -36,7 +41,7 @@ static opal_common_crypt_envelope_t envelope_of(const vector_t *vector)
 }
 
 /* The sender and the receiver of the vectors' pair. */
-static ends_t ends_of(const vector_t *vector)
+static ends_t ends_of(const vector_block_t *vector)
 {
     opal_common_crypt_secrets_t sender, receiver;
     uint8_t token[20];
@@ -62,7 +67,7 @@ static ends_t ends_of(const vector_t *vector)
     return ends;
 }
 
-static void direct(const vector_t *vector)
+static void direct(const vector_block_t *vector)
 {
     ends_t ends = ends_of(vector);
     const opal_common_crypt_envelope_t envelope = envelope_of(vector);
@@ -80,7 +85,7 @@ static void direct(const vector_t *vector)
     ends_free(&ends);
 }
 
-static void final(const vector_t *vector)
+static void final(const vector_block_t *vector)
 {
     ends_t ends = ends_of(vector);
     const opal_common_crypt_envelope_t envelope = envelope_of(vector);
@@ -98,7 +103,7 @@ static void final(const vector_t *vector)
     ends_free(&ends);
 }
 
-static void chopped(const vector_t *vector)
+static void chopped(const vector_block_t *vector)
 {
     ends_t ends = ends_of(vector);
     const opal_common_crypt_envelope_t envelope = envelope_of(vector);
@@ -138,7 +143,7 @@ static void chopped(const vector_t *vector)
     ends_free(&ends);
 }
 
-static void local(const vector_t *vector)
+static void local(const vector_block_t *vector)
 {
     ends_t ends = ends_of(NULL);
     const opal_common_crypt_token_t *token = opal_common_crypt_token_out(ends.a);
@@ -156,26 +161,27 @@ static void local(const vector_t *vector)
 
 int main(void)
 {
-    FILE *file = vectors_open("frame-v1.txt");
-    vector_t vector = {.count = 0};
+    FILE *file = vector_file("frame-v1.txt");
+    vector_block_t vector = {.count = 0};
     unsigned done[4] = {0};
 
     while (vector_next(file, &vector)) {
-        if (0 == strcmp(vector.section, "pair")) {
+        const char *kind = vector_text(&vector, "kind");
+        if (0 == strcmp(kind, "pair")) {
             vector_bytes(&vector, "prk", prk, 32);
             vector_bytes(&vector, "pk_src", pair, 32);
             vector_bytes(&vector, "pk_dst", pair + 32, 32);
             vector_bytes(&vector, "th", pair + 64, 32);
-        } else if (0 == strcmp(vector.section, "direct")) {
+        } else if (0 == strcmp(kind, "direct")) {
             direct(&vector);
             ++done[0];
-        } else if (0 == strcmp(vector.section, "final")) {
+        } else if (0 == strcmp(kind, "final")) {
             final(&vector);
             ++done[1];
-        } else if (0 == strcmp(vector.section, "chopped")) {
+        } else if (0 == strcmp(kind, "chopped")) {
             chopped(&vector);
             ++done[2];
-        } else if (0 == strcmp(vector.section, "local")) {
+        } else if (0 == strcmp(kind, "local")) {
             local(&vector);
             ++done[3];
         }

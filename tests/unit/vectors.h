@@ -1,113 +1,109 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reader of tests/vectors/NAME: sections of `field = value` lines.
- *
- *     [section]
- *     number = -3
- *     bytes = 00ff
+ * Reading files of "name = value" lines, values in hexadecimal, as the
+ * scripts in tests/vectors write them; an empty line ends a block.
  */
-#ifndef TESTS_UNIT_VECTORS_H
-#define TESTS_UNIT_VECTORS_H
+#ifndef TESTS_VECTORS_H
+#define TESTS_VECTORS_H
+
+#include "tests/unit/unit.h"
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define VECTOR_FIELDS 64
-#define VECTOR_LINE   8192
+#define VECTOR_LINES 64
 
-typedef struct vector {
-    char section[32];
+typedef struct vector_block {
+    char names[VECTOR_LINES][40];
+    char *values[VECTOR_LINES];
     int count;
-    char *names[VECTOR_FIELDS], *values[VECTOR_FIELDS];
-} vector_t;
+} vector_block_t;
 
-static inline FILE *vectors_open(const char *name)
+/* tests/vectors/NAME, found from where the tests are built or run. */
+static inline FILE *vector_file(const char *name)
 {
-    const char *directory = getenv("srcdir");
-    char path[4096];
+    const char *places[] = { getenv("srcdir"), ".", "tests/unit" };
+    char path[1024];
 
-    snprintf(path, sizeof(path), "%s/../vectors/%s", NULL == directory ? "." : directory, name);
-    FILE *file = fopen(path, "r");
-    if (NULL == file) {
-        perror(path);
-        exit(1);
-    }
-    return file;
-}
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); ++i) {
+        FILE *file;
 
-static inline void vector_clear(vector_t *vector)
-{
-    for (int i = 0; i < vector->count; ++i) {
-        free(vector->names[i]);
-        free(vector->values[i]);
-    }
-    vector->count = 0;
-}
-
-/* The next section; 0 at the end of the file. */
-static inline int vector_next(FILE *file, vector_t *vector)
-{
-    char line[VECTOR_LINE];
-
-    vector_clear(vector);
-    vector->section[0] = '\0';
-    for (long before = ftell(file); NULL != fgets(line, sizeof(line), file); before = ftell(file)) {
-        line[strcspn(line, "\r\n")] = '\0';
-        if ('[' == line[0] && '\0' != vector->section[0]) {
-            fseek(file, before, SEEK_SET);
-            return 1;
-        }
-        if ('[' == line[0]) {
-            line[strcspn(line, "]")] = '\0';
-            snprintf(vector->section, sizeof(vector->section), "%.31s", line + 1);
-        } else if ('\0' != line[0] && '#' != line[0]) {
-            char *equals = strstr(line, " =");
-            if (NULL == equals || vector->count == VECTOR_FIELDS) {
-                fprintf(stderr, "bad line in vectors: %s\n", line);
-                exit(1);
-            }
-            *equals = '\0';
-            vector->names[vector->count] = strdup(line);
-            vector->values[vector->count++] = strdup(equals + 2 + (' ' == equals[2]));
+        snprintf(path, sizeof(path), "%s/../vectors/%s", NULL == places[i] ? "." : places[i], name);
+        if (NULL != (file = fopen(path, "r"))) {
+            return file;
         }
     }
-    return '\0' != vector->section[0];
-}
-
-static inline const char *vector_text(const vector_t *vector, const char *name)
-{
-    for (int i = 0; i < vector->count; ++i) {
-        if (0 == strcmp(vector->names[i], name)) {
-            return vector->values[i];
-        }
-    }
-    fprintf(stderr, "[%s] of the vectors has no %s\n", vector->section, name);
+    fprintf(stderr, "%s cannot be found: set srcdir\n", name);
     exit(1);
 }
 
-static inline int64_t vector_number(const vector_t *vector, const char *name)
+static inline void vector_clear(vector_block_t *block)
 {
-    return strtoll(vector_text(vector, name), NULL, 10);
+    for (int i = 0; i < block->count; ++i) {
+        free(block->values[i]);
+    }
+    block->count = 0;
 }
 
-/* At most `most` bytes; returns how many. */
-static inline size_t vector_bytes(const vector_t *vector, const char *name, void *out, size_t most)
+/* The next block; 0 at the end of the file. */
+static inline int vector_next(FILE *file, vector_block_t *block)
 {
-    const char *text = vector_text(vector, name);
+    char *line = NULL;
+    size_t room = 0;
+
+    vector_clear(block);
+    while (getline(&line, &room, file) > 0) {
+        char *equals = strstr(line, " = ");
+
+        line[strcspn(line, "\n")] = 0;
+        if ('#' == line[0]) {
+            continue;
+        }
+        if (NULL == equals && block->count > 0) {
+            break;
+        }
+        if (NULL != equals && block->count < VECTOR_LINES) {
+            *equals = 0;
+            snprintf(block->names[block->count], sizeof(block->names[0]), "%s", line);
+            block->values[block->count++] = strdup(equals + 3);
+        }
+    }
+    free(line);
+    return block->count > 0;
+}
+
+static inline const char *vector_text(const vector_block_t *block, const char *name)
+{
+    for (int i = 0; i < block->count; ++i) {
+        if (0 == strcmp(block->names[i], name)) {
+            return block->values[i];
+        }
+    }
+    fprintf(stderr, "no %s in this block of vectors\n", name);
+    exit(1);
+}
+
+/* Hexadecimal into `out`; the number of bytes. */
+static inline size_t vector_hex(const char *text, uint8_t *out, size_t room)
+{
     size_t bytes = strlen(text) / 2;
 
+    if (bytes > room) {
+        fprintf(stderr, "a vector is longer than %zu bytes\n", room);
+        exit(1);
+    }
     for (size_t i = 0; i < bytes; ++i) {
-        unsigned value;
-        if (bytes > most || 1 != sscanf(text + 2 * i, "%2x", &value)) {
-            fprintf(stderr, "[%s] of the vectors: bad %s\n", vector->section, name);
-            exit(1);
-        }
-        ((uint8_t *) out)[i] = (uint8_t) value;
+        unsigned value = 0;
+
+        sscanf(text + 2 * i, "%2x", &value);
+        out[i] = (uint8_t) value;
     }
     return bytes;
+}
+
+static inline size_t vector_bytes(const vector_block_t *block, const char *name, uint8_t *out, size_t room)
+{
+    return vector_hex(vector_text(block, name), out, room);
 }
 
 #endif

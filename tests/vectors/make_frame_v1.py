@@ -106,7 +106,7 @@ def piece(cipher, counter, context, sender_hash, fields, plain):
 class Writer:
     def __init__(self):
         self.lines = ["# Golden frames of wire format version 1, made by make_frame_v1.py.  Do not edit.", "",
-                      "[pair]"]
+                      "kind = pair"]
         for name, value in (("prk", PRK), ("pk_src", PK_SRC), ("pk_dst", PK_DST), ("th", TH)):
             self.put(name, value)
 
@@ -114,7 +114,7 @@ class Writer:
         self.lines.append("%s = %s" % (name, value.hex() if isinstance(value, bytes) else value))
 
     def block(self, kind, **fields):
-        self.lines += ["", "[%s]" % kind]
+        self.lines += ["", "kind = %s" % kind]
         for name, value in fields.items():
             self.put(name, value)
 
