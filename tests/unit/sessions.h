@@ -78,6 +78,19 @@ static inline uint64_t take(opal_common_crypt_session_t *session)
     return counter;
 }
 
+/* One bit (0 .. 159) of the envelope changed. */
+static inline opal_common_crypt_envelope_t envelope_flipped(opal_common_crypt_envelope_t envelope, unsigned bit)
+{
+    if (bit < 64) {
+        envelope.context_high ^= UINT64_C(1) << bit;
+    } else if (bit < 128) {
+        envelope.context_low ^= UINT64_C(1) << (bit - 64);
+    } else {
+        envelope.tag = (int32_t) ((uint32_t) envelope.tag ^ (1u << (bit - 128)));
+    }
+    return envelope;
+}
+
 static inline bool all_zero(const void *block, size_t bytes)
 {
     const uint8_t *p = block;

@@ -142,14 +142,7 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
         UNIT_CHECK(all_zero(back, 21) && 0xa5 == back[21]);
     }
     for (unsigned bit = 0; bit < 160; ++bit) {
-        opal_common_crypt_envelope_t other = here;
-        if (bit < 64) {
-            other.context_high ^= UINT64_C(1) << bit;
-        } else if (bit < 128) {
-            other.context_low ^= UINT64_C(1) << (bit - 64);
-        } else {
-            other.tag = (int32_t) ((uint32_t) other.tag ^ (1u << (bit - 128)));
-        }
+        opal_common_crypt_envelope_t other = envelope_flipped(here, bit);
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == first_open(ends.b, &other, m.first, first_bytes, back));
     }
     memcpy(bad, m.first, first_bytes + 1);
