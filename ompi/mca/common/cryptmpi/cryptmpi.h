@@ -22,6 +22,7 @@
 #include "opal/mca/common/crypt/crypt_frame.h"
 #include "opal/mca/common/crypt/crypt_group.h"
 #include "opal/mca/common/crypt/crypt_local.h"
+#include "opal/mca/common/crypt/crypt_secmem.h"
 #include "opal/mca/common/crypt/crypt_session.h"
 
 BEGIN_C_DECLS
@@ -45,6 +46,7 @@ typedef struct ompi_common_cryptmpi_params {
 extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_params_deregister(void);
 
 /* ---- life ---- */
 
@@ -56,14 +58,10 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_stop(void);
 
 /* The host PML, through which things travel that are sealed already or stay on
  * the node.  NULL until pml/crypt is live: then nobody may send anything. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host);
+OMPI_DECLSPEC void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name);
 OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
 static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_common_cryptmpi_host(); }
-
-/* The opening of every component of ours: is the running Open MPI of the
- * series we were built for?  Says so itself when not. */
-OMPI_DECLSPEC bool ompi_common_cryptmpi_same_series(const char *component);
 
 /* ---- peers ---- */
 

@@ -59,6 +59,7 @@ mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_
 int ompi_pml_crypt_host_finalize(void);
 void ompi_pml_crypt_host_close(void);
 int ompi_pml_crypt_audit(void);
+void ompi_pml_crypt_disable(void);
 
 /* ---- one operation at the host ---- */
 
@@ -80,6 +81,7 @@ int ompi_pml_crypt_op_send(ompi_pml_crypt_op_t *op, const void *buffer, size_t c
 int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_datatype_t *type,
                            int peer, int tag, ompi_communicator_t *comm);
 int ompi_pml_crypt_op_imrecv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_message_t **message);
+int ompi_pml_crypt_op_poll(void);       /* those of imrecv, from the progress function */
 
 /* Staging: an operation with a buffer.  `bytes` is cache-line aligned plus 8,
  * so that the payload behind an 8-byte header is aligned. */
@@ -87,6 +89,7 @@ typedef struct ompi_pml_crypt_stage {
     opal_free_list_item_t super;
     ompi_pml_crypt_op_t op;
     opal_free_list_t *home;         /* NULL: freed */
+    struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
 } ompi_pml_crypt_stage_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_stage_t);
@@ -136,6 +139,8 @@ int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_
 
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r);
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* under the peer's send lock */
+void ompi_pml_crypt_queue_start(void);
+void ompi_pml_crypt_queue_stop(void);
 void ompi_pml_crypt_pump(void);
 
 /* ---- receiving ---- */

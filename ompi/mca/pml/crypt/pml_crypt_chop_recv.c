@@ -6,7 +6,7 @@
  * belongs, and its place in the window is posted again.
  *
  * A message that fails is received to its end all the same, so that its sender
- * is not left waiting, and then wiped as a whole.
+ * is not left waiting, and wiped as a whole when it completes.
  *
  * As in pump(), one caller at a time works on a request; the others, the
  * callbacks of the operations that it posts among them, leave a note.
@@ -37,16 +37,6 @@ static void open_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t 
 
 static void post_more(ompi_pml_crypt_request_t *r);
 
-/* One operation less; the last one ends the message. */
-static void segment_over(ompi_pml_crypt_request_t *r)
-{
-    if (1 == r->pending && OPAL_CRYPT_OK != r->failure) {
-        ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
-        ompi_pml_crypt_fail(r, r->failure);
-    }
-    ompi_pml_crypt_request_put(r);
-}
-
 static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
@@ -60,7 +50,7 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     ompi_pml_crypt_stage_return(stage);
     opal_atomic_add_fetch_32(&r->window, -1);
     post_more(r);
-    segment_over(r);
+    ompi_pml_crypt_request_put(r);
 }
 
 static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
@@ -96,8 +86,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
     } while (0 != opal_atomic_add_fetch_32(&r->work, -seen));
 }
 
-/* The caller's own pending keeps the request alive while this runs, and is the
- * one that segment_over sees last. */
+/* The caller's own pending keeps the request alive while this runs. */
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
     opal_atomic_add_fetch_32(&r->pending, (int32_t) r->shape.count);

@@ -21,8 +21,17 @@
 
 static opal_list_t queue;               /* of requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool queue_made = false;
 static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
+
+void ompi_pml_crypt_queue_start(void)
+{
+    OBJ_CONSTRUCT(&queue, opal_list_t);
+}
+
+void ompi_pml_crypt_queue_stop(void)
+{
+    OBJ_DESTRUCT(&queue);
+}
 
 static inline ompi_pml_crypt_request_t *request_of(opal_list_item_t *item)
 {
@@ -192,10 +201,6 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
         return rc;
     }
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    if (!queue_made) {
-        OBJ_CONSTRUCT(&queue, opal_list_t);
-        queue_made = true;
-    }
     opal_list_append(&queue, &r->queued);
     ompi_common_cryptmpi_lock_release(&queue_lock);
     ompi_pml_crypt_pump();

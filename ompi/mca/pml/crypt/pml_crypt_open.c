@@ -12,7 +12,7 @@
 #include "pml_crypt.h"
 
 #include <stddef.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "ompi/runtime/mpiruntime.h"
 
@@ -144,12 +144,10 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
 
-    if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->status._ucount) {
-        if (MPI_SUCCESS == r->status.MPI_ERROR) {
-            ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
-        }
+    if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
+        r->failure = OPAL_CRYPT_ERR_AUTH;
     } else if (NULL != r->body) {
-        ompi_pml_crypt_deliver_first(r, r->body, r->status._ucount);
+        ompi_pml_crypt_deliver_first(r, r->body, r->shape.total_bytes);
     }
     free(r->body);
     r->body = NULL;
@@ -167,11 +165,12 @@ static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
     int rc;
 
     set_count(r, total_bytes);
+    r->shape.total_bytes = total_bytes;
     if (total_bytes > r->plain_bytes) {     /* the host must not be the one to cut it */
         buffer = r->body = malloc(total_bytes);
         count = total_bytes;
         type = &ompi_mpi_byte.dt;
-        if (NULL == buffer) {
+        if (NULL == r->body) {
             r->status.MPI_ERROR = MPI_ERR_NO_MEM;
             return;
         }
@@ -271,7 +270,7 @@ void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r)
 
 int ompi_pml_crypt_progress(void)
 {
-    int events = 0;
+    int events = ompi_pml_crypt_op_poll();
 
     while (OPAL_UNLIKELY(deferred_count > 0)) {
         ompi_pml_crypt_request_t *r = NULL;

@@ -10,6 +10,7 @@
  */
 #include "pml_crypt.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 static void stage_construct(ompi_pml_crypt_stage_t *stage)
@@ -127,4 +128,78 @@ int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, 
     }
     rc = ompi_pml_crypt.host.pml_irecv_init(buffer, count, type, peer, tag, comm, &inner);
     return OMPI_SUCCESS == rc ? begin(op, inner) : rc;
+}
+
+/* ---- matched receives: no way to set a callback before they start ---- */
+
+static opal_list_t polled;              /* stages */
+static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int polled_count = 0;
+static bool polled_made = false;
+
+static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
+{
+    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
+
+    op->inner = inner;
+    pthread_mutex_lock(&polled_lock);
+    if (!polled_made) {
+        OBJ_CONSTRUCT(&polled, opal_list_t);
+        polled_made = true;
+    }
+    opal_list_append(&polled, (opal_list_item_t *) &stage->super);
+    polled_count++;
+    pthread_mutex_unlock(&polled_lock);
+}
+
+int ompi_pml_crypt_op_imrecv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_message_t **message)
+{
+    ompi_request_t *inner = NULL;
+    int rc = ompi_pml_crypt.host.pml_imrecv(buffer, count, &ompi_mpi_byte.dt, message, &inner);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (ompi_common_cryptmpi_threads && !REQUEST_COMPLETE(inner)) {
+        poll_later(op, inner);
+    } else {
+        watch(op, inner);
+    }
+    return OMPI_SUCCESS;
+}
+
+/* The first operation of the list that has ended, taken out of it. */
+static ompi_pml_crypt_op_t *poll_one(void)
+{
+    ompi_pml_crypt_op_t *ended = NULL;
+    opal_list_item_t *item;
+
+    pthread_mutex_lock(&polled_lock);
+    for (item = opal_list_get_first(&polled); item != opal_list_get_end(&polled); item = opal_list_get_next(item)) {
+        ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) item;
+        if (REQUEST_COMPLETE(stage->op.inner)) {
+            ended = &stage->op;
+            opal_list_remove_item(&polled, item);
+            polled_count--;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&polled_lock);
+    return ended;
+}
+
+int ompi_pml_crypt_op_poll(void)
+{
+    ompi_pml_crypt_op_t *op;
+    int events = 0;
+
+    while (OPAL_UNLIKELY(polled_count > 0) && NULL != (op = poll_one())) {
+        ompi_request_t *inner = op->inner;
+        ompi_status_public_t status = inner->req_status;
+        op->inner = NULL;
+        ompi_request_free(&inner);
+        op->done(op, &status);
+        events++;
+    }
+    return events;
 }

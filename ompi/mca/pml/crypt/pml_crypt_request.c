@@ -108,6 +108,10 @@ static void complete(ompi_pml_crypt_request_t *r)
 {
     int32_t life;
 
+    if (OPAL_CRYPT_OK != r->failure) {      /* of a part behind the first one */
+        ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
+        ompi_pml_crypt_fail(r, r->failure);
+    }
     if (NULL != r->first) {
         ompi_pml_crypt_stage_return(r->first);
         r->first = NULL;

@@ -58,7 +58,7 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_pe
         *rc = opal_common_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
     }
     if (OPAL_CRYPT_OK != *rc) {
-        *rc = ompi_common_cryptmpi_auth_failure(c->comm, peer->name.vpid, tag, *rc);
+        *rc = ompi_common_cryptmpi_auth_failure(c->comm, ompi_comm_rank(c->comm), tag, *rc);
         return 0;
     }
     return OPAL_CRYPT_DIRECT_OVERHEAD + plain_bytes;
