@@ -6,37 +6,10 @@
  * of all shapes, on duplicates; from nothing to 300,000 bytes a rank; every
  * root; in place; predefined and own, commuting and not, operations.
  */
-#include "mt.h"
+#include "mt_ways.h"
 
-#if MPI_VERSION >= 4
-#define INIT(name) MPI_##name##_init
-#else
-#include <mpi-ext.h>
-#define INIT(name) MPIX_##name##_init
-#endif
-
-static enum { BLOCKING, NONBLOCKING, PERSISTENT } way;
 static MPI_Comm comm;
 static int rank, size, seed;
-
-static void finish(MPI_Request *req)
-{
-    if (PERSISTENT == way) {
-        MT_MPI(MPI_Start(req));
-        MT_MPI(MPI_Wait(req, MPI_STATUS_IGNORE));
-        MT_MPI(MPI_Request_free(req));
-    } else if (NONBLOCKING == way) {
-        MT_MPI(MPI_Wait(req, MPI_STATUS_IGNORE));
-    }
-}
-
-/* The three spellings of one call: Bcast, Ibcast, Bcast_init. */
-#define CALL(name, iname, ...) do { \
-    MPI_Request req_ = MPI_REQUEST_NULL; \
-    if (BLOCKING == way) { MT_MPI(MPI_##name(__VA_ARGS__)); } \
-    else if (NONBLOCKING == way) { MT_MPI(MPI_##iname(__VA_ARGS__, &req_)); } \
-    else { MT_MPI(INIT(name)(__VA_ARGS__, MPI_INFO_NULL, &req_)); } \
-    finish(&req_); } while (0)
 
 static unsigned char *get(size_t n)
 {
@@ -72,16 +45,16 @@ static void rooted(int n, int root)
     if (rank == root) {
         mt_fill(p, (size_t) n, key(root, 0));
     }
-    CALL(Bcast, Ibcast, p, n, MPI_BYTE, root, comm);
+    MT_CALL(Bcast, Ibcast, p, n, MPI_BYTE, root, comm);
     MT_SAME(p, (size_t) n, key(root, 0), "bcast");
 
     mt_fill(own, (size_t) n, key(rank, 1));
-    CALL(Gather, Igather, own, n, MPI_BYTE, p, n, MPI_BYTE, root, comm);
+    MT_CALL(Gather, Igather, own, n, MPI_BYTE, p, n, MPI_BYTE, root, comm);
     for (int i = 0; rank == root && i < size; i++) {
         MT_SAME(p + (size_t) i * (size_t) n, (size_t) n, key(i, 1), "gather");
     }
     mt_fill(own, (size_t) counts[rank], key(rank, 2));
-    CALL(Gatherv, Igatherv, own, counts[rank], MPI_BYTE, q, counts, at, MPI_BYTE, root, comm);
+    MT_CALL(Gatherv, Igatherv, own, counts[rank], MPI_BYTE, q, counts, at, MPI_BYTE, root, comm);
     for (int i = 0; rank == root && i < size; i++) {
         MT_SAME(q + at[i], (size_t) counts[i], key(i, 2), "gatherv");
     }
@@ -90,12 +63,12 @@ static void rooted(int n, int root)
         mt_fill(q + at[i], (size_t) counts[i], key(i, 4));
     }
     if (rank == root && n % 2) {
-        CALL(Scatter, Iscatter, p, n, MPI_BYTE, MPI_IN_PLACE, n, MPI_BYTE, root, comm);
+        MT_CALL(Scatter, Iscatter, p, n, MPI_BYTE, MPI_IN_PLACE, n, MPI_BYTE, root, comm);
     } else {
-        CALL(Scatter, Iscatter, p, n, MPI_BYTE, own, n, MPI_BYTE, root, comm);
+        MT_CALL(Scatter, Iscatter, p, n, MPI_BYTE, own, n, MPI_BYTE, root, comm);
         MT_SAME(own, (size_t) n, key(rank, 3), "scatter");
     }
-    CALL(Scatterv, Iscatterv, q, counts, at, MPI_BYTE, own, counts[rank], MPI_BYTE, root, comm);
+    MT_CALL(Scatterv, Iscatterv, q, counts, at, MPI_BYTE, own, counts[rank], MPI_BYTE, root, comm);
     MT_SAME(own, (size_t) counts[rank], key(rank, 4), "scatterv");
     free(counts); free(at); free(p); free(q); free(own);
 }
@@ -107,32 +80,32 @@ static void everybody(int n)
     unsigned char *p = get(all), *q = get(room_of(n)), *own = get(all);
     counts_of(n, counts, at);
 
-    CALL(Barrier, Ibarrier, comm);
+    MT_CALL(Barrier, Ibarrier, comm);
     mt_fill(own, bytes, key(rank, 5));
-    CALL(Allgather, Iallgather, own, n, MPI_BYTE, p, n, MPI_BYTE, comm);
+    MT_CALL(Allgather, Iallgather, own, n, MPI_BYTE, p, n, MPI_BYTE, comm);
     for (int i = 0; i < size; i++) {
         MT_SAME(p + (size_t) i * bytes, bytes, key(i, 5), "allgather");
     }
     memset(p, 0, all);
     mt_fill(p + (size_t) rank * bytes, bytes, key(rank, 6));
-    CALL(Allgather, Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, p, n, MPI_BYTE, comm);
+    MT_CALL(Allgather, Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, p, n, MPI_BYTE, comm);
     for (int i = 0; i < size; i++) {
         MT_SAME(p + (size_t) i * bytes, bytes, key(i, 6), "allgather in place");
     }
     mt_fill(q + at[rank], (size_t) counts[rank], key(rank, 7));
-    CALL(Allgatherv, Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, q, counts, at, MPI_BYTE, comm);
+    MT_CALL(Allgatherv, Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, q, counts, at, MPI_BYTE, comm);
     for (int i = 0; i < size; i++) {
         MT_SAME(q + at[i], (size_t) counts[i], key(i, 7), "allgatherv");
     }
     for (int i = 0; i < size; i++) {
         mt_fill(own + (size_t) i * bytes, bytes, key(rank, 10 + i));
     }
-    CALL(Alltoall, Ialltoall, own, n, MPI_BYTE, p, n, MPI_BYTE, comm);
+    MT_CALL(Alltoall, Ialltoall, own, n, MPI_BYTE, p, n, MPI_BYTE, comm);
     for (int i = 0; i < size; i++) {
         MT_SAME(p + (size_t) i * bytes, bytes, key(i, 10 + rank), "alltoall");
     }
-    if (BLOCKING == way) {              /* in place with non-blocking alltoall: not in every 4.1 */
-        CALL(Alltoall, Ialltoall, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, own, n, MPI_BYTE, comm);
+    if (MT_BLOCKING == mt_way) {              /* in place with non-blocking alltoall: not in every 4.1 */
+        MT_CALL(Alltoall, Ialltoall, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, own, n, MPI_BYTE, comm);
         for (int i = 0; i < size; i++) {
             MT_SAME(own + (size_t) i * bytes, bytes, key(i, 10 + rank), "alltoall in place");
         }
@@ -164,9 +137,9 @@ static void all_to_all_v(int n)
             for (int i = 0; i < size; i++) {            /* signatures must agree: bytes */
                 types[i] = MPI_BYTE;
             }
-            CALL(Alltoallw, Ialltoallw, p, sc, sd, types, q, rc, rd, types, comm);
+            MT_CALL(Alltoallw, Ialltoallw, p, sc, sd, types, q, rc, rd, types, comm);
         } else {
-            CALL(Alltoallv, Ialltoallv, p, sc, sd, MPI_BYTE, q, rc, rd, MPI_BYTE, comm);
+            MT_CALL(Alltoallv, Ialltoallv, p, sc, sd, MPI_BYTE, q, rc, rd, MPI_BYTE, comm);
         }
         for (int i = 0; i < size; i++) {
             MT_SAME(q + rd[i], (size_t) rc[i], key(i, 50 + rank), w ? "alltoallw" : "alltoallv");
@@ -196,28 +169,28 @@ static void reductions(int n, int root)
     for (int i = 0; i < total; i++) {
         a[i] = value(rank, i);
     }
-    CALL(Reduce, Ireduce, a, b, n, MPI_UINT64_T, MPI_SUM, root, comm);
+    MT_CALL(Reduce, Ireduce, a, b, n, MPI_UINT64_T, MPI_SUM, root, comm);
     for (int i = 0; rank == root && i < n; i++) {
         MT_CHECK(b[i] == sum(0, size - 1, i), "reduce, element %d", i);
     }
-    CALL(Allreduce, Iallreduce, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
+    MT_CALL(Allreduce, Iallreduce, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
     for (int i = 0; i < n; i++) {
         MT_CHECK(b[i] == sum(0, size - 1, i), "allreduce, element %d", i);
     }
     memcpy(b, a, bytes);
-    CALL(Allreduce, Iallreduce, MPI_IN_PLACE, b, n, MPI_UINT64_T, MPI_SUM, comm);
+    MT_CALL(Allreduce, Iallreduce, MPI_IN_PLACE, b, n, MPI_UINT64_T, MPI_SUM, comm);
     for (int i = 0; i < n; i++) {
         MT_CHECK(b[i] == sum(0, size - 1, i), "allreduce in place, element %d", i);
     }
-    CALL(Scan, Iscan, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
+    MT_CALL(Scan, Iscan, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
     for (int i = 0; i < n; i++) {
         MT_CHECK(b[i] == sum(0, rank, i), "scan, element %d", i);
     }
-    CALL(Exscan, Iexscan, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
+    MT_CALL(Exscan, Iexscan, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
     for (int i = 0; rank > 0 && i < n; i++) {
         MT_CHECK(b[i] == sum(0, rank - 1, i), "exscan, element %d", i);
     }
-    CALL(Reduce_scatter_block, Ireduce_scatter_block, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
+    MT_CALL(Reduce_scatter_block, Ireduce_scatter_block, a, b, n, MPI_UINT64_T, MPI_SUM, comm);
     for (int i = 0; i < n; i++) {
         MT_CHECK(b[i] == sum(0, size - 1, rank * n + i), "reduce_scatter_block, element %d", i);
     }
@@ -229,7 +202,7 @@ static void reductions(int n, int root)
     for (int i = 0; i < rank; i++) {
         first += counts[i];
     }
-    CALL(Reduce_scatter, Ireduce_scatter, a, b, counts, MPI_UINT64_T, MPI_SUM, comm);
+    MT_CALL(Reduce_scatter, Ireduce_scatter, a, b, counts, MPI_UINT64_T, MPI_SUM, comm);
     for (int i = 0; i < counts[rank]; i++) {
         MT_CHECK(b[i] == sum(0, size - 1, first + i), "reduce_scatter, element %d", i);
     }
@@ -267,9 +240,9 @@ static void own_operation(int n, int root)
             }
         }
     }
-    CALL(Reduce, Ireduce, a, b, n, pair, op, root, comm);
+    MT_CALL(Reduce, Ireduce, a, b, n, pair, op, root, comm);
     MT_CHECK(rank != root || 0 == memcmp(b, want, (size_t) n * 8), "reduce, own operation");
-    CALL(Allreduce, Iallreduce, a, b, n, pair, op, comm);
+    MT_CALL(Allreduce, Iallreduce, a, b, n, pair, op, comm);
     MT_CHECK(0 == memcmp(b, want, (size_t) n * 8), "allreduce, own operation");
     MT_MPI(MPI_Op_free(&op));
     MT_MPI(MPI_Type_free(&pair));
@@ -305,7 +278,7 @@ int main(int argc, char **argv)
 {
     MPI_Comm c;
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
-    way = mt_flag("persistent") ? PERSISTENT : mt_flag("nonblocking") ? NONBLOCKING : BLOCKING;
+    mt_way = mt_flag("persistent") ? MT_PERSISTENT : mt_flag("nonblocking") ? MT_NONBLOCKING : MT_BLOCKING;
     int limit = (int) mt_arg("limit", 300001);
     on(MPI_COMM_WORLD, "world", limit);
     MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &c));

@@ -22,6 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Open MPI 5.0 has these parts of MPI 4, but calls itself 3.1. */
+#define MT_HAS_MPI4 (OMPI_MAJOR_VERSION >= 5)
+
 #define MT_SKIP 77                  /* exit status: cannot run here, and says why */
 
 extern int mt_rank, mt_size;        /* in MPI_COMM_WORLD */

@@ -5,35 +5,10 @@
  * Cartesian grids, graphs and random distributed graphs with repeated and own
  * edges.  The k-th message between two ranks must be the k-th of its sender.
  */
-#include "mt.h"
+#include "mt_ways.h"
 
-#if MPI_VERSION >= 4
-#define INIT(name) MPI_##name##_init
-#else
-#include <mpi-ext.h>
-#define INIT(name) MPIX_##name##_init
-#endif
-
-enum { BLOCKING, NONBLOCKING, PERSISTENT, WAYS, MAX = 512 };
-static int way, seed;
-
-static void finish(MPI_Request *req)
-{
-    if (PERSISTENT == way) {
-        MT_MPI(MPI_Start(req));
-        MT_MPI(MPI_Wait(req, MPI_STATUS_IGNORE));
-        MT_MPI(MPI_Request_free(req));
-    } else if (NONBLOCKING == way) {
-        MT_MPI(MPI_Wait(req, MPI_STATUS_IGNORE));
-    }
-}
-
-#define CALL(name, iname, ...) do { \
-    MPI_Request req_ = MPI_REQUEST_NULL; \
-    if (BLOCKING == way) { MT_MPI(MPI_##name(__VA_ARGS__)); } \
-    else if (NONBLOCKING == way) { MT_MPI(MPI_##iname(__VA_ARGS__, &req_)); } \
-    else { MT_MPI(INIT(name)(__VA_ARGS__, MPI_INFO_NULL, &req_)); } \
-    finish(&req_); } while (0)
+enum { MAX = 512 };
+static int seed;
 
 typedef struct {
     MPI_Comm comm;
@@ -65,7 +40,7 @@ static void run(const graph_t *g, int n)
     MT_CHECK(NULL != p && NULL != q, "memory");
 
     mt_fill(p, (size_t) n, key(g->rank, -1, 0));
-    CALL(Neighbor_allgather, Ineighbor_allgather, p, n, MPI_BYTE, q, n, MPI_BYTE, g->comm);
+    MT_CALL(Neighbor_allgather, Ineighbor_allgather, p, n, MPI_BYTE, q, n, MPI_BYTE, g->comm);
     for (int i = 0; i < g->in; i++) {
         if (MPI_PROC_NULL != g->from[i]) {
             MT_SAME(q + (size_t) i * (size_t) n, (size_t) n, key(g->from[i], -1, 0), "neighbor_allgather");
@@ -77,14 +52,14 @@ static void run(const graph_t *g, int n)
     }
     int own = bytes(n, g->rank, 0, 0);
     mt_fill(p, (size_t) own, key(g->rank, -2, 0));
-    CALL(Neighbor_allgatherv, Ineighbor_allgatherv, p, own, MPI_BYTE, q, rc, rd, MPI_BYTE, g->comm);
+    MT_CALL(Neighbor_allgatherv, Ineighbor_allgatherv, p, own, MPI_BYTE, q, rc, rd, MPI_BYTE, g->comm);
     for (int i = 0; i < g->in; i++) {
         MT_SAME(q + rd[i], (size_t) rc[i], key(g->from[i], -2, 0), "neighbor_allgatherv");
     }
     for (int i = 0; i < g->out; i++) {
         mt_fill(p + (size_t) i * (size_t) n, (size_t) n, key(g->rank, g->to[i], g->nth_out[i]));
     }
-    CALL(Neighbor_alltoall, Ineighbor_alltoall, p, n, MPI_BYTE, q, n, MPI_BYTE, g->comm);
+    MT_CALL(Neighbor_alltoall, Ineighbor_alltoall, p, n, MPI_BYTE, q, n, MPI_BYTE, g->comm);
     for (int i = 0; i < g->in; i++) {
         if (MPI_PROC_NULL != g->from[i]) {
             MT_SAME(q + (size_t) i * (size_t) n, (size_t) n, key(g->from[i], g->rank, g->nth_in[i]), "neighbor_alltoall");
@@ -106,9 +81,9 @@ static void run(const graph_t *g, int n)
     for (int w = 0; w < 2; w++) {
         memset(q, 0, width * step);
         if (w) {
-            CALL(Neighbor_alltoallw, Ineighbor_alltoallw, p, sc, sa, types, q, rc, ra, types, g->comm);
+            MT_CALL(Neighbor_alltoallw, Ineighbor_alltoallw, p, sc, sa, types, q, rc, ra, types, g->comm);
         } else {
-            CALL(Neighbor_alltoallv, Ineighbor_alltoallv, p, sc, sd, MPI_BYTE, q, rc, rd, MPI_BYTE, g->comm);
+            MT_CALL(Neighbor_alltoallv, Ineighbor_alltoallv, p, sc, sd, MPI_BYTE, q, rc, rd, MPI_BYTE, g->comm);
         }
         for (int i = 0; i < g->in; i++) {
             MT_SAME(q + rd[i], (size_t) rc[i], key(g->from[i], g->rank, 10 + g->nth_in[i]), w ? "neighbor_alltoallw" : "neighbor_alltoallv");
@@ -123,7 +98,7 @@ static void all_ways(graph_t *g, const char *name)
     MT_MPI(MPI_Comm_rank(g->comm, &g->rank));
     number(g->from, g->nth_in, g->in);
     number(g->to, g->nth_out, g->out);
-    for (way = 0; way < WAYS; way++) {
+    for (mt_way = 0; mt_way < MT_WAYS; mt_way++) {
         for (int i = 0; i < mt_few_sizes_count; i++) {
             if (mt_few_sizes[i] < 400000) {
                 seed++;

@@ -6,7 +6,7 @@
  */
 #include "mt.h"
 
-#if MPI_VERSION >= 4
+#if MT_HAS_MPI4
 static void run(int out_parts, int in_parts, size_t bytes, int distance, int times)
 {
     int to = (mt_rank + distance) % mt_size, from = (mt_rank + mt_size - distance) % mt_size;
@@ -48,7 +48,7 @@ static void run(int out_parts, int in_parts, size_t bytes, int distance, int tim
 int main(int argc, char **argv)
 {
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
-#if MPI_VERSION >= 4
+#if MT_HAS_MPI4
     static const size_t bytes[] = {1, 100, 4096, 33000};
     for (int d = 1; d < mt_size; d++) {
         for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {

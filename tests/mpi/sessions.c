@@ -7,7 +7,7 @@
  */
 #include "mt.h"
 
-#if MPI_VERSION >= 4
+#if MT_HAS_MPI4
 static void talk(MPI_Comm comm, int seed)
 {
     int rank, size;
@@ -56,7 +56,7 @@ static int one_life(int life)
 
 int main(int argc, char **argv)
 {
-#if MPI_VERSION >= 4
+#if MT_HAS_MPI4
     int rank = -1;
     (void) argc;
     (void) argv;
