@@ -4,9 +4,9 @@
 # mpicrypt keygen: the key, what is never overwritten, hosts through a stand-in
 # for ssh that gives every host a home of its own.
 #
-#     mpicrypt_keygen.sh MPICRYPT
+#     mpicrypt_keygen.sh [MPICRYPT]       default: in PATH
 set -u
-tool=$(command -v "$1") || exit 1
+tool=$(command -v "${1:-mpicrypt}") || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 checks=0
