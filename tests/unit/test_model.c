@@ -117,8 +117,18 @@ static void enhanced_hockney(void)
     UNIT_CHECK(close_to(line.beta_us * 1038 - 1, 0.751629, 1e-6));
 }
 
+/* A window of messages of 1 MiB (10^6 bytes where that is easier). */
+static double window_us(const opal_common_crypt_model_t *model, double bytes, double pairs, double messages,
+                        opal_common_crypt_model_opening_t opening)
+{
+    const opal_common_crypt_window_t window = {
+        .bytes = bytes, .pairs = pairs, .window = messages, .threads = 1, .opening = opening
+    };
+    return opal_common_crypt_model_window_us(model, &window);
+}
+
 /* docs/model.rst derives the two readings; these are its statements. */
-static void window(void)
+static void window_readings(void)
 {
     const opal_common_crypt_model_t slow = by_throughput(2000, 100), fast = by_throughput(100, 20000);
     const opal_common_crypt_model_opening_t after = OPAL_CRYPT_MODEL_OPEN_AFTER,
@@ -126,34 +136,43 @@ static void window(void)
     double enc = MiB / 4000, comm = MiB / 100;
 
     UNIT_GROUP("64 messages in flight: slow network");
-    UNIT_CHECK(close_to(opal_common_crypt_model_window_us(&slow, MiB, 1, 64, 1, after), 64 * comm + 65 * enc, 1e-6));
-    UNIT_CHECK(close_to(opal_common_crypt_model_window_us(&slow, MiB, 1, 64, 1, during), 64 * comm + 2 * enc, 1e-6));
+    UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 64, after), 64 * comm + 65 * enc, 1e-6));
+    UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 64, during), 64 * comm + 2 * enc, 1e-6));
     /* One message: nothing to overlap, and the ping-pong's time. */
-    UNIT_CHECK(close_to(opal_common_crypt_model_window_us(&slow, MiB, 1, 1, 1, after),
+    UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 1, after),
                         opal_common_crypt_model_chopped_us(&slow, MiB, 1, 1), 1e-6));
-    UNIT_CHECK(close_to(opal_common_crypt_model_window_us(&slow, MiB, 1, 1, 1, during),
-                        opal_common_crypt_model_window_us(&slow, MiB, 1, 1, 1, after), 1e-6));
+    UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 1, during), window_us(&slow, MiB, 1, 1, after), 1e-6));
 
     UNIT_GROUP("64 messages in flight: fast network, the wire is hidden");
     enc = MiB / 200;
     comm = MiB / 20000;
-    UNIT_CHECK(close_to(opal_common_crypt_model_window_us(&fast, MiB, 1, 64, 1, after), 128 * enc + comm, 1e-6));
+    UNIT_CHECK(close_to(window_us(&fast, MiB, 1, 64, after), 128 * enc + comm, 1e-6));
+    UNIT_CHECK(close_to(window_us(&fast, MiB, 1, 64, during), 65 * enc + comm, 1e-6));
+}
 
-    UNIT_GROUP("pairs: they share the link, and add threads");
+static void window_pairs(void)
+{
     const opal_common_crypt_model_t model = {
         .comm = {{0, 3, 1e-3}}, .enc = {{0, 2, 1000, 800}}, .comm_count = 1, .enc_count = 1
     };
+    opal_common_crypt_window_t window = {.bytes = 1e6, .window = 64, .threads = 1};
+    double last = 1e9;
+
+    UNIT_GROUP("pairs: they share the link, and add threads");
     UNIT_CHECK(close_to(opal_common_crypt_model_comm_us(&model, 1e6, 4), 3 + 4000, 1e-9));
     UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&model, 1e6, 4, 1), 2 + 4e6 / 3400, 1e-9));
     UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&model, 1e6, 4, 2), 2 + 4e6 / 6600, 1e-9));
     /* Slow network: the overhead falls as pairs are added ("inversely proportional"). */
-    double last = 1e9;
-    for (int pairs = 1; pairs <= 16; pairs *= 2) {
-        double overhead = opal_common_crypt_model_window_us(&model, 1e6, pairs, 64, 1, after)
-                        / (64 * opal_common_crypt_model_comm_us(&model, 1e6, pairs)) - 1;
+    for (window.pairs = 1; window.pairs <= 16; window.pairs *= 2) {
+        double plain = opal_common_crypt_model_window_plain_us(&model, &window);
+        double overhead = opal_common_crypt_model_window_us(&model, &window) / plain - 1;
+        UNIT_CHECK(close_to(plain, 64 * (3 + 1000 * window.pairs), 1e-6));
         UNIT_CHECK(0 < overhead && overhead < last);
         last = overhead;
     }
+    window.flows = 1;           /* of 16 pairs only one has the link at a time */
+    window.pairs = 16;
+    UNIT_CHECK(close_to(opal_common_crypt_model_window_plain_us(&model, &window), 64 * 1003, 1e-6));
 }
 
 static void model_choice(void)
@@ -192,6 +211,12 @@ static void model_choice(void)
     UNIT_CHECK(0.95 * opal_common_crypt_model_chopped_us(&noleland, 4 * MiB, choice.k, choice.t) <= four_MiB_best);
     choice = opal_common_crypt_model_choose(&noleland, &eight, 0, 0);
     UNIT_CHECK(1 == choice.k);
+    UNIT_CHECK(32 == opal_common_crypt_model_choose_k(&noleland, &eight, 4 * MiB, 8, 0));
+    UNIT_CHECK(1 == opal_common_crypt_model_choose_k(&noleland, &eight, 4 * MiB, 8, 64));
+    limits = eight;
+    limits.chop_min = 4 * MiB + 1;
+    choice = opal_common_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
+    UNIT_CHECK(1 == choice.k && 1 == choice.t);
 }
 
 static void table_choice(void)
@@ -246,7 +271,8 @@ int main(void)
     worked_ratios();
     tables_one_and_two();
     enhanced_hockney();
-    window();
+    window_readings();
+    window_pairs();
     model_choice();
     table_choice();
     made_rule();

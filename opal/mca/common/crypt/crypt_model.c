@@ -71,13 +71,23 @@ opal_common_crypt_comm_piece_t opal_common_crypt_model_enhanced(const opal_commo
     };
 }
 
-double opal_common_crypt_model_window_us(const opal_common_crypt_model_t *model, double bytes, double pairs,
-                                         double window, double threads,
-                                         opal_common_crypt_model_opening_t opening)
+static double window_comm(const opal_common_crypt_model_t *model, const opal_common_crypt_window_t *window)
 {
-    double enc = opal_common_crypt_model_enc_us(model, bytes, pairs, threads);
-    double comm = opal_common_crypt_model_comm_us(model, bytes, pairs);
-    double sent = enc + (window - 1) * larger(enc, comm) + comm;
+    return opal_common_crypt_model_comm_us(model, window->bytes, 0 < window->flows ? window->flows : window->pairs);
+}
 
-    return sent + (OPAL_CRYPT_MODEL_OPEN_AFTER == opening ? window : 1) * enc;
+double opal_common_crypt_model_window_plain_us(const opal_common_crypt_model_t *model,
+                                               const opal_common_crypt_window_t *window)
+{
+    return window->window * window_comm(model, window);
+}
+
+double opal_common_crypt_model_window_us(const opal_common_crypt_model_t *model,
+                                         const opal_common_crypt_window_t *window)
+{
+    double enc = opal_common_crypt_model_enc_us(model, window->bytes, window->pairs, window->threads);
+    double comm = window_comm(model, window);
+    double sent = enc + (window->window - 1) * larger(enc, comm) + comm;
+
+    return sent + (OPAL_CRYPT_MODEL_OPEN_AFTER == window->opening ? window->window : 1) * enc;
 }

@@ -73,12 +73,24 @@ typedef enum {
     OPAL_CRYPT_MODEL_OPEN_WHILE         /* each while the next one arrives */
 } opal_common_crypt_model_opening_t;
 
-/* `pairs` pairs of ranks on two nodes, each sending `window` messages without
- * waiting (64 in the papers), unchopped: time of the whole window.
+/* Ranks of one node that each send `window` unchopped messages without waiting,
+ * and receive as many: the 64-message loop of the multiple-pair benchmark. */
+typedef struct opal_common_crypt_window {
+    double bytes;
+    double pairs;               /* ranks that do so at once */
+    double flows;               /* messages that share the link at any time; 0: `pairs` */
+    double window;
+    double threads;             /* of each rank */
+    opal_common_crypt_model_opening_t opening;
+} opal_common_crypt_window_t;
+
+/* Time of the whole window, plain and encrypted:
+ *   w T_comm
  *   T_enc + (w-1) max(T_enc, T_comm) + T_comm, then w T_enc (after) or T_enc (while) */
-double opal_common_crypt_model_window_us(const opal_common_crypt_model_t *model, double bytes, double pairs,
-                                         double window, double threads,
-                                         opal_common_crypt_model_opening_t opening);
+double opal_common_crypt_model_window_plain_us(const opal_common_crypt_model_t *model,
+                                               const opal_common_crypt_window_t *window);
+double opal_common_crypt_model_window_us(const opal_common_crypt_model_t *model,
+                                         const opal_common_crypt_window_t *window);
 
 /* ---- choosing (k,t): crypt_model_choose.c ---- */
 
@@ -87,6 +99,7 @@ typedef struct opal_common_crypt_limits {
     unsigned comm_threads;      /* T1: of those, kept for communication */
     unsigned max_outstanding;   /* so many sends not finished, or more: k = 1 */
     unsigned max_k;             /* 0: no limit */
+    double chop_min;            /* bytes; a shorter message is never chopped: (1, 1) */
     double min_chunk;           /* bytes; a chunk is not made smaller */
     double worth;               /* share of the time that may be lost to save chunks and threads; 0: none */
 } opal_common_crypt_limits_t;
@@ -98,8 +111,13 @@ typedef struct opal_common_crypt_choice {
 /* t <= max(1, T0 - T1). */
 unsigned opal_common_crypt_model_max_threads(const opal_common_crypt_limits_t *limits);
 
-/* The (k,t) with the shortest chopped time: t over 1 ... limit, k over powers
- * of two.  Meant for setting up a rule, not for every message. */
+/* The k, among powers of two, with the shortest chopped time for t threads. */
+unsigned opal_common_crypt_model_choose_k(const opal_common_crypt_model_t *model,
+                                          const opal_common_crypt_limits_t *limits,
+                                          double bytes, unsigned threads, unsigned outstanding);
+
+/* The same over t = 1 ... limit, too.  For setting up a rule, not for every
+ * message. */
 opal_common_crypt_choice_t opal_common_crypt_model_choose(const opal_common_crypt_model_t *model,
                                                           const opal_common_crypt_limits_t *limits,
                                                           double bytes, unsigned outstanding);

@@ -16,9 +16,34 @@ unsigned opal_common_crypt_model_max_threads(const opal_common_crypt_limits_t *l
 static bool k_allowed(const opal_common_crypt_limits_t *limits, double bytes, double k, unsigned outstanding)
 {
     return k <= 1
-        || (outstanding < limits->max_outstanding && k < 1u << 31
+        || (bytes >= limits->chop_min && outstanding < limits->max_outstanding && k < 1u << 31
             && bytes / k >= 1 && bytes / k >= limits->min_chunk
             && (0 == limits->max_k || k <= limits->max_k));
+}
+
+/* Take (k, threads) into `best` where it is faster by more than `worth`. */
+static void try_threads(const opal_common_crypt_model_t *model, const opal_common_crypt_limits_t *limits,
+                        double bytes, unsigned threads, unsigned outstanding,
+                        opal_common_crypt_choice_t *best, double *best_us)
+{
+    for (double k = 1; k_allowed(limits, bytes, k, outstanding); k *= 2) {
+        double us = opal_common_crypt_model_chopped_us(model, bytes, k, threads);
+        if (us < *best_us * (1 - limits->worth)) {
+            *best = (opal_common_crypt_choice_t){(unsigned) k, threads};
+            *best_us = us;
+        }
+    }
+}
+
+unsigned opal_common_crypt_model_choose_k(const opal_common_crypt_model_t *model,
+                                          const opal_common_crypt_limits_t *limits,
+                                          double bytes, unsigned threads, unsigned outstanding)
+{
+    opal_common_crypt_choice_t best = {1, threads};
+    double best_us = opal_common_crypt_model_chopped_us(model, bytes, 1, threads);
+
+    try_threads(model, limits, bytes, threads, outstanding, &best, &best_us);
+    return best.k;
 }
 
 opal_common_crypt_choice_t opal_common_crypt_model_choose(const opal_common_crypt_model_t *model,
@@ -27,16 +52,10 @@ opal_common_crypt_choice_t opal_common_crypt_model_choose(const opal_common_cryp
 {
     opal_common_crypt_choice_t best = {1, 1};
     double best_us = opal_common_crypt_model_chopped_us(model, bytes, 1, 1);
-    unsigned max_threads = opal_common_crypt_model_max_threads(limits);
+    unsigned max_threads = bytes < limits->chop_min ? 1 : opal_common_crypt_model_max_threads(limits);
 
     for (unsigned t = 1; t <= max_threads; ++t) {
-        for (double k = 1; k_allowed(limits, bytes, k, outstanding); k *= 2) {
-            double us = opal_common_crypt_model_chopped_us(model, bytes, k, t);
-            if (us < best_us * (1 - limits->worth)) {
-                best = (opal_common_crypt_choice_t){(unsigned) k, t};
-                best_us = us;
-            }
-        }
+        try_threads(model, limits, bytes, t, outstanding, &best, &best_us);
     }
     return best;
 }
@@ -50,7 +69,7 @@ opal_common_crypt_choice_t opal_common_crypt_rule_choose(const opal_common_crypt
     while (0 <= i && bytes < rule->step[i].from_bytes) {
         --i;
     }
-    if (i < 0) {
+    if (i < 0 || (double) bytes < limits->chop_min) {
         return (opal_common_crypt_choice_t){1, 1};
     }
     const opal_common_crypt_rule_step_t *step = &rule->step[i];
