@@ -54,10 +54,10 @@ mpicrypt_table_t *mpicrypt_model_table(const mpicrypt_row_t *rows, int count)
 
 /* ---- plot: what varies is the x axis, what else varies names the curves ---- */
 
-enum { BYTES, NODES, RANKS, GBPS, THREADS, K, COMPUTE, PATTERN, KEYS };
+enum { BYTES, NODES, RANKS, GBPS, THREADS, K, COMPUTE, KEYS };
 
 static const char *const key_labels[KEYS] = {
-    "message size (bytes)", "nodes", "ranks of a node", "link (Gb/s)", "threads", "k", "computation (%)", ""
+    "message size (bytes)", "nodes", "ranks of a node", "link (Gb/s)", "threads", "k", "computation (%)"
 };
 
 static size_t key_of(const mpicrypt_row_t *row, int key)
@@ -69,8 +69,7 @@ static size_t key_of(const mpicrypt_row_t *row, int key)
     case GBPS: return row->of.gbps;
     case THREADS: return row->of.threads;
     case K: return row->of.k;
-    case COMPUTE: return row->of.compute;
-    default: return (size_t) row->of.pattern;
+    default: return row->of.compute;
     }
 }
 
@@ -87,7 +86,7 @@ static bool varies(const mpicrypt_row_t *rows, int count, int key)
 static void name_curve(const mpicrypt_row_t *row, const bool *named, char *name, size_t bytes)
 {
     static const char *const units[KEYS] = {
-        " B", " nodes", " ranks", " Gb/s", " threads", " chunks", "% comp.", ""
+        " B", " nodes", " ranks", " Gb/s", " threads", " chunks", "% comp."
     };
 
     name[0] = '\0';
@@ -96,57 +95,76 @@ static void name_curve(const mpicrypt_row_t *row, const bool *named, char *name,
         if (!named[key]) {
             continue;
         }
-        if (PATTERN == key) {
-            snprintf(name + used, bytes - used, " %s", mpicrypt_pattern_name(row->of.pattern));
-        } else if (0 == key_of(row, key) && COMPUTE != key) {
-            snprintf(name + used, bytes - used, " %s", GBPS == key ? "own link" : THREADS == key ? "t chosen" : "k chosen");
+        if (0 == key_of(row, key) && COMPUTE != key) {
+            snprintf(name + used, bytes - used, " %s",
+                     GBPS == key ? "own link" : THREADS == key ? "t chosen" : "k chosen");
         } else {
             snprintf(name + used, bytes - used, " %zu%s", key_of(row, key), units[key]);
         }
     }
 }
 
-static void add_points(mpicrypt_plot_t *picture, const mpicrypt_row_t *row, int x_key, const bool *named)
+/* Every pattern has two panels, from `panel` on.  Threads and k change the
+ * encrypted time only: the other curves have the points of the first row's. */
+static void add_points(mpicrypt_plot_t *picture, int panel, const mpicrypt_row_t *row, int x_key,
+                       const bool *named, bool all)
 {
+    static const char *const kinds[] = {"encrypted", "naive", "plain"};
+    const double us[] = {row->crypt_us, row->naive_us, row->plain_us};
+    bool others[KEYS];
     char name[64], curve[80];
     double x = (double) key_of(row, x_key);
 
-    name_curve(row, named, name, sizeof(name));
-    const double us[] = {row->plain_us, row->naive_us, row->crypt_us};
-    static const char *const kinds[] = {"plain", "naive", "encrypted"};
-    for (int i = 0; i < 3; ++i) {
+    memcpy(others, named, sizeof(others));
+    others[THREADS] = others[K] = false;
+    for (int i = 0; i < (all ? 3 : 1); ++i) {
+        name_curve(row, 0 == i ? named : others, name, sizeof(name));
         snprintf(curve, sizeof(curve), "%s%s", kinds[i], name);
-        mpicrypt_plot_point(picture, 0, curve, x, us[i]);
-        if (0 < i) {
-            mpicrypt_plot_point(picture, 1, curve, x, us[i] / row->plain_us);
+        mpicrypt_plot_point(picture, panel, curve, x, us[i]);
+        if (i < 2) {
+            mpicrypt_plot_point(picture, panel + 1, curve, x, us[i] / row->plain_us);
         }
     }
 }
 
+static void label_panels(mpicrypt_plot_t *picture, int panel, const mpicrypt_row_t *row, int x_key)
+{
+    mpicrypt_axis_t x = BYTES == x_key ? MPICRYPT_AXIS_BYTES : NODES == x_key ? MPICRYPT_AXIS_LOG : MPICRYPT_AXIS_LINEAR;
+    char title[64];
+
+    snprintf(title, sizeof(title), "%s: time", mpicrypt_pattern_name(row->of.pattern));
+    mpicrypt_plot_panel(picture, panel, title, key_labels[x_key], "us");
+    mpicrypt_plot_axes(picture, panel, x, MPICRYPT_AXIS_LOG);
+    snprintf(title, sizeof(title), "%s: over plain", mpicrypt_pattern_name(row->of.pattern));
+    mpicrypt_plot_panel(picture, panel + 1, title, key_labels[x_key], "ratio");
+    mpicrypt_plot_axes(picture, panel + 1, x, MPICRYPT_AXIS_LINEAR);
+}
+
 int mpicrypt_model_plot(const mpicrypt_row_t *rows, int count, const char *path)
 {
-    mpicrypt_plot_t *picture = mpicrypt_plot_new("Predicted by the model", 2);
     bool named[KEYS];
-    int x_key = KEYS;
+    int x_key = KEYS, panels = 2;
 
     for (int key = 0; key < KEYS; ++key) {
         named[key] = varies(rows, count, key);
-        if (named[key] && KEYS == x_key && PATTERN != key) {
+        if (named[key] && KEYS == x_key) {
             x_key = key;
             named[key] = false;
         }
     }
     x_key = KEYS == x_key ? BYTES : x_key;
-    for (int panel = 0; panel < 2; ++panel) {
-        mpicrypt_axis_t y = 0 == panel ? MPICRYPT_AXIS_LOG : MPICRYPT_AXIS_LINEAR;
-        mpicrypt_axis_t x = BYTES == x_key ? MPICRYPT_AXIS_BYTES
-                          : NODES == x_key ? MPICRYPT_AXIS_LOG : MPICRYPT_AXIS_LINEAR;
-        mpicrypt_plot_panel(picture, panel, 0 == panel ? "time" : "time over plain", key_labels[x_key],
-                            0 == panel ? "us" : "ratio");
-        mpicrypt_plot_axes(picture, panel, x, y);
+    for (int i = 1; i < count; ++i) {       /* rows of a pattern stand together */
+        panels += rows[i].of.pattern == rows[i - 1].of.pattern ? 0 : 2;
     }
-    for (int i = 0; i < count; ++i) {
-        add_points(picture, &rows[i], x_key, named);
+    mpicrypt_plot_t *picture = mpicrypt_plot_new("Predicted by the model", panels);
+    for (int i = 0, panel = -2; i < count; ++i) {
+        if (0 == i || rows[i].of.pattern != rows[i - 1].of.pattern) {
+            panel += 2;
+            label_panels(picture, panel, &rows[i], x_key);
+        }
+        add_points(picture, panel, &rows[i], x_key, named,
+                   (THREADS == x_key || rows[i].of.threads == rows[0].of.threads)
+                   && (K == x_key || rows[i].of.k == rows[0].of.k));
     }
     int rc = mpicrypt_plot_write(picture, path);
     mpicrypt_plot_free(picture);
