@@ -19,6 +19,7 @@
 #define OPAL_CRYPT_PROTOCOL_VERSION 1
 #define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
 
+/* The numbers stand in records. */
 typedef enum {
     OPAL_CRYPT_AUTH_AUTO,           /* never in a record */
     OPAL_CRYPT_AUTH_NONE,
@@ -69,6 +70,14 @@ void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local);
 /* The bytes to publish; they belong to `local`. */
 const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *local, size_t *bytes);
 
+/* The options it was made with, and the hash of our own public key. */
+const opal_common_crypt_options_t *opal_common_crypt_local_options(const opal_common_crypt_local_t *local);
+const uint8_t *opal_common_crypt_local_key_hash(const opal_common_crypt_local_t *local);
+
+/* What the user must be told in every job (crypt_auth=none, a secret on a
+ * network file system, memory that cannot be locked); `count` may be 0. */
+const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_common_crypt_local_t *local, int *count);
+
 /* The method in force (AUTO has been resolved), and its name. */
 opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local);
 const char *opal_common_crypt_auth_name(opal_common_crypt_auth_t auth);
@@ -84,10 +93,19 @@ typedef struct opal_common_crypt_peer_info {
     char nspace[256];
     uint32_t rank, instance;
     bool same_node;                 /* boot id and node nonce equal ours */
+    uint8_t key_hash[32];           /* SHA-256 of its public key */
 } opal_common_crypt_peer_info_t;
 
 int opal_common_crypt_record_peek(const opal_common_crypt_local_t *local, const uint8_t *record,
                                   size_t bytes, opal_common_crypt_peer_info_t *info,
                                   opal_common_crypt_why_t *why);
+
+/* Whose record we asked the runtime for, and when we came to need it. */
+typedef struct opal_common_crypt_expect {
+    const char *nspace;             /* NULL: no expectation; else nspace and rank must fit */
+    uint32_t rank;
+    int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
+                                     * credential must be from within 10 minutes of it */
+} opal_common_crypt_expect_t;
 
 #endif

@@ -19,11 +19,13 @@
 
 typedef struct opal_common_crypt_session opal_common_crypt_session_t;
 
-/* Authenticate the record and agree on keys.  `now` is the time the record was
- * needed (munge's age check).  ERR_PEER with `why` filled when refused.  The
- * caller publishes the result by compare-and-swap and destroys the loser. */
+/* Authenticate the record and agree on keys (crypt_schedule.h).  `expect` says
+ * whose record was asked for and when it came to be needed; NULL: anybody's,
+ * when `local` was made.  ERR_PEER with `why` filled when refused.  The caller
+ * publishes the result by compare-and-swap and destroys the loser. */
 int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
                                      const uint8_t *record, size_t bytes,
+                                     const opal_common_crypt_expect_t *expect,
                                      opal_common_crypt_session_t **session,
                                      opal_common_crypt_why_t *why);
 void opal_common_crypt_session_destroy(opal_common_crypt_session_t *session);

@@ -1,0 +1,62 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The table of authentication methods, and the order in which auto tries them.
+ */
+#include "crypt_auth.h"
+
+#include <string.h>
+
+/* In the order of auto.  `none` is never chosen, only asked for. */
+static const opal_common_crypt_auth_method_t *const methods[] = {
+    &opal_common_crypt_auth_psk,
+    &opal_common_crypt_auth_none,
+};
+
+#define METHODS (sizeof(methods) / sizeof(methods[0]))
+
+int opal_common_crypt_auth_select(const opal_common_crypt_options_t *options,
+                                  const opal_common_crypt_auth_method_t **method,
+                                  opal_common_crypt_why_t *why)
+{
+    for (size_t i = 0; i < METHODS; ++i) {
+        bool fits = OPAL_CRYPT_AUTH_AUTO == options->auth
+                  ? OPAL_CRYPT_AUTH_NONE != methods[i]->auth && methods[i]->configured(options)
+                  : options->auth == methods[i]->auth;
+
+        if (fits) {
+            *method = methods[i];
+            return OPAL_CRYPT_OK;
+        }
+    }
+    return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "no-method", "%s",
+                                    NULL != options->psk_file ? options->psk_file : "~/.ompi-crypt/psk");
+}
+
+const char *opal_common_crypt_auth_name(opal_common_crypt_auth_t auth)
+{
+    if (OPAL_CRYPT_AUTH_AUTO == auth) {
+        return "auto";
+    }
+    for (size_t i = 0; i < METHODS; ++i) {
+        if (methods[i]->auth == auth) {
+            return methods[i]->name;
+        }
+    }
+    return "unknown";
+}
+
+int opal_common_crypt_auth_parse(const char *text, opal_common_crypt_auth_t *auth)
+{
+    if (0 == strcmp(text, "auto")) {
+        *auth = OPAL_CRYPT_AUTH_AUTO;
+        return OPAL_CRYPT_OK;
+    }
+    for (size_t i = 0; i < METHODS; ++i) {
+        if (0 == strcmp(text, methods[i]->name)) {
+            *auth = methods[i]->auth;
+            return OPAL_CRYPT_OK;
+        }
+    }
+    return OPAL_CRYPT_ERR_CONFIG;
+}

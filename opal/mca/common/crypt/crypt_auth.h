@@ -1,0 +1,67 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * How records are authenticated: one struct of pointers a method, one file
+ * each (crypt_auth_psk.c, _munge.c, _x509.c, _none.c).
+ *
+ *     open --> sign our body ... verify a peer's body --> close
+ *
+ * A method signs bodies and verifies them; whether two processes use the same
+ * method and parameters has been compared before verify is called.
+ *
+ * Threads: open, sign and close by one thread, verify by any.
+ */
+#ifndef OPAL_COMMON_CRYPT_AUTH_H
+#define OPAL_COMMON_CRYPT_AUTH_H
+
+#include "crypt_base.h"
+#include "crypt_local.h"
+
+/* What a peer claims: a body, and an authenticator over it. */
+typedef struct opal_common_crypt_claim {
+    const uint8_t *body;
+    size_t body_bytes;
+    const uint8_t *authenticator;
+    size_t authenticator_bytes;
+    int64_t needed;                 /* when the record came to be needed */
+} opal_common_crypt_claim_t;
+
+typedef struct opal_common_crypt_auth_method {
+    opal_common_crypt_auth_t auth;
+    const char *name;
+
+    /* For auto: has the site set this method up?  Set up badly is set up: it
+     * is then refused by open, not passed over for a weaker method. */
+    bool (*configured)(const opal_common_crypt_options_t *options);
+
+    /* Read what the method needs into *state.  `warning` may be filled. */
+    int (*open)(const opal_common_crypt_options_t *options, void **state,
+                opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why);
+    void (*close)(void *state);
+
+    /* At most `room` bytes of authenticator over body. */
+    int (*sign)(void *state, const uint8_t *body, size_t body_bytes,
+                uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why);
+
+    /* ERR_PEER with the reason in `why`; the caller adds who the peer is. */
+    int (*verify)(const void *state, const opal_common_crypt_claim_t *claim, opal_common_crypt_why_t *why);
+
+    /* 32 secret bytes mixed into the pair secret, or NULL. */
+    const uint8_t *(*mix)(const void *state);
+} opal_common_crypt_auth_method_t;
+
+extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_x509;
+extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_psk;
+extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_munge;
+extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_none;
+
+/* The method for options->auth; AUTO takes the first of x509, psk, munge that
+ * is configured.  ERR_CONFIG, topic "no-method", when none is. */
+int opal_common_crypt_auth_select(const opal_common_crypt_options_t *options,
+                                  const opal_common_crypt_auth_method_t **method,
+                                  opal_common_crypt_why_t *why);
+
+/* From a parameter's text: auto, psk, munge, x509, none. */
+int opal_common_crypt_auth_parse(const char *text, opal_common_crypt_auth_t *auth);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * OpenSSL's algorithms as the core uses them, fetched once: libcrypto's
+ * default library context, or, under crypt_fips=1, a context of our own in
+ * which nothing but a FIPS 140 provider can be fetched.
+ *
+ * Threads: any.
+ */
+#ifndef OPAL_COMMON_CRYPT_LIBRARY_H
+#define OPAL_COMMON_CRYPT_LIBRARY_H
+
+#include "crypt_base.h"
+
+#include <openssl/types.h>
+
+typedef struct opal_common_crypt_library {
+    OSSL_LIB_CTX *context;          /* NULL: OpenSSL's own */
+    const char *properties;         /* NULL, or "fips=yes" */
+    EVP_KDF *hkdf;
+    EVP_MAC *hmac;
+    EVP_MD *sha256;
+} opal_common_crypt_library_t;
+
+/* Decide between the two; before anything else is called, by local_create.
+ * ERR_CONFIG when a FIPS provider is demanded and none can be loaded. */
+int opal_common_crypt_library_open(bool fips, opal_common_crypt_why_t *why);
+
+/* What was opened, or else the default; NULL when libcrypto lacks HKDF. */
+const opal_common_crypt_library_t *opal_common_crypt_library(void);
+
+void opal_common_crypt_library_close(void);
+
+#endif

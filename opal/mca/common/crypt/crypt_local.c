@@ -1,0 +1,269 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * This process as others see it: method, key pair, authenticated record.
+ */
+#include "crypt_local.h"
+#include "crypt_kdf.h"
+#include "crypt_library.h"
+#include "crypt_local_object.h"
+#include "crypt_secmem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int check_options(const opal_common_crypt_options_t *options, const opal_common_crypt_identity_t *identity,
+                         opal_common_crypt_why_t *why)
+{
+    size_t name_bytes = NULL == identity->nspace ? 0 : strlen(identity->nspace);
+
+    if (0 == name_bytes || name_bytes > OPAL_CRYPT_RECORD_NAME_MAX) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "record-too-long",
+                                        "the name of the job has %zu bytes, where 1 to %d are possible",
+                                        name_bytes, OPAL_CRYPT_RECORD_NAME_MAX);
+    }
+    if (NULL != options->agreed && strlen(options->agreed) > OPAL_CRYPT_RECORD_AGREED_MAX) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "record-too-long",
+                                        "the agreed parameters have %zu bytes, where at most %d are possible",
+                                        strlen(options->agreed), OPAL_CRYPT_RECORD_AGREED_MAX);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+/* The record: our body, and the method's authenticator over it. */
+static int make_record(opal_common_crypt_local_t *local, const opal_common_crypt_identity_t *identity,
+                       opal_common_crypt_why_t *why)
+{
+    const opal_common_crypt_options_t *options = &local->options;
+    opal_common_crypt_record_t record = {
+        .version = OPAL_CRYPT_PROTOCOL_VERSION,
+        .name = identity->nspace,
+        .name_bytes = strlen(identity->nspace),
+        .rank = identity->rank,
+        .instance = identity->instance,
+        .method = (uint8_t) local->method->auth,
+        .kex = (uint8_t) local->pair.kex,
+        .cipher = (uint8_t) options->cipher,
+        .epoch_shift = (uint8_t) options->epoch_shift,
+        .flags = options->scope_all ? OPAL_CRYPT_RECORD_SCOPE_ALL : 0,
+        .boot_id = identity->boot_id,
+        .node_nonce = identity->node_nonce,
+        .created = (uint64_t) local->created,
+        .agreed = NULL == options->agreed ? "" : options->agreed,
+        .agreed_bytes = NULL == options->agreed ? 0 : strlen(options->agreed),
+        .public_key = local->pair.public,
+    };
+    size_t body_bytes, room, authenticator_bytes = 0;
+    uint8_t *authenticator;
+    int rc;
+
+    local->bytes = malloc(OPAL_CRYPT_RECORD_MAX);
+    if (NULL == local->bytes) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
+    }
+    body_bytes = opal_common_crypt_record_pack(&record, local->bytes, OPAL_CRYPT_RECORD_MAX - 4);
+    if (0 == body_bytes) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "the record cannot be packed");
+    }
+    room = OPAL_CRYPT_RECORD_MAX - 4 - body_bytes;
+    authenticator = local->bytes + body_bytes + 4;
+    rc = local->method->sign(local->auth_state, local->bytes, body_bytes,
+                             authenticator, room, &authenticator_bytes, why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    opal_common_crypt_put32(local->bytes + body_bytes, (uint32_t) authenticator_bytes);
+    local->byte_count = body_bytes + 4 + authenticator_bytes;
+
+    rc = opal_common_crypt_record_parse(local->bytes, local->byte_count, &local->record);
+    return OPAL_CRYPT_OK == rc ? rc : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library",
+                                                               "our own record cannot be parsed");
+}
+
+static void warn(opal_common_crypt_local_t *local, const opal_common_crypt_why_t *warning)
+{
+    if (NULL != warning->topic && local->warning_count < OPAL_CRYPT_WARNINGS) {
+        local->warnings[local->warning_count++] = *warning;
+    }
+}
+
+int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
+                                   const opal_common_crypt_identity_t *identity,
+                                   opal_common_crypt_local_t **local,
+                                   opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_why_t warning = {0};
+    opal_common_crypt_local_t *made;
+    int rc;
+
+    *local = NULL;
+    rc = check_options(options, identity, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_library_open(options->fips, why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    made = calloc(1, sizeof(*made));
+    if (NULL == made) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
+    }
+    made->options = *options;
+    made->created = (int64_t) time(NULL);
+
+    /* 1. the secrets of the method  2. the key pair  3. the record */
+    rc = opal_common_crypt_auth_select(options, &made->method, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = made->method->open(options, &made->auth_state, &warning, why);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_keypair_make(options->fips ? OPAL_CRYPT_KEX_P256 : OPAL_CRYPT_KEX_X25519,
+                                            &made->pair);
+        if (OPAL_CRYPT_OK != rc) {
+            opal_common_crypt_refuse(why, rc, OPAL_CRYPT_ERR_MEMORY == rc ? "no-secret-memory" : "library",
+                                     "the key pair of this process");
+        }
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = make_record(made, identity, why);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        opal_common_crypt_input_t input = {made->record.public_key, made->record.public_bytes};
+
+        rc = opal_common_crypt_sha256(&input, 1, made->key_hash);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_local_destroy(made);
+        return rc;
+    }
+    warn(made, &warning);
+    if (!opal_common_crypt_secmem_locked()) {
+        opal_common_crypt_refuse(&warning, OPAL_CRYPT_OK, "memory-not-locked", "%s", identity->nspace);
+        warn(made, &warning);
+    }
+    *local = made;
+    return OPAL_CRYPT_OK;
+}
+
+void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local)
+{
+    if (NULL == local) {
+        return;
+    }
+    if (NULL != local->auth_state) {
+        local->method->close(local->auth_state);
+    }
+    opal_common_crypt_keypair_wipe(&local->pair);
+    free(local->bytes);
+    free(local);
+}
+
+/* ---- what callers may ask ---- */
+
+const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *local, size_t *bytes)
+{
+    *bytes = local->byte_count;
+    return local->bytes;
+}
+
+const opal_common_crypt_options_t *opal_common_crypt_local_options(const opal_common_crypt_local_t *local)
+{
+    return &local->options;
+}
+
+const uint8_t *opal_common_crypt_local_key_hash(const opal_common_crypt_local_t *local)
+{
+    return local->key_hash;
+}
+
+opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local)
+{
+    return local->method->auth;
+}
+
+const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_common_crypt_local_t *local, int *count)
+{
+    *count = local->warning_count;
+    return local->warnings;
+}
+
+/* ---- a peer's record, before it is authenticated ---- */
+
+void opal_common_crypt_record_info(const opal_common_crypt_local_t *local,
+                                   const opal_common_crypt_record_t *record,
+                                   opal_common_crypt_peer_info_t *info)
+{
+    opal_common_crypt_input_t input = {record->public_key, record->public_bytes};
+
+    memset(info, 0, sizeof(*info));
+    memcpy(info->nspace, record->name, record->name_bytes);
+    info->rank = record->rank;
+    info->instance = record->instance;
+    info->same_node = 0 == memcmp(record->boot_id, local->record.boot_id, 16)
+                      && 0 == memcmp(record->node_nonce, local->record.node_nonce, 16);
+    if (OPAL_CRYPT_OK != opal_common_crypt_sha256(&input, 1, info->key_hash)) {
+        info->same_node = false;
+    }
+}
+
+int opal_common_crypt_blame(const opal_common_crypt_local_t *local, const opal_common_crypt_record_t *peer,
+                            const opal_common_crypt_expect_t *expect, int rc, opal_common_crypt_why_t *why)
+{
+    char reason[sizeof(why->detail)], here[128], there[128] = "unknown";
+
+    if (NULL == why) {
+        return rc;
+    }
+    memcpy(reason, why->detail, sizeof(reason));
+    opal_common_crypt_record_title(&local->record, here, sizeof(here));
+    if (0 != peer->name_bytes) {
+        opal_common_crypt_record_title(peer, there, sizeof(there));
+    } else if (NULL != expect && NULL != expect->nspace) {
+        opal_common_crypt_record_t asked = {
+            .name = expect->nspace, .name_bytes = strlen(expect->nspace), .rank = expect->rank,
+        };
+
+        opal_common_crypt_record_title(&asked, there, sizeof(there));
+    }
+    return opal_common_crypt_refuse(why, rc, why->topic, "  this process: %s\n  the peer:     %s\n  %.480s",
+                                    here, there, reason);
+}
+
+int opal_common_crypt_record_read(const opal_common_crypt_local_t *local, const uint8_t *bytes, size_t count,
+                                  const opal_common_crypt_expect_t *expect,
+                                  opal_common_crypt_record_t *record, opal_common_crypt_why_t *why)
+{
+    int rc;
+
+    if (0 == count) {
+        memset(record, 0, sizeof(*record));
+        rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-missing", "it published no record");
+        return opal_common_crypt_blame(local, record, expect, rc, why);
+    }
+    rc = opal_common_crypt_record_parse(bytes, count, record);
+    if (OPAL_CRYPT_OK == rc) {
+        return rc;
+    }
+    if (OPAL_CRYPT_ERR_PEER == rc) {
+        opal_common_crypt_refuse(why, rc, "record-version", "protocol version: %d here, %u there",
+                                 OPAL_CRYPT_PROTOCOL_VERSION, record->version);
+    } else {
+        opal_common_crypt_refuse(why, rc, "record-malformed", "its %zu bytes are not a record", count);
+    }
+    return opal_common_crypt_blame(local, record, expect, OPAL_CRYPT_ERR_PEER, why);
+}
+
+int opal_common_crypt_record_peek(const opal_common_crypt_local_t *local, const uint8_t *record,
+                                  size_t bytes, opal_common_crypt_peer_info_t *info,
+                                  opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_record_t views;
+    int rc = opal_common_crypt_record_read(local, record, bytes, NULL, &views, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_common_crypt_record_info(local, &views, info);
+    }
+    return rc;
+}

@@ -1,0 +1,44 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What a local object holds, for crypt_local.c and crypt_schedule.c alone.
+ */
+#ifndef OPAL_COMMON_CRYPT_LOCAL_OBJECT_H
+#define OPAL_COMMON_CRYPT_LOCAL_OBJECT_H
+
+#include "crypt_auth.h"
+#include "crypt_kex.h"
+#include "crypt_local.h"
+#include "crypt_record.h"
+
+#define OPAL_CRYPT_WARNINGS 2       /* the method's, the memory's */
+
+struct opal_common_crypt_local {
+    opal_common_crypt_options_t options;
+    const opal_common_crypt_auth_method_t *method;
+    void *auth_state;
+    opal_common_crypt_keypair_t pair;
+    uint8_t key_hash[32];
+    int64_t created;
+    uint8_t *bytes;                         /* our record, ... */
+    size_t byte_count;
+    opal_common_crypt_record_t record;      /* ... and views into it */
+    opal_common_crypt_why_t warnings[OPAL_CRYPT_WARNINGS];
+    int warning_count;
+};
+
+/* What `record` says of its maker, looked at from `local`. */
+void opal_common_crypt_record_info(const opal_common_crypt_local_t *local,
+                                   const opal_common_crypt_record_t *record,
+                                   opal_common_crypt_peer_info_t *info);
+
+/* Parse, and refuse with `why` naming both processes when that fails. */
+int opal_common_crypt_record_read(const opal_common_crypt_local_t *local, const uint8_t *bytes, size_t count,
+                                  const opal_common_crypt_expect_t *expect,
+                                  opal_common_crypt_record_t *record, opal_common_crypt_why_t *why);
+
+/* Put who we are and who the peer is before the reason in `why`. */
+int opal_common_crypt_blame(const opal_common_crypt_local_t *local, const opal_common_crypt_record_t *peer,
+                            const opal_common_crypt_expect_t *expect, int rc, opal_common_crypt_why_t *why);
+
+#endif

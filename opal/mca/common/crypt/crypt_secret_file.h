@@ -1,0 +1,46 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Reading a file that holds a secret: opened without following a link, then
+ * checked on the descriptor (a regular file, ours, nobody else's to read, on a
+ * file system of this node), then read into memory of crypt_secmem.
+ *
+ * Threads: any.
+ */
+#ifndef OPAL_COMMON_CRYPT_SECRET_FILE_H
+#define OPAL_COMMON_CRYPT_SECRET_FILE_H
+
+#include "crypt_base.h"
+
+/* What fstatfs says of a file system: does its data stay on this node? */
+typedef enum {
+    OPAL_CRYPT_FS_LOCAL,
+    OPAL_CRYPT_FS_NETWORK,
+    OPAL_CRYPT_FS_UNKNOWN       /* treated as a network */
+} opal_common_crypt_fs_t;
+
+/* `name` gets a name for messages. */
+opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char **name);
+
+typedef struct opal_common_crypt_secret_file {
+    uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; a zero follows */
+    size_t count;
+    opal_common_crypt_why_t warning;    /* topic NULL: none */
+} opal_common_crypt_secret_file_t;
+
+/* At least `min`, at most `max` bytes.  `what` names the file for messages
+ * ("pre-shared key").  ERR_CONFIG with `why` filled. */
+int opal_common_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max,
+                                       bool allow_network, opal_common_crypt_secret_file_t *file,
+                                       opal_common_crypt_why_t *why);
+
+/* A file of exactly 64 hexadecimal digits (and, at most, a line's end): 32
+ * bytes of crypt_secmem, the caller's to free. */
+int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool allow_network,
+                                      uint8_t **secret, opal_common_crypt_why_t *warning,
+                                      opal_common_crypt_why_t *why);
+
+/* ~/.ompi-crypt/NAME: ERR_CONFIG when there is no home or it does not fit. */
+int opal_common_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_common_crypt_why_t *why);
+
+#endif
