@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CRYPTOKI_GNU 1
 #include <p11-kit/pkcs11.h>
 
 enum { SLOTS = 64, OBJECTS = 64 };
