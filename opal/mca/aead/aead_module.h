@@ -45,7 +45,7 @@ typedef enum {
 enum {
     OPAL_AEAD_OK = 0,
     OPAL_AEAD_REFUSED = -1,   /* open: the tag does not fit.  One code for every bad input */
-    OPAL_AEAD_ERROR = -2      /* out of memory, unsupported cipher, too long: nothing was written */
+    OPAL_AEAD_ERROR = -2      /* out of memory, unsupported cipher, too long: nothing was written, or zeros */
 };
 
 /* A piece of additional data; the pieces are authenticated as if joined. */
@@ -65,6 +65,10 @@ typedef struct opal_aead_module {
 
     /* The library behind it and its version, for reports: "OpenSSL 3.0.17". */
     const char *(*version)(void);
+
+    /* What reports must say about how this process keeps keys ("core files are
+     * off: ..."); NULL, or a function returning NULL: nothing. */
+    const char *(*note)(void);
 
     size_t (*key_bytes)(opal_aead_cipher_t cipher);
     int (*key_init)(opal_aead_cipher_t cipher, const uint8_t *raw, void *key);

@@ -61,7 +61,4 @@ int opal_common_crypt_auth_select(const opal_common_crypt_options_t *options,
                                   const opal_common_crypt_auth_method_t **method,
                                   opal_common_crypt_why_t *why);
 
-/* From a parameter's text: auto, psk, munge, x509, none. */
-int opal_common_crypt_auth_parse(const char *text, opal_common_crypt_auth_t *auth);
-
 #endif

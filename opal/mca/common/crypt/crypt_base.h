@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The libraries are built with hidden visibility; this is what the core exports. */
+#pragma GCC visibility push(default)
+
 /* Return codes of the core.  0 is success, everything else negative. */
 enum {
     OPAL_CRYPT_OK = 0,
@@ -88,5 +91,7 @@ static inline uint64_t opal_common_crypt_get64(const uint8_t *p)
 {
     return ((uint64_t) opal_common_crypt_get32(p) << 32) | opal_common_crypt_get32(p + 4);
 }
+
+#pragma GCC visibility pop
 
 #endif

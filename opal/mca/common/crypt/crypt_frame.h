@@ -35,6 +35,8 @@
 #include "crypt_base.h"
 #include "crypt_session.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_FRAME_VERSION       1
 
 #define OPAL_CRYPT_FRAME_HEADER        8
@@ -46,9 +48,13 @@
 #define OPAL_CRYPT_SEGMENT_OVERHEAD    16
 #define OPAL_CRYPT_LOCAL_HEADER        24
 #define OPAL_CRYPT_LOCAL_LARGE_BYTES   32
+#define OPAL_CRYPT_FINAL_BYTES         32
 
 #define OPAL_CRYPT_CHUNK_MIN           1
 #define OPAL_CRYPT_CHUNK_MAX           (64u << 20)
+#define OPAL_CRYPT_TOTAL_MAX           (UINT64_C(1) << 42)     /* what one subkey seals: as much as
+                                                                * an epoch's key, and so within
+                                                                * the limits of the ciphers */
 
 typedef enum {
     OPAL_CRYPT_FRAME_DIRECT = 1,
@@ -70,12 +76,22 @@ int opal_common_crypt_direct_seal(opal_common_crypt_session_t *session, uint64_t
                                   const opal_common_crypt_envelope_t *envelope,
                                   const void *plain, size_t plain_bytes, uint8_t *frame);
 
-/* Verifies and writes frame_bytes - 24 to `plain` (may be frame + 8); on
- * ERR_AUTH those bytes are zero.  The caller then asks for acceptance. */
+/* Verifies and writes frame_bytes - 24 to `plain` (may be frame + 8); on any
+ * error those bytes are zero.  The caller then asks for acceptance. */
 int opal_common_crypt_direct_open(opal_common_crypt_session_t *session,
                                   const opal_common_crypt_envelope_t *envelope,
                                   const uint8_t *frame, size_t frame_bytes,
                                   void *plain, uint64_t *counter);
+
+/* The last message to a peer, at disconnect and finalize: how many counters we
+ * took.  `sent` counts this one too. */
+int opal_common_crypt_final_seal(opal_common_crypt_session_t *session, uint64_t counter,
+                                 const opal_common_crypt_envelope_t *envelope,
+                                 uint64_t sent, uint8_t frame[OPAL_CRYPT_FINAL_BYTES]);
+int opal_common_crypt_final_open(opal_common_crypt_session_t *session,
+                                 const opal_common_crypt_envelope_t *envelope,
+                                 const uint8_t *frame, size_t frame_bytes,
+                                 uint64_t *sent, uint64_t *counter);
 
 /* ---- chopped ---- */
 
@@ -87,7 +103,8 @@ typedef struct opal_common_crypt_shape {
 } opal_common_crypt_shape_t;
 
 /* Count from the other three: ceil((total - first) / chunk).  ERR_CONFIG when
- * it does not fit 31 bits or a field is out of bounds. */
+ * it does not fit 31 bits or a field is out of bounds: total <= TOTAL_MAX,
+ * first <= total and CHUNK_MAX, CHUNK_MIN <= chunk <= CHUNK_MAX. */
 int opal_common_crypt_shape_make(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes,
                                  opal_common_crypt_shape_t *shape);
 
@@ -141,5 +158,7 @@ void opal_common_crypt_local_header(const opal_common_crypt_token_t *token,
 int opal_common_crypt_local_check(const opal_common_crypt_token_t *token,
                                   opal_common_crypt_frame_type_t type,
                                   const uint8_t *frame, size_t frame_bytes);
+
+#pragma GCC visibility pop
 
 #endif

@@ -16,6 +16,8 @@
 #include "crypt_base.h"
 #include "crypt_local.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_GROUP_KEY_BYTES 32
 #define OPAL_CRYPT_GROUP_ID_BYTES  16
 
@@ -64,5 +66,7 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group,
 int opal_common_crypt_piece_open(opal_common_crypt_group_t *group,
                                  const opal_common_crypt_piece_t *piece,
                                  const uint8_t *sealed, void *plain);
+
+#pragma GCC visibility pop
 
 #endif

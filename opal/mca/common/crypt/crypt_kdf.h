@@ -15,6 +15,8 @@
 
 #include "crypt_base.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_HASH_BYTES           32
 #define OPAL_CRYPT_SECRET_BYTES         32
 #define OPAL_CRYPT_KDF_MAX              (255 * OPAL_CRYPT_HASH_BYTES)
@@ -74,5 +76,7 @@ int opal_common_crypt_hmac(const uint8_t key[OPAL_CRYPT_SECRET_BYTES],
                            uint8_t mac[OPAL_CRYPT_HASH_BYTES]);
 int opal_common_crypt_sha256(const opal_common_crypt_input_t *pieces, int count,
                              uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+
+#pragma GCC visibility pop
 
 #endif

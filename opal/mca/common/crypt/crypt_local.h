@@ -16,6 +16,8 @@
 #include "crypt_base.h"
 #include "opal/mca/aead/aead_module.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_PROTOCOL_VERSION 1
 #define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
 
@@ -82,6 +84,9 @@ const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_commo
 opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local);
 const char *opal_common_crypt_auth_name(opal_common_crypt_auth_t auth);
 
+/* From a parameter's text: auto, psk, munge, x509, none. */
+int opal_common_crypt_auth_parse(const char *text, opal_common_crypt_auth_t *auth);
+
 /* Boot id and node nonce of this node: the boot id of the kernel, and 16 random
  * bytes kept in a shared-memory object of this user, mode 0600. */
 int opal_common_crypt_node_identity(uint8_t boot_id[16], uint8_t node_nonce[16],
@@ -107,5 +112,7 @@ typedef struct opal_common_crypt_expect {
     int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
                                      * credential must be from within 10 minutes of it */
 } opal_common_crypt_expect_t;
+
+#pragma GCC visibility pop
 
 #endif

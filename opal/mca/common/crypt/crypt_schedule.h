@@ -21,6 +21,8 @@
 #include "crypt_kdf.h"
 #include "crypt_local.h"
 
+#pragma GCC visibility push(default)
+
 typedef struct opal_common_crypt_schedule opal_common_crypt_schedule_t;
 
 typedef enum {
@@ -48,5 +50,7 @@ int opal_common_crypt_schedule_expand(const opal_common_crypt_schedule_t *schedu
 /* The peer, now authenticated. */
 const opal_common_crypt_peer_info_t *
 opal_common_crypt_schedule_peer(const opal_common_crypt_schedule_t *schedule);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,6 +13,8 @@
 
 #include "crypt_base.h"
 
+#pragma GCC visibility push(default)
+
 /* Zeroed, aligned to 64 bytes; NULL when there is none.  A block that comes
  * from here is returned by opal_common_crypt_secmem_free and nothing else. */
 void *opal_common_crypt_secmem_alloc(size_t bytes);
@@ -35,5 +37,7 @@ bool opal_common_crypt_secmem_locked(void);
 
 /* Random bytes for keys, from getrandom(2); aborts if the kernel has none. */
 void opal_common_crypt_random(void *block, size_t bytes);
+
+#pragma GCC visibility pop
 
 #endif

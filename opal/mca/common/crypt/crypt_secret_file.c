@@ -254,7 +254,7 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
 
 int opal_common_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_common_crypt_why_t *why)
 {
-    const char *home = secure_getenv("HOME");
+    const char *home = getenv("HOME");
     int length;
 
     if (NULL == home || '/' != home[0]) {

@@ -12,6 +12,8 @@
 
 #include "crypt_base.h"
 
+#pragma GCC visibility push(default)
+
 /* What fstatfs says of a file system: does its data stay on this node? */
 typedef enum {
     OPAL_CRYPT_FS_LOCAL,
@@ -45,5 +47,7 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
 
 /* ~/.ompi-crypt/NAME: ERR_CONFIG when there is no home or it does not fit. */
 int opal_common_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_common_crypt_why_t *why);
+
+#pragma GCC visibility pop
 
 #endif

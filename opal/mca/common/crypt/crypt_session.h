@@ -17,6 +17,8 @@
 #include "crypt_base.h"
 #include "crypt_local.h"
 
+#pragma GCC visibility push(default)
+
 typedef struct opal_common_crypt_session opal_common_crypt_session_t;
 
 /* Authenticate the record and agree on keys (crypt_schedule.h).  `expect` says
@@ -100,5 +102,7 @@ opal_aead_context_t *opal_common_crypt_context(const opal_aead_module_t *aead);
 
 /* Destroy what the core still holds and wipe all secrets; the last call. */
 void opal_common_crypt_finalize(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,101 @@
+#!/usr/bin/env perl
+#
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Collect what takes part in the build, then run autoreconf.
+#
+# A framework is a directory PROJECT/mca/NAME with a base/; a component is a
+# directory PROJECT/mca/FRAMEWORK/NAME with a configure.m4 and a Makefile.am,
+# as in Open MPI's own tree.  Extensions (ompi/mpiext/NAME) and tools
+# (ompi/tools/NAME) need a Makefile.am only.  So a new one is one directory,
+# and no shared file changes.
+#
+# Writes config/ompi_crypt_found.m4, and tests/unit/tests.am from
+# tests/unit/tests.list.
+
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+
+chdir(dirname(abs_path($0))) or die "autogen.pl: $!\n";
+my $help = "usage: ./autogen.pl\n";
+die $help if @ARGV;
+
+# Names of the subdirectories of $_[0] that contain every file of the rest.
+sub directories_with {
+    my ($parent, @files) = @_;
+    opendir(my $handle, $parent) or return ();
+    my @names = sort grep { !/^\./ && -d "$parent/$_" } readdir($handle);
+    closedir($handle);
+    return grep { my $name = $_; !grep { !-e "$parent/$name/$_" } @files } @names;
+}
+
+# Replace a file only when its content changes, so that make rebuilds little.
+sub write_file {
+    my ($path, $text) = @_;
+    if (open(my $old, '<', $path)) {
+        local $/;
+        return if <$old> eq $text;
+    }
+    open(my $new, '>', $path) or die "autogen.pl: $path: $!\n";
+    print $new $text;
+    close($new) or die "autogen.pl: $path: $!\n";
+}
+
+# 1. frameworks and components
+my (@frameworks, @components, @includes);
+foreach my $project ('opal', 'ompi') {
+    # The common libraries come first: the others link to them.
+    my @names = sort { ($b eq 'common') <=> ($a eq 'common') || $a cmp $b }
+        directories_with("$project/mca");
+    foreach my $framework (@names) {
+        my $directory = "$project/mca/$framework";
+        if (-d "$directory/base" && -e "$directory/Makefile.am") {
+            push(@frameworks, [$project, $framework]);
+            push(@includes, "$directory/configure.m4") if -e "$directory/configure.m4";
+        }
+        foreach my $component (directories_with($directory, 'configure.m4', 'Makefile.am')) {
+            push(@components, [$project, $framework, $component]);
+            push(@includes, "$directory/$component/configure.m4");
+        }
+    }
+}
+
+# 2. directories that exist in this build only
+my @others = ((map { "ompi/mpiext/$_" } directories_with('ompi/mpiext', 'Makefile.am')),
+              (map { "ompi/tools/$_" } directories_with('ompi/tools', 'Makefile.am')));
+foreach my $directory (@others) {
+    push(@includes, "$directory/standalone.m4") if -e "$directory/standalone.m4";
+}
+
+my $m4 = "dnl Made by autogen.pl.\n";
+$m4 .= "m4_include([$_])\n" foreach @includes;
+$m4 .= "AC_DEFUN([OMPI_CRYPT_FOUND_FRAMEWORKS], [\n"
+    . join('', map { "    OMPI_CRYPT_FRAMEWORK([$_->[0]], [$_->[1]])\n" } @frameworks) . "])\n";
+$m4 .= "AC_DEFUN([OMPI_CRYPT_FOUND_COMPONENTS], [\n"
+    . join('', map { "    OMPI_CRYPT_COMPONENT([$_->[0]], [$_->[1]], [$_->[2]])\n" } @components) . "])\n";
+$m4 .= "AC_DEFUN([OMPI_CRYPT_FOUND_OTHERS], [\n"
+    . join('', map { "    OMPI_CRYPT_OTHER([$_])\n" } @others) . "])\n";
+write_file('config/ompi_crypt_found.m4', $m4);
+
+# 3. unit tests: one line each
+my @tests;
+if (open(my $list, '<', 'tests/unit/tests.list')) {
+    while (<$list>) {
+        s/#.*//;
+        push(@tests, [split]) if /\S/;
+    }
+}
+my $am = "# Made by autogen.pl from tests.list.\ncheck_PROGRAMS ="
+    . join('', map { " \\\n    $_->[0]" } @tests) . "\n";
+foreach my $test (grep { @$_ > 1 } @tests) {
+    my ($name, @providers) = @$test;
+    $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers) . " \$(core)\n";
+}
+write_file('tests/unit/tests.am', $am);
+
+printf("autogen.pl: %d components, %d other directories, %d unit tests\n",
+       scalar(@components), scalar(@others), scalar(@tests));
+exec('autoreconf', '--install', '--force', '--warnings=all,no-obsolete,no-portability,no-override')
+    or die "autogen.pl: autoreconf: $! (apt install autoconf automake libtool)\n";

@@ -1,0 +1,152 @@
+dnl Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+dnl
+dnl Find an installed Open MPI 4.1 or 5.0 and the internal headers that a
+dnl component needs.
+dnl
+dnl Sets MPICC, OMPI_INFO, ompi_crypt_version, _series, _incdirs, _libdirs and the
+dnl directories ompi_crypt_ompi_{prefix,libdir,pkglibdir,pkgdatadir}.
+
+AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
+    AC_ARG_WITH([ompi],
+        [AS_HELP_STRING([--with-ompi=DIR], [the Open MPI to build for (default: the one whose mpicc is in PATH)])])
+    AC_ARG_WITH([ompi-source],
+        [AS_HELP_STRING([--with-ompi-source=DIR],
+                        [its source tree, configured as it was built: for an installation without
+                         development headers])])
+    AC_ARG_ENABLE([mca-no-build],
+        [AS_HELP_STRING([--enable-mca-no-build=LIST], [components not to build: FRAMEWORK-NAME,...])])
+
+    # 1. the programs
+    AS_CASE([$with_ompi],
+            [no], [AC_MSG_ERROR([ompi-crypt cannot be built without Open MPI])],
+            [''|yes], [ompi_crypt_path=$PATH],
+            [ompi_crypt_path=$with_ompi/bin])
+    AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [no], [$ompi_crypt_path])
+    AC_PATH_PROGS([OMPI_INFO], [ompi_info], [no], [$ompi_crypt_path])
+    AS_IF([test "$MPICC" = no || test "$OMPI_INFO" = no],
+          [AC_MSG_ERROR([no Open MPI found (mpicc: $MPICC, ompi_info: $OMPI_INFO).
+  On Debian and Ubuntu: apt install openmpi-bin libopenmpi-dev
+  Elsewhere: --with-ompi=DIR, where DIR/bin/mpicc is Open MPI's])])
+
+    # 2. its version
+    AC_MSG_CHECKING([for the version of Open MPI])
+    ompi_crypt_version=`$OMPI_INFO --version 2>/dev/null \
+        | $SED -n 's/^Open MPI v\([[0-9]]*\.[[0-9]]*\.[[0-9]]*\).*/\1/p'`
+    AC_MSG_RESULT([${ompi_crypt_version:-unknown}])
+    ompi_crypt_series=`echo "$ompi_crypt_version" | $SED 's/^\([[0-9]]*\.[[0-9]]*\)\..*/\1/'`
+    AS_CASE([$ompi_crypt_series],
+            [4.1|5.0], [],
+            [AC_MSG_ERROR([Open MPI ${ompi_crypt_version:-of an unknown version} is not supported, only 4.1 and 5.0
+  ($OMPI_INFO).  Give another one by --with-ompi=DIR])])
+    AS_CASE([`$MPICC --showme:version 2>/dev/null`],
+            [*"Open MPI $ompi_crypt_version"*], [],
+            [AC_MSG_ERROR([$MPICC and $OMPI_INFO are not of the same Open MPI; give it by --with-ompi=DIR])])
+
+    # 3. its directories
+    ompi_crypt_paths=`$OMPI_INFO --parsable --path all 2>/dev/null`
+    m4_foreach_w([ompi_crypt_place], [prefix libdir pkglibdir pkgdatadir pkgincludedir], [
+        ompi_crypt_ompi_[]ompi_crypt_place=`echo "$ompi_crypt_paths" \
+            | $SED -n 's/^path:ompi_crypt_place://p' | tail -n 1`])
+    ompi_crypt_libdirs=`$MPICC --showme:libdirs`
+    OMPI_CRYPT_FIND_HEADERS
+    OMPI_CRYPT_CHECK_HEADERS
+    AC_SUBST([ompi_crypt_version])
+    AC_SUBST([ompi_crypt_series])
+    AC_SUBST([ompi_crypt_ompi_prefix])
+    AC_SUBST([ompi_crypt_ompi_pkglibdir])
+])
+
+dnl Installed headers, or those of a configured source tree.
+AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
+    AC_MSG_CHECKING([for Open MPI's internal headers])
+    AS_IF([test -n "$with_ompi_source" && test "$with_ompi_source" != no],
+        [AS_IF([test ! -f "$with_ompi_source/ompi/mca/pml/pml.h"],
+               [AC_MSG_RESULT([no])
+                AC_MSG_ERROR([--with-ompi-source=$with_ompi_source is not a source tree of Open MPI])])
+         AS_IF([test ! -f "$with_ompi_source/opal/include/opal_config.h"],
+               [AC_MSG_RESULT([no])
+                AC_MSG_ERROR([$with_ompi_source has not been configured.  Run its ./configure there with the
+  switches of the installed Open MPI ("$OMPI_INFO -c" shows them), then come back])])
+         ompi_crypt_source=`cd "$with_ompi_source" && pwd`
+         ompi_crypt_incdirs=
+         for ompi_crypt_dir in . opal/include ompi/include orte/include \
+                               3rd-party/openpmix/include opal/mca/event/libevent2022/libevent/include \
+                               opal/mca/hwloc/hwloc201/hwloc/include; do
+             test ! -d "$ompi_crypt_source/$ompi_crypt_dir" \
+                 || ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_source/$ompi_crypt_dir"
+         done
+         ompi_crypt_ompi_from="sources in $ompi_crypt_source"],
+        [ompi_crypt_dir=$ompi_crypt_ompi_pkgincludedir
+         AS_IF([test ! -f "$ompi_crypt_dir/ompi/mca/pml/pml.h"],
+               [AC_MSG_RESULT([no])
+                AC_MSG_ERROR([Open MPI $ompi_crypt_version is installed without its internal headers ($ompi_crypt_dir).
+  On Debian and Ubuntu: apt install libopenmpi-dev
+  Own build: configure Open MPI with --with-devel-headers and install it again, or give its
+  configured source tree by --with-ompi-source=DIR])])
+         ompi_crypt_incdirs="$ompi_crypt_dir `$MPICC --showme:incdirs`"
+         ompi_crypt_ompi_from=$ompi_crypt_dir])
+    AC_MSG_RESULT([$ompi_crypt_ompi_from])
+])
+
+dnl They must belong to the library, compile, and not be of a direct-call build.
+AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
+    ompi_crypt_save_CPPFLAGS=$CPPFLAGS
+    ompi_crypt_save_CFLAGS=$CFLAGS
+    dnl Debian's 5.0.7 leaves out the headers of threads/pthreads.
+    AS_CASE([$ompi_crypt_series],
+            [5.0], [ompi_crypt_dir=opal/mca/threads/pthreads/threads_pthreads_mutex.h
+                    ompi_crypt_shim=`cd "$srcdir" && pwd`/standalone/include-5.0
+                    for ompi_crypt_where in $ompi_crypt_incdirs; do
+                        test ! -f $ompi_crypt_where/$ompi_crypt_dir || ompi_crypt_shim=
+                    done
+                    ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_shim"])
+    for ompi_crypt_dir in $ompi_crypt_incdirs; do CPPFLAGS="$CPPFLAGS -I$ompi_crypt_dir"; done
+    CFLAGS="$CFLAGS -std=gnu11"
+
+    dnl PMIx may live in a directory of its own that only pkg-config knows.
+    AC_MSG_CHECKING([whether they compile])
+    ompi_crypt_compiles=no
+    for ompi_crypt_dir in '' `$PKG_CONFIG --variable=includedir pmix 2>/dev/null` \
+                          /usr/lib/*/pmix2/include /usr/lib/*/pmix/include; do
+        test -z "$ompi_crypt_dir" || CPPFLAGS="$CPPFLAGS -I$ompi_crypt_dir"
+        AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+            #include "ompi_config.h"
+            #include "ompi/proc/proc.h"
+            #include "ompi/mca/pml/base/base.h"
+            #include "ompi/mca/coll/coll.h"
+            #include "ompi/communicator/communicator.h"
+            ]])], [ompi_crypt_compiles=yes])
+        test $ompi_crypt_compiles = no || break
+    done
+    test -z "$ompi_crypt_dir" || ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_dir"
+    AC_MSG_RESULT([$ompi_crypt_compiles])
+    AS_IF([test $ompi_crypt_compiles = no],
+          [AC_MSG_ERROR([Open MPI's internal headers do not compile; config.log has the compiler's words.
+  Usually the headers of hwloc, libevent or PMIx are missing (Debian: libhwloc-dev libevent-dev libpmix-dev)])])
+
+    AC_MSG_CHECKING([whether they are of Open MPI $ompi_crypt_version])
+    ompi_crypt_commas=`echo $ompi_crypt_version | tr . ,`
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+        #include "opal_config.h"
+        #define WANTED(major, minor, release) \
+            (OPAL_MAJOR_VERSION == major && OPAL_MINOR_VERSION == minor && OPAL_RELEASE_VERSION == release)
+        #if !WANTED($ompi_crypt_commas)
+        #error other version
+        #endif
+        ]])], [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         AC_MSG_ERROR([the headers ($ompi_crypt_ompi_from) are of another Open MPI than $OMPI_INFO ($ompi_crypt_version)])])
+
+    AC_MSG_CHECKING([whether the pml is called directly])
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+        #include "ompi_config.h"
+        #if MCA_ompi_pml_DIRECT_CALL
+        #error the pml framework is called directly
+        #endif
+        ]])], [AC_MSG_RESULT([no])],
+        [AC_MSG_RESULT([yes])
+         AC_MSG_ERROR([this Open MPI was configured with --enable-mca-direct=pml-...: its messages cannot pass
+  through another pml.  Build Open MPI without that switch])])
+    CPPFLAGS=$ompi_crypt_save_CPPFLAGS
+    CFLAGS=$ompi_crypt_save_CFLAGS
+])

@@ -1,0 +1,63 @@
+dnl Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+dnl
+dnl Compiler and linker flags.  As in Open MPI they go into CFLAGS, CPPFLAGS and
+dnl LDFLAGS, so that a Makefile.am of a component needs none of its own.
+
+dnl OMPI_CRYPT_TRY_FLAGS(what, compiler flags, linker flags): keep them when a
+dnl program can be compiled AND linked with them, else stop.
+AC_DEFUN([OMPI_CRYPT_TRY_FLAGS], [
+    ompi_crypt_save_CFLAGS=$CFLAGS
+    ompi_crypt_save_LDFLAGS=$LDFLAGS
+    CFLAGS="$CFLAGS $2"
+    LDFLAGS="$LDFLAGS $3"
+    AC_MSG_CHECKING([whether $1 links])
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <stdlib.h>]], [[return NULL == getenv("PATH");]])],
+                   [AC_MSG_RESULT([yes])],
+                   [AC_MSG_RESULT([no])
+                    AC_MSG_ERROR([the compiler cannot link with $1 ($2 $3)])])
+])
+
+AC_DEFUN([OMPI_CRYPT_SWITCH], [
+    AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [$2])], [], [enable_$1=no])
+    AS_IF([test "x$enable_$1" = xyes], [ompi_crypt_switches="$ompi_crypt_switches $1"])
+])
+
+AC_DEFUN([OMPI_CRYPT_FLAGS], [
+    OMPI_CRYPT_SWITCH([asan], [build with AddressSanitizer])
+    OMPI_CRYPT_SWITCH([ubsan], [build with UndefinedBehaviorSanitizer])
+    OMPI_CRYPT_SWITCH([tsan], [build with ThreadSanitizer])
+    OMPI_CRYPT_SWITCH([werror], [turn warnings into errors])
+    AS_IF([test "x$enable_asan$enable_tsan" = xyesyes],
+          [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
+
+    dnl -mcx16: opal's 128-bit compare-and-swap stays undefined without it.
+    OMPI_CRYPT_TRY_FLAGS([what every component needs],
+        [-std=gnu11 -Wall -Wextra -Wshadow -fvisibility=hidden -fno-strict-aliasing],
+        [-Wl,-z,now -Wl,-z,relro])
+    AS_CASE([$host_cpu], [x86_64], [OMPI_CRYPT_TRY_FLAGS([-mcx16], [-mcx16], [])])
+
+    AS_IF([test "x$enable_asan" = xyes],
+          [OMPI_CRYPT_TRY_FLAGS([--enable-asan], [-fsanitize=address -fno-omit-frame-pointer -g],
+                                [-fsanitize=address])])
+    AS_IF([test "x$enable_ubsan" = xyes],
+          [OMPI_CRYPT_TRY_FLAGS([--enable-ubsan],
+                                [-fsanitize=undefined -fno-sanitize-recover=undefined -g],
+                                [-fsanitize=undefined])])
+    AS_IF([test "x$enable_tsan" = xyes],
+          [OMPI_CRYPT_TRY_FLAGS([--enable-tsan], [-fsanitize=thread -g], [-fsanitize=thread])])
+
+    dnl A sanitizer's runtime belongs to the program, its symbols are undefined
+    dnl in a shared object.
+    AS_CASE(["$enable_asan$enable_ubsan$enable_tsan"],
+            [*yes*], [],
+            [OMPI_CRYPT_TRY_FLAGS([-z defs], [], [-Wl,-z,defs])])
+
+    dnl -isystem: warnings about Open MPI's headers are not ours.
+    for ompi_crypt_dir in $ompi_crypt_incdirs; do
+        ompi_crypt_includes="$ompi_crypt_includes -isystem $ompi_crypt_dir"
+    done
+    CPPFLAGS="-I\$(top_srcdir) -I\$(top_builddir) $CPPFLAGS $ompi_crypt_includes"
+
+    dnl Last: configure's own tests must not run with it.
+    AS_IF([test "x$enable_werror" = xyes], [OMPI_CRYPT_TRY_FLAGS([-Werror], [-Werror], [])])
+])

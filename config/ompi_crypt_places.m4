@@ -1,0 +1,60 @@
+dnl Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+dnl
+dnl Where things are installed.  Two layouts:
+dnl
+dnl   private prefix P    components P/lib/ompi-crypt, libraries P/lib, help
+dnl                       files P/share/ompi-crypt; env.sh makes Open MPI look there
+dnl   in Open MPI         components and help files in Open MPI's own directories,
+dnl                       found without any setting
+dnl
+dnl The makefiles of the components use Open MPI's names for these directories.
+
+AC_DEFUN([OMPI_CRYPT_INSTALL_PLACES], [
+    AC_ARG_WITH([components-in-ompi],
+        [AS_HELP_STRING([--with-components-in-ompi],
+                        [install components and help files into Open MPI's own directories
+                         (default when --prefix is Open MPI's prefix)])],
+        [], [with_components_in_ompi=default])
+    AS_IF([test "$with_components_in_ompi" = default],
+          [with_components_in_ompi=no
+           ompi_crypt_prefix=$prefix
+           test "$ompi_crypt_prefix" != NONE || ompi_crypt_prefix=$ac_default_prefix
+           test "$ompi_crypt_prefix" != "$ompi_crypt_ompi_prefix" || with_components_in_ompi=yes])
+
+    AS_IF([test "$with_components_in_ompi" = yes],
+          [ompilibdir=$ompi_crypt_ompi_pkglibdir
+           ompidatadir=$ompi_crypt_ompi_pkgdatadir
+           dnl Beside Open MPI's own libmca_common_*.so, if the prefix is the same.
+           test "x$prefix" != "x$ompi_crypt_ompi_prefix" || test "x$libdir" != 'x${exec_prefix}/lib' \
+               || libdir=$ompi_crypt_ompi_libdir],
+          [ompilibdir='${libdir}/ompi-crypt'
+           ompidatadir='${datadir}/ompi-crypt'
+           OMPI_CRYPT_HELP_DIR='-DOMPI_CRYPT_HELP_DIR=\"$(opaldatadir)\"'])
+    opallibdir=$ompilibdir
+    opaldatadir=$ompidatadir
+    AC_SUBST([ompilibdir])
+    AC_SUBST([opallibdir])
+    AC_SUBST([ompidatadir])
+    AC_SUBST([opaldatadir])
+    AC_SUBST([OMPI_CRYPT_HELP_DIR])
+    AM_CONDITIONAL([OMPI_CRYPT_PRIVATE], [test "$with_components_in_ompi" != yes])
+])
+
+dnl The libraries to which components link; in Open MPI's tree the same
+dnl variables name its .la files (opal/mca/common/crypt/configure.m4).
+AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
+    ompi_crypt_ldflags=
+    for ompi_crypt_dir in $ompi_crypt_libdirs; do
+        ompi_crypt_ldflags="$ompi_crypt_ldflags -L$ompi_crypt_dir"
+    done
+    dnl The framework's base is in libopen-pal in Open MPI's tree, here it is a
+    dnl library of its own (docs/design/001-build.rst).
+    OMPI_CRYPT_OPAL_LIBS="\$(top_builddir)/standalone/libmca_aead_base.la $ompi_crypt_ldflags -lopen-pal"
+    OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags -lmpi -lopen-pal"
+    OMPI_CRYPT_OPAL_NAME=
+    AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
+    AC_SUBST([OMPI_CRYPT_MPI_LIBS])
+    AC_SUBST([OMPI_CRYPT_OPAL_NAME])
+    OMPI_CRYPT_BARE_OPAL_LIBS="$ompi_crypt_ldflags -lopen-pal"
+    AC_SUBST([OMPI_CRYPT_BARE_OPAL_LIBS])
+])

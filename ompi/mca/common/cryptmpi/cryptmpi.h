@@ -1,0 +1,152 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What pml/crypt, coll/cryptag and fs/crypt share: the parameters, who the
+ * peers are and how they are reached, the host PML, failures.
+ *
+ *     parameters (cryptmpi_params.c) -> local record -> modex (cryptmpi_modex.c)
+ *         -> peers and sessions (cryptmpi_peer.c) -> communicators (cryptmpi_comm.c)
+ *
+ * Life: params_register by pml/crypt's register function, start in its init,
+ * stop in its finalize.  Other components only ask.
+ */
+#ifndef OMPI_COMMON_CRYPTMPI_H
+#define OMPI_COMMON_CRYPTMPI_H
+
+#include "cryptmpi_compat.h"
+
+#include "opal/class/opal_list.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/request/request.h"
+
+#include "opal/mca/common/crypt/crypt_frame.h"
+#include "opal/mca/common/crypt/crypt_group.h"
+#include "opal/mca/common/crypt/crypt_local.h"
+#include "opal/mca/common/crypt/crypt_session.h"
+
+BEGIN_C_DECLS
+
+/* ---- parameters: crypt_* ---- */
+
+typedef enum { OMPI_COMMON_CRYPTMPI_INTERNODE, OMPI_COMMON_CRYPTMPI_ALL } ompi_common_cryptmpi_scope_t;
+typedef enum { OMPI_COMMON_CRYPTMPI_ABORT, OMPI_COMMON_CRYPTMPI_ERROR } ompi_common_cryptmpi_on_failure_t;
+typedef enum { OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, OMPI_COMMON_CRYPTMPI_AUDIT_WARN } ompi_common_cryptmpi_audit_t;
+
+typedef struct ompi_common_cryptmpi_params {
+    opal_common_crypt_options_t options;
+    char *aead_name;                /* the provider asked for, "auto" by default */
+    unsigned key_bits;
+    unsigned threads;
+    int scope, on_failure, audit;   /* enums above */
+    char *report;
+    bool keep_core_files;
+} ompi_common_cryptmpi_params_t;
+
+extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
+
+OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
+
+/* ---- life ---- */
+
+/* Choose the provider, make the record, publish it.  `agreed` is the text of
+ * the caller's own parameters that both sides must share ("name=value;...").
+ * Says itself what went wrong. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_start(const char *agreed);
+OMPI_DECLSPEC void ompi_common_cryptmpi_stop(void);
+
+/* The host PML, through which things travel that are sealed already or stay on
+ * the node.  NULL until pml/crypt is live: then nobody may send anything. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name);
+OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
+OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
+static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_common_cryptmpi_host(); }
+
+/* ---- peers ---- */
+
+typedef enum {
+    OMPI_COMMON_CRYPTMPI_UNKNOWN = 0,   /* not resolved yet */
+    OMPI_COMMON_CRYPTMPI_LOCAL,         /* same node, reached by shared memory alone, or ourselves */
+    OMPI_COMMON_CRYPTMPI_SEALED
+} ompi_common_cryptmpi_kind_t;
+
+typedef struct ompi_common_cryptmpi_peer {
+    opal_list_item_t super;
+    opal_process_name_t name;
+    volatile int kind;                  /* set last, when everything below is valid */
+    opal_common_crypt_session_t *session;
+    const opal_common_crypt_token_t *token_out, *token_in;
+    ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
+    uint64_t local_id;                  /* of large local messages, under send_lock */
+    int failure;                        /* why resolve failed; it is not tried again */
+} ompi_common_cryptmpi_peer_t;
+OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
+
+/* The entry of a process, made when it is first asked for; it outlives
+ * del_procs.  Never blocks. */
+OMPI_DECLSPEC ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc);
+
+/* Fetch the peer's record, agree on keys, decide its kind.  May block on the
+ * runtime: never call it in a completion callback.  A refusal has been shown
+ * when this returns. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer);
+
+OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
+OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
+
+/* ---- communicators ---- */
+
+typedef struct ompi_common_cryptmpi_comm {
+    ompi_communicator_t *comm;
+    uint64_t context_high, context_low;
+    ompi_common_cryptmpi_lock_t lock;   /* serials and posting; the held messages */
+    opal_common_crypt_serials_t *serials;
+    opal_list_t held;                   /* messages taken from the host ahead of their receives */
+    ompi_common_cryptmpi_peer_t **peers;/* by rank of the remote group; filled when first used */
+    int peer_count;
+    opal_common_crypt_group_t *group;   /* for collectives, made when first used */
+} ompi_common_cryptmpi_comm_t;
+
+OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);
+OMPI_DECLSPEC void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm);
+OMPI_DECLSPEC ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t *comm);
+
+static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_common_cryptmpi_comm_t *c, int rank)
+{
+    ompi_common_cryptmpi_peer_t *peer = c->peers[rank];
+    return NULL != peer ? peer
+                        : (c->peers[rank] = ompi_common_cryptmpi_peer(ompi_comm_peer_lookup(c->comm, rank)));
+}
+
+/* Collective over `comm`, at its first sealed collective: rank 0 draws a key,
+ * which goes down a binomial tree through sealed messages. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group);
+
+/* ---- datatypes ---- */
+
+/* Bytes of `count` elements when packed. */
+static inline size_t ompi_common_cryptmpi_bytes(const ompi_datatype_t *type, size_t count)
+{
+    size_t size;
+    opal_datatype_type_size(&type->super, &size);
+    return size * count;
+}
+
+/* Where the first byte lies if the elements are one run of memory, else NULL. */
+OMPI_DECLSPEC void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count);
+
+/* Packed bytes [offset, offset + bytes) of the buffer, from or to `packed`. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_pack(const void *buffer, size_t count, ompi_datatype_t *type,
+                                            size_t offset, size_t bytes, void *packed);
+OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *type,
+                                              size_t offset, size_t bytes, const void *packed);
+
+/* ---- failures ---- */
+
+/* A message from `rank` did not authenticate.  Under crypt_on_auth_failure =
+ * abort this shows one text and ends the job; else it returns our own MPI
+ * error class, to be put into the status.  Never names key material. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What we keep of a communicator, found by its local index.
+ *
+ * The table has two levels and its pages never move, so that a reader needs no
+ * lock: a communicator is added before its first message and removed after
+ * its last.
+ */
+#include "cryptmpi.h"
+
+#include <stdlib.h>
+
+enum { PAGE = 1024, PAGES = 4096 };     /* 2^22 communicators: more than any PML's context ids */
+
+static ompi_common_cryptmpi_comm_t **pages[PAGES];
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+
+static ompi_common_cryptmpi_comm_t **slot_of(const ompi_communicator_t *comm, bool grow)
+{
+    uint32_t index = ompi_common_cryptmpi_comm_index(comm);
+
+    if (index >= PAGE * PAGES) {
+        return NULL;
+    }
+    if (NULL == pages[index / PAGE] && grow) {
+        pthread_mutex_lock(&growing);
+        if (NULL == pages[index / PAGE]) {
+            pages[index / PAGE] = calloc(PAGE, sizeof(*pages[0]));
+        }
+        pthread_mutex_unlock(&growing);
+    }
+    return NULL == pages[index / PAGE] ? NULL : &pages[index / PAGE][index % PAGE];
+}
+
+ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t **slot = slot_of(comm, false);
+    return NULL == slot ? NULL : *slot;
+}
+
+int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t **slot = slot_of(comm, true);
+    ompi_common_cryptmpi_comm_t *c = calloc(1, sizeof(*c));
+
+    if (NULL == slot || NULL == c) {
+        goto free_comm;
+    }
+    c->comm = comm;
+    c->peer_count = OMPI_COMM_IS_INTER(comm) ? ompi_comm_remote_size(comm) : ompi_comm_size(comm);
+    c->peers = calloc(c->peer_count > 0 ? (size_t) c->peer_count : 1, sizeof(*c->peers));
+    if (NULL == c->peers) {
+        goto free_comm;
+    }
+    if (OPAL_CRYPT_OK != opal_common_crypt_serials_create(&c->serials)) {
+        goto free_peers;
+    }
+    ompi_common_cryptmpi_context(comm, &c->context_high, &c->context_low);
+    pthread_mutex_init(&c->lock, NULL);
+    OBJ_CONSTRUCT(&c->held, opal_list_t);
+    *slot = c;
+    return OMPI_SUCCESS;
+
+free_peers:
+    free(c->peers);
+free_comm:
+    free(c);
+    return OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t **slot = slot_of(comm, false);
+    ompi_common_cryptmpi_comm_t *c = NULL == slot ? NULL : *slot;
+
+    if (NULL == c) {
+        return;
+    }
+    *slot = NULL;
+    if (NULL != c->group) {
+        opal_common_crypt_group_destroy(c->group);
+    }
+    opal_common_crypt_serials_destroy(c->serials);
+    OBJ_DESTRUCT(&c->held);
+    pthread_mutex_destroy(&c->lock);
+    free(c->peers);
+    free(c);
+}

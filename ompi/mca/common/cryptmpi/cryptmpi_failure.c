@@ -1,0 +1,67 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What follows when a message does not authenticate: the one place that
+ * decides between ending the job and returning an error, and the home of our
+ * MPI error class.
+ */
+#include "cryptmpi.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/util/show_help.h"
+#include "ompi/runtime/mpiruntime.h"
+
+static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
+static int error_class = MPI_SUCCESS;
+
+/* Made at the first failure, so that MPI_LASTUSEDCODE is what it always was in
+ * programs that never meet one.  The public call is the only one that every
+ * build of Open MPI exports. */
+static int the_class(void)
+{
+    pthread_mutex_lock(&class_lock);
+    if (MPI_SUCCESS == error_class) {
+        if (MPI_SUCCESS != PMPI_Add_error_class(&error_class)) {
+            error_class = MPI_ERR_OTHER;
+        } else {
+            PMPI_Add_error_string(error_class,
+                                  "MPI_ERR_CRYPT: a message failed authentication and was discarded");
+        }
+    }
+    pthread_mutex_unlock(&class_lock);
+    return error_class;
+}
+
+static const char *reason(int rc)
+{
+    switch (rc) {
+    case OPAL_CRYPT_ERR_REPLAY:
+        return "the message was delivered before (replay)";
+    case OPAL_CRYPT_ERR_ORDER:
+        return "the message was moved out of its order";
+    case OPAL_CRYPT_ERR_EXHAUSTED:
+        return "the message counter of this pair of processes is used up; restart the job";
+    case OPAL_CRYPT_ERR_FORKED:
+        return "a fork'd child tried to communicate";
+    default:
+        return "the message was changed on its way, or was not sent by this peer";
+    }
+}
+
+int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc)
+{
+    bool fatal = OMPI_COMMON_CRYPTMPI_ABORT == ompi_common_cryptmpi_params.on_failure
+                 || OPAL_CRYPT_ERR_FORKED == rc || OPAL_CRYPT_ERR_EXHAUSTED == rc
+                 || opal_common_crypt_too_many_failures();
+    char who[128];
+
+    snprintf(who, sizeof(who), "%s on %s", OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), ompi_process_info.nodename);
+    opal_show_help("help-ompi-common-cryptmpi.txt", fatal ? "auth-failure-abort" : "auth-failure-error", true, who,
+                   ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
+    if (fatal) {
+        ompi_mpi_abort(comm, 1);
+    }
+    return the_class();
+}

@@ -1,0 +1,21 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Between the files of common/cryptmpi only.
+ */
+#ifndef OMPI_COMMON_CRYPTMPI_INTERNAL_H
+#define OMPI_COMMON_CRYPTMPI_INTERNAL_H
+
+#include "cryptmpi.h"
+
+void ompi_common_cryptmpi_peers_start(void);
+void ompi_common_cryptmpi_peers_stop(void);
+
+/* Fetch the record of `proc`, check that it speaks for this process, agree on
+ * keys.  Shows what it refuses. */
+int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
+
+/* Show a refusal of the core: `whom` is the peer, or NULL for ourselves. */
+void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why, const opal_process_name_t *whom);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Our record goes out, and those of others come in, through Open MPI's modex.
+ * The key under which it is published is that of a component struct of our
+ * own, because pml/crypt wears its host's name for a moment (see there).
+ */
+#include "cryptmpi.h"
+#include "cryptmpi_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/aead/base/base.h"
+#include "opal/util/show_help.h"
+#include "ompi/constants.h"
+#include "ompi/runtime/mpiruntime.h"
+
+static mca_base_component_t modex_key = {
+    OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "record",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
+static opal_common_crypt_local_t *self;
+static const mca_pml_base_module_t *host_module;
+static const char *host_name;
+bool ompi_common_cryptmpi_threads = false;
+
+/* How a process is named in records: the job's number, and the rank in it. */
+static void name_of(const opal_process_name_t *name, char text[32])
+{
+    snprintf(text, 32, "%" PRIu32, (uint32_t) name->jobid);
+}
+
+void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why, const opal_process_name_t *whom)
+{
+    char here[128], there[64] = "";
+
+    snprintf(here, sizeof(here), "%s (on %s)", OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), ompi_process_info.nodename);
+    if (NULL != whom) {
+        snprintf(there, sizeof(there), "%s", OMPI_NAME_PRINT(whom));
+        opal_show_help("help-ompi-common-cryptmpi.txt", "peer-refused", true, here, there, why->detail);
+    } else {
+        opal_show_help("help-opal-common-crypt.txt", why->topic, true, why->detail);
+    }
+}
+
+static int choose_cipher(ompi_common_cryptmpi_params_t *p)
+{
+    switch (p->key_bits) {
+    case 128:
+        p->options.cipher = OPAL_AEAD_AES_128_GCM;
+        return OMPI_SUCCESS;
+    case 192:
+        p->options.cipher = OPAL_AEAD_AES_192_GCM;
+        return OMPI_SUCCESS;
+    case 256:
+        p->options.cipher = OPAL_AEAD_AES_256_GCM;
+        return OMPI_SUCCESS;
+    default:
+        opal_show_help("help-ompi-common-cryptmpi.txt", "bad-key-bits", true, p->key_bits);
+        return OMPI_ERR_BAD_PARAM;
+    }
+}
+
+static int publish(void)
+{
+    size_t bytes;
+    const uint8_t *record = opal_common_crypt_local_record(self, &bytes);
+    int rc;
+
+    OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &modex_key, (void *) record, bytes);
+    return rc;
+}
+
+int ompi_common_cryptmpi_start(const char *agreed)
+{
+    ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+    opal_common_crypt_identity_t identity = {.rank = OMPI_PROC_MY_NAME->vpid};
+    opal_common_crypt_why_t why = {0};
+    char nspace[32];
+    int rc = choose_cipher(p);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = opal_aead_base_choose(p->options.cipher, p->options.fips, &p->options.aead);
+    if (OPAL_SUCCESS != rc) {
+        return rc;      /* it has said why */
+    }
+    p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
+    p->options.agreed = agreed;
+    name_of(OMPI_PROC_MY_NAME, nspace);
+    identity.nspace = nspace;
+    rc = opal_common_crypt_node_identity(identity.boot_id, identity.node_nonce, &why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        ompi_common_cryptmpi_show(&why, NULL);
+        return OMPI_ERROR;
+    }
+    ompi_common_cryptmpi_peers_start();
+    if (OPAL_CRYPT_AUTH_NONE == opal_common_crypt_local_auth(self) && 0 == OMPI_PROC_MY_NAME->vpid) {
+        opal_show_help("help-ompi-common-cryptmpi.txt", "auth-none", true);
+    }
+    return publish();
+}
+
+void ompi_common_cryptmpi_stop(void)
+{
+    if (NULL == self) {
+        return;
+    }
+    ompi_common_cryptmpi_peers_stop();
+    opal_common_crypt_local_destroy(self);
+    self = NULL;
+    opal_common_crypt_finalize();
+}
+
+void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name)
+{
+    host_module = host;
+    host_name = name;
+}
+
+const char *ompi_common_cryptmpi_host_name(void)
+{
+    return host_name;
+}
+
+const mca_pml_base_module_t *ompi_common_cryptmpi_host(void)
+{
+    return host_module;
+}
+
+int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session)
+{
+    opal_common_crypt_peer_info_t info;
+    opal_common_crypt_why_t why = {0};
+    char nspace[32];
+    void *record = NULL;
+    size_t bytes = 0;
+    int rc;
+
+    OPAL_MODEX_RECV(rc, &modex_key, &proc->super.proc_name, &record, &bytes);
+    if (OPAL_SUCCESS != rc || NULL == record) {
+        opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_PEER, "record-missing",
+                                 "it published no record: it does not run pml/crypt, or another version of it");
+        goto refused;
+    }
+    if (OPAL_CRYPT_OK != opal_common_crypt_record_peek(self, record, bytes, &info, &why)) {
+        goto refused;
+    }
+    name_of(&proc->super.proc_name, nspace);
+    if (0 != strcmp(info.nspace, nspace) || info.rank != proc->super.proc_name.vpid) {
+        opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_PEER, "record-of-another",
+                                 "its record speaks for process [%s,%u]", info.nspace, info.rank);
+        goto refused;
+    }
+    if (OPAL_CRYPT_OK != opal_common_crypt_session_create(self, record, bytes, session, &why)) {
+        goto refused;
+    }
+    free(record);
+    return OMPI_SUCCESS;
+
+refused:
+    free(record);
+    ompi_common_cryptmpi_show(&why, &proc->super.proc_name);
+    return OMPI_ERR_UNREACH;
+}

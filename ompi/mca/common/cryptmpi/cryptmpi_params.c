@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The parameters that every component of the suite obeys: crypt_*.  They name
+ * files, methods and limits; none of them ever holds a secret.
+ */
+#include "cryptmpi.h"
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_var_enum.h"
+
+ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params = {
+    .options = {.auth = OPAL_CRYPT_AUTH_AUTO, .epoch_shift = 20},
+    .key_bits = 128,
+    .threads = 0,
+    .scope = OMPI_COMMON_CRYPTMPI_INTERNODE,
+    .on_failure = OMPI_COMMON_CRYPTMPI_ABORT,
+    .audit = OMPI_COMMON_CRYPTMPI_AUDIT_ABORT,
+};
+
+static const mca_base_var_enum_value_t auth_values[] = {
+    {OPAL_CRYPT_AUTH_AUTO, "auto"}, {OPAL_CRYPT_AUTH_PSK, "psk"},   {OPAL_CRYPT_AUTH_MUNGE, "munge"},
+    {OPAL_CRYPT_AUTH_X509, "x509"}, {OPAL_CRYPT_AUTH_NONE, "none"}, {0, NULL}};
+static const mca_base_var_enum_value_t scope_values[] = {
+    {OMPI_COMMON_CRYPTMPI_INTERNODE, "internode"}, {OMPI_COMMON_CRYPTMPI_ALL, "all"}, {0, NULL}};
+static const mca_base_var_enum_value_t failure_values[] = {
+    {OMPI_COMMON_CRYPTMPI_ABORT, "abort"}, {OMPI_COMMON_CRYPTMPI_ERROR, "error"}, {0, NULL}};
+static const mca_base_var_enum_value_t audit_values[] = {
+    {OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, "abort"}, {OMPI_COMMON_CRYPTMPI_AUDIT_WARN, "warn"}, {0, NULL}};
+
+static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *values,
+               mca_base_var_info_lvl_t level, void *storage)
+{
+    int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, type, values, 0, 0, level,
+                                   MCA_BASE_VAR_SCOPE_READONLY, storage);
+    return rc < 0 ? rc : OMPI_SUCCESS;
+}
+
+static int add_text(const char *name, const char *help, mca_base_var_info_lvl_t level, const char **storage)
+{
+    return add(name, help, MCA_BASE_VAR_TYPE_STRING, NULL, level, storage);
+}
+
+static int add_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values,
+                      mca_base_var_info_lvl_t level, void *storage)
+{
+    mca_base_var_enum_t *choices = NULL;
+    int rc = mca_base_var_enum_create(name, values, &choices);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    rc = add(name, help, MCA_BASE_VAR_TYPE_INT, choices, level, storage);
+    OBJ_RELEASE(choices);
+    return rc;
+}
+
+static int add_auth(opal_common_crypt_options_t *o)
+{
+    int rc = add_choice("auth",
+                        "How processes prove who they are: psk (a key file), munge, x509 (certificates), none "
+                        "(no protection against an active attacker; warned of in every job), or auto: x509 if "
+                        "configured, else psk if its file exists, else munge if its daemon answers, else stop",
+                        auth_values, OPAL_INFO_LVL_2, &o->auth);
+    rc = rc ? rc : add_text("psk_file", "File that holds the pre-shared key (made by mpicrypt keygen; mode 0600). "
+                            "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_2, &o->psk_file);
+    rc = rc ? rc : add_text("munge_socket", "Socket of the munge daemon. Default: munge's own",
+                            OPAL_INFO_LVL_5, &o->munge_socket);
+    rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_2, &o->x509_cert);
+    rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
+                            OPAL_INFO_LVL_2, &o->x509_key);
+    rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted authorities (PEM)",
+                            OPAL_INFO_LVL_2, &o->x509_ca);
+    rc = rc ? rc : add_text("x509_crl", "File with certificate revocation lists (PEM); without it none is checked",
+                            OPAL_INFO_LVL_3, &o->x509_crl);
+    rc = rc ? rc : add_text("x509_peer", "Subject that a peer's certificate must have. Default: our own",
+                            OPAL_INFO_LVL_3, &o->x509_peer);
+    rc = rc ? rc : add("secret_on_netfs", "Accept secret files on network or unknown file systems, where they cross "
+                       "the network (default: refused)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
+                       &o->secret_on_netfs);
+    return rc ? rc : add("fips", "Use only what a FIPS 140 validated OpenSSL provider offers: P-256 instead of "
+                         "X25519, aead openssl (default: off)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4,
+                         &o->fips);
+}
+
+int ompi_common_cryptmpi_params_register(void)
+{
+    ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+    int rc = add_auth(&p->options);
+
+    rc = rc ? rc : add("key_bits", "Bits of the AES keys: 128, 192 or 256 (default: 128)",
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, &p->key_bits);
+    rc = rc ? rc : add("threads", "Threads that seal and open one large message together; 0: as many cores as this "
+                       "process is bound to, less one (default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
+                       OPAL_INFO_LVL_4, &p->threads);
+    rc = rc ? rc : add_choice("scope", "What is sealed: internode (messages that leave the node) or all (messages "
+                              "between processes of one node, too)", scope_values, OPAL_INFO_LVL_2, &p->scope);
+    rc = rc ? rc : add_choice("on_auth_failure", "What follows a message that does not authenticate: abort (end the "
+                              "job) or error (the call returns an MPI error class of its own, the buffer is wiped)",
+                              failure_values, OPAL_INFO_LVL_3, &p->on_failure);
+    rc = rc ? rc : add_choice("audit", "What follows when a component could carry payload around the encryption: "
+                              "abort, or warn, which says PLAINTEXT POSSIBLE in every job and breaks the promise",
+                              audit_values, OPAL_INFO_LVL_3, &p->audit);
+    return rc ? rc : add_text("report", "Summary at the end of a job: 1 (on standard error), json:FILE or syslog",
+                              OPAL_INFO_LVL_2, (const char **) &p->report);
+}

@@ -1,0 +1,160 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Who the others are, and whether what goes to them is sealed.
+ *
+ * A peer is entered when it is first named, and resolved when it is first
+ * spoken to: record from the modex, authentication, keys, and then the one
+ * decision on which everything rests: LOCAL only if both the authenticated
+ * node identity and the way the host PML reaches the peer say that nothing
+ * leaves the node; SEALED in every other case.
+ *
+ * Entries outlive del_procs: a reconnect finds its session, and its counters,
+ * again.
+ */
+#include "cryptmpi.h"
+#include "cryptmpi_internal.h"
+
+#include <string.h>
+
+#include "opal/class/opal_hash_table.h"
+#include "opal/util/show_help.h"
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/bml/bml.h"
+
+OBJ_CLASS_INSTANCE(ompi_common_cryptmpi_peer_t, opal_list_item_t, NULL, NULL);
+
+static opal_hash_table_t by_name;
+static opal_list_t everybody;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;      /* both of the above */
+static pthread_mutex_t resolving = PTHREAD_MUTEX_INITIALIZER;
+static opal_common_crypt_token_t self_token;
+
+void ompi_common_cryptmpi_peers_start(void)
+{
+    OBJ_CONSTRUCT(&by_name, opal_hash_table_t);
+    OBJ_CONSTRUCT(&everybody, opal_list_t);
+    opal_hash_table_init(&by_name, 256);
+    opal_common_crypt_random(self_token.bytes, sizeof(self_token.bytes));
+    opal_common_crypt_random(&self_token.base, sizeof(self_token.base));
+}
+
+void ompi_common_cryptmpi_peers_stop(void)
+{
+    ompi_common_cryptmpi_peer_t *peer;
+
+    while (NULL != (peer = (ompi_common_cryptmpi_peer_t *) opal_list_remove_first(&everybody))) {
+        if (NULL != peer->session) {
+            opal_common_crypt_session_destroy(peer->session);
+        }
+        pthread_mutex_destroy(&peer->send_lock);
+        OBJ_RELEASE(peer);
+    }
+    OBJ_DESTRUCT(&by_name);
+    OBJ_DESTRUCT(&everybody);
+    opal_common_crypt_wipe(&self_token, sizeof(self_token));
+}
+
+ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
+{
+    uint64_t key;
+    void *found = NULL;
+
+    memcpy(&key, &proc->super.proc_name, sizeof(key));
+    pthread_mutex_lock(&table_lock);
+    if (OPAL_SUCCESS != opal_hash_table_get_value_uint64(&by_name, key, &found)) {
+        ompi_common_cryptmpi_peer_t *peer = OBJ_NEW(ompi_common_cryptmpi_peer_t);
+        peer->name = proc->super.proc_name;
+        peer->kind = OMPI_COMMON_CRYPTMPI_UNKNOWN;
+        peer->session = NULL;
+        peer->token_out = peer->token_in = NULL;
+        peer->local_id = 0;
+        peer->failure = OMPI_SUCCESS;
+        pthread_mutex_init(&peer->send_lock, NULL);
+        opal_hash_table_set_value_uint64(&by_name, key, peer);
+        opal_list_append(&everybody, &peer->super);
+        found = peer;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return found;
+}
+
+static bool stays_on_node(const mca_bml_base_btl_array_t *array)
+{
+    for (size_t i = 0; i < array->arr_size; i++) {
+        const char *name = array->bml_btls[i].btl->btl_component->btl_version.mca_component_name;
+        if (0 != strcmp(name, "self") && 0 != strcmp(name, "sm") && 0 != strcmp(name, "vader")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Does the host reach this process through shared memory alone?  ob1 can be
+ * asked; of any other host we know nothing, and nothing means no. */
+static bool reached_on_node(ompi_proc_t *proc)
+{
+    mca_bml_base_endpoint_t *endpoint;
+
+    if (0 != strcmp(ompi_common_cryptmpi_host_name(), "ob1")) {
+        return false;
+    }
+    endpoint = mca_bml_base_get_endpoint(proc);
+    return NULL != endpoint && endpoint->btl_send.arr_size > 0 && stays_on_node(&endpoint->btl_eager)
+           && stays_on_node(&endpoint->btl_send) && stays_on_node(&endpoint->btl_rdma);
+}
+
+static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
+{
+    opal_common_crypt_session_t *session = NULL;
+    int rc = ompi_common_cryptmpi_modex_session(proc, &session);
+    bool local;
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    local = OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
+            && opal_common_crypt_session_peer(session)->same_node && reached_on_node(proc);
+    peer->session = session;
+    peer->token_out = opal_common_crypt_token_out(session);
+    peer->token_in = opal_common_crypt_token_in(session);
+    opal_atomic_wmb();
+    peer->kind = local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED;
+    return OMPI_SUCCESS;
+}
+
+int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
+{
+    int rc;
+
+    pthread_mutex_lock(&resolving);
+    if (OMPI_COMMON_CRYPTMPI_UNKNOWN != peer->kind || OMPI_SUCCESS != peer->failure) {
+        rc = peer->failure;
+    } else if (proc == ompi_proc_local_proc) {
+        peer->token_out = peer->token_in = &self_token;
+        opal_atomic_wmb();
+        peer->kind = OMPI_COMMON_CRYPTMPI_LOCAL;
+        rc = OMPI_SUCCESS;
+    } else {
+        rc = peer->failure = resolve_other(proc, peer);
+    }
+    pthread_mutex_unlock(&resolving);
+    return rc;
+}
+
+bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc)
+{
+    ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_peer(proc);
+
+    return OMPI_SUCCESS == ompi_common_cryptmpi_resolve(proc, peer)
+           && OMPI_COMMON_CRYPTMPI_LOCAL == peer->kind;
+}
+
+int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session)
+{
+    ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_peer(proc);
+    int rc = ompi_common_cryptmpi_resolve(proc, peer);
+
+    *session = OMPI_SUCCESS == rc ? peer->session : NULL;
+    return OMPI_SUCCESS == rc && NULL == *session ? OMPI_ERR_NOT_AVAILABLE : rc;
+}

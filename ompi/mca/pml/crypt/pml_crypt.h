@@ -1,0 +1,221 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * pml/crypt: a PML that seals what leaves the node and hands it to a host PML
+ * (ob1 or ucx), which it loads itself.
+ *
+ * A message's life
+ *   send.c    pack + seal --> host           chop_send.c  the segments of a large one
+ *   recv.c    post staging at the host       open.c       first part in: check, open, unpack
+ *   probe.c   messages held for later        chop_recv.c  the segments of a large one
+ *   request.c what the application holds     ops.c        one operation at the host
+ *
+ * Rules that hold everywhere
+ *   - What is sealed, and what may stay plain, is decided by the peer table
+ *     (common/cryptmpi) and never by a header.
+ *   - Nothing blocks in a completion callback, and no lock is held across a
+ *     call of the host but the peer's send lock and the communicator's lock,
+ *     which no callback takes.
+ *   - A request completes after the last byte verified, or with an error after
+ *     every byte of the message was wiped.
+ */
+#ifndef MCA_PML_CRYPT_H
+#define MCA_PML_CRYPT_H
+
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+
+#include "opal/class/opal_free_list.h"
+#include "ompi/mca/pml/base/pml_base_request.h"
+#include "ompi/message/message.h"
+
+BEGIN_C_DECLS
+
+/* ---- component ---- */
+
+typedef struct ompi_pml_crypt_params {
+    char *host_name;
+    unsigned chop_min;              /* a longer message is chopped; also the plaintext in its first part */
+    unsigned chunk_size;
+    unsigned in_flight;             /* sealed segments of this process that the host may hold */
+    unsigned run_ahead;             /* segments sent before the first part is known to be matched */
+    unsigned local_inline;          /* a longer message to this node follows its frame as it is */
+} ompi_pml_crypt_params_t;
+
+typedef struct ompi_pml_crypt_state {
+    ompi_pml_crypt_params_t params;
+    mca_pml_base_module_t host;     /* a copy: its functions are called directly */
+    size_t stage_bytes;             /* room for the largest first part */
+    int chunk_tag, local_tag;       /* the reserved tags start here, and go down */
+    uint32_t tag_span;              /* a power of two */
+    opal_free_list_t requests, stages, chunks;
+    bool lists;
+} ompi_pml_crypt_state_t;
+
+extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
+extern mca_pml_base_module_t ompi_pml_crypt_module;
+extern ompi_pml_crypt_state_t ompi_pml_crypt;
+
+mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads);
+int ompi_pml_crypt_host_finalize(void);
+void ompi_pml_crypt_host_close(void);
+int ompi_pml_crypt_audit(void);
+void ompi_pml_crypt_disable(void);
+
+/* ---- one operation at the host ---- */
+
+struct ompi_pml_crypt_request;
+struct ompi_pml_crypt_op;
+typedef void (*ompi_pml_crypt_done_fn_t)(struct ompi_pml_crypt_op *op, const ompi_status_public_t *status);
+
+/* `done` runs exactly once for every operation that was handed over without
+ * error: in a callback, or before the call that started it returns. */
+typedef struct ompi_pml_crypt_op {
+    ompi_pml_crypt_done_fn_t done;
+    struct ompi_pml_crypt_request *request;
+    ompi_request_t *inner;          /* while the host has it */
+    uint32_t segment;
+} ompi_pml_crypt_op_t;
+
+int ompi_pml_crypt_op_send(ompi_pml_crypt_op_t *op, const void *buffer, size_t count, ompi_datatype_t *type,
+                           int peer, int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_datatype_t *type,
+                           int peer, int tag, ompi_communicator_t *comm);
+int ompi_pml_crypt_op_imrecv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_message_t **message);
+int ompi_pml_crypt_op_poll(void);       /* those of imrecv, from the progress function */
+
+/* Staging: an operation with a buffer.  `bytes` is cache-line aligned plus 8,
+ * so that the payload behind an 8-byte header is aligned. */
+typedef struct ompi_pml_crypt_stage {
+    opal_free_list_item_t super;
+    ompi_pml_crypt_op_t op;
+    opal_free_list_t *home;         /* NULL: freed */
+    struct ompi_pml_crypt_held *owner;
+    uint8_t *bytes;
+} ompi_pml_crypt_stage_t;
+OBJ_CLASS_DECLARATION(ompi_pml_crypt_stage_t);
+
+ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(size_t bytes);
+void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
+
+/* ---- requests ---- */
+
+typedef struct ompi_pml_crypt_request {
+    mca_pml_base_request_t base;
+    ompi_common_cryptmpi_comm_t *c;
+    ompi_common_cryptmpi_peer_t *peer;      /* receives: known when the first part is in */
+    mca_pml_base_send_mode_t mode;
+    size_t plain_bytes;                     /* send: of the message; receive: room in the buffer */
+    ompi_pml_crypt_stage_t *first;          /* staging of the first part */
+    ompi_pml_crypt_op_t rest;               /* the body of a large local message */
+    void *body;                             /* it goes here when the buffer is too small */
+    void *bsend;                            /* our piece of the buffer that the user attached */
+    ompi_status_public_t status;            /* what the application will see */
+    ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
+    ompi_common_cryptmpi_atomic32_t life;   /* done | freed */
+    bool hidden;                            /* nobody waits for it: the tail of a buffered send */
+    uint64_t serial;
+    /* chopped messages */
+    opal_common_crypt_chop_t *chop;
+    opal_common_crypt_shape_t shape;
+    opal_list_item_t queued;                /* in the queue of senders, or of deferred receives */
+    uint32_t next_segment;
+    ompi_common_cryptmpi_atomic32_t work, window, gate_open;
+    int chop_tag;
+    int failure;                            /* of any segment */
+} ompi_pml_crypt_request_t;
+OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
+
+ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
+                                                     size_t count, ompi_datatype_t *datatype, int peer, int tag,
+                                                     ompi_communicator_t *comm, bool persistent);
+void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r);     /* inactive -> active, pending = 1 */
+void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r);       /* one pending less; the last completes */
+void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r);      /* it never started: give it back */
+void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r);      /* nobody will wait for it or free it */
+int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status);
+
+/* ---- sending ---- */
+
+int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r);
+int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* under the peer's send lock */
+void ompi_pml_crypt_queue_start(void);
+void ompi_pml_crypt_queue_stop(void);
+void ompi_pml_crypt_pump(void);
+
+/* ---- receiving ---- */
+
+typedef struct ompi_pml_crypt_held ompi_pml_crypt_held_t;
+
+int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);
+void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *plain, size_t plain_bytes);
+void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc);      /* wipe, report, set the status */
+void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes);
+void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r);
+int ompi_pml_crypt_progress(void);
+
+/* A held message for this receive, or NULL; under the communicator's lock. */
+ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, int source, int tag);
+int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
+void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c);
+
+static inline void ompi_pml_crypt_envelope(const ompi_common_cryptmpi_comm_t *c, int tag,
+                                           opal_common_crypt_envelope_t *envelope)
+{
+    envelope->context_high = c->context_high;
+    envelope->context_low = c->context_low;
+    envelope->tag = tag;
+}
+
+/* The reserved tag of message `id`. */
+static inline int ompi_pml_crypt_tag(int first, uint64_t id)
+{
+    return first - (int) (id & (ompi_pml_crypt.tag_span - 1));
+}
+
+/* The peer of a rank, resolved; OMPI_SUCCESS or the error that was shown. */
+static inline int ompi_pml_crypt_peer(ompi_common_cryptmpi_comm_t *c, int rank, ompi_common_cryptmpi_peer_t **peer)
+{
+    *peer = ompi_common_cryptmpi_comm_peer(c, rank);
+    return OPAL_LIKELY(OMPI_COMMON_CRYPTMPI_UNKNOWN != (*peer)->kind)
+               ? OMPI_SUCCESS
+               : ompi_common_cryptmpi_resolve(ompi_comm_peer_lookup(c->comm, rank), *peer);
+}
+
+/* ---- the module's functions (pml.h) ---- */
+
+int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count);
+int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count);
+int ompi_pml_crypt_enable(bool enable);
+int ompi_pml_crypt_add_comm(ompi_communicator_t *comm);
+int ompi_pml_crypt_del_comm(ompi_communicator_t *comm);
+int ompi_pml_crypt_isend_init(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                              mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request);
+int ompi_pml_crypt_isend(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request);
+int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+int ompi_pml_crypt_irecv_init(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request);
+int ompi_pml_crypt_irecv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                         ompi_communicator_t *comm, ompi_request_t **request);
+int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                        ompi_communicator_t *comm, ompi_status_public_t *status);
+int ompi_pml_crypt_start(size_t count, ompi_request_t **requests);
+int ompi_pml_crypt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status);
+int ompi_pml_crypt_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
+int ompi_pml_crypt_improbe(int src, int tag, ompi_communicator_t *comm, int *matched, ompi_message_t **message,
+                           ompi_status_public_t *status);
+int ompi_pml_crypt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
+                          ompi_status_public_t *status);
+int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, ompi_message_t **message,
+                          ompi_request_t **request);
+int ompi_pml_crypt_mrecv(void *buffer, size_t count, ompi_datatype_t *type, ompi_message_t **message,
+                         ompi_status_public_t *status);
+int ompi_pml_crypt_dump(ompi_communicator_t *comm, int verbose);
+
+END_C_DECLS
+
+#endif

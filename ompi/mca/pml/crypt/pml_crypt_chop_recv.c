@@ -1,0 +1,94 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Receiving the segments of a large message: a window of staging buffers is
+ * posted on the message's reserved tag, each segment is opened where it
+ * belongs, and its place in the window is posted again.
+ *
+ * A message that fails is received to its end all the same, so that its sender
+ * is not left waiting, and wiped as a whole when it completes.
+ *
+ * As in pump(), one caller at a time works on a request; the others, the
+ * callbacks of the operations that it posts among them, leave a note.
+ */
+#include "pml_crypt.h"
+
+#include <stddef.h>
+
+enum { WINDOW = 4 };
+
+static void open_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame, size_t wire_bytes)
+{
+    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
+    uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
+    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+    bool direct = NULL != flat && offset + plain_bytes <= r->plain_bytes;
+    size_t room = offset >= r->plain_bytes ? 0 : r->plain_bytes - offset;
+    int rc = opal_common_crypt_segment_open(r->chop, segment, frame, wire_bytes,
+                                            direct ? flat + offset : (char *) frame);
+
+    if (OPAL_CRYPT_OK != rc) {
+        r->failure = rc;
+    } else if (!direct && room > 0) {
+        (void) ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                                           plain_bytes < room ? plain_bytes : room, frame);
+    }
+}
+
+static void post_more(ompi_pml_crypt_request_t *r);
+
+static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
+
+    if (MPI_SUCCESS != status->MPI_ERROR) {
+        r->failure = OPAL_CRYPT_ERR_AUTH;
+    } else {
+        open_segment(r, op->segment, stage->bytes, status->_ucount);
+    }
+    ompi_pml_crypt_stage_return(stage);
+    opal_atomic_add_fetch_32(&r->window, -1);
+    post_more(r);
+    ompi_pml_crypt_request_put(r);
+}
+
+static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
+{
+    size_t wire_bytes = opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(wire_bytes);
+    int rc;
+
+    stage->op.done = segment_in;
+    stage->op.request = r;
+    stage->op.segment = segment;
+    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->status.MPI_SOURCE,
+                                r->chop_tag, r->base.req_comm);
+    if (OMPI_SUCCESS != rc) {
+        ompi_status_public_t failed = {.MPI_ERROR = MPI_ERR_INTERN};
+        segment_in(&stage->op, &failed);
+    }
+}
+
+static void post_more(ompi_pml_crypt_request_t *r)
+{
+    int32_t seen;
+
+    if (1 != opal_atomic_add_fetch_32(&r->work, 1)) {
+        return;
+    }
+    do {
+        seen = r->work;
+        while (r->window < WINDOW && r->next_segment <= r->shape.count) {
+            opal_atomic_add_fetch_32(&r->window, 1);
+            post_segment(r, r->next_segment++);
+        }
+    } while (0 != opal_atomic_add_fetch_32(&r->work, -seen));
+}
+
+/* The caller's own pending keeps the request alive while this runs. */
+void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
+{
+    opal_atomic_add_fetch_32(&r->pending, (int32_t) r->shape.count);
+    post_more(r);
+}

@@ -1,0 +1,208 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Sending a large message: a first part, then sealed segments on a reserved
+ * tag, a few at a time.
+ *
+ * One queue holds the requests of the process that have segments left, and at
+ * most in_flight segments are with the host together: more would only fill
+ * staging that has gone cold.  A sender does not run ahead of its receiver by
+ * more than run_ahead segments: the first part of a longer message is sent
+ * synchronously, and opens the gate when it has matched.
+ *
+ * pump() is entered from everywhere, callbacks included, but only one caller
+ * works at a time: the others leave a note (`notes`) and go.  So the queue's
+ * front is never worked on twice, no lock is held while the host is called,
+ * and a host that completes at once makes a loop, not a recursion.
+ */
+#include "pml_crypt.h"
+
+#include <stddef.h>
+
+static opal_list_t queue;               /* of requests, by their member `queued` */
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
+
+void ompi_pml_crypt_queue_start(void)
+{
+    OBJ_CONSTRUCT(&queue, opal_list_t);
+}
+
+void ompi_pml_crypt_queue_stop(void)
+{
+    OBJ_DESTRUCT(&queue);
+}
+
+static inline ompi_pml_crypt_request_t *request_of(opal_list_item_t *item)
+{
+    return (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
+}
+
+static inline bool gated(const ompi_pml_crypt_request_t *r)
+{
+    return r->next_segment > ompi_pml_crypt.params.run_ahead && !r->gate_open;
+}
+
+/* The first request that may send a segment now; it stays in the queue until
+ * its last one is taken. */
+static ompi_pml_crypt_request_t *next_ready(uint32_t *segment)
+{
+    ompi_pml_crypt_request_t *found = NULL;
+    opal_list_item_t *item;
+
+    ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
+        if (!gated(request_of(item))) {
+            found = request_of(item);
+            *segment = found->next_segment++;
+            if (found->next_segment > found->shape.count) {
+                opal_list_remove_item(&queue, item);
+            }
+            break;
+        }
+    }
+    ompi_common_cryptmpi_lock_release(&queue_lock);
+    return found;
+}
+
+static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
+
+    if (OMPI_SUCCESS != status->MPI_ERROR) {
+        r->status.MPI_ERROR = status->MPI_ERROR;
+    }
+    ompi_pml_crypt_stage_return(stage);
+    opal_atomic_add_fetch_32(&flying, -1);
+    ompi_pml_crypt_pump();
+    ompi_pml_crypt_request_put(r);
+}
+
+/* Seal one segment and hand it over.  The request has a pending for it. */
+static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
+{
+    uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
+    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
+    const char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+    bool last = segment == r->shape.count;
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == flat) {
+        rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                                       plain_bytes, stage->bytes);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = opal_common_crypt_segment_seal(r->chop, segment,
+                                            NULL == flat ? (const void *) stage->bytes : flat + offset,
+                                            stage->bytes);
+    }
+    if (OMPI_SUCCESS == rc) {
+        stage->op.done = segment_out;
+        stage->op.request = r;
+        /* Who sends synchronously learns from the last segment that a receive
+         * matched, because a probe alone takes no more than the first part. */
+        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD,
+                                    &ompi_mpi_byte.dt, r->base.req_peer, r->chop_tag,
+                                    last && MCA_PML_BASE_SEND_SYNCHRONOUS == r->mode
+                                        ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
+                                    r->base.req_comm);
+    }
+    if (OMPI_SUCCESS != rc) {
+        ompi_status_public_t failed = {.MPI_ERROR = MPI_ERR_INTERN};
+        stage->op.request = r;
+        segment_out(&stage->op, &failed);
+    }
+}
+
+void ompi_pml_crypt_pump(void)
+{
+    int32_t seen;
+
+    if (1 != opal_atomic_add_fetch_32(&notes, 1)) {
+        return;
+    }
+    do {
+        ompi_pml_crypt_request_t *r;
+        uint32_t segment;
+
+        seen = notes;
+        while (flying < (int32_t) ompi_pml_crypt.params.in_flight && NULL != (r = next_ready(&segment))) {
+            opal_atomic_add_fetch_32(&flying, 1);
+            send_segment(r, segment);
+        }
+    } while (0 != opal_atomic_add_fetch_32(&notes, -seen));
+}
+
+static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+
+    if (OMPI_SUCCESS != status->MPI_ERROR) {
+        r->status.MPI_ERROR = status->MPI_ERROR;
+    }
+    r->gate_open = 1;
+    ompi_pml_crypt_pump();
+    ompi_pml_crypt_request_put(r);
+}
+
+/* Seal the first part in place; under the peer's send lock. */
+static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
+{
+    opal_common_crypt_envelope_t envelope;
+    uint64_t counter;
+    int rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, 0,
+                                       r->shape.first_bytes, frame + OPAL_CRYPT_FIRST_HEADER);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    ompi_pml_crypt_envelope(r->c, r->base.req_tag, &envelope);
+    rc = opal_common_crypt_counter_take(r->peer->session, &counter);
+    if (OPAL_CRYPT_OK == rc) {
+        r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
+        rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape,
+                                          frame + OPAL_CRYPT_FIRST_HEADER, frame, &r->chop);
+    }
+    return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
+                               : ompi_common_cryptmpi_auth_failure(r->c->comm, r->base.req_peer, r->base.req_tag, rc);
+}
+
+int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_stage_t *stage;
+    mca_pml_base_send_mode_t mode = r->mode;
+    int rc = opal_common_crypt_shape_make(r->plain_bytes, ompi_pml_crypt.params.chop_min,
+                                          ompi_pml_crypt.params.chunk_size, &r->shape);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    if (MCA_PML_BASE_SEND_READY != mode) {
+        mode = r->shape.count > ompi_pml_crypt.params.run_ahead ? MCA_PML_BASE_SEND_SYNCHRONOUS
+                                                                : MCA_PML_BASE_SEND_STANDARD;
+    }
+    stage = r->first = ompi_pml_crypt_stage_get();
+    stage->op.done = first_out;
+    stage->op.request = r;
+    ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
+    rc = make_first(r, stage->bytes);
+    if (OMPI_SUCCESS == rc) {
+        opal_atomic_add_fetch_32(&r->pending, 1 + (int32_t) r->shape.count);
+        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
+                                    &ompi_mpi_byte.dt, r->base.req_peer, r->base.req_tag, mode, r->base.req_comm);
+        if (OMPI_SUCCESS != rc) {
+            opal_atomic_add_fetch_32(&r->pending, -1 - (int32_t) r->shape.count);
+        }
+    }
+    ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    opal_list_append(&queue, &r->queued);
+    ompi_common_cryptmpi_lock_release(&queue_lock);
+    ompi_pml_crypt_pump();
+    return OMPI_SUCCESS;
+}

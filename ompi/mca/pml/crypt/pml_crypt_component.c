@@ -1,0 +1,170 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The component: parameters, and how it becomes the PML.
+ *
+ * Being the selected component, and loading the host ourselves, is fail-closed:
+ * if anything below fails there is no PML, and MPI_Init ends the job.
+ *
+ * ob1 and cm ask pml/base whether "ob1" was selected everywhere, while the
+ * selection publishes the name of the best component.  Between the end of
+ * init and enable our component therefore carries its host's name.
+ */
+#include "pml_crypt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/show_help.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
+#include "ompi/mca/pml/base/base.h"
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads);
+static int component_finalize(void);
+
+OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
+    .pmlm_version = {
+        OMPI_COMMON_CRYPTMPI_PML_VERSION,
+        .mca_component_name = "crypt",
+        MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+        .mca_open_component = component_open,
+        .mca_close_component = component_close,
+        .mca_register_component_params = component_register,
+    },
+    .pmlm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .pmlm_init = component_init,
+    .pmlm_finalize = component_finalize,
+};
+
+ompi_pml_crypt_state_t ompi_pml_crypt = {
+    .params = {.host_name = "ob1", .chop_min = 32768, .chunk_size = 106400, .in_flight = 4, .run_ahead = 4,
+               .local_inline = 4000},
+};
+
+static char agreed[128];
+
+static int add(const char *name, const char *help, unsigned *storage, mca_base_var_info_lvl_t level)
+{
+    int rc = mca_base_component_var_register(&mca_pml_crypt_component.pmlm_version, name, help,
+                                             MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, level,
+                                             MCA_BASE_VAR_SCOPE_READONLY, storage);
+    return rc < 0 ? rc : OMPI_SUCCESS;
+}
+
+static int component_register(void)
+{
+    ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
+    int rc;
+
+    if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("pml/crypt")) {
+        return OMPI_ERR_NOT_SUPPORTED;
+    }
+    rc = ompi_common_cryptmpi_params_register();
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = mca_base_component_var_register(&mca_pml_crypt_component.pmlm_version, "host",
+                                         "The PML that carries what is sealed: ob1 or ucx (default: ob1)",
+                                         MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_2,
+                                         MCA_BASE_VAR_SCOPE_READONLY, &p->host_name);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent and "
+             "opened while others travel; all processes must agree (default: 32768)", &p->chop_min, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message (default: 106400)", &p->chunk_size,
+                       OPAL_INFO_LVL_4);
+    rc = rc ? rc : add("max_in_flight", "Sealed segments of this process that may be with the host PML at a time "
+                       "(default: 4)", &p->in_flight, OPAL_INFO_LVL_5);
+    rc = rc ? rc : add("run_ahead", "Segments that are sent before the first part of their message is known to have "
+                       "matched a receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_5);
+    return rc ? rc : add("local_inline", "A message to a process of the same node of more bytes than this follows "
+                         "its frame directly from the user's buffer (default: 4000)", &p->local_inline,
+                         OPAL_INFO_LVL_6);
+}
+
+static int component_open(void)
+{
+    return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+    ompi_pml_crypt_host_close();
+    return OMPI_SUCCESS;
+}
+
+static bool bounds_hold(ompi_pml_crypt_params_t *p)
+{
+    if (p->chop_min < 1 || p->chop_min > OPAL_CRYPT_DIRECT_MAX || p->chunk_size < OPAL_CRYPT_CHUNK_MIN
+        || p->chunk_size > OPAL_CRYPT_CHUNK_MAX || 0 == p->in_flight) {
+        opal_show_help("help-mpi-pml-crypt.txt", "bad-bounds", true, p->chop_min, OPAL_CRYPT_DIRECT_MAX,
+                       p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, p->in_flight);
+        return false;
+    }
+    return true;
+}
+
+/* The tags on which the rest of large messages travels: far below those of
+ * collectives where the host has 31 bits, at the end of ucx's 24. */
+static void choose_tags(void)
+{
+    bool ucx = 0 == strcmp(ompi_pml_crypt.params.host_name, "ucx");
+
+    ompi_pml_crypt.tag_span = ucx ? 1u << 20 : 1u << 28;
+    ompi_pml_crypt.chunk_tag = ucx ? -(1 << 22) : -(1 << 30) - 4096;
+    ompi_pml_crypt.local_tag = ompi_pml_crypt.chunk_tag - (int) ompi_pml_crypt.tag_span;
+}
+
+static void become_module_of(const mca_pml_base_module_t *host)
+{
+    ompi_pml_crypt.host = *host;
+    ompi_pml_crypt_module.pml_progress = host->pml_progress;
+    ompi_pml_crypt_module.pml_max_contextid = host->pml_max_contextid;
+    ompi_pml_crypt_module.pml_max_tag = host->pml_max_tag;
+    ompi_pml_crypt_module.pml_flags = host->pml_flags;
+    OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(&ompi_pml_crypt_module, host);
+}
+
+static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
+{
+    ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
+    const mca_pml_base_module_t *host;
+
+    if (!bounds_hold(p)) {
+        return NULL;
+    }
+    p->local_inline = p->local_inline < p->chop_min ? p->local_inline : p->chop_min;
+    ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
+    ompi_common_cryptmpi_threads = mpi_threads;
+    choose_tags();
+    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u", p->host_name,
+             p->chop_min, ompi_common_cryptmpi_params.key_bits);
+    host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
+    if (NULL == host) {
+        return NULL;
+    }
+    become_module_of(host);
+    ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, p->host_name);
+    if (OMPI_SUCCESS != ompi_common_cryptmpi_start(agreed)) {
+        return NULL;
+    }
+    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, p->host_name);
+    *priority = 100;
+    return &ompi_pml_crypt_module;
+}
+
+static int component_finalize(void)
+{
+    int rc;
+
+    ompi_pml_crypt_disable();
+    rc = ompi_pml_crypt_host_finalize();
+    ompi_common_cryptmpi_set_host(NULL, NULL);
+    ompi_common_cryptmpi_stop();
+    return rc;
+}

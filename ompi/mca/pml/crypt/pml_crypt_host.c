@@ -1,0 +1,156 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Loading the host PML.
+ *
+ * With `--mca pml crypt` Open MPI loads no other PML, so the host is found and
+ * opened here: among the static components of the framework, or in the
+ * component repository.  Whatever goes wrong ends in NULL, and with it the job:
+ * no other PML is there to take over.
+ */
+#include "pml_crypt.h"
+
+#include <string.h>
+
+#include "opal/mca/base/mca_base_component_repository.h"
+#include "opal/util/show_help.h"
+#include "ompi/mca/pml/base/base.h"
+
+static mca_pml_base_component_t *component = NULL;
+static bool open = false, live = false;
+
+static void refuse(const char *topic, const char *name)
+{
+    opal_show_help("help-mpi-pml-crypt.txt", topic, true, name);
+}
+
+static mca_base_component_t *among_static(const char *name)
+{
+    const mca_base_component_t **all = ompi_pml_base_framework.framework_static_components;
+
+    for (int i = 0; NULL != all && NULL != all[i]; i++) {
+        if (0 == strcmp(all[i]->mca_component_name, name)) {
+            return (mca_base_component_t *) all[i];
+        }
+    }
+    return NULL;
+}
+
+/* The repository opens into a framework's own list; it gets a framework that
+ * nobody else knows, so that the PML framework does not see a second component. */
+static mca_base_component_t *open_item(mca_base_component_repository_item_t *item)
+{
+    mca_base_component_t *found = NULL;
+    bool already = NULL != item->ri_dlhandle;
+    mca_base_framework_t shadow;
+
+    memset(&shadow, 0, sizeof(shadow));
+    shadow.framework_project = "ompi";
+    shadow.framework_name = "pml";
+    shadow.framework_output = -1;
+    OBJ_CONSTRUCT(&shadow.framework_components, opal_list_t);
+    OBJ_CONSTRUCT(&shadow.framework_failed_components, opal_list_t);
+    if (OPAL_SUCCESS == mca_base_component_repository_open(&shadow, item)) {
+        mca_base_component_list_item_t *entry = (mca_base_component_list_item_t *)
+            opal_list_remove_first(&shadow.framework_components);
+        if (NULL != entry) {
+            found = (mca_base_component_t *) entry->cli_component;
+            OBJ_RELEASE(entry);
+        }
+        if (already && NULL != found) {
+            mca_base_component_repository_retain_component("pml", found->mca_component_name);
+        }
+    }
+    OBJ_DESTRUCT(&shadow.framework_components);
+    OBJ_DESTRUCT(&shadow.framework_failed_components);
+    return found;
+}
+
+static mca_base_component_t *in_repository(const char *name)
+{
+    mca_base_component_repository_item_t *item;
+    opal_list_t *items;
+
+    if (OPAL_SUCCESS != mca_base_component_repository_get_components(&ompi_pml_base_framework, &items)) {
+        return NULL;
+    }
+    OPAL_LIST_FOREACH(item, items, mca_base_component_repository_item_t) {
+        if (0 == strcmp(item->ri_name, name)) {
+            return open_item(item);
+        }
+    }
+    return NULL;
+}
+
+static bool same_interface(const mca_base_component_t *host)
+{
+    const mca_base_component_t *ours = &mca_pml_crypt_component.pmlm_version;
+
+    return host->mca_type_major_version == ours->mca_type_major_version
+           && host->mca_type_minor_version == ours->mca_type_minor_version
+           && OMPI_MAJOR_VERSION == host->mca_component_major_version
+           && OMPI_MINOR_VERSION == host->mca_component_minor_version;
+}
+
+static bool allowed(const char *name)
+{
+#ifdef OMPI_PML_CRYPT_TEST_HOSTS    /* test builds: a PML between us and ob1 that attacks */
+    if (0 == strcmp(name, "tamper")) {
+        return true;
+    }
+#endif
+    return 0 == strcmp(name, "ob1") || 0 == strcmp(name, "ucx");
+}
+
+mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads)
+{
+    mca_base_component_t *base;
+    mca_pml_base_module_t *module;
+    int priority = 0;
+
+    if (!allowed(name)) {
+        refuse("host-refused", name);
+        return NULL;
+    }
+    base = among_static(name);
+    base = NULL != base ? base : in_repository(name);
+    if (NULL == base) {
+        refuse("host-missing", name);
+        return NULL;
+    }
+    if (!same_interface(base)) {
+        refuse("host-other-version", name);
+        return NULL;
+    }
+    component = (mca_pml_base_component_t *) base;
+    if ((NULL != base->mca_register_component_params && OMPI_SUCCESS != base->mca_register_component_params())
+        || (NULL != base->mca_open_component && OMPI_SUCCESS != base->mca_open_component())) {
+        refuse("host-failed", name);
+        return NULL;
+    }
+    open = true;
+    module = component->pmlm_init(&priority, progress_threads, mpi_threads);
+    if (NULL == module) {
+        refuse("host-failed", name);
+        return NULL;
+    }
+    live = true;
+    return module;
+}
+
+int ompi_pml_crypt_host_finalize(void)
+{
+    int rc = live && NULL != component->pmlm_finalize ? component->pmlm_finalize() : OMPI_SUCCESS;
+
+    live = false;
+    return rc;
+}
+
+void ompi_pml_crypt_host_close(void)
+{
+    if (open) {
+        mca_base_component_close(&component->pmlm_version, -1);
+        open = false;
+    }
+    component = NULL;
+}

@@ -1,0 +1,130 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The module: what Open MPI calls, and what happens at the edges of its life.
+ */
+#include "pml_crypt.h"
+
+#include <string.h>
+
+#include "opal/runtime/opal_progress.h"
+#include "ompi/mca/pml/base/base.h"
+
+mca_pml_base_module_t ompi_pml_crypt_module = {
+    .pml_add_procs = ompi_pml_crypt_add_procs,
+    .pml_del_procs = ompi_pml_crypt_del_procs,
+    .pml_enable = ompi_pml_crypt_enable,
+    .pml_add_comm = ompi_pml_crypt_add_comm,
+    .pml_del_comm = ompi_pml_crypt_del_comm,
+    .pml_isend_init = ompi_pml_crypt_isend_init,
+    .pml_isend = ompi_pml_crypt_isend,
+    .pml_send = ompi_pml_crypt_send,
+    .pml_irecv_init = ompi_pml_crypt_irecv_init,
+    .pml_irecv = ompi_pml_crypt_irecv,
+    .pml_recv = ompi_pml_crypt_recv,
+    .pml_start = ompi_pml_crypt_start,
+    .pml_iprobe = ompi_pml_crypt_iprobe,
+    .pml_probe = ompi_pml_crypt_probe,
+    .pml_improbe = ompi_pml_crypt_improbe,
+    .pml_mprobe = ompi_pml_crypt_mprobe,
+    .pml_imrecv = ompi_pml_crypt_imrecv,
+    .pml_mrecv = ompi_pml_crypt_mrecv,
+    .pml_dump = ompi_pml_crypt_dump,
+};
+
+static int lists_start(void)
+{
+    size_t chunk_bytes = ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD + 64;
+
+    OBJ_CONSTRUCT(&ompi_pml_crypt.requests, opal_free_list_t);
+    OBJ_CONSTRUCT(&ompi_pml_crypt.stages, opal_free_list_t);
+    OBJ_CONSTRUCT(&ompi_pml_crypt.chunks, opal_free_list_t);
+    ompi_pml_crypt.lists = true;
+    if (OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.requests, sizeof(ompi_pml_crypt_request_t), 64,
+                                            OBJ_CLASS(ompi_pml_crypt_request_t), 0, 0, 0, -1, 64, NULL, 0, NULL,
+                                            NULL, NULL)
+        || OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.stages, sizeof(ompi_pml_crypt_stage_t), 64,
+                                               OBJ_CLASS(ompi_pml_crypt_stage_t), ompi_pml_crypt.stage_bytes + 64,
+                                               64, 0, -1, 8, NULL, 0, NULL, NULL, NULL)
+        || OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.chunks, sizeof(ompi_pml_crypt_stage_t), 64,
+                                               OBJ_CLASS(ompi_pml_crypt_stage_t), chunk_bytes, 64, 0, -1, 4, NULL, 0,
+                                               NULL, NULL, NULL)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    return OMPI_SUCCESS;
+}
+
+/* select() is over: take our own name back, and look at what else was opened. */
+int ompi_pml_crypt_enable(bool enable)
+{
+    int rc;
+
+    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, "crypt");
+    strcpy(mca_pml_base_selected_component.pmlm_version.mca_component_name, "crypt");
+    if (enable && !ompi_pml_crypt.lists) {
+        rc = lists_start();
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+        ompi_pml_crypt_queue_start();
+        opal_progress_register(ompi_pml_crypt_progress);
+        rc = ompi_pml_crypt_audit();
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return ompi_pml_crypt.host.pml_enable(enable);
+}
+
+void ompi_pml_crypt_disable(void)
+{
+    if (!ompi_pml_crypt.lists) {
+        return;
+    }
+    opal_progress_unregister(ompi_pml_crypt_progress);
+    ompi_pml_crypt_queue_stop();
+    OBJ_DESTRUCT(&ompi_pml_crypt.requests);
+    OBJ_DESTRUCT(&ompi_pml_crypt.stages);
+    OBJ_DESTRUCT(&ompi_pml_crypt.chunks);
+    ompi_pml_crypt.lists = false;
+}
+
+int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count)
+{
+    return ompi_pml_crypt.host.pml_add_procs(procs, count);
+}
+
+int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count)
+{
+    return ompi_pml_crypt.host.pml_del_procs(procs, count);
+}
+
+int ompi_pml_crypt_add_comm(ompi_communicator_t *comm)
+{
+    int rc = ompi_common_cryptmpi_comm_add(comm);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = ompi_pml_crypt.host.pml_add_comm(comm);
+    if (OMPI_SUCCESS != rc) {
+        ompi_common_cryptmpi_comm_del(comm);
+    }
+    return rc;
+}
+
+int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
+
+    if (NULL != c) {
+        ompi_pml_crypt_held_drop_all(c);
+        ompi_common_cryptmpi_comm_del(comm);
+    }
+    return ompi_pml_crypt.host.pml_del_comm(comm);
+}
+
+int ompi_pml_crypt_dump(ompi_communicator_t *comm, int verbose)
+{
+    return NULL != ompi_pml_crypt.host.pml_dump ? ompi_pml_crypt.host.pml_dump(comm, verbose) : OMPI_SUCCESS;
+}

@@ -1,0 +1,297 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A first part is in: verify, accept, unpack, and complete or go on.
+ *
+ * Nothing is done because a header says so: the peer table says whether this
+ * source is LOCAL or SEALED, and a frame of the other kind is a forgery.  A
+ * source that was never spoken to (it matched MPI_ANY_SOURCE) cannot be
+ * resolved in a callback; such requests wait in a list for the progress
+ * function.
+ */
+#include "pml_crypt.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "ompi/runtime/mpiruntime.h"
+
+static opal_list_t deferred;
+static pthread_mutex_t deferred_lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int deferred_count = 0;
+static bool deferred_made = false;
+
+/* ---- failure ---- */
+
+void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes)
+{
+    static const char zeros[4096];
+    size_t bytes = plain_bytes < r->plain_bytes ? plain_bytes : r->plain_bytes;
+    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+
+    if (NULL != flat && bytes > 0) {
+        opal_common_crypt_wipe(flat, bytes);
+        return;
+    }
+    for (size_t offset = 0; offset < bytes; offset += sizeof(zeros)) {
+        size_t piece = bytes - offset < sizeof(zeros) ? bytes - offset : sizeof(zeros);
+        (void) ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                                           piece, zeros);
+    }
+}
+
+void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc)
+{
+    r->status.MPI_ERROR = ompi_common_cryptmpi_auth_failure(r->c->comm, r->status.MPI_SOURCE, r->status.MPI_TAG, rc);
+    r->status._ucount = 0;
+}
+
+/* ---- delivery ---- */
+
+/* The message has total bytes: set the count, and the error if it is longer
+ * than the buffer. */
+static void set_count(ompi_pml_crypt_request_t *r, uint64_t total_bytes)
+{
+    r->status._ucount = total_bytes;
+    if (total_bytes > r->plain_bytes) {
+        r->status.MPI_ERROR = MPI_ERR_TRUNCATE;
+    }
+}
+
+void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *plain, size_t plain_bytes)
+{
+    size_t bytes = plain_bytes < r->plain_bytes ? plain_bytes : r->plain_bytes;
+
+    if (OMPI_SUCCESS != ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, 0,
+                                                    bytes, plain)) {
+        r->status.MPI_ERROR = MPI_ERR_INTERN;
+    }
+}
+
+static int accept_message(ompi_pml_crypt_request_t *r, const opal_common_crypt_envelope_t *envelope, uint64_t counter)
+{
+    return opal_common_crypt_accept(r->peer->session, r->c->serials, r->serial, envelope, counter,
+                                    OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm)
+                                        ? OPAL_CRYPT_ALLOW_OVERTAKING : 0);
+}
+
+static void drop_serial(ompi_pml_crypt_request_t *r)
+{
+    opal_common_crypt_serial_drop(r->c->serials, r->serial);
+}
+
+static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
+{
+    size_t plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
+    opal_common_crypt_envelope_t envelope;
+    uint8_t *plain = NULL;
+    uint64_t counter;
+    bool in_place;
+    int rc;
+
+    if (plain_bytes > 0 && plain_bytes <= r->plain_bytes) {
+        plain = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+    }
+    in_place = NULL == plain;
+    plain = in_place ? frame + OPAL_CRYPT_FRAME_HEADER : plain;
+    ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
+    rc = opal_common_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain, &counter);
+    if (OPAL_CRYPT_OK != rc) {
+        drop_serial(r);
+    } else {
+        rc = accept_message(r, &envelope, counter);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_wipe(plain, plain_bytes);
+        ompi_pml_crypt_fail(r, rc);
+        return;
+    }
+    set_count(r, plain_bytes);
+    if (in_place) {
+        ompi_pml_crypt_deliver_first(r, plain, plain_bytes);
+    }
+}
+
+static void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
+{
+    uint8_t *plain = frame + OPAL_CRYPT_FIRST_HEADER;
+    opal_common_crypt_envelope_t envelope;
+    uint64_t counter;
+    int rc;
+
+    ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
+    rc = opal_common_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain, &r->shape, &counter,
+                                      &r->chop);
+    if (OPAL_CRYPT_OK != rc) {
+        drop_serial(r);
+    } else {
+        rc = accept_message(r, &envelope, counter);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_wipe(plain, wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD);
+        ompi_pml_crypt_fail(r, rc);
+        return;
+    }
+    set_count(r, r->shape.total_bytes);
+    ompi_pml_crypt_deliver_first(r, plain, r->shape.first_bytes);
+    r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
+    ompi_pml_crypt_chop_recv(r);
+}
+
+/* ---- this node ---- */
+
+static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+
+    if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
+        r->failure = OPAL_CRYPT_ERR_AUTH;
+    } else if (NULL != r->body) {
+        ompi_pml_crypt_deliver_first(r, r->body, r->shape.total_bytes);
+    }
+    free(r->body);
+    r->body = NULL;
+    ompi_pml_crypt_request_put(r);
+}
+
+static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
+{
+    uint64_t total_bytes = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
+    uint64_t id = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8);
+    int tag = ompi_pml_crypt_tag(ompi_pml_crypt.local_tag, r->peer->token_in->base + id);
+    void *buffer = r->base.req_addr;
+    size_t count = r->base.req_count;
+    ompi_datatype_t *type = r->base.req_datatype;
+    int rc;
+
+    set_count(r, total_bytes);
+    r->shape.total_bytes = total_bytes;
+    if (total_bytes > r->plain_bytes) {     /* the host must not be the one to cut it */
+        buffer = r->body = malloc(total_bytes);
+        count = total_bytes;
+        type = &ompi_mpi_byte.dt;
+        if (NULL == r->body) {
+            r->status.MPI_ERROR = MPI_ERR_NO_MEM;
+            return;
+        }
+    }
+    r->rest.done = body_in;
+    r->rest.request = r;
+    opal_atomic_add_fetch_32(&r->pending, 1);
+    rc = ompi_pml_crypt_op_recv(&r->rest, buffer, count, type, r->status.MPI_SOURCE, tag, r->base.req_comm);
+    if (OMPI_SUCCESS != rc) {
+        r->status.MPI_ERROR = rc;
+        opal_atomic_add_fetch_32(&r->pending, -1);
+    }
+}
+
+static void open_local(ompi_pml_crypt_request_t *r, const uint8_t *frame, size_t wire_bytes)
+{
+    int type = opal_common_crypt_frame_type(frame, wire_bytes);
+
+    drop_serial(r);
+    if ((OPAL_CRYPT_FRAME_LOCAL != type && OPAL_CRYPT_FRAME_LOCAL_LARGE != type)
+        || OPAL_CRYPT_OK != opal_common_crypt_local_check(r->peer->token_in, type, frame, wire_bytes)) {
+        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
+    } else if (OPAL_CRYPT_FRAME_LOCAL == type) {
+        set_count(r, wire_bytes - OPAL_CRYPT_LOCAL_HEADER);
+        ompi_pml_crypt_deliver_first(r, frame + OPAL_CRYPT_LOCAL_HEADER, wire_bytes - OPAL_CRYPT_LOCAL_HEADER);
+    } else if (OPAL_CRYPT_LOCAL_LARGE_BYTES == wire_bytes) {
+        open_local_large(r, frame);
+    } else {
+        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
+    }
+}
+
+/* ---- any first part ---- */
+
+static void open_frame(ompi_pml_crypt_request_t *r)
+{
+    uint8_t *frame = r->first->bytes;
+    size_t wire_bytes = r->status._ucount;
+    int type = opal_common_crypt_frame_type(frame, wire_bytes);
+
+    r->status._ucount = 0;
+    if (OMPI_COMMON_CRYPTMPI_LOCAL == r->peer->kind) {
+        open_local(r, frame, wire_bytes);
+    } else if (OPAL_CRYPT_FRAME_DIRECT == type && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD) {
+        open_direct(r, frame, wire_bytes);
+    } else if (OPAL_CRYPT_FRAME_FIRST == type && wire_bytes >= OPAL_CRYPT_FIRST_OVERHEAD) {
+        open_first(r, frame, wire_bytes);
+    } else {
+        drop_serial(r);
+        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
+    }
+    ompi_pml_crypt_request_put(r);
+}
+
+void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+
+    r->status = *status;
+    if (status->_cancelled) {
+        drop_serial(r);
+        ompi_pml_crypt_request_put(r);
+        return;
+    }
+    if (MPI_ERR_TRUNCATE == status->MPI_ERROR) {     /* longer than anything a peer of ours sends */
+        drop_serial(r);
+        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
+        ompi_pml_crypt_request_put(r);
+        return;
+    }
+    if (MPI_SUCCESS != status->MPI_ERROR) {
+        drop_serial(r);
+        ompi_pml_crypt_request_put(r);
+        return;
+    }
+    r->peer = ompi_common_cryptmpi_comm_peer(r->c, status->MPI_SOURCE);
+    if (OMPI_COMMON_CRYPTMPI_UNKNOWN == r->peer->kind) {
+        ompi_pml_crypt_defer(r);
+        return;
+    }
+    open_frame(r);
+}
+
+/* ---- sources never spoken to ---- */
+
+void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r)
+{
+    pthread_mutex_lock(&deferred_lock);
+    if (!deferred_made) {
+        OBJ_CONSTRUCT(&deferred, opal_list_t);
+        deferred_made = true;
+    }
+    opal_list_append(&deferred, &r->queued);
+    deferred_count++;
+    pthread_mutex_unlock(&deferred_lock);
+}
+
+int ompi_pml_crypt_progress(void)
+{
+    int events = ompi_pml_crypt_op_poll();
+
+    while (OPAL_UNLIKELY(deferred_count > 0)) {
+        ompi_pml_crypt_request_t *r = NULL;
+        opal_list_item_t *item;
+
+        pthread_mutex_lock(&deferred_lock);
+        item = opal_list_remove_first(&deferred);
+        if (NULL != item) {
+            deferred_count--;
+            r = (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
+        }
+        pthread_mutex_unlock(&deferred_lock);
+        if (NULL == r) {
+            break;
+        }
+        if (OMPI_SUCCESS != ompi_common_cryptmpi_resolve(ompi_comm_peer_lookup(r->base.req_comm, r->status.MPI_SOURCE),
+                                                         r->peer)) {
+            ompi_mpi_abort(r->base.req_comm, 1);    /* the reason was shown */
+        }
+        open_frame(r);
+        events++;
+    }
+    return events;
+}

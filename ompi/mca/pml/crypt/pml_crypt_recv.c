@@ -1,0 +1,121 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Receiving: staging is posted at the host, with room for the largest first
+ * part whatever the application's buffer holds, because the host must never
+ * truncate (ob1's rendezvous paths write past a short buffer, and a cut frame
+ * cannot be verified).
+ *
+ * A receive looks at the messages that a probe has taken first.  Looking,
+ * taking a serial and posting are one step under the communicator's lock.
+ */
+#include "pml_crypt.h"
+
+static int post(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
+
+    r->first = stage;
+    stage->op.done = ompi_pml_crypt_first_in;
+    stage->op.request = r;
+    r->serial = opal_common_crypt_serial_take(r->c->serials);
+    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
+                                  r->base.req_peer, r->base.req_tag, r->base.req_comm);
+}
+
+int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_held_t *held = NULL;
+    int rc = OMPI_SUCCESS;
+
+    ompi_pml_crypt_request_begin(r);
+    if (MPI_ANY_SOURCE != r->base.req_peer) {
+        /* Here we may wait for the runtime; in a callback we could not. */
+        rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    ompi_common_cryptmpi_lock_acquire(&r->c->lock);
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&r->c->held))) {
+        held = ompi_pml_crypt_held_take(r->c, r->base.req_peer, r->base.req_tag);
+    }
+    if (NULL == held) {
+        rc = post(r);
+    }
+    ompi_common_cryptmpi_lock_release(&r->c->lock);
+    if (NULL != held) {
+        rc = ompi_pml_crypt_held_recv(r, held);
+    }
+    if (OMPI_SUCCESS != rc) {
+        opal_common_crypt_serial_drop(r->c->serials, r->serial);
+        if (NULL != r->first) {
+            ompi_pml_crypt_stage_return(r->first);
+            r->first = NULL;
+        }
+    }
+    return rc;
+}
+
+int ompi_pml_crypt_irecv_init(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request)
+{
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, src, tag,
+                                                             comm, true);
+    *request = &r->base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int ompi_pml_crypt_irecv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                         ompi_communicator_t *comm, ompi_request_t **request)
+{
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, src, tag,
+                                                             comm, false);
+    int rc = ompi_pml_crypt_start_recv(r);
+
+    if (OMPI_SUCCESS != rc) {
+        ompi_pml_crypt_request_drop(r);
+        return rc;
+    }
+    *request = &r->base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+/* With one thread and nothing held, the host's blocking receive is cheapest:
+ * it makes no request, and we look at what it brought right here. */
+static int recv_directly(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
+    ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
+    int rc;
+
+    ompi_pml_crypt_request_begin(r);
+    r->first = stage;
+    stage->op.request = r;
+    r->serial = opal_common_crypt_serial_take(r->c->serials);
+    rc = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
+                                      r->base.req_peer, r->base.req_tag, r->base.req_comm, &status);
+    status.MPI_ERROR = rc;
+    ompi_pml_crypt_first_in(&stage->op, &status);
+    return OMPI_SUCCESS;
+}
+
+int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                        ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, src, tag,
+                                                             comm, false);
+    int rc;
+
+    if (ompi_common_cryptmpi_threads || !opal_list_is_empty(&r->c->held)) {
+        rc = ompi_pml_crypt_start_recv(r);
+    } else {
+        rc = MPI_ANY_SOURCE == src ? OMPI_SUCCESS : ompi_pml_crypt_peer(r->c, src, &r->peer);
+        rc = OMPI_SUCCESS == rc ? recv_directly(r) : rc;
+    }
+    if (OMPI_SUCCESS != rc) {
+        ompi_pml_crypt_request_drop(r);
+        return rc;
+    }
+    return ompi_pml_crypt_request_wait(r, status);
+}

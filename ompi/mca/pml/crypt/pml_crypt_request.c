@@ -1,0 +1,199 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What the application holds: a request of ours, around the operations at the
+ * host that it takes.
+ *
+ * `pending` counts those operations, plus one for whoever starts it; the last
+ * to go completes the request.  `life` settles who gives it back: completion
+ * and MPI_Request_free may come in either order, from two threads.
+ */
+#include "pml_crypt.h"
+
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+
+enum { DONE = 1, FREED = 2 };
+
+static int request_free(ompi_request_t **request);
+static int request_cancel(ompi_request_t *request, int flag);
+
+static void request_construct(ompi_pml_crypt_request_t *r)
+{
+    r->base.req_ompi.req_type = OMPI_REQUEST_PML;
+    r->base.req_ompi.req_free = request_free;
+    r->base.req_ompi.req_cancel = request_cancel;
+    r->base.req_ompi.req_start = ompi_pml_crypt_start;
+    OBJ_CONSTRUCT(&r->queued, opal_list_item_t);
+}
+
+static void request_destruct(ompi_pml_crypt_request_t *r)
+{
+    OBJ_DESTRUCT(&r->queued);
+}
+
+OBJ_CLASS_INSTANCE(ompi_pml_crypt_request_t, mca_pml_base_request_t, request_construct, request_destruct);
+
+ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
+                                                     size_t count, ompi_datatype_t *datatype, int peer, int tag,
+                                                     ompi_communicator_t *comm, bool persistent)
+{
+    ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) opal_free_list_wait(&ompi_pml_crypt.requests);
+    mca_pml_base_request_t *base = &r->base;
+
+    OMPI_REQUEST_INIT(&base->req_ompi, persistent);
+    OBJ_RETAIN(comm);
+    OMPI_DATATYPE_RETAIN(datatype);
+    base->req_ompi.req_mpi_object.comm = comm;
+    base->req_type = type;
+    base->req_comm = comm;
+    base->req_datatype = datatype;
+    base->req_addr = (void *) buffer;
+    base->req_count = count;
+    base->req_peer = peer;
+    base->req_tag = tag;
+    base->req_proc = NULL;
+    base->req_pml_complete = persistent;
+    base->req_free_called = false;
+    r->c = ompi_common_cryptmpi_comm(comm);
+    r->peer = NULL;
+    r->first = NULL;
+    r->body = r->bsend = NULL;
+    r->rest.inner = NULL;
+    r->chop = NULL;
+    r->hidden = false;
+    r->mode = MCA_PML_BASE_SEND_STANDARD;
+    r->plain_bytes = ompi_common_cryptmpi_bytes(datatype, count);
+    r->life = persistent ? DONE : 0;
+    return r;
+}
+
+void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
+{
+    ompi_request_t *request = &r->base.req_ompi;
+
+    r->status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};
+    request->req_status = r->status;
+    request->req_complete = REQUEST_PENDING;
+    request->req_state = OMPI_REQUEST_ACTIVE;
+    r->base.req_pml_complete = false;
+    r->failure = OPAL_CRYPT_OK;
+    r->next_segment = 1;
+    r->work = r->window = r->gate_open = 0;
+    r->life &= FREED;
+    r->pending = 1;
+}
+
+static void give_back(ompi_pml_crypt_request_t *r)
+{
+    OMPI_REQUEST_FINI(&r->base.req_ompi);
+    OBJ_RELEASE(r->base.req_comm);
+    OMPI_DATATYPE_RELEASE(r->base.req_datatype);
+    opal_free_list_return(&ompi_pml_crypt.requests, (opal_free_list_item_t *) r);
+}
+
+void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
+{
+    if (!r->base.req_ompi.req_persistent) {
+        give_back(r);
+    }
+}
+
+void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
+{
+    r->hidden = true;
+    r->life = FREED;
+}
+
+static void complete(ompi_pml_crypt_request_t *r)
+{
+    int32_t life;
+
+    if (OPAL_CRYPT_OK != r->failure) {      /* of a part behind the first one */
+        ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
+        ompi_pml_crypt_fail(r, r->failure);
+    }
+    if (NULL != r->first) {
+        ompi_pml_crypt_stage_return(r->first);
+        r->first = NULL;
+    }
+    if (NULL != r->chop) {
+        opal_common_crypt_chop_end(r->chop);
+        r->chop = NULL;
+    }
+    if (NULL != r->bsend) {
+        mca_pml_base_bsend_request_free(r->bsend);
+        r->bsend = NULL;
+    }
+    r->base.req_pml_complete = true;
+    r->base.req_ompi.req_status = r->status;
+    /* DONE first: once it is complete another thread may start or free it. */
+    life = opal_atomic_fetch_or_32(&r->life, DONE);
+    if (!r->hidden) {
+        ompi_request_complete(&r->base.req_ompi, true);
+    }
+    if (life & FREED) {
+        give_back(r);
+    }
+}
+
+void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r)
+{
+    if (0 == opal_atomic_add_fetch_32(&r->pending, -1)) {
+        complete(r);
+    }
+}
+
+static int request_free(ompi_request_t **request)
+{
+    ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) *request;
+
+    r->base.req_free_called = true;
+    if (opal_atomic_fetch_or_32(&r->life, FREED) & DONE) {
+        give_back(r);
+    }
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/* As with ob1, a send cannot be cancelled; a receive can until it matched. */
+static int request_cancel(ompi_request_t *request, int flag)
+{
+    ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) request;
+    ompi_request_t *inner = NULL;
+
+    if (MCA_PML_REQUEST_RECV == r->base.req_type && NULL != r->first) {
+        inner = r->first->op.inner;
+    }
+    return NULL == inner || NULL == inner->req_cancel ? OMPI_SUCCESS : inner->req_cancel(inner, flag);
+}
+
+int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status)
+{
+    ompi_request_t *request = &r->base.req_ompi;
+    int rc;
+
+    ompi_request_wait_completion(request);
+    rc = request->req_status.MPI_ERROR;
+    if (MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, request->req_status, false);
+    }
+    ompi_request_free(&request);
+    return rc;
+}
+
+int ompi_pml_crypt_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; i++) {
+        ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) requests[i];
+        int rc;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        rc = MCA_PML_REQUEST_SEND == r->base.req_type ? ompi_pml_crypt_start_send(r) : ompi_pml_crypt_start_recv(r);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
+}

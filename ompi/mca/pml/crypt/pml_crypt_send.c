@@ -1,0 +1,248 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Sending: pack, seal, hand to the host.
+ *
+ *     sealed, up to chop_min        | header | ciphertext | tag |
+ *     sealed, longer                a first part, then segments (chop_send.c)
+ *     this node, up to local_inline | header | token | payload |
+ *     this node, longer             | header | token | total | id |, then the user's
+ *                                   buffer as it is, on a tag only the pair can know
+ *
+ * The counter is taken, and the frame handed to the host, under the peer's
+ * send lock: counters rise in the order in which messages can match.
+ */
+#include "pml_crypt.h"
+
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+
+/* Is this message one frame, and not the start of more? */
+static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t plain_bytes,
+                             mca_pml_base_send_mode_t mode)
+{
+    if (OMPI_COMMON_CRYPTMPI_SEALED == peer->kind) {
+        return plain_bytes <= ompi_pml_crypt.params.chop_min;
+    }
+    /* A synchronous local message must not have the size of a frame that
+     * announces a body: a probe has to look into that one, which would tell
+     * its sender too early that it matched. */
+    return plain_bytes <= ompi_pml_crypt.params.local_inline
+           && !(MCA_PML_BASE_SEND_SYNCHRONOUS == mode
+                && OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + plain_bytes);
+}
+
+/* Fill a frame; returns its length, 0 on failure.  Under the send lock. */
+static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_peer_t *peer, const void *buffer,
+                         size_t count, ompi_datatype_t *type, size_t plain_bytes, int tag, uint8_t *frame, int *rc)
+{
+    opal_common_crypt_envelope_t envelope;
+    const void *plain;
+    uint64_t counter;
+
+    if (OMPI_COMMON_CRYPTMPI_SEALED != peer->kind) {
+        opal_common_crypt_local_header(peer->token_out, OPAL_CRYPT_FRAME_LOCAL, frame);
+        *rc = ompi_common_cryptmpi_pack(buffer, count, type, 0, plain_bytes, frame + OPAL_CRYPT_LOCAL_HEADER);
+        return OMPI_SUCCESS == *rc ? OPAL_CRYPT_LOCAL_HEADER + plain_bytes : 0;
+    }
+    plain = ompi_common_cryptmpi_contiguous(buffer, type, count);
+    if (NULL == plain || 0 == plain_bytes) {
+        plain = frame + OPAL_CRYPT_FRAME_HEADER;
+        *rc = ompi_common_cryptmpi_pack(buffer, count, type, 0, plain_bytes, frame + OPAL_CRYPT_FRAME_HEADER);
+        if (OMPI_SUCCESS != *rc) {
+            return 0;
+        }
+    }
+    ompi_pml_crypt_envelope(c, tag, &envelope);
+    *rc = opal_common_crypt_counter_take(peer->session, &counter);
+    if (OPAL_CRYPT_OK == *rc) {
+        *rc = opal_common_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
+    }
+    if (OPAL_CRYPT_OK != *rc) {
+        *rc = ompi_common_cryptmpi_auth_failure(c->comm, ompi_comm_rank(c->comm), tag, *rc);
+        return 0;
+    }
+    return OPAL_CRYPT_DIRECT_OVERHEAD + plain_bytes;
+}
+
+/* ---- one frame ---- */
+
+static void frame_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+
+    if (OMPI_SUCCESS != status->MPI_ERROR) {
+        r->status.MPI_ERROR = status->MPI_ERROR;
+    }
+    ompi_pml_crypt_request_put(r);
+}
+
+static int send_frame(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
+    size_t wire_bytes;
+    int rc;
+
+    r->first = stage;
+    stage->op.done = frame_out;
+    stage->op.request = r;
+    ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
+    wire_bytes = make_frame(r->c, r->peer, r->base.req_addr, r->base.req_count, r->base.req_datatype,
+                            r->plain_bytes, r->base.req_tag, stage->bytes, &rc);
+    if (wire_bytes > 0) {
+        opal_atomic_add_fetch_32(&r->pending, 1);
+        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
+                                    r->base.req_tag, r->mode, r->base.req_comm);
+        if (OMPI_SUCCESS != rc) {
+            opal_atomic_add_fetch_32(&r->pending, -1);
+        }
+    }
+    ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
+    return rc;
+}
+
+/* ---- a large message to this node ---- */
+
+static int send_local_large(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
+    bool synchronous = MCA_PML_BASE_SEND_SYNCHRONOUS == r->mode;
+    uint64_t id;
+    int rc;
+
+    r->first = stage;
+    stage->op.done = r->rest.done = frame_out;
+    stage->op.request = r->rest.request = r;
+    ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
+    id = r->peer->local_id++;
+    opal_common_crypt_local_header(r->peer->token_out, OPAL_CRYPT_FRAME_LOCAL_LARGE, stage->bytes);
+    opal_common_crypt_put64(stage->bytes + OPAL_CRYPT_LOCAL_HEADER, r->plain_bytes);
+    opal_common_crypt_put64(stage->bytes + OPAL_CRYPT_LOCAL_HEADER + 8, id);
+    opal_atomic_add_fetch_32(&r->pending, 1);
+    rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, OPAL_CRYPT_LOCAL_LARGE_BYTES, &ompi_mpi_byte.dt,
+                                r->base.req_peer, r->base.req_tag,
+                                synchronous ? MCA_PML_BASE_SEND_STANDARD : r->mode, r->base.req_comm);
+    ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
+    if (OMPI_SUCCESS != rc) {
+        opal_atomic_add_fetch_32(&r->pending, -1);
+        return rc;
+    }
+    opal_atomic_add_fetch_32(&r->pending, 1);
+    rc = ompi_pml_crypt_op_send(&r->rest, r->base.req_addr, r->base.req_count, r->base.req_datatype,
+                                r->base.req_peer,
+                                ompi_pml_crypt_tag(ompi_pml_crypt.local_tag, r->peer->token_out->base + id),
+                                synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
+                                r->base.req_comm);
+    if (OMPI_SUCCESS != rc) {
+        opal_atomic_add_fetch_32(&r->pending, -1);
+    }
+    return rc;
+}
+
+/* ---- any message ---- */
+
+/* A buffered send of more than one frame: the user's attached buffer takes the
+ * packed message, a hidden request sends it from there. */
+static int send_buffered(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_request_t *hidden;
+    void *copy = mca_pml_base_bsend_request_alloc_buf(r->plain_bytes);
+    int rc;
+
+    if (NULL == copy) {
+        return OMPI_ERR_BUFFER;
+    }
+    rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, 0, r->plain_bytes,
+                                   copy);
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_base_bsend_request_free(copy);
+        return rc;
+    }
+    hidden = ompi_pml_crypt_request_new(MCA_PML_REQUEST_SEND, copy, r->plain_bytes, &ompi_mpi_byte.dt,
+                                        r->base.req_peer, r->base.req_tag, r->base.req_comm, false);
+    hidden->bsend = copy;
+    ompi_pml_crypt_request_hide(hidden);
+    rc = ompi_pml_crypt_start_send(hidden);
+    ompi_pml_crypt_request_put(r);      /* nothing of the user's is needed any more */
+    return rc;
+}
+
+int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
+{
+    int rc;
+
+    ompi_pml_crypt_request_begin(r);
+    rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (one_frame(r->peer, r->plain_bytes, r->mode)) {
+        rc = send_frame(r);
+    } else if (MCA_PML_BASE_SEND_BUFFERED == r->mode) {
+        return send_buffered(r);
+    } else if (OMPI_COMMON_CRYPTMPI_SEALED == r->peer->kind) {
+        rc = ompi_pml_crypt_chop_send(r);
+    } else {
+        rc = send_local_large(r);
+    }
+    if (OMPI_SUCCESS != rc && MPI_SUCCESS == r->status.MPI_ERROR) {
+        r->status.MPI_ERROR = rc;
+    }
+    ompi_pml_crypt_request_put(r);
+    return OMPI_SUCCESS;
+}
+
+/* ---- the module's functions ---- */
+
+int ompi_pml_crypt_isend_init(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                              mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_SEND, buffer, count, type, dst, tag,
+                                                             comm, true);
+    r->mode = mode;
+    *request = &r->base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int ompi_pml_crypt_isend(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_SEND, buffer, count, type, dst, tag,
+                                                             comm, false);
+    int rc;
+
+    r->mode = mode;
+    rc = ompi_pml_crypt_start_send(r);
+    if (OMPI_SUCCESS != rc) {
+        ompi_pml_crypt_request_drop(r);
+        return rc;
+    }
+    *request = &r->base.req_ompi;
+    return OMPI_SUCCESS;
+}
+
+int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
+    size_t plain_bytes = ompi_common_cryptmpi_bytes(type, count), wire_bytes;
+    ompi_common_cryptmpi_peer_t *peer;
+    ompi_pml_crypt_stage_t *stage;
+    int rc = ompi_pml_crypt_peer(c, dst, &peer);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (ompi_common_cryptmpi_threads || !one_frame(peer, plain_bytes, mode)) {
+        ompi_request_t *request;
+        rc = ompi_pml_crypt_isend(buffer, count, type, dst, tag, mode, comm, &request);
+        return OMPI_SUCCESS != rc ? rc
+                                  : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, MPI_STATUS_IGNORE);
+    }
+    stage = ompi_pml_crypt_stage_get();
+    wire_bytes = make_frame(c, peer, buffer, count, type, plain_bytes, tag, stage->bytes, &rc);
+    if (wire_bytes > 0) {
+        rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst, tag, mode, comm);
+    }
+    ompi_pml_crypt_stage_return(stage);
+    return rc;
+}

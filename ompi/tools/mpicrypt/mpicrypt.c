@@ -1,0 +1,112 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt VERB [options]: the one command-line tool.  This file finds the
+ * verb, has its options parsed and runs it; every verb has a file of its own.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "mpicrypt.h"
+
+#ifndef OMPI_CRYPT_VERSION
+#define OMPI_CRYPT_VERSION "unknown"
+#endif
+
+static const mpicrypt_verb_t *const verbs[] = {
+    &mpicrypt_speed_verb,
+    NULL
+};
+
+static const char *running = NULL;
+
+int mpicrypt_error(int code, const char *format, ...)
+{
+    va_list list;
+
+    mpicrypt_progress_end();
+    fprintf(stderr, "mpicrypt%s%s: ", NULL != running ? " " : "", NULL != running ? running : "");
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return code;
+}
+
+static const mpicrypt_verb_t *find(const char *name)
+{
+    for (int i = 0; NULL != verbs[i]; ++i) {
+        if (0 == strcmp(verbs[i]->name, name)) {
+            return verbs[i];
+        }
+    }
+    return NULL;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && 0 != strcmp(argv[i], "--"); ++i) {
+        if (0 == strcmp(argv[i], "--help") || 0 == strcmp(argv[i], "-h")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* mpicrypt help [VERB] */
+static int help(int argc, char **argv)
+{
+    if (argc < 1) {
+        mpicrypt_help_program(stdout, verbs);
+        return MPICRYPT_OK;
+    }
+    const mpicrypt_verb_t *verb = find(argv[0]);
+    if (NULL == verb) {
+        return mpicrypt_error(MPICRYPT_USAGE, "there is no verb '%s'; see 'mpicrypt --help'", argv[0]);
+    }
+    mpicrypt_help_verb(stdout, verb);
+    return MPICRYPT_OK;
+}
+
+/* What was printed must have reached its file: a full disk is a failure. */
+static int flushed(int rc)
+{
+    if (0 != fflush(stdout) || ferror(stdout)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "cannot write to standard output");
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        mpicrypt_help_program(stderr, verbs);
+        return MPICRYPT_USAGE;
+    }
+    if (0 == strcmp(argv[1], "--help") || 0 == strcmp(argv[1], "-h") || 0 == strcmp(argv[1], "help")) {
+        return flushed(help(argc - 2, argv + 2));
+    }
+    if (0 == strcmp(argv[1], "--version")) {
+        printf("mpicrypt (ompi-crypt) %s\n", OMPI_CRYPT_VERSION);
+        return flushed(MPICRYPT_OK);
+    }
+
+    const mpicrypt_verb_t *verb = find(argv[1]);
+    if (NULL == verb) {
+        return mpicrypt_error(MPICRYPT_USAGE, "unknown %s '%s'; see 'mpicrypt --help'",
+                              '-' == argv[1][0] ? "option" : "verb", argv[1]);
+    }
+    running = verb->name;
+    if (asks_help(argc - 2, argv + 2)) {
+        mpicrypt_help_verb(stdout, verb);
+        return flushed(MPICRYPT_OK);
+    }
+
+    int operand_count;
+    int rc = mpicrypt_options_parse(verb, argc - 2, argv + 2, &operand_count);
+    if (MPICRYPT_OK == rc) {
+        rc = verb->run(operand_count, argv + 2);
+    }
+    mpicrypt_options_free(verb);
+    return flushed(rc);
+}

@@ -1,0 +1,127 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The framework: register, open, close.
+ *
+ * Open MPI registers for every framework a parameter of its name, and loads
+ * only components that it lists.  `--mca aead NAME` and `--mca aead ^NAME`
+ * work by this filter: no other provider's library enters the process.
+ * "auto", and names that are not installed, are kept from the filter, which
+ * would make opening the framework fail with an error that says too little.
+ */
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/constants.h"
+#include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_component_repository.h"
+#include "opal/util/show_help.h"
+
+#include "opal/mca/aead/base/base.h"
+#include "opal/mca/aead/base/static-components.h"
+
+const char *opal_aead_base_wanted;
+
+static char *parameter;            /* the parameter's string, while the filter is in its place */
+static bool filtered;
+
+/* Help files of a private prefix are not where Open MPI looks.  Done when the
+ * library is loaded: the series guard may speak before any framework opens. */
+#ifdef OMPI_CRYPT_HELP_DIR
+__attribute__((constructor)) static void add_help_dir(void)
+{
+    opal_show_help_add_dir(OMPI_CRYPT_HELP_DIR);
+}
+#endif
+
+/* Calls `visit` for each installed component, static or not, loaded or not. */
+static void each_installed(void (*visit)(const char *name, void *argument), void *argument)
+{
+    opal_list_t *components;
+    mca_base_component_repository_item_t *item;
+
+    for (int i = 0; NULL != mca_aead_base_static_components[i]; ++i) {
+        visit(mca_aead_base_static_components[i]->mca_component_name, argument);
+    }
+    if (OPAL_SUCCESS == mca_base_component_repository_get_components(&opal_aead_base_framework, &components)) {
+        OPAL_LIST_FOREACH(item, components, mca_base_component_repository_item_t) {
+            visit(item->ri_name, argument);
+        }
+    }
+}
+
+typedef struct {
+    char *text;
+    size_t size;
+} text_t;
+
+static void add_name(const char *name, void *argument)
+{
+    const text_t *list = argument;
+    const size_t used = strlen(list->text);
+
+    snprintf(list->text + used, list->size - used, "%s%s", 0 == used ? "" : ", ", name);
+}
+
+void opal_aead_base_installed(char *list, size_t size)
+{
+    text_t text = { list, size };
+
+    list[0] = '\0';
+    each_installed(add_name, &text);
+}
+
+typedef struct {
+    const char *name;
+    bool found;
+} search_t;
+
+static void compare_name(const char *name, void *argument)
+{
+    search_t *search = argument;
+
+    search->found |= 0 == strcmp(name, search->name);
+}
+
+/* ompi_info registers everything (REGISTER_ALL) and wants no filter. */
+static int aead_base_register(mca_base_register_flag_t flags)
+{
+    search_t search = { opal_aead_base_framework.framework_selection, false };
+
+    opal_aead_base_wanted = opal_aead_base_framework.framework_selection;
+    if (0 != (flags & MCA_BASE_REGISTER_ALL) || NULL == search.name || '^' == search.name[0]) {
+        return OPAL_SUCCESS;
+    }
+    each_installed(compare_name, &search);
+    if (!search.found) {
+        parameter = opal_aead_base_framework.framework_selection;
+        opal_aead_base_framework.framework_selection = NULL;
+        filtered = true;
+    }
+    return OPAL_SUCCESS;
+}
+
+/* The parameter's string is put back; Open MPI frees it with the parameter.
+ * Whatever goes wrong here, select finds no component and says why. */
+static int aead_base_open(mca_base_open_flag_t flags)
+{
+    if (!filtered || opal_aead_base_is_auto(opal_aead_base_wanted)) {
+        (void) mca_base_framework_components_open(&opal_aead_base_framework, flags);
+    }
+    if (filtered) {
+        opal_aead_base_framework.framework_selection = parameter;
+        filtered = false;
+    }
+    return OPAL_SUCCESS;
+}
+
+static int aead_base_close(void)
+{
+    opal_aead_base_wanted = NULL;
+    return mca_base_framework_components_close(&opal_aead_base_framework, NULL);
+}
+
+MCA_BASE_FRAMEWORK_DECLARE(opal, aead, "Authenticated encryption", aead_base_register,
+                           aead_base_open, aead_base_close, mca_aead_base_static_components, 0);

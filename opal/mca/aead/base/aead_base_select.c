@@ -1,0 +1,88 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Selection: the open components as candidates for aead_base_choose.c, and the
+ * reasons that only the framework knows.
+ */
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/constants.h"
+#include "opal/util/show_help.h"
+
+#include "opal/mca/aead/base/base.h"
+
+#define CANDIDATES_MOST 32
+
+static size_t candidates_of_framework(opal_aead_candidate_t *candidates)
+{
+    mca_base_component_list_item_t *item;
+    size_t count = 0;
+
+    if (!mca_base_framework_is_open(&opal_aead_base_framework)) {
+        return 0;
+    }
+    OPAL_LIST_FOREACH(item, &opal_aead_base_framework.framework_components, mca_base_component_list_item_t) {
+        const opal_aead_component_t *component = (const opal_aead_component_t *) item->cli_component;
+
+        if (count < CANDIDATES_MOST) {
+            candidates[count++] = (opal_aead_candidate_t) {
+                component->module, component->priority, component->is_fips
+            };
+        }
+    }
+    return count;
+}
+
+static bool is_in_list(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = list; '\0' != *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
+        if (length == strcspn(at, ",") && 0 == strncmp(at, name, length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What choose can only call unknown or absent: name what is installed, and
+ * tell a provider that could not be loaded here from a misspelt one. */
+static void explain(const char *wanted, opal_aead_why_t *why)
+{
+    char installed[512];
+
+    opal_aead_base_installed(installed, sizeof(installed));
+    if (0 == strcmp("unknown", why->topic) && is_in_list(installed, wanted)) {
+        why->topic = "not loaded";
+        snprintf(why->detail, sizeof(why->detail), "%.64s", wanted);
+    } else if (0 == strcmp("unknown", why->topic)) {
+        snprintf(why->detail, sizeof(why->detail), "\"%.64s\"; there is: auto%s%s", wanted,
+                 '\0' == installed[0] ? "" : ", ", installed);
+    }
+}
+
+int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fips,
+                          const opal_aead_module_t **module, opal_aead_why_t *why)
+{
+    opal_aead_candidate_t candidates[CANDIDATES_MOST];
+    const size_t count = candidates_of_framework(candidates);
+
+    if (NULL == wanted && NULL != opal_aead_base_wanted && '^' != opal_aead_base_wanted[0]) {
+        wanted = opal_aead_base_wanted;
+    }
+    if (OPAL_AEAD_OK != opal_aead_base_choose(candidates, count, wanted, cipher, fips, module, why)) {
+        explain(wanted, why);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return OPAL_SUCCESS;
+}
+
+void opal_aead_base_show(const opal_aead_why_t *why)
+{
+    if (NULL != why->topic) {
+        opal_show_help("help-opal-aead-base.txt", why->topic, true, why->detail);
+    }
+}

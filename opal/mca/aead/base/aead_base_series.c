@@ -1,0 +1,40 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The series guard.  Open MPI's loader compares only the version of the MCA
+ * base, which 4.1 and 5.0 share, and would call into structs of another layout.
+ */
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/constants.h"
+#include "opal/util/show_help.h"
+
+#include "opal/mca/aead/base/base.h"
+
+/* MAJOR.MINOR at the first digit of a version string: "4.1.4", "v5.0.7rc1",
+ * "Open MPI v5.0.7".  A site may have chosen an identity without one. */
+static int parse(const char *text, int *major, int *minor)
+{
+    const char *digit = strpbrk(text, "0123456789");
+
+    return NULL != digit && 2 == sscanf(digit, "%d.%d", major, minor) ? OPAL_SUCCESS : OPAL_ERROR;
+}
+
+int opal_aead_base_series(const char *component, const char *built, const char *running)
+{
+    int built_major, built_minor, running_major, running_minor;
+
+    if (0 == strcmp(built, running)) {
+        return OPAL_SUCCESS;
+    }
+    if (OPAL_SUCCESS == parse(built, &built_major, &built_minor)
+        && OPAL_SUCCESS == parse(running, &running_major, &running_minor)
+        && built_major == running_major && built_minor == running_minor) {
+        return OPAL_SUCCESS;
+    }
+    opal_show_help("help-opal-aead-base.txt", "other series", true, component, built, running);
+    return OPAL_ERR_NOT_SUPPORTED;
+}

@@ -1,0 +1,46 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The base of the aead framework.
+ */
+#ifndef OPAL_AEAD_BASE_H
+#define OPAL_AEAD_BASE_H
+
+#include "opal/mca/aead/aead.h"
+#include "opal/mca/aead/base/aead_base_choose.h"
+
+BEGIN_C_DECLS
+
+/* Opening it succeeds also when no provider can be used: select says why. */
+OPAL_DECLSPEC extern mca_base_framework_t opal_aead_base_framework;
+
+/* The provider for `cipher`, from the components that the open framework has.
+ * `wanted` NULL: what --mca aead says; a name there limits what was loaded.
+ * OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with the reason in `why`; a success
+ * may come with a warning there (why->topic is not NULL). */
+OPAL_DECLSPEC int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fips,
+                                        const opal_aead_module_t **module, opal_aead_why_t *why);
+
+/* Show `why` from help-opal-aead-base.txt; nothing if its topic is NULL. */
+OPAL_DECLSPEC void opal_aead_base_show(const opal_aead_why_t *why);
+
+/* The names of all providers that are installed, loaded or not, as text. */
+OPAL_DECLSPEC void opal_aead_base_installed(char *list, size_t size);
+
+/* What --mca aead says; NULL: nothing.  Used by the framework's own files. */
+extern const char *opal_aead_base_wanted;
+
+/* The series guard: does `running`, the version string of a library in this
+ * process, belong to the series (MAJOR.MINOR) of the headers with which
+ * `component` was compiled, `built`?  If not, show why and return
+ * OPAL_ERR_NOT_SUPPORTED; the component must then not be used, as the structs
+ * of another series have other layouts.  Callers use the macro. */
+OPAL_DECLSPEC int opal_aead_base_series(const char *component, const char *built, const char *running);
+
+/* First statement of every component's register function. */
+#define OPAL_AEAD_SERIES_OK(component) \
+    (OPAL_SUCCESS == opal_aead_base_series((component), OPAL_IDENT_STRING, opal_version_string))
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,286 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Seal and open with libipsec-mb.
+ *
+ * One IMB_MGR serves the process: the direct calls only read the functions
+ * that it holds for this CPU.  Expanded keys lie in the caller's memory and are
+ * read-only after key_init; what a message needs beside them is in the context.
+ *
+ * The library computes tags and never compares them: open does, in constant
+ * time, and wipes the text of a message that it refuses.
+ */
+#include <pthread.h>
+#include <stdio.h>
+
+#include <intel-ipsec-mb.h>
+
+#include "opal/mca/aead/aead_util.h"
+#include "aead_ipsecmb.h"
+
+/* One call takes texts up to this, longer ones go by pieces of it. */
+#define PIECE ((size_t) 1 << 30)
+
+struct opal_aead_context {
+    union {
+        struct gcm_context_data gcm;
+        struct chacha20_poly1305_context_data chacha;
+    } state __attribute__((aligned(64)));
+    opal_aead_scratch_t scratch;
+};
+
+typedef struct {
+    union {
+        struct gcm_key_data gcm;
+        uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];
+    } data __attribute__((aligned(OPAL_AEAD_KEY_ALIGN)));
+    opal_aead_cipher_t cipher;
+} ipsecmb_key_t;
+
+/* The library's functions for one key length. */
+typedef struct {
+    aes_gcm_pre_t expand;
+    aes_gcm_init_t begin;
+    aes_gcm_enc_dec_t seal, open;
+    aes_gcm_enc_dec_update_t seal_more, open_more;
+    aes_gcm_enc_dec_finalize_t seal_end, open_end;
+} gcm_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static IMB_MGR *manager;
+static gcm_t gcm[OPAL_AEAD_CIPHERS];       /* ChaCha20-Poly1305's stays empty */
+
+/* ---- life ---- */
+
+static void take_functions(const IMB_MGR *m)
+{
+    gcm[OPAL_AEAD_AES_128_GCM] = (gcm_t) {
+        m->gcm128_pre, m->gcm128_init, m->gcm128_enc, m->gcm128_dec,
+        m->gcm128_enc_update, m->gcm128_dec_update, m->gcm128_enc_finalize, m->gcm128_dec_finalize
+    };
+    gcm[OPAL_AEAD_AES_192_GCM] = (gcm_t) {
+        m->gcm192_pre, m->gcm192_init, m->gcm192_enc, m->gcm192_dec,
+        m->gcm192_enc_update, m->gcm192_dec_update, m->gcm192_enc_finalize, m->gcm192_dec_finalize
+    };
+    gcm[OPAL_AEAD_AES_256_GCM] = (gcm_t) {
+        m->gcm256_pre, m->gcm256_init, m->gcm256_enc, m->gcm256_dec,
+        m->gcm256_enc_update, m->gcm256_dec_update, m->gcm256_enc_finalize, m->gcm256_dec_finalize
+    };
+}
+
+/* The library's emulation of AES for CPUs without it is not wanted. */
+static bool usable(IMB_MGR *m)
+{
+    const uint64_t needed = IMB_FEATURE_AESNI | IMB_FEATURE_PCLMULQDQ;
+
+    return 0 == imb_get_errno(m) && needed == (m->features & needed)
+        && (0 == (m->features & IMB_FEATURE_SELF_TEST) || 0 != (m->features & IMB_FEATURE_SELF_TEST_PASS));
+}
+
+int opal_aead_ipsecmb_init(void)
+{
+    int rc = OPAL_AEAD_ERROR;
+
+    pthread_mutex_lock(&lock);
+    if (NULL == manager) {
+        manager = alloc_mb_mgr(0);
+        if (NULL == manager) {
+            goto out;
+        }
+        init_mb_mgr_auto(manager, NULL);
+        if (!usable(manager)) {
+            free_mb_mgr(manager);
+            manager = NULL;
+            goto out;
+        }
+        take_functions(manager);
+        opal_aead_ipsecmb_module.ciphers = OPAL_AEAD_BIT(OPAL_AEAD_AES_128_GCM)
+                                         | OPAL_AEAD_BIT(OPAL_AEAD_AES_192_GCM)
+                                         | OPAL_AEAD_BIT(OPAL_AEAD_AES_256_GCM)
+                                         | OPAL_AEAD_BIT(OPAL_AEAD_CHACHA20_POLY1305);
+    }
+    rc = OPAL_AEAD_OK;
+out:
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+void opal_aead_ipsecmb_fini(void)
+{
+    pthread_mutex_lock(&lock);
+    if (NULL != manager) {
+        free_mb_mgr(manager);
+        manager = NULL;
+    }
+    opal_aead_ipsecmb_module.ciphers = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+int opal_aead_ipsecmb_priority(opal_aead_cipher_t cipher)
+{
+    if (0 == (opal_aead_ipsecmb_module.ciphers & OPAL_AEAD_BIT(cipher))) {
+        return -1;
+    }
+    if (OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
+        return 60;
+    }
+    return opal_aead_cpu_wide_aes() ? 80 : 55;
+}
+
+static const char *version(void)
+{
+    static char text[64];
+
+    snprintf(text, sizeof(text), "intel-ipsec-mb %s", imb_get_version_str());
+    return text;
+}
+
+/* ---- keys and contexts ---- */
+
+static size_t key_bytes(opal_aead_cipher_t cipher)
+{
+    (void) cipher;
+    return sizeof(ipsecmb_key_t);
+}
+
+static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
+{
+    ipsecmb_key_t *key = block;
+
+    if (NULL == manager || 0 == (opal_aead_ipsecmb_module.ciphers & OPAL_AEAD_BIT(cipher))) {
+        return OPAL_AEAD_ERROR;
+    }
+    key->cipher = cipher;
+    if (OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
+        memcpy(key->data.raw, raw, OPAL_AEAD_KEY_MAX_BYTES);
+    } else {
+        gcm[cipher].expand(raw, &key->data.gcm);
+    }
+    return OPAL_AEAD_OK;
+}
+
+static void key_wipe(void *key)
+{
+    opal_aead_wipe(key, sizeof(ipsecmb_key_t));
+}
+
+static int context_new(opal_aead_context_t **context)
+{
+    *context = opal_aead_pages_alloc(sizeof(**context));
+    return NULL == *context ? OPAL_AEAD_ERROR : OPAL_AEAD_OK;
+}
+
+static void context_free(opal_aead_context_t *context)
+{
+    if (NULL != context) {
+        opal_aead_scratch_free(&context->scratch);
+        opal_aead_pages_free(context, sizeof(*context));
+    }
+}
+
+/* ---- messages: what seal and open share ---- */
+
+/* The text through `more`, tag by `end`. */
+static void gcm_by_pieces(const gcm_t *g, opal_aead_context_t *context, const ipsecmb_key_t *key,
+                          aes_gcm_enc_dec_update_t more, aes_gcm_enc_dec_finalize_t end,
+                          const uint8_t *nonce, const uint8_t *aad, size_t aad_bytes,
+                          const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag)
+{
+    g->begin(&key->data.gcm, &context->state.gcm, nonce, aad, aad_bytes);
+    while (0 < text_bytes) {
+        const size_t now = text_bytes < PIECE ? text_bytes : PIECE;
+
+        more(&key->data.gcm, &context->state.gcm, out, in, now);
+        in += now;
+        out += now;
+        text_bytes -= now;
+    }
+    end(&key->data.gcm, &context->state.gcm, tag, OPAL_AEAD_TAG_BYTES);
+}
+
+static void chacha(opal_aead_context_t *context, const ipsecmb_key_t *key, chacha_poly_enc_dec_update_t more,
+                   const uint8_t *nonce, const uint8_t *aad, size_t aad_bytes,
+                   const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag)
+{
+    manager->chacha20_poly1305_init(key->data.raw, &context->state.chacha, nonce, aad, aad_bytes);
+    while (0 < text_bytes) {
+        const size_t now = text_bytes < PIECE ? text_bytes : PIECE;
+
+        more(key->data.raw, &context->state.chacha, out, in, now);
+        in += now;
+        out += now;
+        text_bytes -= now;
+    }
+    manager->chacha20_poly1305_finalize(&context->state.chacha, tag, OPAL_AEAD_TAG_BYTES);
+}
+
+/* ---- messages ---- */
+
+static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                const opal_aead_aad_t *aad, int aad_count,
+                const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+{
+    const ipsecmb_key_t *key = block;
+    const gcm_t *g = &gcm[key->cipher];
+    size_t aad_bytes;
+    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+
+    if (NULL == joined || NULL == manager || !opal_aead_text_fits(key->cipher, text_bytes)) {
+        return OPAL_AEAD_ERROR;
+    }
+    if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
+        chacha(context, key, manager->chacha20_poly1305_enc_update, nonce, joined, aad_bytes,
+               plain, text_bytes, cipher, tag);
+    } else if (text_bytes <= PIECE) {
+        g->seal(&key->data.gcm, &context->state.gcm, cipher, plain, text_bytes, nonce,
+                joined, aad_bytes, tag, OPAL_AEAD_TAG_BYTES);
+    } else {
+        gcm_by_pieces(g, context, key, g->seal_more, g->seal_end, nonce, joined, aad_bytes,
+                      plain, text_bytes, cipher, tag);
+    }
+    return OPAL_AEAD_OK;
+}
+
+static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+{
+    const ipsecmb_key_t *key = block;
+    const gcm_t *g = &gcm[key->cipher];
+    uint8_t expected[OPAL_AEAD_TAG_BYTES];
+    size_t aad_bytes;
+    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    int rc = OPAL_AEAD_OK;
+
+    if (NULL == joined || NULL == manager || !opal_aead_text_fits(key->cipher, text_bytes)) {
+        return OPAL_AEAD_ERROR;
+    }
+    if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
+        chacha(context, key, manager->chacha20_poly1305_dec_update, nonce, joined, aad_bytes,
+               cipher, text_bytes, plain, expected);
+    } else if (text_bytes <= PIECE) {
+        g->open(&key->data.gcm, &context->state.gcm, plain, cipher, text_bytes, nonce,
+                joined, aad_bytes, expected, OPAL_AEAD_TAG_BYTES);
+    } else {
+        gcm_by_pieces(g, context, key, g->open_more, g->open_end, nonce, joined, aad_bytes,
+                      cipher, text_bytes, plain, expected);
+    }
+    if (opal_aead_tags_differ(expected, tag)) {
+        opal_aead_wipe(plain, text_bytes);
+        rc = OPAL_AEAD_REFUSED;
+    }
+    opal_aead_wipe(expected, sizeof(expected));     /* it would make a forgery */
+    return rc;
+}
+
+opal_aead_module_t opal_aead_ipsecmb_module = {
+    .name = "ipsecmb",
+    .version = version,
+    .key_bytes = key_bytes,
+    .key_init = key_init,
+    .key_wipe = key_wipe,
+    .context_new = context_new,
+    .context_free = context_free,
+    .seal = seal,
+    .open = open_
+};

@@ -1,0 +1,271 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Seal and open with libcrypto.  Ciphers are fetched once a process and
+ * EVP contexts cached per key and thread (aead_openssl_cache.c): a message
+ * costs one EVP_CipherInit_ex2 with its nonce and no fetch or allocation.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/params.h>
+#include <openssl/provider.h>
+
+#include "opal/mca/aead/aead_util.h"
+#include "aead_openssl.h"
+
+/* EVP counts in int: long texts go by pieces, whole blocks each. */
+#define PIECE ((size_t) 1 << 30)
+
+static const char *const names[OPAL_AEAD_CIPHERS] = {
+    [OPAL_AEAD_AES_128_GCM] = "AES-128-GCM",
+    [OPAL_AEAD_AES_192_GCM] = "AES-192-GCM",
+    [OPAL_AEAD_AES_256_GCM] = "AES-256-GCM",
+    [OPAL_AEAD_CHACHA20_POLY1305] = "ChaCha20-Poly1305",
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static EVP_CIPHER *fetched[OPAL_AEAD_CIPHERS];
+static atomic_bool ended;               /* libcrypto has cleaned up, at exit */
+static int end_is_watched;
+
+/* ---- life ---- */
+
+static void on_end(void)
+{
+    atomic_store(&ended, true);
+}
+
+const EVP_CIPHER *opal_aead_openssl_cipher(opal_aead_cipher_t cipher)
+{
+    return atomic_load_explicit(&ended, memory_order_relaxed) ? NULL : fetched[cipher];
+}
+
+/* An implementation of the FIPS provider is preferred where one is active. */
+int opal_aead_openssl_init(void)
+{
+    int rc = OPAL_AEAD_ERROR;
+
+    pthread_mutex_lock(&lock);
+    opal_aead_openssl_take_over();
+    if (atomic_load(&ended)) {
+        goto out;
+    }
+    if (!end_is_watched) {
+        end_is_watched = OPENSSL_atexit(on_end);
+        if (!end_is_watched) {
+            goto out;
+        }
+    }
+    for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
+        if (NULL == fetched[c]) {
+            ERR_set_mark();             /* leave no errors of ours to the application */
+            fetched[c] = EVP_CIPHER_fetch(NULL, names[c], "?fips=yes");
+            ERR_pop_to_mark();
+        }
+        if (NULL != fetched[c]) {
+            opal_aead_openssl_module.ciphers |= OPAL_AEAD_BIT(c);
+            rc = OPAL_AEAD_OK;
+        }
+    }
+out:
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+void opal_aead_openssl_fini(void)
+{
+    pthread_mutex_lock(&lock);
+    for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
+        if (!atomic_load(&ended)) {
+            EVP_CIPHER_free(fetched[c]);
+        }
+        fetched[c] = NULL;
+    }
+    opal_aead_openssl_module.ciphers = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+int opal_aead_openssl_is_fips(void)
+{
+    for (int c = OPAL_AEAD_AES_128_GCM; c <= OPAL_AEAD_AES_256_GCM; ++c) {
+        if (NULL == fetched[c]
+            || 0 != strcmp("fips", OSSL_PROVIDER_get0_name(EVP_CIPHER_get0_provider(fetched[c])))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* From 3.1 on libcrypto has AES-GCM for wide vectors. */
+int opal_aead_openssl_priority(opal_aead_cipher_t cipher)
+{
+    if (0 == (opal_aead_openssl_module.ciphers & OPAL_AEAD_BIT(cipher))) {
+        return -1;
+    }
+    if (OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
+        return 70;
+    }
+    return opal_aead_cpu_wide_aes() && 0x30100000UL <= OpenSSL_version_num() ? 70 : 50;
+}
+
+static const char *version(void)
+{
+    static char text[48];
+
+    snprintf(text, sizeof(text), "OpenSSL %s", OpenSSL_version(OPENSSL_VERSION_STRING));
+    return text;
+}
+
+static const char *note(void)
+{
+    return OPAL_AEAD_OPENSSL_NO_CORE_FILES == opal_aead_openssl_guard()
+         ? "core files are off: the application used OpenSSL before, so its memory cannot be kept out of them"
+         : NULL;
+}
+
+/* ---- keys ---- */
+
+static size_t key_bytes(opal_aead_cipher_t cipher)
+{
+    (void) cipher;
+    return sizeof(opal_aead_openssl_key_t);
+}
+
+static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
+{
+    opal_aead_openssl_key_t *key = block;
+
+    if (NULL == opal_aead_openssl_cipher(cipher)) {
+        return OPAL_AEAD_ERROR;
+    }
+    memset(key, 0, sizeof(*key));
+    key->cipher = cipher;
+    memcpy(key->raw, raw, opal_aead_raw_key_bytes(cipher));
+    key->id = opal_aead_openssl_key_id();
+    return OPAL_AEAD_OK;
+}
+
+static void key_wipe(void *block)
+{
+    opal_aead_openssl_key_t *key = block;
+
+    if (0 != key->id) {
+        opal_aead_openssl_key_gone(key->id);
+    }
+    opal_aead_wipe(key, sizeof(*key));
+}
+
+/* ---- messages ---- */
+
+static int feed_aad(EVP_CIPHER_CTX *evp, const opal_aead_aad_t *aad, int aad_count)
+{
+    int unused;
+
+    for (int i = 0; i < aad_count; ++i) {
+        const uint8_t *at = aad[i].base;
+
+        for (size_t left = aad[i].bytes; 0 < left;) {
+            const size_t now = left < PIECE ? left : PIECE;
+
+            if (1 != EVP_CipherUpdate(evp, NULL, &unused, at, (int) now)) {
+                return 0;
+            }
+            at += now;
+            left -= now;
+        }
+    }
+    return 1;
+}
+
+static int feed_text(EVP_CIPHER_CTX *evp, const uint8_t *in, size_t text_bytes, uint8_t *out)
+{
+    int written;
+
+    while (0 < text_bytes) {
+        const size_t now = text_bytes < PIECE ? text_bytes : PIECE;
+
+        if (1 != EVP_CipherUpdate(evp, out, &written, in, (int) now)) {
+            return 0;
+        }
+        in += now;
+        out += now;
+        text_bytes -= now;
+    }
+    return 1;
+}
+
+static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                const opal_aead_aad_t *aad, int aad_count,
+                const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+{
+    const opal_aead_openssl_key_t *key = block;
+    EVP_CIPHER_CTX *evp = opal_aead_openssl_context_for(context, key);
+    OSSL_PARAM get_tag[] = {
+        OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag, OPAL_AEAD_TAG_BYTES),
+        OSSL_PARAM_END
+    };
+    uint8_t none[EVP_MAX_BLOCK_LENGTH];
+    int written;
+
+    if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
+        return OPAL_AEAD_ERROR;
+    }
+    if (1 != EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL)
+        || !feed_aad(evp, aad, aad_count)
+        || !feed_text(evp, plain, text_bytes, cipher)
+        || 1 != EVP_EncryptFinal_ex(evp, none, &written)
+        || 1 != EVP_CIPHER_CTX_get_params(evp, get_tag)) {
+        opal_aead_wipe(cipher, text_bytes);
+        return OPAL_AEAD_ERROR;
+    }
+    return OPAL_AEAD_OK;
+}
+
+static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+{
+    const opal_aead_openssl_key_t *key = block;
+    EVP_CIPHER_CTX *evp = opal_aead_openssl_context_for(context, key);
+    uint8_t tag_copy[OPAL_AEAD_TAG_BYTES];
+    OSSL_PARAM set_tag[] = {
+        OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag_copy, OPAL_AEAD_TAG_BYTES),
+        OSSL_PARAM_END
+    };
+    uint8_t none[EVP_MAX_BLOCK_LENGTH];
+    int written;
+
+    if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
+        return OPAL_AEAD_ERROR;
+    }
+    memcpy(tag_copy, tag, sizeof(tag_copy));
+    if (1 != EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
+        || !feed_aad(evp, aad, aad_count)
+        || !feed_text(evp, cipher, text_bytes, plain)) {
+        opal_aead_wipe(plain, text_bytes);
+        return OPAL_AEAD_ERROR;
+    }
+    if (1 != EVP_DecryptFinal_ex(evp, none, &written)) {
+        opal_aead_wipe(plain, text_bytes);
+        return OPAL_AEAD_REFUSED;
+    }
+    return OPAL_AEAD_OK;
+}
+
+opal_aead_module_t opal_aead_openssl_module = {
+    .name = "openssl",
+    .version = version,
+    .note = note,
+    .key_bytes = key_bytes,
+    .key_init = key_init,
+    .key_wipe = key_wipe,
+    .context_new = opal_aead_openssl_context_new,
+    .context_free = opal_aead_openssl_context_free,
+    .seal = seal,
+    .open = open_
+};

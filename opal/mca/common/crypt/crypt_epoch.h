@@ -1,0 +1,79 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The keys of one direction, epoch by epoch.
+ *
+ *     counter --(>> shift)--> epoch --Expand--> AEAD key, IV, chopping key
+ *
+ * Every epoch can be derived at any time and in any order; the newest few are
+ * kept.  Who wants to seal or open holds an epoch for the length of one call:
+ *
+ *     hold --> seal or open --> release(authentic?)
+ *
+ * An epoch that was derived because a frame from the network named it is kept
+ * only when that frame verified; otherwise it is wiped, and the epochs that
+ * were kept before are still there.
+ *
+ * Threads: any number may hold, release and so replace epochs at once;
+ * crypt_epoch.c begins with the reason why that is right.
+ */
+#ifndef OPAL_COMMON_CRYPT_EPOCH_H
+#define OPAL_COMMON_CRYPT_EPOCH_H
+
+#include <pthread.h>
+
+#include "crypt_base.h"
+#include "opal/mca/aead/aead_module.h"
+
+#define OPAL_CRYPT_EPOCH_SHIFT  20
+#define OPAL_CRYPT_EPOCH_SEATS  3
+
+/* One epoch; lies in crypt_secmem, with the expanded key behind it. */
+typedef struct opal_common_crypt_epoch {
+    uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];   /* only while it is being derived */
+    uint8_t chop[OPAL_AEAD_KEY_MAX_BYTES];  /* the chopping key K */
+    uint8_t iv[OPAL_AEAD_NONCE_BYTES];
+    uint8_t id[32];                         /* test builds: names the AEAD key in the record of nonces */
+    uint64_t number;
+    _Alignas(OPAL_AEAD_KEY_ALIGN) uint8_t key[];
+} opal_common_crypt_epoch_t;
+
+/* Fill raw, iv and chop of `epoch->number` from `parent`. */
+typedef int (*opal_common_crypt_derive_fn_t)(const void *parent, opal_aead_cipher_t cipher,
+                                             opal_common_crypt_epoch_t *epoch);
+
+typedef struct opal_common_crypt_seat {
+    uint64_t word;                          /* | epoch + 1, 49 bits | holders 15 bits |; 0: empty */
+    opal_common_crypt_epoch_t *epoch;
+} opal_common_crypt_seat_t;
+
+typedef struct opal_common_crypt_epochs {
+    opal_common_crypt_seat_t seats[OPAL_CRYPT_EPOCH_SEATS];
+    const opal_aead_module_t *aead;
+    opal_aead_cipher_t cipher;
+    opal_common_crypt_derive_fn_t derive;
+    const void *parent;                     /* lives at least as long */
+    pthread_mutex_t replacing;              /* held while a seat changes hands */
+} opal_common_crypt_epochs_t;
+
+typedef struct opal_common_crypt_hold {
+    const opal_common_crypt_epoch_t *epoch;
+    opal_common_crypt_seat_t *seat;         /* NULL: `epoch` is the holder's own */
+} opal_common_crypt_hold_t;
+
+void opal_common_crypt_epochs_init(opal_common_crypt_epochs_t *epochs,
+                                   const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                   opal_common_crypt_derive_fn_t derive, const void *parent);
+
+/* Wipes; nobody holds an epoch any more. */
+void opal_common_crypt_epochs_fini(opal_common_crypt_epochs_t *epochs);
+
+int opal_common_crypt_epoch_hold(opal_common_crypt_epochs_t *epochs, uint64_t number,
+                                 opal_common_crypt_hold_t *hold);
+
+/* `keep`: this epoch is known to be in use (we seal under it, or a tag of the
+ * peer verified under it). */
+void opal_common_crypt_epoch_release(opal_common_crypt_epochs_t *epochs,
+                                     opal_common_crypt_hold_t *hold, bool keep);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What all frames share: the 8-byte header, the envelope as additional data,
+ * and the checks before anything is sealed.
+ *
+ *     | version 4 bits, type 4 bits | reserved 0 | counter 6 |
+ */
+#include "crypt_internal.h"
+#include "crypt_secmem.h"
+
+#include <assert.h>
+
+static_assert(OPAL_CRYPT_DIRECT_OVERHEAD == OPAL_CRYPT_FRAME_HEADER + OPAL_CRYPT_FRAME_TAG, "direct");
+static_assert(OPAL_CRYPT_FIRST_OVERHEAD == OPAL_CRYPT_FIRST_HEADER + OPAL_CRYPT_FRAME_TAG, "first part");
+static_assert(OPAL_CRYPT_FIRST_HEADER == OPAL_CRYPT_FRAME_HEADER + 8 + 4 + 4, "first part's header");
+static_assert(OPAL_CRYPT_SEGMENT_OVERHEAD == OPAL_CRYPT_FRAME_TAG, "segment");
+static_assert(OPAL_CRYPT_FRAME_TAG == OPAL_AEAD_TAG_BYTES, "tag");
+static_assert(OPAL_CRYPT_LOCAL_HEADER == OPAL_CRYPT_FRAME_HEADER + 16, "local");
+static_assert(OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + 8, "large local");
+
+int opal_common_crypt_frame_type(const uint8_t *frame, size_t frame_bytes)
+{
+    if (frame_bytes < OPAL_CRYPT_FRAME_HEADER || OPAL_CRYPT_FRAME_VERSION != frame[0] >> 4
+        || 0 != frame[1]) {
+        return OPAL_CRYPT_ERR_AUTH;
+    }
+    int type = frame[0] & 0xf;
+    return type >= OPAL_CRYPT_FRAME_DIRECT && type <= OPAL_CRYPT_FRAME_FINAL ? type : OPAL_CRYPT_ERR_AUTH;
+}
+
+void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter)
+{
+    frame[0] = (uint8_t) (OPAL_CRYPT_FRAME_VERSION << 4 | type);
+    frame[1] = 0;
+    opal_common_crypt_put48(frame + 2, counter);
+}
+
+void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope)
+{
+    opal_common_crypt_put64(out, envelope->context_high);
+    opal_common_crypt_put64(out + 8, envelope->context_low);
+    opal_common_crypt_put32(out + 16, (uint32_t) envelope->tag);
+}
+
+int opal_common_crypt_may_seal(const opal_common_crypt_session_t *session, uint64_t counter)
+{
+    if (opal_common_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
+    if (counter >= __atomic_load_n(&session->next, __ATOMIC_RELAXED)
+        || counter >= OPAL_CRYPT_COUNTER_END) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_ready(const opal_aead_module_t *aead, opal_common_crypt_thread_t **thread,
+                            opal_aead_context_t **context)
+{
+    *thread = opal_common_crypt_thread();
+    *context = NULL == *thread ? NULL : opal_common_crypt_thread_context(*thread, aead);
+    return NULL == *context ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+}

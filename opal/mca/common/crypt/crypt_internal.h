@@ -1,0 +1,71 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A session from inside, for the files of the core and for its unit tests.
+ */
+#ifndef OPAL_COMMON_CRYPT_INTERNAL_H
+#define OPAL_COMMON_CRYPT_INTERNAL_H
+
+#include "crypt_epoch.h"
+#include "crypt_frame.h"
+#include "crypt_nonce.h"
+#include "crypt_order.h"
+#include "crypt_schedule.h"
+#include "crypt_session.h"
+#include "crypt_thread.h"
+
+/* The two parents of everything that one direction seals. */
+typedef struct opal_common_crypt_parents {
+    uint8_t direct[OPAL_CRYPT_SECRET_BYTES];    /* epoch keys and IVs */
+    uint8_t chop[OPAL_CRYPT_SECRET_BYTES];      /* chopping keys */
+} opal_common_crypt_parents_t;
+
+/* All of a session's secrets; lies in crypt_secmem. */
+typedef struct opal_common_crypt_secrets {
+    opal_common_crypt_parents_t out, in;
+    opal_common_crypt_token_t token_out, token_in;
+} opal_common_crypt_secrets_t;
+
+struct opal_common_crypt_session {
+    const opal_aead_module_t *aead;
+    opal_aead_cipher_t cipher;
+    unsigned shift;                             /* epoch = counter >> shift */
+
+    uint64_t next;                              /* our next counter, atomic */
+    opal_common_crypt_epochs_t out, in;
+    opal_common_crypt_secrets_t *secrets;
+
+    pthread_mutex_t arrivals;                   /* over the next two */
+    opal_common_crypt_replay_t replay;
+    opal_common_crypt_order_t order;
+
+    opal_common_crypt_peer_info_t peer;
+};
+
+/* A session from its secrets, which become its own (and are freed on failure):
+ * what session_create ends with, and what tests begin with. */
+int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
+                                           const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                           unsigned shift, opal_common_crypt_session_t **session);
+
+/* The same from a schedule, which stays the caller's. */
+int opal_common_crypt_session_from_schedule(const opal_common_crypt_schedule_t *schedule,
+                                            const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                            unsigned shift, opal_common_crypt_session_t **session);
+
+/* ---- frames (crypt_frame.c) ---- */
+
+#define OPAL_CRYPT_ENVELOPE_BYTES 20            /* context id 16 || tag 4 */
+
+void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter);
+void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope);
+
+/* Before anything is sealed with `counter`: ERR_FORKED in a child, ERR_CONFIG
+ * for a counter that was never taken. */
+int opal_common_crypt_may_seal(const opal_common_crypt_session_t *session, uint64_t counter);
+
+/* The calling thread and its AEAD context for this provider; ERR_MEMORY. */
+int opal_common_crypt_ready(const opal_aead_module_t *aead, opal_common_crypt_thread_t **thread,
+                            opal_aead_context_t **context);
+
+#endif

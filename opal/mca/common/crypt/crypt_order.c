@@ -1,0 +1,315 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The order of accepted messages per envelope.  See crypt_order.h.
+ *
+ * Entries lie densely in one array, chained by hash.  They are only taken out
+ * when the array is full: then all that may be forgotten go at once, and the
+ * array doubles if more than half stayed.
+ */
+#include "crypt_order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM_FIRST 16
+
+typedef opal_common_crypt_order_t order_t;
+typedef opal_common_crypt_order_entry_t entry_t;
+typedef opal_common_crypt_span_t span_t;
+
+/* ---- spans of one envelope ---- */
+
+static inline span_t *spans_of(entry_t *entry)
+{
+    return 0 == entry->room ? &entry->one : entry->more;
+}
+
+static inline bool outstanding_between(const opal_common_crypt_serials_t *serials,
+                                       uint64_t after, uint64_t before)
+{
+    return opal_common_crypt_replay_missing(&serials->given_back, after + 1) < before;
+}
+
+static inline void span_join(span_t *low, const span_t *high)
+{
+    low->serial_high = high->serial_high;
+    low->counter_high = high->counter_high;
+}
+
+/* Where a span of this serial belongs. */
+static uint32_t span_position(const span_t *spans, uint32_t count, uint64_t serial)
+{
+    uint32_t low = 0, high = count;
+
+    if (count > 0 && spans[count - 1].serial_high < serial) {
+        return count;
+    }
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (spans[middle].serial_low > serial) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* Join neighbours that no outstanding serial keeps apart. */
+static void spans_compress(entry_t *entry)
+{
+    span_t *spans = spans_of(entry);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 1; i < entry->count; ++i) {
+        if (outstanding_between(entry->serials, spans[kept].serial_high, spans[i].serial_low)) {
+            spans[++kept] = spans[i];
+        } else {
+            span_join(&spans[kept], &spans[i]);
+        }
+    }
+    entry->count = kept + 1;
+}
+
+/* Room for one more span. */
+static int spans_reserve(order_t *order, entry_t *entry)
+{
+    uint32_t have = 0 == entry->room ? 1 : entry->room;
+
+    if (entry->count < have) {
+        return OPAL_CRYPT_OK;
+    }
+    spans_compress(entry);
+    if (entry->count < have && entry->count <= have / 2) {
+        return OPAL_CRYPT_OK;
+    }
+    span_t *more = realloc(entry->more, 2 * (size_t) have * sizeof(span_t));
+    if (NULL == more) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    if (0 == entry->room) {
+        more[0] = entry->one;
+    }
+    order->spans += 2 * have - entry->room;
+    entry->more = more;
+    entry->room = 2 * have;
+    return OPAL_CRYPT_OK;
+}
+
+static int spans_add(order_t *order, entry_t *entry, const span_t *new_span)
+{
+    span_t *spans = spans_of(entry);
+    uint32_t i = span_position(spans, entry->count, new_span->serial_low);
+
+    if (i > 0 && !outstanding_between(entry->serials, spans[i - 1].serial_high, new_span->serial_low)) {
+        span_join(&spans[i - 1], new_span);
+        return OPAL_CRYPT_OK;
+    }
+    if (i < entry->count
+        && !outstanding_between(entry->serials, new_span->serial_high, spans[i].serial_low)) {
+        spans[i].serial_low = new_span->serial_low;
+        spans[i].counter_low = new_span->counter_low;
+        return OPAL_CRYPT_OK;
+    }
+    int rc = spans_reserve(order, entry);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    spans = spans_of(entry);
+    i = span_position(spans, entry->count, new_span->serial_low);
+    memmove(&spans[i + 1], &spans[i], (entry->count - i) * sizeof(span_t));
+    spans[i] = *new_span;
+    ++entry->count;
+    return OPAL_CRYPT_OK;
+}
+
+/* ---- the table ---- */
+
+static uint32_t hash_of(const opal_common_crypt_envelope_t *envelope)
+{
+    uint64_t h = envelope->context_high * UINT64_C(0x9e3779b97f4a7c15);
+
+    h = (h ^ envelope->context_low) * UINT64_C(0xbf58476d1ce4e5b9);
+    h ^= h >> 29;
+    h = (h ^ (uint32_t) envelope->tag) * UINT64_C(0x94d049bb133111eb);
+    return (uint32_t) (h >> 32);
+}
+
+static inline bool envelope_equal(const opal_common_crypt_envelope_t *a,
+                                  const opal_common_crypt_envelope_t *b)
+{
+    return a->tag == b->tag && a->context_low == b->context_low && a->context_high == b->context_high;
+}
+
+static entry_t *entry_find(const order_t *order, const opal_common_crypt_envelope_t *envelope)
+{
+    if (0 == order->count) {
+        return NULL;
+    }
+    uint32_t at = order->heads[hash_of(envelope) & (order->room - 1)];
+    while (0 != at && !envelope_equal(&order->entries[at - 1].envelope, envelope)) {
+        at = order->entries[at - 1].chain;
+    }
+    return 0 == at ? NULL : &order->entries[at - 1];
+}
+
+/* Nothing can come any more that this span would have to refuse. */
+static bool span_settled(const span_t *last, const opal_common_crypt_replay_t *replay,
+                         const opal_common_crypt_serials_t *serials)
+{
+    return last->counter_high < replay->mark
+           && (__atomic_load_n(&serials->dead, __ATOMIC_ACQUIRE)
+               || last->serial_high < __atomic_load_n(&serials->oldest, __ATOMIC_RELAXED));
+}
+
+static void entry_clear(order_t *order, entry_t *entry)
+{
+    order->spans -= entry->room;
+    free(entry->more);
+    opal_common_crypt_serials_unref(entry->serials);
+}
+
+static void entry_link(order_t *order, uint32_t i)
+{
+    uint32_t *head = &order->heads[hash_of(&order->entries[i].envelope) & (order->room - 1)];
+
+    order->entries[i].chain = *head;
+    *head = i + 1;
+}
+
+static void order_sweep(order_t *order, const opal_common_crypt_replay_t *replay)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < order->count; ++i) {
+        entry_t *entry = &order->entries[i];
+        if (span_settled(&spans_of(entry)[entry->count - 1], replay, entry->serials)) {
+            entry_clear(order, entry);
+        } else {
+            order->entries[kept++] = *entry;
+        }
+    }
+    order->count = kept;
+}
+
+static int order_resize(order_t *order, uint32_t room)
+{
+    uint32_t *heads = calloc(room, sizeof(uint32_t));
+    entry_t *entries = NULL == heads ? NULL : realloc(order->entries, room * sizeof(entry_t));
+
+    if (NULL == entries) {
+        free(heads);
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    free(order->heads);
+    order->heads = heads;
+    order->entries = entries;
+    order->room = room;
+    return OPAL_CRYPT_OK;
+}
+
+/* Room for one more entry. */
+static int order_reserve(order_t *order, const opal_common_crypt_replay_t *replay)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    if (order->count < order->room) {
+        return OPAL_CRYPT_OK;
+    }
+    order_sweep(order, replay);
+    if (0 == order->room) {
+        rc = order_resize(order, ROOM_FIRST);
+    } else if (order->count > order->room / 2) {
+        rc = order_resize(order, 2 * order->room);
+    } else if (order->room > ROOM_FIRST && order->count < order->room / 8) {
+        rc = order_resize(order, order->room / 4 < ROOM_FIRST ? ROOM_FIRST : order->room / 4);
+    }
+    if (order->room > 0) {
+        memset(order->heads, 0, order->room * sizeof(uint32_t));
+    }
+    for (uint32_t i = 0; i < order->count; ++i) {
+        entry_link(order, i);
+    }
+    return OPAL_CRYPT_OK != rc && order->count == order->room ? rc : OPAL_CRYPT_OK;
+}
+
+void opal_common_crypt_order_init(order_t *order)
+{
+    memset(order, 0, sizeof(*order));
+}
+
+void opal_common_crypt_order_fini(order_t *order)
+{
+    for (uint32_t i = 0; i < order->count; ++i) {
+        entry_clear(order, &order->entries[i]);
+    }
+    free(order->entries);
+    free(order->heads);
+    memset(order, 0, sizeof(*order));
+}
+
+int opal_common_crypt_order_check(order_t *order, const opal_common_crypt_serials_t *serials,
+                                  uint64_t serial, const opal_common_crypt_envelope_t *envelope,
+                                  uint64_t counter)
+{
+    entry_t *entry = entry_find(order, envelope);
+
+    if (NULL == entry) {
+        return OPAL_CRYPT_OK;
+    }
+    const span_t *spans = spans_of(entry);
+    uint32_t i = serials == entry->serials ? span_position(spans, entry->count, serial) : entry->count;
+
+    if ((i > 0 && spans[i - 1].counter_high >= counter)
+        || (i < entry->count && spans[i].counter_low <= counter)) {
+        return OPAL_CRYPT_ERR_ORDER;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+/* The communicator of the entry is gone, and its context id came back with
+ * serials of its own: all that was accepted lies before them. */
+static void entry_rebase(entry_t *entry, opal_common_crypt_serials_t *serials)
+{
+    span_t *spans = spans_of(entry);
+
+    span_join(&spans[0], &spans[entry->count - 1]);
+    spans[0].serial_low = spans[0].serial_high = 0;
+    entry->count = 1;
+    __atomic_fetch_add(&serials->references, 1, __ATOMIC_RELAXED);
+    opal_common_crypt_serials_unref(entry->serials);
+    entry->serials = serials;
+}
+
+int opal_common_crypt_order_add(order_t *order, const opal_common_crypt_replay_t *replay,
+                                opal_common_crypt_serials_t *serials, uint64_t serial,
+                                const opal_common_crypt_envelope_t *envelope, uint64_t counter)
+{
+    const span_t span = {serial, serial, counter, counter};
+    entry_t *entry = entry_find(order, envelope);
+
+    if (NULL != entry) {
+        if (serials != entry->serials) {
+            entry_rebase(entry, serials);
+        }
+        return spans_add(order, entry, &span);
+    }
+    if (span_settled(&span, replay, serials)) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = order_reserve(order, replay);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    entry = &order->entries[order->count];
+    *entry = (entry_t) {.envelope = *envelope, .serials = serials, .count = 1, .one = span};
+    __atomic_fetch_add(&serials->references, 1, __ATOMIC_RELAXED);
+    entry_link(order, order->count++);
+    return OPAL_CRYPT_OK;
+}
+
+size_t opal_common_crypt_order_memory(const order_t *order)
+{
+    return order->room * (sizeof(entry_t) + sizeof(uint32_t)) + order->spans * sizeof(span_t);
+}

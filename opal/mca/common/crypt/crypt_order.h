@@ -1,0 +1,90 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * MPI's order, checked where the messages are authentic.  Every receive has a
+ * serial, taken when it was posted; within one (session, envelope) counters
+ * must rise with the serials that they matched:
+ *
+ *     serial   4     7     9    12          9 outstanding, 4, 7, 12 accepted
+ *     counter 20    23     ?    31          so 9 must bring 24..30
+ *
+ * What must be remembered is little: between two neighbouring serials that are
+ * still outstanding no message can be accepted any more, so the accepted ones
+ * there shrink to one span (first and last).  And an envelope whose counters
+ * are all below the replay set's mark, and whose serials are all below every
+ * outstanding one, is forgotten: whatever comes has a higher serial, and the
+ * replay set sees to it that it has a higher counter.
+ *
+ *     memory = one entry per envelope that has a counter above the lowest one
+ *              still missing, or a serial above the lowest one outstanding,
+ *              + one span per outstanding serial between accepted ones
+ *
+ * Traffic that comes in order makes no entry at all.
+ *
+ * Threads: the table is locked by its session; serials lock themselves, and
+ * come after the session's lock.
+ */
+#ifndef OPAL_COMMON_CRYPT_ORDER_H
+#define OPAL_COMMON_CRYPT_ORDER_H
+
+#include <pthread.h>
+
+#include "crypt_replay.h"
+#include "crypt_session.h"
+
+struct opal_common_crypt_serials {
+    pthread_mutex_t lock;
+    uint64_t next;              /* 1, 2 ... */
+    opal_common_crypt_replay_t given_back;
+    uint64_t oldest;            /* the lowest outstanding, or next; a copy to read without the lock */
+    unsigned references;        /* the owner's, and one per entry */
+    bool dead;                  /* the owner's is gone: nothing is outstanding */
+};
+
+typedef struct opal_common_crypt_span {
+    uint64_t serial_low, serial_high;
+    uint64_t counter_low, counter_high;
+} opal_common_crypt_span_t;
+
+typedef struct opal_common_crypt_order_entry {
+    opal_common_crypt_envelope_t envelope;
+    uint32_t chain;             /* the next entry with this hash, plus one */
+    opal_common_crypt_serials_t *serials;
+    uint32_t count, room;       /* of `more`; room 0: `one` is the only span */
+    opal_common_crypt_span_t one;
+    opal_common_crypt_span_t *more;
+} opal_common_crypt_order_entry_t;
+
+typedef struct opal_common_crypt_order {
+    opal_common_crypt_order_entry_t *entries;       /* dense */
+    uint32_t *heads;            /* hash -> entry, plus one; as many as `room` */
+    uint32_t count, room;       /* room: 0 or a power of two */
+    size_t spans;               /* room of all `more` together */
+} opal_common_crypt_order_t;
+
+void opal_common_crypt_order_init(opal_common_crypt_order_t *order);
+void opal_common_crypt_order_fini(opal_common_crypt_order_t *order);
+
+/* With the session's and the serials' lock held, and `serial` outstanding:
+ * ERR_ORDER if `counter` does not fit between its neighbours. */
+int opal_common_crypt_order_check(opal_common_crypt_order_t *order,
+                                  const opal_common_crypt_serials_t *serials, uint64_t serial,
+                                  const opal_common_crypt_envelope_t *envelope, uint64_t counter);
+
+/* The same after `counter` went into `replay` and `serial` was given back:
+ * remember what later checks need.  ERR_MEMORY. */
+int opal_common_crypt_order_add(opal_common_crypt_order_t *order,
+                                const opal_common_crypt_replay_t *replay,
+                                opal_common_crypt_serials_t *serials, uint64_t serial,
+                                const opal_common_crypt_envelope_t *envelope, uint64_t counter);
+
+/* With the lock held: `serial` is not outstanding any more. */
+int opal_common_crypt_serials_give_back(opal_common_crypt_serials_t *serials, uint64_t serial);
+
+/* Give up one reference; the last one frees. */
+void opal_common_crypt_serials_unref(opal_common_crypt_serials_t *serials);
+
+/* Bytes of memory that the table holds beyond the struct. */
+size_t opal_common_crypt_order_memory(const opal_common_crypt_order_t *order);
+
+#endif

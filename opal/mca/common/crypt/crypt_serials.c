@@ -1,0 +1,61 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Serials of posted receives: which ones are outstanding.  Serial 0 is never
+ * given out; it stands for "before everything" (crypt_order.c).
+ */
+#include "crypt_order.h"
+
+#include <stdlib.h>
+
+int opal_common_crypt_serials_create(opal_common_crypt_serials_t **made)
+{
+    opal_common_crypt_serials_t *serials = calloc(1, sizeof(*serials));
+
+    if (NULL == serials) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    pthread_mutex_init(&serials->lock, NULL);
+    opal_common_crypt_replay_init(&serials->given_back, 1);
+    serials->next = serials->oldest = 1;
+    serials->references = 1;
+    *made = serials;
+    return OPAL_CRYPT_OK;
+}
+
+void opal_common_crypt_serials_unref(opal_common_crypt_serials_t *serials)
+{
+    if (1 == __atomic_fetch_sub(&serials->references, 1, __ATOMIC_ACQ_REL)) {
+        opal_common_crypt_replay_fini(&serials->given_back);
+        pthread_mutex_destroy(&serials->lock);
+        free(serials);
+    }
+}
+
+void opal_common_crypt_serials_destroy(opal_common_crypt_serials_t *serials)
+{
+    if (NULL != serials) {
+        __atomic_store_n(&serials->dead, true, __ATOMIC_RELEASE);
+        opal_common_crypt_serials_unref(serials);
+    }
+}
+
+uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials)
+{
+    return __atomic_fetch_add(&serials->next, 1, __ATOMIC_RELAXED);
+}
+
+int opal_common_crypt_serials_give_back(opal_common_crypt_serials_t *serials, uint64_t serial)
+{
+    int rc = opal_common_crypt_replay_insert(&serials->given_back, serial);
+
+    __atomic_store_n(&serials->oldest, serials->given_back.mark, __ATOMIC_RELAXED);
+    return rc;
+}
+
+void opal_common_crypt_serial_drop(opal_common_crypt_serials_t *serials, uint64_t serial)
+{
+    pthread_mutex_lock(&serials->lock);
+    (void) opal_common_crypt_serials_give_back(serials, serial);
+    pthread_mutex_unlock(&serials->lock);
+}

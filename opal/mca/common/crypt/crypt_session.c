@@ -1,0 +1,246 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A session: its making from a key schedule, the one counter of our direction,
+ * and the acceptance of what the peer sent.  See crypt_session.h.
+ *
+ *     schedule --> secrets: per direction  direct parent, chopping parent, local token
+ *              --> epochs (crypt_epoch.c), on demand
+ */
+#include "crypt_internal.h"
+#include "crypt_secmem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKEN_BYTES 20          /* token 16 || base 4 */
+
+/* ---- making ---- */
+
+/* derive function of a direction: the epoch's AEAD key, IV and chopping key */
+static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_common_crypt_epoch_t *epoch)
+{
+    const opal_common_crypt_parents_t *parents = parent;
+    const size_t key_bytes = opal_aead_raw_key_bytes(cipher);
+    uint8_t context[8];
+    int rc;
+
+    opal_common_crypt_put64(context, epoch->number);
+    if (OPAL_CRYPT_OK != (rc = opal_common_crypt_kdf_expand(parents->direct, OPAL_CRYPT_LABEL_EPOCH_KEY,
+                                                            context, sizeof(context),
+                                                            epoch->raw, key_bytes))
+        || OPAL_CRYPT_OK != (rc = opal_common_crypt_kdf_expand(parents->direct, OPAL_CRYPT_LABEL_EPOCH_IV,
+                                                               context, sizeof(context),
+                                                               epoch->iv, sizeof(epoch->iv)))) {
+        return rc;
+    }
+    return opal_common_crypt_kdf_expand(parents->chop, OPAL_CRYPT_LABEL_CHOP_KEY,
+                                        context, sizeof(context), epoch->chop, key_bytes);
+}
+
+int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
+                                           const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                           unsigned shift, opal_common_crypt_session_t **made)
+{
+    int rc = OPAL_CRYPT_ERR_CONFIG;
+
+    if (NULL == aead || 0 == (aead->ciphers & OPAL_AEAD_BIT(cipher))) {
+        goto err_secrets;
+    }
+#ifdef OPAL_CRYPT_TEST_RECORD
+    if (shift > OPAL_CRYPT_EPOCH_SHIFT) {
+        goto err_secrets;
+    }
+#else
+    if (OPAL_CRYPT_EPOCH_SHIFT != shift) {
+        goto err_secrets;
+    }
+#endif
+    opal_common_crypt_session_t *session = calloc(1, sizeof(*session));
+    if (NULL == session) {
+        rc = OPAL_CRYPT_ERR_MEMORY;
+        goto err_secrets;
+    }
+    session->aead = aead;
+    session->cipher = cipher;
+    session->shift = shift;
+    session->secrets = secrets;
+    opal_common_crypt_epochs_init(&session->out, aead, cipher, derive_epoch, &secrets->out);
+    opal_common_crypt_epochs_init(&session->in, aead, cipher, derive_epoch, &secrets->in);
+    pthread_mutex_init(&session->arrivals, NULL);
+    opal_common_crypt_replay_init(&session->replay, 0);
+    opal_common_crypt_order_init(&session->order);
+    *made = session;
+    return OPAL_CRYPT_OK;
+
+err_secrets:
+    opal_common_crypt_secmem_free(secrets);
+    return rc;
+}
+
+static int expand_direction(const opal_common_crypt_schedule_t *schedule,
+                            opal_common_crypt_direction_t direction,
+                            opal_common_crypt_parents_t *parents, opal_common_crypt_token_t *token)
+{
+    uint8_t bytes[TOKEN_BYTES];
+    int rc;
+
+    if (OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION,
+                                                                 direction, parents->direct,
+                                                                 sizeof(parents->direct)))
+        || OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_CHOP,
+                                                                    direction, parents->chop,
+                                                                    sizeof(parents->chop)))
+        || OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_LOCAL_TOKEN,
+                                                                    direction, bytes, sizeof(bytes)))) {
+        return rc;
+    }
+    memcpy(token->bytes, bytes, sizeof(token->bytes));
+    token->base = opal_common_crypt_get32(bytes + sizeof(token->bytes));
+    opal_common_crypt_wipe(bytes, sizeof(bytes));
+    return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_session_from_schedule(const opal_common_crypt_schedule_t *schedule,
+                                            const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                            unsigned shift, opal_common_crypt_session_t **session)
+{
+    opal_common_crypt_secrets_t *secrets = opal_common_crypt_secmem_alloc(sizeof(*secrets));
+    int rc;
+
+    if (NULL == secrets) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    if (OPAL_CRYPT_OK != (rc = expand_direction(schedule, OPAL_CRYPT_OUT, &secrets->out, &secrets->token_out))
+        || OPAL_CRYPT_OK != (rc = expand_direction(schedule, OPAL_CRYPT_IN, &secrets->in,
+                                                   &secrets->token_in))) {
+        opal_common_crypt_secmem_free(secrets);
+        return rc;
+    }
+    return opal_common_crypt_session_from_secrets(secrets, aead, cipher, shift, session);
+}
+
+int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
+                                     const uint8_t *record, size_t bytes,
+                                     const opal_common_crypt_expect_t *expect,
+                                     opal_common_crypt_session_t **session,
+                                     opal_common_crypt_why_t *why)
+{
+    const opal_common_crypt_options_t *options = opal_common_crypt_local_options(local);
+    opal_common_crypt_schedule_t *schedule;
+
+    int rc = opal_common_crypt_schedule_create(local, record, bytes, expect, &schedule, why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    rc = opal_common_crypt_session_from_schedule(schedule, options->aead, options->cipher,
+                                                 options->epoch_shift, session);
+    if (OPAL_CRYPT_OK == rc) {
+        (*session)->peer = *opal_common_crypt_schedule_peer(schedule);
+    }
+    opal_common_crypt_schedule_destroy(schedule);
+    return rc;
+}
+
+void opal_common_crypt_session_destroy(opal_common_crypt_session_t *session)
+{
+    if (NULL != session) {
+        opal_common_crypt_epochs_fini(&session->out);
+        opal_common_crypt_epochs_fini(&session->in);
+        opal_common_crypt_secmem_free(session->secrets);
+        opal_common_crypt_replay_fini(&session->replay);
+        opal_common_crypt_order_fini(&session->order);
+        pthread_mutex_destroy(&session->arrivals);
+        free(session);
+    }
+}
+
+const opal_common_crypt_peer_info_t *opal_common_crypt_session_peer(const opal_common_crypt_session_t *session)
+{
+    return &session->peer;
+}
+
+const opal_common_crypt_token_t *opal_common_crypt_token_out(const opal_common_crypt_session_t *session)
+{
+    return &session->secrets->token_out;
+}
+
+const opal_common_crypt_token_t *opal_common_crypt_token_in(const opal_common_crypt_session_t *session)
+{
+    return &session->secrets->token_in;
+}
+
+/* ---- sending ---- */
+
+int opal_common_crypt_counter_take(opal_common_crypt_session_t *session, uint64_t *counter)
+{
+    if (opal_common_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
+    uint64_t taken = __atomic_load_n(&session->next, __ATOMIC_RELAXED);
+    do {
+        if (taken >= OPAL_CRYPT_COUNTER_END) {
+            return OPAL_CRYPT_ERR_EXHAUSTED;
+        }
+    } while (!__atomic_compare_exchange_n(&session->next, &taken, taken + 1, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    *counter = taken;
+    return OPAL_CRYPT_OK;
+}
+
+uint64_t opal_common_crypt_session_sent(const opal_common_crypt_session_t *session)
+{
+    return __atomic_load_n(&session->next, __ATOMIC_RELAXED);
+}
+
+/* ---- receiving ---- */
+
+/* With both locks held. */
+static int accept(opal_common_crypt_session_t *session, opal_common_crypt_serials_t *serials,
+                  uint64_t serial, const opal_common_crypt_envelope_t *envelope,
+                  uint64_t counter, bool in_order)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    /* 1. may it be delivered */
+    if (opal_common_crypt_replay_has(&session->replay, counter)) {
+        rc = OPAL_CRYPT_ERR_REPLAY;
+    } else if (in_order) {
+        rc = opal_common_crypt_order_check(&session->order, serials, serial, envelope, counter);
+    }
+    /* 2. it is not outstanding any more, whatever the answer */
+    int given_back = opal_common_crypt_serials_give_back(serials, serial);
+    if (OPAL_CRYPT_OK != rc || OPAL_CRYPT_OK != (rc = given_back)) {
+        return rc;
+    }
+    /* 3. remember */
+    rc = opal_common_crypt_replay_insert(&session->replay, counter);
+    if (OPAL_CRYPT_OK == rc && in_order) {
+        rc = opal_common_crypt_order_add(&session->order, &session->replay, serials, serial,
+                                         envelope, counter);
+    }
+    return rc;
+}
+
+int opal_common_crypt_accept(opal_common_crypt_session_t *session,
+                             opal_common_crypt_serials_t *serials, uint64_t serial,
+                             const opal_common_crypt_envelope_t *envelope,
+                             uint64_t counter, int flags)
+{
+    pthread_mutex_lock(&session->arrivals);
+    pthread_mutex_lock(&serials->lock);
+    int rc = accept(session, serials, serial, envelope, counter,
+                    0 == (flags & OPAL_CRYPT_ALLOW_OVERTAKING));
+    pthread_mutex_unlock(&serials->lock);
+    pthread_mutex_unlock(&session->arrivals);
+    return rc;
+}
+
+void opal_common_crypt_session_gap(opal_common_crypt_session_t *session,
+                                   uint64_t *highest, uint64_t *accepted)
+{
+    pthread_mutex_lock(&session->arrivals);
+    *highest = session->replay.top;
+    *accepted = session->replay.accepted;
+    pthread_mutex_unlock(&session->arrivals);
+}

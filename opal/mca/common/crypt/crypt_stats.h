@@ -1,0 +1,27 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What was sealed and opened by this process, counted per thread without
+ * atomics that others wait for, and summed up when somebody asks.
+ */
+#ifndef OPAL_COMMON_CRYPT_STATS_H
+#define OPAL_COMMON_CRYPT_STATS_H
+
+#include "crypt_base.h"
+
+typedef struct opal_common_crypt_stats {
+    uint64_t sealed_calls, sealed_bytes;    /* bytes are plaintext */
+    uint64_t opened_calls, opened_bytes;
+    uint64_t failed_opens;                  /* refused by a tag, a header or a token */
+} opal_common_crypt_stats_t;
+
+/* The sum over all threads, living and ended.  While others seal it is a
+ * moment's picture.  Any thread. */
+void opal_common_crypt_stats(opal_common_crypt_stats_t *stats);
+
+/* True after OPAL_CRYPT_FAILURES_MAX failed opens in this process: somebody is
+ * trying keys, and the caller ends the job. */
+#define OPAL_CRYPT_FAILURES_MAX 1000
+bool opal_common_crypt_too_many_failures(void);
+
+#endif

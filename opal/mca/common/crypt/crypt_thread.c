@@ -1,0 +1,217 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Per-thread state and the statistics that are summed from it.
+ *
+ * All states hang in one list.  A thread that ends takes its own out (by the
+ * destructor of a pthread key); finalize takes out all and deletes the key, so
+ * that no destructor points into a library that may then be unloaded.  The
+ * generation tells a thread that outlives finalize that its pointer is stale.
+ */
+#include "crypt_thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <openssl/evp.h>
+
+#include "crypt_chop.h"
+#include "crypt_library.h"
+#include "crypt_secmem.h"
+#include "crypt_session.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t key;
+static bool key_made;
+static opal_common_crypt_thread_t *threads;
+static opal_common_crypt_stats_t ended;             /* threads that are gone */
+static uint64_t failed_opens;
+
+static unsigned generation = 1;
+static __thread opal_common_crypt_thread_t *mine;
+static __thread unsigned mine_generation;
+
+static void stats_add(opal_common_crypt_stats_t *sum, const opal_common_crypt_stats_t *one)
+{
+    sum->sealed_calls += __atomic_load_n(&one->sealed_calls, __ATOMIC_RELAXED);
+    sum->sealed_bytes += __atomic_load_n(&one->sealed_bytes, __ATOMIC_RELAXED);
+    sum->opened_calls += __atomic_load_n(&one->opened_calls, __ATOMIC_RELAXED);
+    sum->opened_bytes += __atomic_load_n(&one->opened_bytes, __ATOMIC_RELAXED);
+}
+
+/* Called with the lock held. */
+static void thread_free(opal_common_crypt_thread_t *thread)
+{
+    stats_add(&ended, &thread->stats);
+    if (NULL != thread->next) {
+        thread->next->previous = thread->previous;
+    }
+    if (NULL != thread->previous) {
+        thread->previous->next = thread->next;
+    } else {
+        threads = thread->next;
+    }
+    for (int i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i]; ++i) {
+        thread->aead[i]->context_free(thread->context[i]);
+    }
+    EVP_CIPHER_CTX_free(thread->aes);
+    free(thread);
+}
+
+static void thread_ended(void *thread)
+{
+    pthread_mutex_lock(&lock);
+    thread_free(thread);
+    pthread_mutex_unlock(&lock);
+}
+
+static opal_common_crypt_thread_t *thread_make(void)
+{
+    opal_common_crypt_thread_t *thread = calloc(1, sizeof(*thread));
+
+    pthread_mutex_lock(&lock);
+    if (!key_made) {
+        key_made = 0 == pthread_key_create(&key, thread_ended);
+    }
+    if (NULL == thread || !key_made || 0 != pthread_setspecific(key, thread)) {
+        free(thread);
+        thread = NULL;
+        goto unlock;
+    }
+    thread->next = threads;
+    if (NULL != threads) {
+        threads->previous = thread;
+    }
+    threads = thread;
+    mine = thread;
+    mine_generation = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+unlock:
+    pthread_mutex_unlock(&lock);
+    return thread;
+}
+
+opal_common_crypt_thread_t *opal_common_crypt_thread(void)
+{
+    if (__builtin_expect(mine_generation == __atomic_load_n(&generation, __ATOMIC_RELAXED), 1)) {
+        return mine;
+    }
+    return thread_make();
+}
+
+opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
+                                                      const opal_aead_module_t *aead)
+{
+    int i;
+
+    for (i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i]; ++i) {
+        if (thread->aead[i] == aead) {
+            return thread->context[i];
+        }
+    }
+    if (OPAL_CRYPT_THREAD_CONTEXTS == i || OPAL_AEAD_OK != aead->context_new(&thread->context[i])) {
+        return NULL;
+    }
+    thread->aead[i] = aead;
+    return thread->context[i];
+}
+
+opal_aead_context_t *opal_common_crypt_context(const opal_aead_module_t *aead)
+{
+    opal_common_crypt_thread_t *thread = opal_common_crypt_thread();
+
+    return NULL == thread ? NULL : opal_common_crypt_thread_context(thread, aead);
+}
+
+/* The context of a cipher with this key length, keyed with zeros. */
+static int aes_prepare(opal_common_crypt_thread_t *thread, size_t key_bytes, const uint8_t *zeros)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+    const char *name = 16 == key_bytes ? "AES-128-ECB" : 24 == key_bytes ? "AES-192-ECB" : "AES-256-ECB";
+    EVP_CIPHER *cipher = NULL;
+    int ok = 0;
+
+    thread->aes_key_bytes = 0;
+    if (NULL == thread->aes) {
+        thread->aes = EVP_CIPHER_CTX_new();
+    }
+    if (NULL != thread->aes && NULL != library) {
+        cipher = EVP_CIPHER_fetch(library->context, name, library->properties);
+    }
+    if (NULL != cipher) {
+        EVP_CIPHER_CTX_reset(thread->aes);
+        ok = EVP_EncryptInit_ex2(thread->aes, cipher, zeros, NULL, NULL);
+        EVP_CIPHER_CTX_set_padding(thread->aes, 0);
+        EVP_CIPHER_free(cipher);
+    }
+    if (1 != ok) {
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    thread->aes_key_bytes = key_bytes;
+    return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
+                                 const uint8_t *aes_key, size_t key_bytes,
+                                 const uint8_t *in, uint8_t *out, int blocks)
+{
+    static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
+    int written = 0;
+
+    if (thread->aes_key_bytes != key_bytes) {
+        int rc = aes_prepare(thread, key_bytes, zeros);
+        if (OPAL_CRYPT_OK != rc) {
+            return rc;
+        }
+    }
+    int ok = 1 == EVP_EncryptInit_ex2(thread->aes, NULL, aes_key, NULL, NULL)
+             && 1 == EVP_EncryptUpdate(thread->aes, out, &written, in, 16 * blocks)
+             && 16 * blocks == written;
+    /* The round keys lie on libcrypto's heap: overwrite them at once. */
+    if (1 != EVP_EncryptInit_ex2(thread->aes, NULL, zeros, NULL, NULL)) {
+        EVP_CIPHER_CTX_reset(thread->aes);
+        thread->aes_key_bytes = 0;
+    }
+    return ok ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;
+}
+
+int opal_common_crypt_count_failed(void)
+{
+    __atomic_fetch_add(&failed_opens, 1, __ATOMIC_RELAXED);
+    return OPAL_CRYPT_ERR_AUTH;
+}
+
+bool opal_common_crypt_too_many_failures(void)
+{
+    return __atomic_load_n(&failed_opens, __ATOMIC_RELAXED) >= OPAL_CRYPT_FAILURES_MAX;
+}
+
+void opal_common_crypt_stats(opal_common_crypt_stats_t *stats)
+{
+    pthread_mutex_lock(&lock);
+    *stats = ended;
+    for (const opal_common_crypt_thread_t *thread = threads; NULL != thread; thread = thread->next) {
+        stats_add(stats, &thread->stats);
+    }
+    stats->failed_opens = __atomic_load_n(&failed_opens, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+}
+
+void opal_common_crypt_finalize(void)
+{
+    pthread_mutex_lock(&lock);
+    while (NULL != threads) {
+        thread_free(threads);
+    }
+    if (key_made) {
+        pthread_key_delete(key);
+        key_made = false;
+    }
+    ended = (opal_common_crypt_stats_t) {0};
+    __atomic_store_n(&failed_opens, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+
+    opal_common_crypt_chop_finalize();
+    opal_common_crypt_secmem_finalize();
+    opal_common_crypt_library_close();
+}

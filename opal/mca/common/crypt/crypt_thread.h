@@ -1,0 +1,60 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What a thread keeps to itself: AEAD contexts, the AES context of the
+ * chopping PRF, and its share of the statistics.  Made at the thread's first
+ * call; freed when it ends, or by opal_common_crypt_finalize.
+ */
+#ifndef OPAL_COMMON_CRYPT_THREAD_H
+#define OPAL_COMMON_CRYPT_THREAD_H
+
+#include <openssl/types.h>
+
+#include "crypt_stats.h"
+#include "opal/mca/aead/aead_module.h"
+
+#define OPAL_CRYPT_THREAD_CONTEXTS 8        /* providers one process may use at once */
+
+typedef struct opal_common_crypt_thread {
+    const opal_aead_module_t *aead[OPAL_CRYPT_THREAD_CONTEXTS];
+    opal_aead_context_t *context[OPAL_CRYPT_THREAD_CONTEXTS];
+    EVP_CIPHER_CTX *aes;                    /* keyed with zeros between two calls */
+    size_t aes_key_bytes;
+    opal_common_crypt_stats_t stats;        /* written by this thread only */
+    struct opal_common_crypt_thread *next, *previous;
+} opal_common_crypt_thread_t;
+
+/* The calling thread's; NULL without memory. */
+opal_common_crypt_thread_t *opal_common_crypt_thread(void);
+
+/* Its context for this provider; NULL without memory. */
+opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
+                                                      const opal_aead_module_t *aead);
+
+/* AES_K of `blocks` blocks, K of 16, 24 or 32 bytes.  Nothing of K stays
+ * behind.  This is a PRF: no caller may use K to encrypt. */
+int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
+                                 const uint8_t *key, size_t key_bytes,
+                                 const uint8_t *in, uint8_t *out, int blocks);
+
+static inline void opal_common_crypt_count(uint64_t *counter, uint64_t more)
+{
+    __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
+}
+
+static inline void opal_common_crypt_count_sealed(opal_common_crypt_thread_t *thread, size_t plain_bytes)
+{
+    opal_common_crypt_count(&thread->stats.sealed_calls, 1);
+    opal_common_crypt_count(&thread->stats.sealed_bytes, plain_bytes);
+}
+
+static inline void opal_common_crypt_count_opened(opal_common_crypt_thread_t *thread, size_t plain_bytes)
+{
+    opal_common_crypt_count(&thread->stats.opened_calls, 1);
+    opal_common_crypt_count(&thread->stats.opened_bytes, plain_bytes);
+}
+
+/* One more failed open; returns OPAL_CRYPT_ERR_AUTH. */
+int opal_common_crypt_count_failed(void);
+
+#endif

@@ -1,0 +1,184 @@
+#!/bin/bash
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# The command-line tool as a user meets it: exit codes, messages, comma lists,
+# the forms of CSV, JSON and plots.  No figure is judged.
+#
+#     mpicrypt.sh [MPICRYPT]        one that is installed; default: in PATH
+#     mpicrypt.sh --build DIR       the one in a build tree
+#
+# An installed one must find the aead components (env.sh lets it).  Prints a
+# line per group, and exits 1 if a check failed.
+set -u
+tool=${1:-mpicrypt}
+if [ "$tool" = --build ]; then
+    build=$(cd "$2" && pwd) || exit 1
+    tool=$build/ompi/tools/mpicrypt/mpicrypt
+    components=$(printf '%s:' "$build"/opal/mca/aead/*/.libs)
+    export OMPI_MCA_mca_base_component_path=${components}SYS_DEFAULT
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+manual=$here/../../docs/mpicrypt.rst
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+checks=0
+failures=0
+
+group() { echo "$1"; }
+
+check() {                       # check WHAT COMMAND...: the command succeeds
+    local what=$1
+    shift
+    checks=$((checks + 1))
+    if ! "$@"; then
+        failures=$((failures + 1))
+        echo "${BASH_SOURCE[0]}:${BASH_LINENO[0]}: failed: $what" >&2
+        sed 's/^/    /' "$work/err" >&2
+    fi
+}
+
+# Runs the tool; leaves its exit code in rc, its output in out and err.
+run() {
+    "$tool" "$@" > "$work/out" 2> "$work/err"
+    rc=$?
+}
+
+expect() {                      # expect CODE TEXT ARGS...: TEXT is on stderr
+    local code=$1 text=$2
+    shift 2
+    run "$@"
+    check "exit code $code from: $* (was $rc)" test "$rc" -eq "$code"
+    check "'$text' on stderr of: $*" grep -qF -- "$text" "$work/err"
+}
+
+quick=(--rounds 2 --batch-ms 0.05)
+
+group "usage errors"
+run
+check "no arguments: usage" test "$rc" -eq 2
+expect 2 "unknown verb 'frobnicate'" frobnicate
+expect 2 "unknown option '--frobnicate'" --frobnicate
+expect 2 "no verb 'frobnicate'" help frobnicate
+expect 2 "unknown option '--frobnicate'" speed --frobnicate
+expect 2 "unknown option '-x'" speed -x
+expect 2 "unexpected word 'word'" speed word
+expect 2 "unexpected word 'word'" speed -- word
+expect 2 "--size needs a value" speed --size
+expect 2 "--json takes no value" speed --json=yes
+expect 2 "has an empty entry" speed --size 1,,2
+expect 2 "'1x' is not a number" speed --size 1x
+expect 2 "'-1' is not a number" speed --size -1
+expect 2 "is not a number" speed --size 99999999999G
+expect 2 "100 is not one of 128, 192, 256" speed --bits 128,100
+expect 2 "'2K' is not a whole number" speed --rounds 2K
+expect 2 "0 is not between" speed --rounds 0
+expect 2 "'fast' is not a number" speed --batch-ms fast
+expect 2 "nan" speed --batch-ms nan
+expect 2 "every thread needs one" speed --threads 100000
+expect 2 "ends in neither .svg nor .png" speed --plot picture.gif
+expect 2 "both want standard output" speed --json --csv -
+expect 2 "it is empty" speed --csv ""
+
+group "files that cannot be written"
+expect 1 "cannot write $work/none/x.csv" speed "${quick[@]}" --size 1 --csv "$work/none/x.csv"
+expect 1 "cannot write $work/none/x.svg" speed "${quick[@]}" --size 1 --plot "$work/none/x.svg"
+"$tool" --help > /dev/full 2> "$work/err"
+check "a full disk is noticed" test $? -eq 1
+
+group "things that are missing"
+expect 3 "there is no provider 'frobnicate' here; there are: " speed --provider frobnicate
+mkdir "$work/empty"
+OMPI_MCA_mca_base_component_path=$work/empty expect 3 "no aead component was found" speed
+: > "$work/empty/libcairo.so.2"
+LD_LIBRARY_PATH=$work/empty:${LD_LIBRARY_PATH:-} expect 3 "libcairo2" speed --plot "$work/x.png"
+LD_LIBRARY_PATH=$work/empty:${LD_LIBRARY_PATH:-} run speed "${quick[@]}" --size 1 --plot "$work/x.svg"
+check "SVG without cairo" test "$rc" -eq 0
+
+group "help"
+run --version
+check "--version" grep -Eq '^mpicrypt \(ompi-crypt\) [0-9]+\.[0-9]+\.[0-9]+' "$work/out"
+run --help
+check "--help" test "$rc" -eq 0
+check "--help lists speed" grep -q '^ *speed ' "$work/out"
+verbs=$(sed -n '/^VERBS/,/^$/s/^       \([a-z]*\) .*/\1/p' "$work/out")
+for verb in $verbs; do
+    run "$verb" --help
+    check "$verb --help" test "$rc" -eq 0
+    for section in NAME SYNOPSIS DESCRIPTION OPTIONS "EXIT STATUS"; do
+        check "$verb --help has $section" grep -qx "$section" "$work/out"
+    done
+    check "$verb --help is not too wide" test "$(wc -L < "$work/out")" -le 100
+    cp "$work/out" "$work/page"
+    run help "$verb"
+    check "help $verb is the same page" cmp -s "$work/out" "$work/page"
+    # The manual names every verb and every option.
+    check "docs/mpicrypt.rst describes $verb" grep -q "^mpicrypt $verb\$" "$manual"
+    for option in $(sed -n 's/^       \(--[a-z0-9-]*\).*/\1/p' "$work/page"); do
+        check "docs/mpicrypt.rst names $option of $verb" \
+            sh -c "sed -n '/^mpicrypt $verb\$/,/^mpicrypt /p' '$manual' | grep -q -- '^\`\`$option\\b'"
+    done
+done
+
+group "speed: CSV"
+run speed "${quick[@]}" --provider openssl,openssl-naive --bits 128,256 --size 1,2K --csv "$work/x.csv"
+check "exit code" test "$rc" -eq 0
+check "the table is printed, too" grep -q '^provider ' "$work/out"
+check "sizes are printed with suffix" grep -q ' 2K ' "$work/out"
+check "first column is the provider" grep -q '^provider,bits,threads,bytes,' "$work/x.csv"
+check "one header line" test "$(grep -c '^provider,' "$work/x.csv")" -eq 1
+check "a line for each of 2 x 2 x 2" test "$(wc -l < "$work/x.csv")" -eq 9
+check "as many fields on every line" \
+    test "$(awk -F, '{ print NF }' "$work/x.csv" | sort -u | wc -l)" -eq 1
+check "every field has a value" test -z "$(grep -E ',,|,$' "$work/x.csv")"
+for provider in openssl openssl-naive; do
+    for bits in 128 256; do
+        for bytes in 1 2048; do
+            check "$provider, $bits bits, $bytes bytes" \
+                test "$(grep -c "^$provider,$bits,1,$bytes,2," "$work/x.csv")" -eq 1
+        done
+    done
+done
+check "times are positive" awk -F, 'NR > 1 && !($6 > 0 && $11 > 0) { bad = 1 } END { exit bad }' "$work/x.csv"
+run speed "${quick[@]}" --provider openssl --bits 192 --size=3 --csv -
+check "--csv - is CSV only" test "$(head -1 "$work/out" | cut -d, -f1) $(wc -l < "$work/out")" = "provider 2"
+run speed "${quick[@]}" --provider openssl,openssl --bits 128 --size 3 --csv -
+check "a provider named twice is measured once" test "$(wc -l < "$work/out")" -eq 2
+run speed "${quick[@]}" --bits 256 --size 0 --csv -
+check "all providers, the naive one included" grep -q '^openssl-naive,256,1,0,' "$work/out"
+check "all providers, openssl included" grep -q '^openssl,256,1,0,' "$work/out"
+
+group "speed: threads"
+taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" \
+    "$tool" speed "${quick[@]}" --threads 2 --size 1 > "$work/out" 2> "$work/err"
+check "more threads than processors left are refused" test $? -eq 2
+if [ "$(nproc)" -ge 2 ]; then
+    run speed "${quick[@]}" --provider openssl --bits 128 --threads 1,2 --size 64K --csv -
+    check "two threads" grep -q '^openssl,128,2,65536,' "$work/out"
+fi
+
+group "speed: JSON and plots"
+run speed "${quick[@]}" --bits 128 --size 1,64K --json --plot "$work/x.svg"
+check "exit code" test "$rc" -eq 0
+check "the SVG is one" sh -c "head -2 '$work/x.svg' | grep -q '<svg ' && tail -1 '$work/x.svg' | grep -qx '</svg>'"
+check "a curve for openssl" grep -q '>openssl</text>' "$work/x.svg"
+if command -v python3 > "$work/null"; then
+    check "the JSON is some" python3 -c '
+import json, sys
+data = json.load(open(sys.argv[1]))
+rows = data["results"]
+assert {row["bytes"] for row in rows} == {1, 65536}, rows
+assert {row["provider"] for row in rows} <= set(data["providers"]), rows
+' "$work/out"
+    check "the SVG is XML" python3 -c '
+import sys, xml.dom.minidom
+xml.dom.minidom.parse(sys.argv[1])' "$work/x.svg"
+fi
+run speed "${quick[@]}" --bits 128 --size 1,64K --plot "$work/x.png"
+if [ "$rc" -eq 3 ]; then
+    echo "    no cairo on this machine: PNG not looked at"
+else
+    check "the PNG is one" test "$(head -c 4 "$work/x.png" | tail -c 3)" = PNG
+fi
+
+echo "$checks checks, $failures failed"
+test "$failures" -eq 0

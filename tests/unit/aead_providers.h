@@ -1,0 +1,159 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The providers that were built, for tests that go through all of them, and
+ * one way to seal and open with them.
+ */
+#ifndef TESTS_AEAD_PROVIDERS_H
+#define TESTS_AEAD_PROVIDERS_H
+
+#include "opal/mca/aead/aead_util.h"
+#include "opal/mca/aead/base/aead_base_choose.h"
+#include "tests/unit/unit.h"
+
+#ifdef OMPI_CRYPT_HAVE_AEAD_OPENSSL
+#include "opal/mca/aead/openssl/aead_openssl.h"
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_IPSECMB
+#include "opal/mca/aead/ipsecmb/aead_ipsecmb.h"
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_SODIUM
+#include "opal/mca/aead/sodium/aead_sodium.h"
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_CRYPTOPP
+#include "opal/mca/aead/cryptopp/aead_cryptopp.h"
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_BORINGSSL
+#include "opal/mca/aead/boringssl/aead_boringssl.h"
+#endif
+
+typedef struct {
+    const opal_aead_module_t *module;
+    int (*init)(void);
+    void (*fini)(void);
+    int (*priority)(opal_aead_cipher_t cipher);
+} provider_t;
+
+#define PROVIDER(name) \
+    { &opal_aead_##name##_module, opal_aead_##name##_init, opal_aead_##name##_fini, opal_aead_##name##_priority }
+
+static const provider_t all_providers[] = {
+#ifdef OMPI_CRYPT_HAVE_AEAD_OPENSSL
+    PROVIDER(openssl),
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_IPSECMB
+    PROVIDER(ipsecmb),
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_SODIUM
+    PROVIDER(sodium),
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_CRYPTOPP
+    PROVIDER(cryptopp),
+#endif
+#ifdef OMPI_CRYPT_HAVE_AEAD_BORINGSSL
+    PROVIDER(boringssl),
+#endif
+    { NULL, NULL, NULL, NULL }
+};
+
+/* Those that this machine can run. */
+static const provider_t *providers[8];
+static int provider_count;
+
+static inline void providers_init(void)
+{
+    UNIT_GROUP("providers of this build");
+    for (const provider_t *p = all_providers; NULL != p->module; ++p) {
+        const int rc = p->init();
+
+        if (OPAL_AEAD_OK == rc) {
+            providers[provider_count++] = p;
+        }
+        printf("  %-10s %s", p->module->name, OPAL_AEAD_OK == rc ? p->module->version() : "cannot be used here");
+        for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
+            if (p->module->ciphers & OPAL_AEAD_BIT(c)) {
+                printf(", %s (%d)", opal_aead_base_cipher_name((opal_aead_cipher_t) c),
+                       p->priority((opal_aead_cipher_t) c));
+            }
+        }
+        putchar('\n');
+    }
+    UNIT_REQUIRE(0 < provider_count);
+}
+
+static inline void providers_fini(void)
+{
+    while (0 < provider_count) {
+        providers[--provider_count]->fini();
+    }
+}
+
+static inline int can(const provider_t *p, opal_aead_cipher_t cipher)
+{
+    return 0 != (p->module->ciphers & OPAL_AEAD_BIT(cipher));
+}
+
+/* A key of one provider, in memory as the providers want it. */
+typedef struct {
+    const opal_aead_module_t *module;
+    opal_aead_context_t *context;
+    void *key;
+    size_t key_bytes;
+} keyed_t;
+
+static inline keyed_t keyed_new(const provider_t *p, opal_aead_cipher_t cipher, const uint8_t *raw)
+{
+    keyed_t k = { p->module, NULL, NULL, p->module->key_bytes(cipher) };
+
+    k.key = opal_aead_pages_alloc(k.key_bytes);
+    UNIT_REQUIRE(NULL != k.key);
+    UNIT_REQUIRE(OPAL_AEAD_OK == p->module->key_init(cipher, raw, k.key));
+    UNIT_REQUIRE(OPAL_AEAD_OK == p->module->context_new(&k.context));
+    return k;
+}
+
+static inline void keyed_free(keyed_t *k)
+{
+    k->module->key_wipe(k->key);
+    k->module->context_free(k->context);
+    opal_aead_pages_free(k->key, k->key_bytes);
+}
+
+/* Cut `bytes` of additional data into `count` (0..4) pieces, some of them
+ * perhaps empty; 0 only for no data. */
+static inline int aad_cut(opal_aead_aad_t pieces[4], const uint8_t *aad, size_t bytes, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        const size_t now = i + 1 == count ? bytes : bytes / (size_t) (count - i);
+
+        pieces[i] = (opal_aead_aad_t) { aad, now };
+        aad += now;
+        bytes -= now;
+    }
+    return count;
+}
+
+static inline int zeros_only(const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        if (0 != bytes[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Bytes that differ from place to place, the same in every run. */
+static inline void fill(uint8_t *bytes, size_t count, uint64_t seed)
+{
+    uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+
+    for (size_t i = 0; i < count; ++i) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes[i] = (uint8_t) (state >> 32);
+    }
+}
+
+#endif
