@@ -13,7 +13,7 @@
 #include "crypt_file_block.h"
 #include "crypt_file_le.h"
 #include "crypt_kdf.h"
-#include "crypt_nonce_file.h"
+#include "crypt_nonce.h"
 #include "crypt_secmem.h"
 
 #include <assert.h>
@@ -218,7 +218,7 @@ int opal_common_crypt_block_seal(opal_common_crypt_blocks_t *blocks, opal_aead_c
     }
     memcpy(slot->salt, sealer->salt, sizeof(slot->salt));
     make_aad(blocks, block, plain_bytes, aad_bytes);
-    opal_common_crypt_nonce_file(slot->counter, nonce);
+    opal_common_crypt_nonce_block(slot->counter, nonce);
     return OPAL_AEAD_OK == blocks->aead->seal(context, sealer->key, nonce, &aad, 1, plain, plain_bytes,
                                               cipher, slot->tag)
                ? OPAL_CRYPT_OK
@@ -281,7 +281,7 @@ int opal_common_crypt_block_open(opal_common_crypt_blocks_t *blocks, opal_aead_c
         }
     }
     make_aad(blocks, block, slot->plain_bytes, aad_bytes);
-    opal_common_crypt_nonce_file(slot->counter, nonce);
+    opal_common_crypt_nonce_block(slot->counter, nonce);
     int rc = blocks->aead->open(context, key, nonce, &aad, 1, cipher, slot->plain_bytes, slot->tag, plain);
     if (NULL == known) {
         if (OPAL_AEAD_OK == rc) {

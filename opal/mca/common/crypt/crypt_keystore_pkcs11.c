@@ -13,12 +13,14 @@
 #include "crypt_keystore_object.h"
 #include "crypt_secmem.h"
 
+#ifdef OMPI_CRYPT_HAVE_PKCS11
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <p11-kit/pkcs11.h>
+#include <p11-kit-1/p11-kit/pkcs11.h>
 
 enum { SLOTS = 64, OBJECTS = 64 };
 
@@ -418,3 +420,26 @@ const opal_common_crypt_keystore_ops_t opal_common_crypt_keystore_pkcs11_ops = {
     .wrap = wrap,
     .unwrap = unwrap,
 };
+
+#else /* built without the header of PKCS#11: opening says so, nothing else is reached */
+
+static int open_token(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_options_t *options,
+                      opal_common_crypt_why_t *why)
+{
+    (void) keystore;
+    (void) options;
+    return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-pkcs11", "this build has no PKCS#11");
+}
+
+static void close_token(opal_common_crypt_keystore_t *keystore)
+{
+    (void) keystore;
+}
+
+const opal_common_crypt_keystore_ops_t opal_common_crypt_keystore_pkcs11_ops = {
+    .name = "pkcs11",
+    .open = open_token,
+    .close = close_token,
+};
+
+#endif
