@@ -4,6 +4,7 @@
  * Maps: the vectors of tests/vectors/file_v1.py byte for byte, every byte
  * flipped, every length, and what may and may not be added.
  */
+#include "opal/mca/common/crypt/crypt_file_le.h"
 #include "opal/mca/common/crypt/crypt_file_map.h"
 #include "opal/mca/common/crypt/crypt_keystore_object.h"
 #include "opal/mca/common/crypt/crypt_secmem.h"
@@ -87,9 +88,9 @@ static void check_bytes(sample_t *sample, opal_common_crypt_map_t *built)
     built->generation = sample->map->generation;
     UNIT_REQUIRE(body == opal_common_crypt_map_body_bytes(built));
     opal_common_crypt_map_body_write(built, bytes);
-    memset(sample->bytes + 44, 0, 4);
+    opal_common_crypt_le_put32(sample->bytes + 44, 0);
     UNIT_EQUAL_BYTES(bytes, sample->bytes, body);
-    memcpy(sample->bytes + 44, &(uint32_t){(uint32_t) sample->count}, 4);
+    opal_common_crypt_le_put32(sample->bytes + 44, (uint32_t) sample->count);
     for (uint32_t i = 0; i < built->region_count; ++i) {
         if (NULL != sample->data_keys[i]) {
             UNIT_CHECK(0 == opal_common_crypt_map_mac(built, i, sample->data_keys[i], built->regions[i].mac));
