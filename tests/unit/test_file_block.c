@@ -5,6 +5,7 @@
  * and place flipped, S and counters never repeated, threads, a fork'd child.
  */
 #include "opal/mca/common/crypt/crypt_file_block.h"
+#include "opal/mca/common/crypt/crypt_record_nonces.h"
 #include "opal/mca/common/crypt/crypt_secmem.h"
 #include "tests/unit/aead_providers.h"
 #include "tests/unit/file_vectors.h"
@@ -241,6 +242,7 @@ static void test_threads(void)
     }
     UNIT_CHECK(0 == repeats(all, THREADS * EACH, &salts, &highest));
     UNIT_CHECK(THREADS * EACH / 100 == salts && 99 == highest);
+    UNIT_CHECK(THREADS * EACH <= opal_common_crypt_recorded());
     opal_common_crypt_blocks_destroy(blocks);
 }
 

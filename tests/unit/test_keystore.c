@@ -130,6 +130,11 @@ static void case_record(void)
         free(exact);
     }
     UNIT_CHECK(0 == accepted);
+    char *label = strstr(text, "label x");
+    UNIT_REQUIRE(NULL != label);
+    memmove(label + 8, label + 7, (size_t) bytes - (size_t) (label + 7 - text));
+    label[7] = '\0';           /* "x" and a zero byte */
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_record_parse(text, (size_t) bytes + 1, &used, &read));
 }
 
 int main(void)

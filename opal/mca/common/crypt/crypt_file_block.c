@@ -14,6 +14,7 @@
 #include "crypt_file_le.h"
 #include "crypt_kdf.h"
 #include "crypt_nonce.h"
+#include "crypt_record_nonces.h"
 #include "crypt_secmem.h"
 
 #include <assert.h>
@@ -30,6 +31,7 @@ typedef struct sealer {
     uint64_t limit;                     /* counters below this may be taken */
     uint8_t salt[OPAL_CRYPT_SALT_BYTES];
     void *key;                          /* expanded, secret memory */
+    uint8_t id[32];                     /* names the key in test builds */
 } sealer_t;
 
 typedef struct opener {
@@ -110,7 +112,7 @@ void opal_common_crypt_blocks_destroy(opal_common_crypt_blocks_t *blocks)
 
 /* The expanded block key of S, in secret memory of the caller. */
 static int derive_key(const opal_common_crypt_blocks_t *blocks, const uint8_t salt[OPAL_CRYPT_SALT_BYTES],
-                      void **key)
+                      void **key, uint8_t id[32])
 {
     uint8_t context[OPAL_CRYPT_UUID_BYTES + 4 + 1 + OPAL_CRYPT_SALT_BYTES];
     uint8_t *raw = opal_common_crypt_secmem_alloc(OPAL_AEAD_KEY_MAX_BYTES);
@@ -126,8 +128,9 @@ static int derive_key(const opal_common_crypt_blocks_t *blocks, const uint8_t sa
     memcpy(context + OPAL_CRYPT_UUID_BYTES + 5, salt, OPAL_CRYPT_SALT_BYTES);
     rc = opal_common_crypt_kdf_expand(blocks->data_key, OPAL_CRYPT_LABEL_FILE_BLOCK, context, sizeof(context),
                                       raw, opal_aead_raw_key_bytes(blocks->cipher));
-    if (OPAL_CRYPT_OK == rc && OPAL_AEAD_OK != blocks->aead->key_init(blocks->cipher, raw, made)) {
-        rc = OPAL_CRYPT_ERR_LIBRARY;
+    if (OPAL_CRYPT_OK == rc) {
+        opal_common_crypt_record_key(raw, opal_aead_raw_key_bytes(blocks->cipher), id);
+        rc = OPAL_AEAD_OK == blocks->aead->key_init(blocks->cipher, raw, made) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;
     }
 undo:
     opal_common_crypt_secmem_free(raw);
@@ -163,7 +166,7 @@ static int draw_sealer(opal_common_crypt_blocks_t *blocks, sealer_t *spent)
         rc = OPAL_CRYPT_ERR_MEMORY;
         if (NULL != fresh) {
             opal_common_crypt_random(fresh->salt, sizeof(fresh->salt));
-            rc = derive_key(blocks, fresh->salt, &fresh->key);
+            rc = derive_key(blocks, fresh->salt, &fresh->key, fresh->id);
         }
         if (OPAL_CRYPT_OK == rc) {
             atomic_init(&fresh->next, 0);
@@ -219,6 +222,7 @@ int opal_common_crypt_block_seal(opal_common_crypt_blocks_t *blocks, opal_aead_c
     memcpy(slot->salt, sealer->salt, sizeof(slot->salt));
     make_aad(blocks, block, plain_bytes, aad_bytes);
     opal_common_crypt_nonce_block(slot->counter, nonce);
+    opal_common_crypt_record_nonce(sealer->id, nonce);
     return OPAL_AEAD_OK == blocks->aead->seal(context, sealer->key, nonce, &aad, 1, plain, plain_bytes,
                                               cipher, slot->tag)
                ? OPAL_CRYPT_OK
@@ -274,7 +278,8 @@ int opal_common_crypt_block_open(opal_common_crypt_blocks_t *blocks, opal_aead_c
     void *known = known_key(blocks, slot->salt), *key = known;
 
     if (NULL == key) {
-        int rc = derive_key(blocks, slot->salt, &key);
+        uint8_t id[32];
+        int rc = derive_key(blocks, slot->salt, &key, id);
         if (OPAL_CRYPT_OK != rc) {
             memset(plain, 0, slot->plain_bytes);
             return rc;

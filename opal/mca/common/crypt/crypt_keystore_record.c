@@ -160,7 +160,8 @@ static bool label_line(const char **at, const char *stop, opal_common_crypt_keys
 {
     const char *value, *end;
 
-    if (!next_line(at, stop, "label ", &value, &end) || (size_t) (end - value) > OPAL_CRYPT_KEY_LABEL_MAX) {
+    if (!next_line(at, stop, "label ", &value, &end) || (size_t) (end - value) > OPAL_CRYPT_KEY_LABEL_MAX ||
+        NULL != memchr(value, '\0', (size_t) (end - value))) {
         return false;
     }
     memcpy(record->label, value, (size_t) (end - value));
