@@ -4,7 +4,8 @@ dnl Compiler and linker flags.  As in Open MPI they go into CFLAGS, CPPFLAGS and
 dnl LDFLAGS, so that a Makefile.am of a component needs none of its own.
 
 dnl OMPI_CRYPT_TRY_FLAGS(what, compiler flags, linker flags): keep them when a
-dnl program can be compiled AND linked with them, else stop.
+dnl program can be compiled AND linked with them, else stop.  Those that begin
+dnl with -f and -g are for C++ too.
 AC_DEFUN([OMPI_CRYPT_TRY_FLAGS], [
     ompi_crypt_save_CFLAGS=$CFLAGS
     ompi_crypt_save_LDFLAGS=$LDFLAGS
@@ -15,6 +16,9 @@ AC_DEFUN([OMPI_CRYPT_TRY_FLAGS], [
                    [AC_MSG_RESULT([yes])],
                    [AC_MSG_RESULT([no])
                     AC_MSG_ERROR([the compiler cannot link with $1 ($2 $3)])])
+    for ompi_crypt_flag in $2; do
+        AS_CASE([$ompi_crypt_flag], [-f*|-g], [CXXFLAGS="$CXXFLAGS $ompi_crypt_flag"])
+    done
 ])
 
 AC_DEFUN([OMPI_CRYPT_SWITCH], [
@@ -26,6 +30,7 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
     OMPI_CRYPT_SWITCH([asan], [build with AddressSanitizer])
     OMPI_CRYPT_SWITCH([ubsan], [build with UndefinedBehaviorSanitizer])
     OMPI_CRYPT_SWITCH([tsan], [build with ThreadSanitizer])
+    OMPI_CRYPT_SWITCH([record], [test builds: abort when a (key, nonce) pair seals twice, allow short epochs])
     OMPI_CRYPT_SWITCH([werror], [turn warnings into errors])
     AS_IF([test "x$enable_asan$enable_tsan" = xyesyes],
           [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
@@ -45,6 +50,8 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
                                 [-fsanitize=undefined])])
     AS_IF([test "x$enable_tsan" = xyes],
           [OMPI_CRYPT_TRY_FLAGS([--enable-tsan], [-fsanitize=thread -g], [-fsanitize=thread])])
+
+    AS_IF([test "x$enable_record" = xyes], [CPPFLAGS="$CPPFLAGS -DOPAL_CRYPT_TEST_RECORD"])
 
     dnl A sanitizer's runtime belongs to the program, its symbols are undefined
     dnl in a shared object.
