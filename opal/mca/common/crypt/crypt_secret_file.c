@@ -65,6 +65,17 @@ opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char
     return OPAL_CRYPT_FS_UNKNOWN;
 }
 
+int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name)
+{
+    struct statfs system;
+
+    if (0 != statfs(path, &system)) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    *kind = opal_common_crypt_fs_kind((unsigned long) system.f_type, name);
+    return OPAL_CRYPT_OK;
+}
+
 /* ---- the checks, on the descriptor ---- */
 
 static int refuse_open(const char *path, const char *what, int error, opal_common_crypt_why_t *why)

@@ -24,6 +24,9 @@ typedef enum {
 /* `name` gets a name for messages. */
 opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char **name);
 
+/* The same of the file system on which `path` lies; ERR_CONFIG if it cannot be told. */
+int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name);
+
 typedef struct opal_common_crypt_secret_file {
     uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; a zero follows */
     size_t count;
