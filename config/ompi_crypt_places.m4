@@ -38,6 +38,7 @@ AC_DEFUN([OMPI_CRYPT_INSTALL_PLACES], [
     AC_SUBST([opaldatadir])
     AC_SUBST([OMPI_CRYPT_HELP_DIR])
     AM_CONDITIONAL([OMPI_CRYPT_PRIVATE], [test "$with_components_in_ompi" != yes])
+    AM_CONDITIONAL([OMPI_CRYPT_SERIES_50], [test "$ompi_crypt_series" = 5.0])
 ])
 
 dnl The libraries to which components link; in Open MPI's tree the same
