@@ -2,7 +2,8 @@
 #
 # libfuzzer.sh TARGET [SECONDS]: fuzz_TARGET.c under clang's libFuzzer, with
 # AddressSanitizer and UndefinedBehaviorSanitizer, from the inputs in
-# corpus-TARGET.  What it finds beyond them is kept and used again.
+# corpus-TARGET or those that seeds.py makes.  What it finds beyond them is kept
+# and used again.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -26,7 +27,12 @@ mkdir "$CASE_DIR/o"
      xargs -P 2 -n 8 clang $flags -fsanitize=$sanitize,fuzzer-no-link -I"$SRC" -c)
 clang $flags -fsanitize=$sanitize,fuzzer "$CASE_DIR"/o/*.o -o "$CASE_DIR/fuzz" -lcrypto -lpthread
 
+corpus=$here/corpus-$target
+if [ ! -d "$corpus" ]; then
+    python3 "$here/seeds.py" "$CASE_DIR/seeds"
+    corpus=$CASE_DIR/seeds/${target#file_}
+fi
 mkdir -p "$found"
 cd "$CASE_DIR"
 UBSAN_OPTIONS=print_stacktrace=1 ./fuzz -max_total_time="$seconds" -max_len=4096 -timeout=20 \
-    -print_final_stats=1 "$found" "$here/corpus-$target"
+    -print_final_stats=1 "$found" "$corpus"
