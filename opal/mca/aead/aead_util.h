@@ -14,6 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <unistd.h>
 
 #include "opal/mca/aead/aead_module.h"
@@ -178,7 +181,9 @@ static inline bool opal_aead_cpu_aes(void)
 static inline bool opal_aead_cpu_wide_aes(void)
 {
 #if defined(__x86_64__)
-    return opal_aead_cpu_aes() && __builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq")
+    unsigned a, b, c, d;        /* clang 14 has no __builtin_cpu_supports for the first two */
+    return opal_aead_cpu_aes() && __get_cpuid_count(7, 0, &a, &b, &c, &d)
+        && 0 != (c & bit_VAES) && 0 != (c & bit_VPCLMULQDQ)
         && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
         && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 #else
