@@ -147,6 +147,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_d
  * error class, to be put into the status.  Never names key material. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc);
 
+/* That class, for ranks that learn of a failure from others. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_error_class(void);
+
 END_C_DECLS
 
 #endif
