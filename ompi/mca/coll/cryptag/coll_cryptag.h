@@ -50,7 +50,7 @@ typedef struct ompi_coll_cryptag_component {
     ompi_coll_cryptag_metrics_t total;  /* of this process, read by MPI_T */
 } ompi_coll_cryptag_component_t;
 
-OMPI_MODULE_DECLSPEC extern ompi_coll_cryptag_component_t mca_coll_cryptag_component;
+OMPI_DECLSPEC extern ompi_coll_cryptag_component_t mca_coll_cryptag_component;
 
 /* The saved function of the component below, for what is better left to it. */
 typedef struct ompi_coll_cryptag_below {
