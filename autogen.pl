@@ -90,8 +90,13 @@ if (open(my $list, '<', 'tests/unit/tests.list')) {
 my $am = "# Made by autogen.pl from tests.list.\ncheck_PROGRAMS ="
     . join('', map { " \\\n    $_->[0]" } @tests) . "\n";
 foreach my $test (grep { @$_ > 1 } @tests) {
-    my ($name, @providers) = @$test;
-    $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers) . " \$(core)\n";
+    my ($name, @words) = @$test;
+    my $record = grep { $_ eq 'record' } @words;
+    my @providers = grep { $_ ne 'record' } @words;
+    @providers = ('openssl') if !@providers;
+    $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers)
+        . ($record ? " \$(core_record)\n${name}_CPPFLAGS = \$(AM_CPPFLAGS) -DOPAL_CRYPT_TEST_RECORD\n"
+                   : " \$(core)\n");
 }
 write_file('tests/unit/tests.am', $am);
 

@@ -26,6 +26,7 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
     OMPI_CRYPT_SWITCH([asan], [build with AddressSanitizer])
     OMPI_CRYPT_SWITCH([ubsan], [build with UndefinedBehaviorSanitizer])
     OMPI_CRYPT_SWITCH([tsan], [build with ThreadSanitizer])
+    OMPI_CRYPT_SWITCH([record], [test builds: abort when a (key, nonce) pair seals twice, allow short epochs])
     OMPI_CRYPT_SWITCH([werror], [turn warnings into errors])
     AS_IF([test "x$enable_asan$enable_tsan" = xyesyes],
           [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
@@ -45,6 +46,8 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
                                 [-fsanitize=undefined])])
     AS_IF([test "x$enable_tsan" = xyes],
           [OMPI_CRYPT_TRY_FLAGS([--enable-tsan], [-fsanitize=thread -g], [-fsanitize=thread])])
+
+    AS_IF([test "x$enable_record" = xyes], [CPPFLAGS="$CPPFLAGS -DOPAL_CRYPT_TEST_RECORD"])
 
     dnl A sanitizer's runtime belongs to the program, its symbols are undefined
     dnl in a shared object.

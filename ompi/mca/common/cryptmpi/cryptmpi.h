@@ -22,6 +22,7 @@
 #include "opal/mca/common/crypt/crypt_frame.h"
 #include "opal/mca/common/crypt/crypt_group.h"
 #include "opal/mca/common/crypt/crypt_local.h"
+#include "opal/mca/common/crypt/crypt_secmem.h"
 #include "opal/mca/common/crypt/crypt_session.h"
 
 BEGIN_C_DECLS
@@ -45,6 +46,7 @@ typedef struct ompi_common_cryptmpi_params {
 extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_params_deregister(void);
 
 /* ---- life ---- */
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "opal/mca/aead/base/base.h"
 #include "opal/util/show_help.h"
@@ -27,6 +28,7 @@ static mca_base_component_t modex_key = {
 static opal_common_crypt_local_t *self;
 static const mca_pml_base_module_t *host_module;
 static const char *host_name;
+static bool framework_open = false;
 bool ompi_common_cryptmpi_threads = false;
 
 /* How a process is named in records: the job's number, and the rank in it. */
@@ -39,9 +41,9 @@ void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why, const opal_pr
 {
     char here[128], there[64] = "";
 
-    snprintf(here, sizeof(here), "%s (on %s)", OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), ompi_process_info.nodename);
+    snprintf(here, sizeof(here), "%s (on %s)", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
     if (NULL != whom) {
-        snprintf(there, sizeof(there), "%s", OMPI_NAME_PRINT(whom));
+        snprintf(there, sizeof(there), "%s", OPAL_NAME_PRINT(*whom));
         opal_show_help("help-ompi-common-cryptmpi.txt", "peer-refused", true, here, there, why->detail);
     } else {
         opal_show_help("help-opal-common-crypt.txt", why->topic, true, why->detail);
@@ -66,6 +68,20 @@ static int choose_cipher(ompi_common_cryptmpi_params_t *p)
     }
 }
 
+static int choose_provider(ompi_common_cryptmpi_params_t *p)
+{
+    opal_aead_why_t why = {0};
+    int rc = mca_base_framework_open(&opal_aead_base_framework, 0);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    framework_open = true;
+    rc = opal_aead_base_select(NULL, p->options.cipher, p->options.fips, &p->options.aead, &why);
+    opal_aead_base_show(&why);
+    return rc;
+}
+
 static int publish(void)
 {
     size_t bytes;
@@ -79,7 +95,7 @@ static int publish(void)
 int ompi_common_cryptmpi_start(const char *agreed)
 {
     ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
-    opal_common_crypt_identity_t identity = {.rank = OMPI_PROC_MY_NAME->vpid};
+    opal_common_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
     opal_common_crypt_why_t why = {0};
     char nspace[32];
     int rc = choose_cipher(p);
@@ -87,13 +103,13 @@ int ompi_common_cryptmpi_start(const char *agreed)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = opal_aead_base_choose(p->options.cipher, p->options.fips, &p->options.aead);
-    if (OPAL_SUCCESS != rc) {
-        return rc;      /* it has said why */
+    rc = choose_provider(p);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
     }
     p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
     p->options.agreed = agreed;
-    name_of(OMPI_PROC_MY_NAME, nspace);
+    name_of(&OPAL_PROC_MY_NAME, nspace);
     identity.nspace = nspace;
     rc = opal_common_crypt_node_identity(identity.boot_id, identity.node_nonce, &why);
     if (OPAL_CRYPT_OK == rc) {
@@ -104,7 +120,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
         return OMPI_ERROR;
     }
     ompi_common_cryptmpi_peers_start();
-    if (OPAL_CRYPT_AUTH_NONE == opal_common_crypt_local_auth(self) && 0 == OMPI_PROC_MY_NAME->vpid) {
+    if (OPAL_CRYPT_AUTH_NONE == opal_common_crypt_local_auth(self) && 0 == OPAL_PROC_MY_NAME.vpid) {
         opal_show_help("help-ompi-common-cryptmpi.txt", "auth-none", true);
     }
     return publish();
@@ -112,13 +128,16 @@ int ompi_common_cryptmpi_start(const char *agreed)
 
 void ompi_common_cryptmpi_stop(void)
 {
-    if (NULL == self) {
-        return;
+    if (NULL != self) {
+        ompi_common_cryptmpi_peers_stop();
+        opal_common_crypt_local_destroy(self);
+        self = NULL;
     }
-    ompi_common_cryptmpi_peers_stop();
-    opal_common_crypt_local_destroy(self);
-    self = NULL;
     opal_common_crypt_finalize();
+    if (framework_open) {
+        mca_base_framework_close(&opal_aead_base_framework);
+        framework_open = false;
+    }
 }
 
 void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name)
@@ -139,7 +158,7 @@ const mca_pml_base_module_t *ompi_common_cryptmpi_host(void)
 
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session)
 {
-    opal_common_crypt_peer_info_t info;
+    opal_common_crypt_expect_t expect;
     opal_common_crypt_why_t why = {0};
     char nspace[32];
     void *record = NULL;
@@ -152,16 +171,11 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_sess
                                  "it published no record: it does not run pml/crypt, or another version of it");
         goto refused;
     }
-    if (OPAL_CRYPT_OK != opal_common_crypt_record_peek(self, record, bytes, &info, &why)) {
-        goto refused;
-    }
     name_of(&proc->super.proc_name, nspace);
-    if (0 != strcmp(info.nspace, nspace) || info.rank != proc->super.proc_name.vpid) {
-        opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_PEER, "record-of-another",
-                                 "its record speaks for process [%s,%u]", info.nspace, info.rank);
-        goto refused;
-    }
-    if (OPAL_CRYPT_OK != opal_common_crypt_session_create(self, record, bytes, session, &why)) {
+    expect.nspace = nspace;
+    expect.rank = proc->super.proc_name.vpid;
+    expect.needed = ompi_proc_local_proc->super.proc_name.jobid == proc->super.proc_name.jobid ? 0 : time(NULL);
+    if (OPAL_CRYPT_OK != opal_common_crypt_session_create(self, record, bytes, &expect, session, &why)) {
         goto refused;
     }
     free(record);

@@ -8,6 +8,7 @@
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_enum.h"
+#include "opal/mca/base/mca_base_var_group.h"
 
 ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params = {
     .options = {.auth = OPAL_CRYPT_AUTH_AUTO, .epoch_shift = 20},
@@ -31,7 +32,7 @@ static const mca_base_var_enum_value_t audit_values[] = {
 static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *values,
                mca_base_var_info_lvl_t level, void *storage)
 {
-    int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, type, values, 0, 0, level,
+    int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, type, values, 0, MCA_BASE_VAR_FLAG_DWG, level,
                                    MCA_BASE_VAR_SCOPE_READONLY, storage);
     return rc < 0 ? rc : OMPI_SUCCESS;
 }
@@ -103,4 +104,15 @@ int ompi_common_cryptmpi_params_register(void)
                               audit_values, OPAL_INFO_LVL_3, &p->audit);
     return rc ? rc : add_text("report", "Summary at the end of a job: 1 (on standard error), json:FILE or syslog",
                               OPAL_INFO_LVL_2, (const char **) &p->report);
+}
+
+/* Their storage is in this library, which goes away before Open MPI looks at
+ * its variables for the last time. */
+void ompi_common_cryptmpi_params_deregister(void)
+{
+    int group = mca_base_var_group_find("ompi", "crypt", NULL);
+
+    if (group >= 0) {
+        mca_base_var_group_deregister(group);
+    }
 }

@@ -95,6 +95,7 @@ static int component_open(void)
 static int component_close(void)
 {
     ompi_pml_crypt_host_close();
+    ompi_common_cryptmpi_params_deregister();
     return OMPI_SUCCESS;
 }
 

@@ -17,7 +17,7 @@ static_assert(OPAL_CRYPT_FIRST_HEADER == OPAL_CRYPT_FRAME_HEADER + 8 + 4 + 4, "f
 static_assert(OPAL_CRYPT_SEGMENT_OVERHEAD == OPAL_CRYPT_FRAME_TAG, "segment");
 static_assert(OPAL_CRYPT_FRAME_TAG == OPAL_AEAD_TAG_BYTES, "tag");
 static_assert(OPAL_CRYPT_LOCAL_HEADER == OPAL_CRYPT_FRAME_HEADER + 16, "local");
-static_assert(OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + 8, "large local");
+static_assert(OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + 16, "large local");
 
 int opal_common_crypt_frame_type(const uint8_t *frame, size_t frame_bytes)
 {

@@ -24,7 +24,8 @@
  *  plain message to a process of the same node
  *     | header 8 | token 16 | payload n |
  *  and for a large one only
- *     | header 8 | token 16 | total 8 |          the message follows as it is
+ *     | header 8 | token 16 | total 8 | id 8 |    the message follows as it is, on the
+                                                 tag that the token's base and id give
  *
  * Seal and open mirror each other, function by function.  Threads: any, on
  * disjoint buffers; a chop may be used by many threads at once.
@@ -47,7 +48,7 @@
 #define OPAL_CRYPT_FIRST_OVERHEAD      40
 #define OPAL_CRYPT_SEGMENT_OVERHEAD    16
 #define OPAL_CRYPT_LOCAL_HEADER        24
-#define OPAL_CRYPT_LOCAL_LARGE_BYTES   32
+#define OPAL_CRYPT_LOCAL_LARGE_BYTES   40
 #define OPAL_CRYPT_FINAL_BYTES         32
 
 #define OPAL_CRYPT_CHUNK_MIN           1

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <openssl/core_names.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
@@ -136,6 +137,8 @@ int opal_common_crypt_kex_derive(const opal_common_crypt_keypair_t *pair, const 
     size_t bytes = OPAL_CRYPT_KEX_SECRET;
     int rc = OPAL_CRYPT_ERR_LIBRARY;
 
+    /* The error queue belongs to the application. */
+    ERR_set_mark();
     if (NULL == library) {
         goto done;
     }
@@ -165,5 +168,6 @@ done:
     EVP_PKEY_CTX_free(context);
     EVP_PKEY_free(theirs);
     EVP_PKEY_free(ours);
+    ERR_pop_to_mark();
     return rc;
 }

@@ -9,6 +9,8 @@
 
 #include "crypt_base.h"
 
+#pragma GCC visibility push(default)
+
 typedef struct opal_common_crypt_stats {
     uint64_t sealed_calls, sealed_bytes;    /* bytes are plaintext */
     uint64_t opened_calls, opened_bytes;
@@ -23,5 +25,7 @@ void opal_common_crypt_stats(opal_common_crypt_stats_t *stats);
  * trying keys, and the caller ends the job. */
 #define OPAL_CRYPT_FAILURES_MAX 1000
 bool opal_common_crypt_too_many_failures(void);
+
+#pragma GCC visibility pop
 
 #endif

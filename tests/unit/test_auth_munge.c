@@ -1,0 +1,374 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * crypt_auth=munge against a real munged, on a socket of this test's own.
+ */
+#include "tests/unit/crypt_fixture.h"
+
+#include "opal/mca/common/crypt/crypt_kdf.h"
+#include "opal/mca/common/crypt/crypt_local_object.h"
+#include "opal/mca/common/crypt/crypt_munge.h"
+
+#if OPAL_CRYPT_HAVE_MUNGE
+
+#include <poll.h>
+#include <signal.h>
+
+#define NOBODY 65534
+
+static const opal_common_crypt_munge_t *munge;
+static pid_t daemons[2] = { -1, -1 };
+static const char *sockets[2];
+
+static void daemons_end(void)
+{
+    for (int i = 0; i < 2; ++i) {
+        if (daemons[i] > 0) {
+            kill(daemons[i], SIGTERM);
+            waitpid(daemons[i], NULL, 0);
+        }
+    }
+    fixture_end();
+}
+
+/* Whether munged answers: a credential can be had. */
+static int answers(const char *socket)
+{
+    munge_ctx_t context = munge->ctx_create();
+    char *credential = NULL;
+    munge_err_t error;
+
+    munge->ctx_set(context, MUNGE_OPT_SOCKET, socket);
+    error = munge->encode(&credential, context, NULL, 0);
+    free(credential);
+    munge->ctx_destroy(context);
+    return EMUNGE_SUCCESS == error;
+}
+
+/* Start a munged with a key of its own; 0 when it does not come up. */
+static int daemon_start(int which)
+{
+    char key[600], socket[600], pid[600], log[600], seed[600], name[16];
+    uint8_t bytes[128];
+
+    snprintf(name, sizeof(name), "m%d", which);
+    if (0 != mkdir(fixture_path(name), 0755)) {
+        return 0;
+    }
+    opal_common_crypt_random(bytes, sizeof(bytes));
+    snprintf(name, sizeof(name), "m%d/key", which);
+    snprintf(key, sizeof(key), "--key-file=%s", fixture_file_bytes(name, bytes, sizeof(bytes), 0600));
+    snprintf(name, sizeof(name), "m%d/s", which);
+    sockets[which] = strdup(fixture_path(name));
+    snprintf(socket, sizeof(socket), "--socket=%s", sockets[which]);
+    snprintf(name, sizeof(name), "m%d/pid", which);
+    snprintf(pid, sizeof(pid), "--pid-file=%s", fixture_path(name));
+    snprintf(name, sizeof(name), "m%d/log", which);
+    snprintf(log, sizeof(log), "--log-file=%s", fixture_path(name));
+    snprintf(name, sizeof(name), "m%d/seed", which);
+    snprintf(seed, sizeof(seed), "--seed-file=%s", fixture_path(name));
+
+    daemons[which] = fork();
+    if (0 == daemons[which]) {
+        int null = open("/dev/null", O_RDWR);
+
+        dup2(null, 1);
+        dup2(null, 2);
+        execlp("munged", "munged", "--foreground", "--num-threads=1", key, socket, pid, log, seed, (char *) NULL);
+        execl("/usr/sbin/munged", "munged", "--foreground", "--num-threads=1", key, socket, pid, log, seed,
+              (char *) NULL);
+        _exit(127);
+    }
+    while (0 == waitpid(daemons[which], NULL, WNOHANG)) {
+        if (answers(sockets[which])) {
+            return 1;
+        }
+        poll(NULL, 0, 20);
+    }
+    daemons[which] = -1;
+    return 0;
+}
+
+static opal_common_crypt_options_t with_munge(const char *socket)
+{
+    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_MUNGE);
+
+    options.munge_socket = socket;
+    return options;
+}
+
+static void test_agreement(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_common_crypt_schedule_t *at_a, *at_b;
+    uint8_t out[32], in[32];
+
+    UNIT_GROUP("two processes of one user agree, also when a credential was seen before");
+    for (int round = 0; round < 3; ++round) {
+        at_a = fixture_schedule(a, b);
+        at_b = fixture_schedule(b, a);
+        UNIT_REQUIRE(NULL != at_a && NULL != at_b);
+        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, out, 32));
+        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, in, 32));
+        UNIT_EQUAL_BYTES(out, in, 32);
+        opal_common_crypt_schedule_destroy(at_a);
+        opal_common_crypt_schedule_destroy(at_b);
+    }
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+/* `peer`'s record with a credential made here over `body`. */
+static void forge(opal_common_crypt_local_t *peer, const uint8_t *body, size_t body_bytes, int restricted, int ttl)
+{
+    static const char title[] = "ompi-crypt v1 munge";
+    opal_common_crypt_input_t pieces[] = { { title, sizeof(title) - 1 }, { body, body_bytes } };
+    munge_ctx_t context = munge->ctx_create();
+    char *credential = NULL;
+    uint8_t hash[32];
+
+    UNIT_REQUIRE(0 == opal_common_crypt_sha256(pieces, 2, hash));
+    munge->ctx_set(context, MUNGE_OPT_SOCKET, sockets[0]);
+    if (restricted) {
+        munge->ctx_set(context, MUNGE_OPT_UID_RESTRICTION, geteuid());
+    }
+    munge->ctx_set(context, MUNGE_OPT_TTL, ttl);
+    UNIT_REQUIRE(EMUNGE_SUCCESS == munge->encode(&credential, context, hash, 32));
+    opal_common_crypt_put32(peer->bytes + peer->record.body_bytes, (uint32_t) strlen(credential));
+    memcpy(peer->bytes + peer->record.body_bytes + 4, credential, strlen(credential));
+    peer->byte_count = peer->record.body_bytes + 4 + strlen(credential);
+    munge->ctx_destroy(context);
+    free(credential);
+}
+
+static munge_err_t decode_error(const opal_common_crypt_local_t *peer)
+{
+    munge_ctx_t context = munge->ctx_create();
+    char *credential = strndup((const char *) peer->bytes + peer->record.body_bytes + 4,
+                               peer->byte_count - peer->record.body_bytes - 4);
+    void *payload = NULL;
+    int bytes = 0;
+    munge_err_t error;
+
+    munge->ctx_set(context, MUNGE_OPT_SOCKET, sockets[0]);
+    error = munge->decode(credential, context, &payload, &bytes, NULL, NULL);
+    free(payload);
+    free(credential);
+    munge->ctx_destroy(context);
+    return error;
+}
+
+static void test_age(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_common_crypt_expect_t expect = { .needed = b->created + 595 };
+    opal_common_crypt_schedule_t *schedule = NULL;
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("a credential from ten minutes before or after it was needed is taken, an older one is not");
+    UNIT_CHECK(0 == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    opal_common_crypt_schedule_destroy(schedule);
+    expect.needed = b->created - 590;
+    UNIT_CHECK(0 == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    opal_common_crypt_schedule_destroy(schedule);
+    expect.needed = b->created + 3600;
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds before"));
+    expect.needed = b->created - 610;
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds after"));
+
+    UNIT_GROUP("first contact after munge's time to live works");
+    forge(b, b->bytes, b->record.body_bytes, 1, 1);
+    while (EMUNGE_CRED_EXPIRED != decode_error(b)) {
+        poll(NULL, 0, 200);
+    }
+    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+static void test_forgeries(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    size_t bytes = b->byte_count, at = b->record.body_bytes + 4;
+    uint8_t copy[OPAL_CRYPT_RECORD_MAX];
+
+    UNIT_GROUP("a credential for another record");
+    forge(b, a->bytes, a->record.body_bytes, 1, 0);
+    UNIT_CHECK(fixture_peer_refused(a, b, "record-authenticator", "another record"));
+    b->bytes[25] ^= 1;                                      /* in the boot id */
+    UNIT_CHECK(fixture_peer_refused(a, b, "record-authenticator", ""));
+    b->bytes[25] ^= 1;
+
+    UNIT_GROUP("no credential at all");
+    forge(b, b->bytes, b->record.body_bytes, 1, 0);
+    bytes = b->byte_count;
+    memcpy(copy, b->bytes, bytes);
+    memset(copy + at, 'A', bytes - at);
+    UNIT_CHECK(fixture_record_refused(a, copy, bytes, NULL, "munge-credential", ""));
+    copy[at + 5] = 0;
+    UNIT_CHECK(fixture_record_refused(a, copy, bytes, NULL, "munge-credential", ""));
+    opal_common_crypt_put32(copy + at - 4, 0);
+    UNIT_CHECK(fixture_record_refused(a, copy, at, NULL, "munge-credential", ""));
+
+    UNIT_GROUP("every character of a credential changed is refused");
+    memcpy(copy, b->bytes, bytes);
+    for (size_t i = at; i < bytes; ++i) {
+        opal_common_crypt_schedule_t *schedule = NULL;
+        uint8_t was = copy[i];
+
+        copy[i] = 'x' == was ? 'y' : 'x';
+        /* The last character before '=' or the final ':' may hold unused bits. */
+        if (i + 4 < bytes) {
+            UNIT_CHECK(OPAL_CRYPT_ERR_PEER
+                       == opal_common_crypt_schedule_create(a, copy, bytes, NULL, &schedule, NULL));
+        }
+        copy[i] = was;
+    }
+    UNIT_CHECK(!fixture_record_refused(a, copy, bytes, NULL, "munge-credential", ""));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+static void test_other_cluster(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b;
+
+    UNIT_GROUP("a munged with another key");
+    options.munge_socket = sockets[1];
+    b = fixture_local(&options, 1);
+    UNIT_CHECK(fixture_peer_refused(a, b, "munge-credential", ""));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+/* The record of another user, through a pipe; `restricted` as the core does. */
+static size_t others_record(uint8_t *record, int restricted)
+{
+    int ends[2], status;
+    size_t bytes = 0;
+    ssize_t got;
+    pid_t child;
+
+    UNIT_REQUIRE(0 == pipe(ends));
+    child = fork();
+    if (0 == child) {
+        opal_common_crypt_options_t options = with_munge(sockets[0]);
+        opal_common_crypt_identity_t identity = fixture_identity(1);
+        opal_common_crypt_local_t *local = NULL;
+
+        if (0 != setgid(NOBODY) || 0 != setuid(NOBODY)
+            || OPAL_CRYPT_OK != opal_common_crypt_local_create(&options, &identity, &local, NULL)) {
+            _exit(1);
+        }
+        if (!restricted) {
+            forge(local, local->bytes, local->record.body_bytes, 0, 0);
+        }
+        _exit((ssize_t) local->byte_count == write(ends[1], local->bytes, local->byte_count) ? 0 : 1);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], record + bytes, OPAL_CRYPT_RECORD_MAX - bytes)) > 0) {
+        bytes += (size_t) got;
+    }
+    close(ends[0]);
+    UNIT_REQUIRE(child == waitpid(child, &status, 0) && WIFEXITED(status) && 0 == WEXITSTATUS(status));
+    return bytes;
+}
+
+static void test_other_uid(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a;
+    uint8_t record[OPAL_CRYPT_RECORD_MAX];
+    size_t bytes;
+
+    UNIT_GROUP("a credential of another user");
+    if (0 != geteuid()) {
+        printf("  skipped: only root can pose as another user\n");
+        return;
+    }
+    a = fixture_local(&options, 0);
+    bytes = others_record(record, 1);
+    UNIT_CHECK(fixture_record_refused(a, record, bytes, NULL, "munge-other-uid", ""));
+    bytes = others_record(record, 0);
+    UNIT_CHECK(fixture_record_refused(a, record, bytes, NULL, "munge-other-uid", "65534"));
+    opal_common_crypt_local_destroy(a);
+}
+
+static void test_auto(void)
+{
+    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_AUTO);
+    opal_common_crypt_local_t *local;
+
+    UNIT_GROUP("auto takes munge when there is no psk, and stops when its socket is silent");
+    options.munge_socket = sockets[0];
+    local = fixture_local(&options, 0);
+    UNIT_CHECK(OPAL_CRYPT_AUTH_MUNGE == opal_common_crypt_local_auth(local));
+    opal_common_crypt_local_destroy(local);
+    options.munge_socket = fixture_path("no-socket");
+    UNIT_CHECK(fixture_local_refused(&options, "no-method", ""));
+    options.psk_file = fixture_file("psk", FIXTURE_PSK, 0600);
+    options.munge_socket = sockets[0];
+    local = fixture_local(&options, 0);
+    UNIT_CHECK(OPAL_CRYPT_AUTH_PSK == opal_common_crypt_local_auth(local));
+    opal_common_crypt_local_destroy(local);
+}
+
+static void test_silent(void)
+{
+    opal_common_crypt_options_t options = with_munge(fixture_path("no-socket"));
+    opal_common_crypt_local_t *a, *b;
+
+    UNIT_GROUP("no daemon behind the socket, at the start and later");
+    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", "no-socket"));
+    options.munge_socket = sockets[1];
+    a = fixture_local(&options, 0);
+    b = fixture_local(&options, 1);
+    kill(daemons[1], SIGTERM);
+    waitpid(daemons[1], NULL, 0);
+    daemons[1] = -1;
+    UNIT_CHECK(fixture_peer_refused(a, b, "munge-socket-later", ""));
+    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", ""));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+int main(void)
+{
+    opal_common_crypt_why_t why;
+
+    fixture_begin();
+    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, &why)) {
+        return unit_skip("libmunge.so.2 cannot be loaded (Debian: libmunge2)");
+    }
+    atexit(daemons_end);
+    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* munged's socket is for everybody */
+    if (!daemon_start(0) || !daemon_start(1)) {
+        return unit_skip("munged cannot be started (Debian: munge)");
+    }
+    test_agreement();
+    test_age();
+    test_forgeries();
+    test_other_cluster();
+    test_other_uid();
+    test_auto();
+    test_silent();
+    opal_common_crypt_secmem_finalize();
+    return unit_done();
+}
+
+#else
+
+int main(void)
+{
+    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_MUNGE);
+
+    UNIT_GROUP("built without munge.h: refused by name");
+    UNIT_CHECK(fixture_local_refused(&options, "munge-left-out", ""));
+    return unit_done();
+}
+
+#endif

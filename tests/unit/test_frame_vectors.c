@@ -1,0 +1,194 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * tests/vectors/frame-v1.txt, which another implementation wrote: we seal to
+ * the same bytes, and open them.
+ */
+#include "unit.h"
+
+#include "sessions.h"
+#include "vectors.h"
+
+#define MOST 1024
+
+static uint8_t prk[32], pair[96];       /* pk_src || pk_dst || th */
+
+static int64_t vector_number(const vector_block_t *vector, const char *name)
+{
+    return strtoll(vector_text(vector, name), NULL, 10);
+}
+
+static opal_aead_cipher_t cipher_of(const vector_block_t *vector)
+{
+    static const char *const names[] = {"AES-128-GCM", "AES-192-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};
+    const char *name = vector_text(vector, "cipher");
+
+    for (int i = 0; i < OPAL_AEAD_CIPHERS; ++i) {
+        if (0 == strcmp(name, names[i])) {
+            return (opal_aead_cipher_t) i;
+        }
+    }
+    exit(1);
+}
+
+static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
+{
+    uint8_t context[16];
+
+    UNIT_REQUIRE(16 == vector_bytes(vector, "context", context, sizeof(context)));
+    return (opal_common_crypt_envelope_t) {opal_common_crypt_get64(context), opal_common_crypt_get64(context + 8),
+                                           (int32_t) vector_number(vector, "tag")};
+}
+
+/* The sender and the receiver of the vectors' pair. */
+static ends_t ends_of(const vector_block_t *vector)
+{
+    opal_common_crypt_secrets_t sender, receiver;
+    uint8_t token[20];
+    ends_t ends = {0};
+
+    fill(&sender, sizeof(sender), 1);           /* the other direction is not in the vectors */
+    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_DIRECTION, pair, sizeof(pair),
+                                                   sender.out.direct, 32));
+    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_CHOP, pair, sizeof(pair),
+                                                   sender.out.chop, 32));
+    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_LOCAL_TOKEN, pair, sizeof(pair),
+                                                   token, sizeof(token)));
+    memcpy(sender.token_out.bytes, token, 16);
+    sender.token_out.base = opal_common_crypt_get32(token + 16);
+    receiver = (opal_common_crypt_secrets_t) {.in = sender.out, .out = sender.in,
+                                              .token_in = sender.token_out, .token_out = sender.token_in};
+    opal_aead_cipher_t cipher = NULL == vector ? OPAL_AEAD_AES_128_GCM : cipher_of(vector);
+    ends.a = session_from(&sender, cipher, 20);
+    ends.b = session_from(&receiver, cipher, 20);
+    if (NULL != vector) {
+        ends.a->next = (uint64_t) vector_number(vector, "counter") + 1;
+    }
+    return ends;
+}
+
+static void direct(const vector_block_t *vector)
+{
+    ends_t ends = ends_of(vector);
+    const opal_common_crypt_envelope_t envelope = envelope_of(vector);
+    const uint64_t counter = (uint64_t) vector_number(vector, "counter");
+    uint8_t plain[MOST], frame[MOST], expected[MOST], back[MOST];
+    uint64_t seen = UINT64_MAX;
+
+    size_t bytes = vector_bytes(vector, "plain", plain, MOST);
+    UNIT_CHECK(bytes + 24 == vector_bytes(vector, "frame", expected, MOST));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, counter, &envelope, plain, bytes, frame));
+    UNIT_EQUAL_BYTES(frame, expected, bytes + 24);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &envelope, expected, bytes + 24, back, &seen));
+    UNIT_CHECK(seen == counter);
+    UNIT_EQUAL_BYTES(back, plain, bytes);
+    ends_free(&ends);
+}
+
+static void final(const vector_block_t *vector)
+{
+    ends_t ends = ends_of(vector);
+    const opal_common_crypt_envelope_t envelope = envelope_of(vector);
+    const uint64_t counter = (uint64_t) vector_number(vector, "counter");
+    const uint64_t sent = (uint64_t) vector_number(vector, "sent");
+    uint8_t frame[OPAL_CRYPT_FINAL_BYTES], expected[OPAL_CRYPT_FINAL_BYTES];
+    uint64_t seen = UINT64_MAX, seen_sent = 0;
+
+    UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "frame", expected, sizeof(expected)));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_seal(ends.a, counter, &envelope, sent, frame));
+    UNIT_EQUAL_BYTES(frame, expected, sizeof(expected));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_open(ends.b, &envelope, expected, sizeof(expected),
+                                                             &seen_sent, &seen));
+    UNIT_CHECK(seen == counter && seen_sent == sent);
+    ends_free(&ends);
+}
+
+static void chopped(const vector_block_t *vector)
+{
+    ends_t ends = ends_of(vector);
+    const opal_common_crypt_envelope_t envelope = envelope_of(vector);
+    const uint64_t counter = (uint64_t) vector_number(vector, "counter");
+    uint8_t plain[MOST], frame[MOST], expected[MOST], back[MOST];
+    opal_common_crypt_shape_t shape, seen_shape = {0};
+    opal_common_crypt_chop_t *sealing, *opening;
+    uint64_t seen = UINT64_MAX;
+
+    size_t total = vector_bytes(vector, "plain", plain, MOST);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_shape_make(total, (uint32_t) vector_number(vector, "first"),
+                                                               (uint32_t) vector_number(vector, "chunk"), &shape));
+    UNIT_CHECK(vector_number(vector, "count") == shape.count);
+
+    const size_t wire = shape.first_bytes + 40;
+    UNIT_CHECK(wire == vector_bytes(vector, "part0", expected, MOST));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(ends.a, counter, &envelope, &shape, plain,
+                                                               frame, &sealing));
+    UNIT_EQUAL_BYTES(frame, expected, wire);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends.b, &envelope, expected, wire, back,
+                                                               &seen_shape, &seen, &opening));
+    UNIT_CHECK(seen == counter && 0 == memcmp(&seen_shape, &shape, sizeof(shape)));
+
+    for (uint32_t i = 1; i <= shape.count; ++i) {
+        const uint64_t at = opal_common_crypt_segment_offset(&shape, i);
+        const size_t bytes = opal_common_crypt_segment_bytes(&shape, i);
+        char name[16];
+        snprintf(name, sizeof(name), "part%u", i);
+        UNIT_CHECK(bytes + 16 == vector_bytes(vector, name, expected, MOST));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_seal(sealing, i, plain + at, frame));
+        UNIT_EQUAL_BYTES(frame, expected, bytes + 16);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_open(opening, i, expected, bytes + 16, back + at));
+    }
+    UNIT_EQUAL_BYTES(back, plain, total);
+    opal_common_crypt_chop_end(sealing);
+    opal_common_crypt_chop_end(opening);
+    ends_free(&ends);
+}
+
+static void local(const vector_block_t *vector)
+{
+    ends_t ends = ends_of(NULL);
+    const opal_common_crypt_token_t *token = opal_common_crypt_token_out(ends.a);
+    uint8_t frame[OPAL_CRYPT_LOCAL_HEADER], expected[OPAL_CRYPT_LOCAL_HEADER];
+
+    UNIT_CHECK(vector_number(vector, "base") == token->base);
+    UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "small", expected, sizeof(expected)));
+    opal_common_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL, frame);
+    UNIT_EQUAL_BYTES(frame, expected, sizeof(frame));
+    UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "large", expected, sizeof(expected)));
+    opal_common_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL_LARGE, frame);
+    UNIT_EQUAL_BYTES(frame, expected, sizeof(frame));
+    ends_free(&ends);
+}
+
+int main(void)
+{
+    FILE *file = vector_file("frame-v1.txt");
+    vector_block_t vector = {.count = 0};
+    unsigned done[4] = {0};
+
+    while (vector_next(file, &vector)) {
+        const char *kind = vector_text(&vector, "kind");
+        if (0 == strcmp(kind, "pair")) {
+            vector_bytes(&vector, "prk", prk, 32);
+            vector_bytes(&vector, "pk_src", pair, 32);
+            vector_bytes(&vector, "pk_dst", pair + 32, 32);
+            vector_bytes(&vector, "th", pair + 64, 32);
+        } else if (0 == strcmp(kind, "direct")) {
+            direct(&vector);
+            ++done[0];
+        } else if (0 == strcmp(kind, "final")) {
+            final(&vector);
+            ++done[1];
+        } else if (0 == strcmp(kind, "chopped")) {
+            chopped(&vector);
+            ++done[2];
+        } else if (0 == strcmp(kind, "local")) {
+            local(&vector);
+            ++done[3];
+        }
+    }
+    vector_clear(&vector);
+    fclose(file);
+    UNIT_GROUP("%u direct, %u final, %u chopped messages, %u local frames", done[0], done[1], done[2], done[3]);
+    UNIT_CHECK(24 == done[0] && 4 == done[1] && 28 == done[2] && 1 == done[3]);
+    return unit_done();
+}

@@ -1,0 +1,215 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Two processes agree; everything in which they may differ is refused by
+ * name; the order of crypt_auth=auto.
+ */
+#include "tests/unit/crypt_fixture.h"
+
+#include "opal/mca/common/crypt/crypt_local_object.h"
+
+/* Both ends of a pair have the same keys, other ones for each direction. */
+static void check_agreement(const opal_common_crypt_local_t *a, const opal_common_crypt_local_t *b)
+{
+    opal_common_crypt_schedule_t *at_a = fixture_schedule(a, b), *at_b = fixture_schedule(b, a);
+    uint8_t a_out[32], a_in[32], b_out[32], b_in[32];
+
+    UNIT_REQUIRE(NULL != at_a && NULL != at_b);
+    for (int label = OPAL_CRYPT_LABEL_DIRECTION; label <= OPAL_CRYPT_LABEL_LOCAL_TOKEN; ++label) {
+        opal_common_crypt_label_t use = (opal_common_crypt_label_t) label;
+
+        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, use, OPAL_CRYPT_OUT, a_out, 32));
+        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, use, OPAL_CRYPT_IN, a_in, 32));
+        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, use, OPAL_CRYPT_OUT, b_out, 32));
+        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, use, OPAL_CRYPT_IN, b_in, 32));
+        UNIT_EQUAL_BYTES(a_out, b_in, 32);
+        UNIT_EQUAL_BYTES(a_in, b_out, 32);
+        UNIT_CHECK(0 != memcmp(a_out, a_in, 32));
+    }
+    UNIT_CHECK(opal_common_crypt_schedule_peer(at_a)->rank == b->record.rank);
+    UNIT_CHECK(0 == strcmp(opal_common_crypt_schedule_peer(at_a)->nspace, "4711"));
+    UNIT_EQUAL_BYTES(opal_common_crypt_schedule_peer(at_a)->key_hash, opal_common_crypt_local_key_hash(b), 32);
+    opal_common_crypt_schedule_destroy(at_a);
+    opal_common_crypt_schedule_destroy(at_b);
+}
+
+static void test_agreement(opal_common_crypt_options_t options, const char *title)
+{
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_common_crypt_local_t *again = fixture_local(&options, 1);
+
+    UNIT_GROUP("%s: two processes agree, a new key pair gives new keys", title);
+    UNIT_CHECK(options.auth == opal_common_crypt_local_auth(a));
+    check_agreement(a, b);
+    check_agreement(a, again);
+    UNIT_CHECK(0 != memcmp(b->pair.public, again->pair.public, 32));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+    opal_common_crypt_local_destroy(again);
+}
+
+static void differs(opal_common_crypt_options_t ours, opal_common_crypt_options_t theirs,
+                    const char *topic, const char *part)
+{
+    opal_common_crypt_local_t *a = fixture_local(&ours, 0), *b = fixture_local(&theirs, 1);
+
+    UNIT_GROUP("differs: %s", part);
+    UNIT_CHECK(fixture_peer_refused(a, b, topic, part));
+    UNIT_CHECK(fixture_peer_refused(a, b, topic, "4711 rank 1"));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+static void test_differences(opal_common_crypt_options_t psk)
+{
+    opal_common_crypt_options_t theirs = psk;
+
+    theirs.auth = OPAL_CRYPT_AUTH_NONE;
+    differs(psk, theirs, "record-method", "crypt_auth): psk here, none there");
+    theirs = psk;
+    theirs.cipher = OPAL_AEAD_AES_256_GCM;
+    differs(psk, theirs, "record-parameter", "AES-128-GCM here, AES-256-GCM there");
+    theirs = psk;
+    theirs.epoch_shift = 4;
+    differs(psk, theirs, "record-parameter", "2^20 here, 2^4 there");
+    theirs = psk;
+    theirs.scope_all = true;
+    differs(psk, theirs, "record-parameter", "crypt_scope: internode here, all there");
+    theirs = psk;
+    theirs.agreed = "pml_crypt_chunk_size=106400;pml_crypt_chop_min=32768";
+    differs(psk, theirs, "record-parameter", "pml_crypt_chop_min=65536 here, pml_crypt_chop_min=32768 there");
+    theirs.agreed = "pml_crypt_chunk_size=106400";
+    differs(psk, theirs, "record-parameter", "pml_crypt_chop_min=65536 here, nothing there");
+    differs(theirs, psk, "record-parameter", "nothing here, pml_crypt_chop_min=65536 there");
+    theirs.agreed = NULL;
+    differs(psk, theirs, "record-parameter", "pml_crypt_chunk_size=106400 here, nothing there");
+    theirs.agreed = "pml_crypt_chunk_size=106400;pml_crypt_chop_min=65536;";
+    differs(psk, theirs, "record-parameter", "here, ");
+}
+
+static void test_places(opal_common_crypt_options_t psk)
+{
+    opal_common_crypt_local_t *a = fixture_local(&psk, 0), *b = fixture_local(&psk, 1), *beside;
+    opal_common_crypt_identity_t identity = fixture_identity(0);
+    opal_common_crypt_expect_t expect = { .nspace = "4711", .rank = 1 };
+    opal_common_crypt_schedule_t *schedule = NULL;
+    opal_common_crypt_peer_info_t info;
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("a record in another process's place is refused");
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    opal_common_crypt_schedule_destroy(schedule);
+    expect.rank = 2;
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-other-process", "4711 rank 2"));
+    expect = (opal_common_crypt_expect_t) { .nspace = "471", .rank = 1 };
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-other-process", "471 rank 1"));
+
+    UNIT_GROUP("no record: the process that was asked for is named");
+    UNIT_CHECK(fixture_record_refused(a, NULL, 0, &expect, "record-missing", "471 rank 1"));
+
+    UNIT_GROUP("our own record is refused");
+    UNIT_CHECK(fixture_record_refused(a, a->bytes, a->byte_count, NULL, "record-reflected", ""));
+
+    UNIT_GROUP("a look at a record: same node only if boot id and nonce agree");
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(a, b->bytes, b->byte_count, &info, &why));
+    UNIT_CHECK(!info.same_node && 1 == info.rank && 0 == info.instance);
+    identity.rank = 3;
+    identity.instance = 8;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_local_create(&psk, &identity, &beside, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(a, beside->bytes, beside->byte_count, &info, &why));
+    UNIT_CHECK(info.same_node && 3 == info.rank && 8 == info.instance);
+    opal_common_crypt_local_destroy(beside);
+    identity.boot_id[5] ^= 1;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_local_create(&psk, &identity, &beside, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(a, beside->bytes, beside->byte_count, &info, &why));
+    UNIT_CHECK(!info.same_node);
+    opal_common_crypt_local_destroy(beside);
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+/* The public key is the last field of a record without authenticator. */
+static void test_weak_key(void)
+{
+    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
+    size_t at = b->byte_count - 4 - 32;
+
+    UNIT_GROUP("a public key that gives a secret of zeros is refused");
+    UNIT_EQUAL_BYTES(b->bytes + at, b->pair.public, 32);
+    memset(b->bytes + at, 0, 32);
+    UNIT_CHECK(fixture_peer_refused(a, b, "record-weak-key", "X25519"));
+
+    UNIT_GROUP("none takes no authenticator");
+    opal_common_crypt_put32(b->bytes + b->byte_count - 4, 1);
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count + 1, NULL, "record-authenticator", ""));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+static void test_warnings(void)
+{
+    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_common_crypt_local_t *a = fixture_local(&none, 0);
+    const opal_common_crypt_why_t *warnings;
+    int count;
+
+    UNIT_GROUP("none warns");
+    warnings = opal_common_crypt_local_warnings(a, &count);
+    UNIT_CHECK(count >= 1 && 0 == strcmp(warnings[0].topic, "auth-none"));
+    opal_common_crypt_local_destroy(a);
+}
+
+static void test_options(opal_common_crypt_options_t psk)
+{
+    opal_common_crypt_identity_t identity = fixture_identity(0);
+    opal_common_crypt_local_t *local;
+    opal_common_crypt_why_t why;
+    char text[1100];
+
+    UNIT_GROUP("names and parameters that do not fit into a record");
+    memset(text, 'x', sizeof(text));
+    text[1025] = 0;
+    psk.agreed = text;
+    UNIT_CHECK(fixture_local_refused(&psk, "record-too-long", "1025"));
+    text[1024] = 0;
+    psk.agreed = "";
+    identity.nspace = text;
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, &why));
+    UNIT_CHECK(fixture_said(&why, "record-too-long", "1024"));
+    identity.nspace = "";
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, NULL));
+}
+
+static void test_names(void)
+{
+    static const char *const names[] = { "auto", "none", "psk", "munge", "x509" };
+    opal_common_crypt_auth_t auth;
+
+    UNIT_GROUP("names of methods");
+    for (int i = 0; i < 5; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_auth_parse(names[i], &auth) && i == (int) auth);
+        UNIT_CHECK(0 == strcmp(names[i], opal_common_crypt_auth_name((opal_common_crypt_auth_t) i)));
+    }
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_auth_parse("PSK", &auth));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_auth_parse("", &auth));
+}
+
+int main(void)
+{
+    opal_common_crypt_options_t psk = fixture_options(OPAL_CRYPT_AUTH_PSK);
+
+    fixture_begin();
+    psk.psk_file = fixture_file("psk", FIXTURE_PSK "\n", 0600);
+    test_agreement(psk, "psk");
+    test_agreement(fixture_options(OPAL_CRYPT_AUTH_NONE), "none");
+    test_differences(psk);
+    test_places(psk);
+    test_weak_key();
+    test_warnings();
+    test_options(psk);
+    test_names();
+    opal_common_crypt_secmem_finalize();
+    return unit_done();
+}

@@ -1,0 +1,267 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * MPI's order and the replay set together, through opal_common_crypt_accept:
+ * single cases, random traffic against an oracle that remembers everything,
+ * and a million messages in bounded memory.
+ */
+#include "unit.h"
+
+#include "sessions.h"
+
+static int accept_at(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counter)
+{
+    const opal_common_crypt_envelope_t envelope = {1, 2, tag};
+
+    return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, 0);
+}
+
+static uint64_t post(ends_t *ends)
+{
+    return opal_common_crypt_serial_take(ends->serials);
+}
+
+static void single_cases(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
+    uint64_t s[8];
+
+    for (int i = 0; i < 8; ++i) {
+        s[i] = post(&ends);
+    }
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[2], 5, 10));
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, s[1], 5, 11));       /* swapped */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[3], 6, 9));               /* another tag */
+    UNIT_CHECK(OPAL_CRYPT_ERR_REPLAY == accept_at(&ends, s[4], 6, 9));
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, s[5], 5, 8));
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[0], 5, 7));
+    UNIT_CHECK(OPAL_CRYPT_ERR_REPLAY == accept_at(&ends, s[6], 7, 7));       /* under another tag */
+
+    /* refused ones left no trace: what they carried may still come rightly */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[7], 5, 11));
+
+    uint64_t highest, accepted;
+    opal_common_crypt_session_gap(ends.b, &highest, &accepted);
+    UNIT_CHECK(12 == highest && 4 == accepted);
+    ends_free(&ends);
+}
+
+/* The same tag in another communicator, or in the other half of its id, is another envelope. */
+static void envelopes_are_apart(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
+    const opal_common_crypt_envelope_t envelopes[] = {{1, 2, 3}, {1, 3, 3}, {2, 2, 3}, {1, 2, 4}, {1, 2, -3}};
+
+    (void) post(&ends);                         /* outstanding: nothing settles */
+    for (unsigned i = 0; i < 5; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post(&ends),
+                                                             &envelopes[i], 10 - i, 0));
+    }
+    for (unsigned i = 0; i < 5; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == opal_common_crypt_accept(ends.b, ends.serials, post(&ends),
+                                                                    &envelopes[i], 5 - i, 0));
+    }
+    ends_free(&ends);
+}
+
+static void overtaking_allowed(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
+    const opal_common_crypt_envelope_t envelope = {1, 2, 3};
+    uint64_t counters[] = {5, 3, 4, 3};
+
+    for (int i = 0; i < 4; ++i) {
+        UNIT_CHECK((3 == i ? OPAL_CRYPT_ERR_REPLAY : OPAL_CRYPT_OK)
+                   == opal_common_crypt_accept(ends.b, ends.serials, post(&ends), &envelope,
+                                               counters[i], OPAL_CRYPT_ALLOW_OVERTAKING));
+    }
+    ends_free(&ends);
+}
+
+/* A communicator is freed, its context id comes back with serials of its own. */
+static void context_id_comes_back(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
+    opal_common_crypt_serials_t *again;
+
+    (void) post(&ends);
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), 5, 20));
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), 5, 30));
+    opal_common_crypt_serials_destroy(ends.serials);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_serials_create(&again));
+    ends.serials = again;
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, post(&ends), 5, 25));
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), 5, 31));
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, post(&ends), 5, 29));
+    ends_free(&ends);
+}
+
+/* ---- against an oracle ---- */
+
+#define LIMIT 3000
+
+typedef struct {
+    bool used;
+    int tag;
+    uint64_t counter;
+} seen_t;
+
+static int oracle(const seen_t *seen, uint64_t next_serial, uint64_t serial, int tag, uint64_t counter)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint64_t s = 1; s < next_serial; ++s) {
+        if (seen[s].used && seen[s].counter == counter) {
+            return OPAL_CRYPT_ERR_REPLAY;
+        }
+        if (seen[s].used && seen[s].tag == tag && (s < serial) != (seen[s].counter < counter)) {
+            rc = OPAL_CRYPT_ERR_ORDER;
+        }
+    }
+    return rc;
+}
+
+/* Posts, acceptances of honest and of wrong counters, drops, in random order. */
+static void against_oracle(int tags, uint64_t window, unsigned outstanding_most, uint64_t seed)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, seed);
+    seen_t *seen = calloc(LIMIT + 2, sizeof(seen_t));
+    uint64_t *outstanding = calloc(outstanding_most + 1, sizeof(uint64_t)), next = 1, refused = 0;
+    unsigned count = 0;
+    bool good = true;
+
+    UNIT_REQUIRE(NULL != seen && NULL != outstanding);
+    while (next <= LIMIT || count > 0) {
+        if (next <= LIMIT && count < outstanding_most && 0 != random_below(&seed, 3)) {
+            outstanding[count++] = post(&ends);
+            good = good && next == outstanding[count - 1];
+            ++next;
+            continue;
+        }
+        if (0 == count) {
+            continue;
+        }
+        unsigned i = (unsigned) random_below(&seed, count);
+        uint64_t serial = outstanding[i];
+        outstanding[i] = outstanding[--count];
+        if (0 == random_below(&seed, 16)) {
+            opal_common_crypt_serial_drop(ends.serials, serial);
+            continue;
+        }
+        /* mostly what fits the serial, give or take the window */
+        uint64_t counter = serial + random_below(&seed, window);
+        int tag = (int) random_below(&seed, (uint64_t) tags);
+        int expected = oracle(seen, next, serial, tag, counter);
+        int rc = accept_at(&ends, serial, tag, counter);
+        good = good && expected == rc;
+        refused += OPAL_CRYPT_OK != rc;
+        if (OPAL_CRYPT_OK == rc) {
+            seen[serial] = (seen_t) {true, tag, counter};
+        }
+    }
+    UNIT_CHECK(good);
+    UNIT_CHECK(refused > 0 && refused < LIMIT);
+    free(seen);
+    free(outstanding);
+    ends_free(&ends);
+}
+
+/* ---- bounded memory ---- */
+
+#define MILLION 1000000
+
+static uint64_t *shuffled(uint64_t count, uint64_t window, uint64_t seed)
+{
+    uint64_t *order = malloc(count * sizeof(uint64_t));
+
+    UNIT_REQUIRE(NULL != order);
+    for (uint64_t i = 0; i < count; ++i) {
+        order[i] = i;
+    }
+    for (uint64_t i = 0; i < count; ++i) {
+        uint64_t span = count - i < window ? count - i : window;
+        uint64_t j = i + random_below(&seed, span), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+    return order;
+}
+
+static size_t memory(const ends_t *ends)
+{
+    return opal_common_crypt_replay_memory(&ends->b->replay)
+           + opal_common_crypt_order_memory(&ends->b->order)
+           + opal_common_crypt_replay_memory(&ends->serials->given_back);
+}
+
+/* A million messages over `tags` tags: the sender's order is 0, 1, 2 ..., message
+ * i has tag of i; they are received tag by tag in the order of `order`. */
+static void million(int32_t tags, uint64_t window, bool listener, size_t most_bytes)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 5);
+    uint64_t *order = shuffled(MILLION, window, 77);
+    uint64_t *next_of_tag = malloc((size_t) tags * sizeof(uint64_t)), waiting = 0;
+    size_t most = 0;
+    bool good = true;
+
+    UNIT_REQUIRE(NULL != next_of_tag);
+    for (int32_t t = 0; t < tags; ++t) {
+        next_of_tag[t] = (uint64_t) t;
+    }
+    if (listener) {
+        waiting = post(&ends);
+    }
+    for (uint64_t i = 0; i < MILLION; ++i) {
+        int32_t tag = (int32_t) (order[i] % (uint64_t) tags);       /* the turn of this tag */
+        good = good && OPAL_CRYPT_OK == accept_at(&ends, post(&ends), tag, next_of_tag[tag]);
+        if (next_of_tag[tag] >= (uint64_t) tags) {                  /* an older one again */
+            if (0 == i % 64) {
+                good = good && OPAL_CRYPT_ERR_REPLAY == accept_at(&ends, post(&ends), tag,
+                                                                  next_of_tag[tag] - (uint64_t) tags);
+            }
+        }
+        next_of_tag[tag] += (uint64_t) tags;
+        if (0 == i % 1024) {
+            size_t now = memory(&ends);
+            most = now > most ? now : most;
+        }
+    }
+    UNIT_CHECK(good);
+    UNIT_CHECK(most <= most_bytes);
+    UNIT_CHECK(MILLION == ends.b->replay.accepted && MILLION == ends.b->replay.mark);
+    printf("    tags %d, window %llu%s: at most %zu bytes\n", tags, (unsigned long long) window,
+           listener ? ", one receive outstanding throughout" : "", most);
+    if (listener) {
+        opal_common_crypt_serial_drop(ends.serials, waiting);
+    }
+    free(order);
+    free(next_of_tag);
+    ends_free(&ends);
+}
+
+int main(void)
+{
+    UNIT_GROUP("single cases");
+    single_cases();
+    UNIT_GROUP("envelopes are kept apart");
+    envelopes_are_apart();
+    UNIT_GROUP("overtaking allowed: replays are still refused");
+    overtaking_allowed();
+    UNIT_GROUP("a context id that comes back");
+    context_id_comes_back();
+    UNIT_GROUP("random traffic against an oracle");
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+        against_oracle(1, 3, 4, seed);
+        against_oracle(2, 8, 20, seed + 100);
+        against_oracle(7, 30, 200, seed + 200);
+        against_oracle(40, 200, 1000, seed + 300);
+        against_oracle(500, 20, 30, seed + 400);
+    }
+    UNIT_GROUP("a million messages in random order across tags");
+    million(1, 1, false, 0);
+    million(1000, 1000, false, 300 << 10);
+    million(1000, MILLION, false, 600 << 10);
+    million(1000, MILLION, true, 600 << 10);
+    million(20000, MILLION, true, 8 << 20);
+    return unit_done();
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Write frame-v1.txt: golden frames of wire format version 1.
+
+An implementation of docs/wire-format.rst of its own, on top of PyPI's
+`cryptography`; it shares nothing with the C code.  The file is frozen with the
+format: run this to check it (`make_frame_v1.py --check`), not to change it.
+"""
+
+import hashlib
+import os
+import struct
+import sys
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+SHIFT = 20
+KEY_BYTES = {"AES-128-GCM": 16, "AES-192-GCM": 24, "AES-256-GCM": 32, "ChaCha20-Poly1305": 32}
+
+
+def stream(name, count):
+    """Bytes that look random and are always the same."""
+    return hashlib.shake_128(name.encode()).digest(count)
+
+
+PRK = stream("prk", 32)
+PK_SRC = stream("public key of the sender", 32)
+PK_DST = stream("public key of the receiver", 32)
+TH = stream("transcript hash", 32)
+GROUP_KEY = stream("group key", 32)
+GROUP_ID = stream("group id", 16)
+
+
+def expand(secret, label, context, count):
+    label = label.encode()
+    info = struct.pack(">HB", count, len(label)) + label + context
+    return HKDFExpand(algorithm=hashes.SHA256(), length=count, info=info).derive(secret)
+
+
+def pair_secret(label, count):
+    return expand(PRK, label, PK_SRC + PK_DST + TH, count)
+
+
+def aead(cipher, key):
+    return ChaCha20Poly1305(key) if cipher == "ChaCha20-Poly1305" else AESGCM(key)
+
+
+def header(kind, counter):
+    return bytes([1 << 4 | kind, 0]) + counter.to_bytes(6, "big")
+
+
+def envelope(context, tag):
+    return context + struct.pack(">i", tag)
+
+
+def epoch_nonce(iv, counter):
+    return (int.from_bytes(iv, "big") ^ counter).to_bytes(12, "big")
+
+
+def sealed_direct(cipher, kind, counter, context, tag, plain):
+    epoch = struct.pack(">Q", counter >> SHIFT)
+    parent = pair_secret("ompi-crypt v1 direction", 32)
+    key = expand(parent, "ompi-crypt v1 epoch key", epoch, KEY_BYTES[cipher])
+    iv = expand(parent, "ompi-crypt v1 epoch iv", epoch, 12)
+    head = header(kind, counter)
+    aad = head + envelope(context, tag)
+    return head + aead(cipher, key).encrypt(epoch_nonce(iv, counter), plain, aad)
+
+
+def sealed_chopped(cipher, counter, context, tag, plain, first, chunk):
+    epoch = struct.pack(">Q", counter >> SHIFT)
+    parent = pair_secret("ompi-crypt v1 chop", 32)
+    bytes_of_key = KEY_BYTES[cipher]
+    chop_key = expand(parent, "ompi-crypt v1 chop key", epoch, bytes_of_key)
+    ecb = Cipher(algorithms.AES(chop_key), modes.ECB()).encryptor()
+    derived = b"".join(ecb.update(bytes([j]) + bytes(9) + counter.to_bytes(6, "big")) for j in range(3))
+    subkey, prefix = derived[:bytes_of_key], derived[bytes_of_key:bytes_of_key + 7]
+
+    count = -(-(len(plain) - first) // chunk)
+    head = header(2, counter) + struct.pack(">QII", len(plain), chunk, count)
+    parts = []
+    for segment in range(count + 1):
+        nonce = prefix + bytes([segment == count]) + struct.pack(">I", segment)
+        if segment == 0:
+            text, aad, before = plain[:first], head + envelope(context, tag), head
+        else:
+            at = first + (segment - 1) * chunk
+            text, aad, before = plain[at:at + chunk], None, b""
+        parts.append(before + aead(cipher, subkey).encrypt(nonce, text, aad))
+    return parts
+
+
+def piece(cipher, counter, context, sender_hash, fields, plain):
+    epoch = struct.pack(">Q", counter >> SHIFT)
+    scope = GROUP_ID + context + sender_hash + epoch
+    key = expand(GROUP_KEY, "ompi-crypt v1 group key", scope, KEY_BYTES[cipher])
+    iv = expand(GROUP_KEY, "ompi-crypt v1 group iv", scope, 12)
+    head = struct.pack(">Q", counter)
+    aad = head + GROUP_ID + struct.pack(">QBBIIIIQ", *fields, len(plain))
+    return head + aead(cipher, key).encrypt(epoch_nonce(iv, counter), plain, aad)
+
+
+class Writer:
+    def __init__(self):
+        self.lines = ["# Golden frames of wire format version 1, made by make_frame_v1.py.  Do not edit.", "",
+                      "kind = pair"]
+        for name, value in (("prk", PRK), ("pk_src", PK_SRC), ("pk_dst", PK_DST), ("th", TH)):
+            self.put(name, value)
+
+    def put(self, name, value):
+        self.lines.append("%s = %s" % (name, value.hex() if isinstance(value, bytes) else value))
+
+    def block(self, kind, **fields):
+        self.lines += ["", "kind = %s" % kind]
+        for name, value in fields.items():
+            self.put(name, value)
+
+
+def make():
+    out = Writer()
+    counters = (0, 1, (1 << 20) - 1, 1 << 20, (5 << 20) + 77, (1 << 48) - 1)
+    contexts = (bytes(16), stream("context", 16))
+
+    # direct: every cipher, epochs 0, 1, 5 and the last, tags of all signs, sizes around a block
+    for cipher in KEY_BYTES:
+        for i, counter in enumerate(counters):
+            size = (0, 1, 16, 17, 100, 255)[i]
+            tag = (0, 7, -1, -2 ** 31, 2 ** 31 - 1, -27)[i]
+            plain = stream("direct %s %d" % (cipher, counter), size)
+            context = contexts[i % 2]
+            out.block("direct", cipher=cipher, counter=counter, context=context, tag=tag, plain=plain,
+                      frame=sealed_direct(cipher, 1, counter, context, tag, plain))
+        out.block("final", cipher=cipher, counter=9, context=contexts[1], tag=-3, sent=10,
+                  frame=sealed_direct(cipher, 5, 9, contexts[1], -3, struct.pack(">Q", 10)))
+
+    # chopped: total, first, chunk
+    shapes = ((100, 40, 24),        # the last segment is shorter
+              (112, 40, 24),        # ... is full
+              (50, 40, 24),         # one segment
+              (64, 40, 24),         # one full segment
+              (40, 40, 24),         # none
+              (30, 0, 7),           # nothing in the first part
+              (0, 0, 1))            # nothing at all
+    for cipher in KEY_BYTES:
+        for i, (total, first, chunk) in enumerate(shapes):
+            counter = (3, 4, 1 << 20, (5 << 20) + 1, 8, 9, 10)[i]
+            tag = (11, -11)[i % 2]
+            plain = stream("chopped %s %d" % (cipher, i), total)
+            parts = sealed_chopped(cipher, counter, contexts[i % 2], tag, plain, first, chunk)
+            out.block("chopped", cipher=cipher, counter=counter, context=contexts[i % 2], tag=tag,
+                      first=first, chunk=chunk, plain=plain, count=len(parts) - 1,
+                      **{"part%d" % n: part for n, part in enumerate(parts)})
+
+    # local: token 16 || base 4
+    secret = pair_secret("ompi-crypt v1 local token", 20)
+    out.block("local", base=int.from_bytes(secret[16:], "big"),
+              small=header(3, 0) + secret[:16], large=header(4, 0) + secret[:16])
+
+    # group pieces: sequence, operation, algorithm, origin, destination, index, count
+    out.block("group", key=GROUP_KEY, id=GROUP_ID)
+    for cipher in KEY_BYTES:
+        for i, counter in enumerate(counters):
+            fields = (i + 1, 1, i, 2, (2 ** 32 - 1, 0)[i % 2], i % 3, 3)
+            plain = stream("piece %s %d" % (cipher, i), 20 * i)
+            sender = stream("hash of a member's public key", 32)
+            out.block("piece", cipher=cipher, counter=counter, context=contexts[i % 2], sender=sender,
+                      sequence=fields[0], operation=fields[1], algorithm=fields[2], origin=fields[3],
+                      destination=fields[4], index=fields[5], count=fields[6], plain=plain,
+                      sealed=piece(cipher, counter, contexts[i % 2], sender, fields, plain))
+    return "\n".join(out.lines) + "\n"
+
+
+def main():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frame-v1.txt")
+    text = make()
+    if sys.argv[1:] == ["--check"]:
+        with open(path) as file:
+            same = file.read() == text
+        print("frame-v1.txt is %s" % ("as made" if same else "DIFFERENT"))
+        return 0 if same else 1
+    with open(path, "w") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Vectors for records and the key schedule, version 1.
+
+Written from docs/wire-format.rst with PyPI `cryptography`, never from the C
+code.  Prints records-v1.txt; every input is fixed, so two runs are equal.
+"""
+import hashlib
+import hmac
+import struct
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, x25519
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+METHODS = {"none": 1, "psk": 2}
+KEX = {"x25519": 1, "p256": 2}
+
+SCHEDULE_LABELS = [
+    "ompi-crypt v1 direction",
+    "ompi-crypt v1 chop",
+    "ompi-crypt v1 local token",
+]
+
+
+def fixed(text, count=32):
+    """Reproducible bytes that look like nothing in particular."""
+    return hashlib.shake_256(b"records-v1 " + text.encode()).digest(count)
+
+
+def expand(secret, label, context, count):
+    info = struct.pack(">HB", count, len(label)) + label.encode() + context
+    return HKDFExpand(algorithm=hashes.SHA256(), length=count, info=info).derive(secret)
+
+
+class Process:
+    def __init__(self, case, who, rank, kex):
+        seed = fixed(f"{case} {who} private")
+        if kex == "x25519":
+            self.private = seed
+            self.key = x25519.X25519PrivateKey.from_private_bytes(seed)
+            self.public = self.key.public_key().public_bytes(
+                serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+        else:
+            scalar = int.from_bytes(seed, "big") >> 1
+            self.private = scalar.to_bytes(32, "big")
+            self.key = ec.derive_private_key(scalar, ec.SECP256R1())
+            self.public = self.key.public_key().public_bytes(
+                serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+        self.rank = rank
+        self.boot = fixed(f"{case} {who} boot", 16)
+        self.nonce = fixed(f"{case} {who} node", 16)
+
+
+def body(process, method, kex, name, agreed, flags):
+    return (struct.pack(">HB", 1, len(name)) + name.encode()
+            + struct.pack(">II", process.rank, 0)
+            + bytes([METHODS[method], KEX[kex], 0, 20])
+            + struct.pack(">H", flags)
+            + process.boot + process.nonce
+            + struct.pack(">Q", 1795250000 + process.rank)
+            + struct.pack(">H", len(agreed)) + agreed.encode()
+            + process.public)
+
+
+def show(name, value):
+    print(f"{name} = {value.hex() if isinstance(value, bytes) else value}")
+
+
+def case(number, method, kex, name, agreed, flags):
+    title = f"{number} {method} {kex}"
+    low, high = Process(title, "a", 0, kex), Process(title, "b", 1, kex)
+    psk = fixed(f"{title} psk")
+    mix = expand(psk, "ompi-crypt v1 psk mix", b"", 32) if method == "psk" else bytes(32)
+    auth = expand(psk, "ompi-crypt v1 psk auth", b"", 32)
+
+    show("case", title)
+    show("method", method)
+    show("kex", kex)
+    show("psk", psk)
+    show("psk_auth", auth)
+    show("psk_mix", mix)
+    for who, process in (("a", low), ("b", high)):
+        text = body(process, method, kex, name, agreed, flags)
+        mac = hmac.new(auth, text, hashlib.sha256).digest() if method == "psk" else b""
+        process.record = text + struct.pack(">I", len(mac)) + mac
+        show(f"{who}_private", process.private)
+        show(f"{who}_public", process.public)
+        show(f"{who}_record", process.record)
+
+    if kex == "x25519":
+        secret = low.key.exchange(high.key.public_key())
+    else:
+        secret = low.key.exchange(ec.ECDH(), high.key.public_key())
+    prk = hmac.new(mix, secret, hashlib.sha256).digest()
+    first, second = sorted((low, high), key=lambda p: p.public)
+    th = hashlib.sha256(b"ompi-crypt v1"
+                        + struct.pack(">I", len(first.record)) + first.record
+                        + struct.pack(">I", len(second.record)) + second.record).digest()
+    show("secret", secret)
+    show("prk", prk)
+    show("th", th)
+    for label in SCHEDULE_LABELS:
+        for src, dst, names in ((low, high, "ab"), (high, low, "ba")):
+            context = src.public + dst.public + th
+            show(f"{label.split(' v1 ')[1].replace(' ', '_')}_{names}", expand(prk, label, context, 32))
+    show("short_ab", expand(prk, SCHEDULE_LABELS[0], low.public + high.public + th, 16))
+    print()
+
+
+print("# Made by records-v1.py with PyPI cryptography.  Do not edit.\n")
+case(1, "psk", "x25519", "1234567890", "pml_crypt_chunk_size=106400", 0)
+case(2, "psk", "x25519", "prterun-node0-4711@1", "", 1)
+case(3, "none", "x25519", "1234567890", "", 0)
+case(4, "psk", "p256", "1234567890", "a=1;b=2", 0)
+case(5, "none", "p256", "x", "", 0)
