@@ -66,5 +66,4 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     }
     return ompi_common_cryptmpi_error_class();
 }
-bool opal_common_crypt_too_many_failures(void) { return false; }
 void opal_common_crypt_group_destroy(opal_common_crypt_group_t *g) { (void) g; }

@@ -142,6 +142,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* under the
 void ompi_pml_crypt_queue_start(void);
 void ompi_pml_crypt_queue_stop(void);
 void ompi_pml_crypt_pump(void);
+void ompi_pml_crypt_pump_stalled(void);     /* from the progress function */
 
 /* ---- receiving ---- */
 

@@ -10,6 +10,10 @@
  * more than run_ahead segments: the first part of a longer message is sent
  * synchronously, and opens the gate when it has matched.
  *
+ * A message must not wait for another one, whose receive may depend on it: when
+ * the segments that fly have not moved for a while, counted in calls of the
+ * progress function, every request that has none of its own may send one.
+ *
  * pump() is entered from everywhere, callbacks included, but only one caller
  * works at a time: the others leave a note (`notes`) and go.  So the queue's
  * front is never worked on twice, no lock is held while the host is called,
@@ -22,6 +26,10 @@
 static opal_list_t queue;               /* of requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
+
+enum { STALLED = 256 };                 /* calls of the progress function without a segment that moved */
+static ompi_common_cryptmpi_atomic32_t idle = 0;
+static volatile int queued = 0;         /* length of the queue, to look at without the lock */
 
 void ompi_pml_crypt_queue_start(void)
 {
@@ -43,6 +51,11 @@ static inline bool gated(const ompi_pml_crypt_request_t *r)
     return r->next_segment > ompi_pml_crypt.params.run_ahead && !r->gate_open;
 }
 
+static inline bool may_send(const ompi_pml_crypt_request_t *r)
+{
+    return !gated(r) && (flying < (int32_t) ompi_pml_crypt.params.in_flight || (idle > STALLED && 0 == r->window));
+}
+
 /* The first request that may send a segment now; it stays in the queue until
  * its last one is taken. */
 static ompi_pml_crypt_request_t *next_ready(uint32_t *segment)
@@ -52,11 +65,12 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment)
 
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
     for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
-        if (!gated(request_of(item))) {
+        if (may_send(request_of(item))) {
             found = request_of(item);
             *segment = found->next_segment++;
             if (found->next_segment > found->shape.count) {
                 opal_list_remove_item(&queue, item);
+                queued--;
             }
             break;
         }
@@ -75,6 +89,8 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     }
     ompi_pml_crypt_stage_return(stage);
     opal_atomic_add_fetch_32(&flying, -1);
+    opal_atomic_add_fetch_32(&r->window, -1);
+    idle = 0;
     ompi_pml_crypt_pump();
     ompi_pml_crypt_request_put(r);
 }
@@ -128,11 +144,20 @@ void ompi_pml_crypt_pump(void)
         uint32_t segment;
 
         seen = notes;
-        while (flying < (int32_t) ompi_pml_crypt.params.in_flight && NULL != (r = next_ready(&segment))) {
+        while (NULL != (r = next_ready(&segment))) {
             opal_atomic_add_fetch_32(&flying, 1);
+            opal_atomic_add_fetch_32(&r->window, 1);
             send_segment(r, segment);
         }
     } while (0 != opal_atomic_add_fetch_32(&notes, -seen));
+}
+
+void ompi_pml_crypt_pump_stalled(void)
+{
+    if (OPAL_UNLIKELY(queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {
+        ompi_pml_crypt_pump();
+        idle = 0;
+    }
 }
 
 static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
@@ -202,6 +227,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     }
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
     opal_list_append(&queue, &r->queued);
+    queued++;
     ompi_common_cryptmpi_lock_release(&queue_lock);
     ompi_pml_crypt_pump();
     return OMPI_SUCCESS;

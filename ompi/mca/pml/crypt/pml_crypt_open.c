@@ -272,6 +272,7 @@ int ompi_pml_crypt_progress(void)
 {
     int events = ompi_pml_crypt_op_poll();
 
+    ompi_pml_crypt_pump_stalled();
     while (OPAL_UNLIKELY(deferred_count > 0)) {
         ompi_pml_crypt_request_t *r = NULL;
         opal_list_item_t *item;
