@@ -66,4 +66,3 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     }
     return ompi_common_cryptmpi_error_class();
 }
-void opal_common_crypt_group_destroy(opal_common_crypt_group_t *g) { (void) g; }
