@@ -44,18 +44,9 @@ int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
 {
     int rc = OPAL_CRYPT_ERR_CONFIG;
 
-    if (NULL == aead || 0 == (aead->ciphers & OPAL_AEAD_BIT(cipher))) {
+    if (!opal_common_crypt_may_use(aead, cipher, shift)) {
         goto err_secrets;
     }
-#ifdef OPAL_CRYPT_TEST_RECORD
-    if (shift > OPAL_CRYPT_EPOCH_SHIFT) {
-        goto err_secrets;
-    }
-#else
-    if (OPAL_CRYPT_EPOCH_SHIFT != shift) {
-        goto err_secrets;
-    }
-#endif
     opal_common_crypt_session_t *session = calloc(1, sizeof(*session));
     if (NULL == session) {
         rc = OPAL_CRYPT_ERR_MEMORY;
