@@ -8,7 +8,8 @@
  *   coll_cryptag_setup.c      first call: node map, equal settings, group key
  *   coll_cryptag_allgather.c  allgather and allgatherv: choose, run, deliver
  *   coll_cryptag_rules.c      which algorithm for which size and topology
- *   coll_cryptag_{naive,oring,ord,ord2,concurrent,hs1,hs2}.c  one algorithm each
+ *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2}.c  one algorithm each
+ *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 and hs2
  *   coll_cryptag_gather.c     ring and doubling among members, used by them
  *   coll_cryptag_step.c       messages of one communication step
  *   coll_cryptag_piece.c      sealing and opening, AAD

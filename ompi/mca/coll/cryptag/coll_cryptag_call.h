@@ -193,6 +193,9 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes);
 /* The largest of all ranks' values, known to all; uncounted. */
 int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value);
 
+/* C-Ring and C-RD, by the kind of their gathers (coll_cryptag_concurrent.c). */
+void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind);
+
 /* ---- the user's buffers (coll_cryptag_user.c) ---- */
 
 /* Copy our contribution to `to`, in packed form. */

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * C-Ring and C-RD: lanes side by side.  Lane g joins the g-th rank of every
+ * What C-Ring and C-RD share: lanes side by side.  Lane g joins the g-th rank of every
  * node; each lane carries the blocks of its own ranks between the nodes, every
  * rank opens only those, and the ranks of a node then exchange plaintext.
  *
@@ -11,7 +11,7 @@
  *
  * Nodes with fewer ranks than lanes: their ranks serve several lanes in turn
  * (lane g is served by local rank g mod l), and pass on blocks although they
- * add none.  The two algorithms differ in the kind of gather alone.
+ * add none.
  */
 #include "coll_cryptag.h"
 
@@ -150,14 +150,8 @@ static void within_node(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t
     });
 }
 
-void ompi_coll_cryptag_c_ring(ompi_coll_cryptag_call_t *call)
+void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
 {
-    between_nodes(call, OMPI_COLL_CRYPTAG_RING);
-    within_node(call, OMPI_COLL_CRYPTAG_RING);
-}
-
-void ompi_coll_cryptag_c_rd(ompi_coll_cryptag_call_t *call)
-{
-    between_nodes(call, OMPI_COLL_CRYPTAG_DOUBLING);
-    within_node(call, OMPI_COLL_CRYPTAG_DOUBLING);
+    between_nodes(call, kind);
+    within_node(call, kind);
 }

@@ -55,7 +55,7 @@ static int receive_from(const talk_t *talk, void *to, size_t bytes, int rank)
     if (OMPI_SUCCESS != rc || MPI_SUCCESS != status.MPI_ERROR) {
         return OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
     }
-    return bytes == status._ucount ? OMPI_SUCCESS : OMPI_ERR_TRUNCATE;
+    return bytes == status._ucount ? OMPI_SUCCESS : MPI_ERR_TRUNCATE;
 }
 
 /* The list must not contradict what a session has authenticated. */
