@@ -4,7 +4,8 @@ dnl Compiler and linker flags.  As in Open MPI they go into CFLAGS, CPPFLAGS and
 dnl LDFLAGS, so that a Makefile.am of a component needs none of its own.
 
 dnl OMPI_CRYPT_TRY_FLAGS(what, compiler flags, linker flags): keep them when a
-dnl program can be compiled AND linked with them, else stop.
+dnl program can be compiled AND linked with them, else stop.  Those that begin
+dnl with -f and -g are for C++ too.
 AC_DEFUN([OMPI_CRYPT_TRY_FLAGS], [
     ompi_crypt_save_CFLAGS=$CFLAGS
     ompi_crypt_save_LDFLAGS=$LDFLAGS
@@ -15,6 +16,9 @@ AC_DEFUN([OMPI_CRYPT_TRY_FLAGS], [
                    [AC_MSG_RESULT([yes])],
                    [AC_MSG_RESULT([no])
                     AC_MSG_ERROR([the compiler cannot link with $1 ($2 $3)])])
+    for ompi_crypt_flag in $2; do
+        AS_CASE([$ompi_crypt_flag], [-f*|-g], [CXXFLAGS="$CXXFLAGS $ompi_crypt_flag"])
+    done
 ])
 
 AC_DEFUN([OMPI_CRYPT_SWITCH], [

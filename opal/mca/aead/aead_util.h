@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "opal/mca/aead/aead_module.h"
@@ -143,6 +144,21 @@ static inline void opal_aead_pages_free(void *pages, size_t bytes)
         opal_aead_wipe(pages, bytes);
         munmap(pages, opal_aead_pages_round(bytes));
     }
+}
+
+/* For libraries whose memory cannot be kept out of core files: this process
+ * dumps none.  The soft limit of one byte is too small for any file, and the
+ * value at which Linux does not call a core_pattern pipe either (0 would not
+ * stop that). */
+static inline bool opal_aead_no_core_files(void)
+{
+    struct rlimit limit;
+
+    if (0 != getrlimit(RLIMIT_CORE, &limit)) {
+        return false;
+    }
+    limit.rlim_cur = 0 == limit.rlim_max ? 0 : 1;
+    return 0 == setrlimit(RLIMIT_CORE, &limit);
 }
 
 /* ---- what this CPU can do ---- */

@@ -9,18 +9,15 @@
  *     key id --mod SLOTS--> | id | EVP_CIPHER_CTX |   id equal: use it
  *                                                     not equal: load the key
  *
- * A wiped key must not live on in tables of other threads.  key_gone() writes
- * its id into a ring, and each context clears those slots at its next use.
+ * Slots of wiped keys are cleared at the next use of the context (aead_gone.h).
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "opal/mca/aead/aead_gone.h"
 #include "opal/mca/aead/aead_util.h"
 #include "aead_openssl.h"
 
 #define SLOTS 32
-#define RING  256
 
 typedef struct {
     uint64_t ids[SLOTS];                /* 0: empty */
@@ -32,28 +29,18 @@ struct opal_aead_context {
     table_t *tables[OPAL_AEAD_CIPHERS];
 };
 
-static atomic_uint_fast64_t last_id;
-
-static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint_fast64_t gone_count;
-static atomic_uint_fast64_t gone_ids[RING];
+static opal_aead_gone_t gone = OPAL_AEAD_GONE_INIT;
 
 static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
 
 uint64_t opal_aead_openssl_key_id(void)
 {
-    return atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+    return opal_aead_gone_new_id(&gone);
 }
 
 void opal_aead_openssl_key_gone(uint64_t id)
 {
-    uint64_t n;
-
-    pthread_mutex_lock(&gone_lock);
-    n = atomic_load_explicit(&gone_count, memory_order_relaxed);
-    atomic_store_explicit(&gone_ids[n % RING], id, memory_order_relaxed);
-    atomic_store_explicit(&gone_count, n + 1, memory_order_release);
-    pthread_mutex_unlock(&gone_lock);
+    opal_aead_gone_add(&gone, id);
 }
 
 static void clear_slot(table_t *table, int slot)
@@ -64,31 +51,18 @@ static void clear_slot(table_t *table, int slot)
     }
 }
 
-static void clear_all(opal_aead_context_t *context)
+/* Of one key, or with id 0 of all. */
+static void clear_key(opal_aead_context_t *context, uint64_t id)
 {
     for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
-        for (int slot = 0; NULL != context->tables[c] && slot < SLOTS; ++slot) {
-            clear_slot(context->tables[c], slot);
-        }
-    }
-}
+        table_t *table = context->tables[c];
 
-static void clear_gone(opal_aead_context_t *context, uint64_t count)
-{
-    for (uint64_t n = context->gone_seen; n < count && count - n <= RING; ++n) {
-        const uint64_t id = atomic_load_explicit(&gone_ids[n % RING], memory_order_relaxed);
-
-        for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
-            if (NULL != context->tables[c] && id == context->tables[c]->ids[id % SLOTS]) {
-                clear_slot(context->tables[c], (int) (id % SLOTS));
+        for (int slot = 0; NULL != table && slot < SLOTS; ++slot) {
+            if (0 == id || id == table->ids[slot]) {
+                clear_slot(table, slot);
             }
         }
     }
-    /* The ring may have gone round before or while it was read. */
-    if (atomic_load_explicit(&gone_count, memory_order_acquire) - context->gone_seen > RING) {
-        clear_all(context);
-    }
-    context->gone_seen = count;
 }
 
 static void table_free(table_t *table)
@@ -133,7 +107,7 @@ int opal_aead_openssl_context_new(opal_aead_context_t **context)
     if (NULL == *context) {
         return OPAL_AEAD_ERROR;
     }
-    (*context)->gone_seen = atomic_load_explicit(&gone_count, memory_order_acquire);
+    (*context)->gone_seen = opal_aead_gone_now(&gone);
     return OPAL_AEAD_OK;
 }
 
@@ -154,7 +128,6 @@ void opal_aead_openssl_context_free(opal_aead_context_t *context)
 EVP_CIPHER_CTX *opal_aead_openssl_context_for(opal_aead_context_t *context,
                                               const opal_aead_openssl_key_t *key)
 {
-    const uint64_t gone = atomic_load_explicit(&gone_count, memory_order_acquire);
     const EVP_CIPHER *cipher = opal_aead_openssl_cipher(key->cipher);
     const int slot = (int) (key->id % SLOTS);
     table_t *table;
@@ -162,9 +135,7 @@ EVP_CIPHER_CTX *opal_aead_openssl_context_for(opal_aead_context_t *context,
     if (NULL == cipher || 0 == key->id) {
         return NULL;
     }
-    if (gone != context->gone_seen) {
-        clear_gone(context, gone);
-    }
+    opal_aead_gone_visit(&gone, &context->gone_seen, context, clear_key);
     table = context->tables[key->cipher];
     if (NULL == table) {
         table = context->tables[key->cipher] = table_new(cipher);

@@ -8,10 +8,8 @@
  *   own pages      it took ours.  What is allocated between secret_begin() and
  *                  secret_end() lies in pages marked MADV_DONTDUMP; everything
  *                  else goes to malloc as before.
- *   no core files  it was in use before.  The soft RLIMIT_CORE is set to one
- *                  byte: too small for any file, and the value at which Linux
- *                  does not call a core_pattern pipe either (0 would not stop
- *                  that).  `note` of the module says so in reports.
+ *   no core files  it was in use before: opal_aead_no_core_files().  `note` of
+ *                  the module says so in reports.
  *
  * libcrypto keeps our functions for the life of the process: this object is
  * linked with -z nodelete and its pages are never unmapped.
@@ -19,7 +17,6 @@
  *     | header 64: class | payload 2^class ... |    from one reserved range
  */
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <openssl/crypto.h>
 
@@ -189,14 +186,9 @@ static void take_over(void)
 
 static void settle(void)
 {
-    struct rlimit limit;
-
     opal_aead_openssl_take_over();
-    if (OPAL_AEAD_OPENSSL_NOT_GUARDED == guard && 0 == getrlimit(RLIMIT_CORE, &limit)) {
-        limit.rlim_cur = 0 == limit.rlim_max ? 0 : 1;
-        if (0 == setrlimit(RLIMIT_CORE, &limit)) {
-            guard = OPAL_AEAD_OPENSSL_NO_CORE_FILES;
-        }
+    if (OPAL_AEAD_OPENSSL_NOT_GUARDED == guard && opal_aead_no_core_files()) {
+        guard = OPAL_AEAD_OPENSSL_NO_CORE_FILES;
     }
 }
 

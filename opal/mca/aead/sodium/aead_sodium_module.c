@@ -1,0 +1,133 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Seal and open with libsodium.  The expanded key is libsodium's own state,
+ * which it only reads after its making; a context is room for additional data.
+ */
+#include <stdio.h>
+
+#include <sodium.h>
+
+#include "opal/mca/aead/aead_util.h"
+#include "aead_sodium.h"
+
+struct opal_aead_context {
+    opal_aead_scratch_t scratch;
+};
+
+_Static_assert(OPAL_AEAD_NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES
+               && OPAL_AEAD_TAG_BYTES == crypto_aead_aes256gcm_ABYTES
+               && OPAL_AEAD_KEY_MAX_BYTES == crypto_aead_aes256gcm_KEYBYTES, "libsodium's sizes are ours");
+_Static_assert(_Alignof(crypto_aead_aes256gcm_state) <= OPAL_AEAD_KEY_ALIGN, "its state fits our keys");
+
+/* ---- life ---- */
+
+int opal_aead_sodium_init(void)
+{
+    if (0 > sodium_init() || !crypto_aead_aes256gcm_is_available()) {
+        return OPAL_AEAD_ERROR;
+    }
+    opal_aead_sodium_module.ciphers = OPAL_AEAD_BIT(OPAL_AEAD_AES_256_GCM);
+    return OPAL_AEAD_OK;
+}
+
+void opal_aead_sodium_fini(void)
+{
+    opal_aead_sodium_module.ciphers = 0;
+}
+
+int opal_aead_sodium_priority(opal_aead_cipher_t cipher)
+{
+    return 0 == (opal_aead_sodium_module.ciphers & OPAL_AEAD_BIT(cipher)) ? -1 : 20;
+}
+
+static const char *version(void)
+{
+    static char text[48];
+
+    snprintf(text, sizeof(text), "libsodium %s", sodium_version_string());
+    return text;
+}
+
+/* ---- keys and contexts ---- */
+
+static size_t key_bytes(opal_aead_cipher_t cipher)
+{
+    (void) cipher;
+    return sizeof(crypto_aead_aes256gcm_state);
+}
+
+static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
+{
+    if (0 == (opal_aead_sodium_module.ciphers & OPAL_AEAD_BIT(cipher))
+        || 0 != crypto_aead_aes256gcm_beforenm(key, raw)) {
+        return OPAL_AEAD_ERROR;
+    }
+    return OPAL_AEAD_OK;
+}
+
+static void key_wipe(void *key)
+{
+    opal_aead_wipe(key, sizeof(crypto_aead_aes256gcm_state));
+}
+
+static int context_new(opal_aead_context_t **context)
+{
+    *context = calloc(1, sizeof(**context));
+    return NULL == *context ? OPAL_AEAD_ERROR : OPAL_AEAD_OK;
+}
+
+static void context_free(opal_aead_context_t *context)
+{
+    if (NULL != context) {
+        opal_aead_scratch_free(&context->scratch);
+        free(context);
+    }
+}
+
+/* ---- messages ---- */
+
+static int seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
+                const opal_aead_aad_t *aad, int aad_count,
+                const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+{
+    size_t aad_bytes;
+    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+
+    if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)
+        || 0 != crypto_aead_aes256gcm_encrypt_detached_afternm(cipher, tag, NULL, plain, text_bytes,
+                                                               joined, aad_bytes, NULL, nonce, key)) {
+        return OPAL_AEAD_ERROR;
+    }
+    return OPAL_AEAD_OK;
+}
+
+static int open_(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
+                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+{
+    size_t aad_bytes;
+    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+
+    if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
+        return OPAL_AEAD_ERROR;
+    }
+    if (0 != crypto_aead_aes256gcm_decrypt_detached_afternm(plain, NULL, cipher, text_bytes, tag,
+                                                            joined, aad_bytes, nonce, key)) {
+        opal_aead_wipe(plain, text_bytes);
+        return OPAL_AEAD_REFUSED;
+    }
+    return OPAL_AEAD_OK;
+}
+
+opal_aead_module_t opal_aead_sodium_module = {
+    .name = "sodium",
+    .version = version,
+    .key_bytes = key_bytes,
+    .key_init = key_init,
+    .key_wipe = key_wipe,
+    .context_new = context_new,
+    .context_free = context_free,
+    .seal = seal,
+    .open = open_
+};

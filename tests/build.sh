@@ -1,0 +1,196 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Packages, build trees, the root with Open MPI 5.0, virtual clusters: what
+# run.sh prepares before a case can run.  Sourced by run.sh.
+
+CACHE=${XDG_CACHE_HOME:-$([ "$(id -u)" = 0 ] && echo /var/cache || echo "$HOME/.cache")}/ompi-crypt
+WORK=${OMPI_CRYPT_TEST_DIR:-$CACHE/tests-$(basename "$SRC")-$(cksum <<<"$SRC" | cut -d ' ' -f 1)}
+ROOT_50=$CACHE/trixie-root
+SANITIZE=abort_on_error=1
+export CACHE
+
+declare -A VARIANT_STATE VARIANT_REASON
+
+# ---- packages ----
+
+packages_in() { sed 's/#.*//; /^[[:space:]]*$/d' "$SRC/tests/$1"; }
+
+apt_install() {                                 # apt_install PACKAGE... (in $IN_ROOT)
+    ${IN_ROOT-} env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 \
+        -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@" >/dev/null
+}
+
+install_packages() {
+    local package missing=()
+    if ! command -v dpkg-query >/dev/null; then
+        echo "run.sh: not a Debian system: the packages of tests/packages.txt are left to you"
+        return
+    fi
+    for package in $(packages_in packages.txt); do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$(id -u)" = 0 ] || die "missing packages (run as root, or install them): ${missing[*]}"
+    echo "installing ${#missing[@]} packages"
+    apt-get -qq -o DPkg::Lock::Timeout=600 update >/dev/null || die "apt-get update failed"
+    apt_install "${missing[@]}" || die "apt-get install failed: ${missing[*]}"
+}
+
+prepare_directories() {
+    mkdir -p "$CACHE" "$WORK/log"
+    mkdir -p -m 700 "$WORK/keys" "$WORK/case"
+    # Closed in whatever outlives a case, such as a cluster's holders.
+    exec 8>"$WORK/lock"
+    flock -n 8 || die "another run.sh works in $WORK"
+    # The caller's settings for Open MPI are not the tests'.
+    unset ${!OMPI_MCA_*} ${!PMIX_MCA_*} ${!PRTE_MCA_*}
+    CLUSTER_PLACE=$(mktemp -d "${TMPDIR:-/tmp}/ompi-crypt-XXXXXX")
+    export VCLUSTER_DIR=$CLUSTER_PLACE/run
+}
+
+# ---- variants ----
+
+# build_variant VARIANT: build and install it once per run.  State "ready";
+# "absent": it cannot be had on this machine; "broken": it should have been.
+# Not to be called in a condition: `set -e` would be off inside.
+build_variant() {
+    local variant=$1 log=$WORK/log/build-$1.log started
+    [ -z "${VARIANT_STATE[$variant]-}" ] || return 0
+    make_configure
+    if [ "$CONFIGURED" != 0 ]; then
+        VARIANT_STATE[$variant]=broken VARIANT_REASON[$variant]=$WORK/log/autogen.log
+        return 0
+    fi
+    if [ "$variant" = 5.0 ]; then
+        make_root
+        if [ -n "$ROOT_REASON" ]; then
+            VARIANT_STATE[$variant]=absent VARIANT_REASON[$variant]=$ROOT_REASON
+            return 0
+        fi
+    fi
+    started=$SECONDS
+    ( set -e; use_variant "$variant"; compile_variant "$variant" ) >"$log" 2>&1 8>&-
+    if [ $? = 0 ]; then
+        VARIANT_STATE[$variant]=ready
+        echo "built $variant in $(duration $((SECONDS - started)))"
+    else
+        VARIANT_STATE[$variant]=broken VARIANT_REASON[$variant]=$log
+    fi
+}
+
+# autogen.pl, when what it reads is not what it was; sets CONFIGURED to its
+# exit status.
+make_configure() {
+    local sum
+    [ -z "${CONFIGURED-}" ] || return 0
+    sum=$(cd "$SRC" && find . -name autom4te.cache -prune -o \( -name Makefile.am -o -name tests.list -o -name '*.m4' \
+              -o -name configure.ac -o -name autogen.pl -o -name VERSION \) -print |
+          grep -vE '^\./(aclocal|config/(lt|libtool|ompi_crypt_found).*)\.m4$' | sort | xargs cksum | cksum)
+    CONFIGURED=0
+    if [ ! -e "$SRC/configure" ] || [ "$sum" != "$(cat "$WORK/configured" 2>/dev/null)" ]; then
+        ( cd "$SRC" && ./autogen.pl ) >"$WORK/log/autogen.log" 2>&1
+        CONFIGURED=$?
+        echo "$sum" > "$WORK/configured"
+    fi
+}
+
+compile_variant() {
+    local switches=(--enable-werror) jobs; jobs=$(nproc)
+    [ "$1" != asan ] || switches+=(--enable-asan --enable-ubsan)
+    mkdir -p "$BUILD" && cd "$BUILD"
+    # A makefile of an older configure would run it again, with other switches.
+    [ config.status -nt "$SRC/configure" ] ||
+        in_variant "$SRC/configure" --prefix="$PREFIX" "${switches[@]}"
+    in_variant make -j"$jobs"
+    in_variant make -j"$jobs" check TESTS=
+    in_variant rm -rf "$PREFIX"
+    in_variant make install
+    # The psk of every job below.
+    if [ ! -e "$WORK/keys/psk" ]; then
+        ( umask 077; od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' > "$WORK/keys/psk" )
+    fi
+}
+
+# What a case has in its environment (tests/lib.sh).
+use_variant() {
+    export SERIES=4.1 VARIANT=$1 VARIANT_DIR=$WORK/$1 VARIANT_CFLAGS=
+    case $1 in
+        5.0)  SERIES=5.0 ;;
+        asan) VARIANT_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" ;;
+    esac
+    export BUILD=$VARIANT_DIR/build PREFIX=$VARIANT_DIR/prefix CASE_DIR=$WORK/case/$$
+    rm -rf "$CASE_DIR"
+    mkdir -p "$CASE_DIR"
+    # Open MPI and its libraries do not free everything.
+    export ASAN_OPTIONS=$SANITIZE:detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
+    export OMPI_MCA_pml=crypt
+    [ ! -e "$WORK/keys/psk" ] || export OMPI_MCA_crypt_psk_file=$WORK/keys/psk
+    [ ! -e "$PREFIX/share/ompi-crypt/env.sh" ] || . "$PREFIX/share/ompi-crypt/env.sh"
+}
+
+# in_variant CMD...: where that variant is at home.
+in_variant() {
+    if [ "$VARIANT" != 5.0 ]; then
+        "$@"
+        return
+    fi
+    [ -e "$VCLUSTER_DIR/nodes" ] && [ "$(cat "$VCLUSTER_DIR/kind")" = 5.0 ] || cluster 1 1 >&2
+    "$SRC/tests/vcluster" exec node0 "$@"
+}
+
+# ---- the cluster of run.sh's own cases: kept while they want the same ----
+
+cluster() {                                     # cluster NODES SLOTS
+    local wanted="$1 $2 $VARIANT" root=()
+    [ "$(cat "$VCLUSTER_DIR/shape" 2>/dev/null)" != "$wanted" ] || return 0
+    cluster_stop
+    [ "$VARIANT" != 5.0 ] || root=(--root "$ROOT_50" --bind "$SRC" --bind "$WORK")
+    "$SRC/tests/vcluster" up "$1" --slots "$2" ${root[@]+"${root[@]}"}
+    echo "$VARIANT" > "$VCLUSTER_DIR/kind"
+    echo "$wanted" > "$VCLUSTER_DIR/shape"
+}
+
+cluster_stop() {
+    [ ! -e "${VCLUSTER_DIR-}/nodes" ] || "$SRC/tests/vcluster" down >/dev/null
+}
+
+cluster_remove() {
+    cluster_stop
+    [ -z "${CLUSTER_PLACE-}" ] || rmdir "$CLUSTER_PLACE" 2>/dev/null || true
+}
+
+# ---- a root directory with Open MPI 5.0 ----
+
+# Sets ROOT_REASON: empty, or why it cannot be had.
+make_root() {
+    local log=$WORK/log/trixie-root.log started=$SECONDS
+    ROOT_REASON=
+    ! cmp -s "$ROOT_50/complete" "$SRC/tests/packages-5.0.txt" || return 0
+    if [ "$(id -u)" != 0 ]; then
+        ROOT_REASON="Open MPI 5.0: only root can make a Debian 13 root"
+    elif ! command -v debootstrap >/dev/null; then
+        ROOT_REASON="Open MPI 5.0: debootstrap is not installed"
+    else
+        ( set -e; flock 9; fill_root ) 9>"$CACHE/trixie-root.lock" >"$log" 2>&1
+        [ $? = 0 ] || ROOT_REASON="Open MPI 5.0: no Debian 13 root: $(tail -n 1 "$log" | cut -c 1-120) ($log)"
+    fi
+    [ -n "$ROOT_REASON" ] || echo "made $ROOT_50 in $(duration $((SECONDS - started)))"
+}
+
+fill_root() {
+    local mirror new=$ROOT_50
+    if [ ! -e "$ROOT_50/etc/debian_version" ]; then
+        new=$ROOT_50.new
+        rm -rf --one-file-system "$new"
+        mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
+            grep -v security | head -n 1)
+        debootstrap --variant=minbase trixie "$new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}"
+    fi
+    cp -L /etc/resolv.conf "$new/etc/resolv.conf"
+    IN_ROOT="$SRC/tests/in_root $new"
+    $IN_ROOT apt-get -qq update
+    apt_install $(packages_in packages-5.0.txt)
+    [ "$new" = "$ROOT_50" ] || mv "$new" "$ROOT_50"
+    cp "$SRC/tests/packages-5.0.txt" "$ROOT_50/complete"
+}

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Which cases there are, and running one.  Sourced by run.sh.
+#
+# A case is known as KIND[-VARIANT]/NAME: KIND is the directory below tests/,
+# VARIANT the build it runs on (none: 4.1; 5.0; asan: 4.1 with sanitizers).
+
+declare -A CASE_TAGS CASE_FILE CASE_ARGS
+CASES=() SELECTED=() FAILED=()
+PASSED=0 SKIPPED=0
+
+# tests/*/tests.list -> CASES, by variant, and what belongs to each.  Unit tests
+# come first: what they find explains what comes after.
+read_cases() {
+    local list
+    for VARIANT_SUFFIX in '' -5.0 -asan; do
+        read_list "$SRC/tests/unit/tests.list"
+        for list in "$SRC"/tests/*/tests.list; do
+            [[ $list = */unit/tests.list ]] || read_list "$list"
+        done
+    done
+}
+
+# The lists' formats are in their heads, and in tests/README.rst.
+read_list() {
+    local list=$1 kind name tags rest file case n
+    local -A seen
+    kind=$(basename "$(dirname "$list")")
+    while read -r name tags rest; do
+        case $name in ''|'#'*) continue ;; esac
+        case=$kind$VARIANT_SUFFIX/$name n=2
+        while [ -n "${seen[$case]-}" ]; do
+            case=$kind$VARIANT_SUFFIX/$name.$n n=$((n + 1))
+        done
+        seen[$case]=yes
+        if [ "$kind" = unit ]; then
+            file=$name tags=default,5.0,sanitize rest=
+        elif [ -e "$SRC/tests/$kind/$name.c" ]; then
+            file=$name.c
+        elif [ -e "$SRC/tests/$kind/$name.sh" ]; then
+            file=$name.sh
+        else
+            die "$list: there is no $name.c or $name.sh beside it"
+        fi
+        add_case "$case" "$tags" "$file" "$rest"
+    done < "$list"
+}
+
+# add_case CASE TAGS FILE ARGS, unless it is not for this variant.
+add_case() {
+    case $VARIANT_SUFFIX in
+        -5.0)  [[ $3 != *.sh && ,$2, != *,4.1,* ]] || return 0 ;;
+        -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
+    esac
+    CASES+=("$1")
+    CASE_TAGS[$1]=$2 CASE_FILE[$1]=$3 CASE_ARGS[$1]=$4
+}
+
+tagged() { [[ ,${CASE_TAGS[$1]}, = *,$2,* ]]; }
+
+# select_cases TIER SANITIZE [PATTERN...] -> SELECTED
+select_cases() {
+    local tier=$1 sanitize=$2 case pattern; shift 2
+    for case in "${CASES[@]}"; do
+        if (($#)); then
+            for pattern in "$@"; do
+                [[ $case != $pattern ]] || { SELECTED+=("$case"); break; }
+            done
+            continue
+        fi
+        case ${case%%/*} in
+            *-asan) [ "$sanitize" = yes ] || continue ;;
+            *-5.0)  [ "$tier" != default ] || tagged "$case" 5.0 || continue ;;
+        esac
+        case $tier in
+            default) tagged "$case" default ;;
+            full)    tagged "$case" default || tagged "$case" full ;;
+            soak)    tagged "$case" soak ;;
+        esac && SELECTED+=("$case")
+    done
+}
+
+# Seconds that a case may take: tag timeout=SECONDS.
+limit_of() {
+    local limit=300
+    tagged "$1" soak && limit=86400
+    [[ ${CASE_TAGS[$1]} =~ timeout=([0-9]+) ]] && limit=${BASH_REMATCH[1]}
+    echo "$limit"
+}
+
+# Everything that a case prints goes to its log, which is shown if it fails.
+run_case() {
+    local case=$1 kind=${1%%/*} variant=4.1 rc log started took
+    case $kind in *-5.0) variant=5.0 ;; *-asan) variant=asan ;; esac
+    kind=${kind%-5.0} kind=${kind%-asan}
+    log=$WORK/log/${case//\//.}.log
+    mkdir -p "$WORK/log"
+    build_variant "$variant"
+    case ${VARIANT_STATE[$variant]} in
+        absent) skipped "$case" 0 "${VARIANT_REASON[$variant]}"; return ;;
+        broken) failed_build "$case" "$variant" "${VARIANT_REASON[$variant]}"; return ;;
+    esac
+    started=$(milliseconds)
+    # A subshell, so that `exit` in a helper ends the case only; outside of any
+    # condition, where `set -e` would be off.
+    ( set -e; run_in_variant "$case" "$kind" "$variant" ) >"$log" 2>&1 8>&-
+    rc=$?
+    took=$(($(milliseconds) - started))
+    case $rc in
+        0)  passed "$case" $took ;;
+        77) skipped "$case" $took "$(sed -n 's/^skipped[^:]*: *//p' "$log" | head -n 1)" ;;
+        *)  [ $rc -ne 124 ] || echo "(ended after $(limit_of "$case") seconds)" >> "$log"
+            failed "$case" $took "$log"
+            cluster_stop ;;     # whatever it left behind must not disturb the next
+    esac
+}
+
+# run_in_variant CASE KIND VARIANT: the exit status is the case's.
+run_in_variant() {
+    local case=$1 kind=$2 variant=$3 name=${CASE_FILE[$1]} limit
+    limit=$(limit_of "$case")
+    use_variant "$variant"
+    case $kind:$name in
+        unit:*) run_unit "$name" "$limit" ;;
+        *.c)    run_mpi "$kind" "${name%.c}" "$limit" ${CASE_ARGS[$case]} ;;
+        *.sh)   run_script "$kind" "$name" "$limit" ${CASE_ARGS[$case]} ;;
+    esac
+}
+
+run_unit() {                                    # run_unit NAME LIMIT
+    # As under `make check`; the core has no excuse for a leak.
+    export srcdir=$SRC/tests/unit ASAN_OPTIONS=$SANITIZE:detect_leaks=1
+    cd "$BUILD/tests/unit"
+    in_variant timeout -k 10 "$2" "$BUILD/tests/unit/$1"
+}
+
+# run_mpi KIND NAME LIMIT NODESxRANKS [MPIRUN-ARG... ::] [ARG...]
+run_mpi() {
+    local kind=$1 name=$2 limit=$3 shape=$4 nodes ranks before=() after=() arg program; shift 4
+    nodes=${shape%x*} ranks=${shape#*x}
+    for arg in "$@"; do
+        if [ "$arg" = :: ]; then
+            before=("${after[@]}") after=()
+        else
+            after+=("${arg//@DIR@/$CASE_DIR}")
+        fi
+    done
+    before=(${before[@]+"${before[@]//@DIR@/$CASE_DIR}"})
+    program=$(mpi_program "$kind" "$name")
+    cluster "$nodes" "$ranks"
+    timeout -k 10 "$limit" "$SRC/tests/vcluster" mpirun -n $((nodes * ranks)) \
+        -x MT_WATCHDOG=$((limit > 20 ? limit - 10 : limit)) -x ASAN_OPTIONS -x UBSAN_OPTIONS \
+        ${before[@]+"${before[@]}"} "$program" ${after[@]+"${after[@]}"}
+}
+
+run_script() {                                  # run_script KIND FILE LIMIT [ARG...]
+    local file=$SRC/tests/$1/$2 limit=$3; shift 3
+    # A cluster of its own: run.sh's may be up.
+    VCLUSTER_DIR=$CLUSTER_PLACE/script timeout -k 10 "$limit" bash "$file" "$@"
+}
+
+# ---- what is printed ----
+
+duration() { printf '%d:%02d minutes' $(($1 / 60)) $(($1 % 60)); }
+milliseconds() { local t=$EPOCHREALTIME; echo $((${t%[.,]*} * 1000 + 10#${t#*[.,]} / 1000)); }
+line() { printf '%-5s %-44s %3d.%d s  %s\n' "$1" "$2" $(($3 / 1000)) $(($3 % 1000 / 100)) "${4-}"; }
+
+passed()  { PASSED=$((PASSED + 1)); line pass "$1" "$2"; }
+skipped() { SKIPPED=$((SKIPPED + 1)); line skip "$1" "$2" "${3:-no reason given}"; }
+
+failed() {                                      # failed CASE MILLISECONDS LOG
+    FAILED+=("$1")
+    line FAIL "$1" "$2" "$3"
+    tail -n 60 "$3" | sed 's/^/      | /'
+    echo "      run it again: tests/run.sh $1"
+}
+
+# A build that failed is shown once; its cases count as failed.
+declare -A SHOWN
+failed_build() {                                # failed_build CASE VARIANT LOG
+    if [ -n "${SHOWN[$2]-}" ]; then
+        FAILED+=("$1")
+        line FAIL "$1" 0 "the build of $2 failed"
+    else
+        SHOWN[$2]=yes
+        failed "$1" 0 "$3"
+    fi
+}

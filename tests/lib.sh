@@ -1,0 +1,98 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What script cases have in common; run.sh uses it too.  A script begins with
+#
+#     . "$SRC/tests/lib.sh"
+#
+# and runs under `set -eu`.  It ends with 0 (passed), through skip (skipped),
+# or with anything else (failed).  From run.sh it has:
+#
+#   SRC       the source tree            CASE_DIR   an empty private directory,
+#   BUILD     this variant's build tree             shared by all nodes
+#   PREFIX    where it is installed,     CACHE      for what is costly to make,
+#             env.sh sourced                        kept between runs
+#   SERIES    4.1 or 5.0                 OMPI_MCA_pml=crypt, and a psk file
+
+die()  { echo "$(basename "$0"): $*" >&2; exit 1; }
+skip() { echo "skipped: $*"; exit 77; }
+fail() { echo "failed: $*" >&2; exit 1; }
+
+# must COMMAND...: it has to succeed.   must_fail COMMAND...: it has to fail.
+must()      { echo "+ $*"; "$@" || fail "status $?: $*"; }
+must_fail() { echo "+ ! $*"; if "$@"; then fail "succeeded: $*"; fi; }
+
+# says TEXT COMMAND...: its output has to contain TEXT (a fixed string).
+says() {
+    local text=$1 output; shift
+    echo "+ $*"
+    output=$("$@" 2>&1) || true
+    printf '%s\n' "$output"
+    grep -qF -- "$text" <<<"$output" || fail "\"$text\" is not in the output of: $*"
+}
+
+vcluster() { "$SRC/tests/vcluster" "$@"; }
+
+# cluster_up N [UP-OPTION...]: taken down when the script ends.
+cluster_up() {
+    trap 'vcluster down >/dev/null 2>&1 || true' EXIT
+    vcluster up "$@"
+}
+
+# ---- captures: what was on a node's wire ----
+
+# capture_start NODE FILE [TCPDUMP-ARG...]: returns when tcpdump is listening.
+# A filter must let UDP port 9 pass.
+capture_start() {
+    CAPTURE_NODE=$1 CAPTURE_FILE=$2
+    rm -f "$2"
+    vcluster capture "$@" 2>"$2.log" &
+    CAPTURE_PID=$!
+    # tcpdump opens its file, and with -U writes its header, once it listens.
+    until [ -s "$CAPTURE_FILE" ]; do
+        capture_alive
+    done
+}
+
+# Returns when all that was sent so far is in the file: the last packet is a
+# marker of ours to another node, which we wait to see.
+capture_stop() {
+    local marker="end-of-capture-$$-$RANDOM$RANDOM" other
+    other=$(vcluster status | sed -n 's/^\(node[0-9]*\) up.*/\1/p' | grep -vx "$CAPTURE_NODE" | head -n 1)
+    vcluster exec "$CAPTURE_NODE" bash -c "echo $marker > /dev/udp/$other/9"
+    until grep -qaF "$marker" "$CAPTURE_FILE"; do
+        capture_alive
+    done
+    kill -TERM "$CAPTURE_PID"
+    wait "$CAPTURE_PID" || true
+}
+
+capture_alive() {
+    kill -0 "$CAPTURE_PID" 2>/dev/null || fail "tcpdump: $(cat "$CAPTURE_FILE.log")"
+    sleep 0.01
+}
+
+# ---- programs ----
+
+# mpi_program KIND NAME: compile tests/KIND/NAME.c, print the program's path.
+# Sources in tests/mpi and tests/KIND without a main() belong to every one.
+mpi_program() {
+    local kind=$1 name=$2 program=$VARIANT_DIR/tests/$1/$2 sources extra=() file stale=
+    sources=("$SRC/tests/$kind/$name.c")
+    for file in "$SRC"/tests/mpi/*.c "$SRC/tests/$kind"/*.c; do
+        if [ -e "$file" ] && ! grep -q '^int main(' "$file" && [[ " ${sources[*]} " != *" $file "* ]]; then
+            sources+=("$file")
+        fi
+    done
+    for file in "${sources[@]}" "$SRC"/tests/mpi/*.h "$SRC/tests/$kind"/*.h; do
+        [ ! "$file" -nt "$program" ] || stale=yes
+    done
+    [ ! -e "$PREFIX/lib/libmpi_crypt.so" ] || extra=(-lmpi_crypt)
+    if [ -n "$stale" ]; then
+        mkdir -p "$(dirname "$program")"
+        in_variant mpicc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -pthread $VARIANT_CFLAGS \
+            -I"$SRC/tests/mpi" -I"$PREFIX/include" -o "$program" "${sources[@]}" \
+            -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -Wl,--as-needed ${extra[@]+"${extra[@]}"} -lm >&2 ||
+            fail "$2.c does not compile"
+    fi
+    echo "$program"
+}

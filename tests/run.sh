@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# run.sh - install what is missing, build, and run the tests.
+#
+#   tests/run.sh [--full | --soak] [--sanitize] [--list] [--no-packages] [CASE...]
+#
+#   (nothing)      the default tier: what CI runs, at most 25 minutes
+#   --full         the default tier and everything tagged "full", both series
+#   --soak         everything tagged "soak": hours
+#   --sanitize     also unit tests and the cases tagged "sanitize", with
+#                  AddressSanitizer and UndefinedBehaviorSanitizer
+#   --list         print the cases and end
+#   --no-packages  do not install anything
+#   CASE...        only these, of any tier (shell patterns: 'mpi/p2p_*')
+#
+# Works on a bare Debian 12 as root (packages, virtual clusters); as somebody
+# else where the packages are there and user namespaces are allowed, without
+# Open MPI 5.0.  Builds outside of the source tree, under
+# ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt (OMPI_CRYPT_TEST_DIR overrides it).
+# How to add a test: tests/README.rst.
+set -uo pipefail
+shopt -s inherit_errexit
+
+SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+export SRC LC_ALL=C.UTF-8
+. "$SRC/tests/lib.sh"
+. "$SRC/tests/build.sh"
+. "$SRC/tests/cases.sh"
+
+usage() { sed -n '4,/^set -uo/{/^set -uo/d;s/^# \{0,1\}//;p}' "$SRC/tests/run.sh" >&2; exit 2; }
+
+tier=default sanitize=no list=no packages=yes patterns=()
+while (($#)); do
+    case $1 in
+        --full|--soak) tier=${1#--} ;;
+        --sanitize)    sanitize=yes ;;
+        --list)        list=yes ;;
+        --no-packages) packages=no ;;
+        -*)            usage ;;
+        *)             patterns+=("$1") ;;
+    esac
+    shift
+done
+
+read_cases
+select_cases "$tier" "$sanitize" ${patterns[@]+"${patterns[@]}"}
+[ ${#SELECTED[@]} -gt 0 ] || { echo "run.sh: no case matches ${patterns[*]-}" >&2; exit 2; }
+if [ "$list" = yes ]; then
+    printf '%s\n' "${SELECTED[@]}"
+    exit 0
+fi
+
+trap cluster_remove EXIT
+trap 'exit 130' INT TERM
+exec </dev/null
+[ "$packages" = no ] || install_packages
+prepare_directories
+begin=$SECONDS
+for case in "${SELECTED[@]}"; do
+    run_case "$case"
+done
+cluster_stop
+
+if [ ${#FAILED[@]} -gt 0 ]; then
+    echo
+    echo "failed, and how to run each again:"
+    printf '    tests/run.sh %s\n' "${FAILED[@]}"
+fi
+echo
+echo "$(duration $((SECONDS - begin))) in $WORK"
+echo "$PASSED passed, ${#FAILED[@]} failed, $SKIPPED skipped"
+[ ${#FAILED[@]} -eq 0 ]
