@@ -3,15 +3,15 @@
 """Compares what the ranks counted (output of `metrics`) with the simulator,
 rank by rank, and with the closed forms of docs/collectives.rst.
 
-    metrics 64 | check_metrics.py NODES M        NODES: 0,0,1,1 ...
+    check_metrics.py < OUTPUT
 
-Prints the table: the paper's Table II, the corrected value, what was counted
-(maximum over the ranks, each metric by itself).
+Prints a table for each map: the paper's Table II, the corrected value, what was
+counted (maximum over the ranks, each metric by itself).
 """
 import sys
 from math import ceil, log2
 
-from simulate import ALGORITHMS, simulate
+from simulate import ALGORITHMS, doubling, ring, simulate
 
 METRICS = ('r_c', 's_c', 'r_e', 's_e', 'r_d', 's_d')
 
@@ -48,17 +48,18 @@ def paper(N, l, m):
     }
 
 
-def corrected(N, l, m, mapping):
+def corrected(N, l, m, mapping, leaders):
     """The maxima that must be counted exactly.  An algorithm is left out where
     its maximum has no closed form: the simulator alone decides there."""
     p = N * l
     rounds = ceil((N - 1) / l)
+    steps = lg if leaders == 'rd' else lambda n: n - 1
     table = {
-        'naive':  (lg(p), (p - 1) * m, 1, m, p - 1, (p - 1) * m),
+        'naive':  (steps(p), (p - 1) * m, 1, m, p - 1, (p - 1) * m),
         'c-ring': (N + l - 2, (p - 1) * m, 1, m, N - 1, (N - 1) * m),
         'c-rd':   (lg(N) + lg(l), (p - 1) * m, 1, m, N - 1, (N - 1) * m),
-        'hs1':    (lg(N), (p - l) * m, 1, l * m, rounds, rounds * l * m),
-        'hs2':    (lg(N), (p - l) * m, 1, m, N - 1, (N - 1) * m),
+        'hs1':    (steps(N), (p - l) * m, 1, l * m, rounds, rounds * l * m),
+        'hs2':    (steps(N), (p - l) * m, 1, m, N - 1, (N - 1) * m),
     }
     forwarding = l == 1 or mapping == 'cyclic'
     if forwarding:
@@ -81,12 +82,15 @@ def sums_4x2_block():
 
 
 def read_counted(stream):
-    counted = {}
+    """[(nodes, m, 'rd' | 'ring', {algorithm: {rank: metrics}}) of each map]"""
+    maps = []
     for line in stream:
         words = line.split()
-        if len(words) == 8 and words[0] in ALGORITHMS:
-            counted.setdefault(words[0], {})[int(words[1])] = tuple(map(int, words[2:]))
-    return counted
+        if len(words) == 6 and words[0] == 'map':
+            maps.append(([int(x) for x in words[1].split(',')], int(words[3]), words[5], {}))
+        elif len(words) == 8 and words[0] in ALGORITHMS:
+            maps[-1][3].setdefault(words[0], {})[int(words[1])] = tuple(map(int, words[2:]))
+    return maps
 
 
 def maxima(rows):
@@ -103,21 +107,24 @@ def bounds_met(N, l, m, counted):
     return wrong
 
 
-def main():
-    nodes, m = [int(x) for x in sys.argv[1].split(',')], int(sys.argv[2])
+def check(nodes, m, leaders, counted):
+    """Prints the table of one map; returns what is wrong."""
     N, l, mapping = shape_of(nodes)
-    counted, wrong = read_counted(sys.stdin), []
-    exact = corrected(N, l, m, mapping) if l else {}
+    wrong = []
+    exact = corrected(N, l, m, mapping, leaders) if l else {}
     printed = paper(N, l, m) if l and mapping == 'block' and len(nodes) & (len(nodes) - 1) == 0 else {}
-    print(f'p = {len(nodes)}, N = {N}, ' + (f'l = {l}, {mapping}' if l else 'uneven') + f', m = {m}')
+    print(f'\np = {len(nodes)}, N = {N}, ' + (f'l = {l}, {mapping}' if l else f'uneven {nodes}')
+          + f', m = {m}, leaders {leaders}')
     print(f'{"":8}{"":4}' + ''.join(f'{x:>14}' for x in ('Table II', 'corrected', 'counted')))
     for name in ALGORITHMS:
         rows = counted.get(name, {})
-        expected = dict(enumerate(simulate(name, nodes, m)))
+        expected = dict(enumerate(simulate(name, nodes, m, doubling if leaders == 'rd' else ring)))
+        if rows.keys() != expected.keys():
+            return [f'{name}: counted for the ranks {sorted(rows)}, not for {sorted(expected)}']
         for rank in sorted(expected):
-            if rows.get(rank) != expected[rank]:
-                wrong.append(f'{name}, rank {rank}: counted {rows.get(rank)}, simulator {expected[rank]}')
-        top = maxima(rows.values()) if rows else (0,) * 6
+            if rows[rank] != expected[rank]:
+                wrong.append(f'{name}, rank {rank}: counted {rows[rank]}, simulator {expected[rank]}')
+        top = maxima(rows.values())
         if name in exact and top != exact[name]:
             wrong.append(f'{name}: counted {top}, must be {exact[name]}')
         for i, metric in enumerate(METRICS):
@@ -129,10 +136,17 @@ def main():
             total = tuple(sum(row[i] for row in counted[name].values()) for i in (2, 4))
             if total != pair:
                 wrong.append(f'{name}: {total} seals and opens in all, must be {pair}')
-    if l and not wrong:
-        wrong = bounds_met(N, l, m, counted)
-    print('\n'.join(wrong) or 'every count is as it must be')
-    return 1 if wrong else 0
+    return wrong + (bounds_met(N, l, m, counted) if l else [])
+
+
+def main():
+    maps, bad = read_counted(sys.stdin), 0
+    for one in maps:
+        wrong = check(*one)
+        print('\n'.join(wrong) or 'every count is as it must be')
+        bad += bool(wrong)
+    print(f'\n{len(maps) - bad} maps right, {bad} wrong')
+    return 1 if bad or not maps else 0
 
 
 if __name__ == '__main__':

@@ -9,7 +9,8 @@ pieces it holds.  Nothing but what a message carries moves from store to store,
 so a schedule that forgets a block, or needs plaintext that is not there, stops
 with an assertion.
 
-    simulate(algorithm, nodes, m)   nodes[i] is the node of rank i
+    simulate(algorithm, nodes, m, leaders)  nodes[i] is the node of rank i;
+        leaders: doubling or ring, under Naive, HS1 and HS2
         -> [(r_c, s_c, r_e, s_e, r_d, s_d) of rank 0, of rank 1 ...]
 
     simulate.py NODES M             prints them: simulate.py 0,0,1,1 64
@@ -116,9 +117,9 @@ def gather(world, schedule, lanes):
         world.exchange(messages)
 
 
-def naive(world):
+def naive(world, kind=doubling):
     items = [[world.seal(r, {r.number})] for r in world.ranks]
-    gather(world, doubling(world.p), [(world.ranks, items)])
+    gather(world, kind(world.p), [(world.ranks, items)])
 
 
 def o_ring(world):
@@ -242,9 +243,15 @@ ALGORITHMS = {'naive': naive, 'o-ring': o_ring, 'o-rd': o_rd, 'o-rd2': o_rd2, 'c
               'c-rd': c_rd, 'hs1': hs1, 'hs2': hs2}
 
 
-def simulate(algorithm, nodes, m):
+WITH_LEADERS = ('naive', 'hs1', 'hs2')
+
+
+def simulate(algorithm, nodes, m, leaders=doubling):
     world = World(nodes, m)
-    ALGORITHMS[algorithm](world)
+    if algorithm in WITH_LEADERS:
+        ALGORITHMS[algorithm](world, leaders)
+    else:
+        ALGORITHMS[algorithm](world)
     return world.finish()
 
 
