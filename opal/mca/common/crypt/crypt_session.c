@@ -120,6 +120,7 @@ int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
     const opal_common_crypt_options_t *options = opal_common_crypt_local_options(local);
     opal_common_crypt_schedule_t *schedule;
 
+    *session = NULL;
     int rc = opal_common_crypt_schedule_create(local, record, bytes, expect, &schedule, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
