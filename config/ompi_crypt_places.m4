@@ -51,11 +51,31 @@ AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
     dnl The framework's base is in libopen-pal in Open MPI's tree, here it is a
     dnl library of its own (docs/design/001-build.rst).
     OMPI_CRYPT_OPAL_LIBS="\$(top_builddir)/standalone/libmca_aead_base.la $ompi_crypt_ldflags -lopen-pal"
-    OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags -lmpi -lopen-pal"
+    OMPI_CRYPT_FIND_PMIX
+    OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags -lmpi -lopen-pal $ompi_crypt_pmix"
     OMPI_CRYPT_OPAL_NAME=
     AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
     AC_SUBST([OMPI_CRYPT_MPI_LIBS])
     AC_SUBST([OMPI_CRYPT_OPAL_NAME])
     OMPI_CRYPT_BARE_OPAL_LIBS="$ompi_crypt_ldflags -lopen-pal"
     AC_SUBST([OMPI_CRYPT_BARE_OPAL_LIBS])
+])
+
+dnl Open MPI 5.0's modex macros call PMIx: the one of its own build, or the one
+dnl that it was built with.
+AC_DEFUN([OMPI_CRYPT_FIND_PMIX], [
+    ompi_crypt_pmix=
+    AS_IF([test "$ompi_crypt_series" != 4.1],
+        [AC_MSG_CHECKING([for the PMIx of Open MPI])
+         ompi_crypt_save_LIBS=$LIBS
+         for ompi_crypt_try in "-lpmix" "`$PKG_CONFIG --libs-only-L --libs-only-l pmix 2>/dev/null`"; do
+             test -z "$ompi_crypt_pmix" || break
+             LIBS="$ompi_crypt_save_LIBS $ompi_crypt_ldflags $ompi_crypt_try"
+             AC_LINK_IFELSE([AC_LANG_SOURCE([[int PMIx_Commit(void); int main(void) { return PMIx_Commit(); }]])],
+                            [ompi_crypt_pmix=$ompi_crypt_try])
+         done
+         LIBS=$ompi_crypt_save_LIBS
+         AC_MSG_RESULT([${ompi_crypt_pmix:-no}])
+         AS_IF([test -z "$ompi_crypt_pmix"],
+               [AC_MSG_ERROR([PMIx cannot be linked (Debian: libpmix-dev)])])])
 ])

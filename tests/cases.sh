@@ -98,7 +98,7 @@ run_case() {
     build_variant "$variant"
     case ${VARIANT_STATE[$variant]} in
         absent) skipped "$case" 0 "${VARIANT_REASON[$variant]}"; return ;;
-        broken) failed "$case" 0 "${VARIANT_REASON[$variant]}"; return ;;
+        broken) failed_build "$case" "$variant" "${VARIANT_REASON[$variant]}"; return ;;
     esac
     started=$(milliseconds)
     # A subshell, so that `exit` in a helper ends the case only; outside of any
@@ -161,9 +161,6 @@ run_script() {                                  # run_script KIND FILE LIMIT [AR
 
 # ---- what is printed ----
 
-# A build that failed is shown once, not below each of its cases.
-declare -A SHOWN
-
 duration() { printf '%d:%02d minutes' $(($1 / 60)) $(($1 % 60)); }
 milliseconds() { local t=$EPOCHREALTIME; echo $((${t%[.,]*} * 1000 + 10#${t#*[.,]} / 1000)); }
 line() { printf '%-5s %-44s %3d.%d s  %s\n' "$1" "$2" $(($3 / 1000)) $(($3 % 1000 / 100)) "${4-}"; }
@@ -174,9 +171,18 @@ skipped() { SKIPPED=$((SKIPPED + 1)); line skip "$1" "$2" "${3:-no reason given}
 failed() {                                      # failed CASE MILLISECONDS LOG
     FAILED+=("$1")
     line FAIL "$1" "$2" "$3"
-    if [ -f "$3" ] && [ -z "${SHOWN[$3]-}" ]; then
-        tail -n 60 "$3" | sed 's/^/      | /'
-        [[ $3 != */build-*.log ]] || SHOWN[$3]=yes
-    fi
+    tail -n 60 "$3" | sed 's/^/      | /'
     echo "      run it again: tests/run.sh $1"
+}
+
+# A build that failed is shown once; its cases count as failed.
+declare -A SHOWN
+failed_build() {                                # failed_build CASE VARIANT LOG
+    if [ -n "${SHOWN[$2]-}" ]; then
+        FAILED+=("$1")
+        line FAIL "$1" 0 "the build of $2 failed"
+    else
+        SHOWN[$2]=yes
+        failed "$1" 0 "$3"
+    fi
 }

@@ -156,6 +156,71 @@ if [ "$(nproc)" -ge 2 ]; then
     check "two threads" grep -q '^openssl,128,2,65536,' "$work/out"
 fi
 
+group "model: usage errors"
+profiles=$here/../../ompi/tools/mpicrypt/profiles
+noleland=$profiles/noleland.conf
+model() { run model --profile "$noleland" "$@"; }
+model_refuses() { expect "$1" "$2" model --profile "$noleland" "${@:3}"; }
+model_refuses 2 "there is no 'star'" --pattern star
+model_refuses 2 "--nodes: 1 is not between" --nodes 1
+model_refuses 2 "--ranks: 0 is not between" --ranks 0
+model_refuses 2 "more than the 64 hardware threads" --threads 32 --ranks 4
+model_refuses 2 "--compute: 100 is not between" --compute 100
+model_refuses 2 "neither 'after' nor 'while'" --opening never
+model_refuses 2 "an entry is not FROM:ALPHA:BETA" --comm 0:1
+model_refuses 2 "an entry is not FROM:ALPHA:A:B" --enc 0:1:2
+model_refuses 2 "both want standard output" --json --csv -
+model_refuses 2 "must be positive" --oversubscription 0
+model_refuses 2 "more than 4194304 ranks" --nodes 4194304 --ranks 2
+model_refuses 2 "ends in neither .svg nor .png" --plot x.gif
+expect 3 "cannot read the profile $work/none.conf" model --profile "$work/none.conf"
+expect 3 "there-is-none.conf" model --profile there-is-none
+expect 1 "has no model, only a table" model --profile "$profiles/bridges.conf"
+printf 'pml_crypt_model_comm 5\n' > "$work/bad.conf"
+expect 1 "is not 'name = value'" model --profile "$work/bad.conf"
+printf 'pml_crypt_t_table = 64K\n' > "$work/bad.conf"
+expect 1 "an entry is not FROM:T" model --profile "$work/bad.conf"
+
+group "model: predictions"
+model --size 4M --threads 8 --k 1,8,32 --csv -
+check "exit code" test "$rc" -eq 0
+check "the header" grep -q '^pattern,nodes,ranks_per_node,gbps,compute_percent,bytes,' "$work/out"
+check "a line for each" test "$(wc -l < "$work/out")" -eq 4
+field() { awk -F, -v row="$1" -v name="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) n = i }
+                                            NR == row + 1 { print $n }' "$work/out"; }
+check "4M, plain" test "$(field 1 plain_us)" = 335.422
+check "4M, t = 8, k = 1" test "$(field 1 crypt_us)" = 526.836
+check "4M, t = 8, k = 8" test "$(field 2 crypt_us)" = 374.828
+check "4M, t = 8, k = 32" test "$(field 3 crypt_us)" = 352.238
+check "4M, naive" test "$(field 3 naive_us)" = 1769.05
+model --size 4M,32K --hwthreads 10 --csv -
+check "the chosen (k,t)" test "$(field 1 k),$(field 1 threads)" = 32,8
+check "short messages are not chopped" test "$(field 2 k),$(field 2 threads)" = 1,1
+model --size 4M --gbps 400 --threads 64 --csv -
+check "4M at 400 Gb/s: 50000 bytes a microsecond" test "$(field 1 plain_us)" = 89.6361
+model --size 1M --latency 2 --oversubscription 2 --gbps 8 --csv -
+check "latency and oversubscription" test "$(field 1 plain_us)" = 2099.15
+# 4 nodes of 4 ranks: a 4 x 4 torus, a row on each node; 2 of 4 neighbours are elsewhere.
+model --pattern stencil2d --nodes 4 --ranks 4 --size 1M --threads 1 --compute 0,50 --csv -
+check "messages of a stencil" test "$(field 1 messages)" = 2
+check "half of the time is computation" awk -v a="$(field 1 plain_us)" -v b="$(field 2 plain_us)" \
+    'BEGIN { exit !(b / a > 1.999 && b / a < 2.001) }'
+model --pattern stencil3d,stencil4d,alltoall --nodes 8,4096 --ranks 16 --size 64K --gbps 400 --csv -
+check "thousands of nodes" test "$rc" -eq 0
+check "messages of an all-to-all" test "$(field 6 messages)" = 65520
+model --pattern pairs --ranks 1,2,4,8 --size 1M --threads 1 --csv -
+check "the overhead falls as pairs are added" \
+    awk -F, 'NR > 2 && !($14 < last) { bad = 1 } { last = $14 } END { exit bad }' "$work/out"
+model --size 64K,1M --json --plot "$work/model.svg"
+check "the plot has both panels" test "$(grep -c 'pingpong' "$work/model.svg")" -eq 2
+if command -v python3 > "$work/null"; then
+    check "the JSON is some" python3 -c '
+import json, sys
+data = json.load(open(sys.argv[1]))
+assert [row["bytes"] for row in data["results"]] == [65536, 1048576], data
+assert data["model"]["comm"].startswith("0:5.54:"), data' "$work/out"
+fi
+
 group "speed: JSON and plots"
 run speed "${quick[@]}" --bits 128 --size 1,64K --json --plot "$work/x.svg"
 check "exit code" test "$rc" -eq 0

@@ -12,11 +12,14 @@
 #include "mpicrypt_plot.h"
 
 #define CURVES_MAX    32
-#define PANEL_WIDTH   620
-#define PANEL_HEIGHT  380
+#define FRAME_WIDTH   400       /* of the part with the curves */
+#define FRAME_HEIGHT  300
 #define TITLE_HEIGHT  40
 #define MARGIN_LEFT   70
-#define MARGIN_RIGHT  150       /* the legend's */
+#define LEGEND_LEFT   14        /* from the frame to the legend's colours */
+#define LEGEND_TEXT   24        /* from there to the words */
+#define LEGEND_LETTER 6.7       /* mean width of a letter of 12 pixels, rather too wide */
+#define LEGEND_LINE   18
 #define MARGIN_TOP    30
 #define MARGIN_BOTTOM 50
 
@@ -240,7 +243,7 @@ static void draw_curve(const mpicrypt_canvas_t *canvas, const panel_t *panel, co
 {
     const curve_t *curve = &panel->curves[c];
     unsigned colour = palette[(size_t) c % (sizeof(palette) / sizeof(palette[0]))];
-    double legend_x = frame->left + frame->width + 14, legend_y = frame->top + 8 + 18 * c;
+    double legend_x = frame->left + frame->width + LEGEND_LEFT, legend_y = frame->top + 8 + LEGEND_LINE * c;
     double *x = checked(malloc((size_t) curve->count * sizeof(double)));
     double *y = checked(malloc((size_t) curve->count * sizeof(double)));
 
@@ -251,22 +254,51 @@ static void draw_curve(const mpicrypt_canvas_t *canvas, const panel_t *panel, co
     }
     canvas->line(canvas->state, x, y, curve->count, 1.8, colour);
     canvas->rectangle(canvas->state, legend_x, legend_y - 2, 18, 4, colour);
-    canvas->text(canvas->state, legend_x + 24, legend_y + 4, 12, MPICRYPT_LEFT, false, INK, curve->name);
+    canvas->text(canvas->state, legend_x + LEGEND_TEXT, legend_y + 4, 12, MPICRYPT_LEFT, false, INK, curve->name);
     free(x);
     free(y);
 }
 
-static void draw(const mpicrypt_plot_t *plot, const mpicrypt_canvas_t *canvas, int grid_columns,
-                 int width, int height)
+/* All panels are of one size, with room for the longest legend. */
+typedef struct layout {
+    int columns, rows, width, height;
+} layout_t;
+
+static layout_t layout_of(const mpicrypt_plot_t *plot)
 {
+    size_t letters = 0;
+    int curves = 0;
+
+    for (int p = 0; p < plot->panel_count; ++p) {
+        const panel_t *panel = &plot->panels[p];
+        curves = panel->curve_count > curves ? panel->curve_count : curves;
+        for (int c = 0; c < panel->curve_count; ++c) {
+            size_t bytes = strlen(panel->curves[c].name);
+            letters = bytes > letters ? bytes : letters;
+        }
+    }
+    int legend_height = LEGEND_LINE * curves;
+    layout_t layout = {
+        .columns = plot->panel_count > 1 ? 2 : 1,
+        .width = MARGIN_LEFT + FRAME_WIDTH + LEGEND_LEFT + LEGEND_TEXT + 16 + (int) (LEGEND_LETTER * (double) letters),
+        .height = MARGIN_TOP + MARGIN_BOTTOM + (legend_height > FRAME_HEIGHT ? legend_height : FRAME_HEIGHT)
+    };
+    layout.rows = (plot->panel_count + layout.columns - 1) / layout.columns;
+    return layout;
+}
+
+static void draw(const mpicrypt_plot_t *plot, const mpicrypt_canvas_t *canvas, const layout_t *layout)
+{
+    int width = layout->columns * layout->width, height = layout->rows * layout->height + TITLE_HEIGHT;
+
     canvas->rectangle(canvas->state, 0, 0, width, height, 0xffffff);
     canvas->text(canvas->state, width / 2.0, 26, 17, MPICRYPT_MIDDLE, false, INK, plot->title);
     for (int p = 0; p < plot->panel_count; ++p) {
         panel_t *panel = &plot->panels[p];
         const frame_t frame = {
-            p % grid_columns * PANEL_WIDTH + MARGIN_LEFT,
-            p / grid_columns * PANEL_HEIGHT + TITLE_HEIGHT + MARGIN_TOP,
-            PANEL_WIDTH - MARGIN_LEFT - MARGIN_RIGHT, PANEL_HEIGHT - MARGIN_TOP - MARGIN_BOTTOM
+            p % layout->columns * layout->width + MARGIN_LEFT,
+            p / layout->columns * layout->height + TITLE_HEIGHT + MARGIN_TOP,
+            FRAME_WIDTH, FRAME_HEIGHT
         };
         panel_fit(panel);
         draw_axes(canvas, panel, &frame);
@@ -295,9 +327,8 @@ int mpicrypt_plot_check(const char *path)
 
 int mpicrypt_plot_write(const mpicrypt_plot_t *plot, const char *path)
 {
-    int grid_columns = plot->panel_count > 1 ? 2 : 1;
-    int grid_rows = (plot->panel_count + grid_columns - 1) / grid_columns;
-    int width = grid_columns * PANEL_WIDTH, height = grid_rows * PANEL_HEIGHT + TITLE_HEIGHT;
+    const layout_t layout = layout_of(plot);
+    int width = layout.columns * layout.width, height = layout.rows * layout.height + TITLE_HEIGHT;
     mpicrypt_canvas_t canvas;
 
     int rc = ends_in(path, ".png") ? mpicrypt_canvas_png(&canvas, path, width, height)
@@ -305,7 +336,7 @@ int mpicrypt_plot_write(const mpicrypt_plot_t *plot, const char *path)
     if (MPICRYPT_OK != rc) {
         return rc;
     }
-    draw(plot, &canvas, grid_columns, width, height);
+    draw(plot, &canvas, &layout);
     int error = canvas.end(canvas.state);
     return 0 == error ? MPICRYPT_OK
          : mpicrypt_error(MPICRYPT_FAILED, "cannot write %s: %s", path, strerror(error));

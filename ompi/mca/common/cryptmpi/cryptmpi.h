@@ -46,7 +46,6 @@ typedef struct ompi_common_cryptmpi_params {
 extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
-OMPI_DECLSPEC void ompi_common_cryptmpi_params_deregister(void);
 
 /* ---- life ---- */
 

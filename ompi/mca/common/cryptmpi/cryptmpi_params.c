@@ -106,9 +106,10 @@ int ompi_common_cryptmpi_params_register(void)
                               OPAL_INFO_LVL_2, (const char **) &p->report);
 }
 
-/* Their storage is in this library, which goes away before Open MPI looks at
- * its variables for the last time. */
-void ompi_common_cryptmpi_params_deregister(void)
+/* Their storage is in this library.  It may be unloaded without any component
+ * having been opened (ompi_info), and Open MPI looks at its variables once more
+ * after that. */
+static void __attribute__((destructor)) params_deregister(void)
 {
     int group = mca_base_var_group_find("ompi", "crypt", NULL);
 

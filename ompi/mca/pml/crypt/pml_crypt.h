@@ -59,6 +59,10 @@ mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_
 int ompi_pml_crypt_host_finalize(void);
 void ompi_pml_crypt_host_close(void);
 int ompi_pml_crypt_audit(void);
+void ompi_pml_crypt_audit_osc(void);
+void ompi_pml_crypt_audit_osc_end(void);
+/* True: act on it.  Shown if fatal, or if crypt_audit is warn (then false). */
+bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal);
 void ompi_pml_crypt_disable(void);
 
 /* ---- one operation at the host ---- */

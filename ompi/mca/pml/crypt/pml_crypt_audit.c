@@ -4,10 +4,126 @@
  * Is there a way around us?  Some components of other frameworks carry payload
  * past the PML.  This runs in pml_enable, when they have been discovered and
  * none is in use yet.
+ *
+ *   coll   only components that are known to send through the PML, or to stay
+ *          within a node, are left in the list; the others are taken out, as
+ *          basic and tuned can do everything.
+ *   osc    every component that is not known to send through the PML answers
+ *          only for windows that stay on one node (audit_osc.c).
+ *   files  shared memory that is backed by a file must not be backed by a
+ *          file on the network.
+ *
+ * Names that nobody of us has looked at count as unsafe.  With crypt_audit =
+ * warn all of it is said, and nothing done.
  */
 #include "pml_crypt.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/common/crypt/crypt_secret_file.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+#include "ompi/mca/coll/base/base.h"
+
+bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal)
+{
+    bool warn = OMPI_COMMON_CRYPTMPI_AUDIT_WARN == ompi_common_cryptmpi_params.audit;
+
+    if (warn || fatal) {
+        opal_show_help("help-mpi-pml-crypt.txt", warn ? "plaintext-possible" : "plaintext-path", true, component,
+                       remedy);
+    }
+    return !warn;
+}
+
+/* ---- coll ---- */
+
+static bool among(const char *name, const char *const *list)
+{
+    for (; NULL != *list; list++) {
+        if (0 == strcmp(name, *list)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool coll_is_safe(const char *name)
+{
+    /* These send through the PML, or do not send at all. */
+    static const char *const ride[] = {"adapt", "basic", "cuda", "accelerator", "cryptag", "ftagree", "han", "inter",
+                                       "libnbc", "monitoring", "self", "spacc", "sync", "tuned", "demo", NULL};
+    /* These copy through shared memory. */
+    static const char *const local[] = {"sm", "xhc", NULL};
+
+    return among(name, ride)
+           || (OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope && among(name, local));
+}
+
+static void audit_coll(void)
+{
+    mca_base_component_list_item_t *item, *next;
+    char name[128];
+
+    OPAL_LIST_FOREACH_SAFE(item, next, &ompi_coll_base_framework.framework_components,
+                           mca_base_component_list_item_t) {
+        const mca_base_component_t *component = item->cli_component;
+        if (coll_is_safe(component->mca_component_name)) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "coll/%s", component->mca_component_name);
+        if (ompi_pml_crypt_audit_finding(name, "none needed: it is switched off, other components do its work",
+                                         false)) {
+            opal_list_remove_item(&ompi_coll_base_framework.framework_components, &item->super);
+            OBJ_RELEASE(item);
+        }
+    }
+}
+
+/* ---- files behind shared memory ---- */
+
+static int audit_directory(const char *what, const char *path)
+{
+    struct statfs system;
+    const char *kind;
+    char remedy[512];
+
+    if (NULL == path || 0 != statfs(path, &system)
+        || OPAL_CRYPT_FS_NETWORK != opal_common_crypt_fs_kind((unsigned long) system.f_type, &kind)) {
+        return OMPI_SUCCESS;
+    }
+    snprintf(remedy, sizeof(remedy), "%s is on a network file system (%s: %s); set TMPDIR, or the parameter that "
+             "names it, to a directory of this node", what, kind, path);
+    return ompi_pml_crypt_audit_finding("shared memory backed by a file", remedy, true) ? OMPI_ERR_NOT_SUPPORTED
+                                                                                        : OMPI_SUCCESS;
+}
+
+static const char *directory_parameter(const char *full_name)
+{
+    const char **value = NULL;
+    int index;
+
+    return OPAL_SUCCESS == mca_base_var_find_by_name(full_name, &index)
+                   && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
+               ? *value : NULL;
+}
+
+static int audit_files(void)
+{
+    int rc = audit_directory("the session directory", opal_process_info.job_session_dir);
+
+    rc = rc ? rc : audit_directory("the session directory", opal_process_info.proc_session_dir);
+    rc = rc ? rc : audit_directory("btl_vader_backing_directory", directory_parameter("btl_vader_backing_directory"));
+    rc = rc ? rc : audit_directory("btl_sm_backing_directory", directory_parameter("btl_sm_backing_directory"));
+    return rc ? rc : audit_directory("osc_sm_backing_directory", directory_parameter("osc_sm_backing_directory"));
+}
+
 int ompi_pml_crypt_audit(void)
 {
-    return OMPI_SUCCESS;
+    audit_coll();
+    ompi_pml_crypt_audit_osc();
+    return audit_files();
 }

@@ -13,6 +13,7 @@
 #include "pml_crypt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/runtime/opal_progress.h"
@@ -87,15 +88,40 @@ static int component_register(void)
                          OPAL_INFO_LVL_6);
 }
 
+/* Is `crypt` what the user, or the site, chose?  Where nothing was chosen, every
+ * PML is asked, and being installed is no reason to encrypt: there may be no
+ * key, and others count on the default. */
+static bool asked_for(void)
+{
+    const char **value = NULL;
+    int index = mca_base_var_find("ompi", "pml", NULL, NULL);
+
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
+           && NULL != *value && 0 == strcmp(*value, "crypt");
+}
+
+/* osc is opened after us, by a site's settings without osc/pt2pt (Debian's),
+ * which is the only component that sends through the PML.  Who chose one on
+ * the command line or in the environment keeps it, and meets the audit. */
+static void prefer_osc(void)
+{
+#if OMPI_MAJOR_VERSION < 5
+    setenv("OMPI_MCA_osc", "pt2pt,sm", 0);
+#endif
+}
+
 static int component_open(void)
 {
+    if (!asked_for()) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    prefer_osc();
     return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
     ompi_pml_crypt_host_close();
-    ompi_common_cryptmpi_params_deregister();
     return OMPI_SUCCESS;
 }
 

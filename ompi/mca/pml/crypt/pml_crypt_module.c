@@ -82,6 +82,7 @@ void ompi_pml_crypt_disable(void)
         return;
     }
     opal_progress_unregister(ompi_pml_crypt_progress);
+    ompi_pml_crypt_audit_osc_end();
     ompi_pml_crypt_queue_stop();
     OBJ_DESTRUCT(&ompi_pml_crypt.requests);
     OBJ_DESTRUCT(&ompi_pml_crypt.stages);

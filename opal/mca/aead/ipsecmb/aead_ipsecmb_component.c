@@ -11,7 +11,7 @@
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/aead/ipsecmb/aead_ipsecmb.h"
 
-OPAL_MODULE_DECLSPEC extern opal_aead_component_t mca_aead_ipsecmb_component;
+OPAL_DECLSPEC extern opal_aead_component_t mca_aead_ipsecmb_component;
 
 /* Returning anything but OPAL_SUCCESS drops the component. */
 static int ipsecmb_register(void)

@@ -33,6 +33,11 @@ AC_DEFUN([MCA_opal_common_crypt_CONFIG], [
                                   [common_crypt_happy=yes
                                    common_crypt_LIBS=-lcrypto])])
     AC_SUBST([common_crypt_LIBS])
+
+    dnl The keystore's pkcs11 backend needs nothing but this header to build.
+    AC_CHECK_HEADER([p11-kit-1/p11-kit/pkcs11.h],
+                    [common_crypt_CPPFLAGS=-DOMPI_CRYPT_HAVE_PKCS11])
+    AC_SUBST([common_crypt_CPPFLAGS])
     AS_IF([test $common_crypt_happy = yes],
           [$1],
           [ompi_crypt_why="libcrypto of OpenSSL 3.0 or newer is missing (Debian: libssl-dev)"

@@ -9,6 +9,7 @@
 
 /* In the order of auto.  `none` is never chosen, only asked for. */
 static const opal_common_crypt_auth_method_t *const methods[] = {
+    &opal_common_crypt_auth_x509,
     &opal_common_crypt_auth_psk,
     &opal_common_crypt_auth_munge,
     &opal_common_crypt_auth_none,

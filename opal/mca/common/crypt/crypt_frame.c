@@ -43,6 +43,16 @@ void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelo
     opal_common_crypt_put32(out + 16, (uint32_t) envelope->tag);
 }
 
+bool opal_common_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t cipher, unsigned shift)
+{
+#ifdef OPAL_CRYPT_TEST_RECORD
+    const bool shift_good = shift <= OPAL_CRYPT_EPOCH_SHIFT;
+#else
+    const bool shift_good = OPAL_CRYPT_EPOCH_SHIFT == shift;
+#endif
+    return shift_good && NULL != aead && 0 != (aead->ciphers & OPAL_AEAD_BIT(cipher));
+}
+
 int opal_common_crypt_may_seal(const opal_common_crypt_session_t *session, uint64_t counter)
 {
     if (opal_common_crypt_forked()) {

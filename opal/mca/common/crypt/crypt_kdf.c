@@ -26,6 +26,11 @@ static const char *const texts[OPAL_CRYPT_LABELS] = {
     [OPAL_CRYPT_LABEL_CHOP_KEY] = "ompi-crypt v1 chop key",
     [OPAL_CRYPT_LABEL_GROUP_KEY] = "ompi-crypt v1 group key",
     [OPAL_CRYPT_LABEL_GROUP_IV] = "ompi-crypt v1 group iv",
+    [OPAL_CRYPT_LABEL_FILE_MAP] = "ompi-crypt v1 file map",
+    [OPAL_CRYPT_LABEL_FILE_BLOCK] = "ompi-crypt v1 file block",
+    [OPAL_CRYPT_LABEL_FILE_SEAL] = "ompi-crypt v1 file seal",
+    [OPAL_CRYPT_LABEL_KEYSTORE_RECORD] = "ompi-crypt v1 keystore record",
+    [OPAL_CRYPT_LABEL_ESCROW] = "ompi-crypt v1 escrow",
 };
 
 const char *opal_common_crypt_label_text(opal_common_crypt_label_t label)

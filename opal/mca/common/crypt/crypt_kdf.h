@@ -38,6 +38,13 @@ typedef enum {
     /* from a group key; context: group id, hash of the sender's key, epoch */
     OPAL_CRYPT_LABEL_GROUP_KEY,
     OPAL_CRYPT_LABEL_GROUP_IV,
+    /* from the data key of a file's region; docs/file-format.rst, "Keys" */
+    OPAL_CRYPT_LABEL_FILE_MAP,
+    OPAL_CRYPT_LABEL_FILE_BLOCK,
+    OPAL_CRYPT_LABEL_FILE_SEAL,
+    /* from a key of the keystore (its record), and for an escrowed data key */
+    OPAL_CRYPT_LABEL_KEYSTORE_RECORD,
+    OPAL_CRYPT_LABEL_ESCROW,
     OPAL_CRYPT_LABELS
 } opal_common_crypt_label_t;
 

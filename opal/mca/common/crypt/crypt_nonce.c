@@ -4,12 +4,14 @@
  * Nonces: crypt_nonce.h has the drawings and the reason why none repeats.
  */
 #include "crypt_nonce.h"
+#include "crypt_file_le.h"
 
 #include <assert.h>
 #include <string.h>
 
 static_assert(OPAL_CRYPT_PREFIX_BYTES + 1 + 4 == OPAL_AEAD_NONCE_BYTES, "segment nonce");
 static_assert(6 + OPAL_CRYPT_COUNTER_BITS / 8 == OPAL_AEAD_NONCE_BYTES, "epoch nonce");
+static_assert(4 + 8 == OPAL_AEAD_NONCE_BYTES, "block nonce");
 
 void opal_common_crypt_nonce_epoch(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint64_t counter,
                                    uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
@@ -25,4 +27,10 @@ void opal_common_crypt_nonce_segment(const uint8_t prefix[OPAL_CRYPT_PREFIX_BYTE
     memcpy(nonce, prefix, OPAL_CRYPT_PREFIX_BYTES);
     nonce[7] = last ? 1 : 0;
     opal_common_crypt_put32(nonce + 8, segment);
+}
+
+void opal_common_crypt_nonce_block(uint64_t counter, uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
+{
+    memset(nonce, 0, 4);
+    opal_common_crypt_le_put64(nonce + 4, counter);
 }

@@ -12,6 +12,12 @@
  *   segment  | prefix 7            | last 1 | segment 4 |   parts of a chopped message
  *            The subkey and the prefix belong to one message, whose counter
  *            was taken once; a segment number is sealed once a message.
+ *
+ *   block    | 0 4 | counter 8, little-endian |         blocks of files
+ *            The key belongs to one S, 16 random bytes that this process drew
+ *            for one open and region; the counter is an atomic beside S
+ *            (crypt_file_block.c), starts at 0, and is taken once.  Nothing
+ *            that was read from storage takes part in sealing.
  */
 #ifndef OPAL_COMMON_CRYPT_NONCE_H
 #define OPAL_COMMON_CRYPT_NONCE_H
@@ -30,5 +36,7 @@ void opal_common_crypt_nonce_epoch(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint
 void opal_common_crypt_nonce_segment(const uint8_t prefix[OPAL_CRYPT_PREFIX_BYTES],
                                      bool last, uint32_t segment,
                                      uint8_t nonce[OPAL_AEAD_NONCE_BYTES]);
+
+void opal_common_crypt_nonce_block(uint64_t counter, uint8_t nonce[OPAL_AEAD_NONCE_BYTES]);
 
 #endif

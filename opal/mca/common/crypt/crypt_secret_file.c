@@ -65,6 +65,17 @@ opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char
     return OPAL_CRYPT_FS_UNKNOWN;
 }
 
+int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name)
+{
+    struct statfs system;
+
+    if (0 != statfs(path, &system)) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    *kind = opal_common_crypt_fs_kind((unsigned long) system.f_type, name);
+    return OPAL_CRYPT_OK;
+}
+
 /* ---- the checks, on the descriptor ---- */
 
 static int refuse_open(const char *path, const char *what, int error, opal_common_crypt_why_t *why)
@@ -95,8 +106,8 @@ static int check_file(int fd, const char *path, const char *what, struct stat *s
     return OPAL_CRYPT_OK;
 }
 
-static int check_place(int fd, const char *path, const char *what, bool allow_network,
-                       opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
+int opal_common_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
+                                        opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
 {
     struct statfs system;
     const char *name = "unknown";
@@ -160,7 +171,7 @@ int opal_common_crypt_secret_file_read(const char *path, const char *what, size_
     }
     rc = check_file(fd, path, what, &status, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = check_place(fd, path, what, allow_network, &file->warning, why);
+        rc = opal_common_crypt_secret_file_place(fd, path, what, allow_network, &file->warning, why);
     }
     if (OPAL_CRYPT_OK != rc) {
         goto close;

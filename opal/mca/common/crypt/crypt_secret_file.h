@@ -24,11 +24,19 @@ typedef enum {
 /* `name` gets a name for messages. */
 opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char **name);
 
+/* The same of the file system on which `path` lies; ERR_CONFIG if it cannot be told. */
+int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name);
+
 typedef struct opal_common_crypt_secret_file {
     uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; a zero follows */
     size_t count;
     opal_common_crypt_why_t warning;    /* topic NULL: none */
 } opal_common_crypt_secret_file_t;
+
+/* Refuse an open file that lies on no file system of this node, unless
+ * allow_network (then `warning`, which may be NULL, says so). */
+int opal_common_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
+                                        opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why);
 
 /* At least `min`, at most `max` bytes.  `what` names the file for messages
  * ("pre-shared key").  ERR_CONFIG with `why` filled. */

@@ -44,18 +44,9 @@ int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
 {
     int rc = OPAL_CRYPT_ERR_CONFIG;
 
-    if (NULL == aead || 0 == (aead->ciphers & OPAL_AEAD_BIT(cipher))) {
+    if (!opal_common_crypt_may_use(aead, cipher, shift)) {
         goto err_secrets;
     }
-#ifdef OPAL_CRYPT_TEST_RECORD
-    if (shift > OPAL_CRYPT_EPOCH_SHIFT) {
-        goto err_secrets;
-    }
-#else
-    if (OPAL_CRYPT_EPOCH_SHIFT != shift) {
-        goto err_secrets;
-    }
-#endif
     opal_common_crypt_session_t *session = calloc(1, sizeof(*session));
     if (NULL == session) {
         rc = OPAL_CRYPT_ERR_MEMORY;
@@ -129,6 +120,7 @@ int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
     const opal_common_crypt_options_t *options = opal_common_crypt_local_options(local);
     opal_common_crypt_schedule_t *schedule;
 
+    *session = NULL;
     int rc = opal_common_crypt_schedule_create(local, record, bytes, expect, &schedule, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;

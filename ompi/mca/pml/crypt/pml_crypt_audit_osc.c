@@ -1,0 +1,144 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One-sided components that do not send through the PML.
+ *
+ * Open MPI asks every osc component, for every window, whether it wants it.
+ * Those that would carry payload around us get a question of ours in front of
+ * that one: does every process of the communicator run on this node, as far
+ * as authenticated records and the host's transports say?  Only then their own
+ * answer counts.  (4.1 has osc/pt2pt, which sends through the PML and serves
+ * the other windows; 5.0 has no such component, so there the call fails.)
+ *
+ * The question carries no hint of the component that is asked, hence one small
+ * function for each place in the table.
+ */
+#include "pml_crypt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/util/show_help.h"
+#include "ompi/mca/osc/base/base.h"
+#include "ompi/mca/osc/osc.h"
+#include "ompi/win/win.h"
+
+enum { PLACES = 8 };
+
+static struct {
+    char name[64];
+    bool only_local;                    /* it works within a node only */
+    ompi_osc_base_component_query_fn_t query;
+} places[PLACES];
+static int place_count = 0;
+static bool sealed_component = false;   /* one that sends through the PML is there */
+
+/* Cheap answers first: most windows span nodes, and the locality that Open MPI
+ * knows of says so.  Its "local" is not believed without the records. */
+static bool on_one_node(ompi_communicator_t *comm)
+{
+    int size = ompi_comm_size(comm);
+
+    for (int i = 0; i < size; i++) {
+        ompi_proc_t *proc = ompi_comm_peer_lookup(comm, i);
+        if (proc != ompi_proc_local_proc && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < size; i++) {
+        if (!ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
+{
+    /* The memory of such a window is shared by the processes themselves. */
+    if (1 == ompi_comm_size(comm) || (MPI_WIN_FLAVOR_SHARED == flavor && places[place].only_local)) {
+        return true;
+    }
+    return OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
+           && (places[place].only_local || on_one_node(comm));
+}
+
+static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int unit, ompi_communicator_t *comm,
+               struct opal_info_t *info, int flavor)
+{
+    char name[80];
+
+    if (!may_answer(place, comm, flavor)) {
+        snprintf(name, sizeof(name), "osc/%s", places[place].name);
+        if (ompi_pml_crypt_audit_finding(name, "windows over more than one node need a component that sends "
+                                         "through the PML (osc/pt2pt of Open MPI 4.1); this Open MPI has none",
+                                         !sealed_component && !places[place].only_local)) {
+            return OMPI_ERR_NOT_SUPPORTED;
+        }
+    }
+    return places[place].query(win, base, size, unit, comm, info, flavor);
+}
+
+#define QUESTION(n)                                                                                       \
+    static int question_##n(struct ompi_win_t *win, void **base, size_t size, int unit,                   \
+                            struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor)       \
+    {                                                                                                     \
+        return ask(n, win, base, size, unit, comm, info, flavor);                                         \
+    }
+QUESTION(0)
+QUESTION(1)
+QUESTION(2)
+QUESTION(3)
+QUESTION(4)
+QUESTION(5)
+QUESTION(6)
+QUESTION(7)
+
+static const ompi_osc_base_component_query_fn_t questions[PLACES] = {question_0, question_1, question_2, question_3,
+                                                                     question_4, question_5, question_6, question_7};
+
+void ompi_pml_crypt_audit_osc(void)
+{
+    mca_base_component_list_item_t *item, *next;
+
+    place_count = 0;
+    OPAL_LIST_FOREACH_SAFE(item, next, &ompi_osc_base_framework.framework_components,
+                           mca_base_component_list_item_t) {
+        ompi_osc_base_component_t *component = (ompi_osc_base_component_t *) item->cli_component;
+        const char *name = component->osc_version.mca_component_name;
+
+        if (0 == strcmp(name, "pt2pt")) {
+            sealed_component = true;
+            continue;
+        }
+        if (place_count == PLACES) {    /* more than Open MPI ever had: leave none unwatched */
+            opal_list_remove_item(&ompi_osc_base_framework.framework_components, &item->super);
+            OBJ_RELEASE(item);
+            continue;
+        }
+        snprintf(places[place_count].name, sizeof(places[place_count].name), "%s", name);
+        places[place_count].only_local = 0 == strcmp(name, "sm");
+        places[place_count].query = component->osc_query;
+        component->osc_query = questions[place_count++];
+    }
+}
+
+/* The components outlive us when MPI is initialised again. */
+void ompi_pml_crypt_audit_osc_end(void)
+{
+    mca_base_component_list_item_t *item;
+
+    if (!mca_base_framework_is_open(&ompi_osc_base_framework)) {
+        place_count = 0;
+        return;
+    }
+    OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
+        ompi_osc_base_component_t *component = (ompi_osc_base_component_t *) item->cli_component;
+        for (int i = 0; i < place_count; i++) {
+            if (component->osc_query == questions[i]) {
+                component->osc_query = places[i].query;
+            }
+        }
+    }
+    place_count = 0;
+}

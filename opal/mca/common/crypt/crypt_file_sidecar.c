@@ -1,0 +1,250 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * All offset arithmetic of the sidecar, and its records as bytes.  No I/O.
+ */
+#include "crypt_file_sidecar.h"
+#include "crypt_file_le.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define put32 opal_common_crypt_le_put32
+#define put64 opal_common_crypt_le_put64
+#define get32 opal_common_crypt_le_get32
+#define get64 opal_common_crypt_le_get64
+
+enum { SLOT_USED = 1, SLOT_GENERATION = 2 };
+enum { STATE_OPEN = 0, STATE_SEALED = 1 };
+enum { SEALED_SIZE_AT = 64, HEADER_ZERO_AT = 72 };
+enum {
+    REDOS_AT = 8 * OPAL_CRYPT_SIDECAR_SEGMENTS,
+    SEAL_LIST_AT = 2 * REDOS_AT,
+    SEALED_BLOCKS_AT = SEAL_LIST_AT + 8,
+    ROOT_AT = SEALED_BLOCKS_AT + 8,
+    DIRECTORY_ZERO_AT = ROOT_AT + OPAL_CRYPT_HASH_BYTES
+};
+
+static_assert(OPAL_CRYPT_SIDECAR_FREE ==
+                  OPAL_CRYPT_SIDECAR_HEADER_BYTES + OPAL_CRYPT_REGIONS_MAX * OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES,
+              "allocations begin behind the directory");
+static_assert(0 == OPAL_CRYPT_SIDECAR_FREE % OPAL_CRYPT_SIDECAR_GRAIN, "on the grain");
+static_assert(SEALED_SIZE_AT == OPAL_CRYPT_SIDECAR_MAP_SLOT_AT + 2 * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES, "header");
+static_assert(DIRECTORY_ZERO_AT + 16 == OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES, "directory");
+static_assert(4 + 4 + 8 + OPAL_CRYPT_SALT_BYTES + OPAL_AEAD_TAG_BYTES == OPAL_CRYPT_SLOT_BYTES, "slot");
+static_assert(2 * OPAL_CRYPT_SLOT_BYTES == OPAL_CRYPT_ENTRY_BYTES, "entry");
+
+static bool all_zero(const uint8_t *bytes, size_t count)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < count; ++i) {
+        any |= bytes[i];
+    }
+    return 0 == any;
+}
+
+static uint64_t to_grain(uint64_t bytes)
+{
+    return (bytes + OPAL_CRYPT_SIDECAR_GRAIN - 1) / OPAL_CRYPT_SIDECAR_GRAIN * OPAL_CRYPT_SIDECAR_GRAIN;
+}
+
+/* Can something of so many bytes lie there? */
+static bool place_valid(uint64_t offset, uint64_t bytes)
+{
+    return offset >= OPAL_CRYPT_SIDECAR_FREE && 0 == offset % OPAL_CRYPT_SIDECAR_GRAIN &&
+           offset <= OPAL_CRYPT_FILE_OFFSET_MAX && bytes <= OPAL_CRYPT_FILE_OFFSET_MAX - offset;
+}
+
+/* ---- header ---- */
+
+void opal_common_crypt_sidecar_header_write(const opal_common_crypt_sidecar_header_t *header,
+                                            uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES])
+{
+    memset(bytes, 0, OPAL_CRYPT_SIDECAR_HEADER_BYTES);
+    memcpy(bytes, OPAL_CRYPT_FILE_MAGIC, OPAL_CRYPT_FILE_MAGIC_BYTES);
+    opal_common_crypt_le_put16(bytes + 8, OPAL_CRYPT_FILE_VERSION);
+    opal_common_crypt_le_put16(bytes + 10, OPAL_CRYPT_FILE_KIND_SIDECAR);
+    put32(bytes + OPAL_CRYPT_SIDECAR_STATE_AT, header->sealed ? STATE_SEALED : STATE_OPEN);
+    memcpy(bytes + 16, header->uuid, OPAL_CRYPT_UUID_BYTES);
+    for (int i = 0; i < 2; ++i) {
+        uint8_t *slot = bytes + OPAL_CRYPT_SIDECAR_MAP_SLOT_AT + i * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES;
+        put64(slot, header->maps[i].offset);
+        put64(slot + 8, header->maps[i].bytes);
+    }
+    put64(bytes + SEALED_SIZE_AT, header->sealed_size);
+}
+
+int opal_common_crypt_sidecar_header_parse(const uint8_t *bytes, size_t count,
+                                           opal_common_crypt_sidecar_header_t *header)
+{
+    opal_common_crypt_file_kind_t kind;
+
+    if (OPAL_CRYPT_SIDECAR_HEADER_BYTES != count || OPAL_CRYPT_OK != opal_common_crypt_file_kind(bytes, count, &kind) ||
+        OPAL_CRYPT_FILE_KIND_SIDECAR != kind || get32(bytes + OPAL_CRYPT_SIDECAR_STATE_AT) > STATE_SEALED ||
+        !all_zero(bytes + HEADER_ZERO_AT, count - HEADER_ZERO_AT)) {
+        return OPAL_CRYPT_ERR_AUTH;
+    }
+    for (int i = 0; i < 2; ++i) {
+        const uint8_t *slot = bytes + OPAL_CRYPT_SIDECAR_MAP_SLOT_AT + i * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES;
+        header->maps[i].offset = get64(slot);
+        header->maps[i].bytes = get64(slot + 8);
+        bool none = 0 == header->maps[i].offset && 0 == header->maps[i].bytes;
+        if (!none && (!place_valid(header->maps[i].offset, header->maps[i].bytes) ||
+                      header->maps[i].bytes < OPAL_CRYPT_MAP_HEAD_BYTES ||
+                      header->maps[i].bytes > OPAL_CRYPT_MAP_MAX_BYTES)) {
+            return OPAL_CRYPT_ERR_AUTH;
+        }
+    }
+    header->sealed = STATE_SEALED == get32(bytes + OPAL_CRYPT_SIDECAR_STATE_AT);
+    memcpy(header->uuid, bytes + 16, OPAL_CRYPT_UUID_BYTES);
+    header->sealed_size = get64(bytes + SEALED_SIZE_AT);
+    return header->sealed_size <= OPAL_CRYPT_FILE_OFFSET_MAX ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+}
+
+/* ---- directory ---- */
+
+uint64_t opal_common_crypt_sidecar_directory_at(uint32_t region)
+{
+    return OPAL_CRYPT_SIDECAR_HEADER_BYTES + (uint64_t) region * OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES;
+}
+
+void opal_common_crypt_sidecar_directory_write(const opal_common_crypt_sidecar_directory_t *directory,
+                                               uint8_t bytes[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES])
+{
+    memset(bytes, 0, OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES);
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
+        put64(bytes + 8 * k, directory->entries[k]);
+        put64(bytes + REDOS_AT + 8 * k, directory->redos[k]);
+    }
+    put64(bytes + SEAL_LIST_AT, directory->seal_list);
+    put64(bytes + SEALED_BLOCKS_AT, directory->sealed_blocks);
+    memcpy(bytes + ROOT_AT, directory->root, sizeof(directory->root));
+}
+
+int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
+                                              opal_common_crypt_sidecar_directory_t *directory)
+{
+    if (OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES != count || !all_zero(bytes + DIRECTORY_ZERO_AT, 16)) {
+        return OPAL_CRYPT_ERR_AUTH;
+    }
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
+        uint64_t entries = get64(bytes + 8 * k), redos = get64(bytes + REDOS_AT + 8 * k);
+        if ((0 != entries && !place_valid(entries, opal_common_crypt_sidecar_entries_bytes(k))) ||
+            (0 != redos && !place_valid(redos, opal_common_crypt_sidecar_redos_bytes(k, block_bytes)))) {
+            return OPAL_CRYPT_ERR_AUTH;
+        }
+        directory->entries[k] = entries;
+        directory->redos[k] = redos;
+    }
+    directory->seal_list = get64(bytes + SEAL_LIST_AT);
+    directory->sealed_blocks = get64(bytes + SEALED_BLOCKS_AT);
+    memcpy(directory->root, bytes + ROOT_AT, sizeof(directory->root));
+    if (directory->sealed_blocks > OPAL_CRYPT_SIDECAR_BLOCKS_MAX ||
+        (0 != directory->seal_list && !place_valid(directory->seal_list, directory->sealed_blocks))) {
+        return OPAL_CRYPT_ERR_AUTH;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+/* ---- segments ---- */
+
+uint64_t opal_common_crypt_sidecar_segment_blocks(unsigned segment)
+{
+    return (uint64_t) OPAL_CRYPT_SIDECAR_FIRST_BLOCKS << segment;
+}
+
+uint64_t opal_common_crypt_sidecar_entries_bytes(unsigned segment)
+{
+    return to_grain(opal_common_crypt_sidecar_segment_blocks(segment) * OPAL_CRYPT_ENTRY_BYTES);
+}
+
+uint64_t opal_common_crypt_sidecar_redos_bytes(unsigned segment, uint32_t block_bytes)
+{
+    return to_grain(opal_common_crypt_sidecar_segment_blocks(segment) *
+                    (OPAL_CRYPT_SLOT_BYTES + (uint64_t) block_bytes));
+}
+
+bool opal_common_crypt_sidecar_index(uint64_t block, opal_common_crypt_sidecar_index_t *index)
+{
+    if (block >= OPAL_CRYPT_SIDECAR_BLOCKS_MAX) {
+        return false;
+    }
+    /* block / 64 + 1 lies between 2^k and 2^(k+1) - 1 in segment k. */
+    unsigned k = 63 - (unsigned) __builtin_clzll(block / OPAL_CRYPT_SIDECAR_FIRST_BLOCKS + 1);
+    uint64_t first = OPAL_CRYPT_SIDECAR_FIRST_BLOCKS * ((UINT64_C(1) << k) - 1);
+
+    index->segment = k;
+    index->within = block - first;
+    index->blocks = opal_common_crypt_sidecar_segment_blocks(k) - index->within;
+    return true;
+}
+
+uint64_t opal_common_crypt_sidecar_end(uint64_t sidecar_bytes)
+{
+    return sidecar_bytes < OPAL_CRYPT_SIDECAR_FREE ? OPAL_CRYPT_SIDECAR_FREE : to_grain(sidecar_bytes);
+}
+
+uint64_t opal_common_crypt_sidecar_lock_at(uint32_t region, uint64_t block)
+{
+    /* 2^62 + region x 2^35 + block: below 2^63 for 4,096 regions, and 2^35
+     * is more blocks than a region can have. */
+    static_assert(OPAL_CRYPT_SIDECAR_BLOCKS_MAX < UINT64_C(1) << 35, "locks of two regions are apart");
+    return (UINT64_C(1) << 62) + ((uint64_t) region << 35) + block;
+}
+
+/* ---- slots ---- */
+
+void opal_common_crypt_slot_write(const opal_common_crypt_slot_t *slot, uint8_t bytes[OPAL_CRYPT_SLOT_BYTES])
+{
+    memset(bytes, 0, OPAL_CRYPT_SLOT_BYTES);
+    if (slot->used) {
+        put32(bytes, SLOT_USED | (slot->generation ? SLOT_GENERATION : 0));
+        put32(bytes + 4, slot->plain_bytes);
+        put64(bytes + 8, slot->counter);
+        memcpy(bytes + 16, slot->salt, OPAL_CRYPT_SALT_BYTES);
+        memcpy(bytes + 32, slot->tag, OPAL_AEAD_TAG_BYTES);
+    }
+}
+
+int opal_common_crypt_slot_parse(const uint8_t bytes[OPAL_CRYPT_SLOT_BYTES], uint32_t block_bytes,
+                                 opal_common_crypt_slot_t *slot)
+{
+    uint32_t flags = get32(bytes);
+
+    memset(slot, 0, sizeof(*slot));
+    if (0 == (flags & SLOT_USED)) {
+        return all_zero(bytes, OPAL_CRYPT_SLOT_BYTES) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+    }
+    if (0 != (flags & ~(uint32_t) (SLOT_USED | SLOT_GENERATION)) || 0 == get32(bytes + 4) ||
+        get32(bytes + 4) > block_bytes) {
+        return OPAL_CRYPT_ERR_AUTH;
+    }
+    slot->used = true;
+    slot->generation = 0 != (flags & SLOT_GENERATION);
+    slot->plain_bytes = get32(bytes + 4);
+    slot->counter = get64(bytes + 8);
+    memcpy(slot->salt, bytes + 16, OPAL_CRYPT_SALT_BYTES);
+    memcpy(slot->tag, bytes + 32, OPAL_AEAD_TAG_BYTES);
+    return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_entry_newer(const opal_common_crypt_slot_t slots[2])
+{
+    if (slots[0].used && slots[1].used) {
+        return slots[0].generation == slots[1].generation;
+    }
+    return slots[0].used ? 0 : slots[1].used ? 1 : -1;
+}
+
+int opal_common_crypt_entry_next(const opal_common_crypt_slot_t slots[2], bool *generation)
+{
+    int newer = opal_common_crypt_entry_newer(slots);
+
+    if (0 == newer) {
+        *generation = slots[0].generation;      /* equal bits: slot 1 is newer */
+        return 1;
+    }
+    *generation = 1 == newer ? !slots[1].generation : true;
+    return 0;
+}

@@ -1,0 +1,134 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The sidecar F.mpicrypt: where everything in it lies, and its records as
+ * bytes.  docs/file-format.rst, "Sidecar".  Arithmetic only, no I/O.
+ *
+ *     0          header 4,096
+ *     4,096      directory, 512 for each region: where its segments lie
+ *     2,101,248  maps, segments, seal lists, each at a multiple of 4,096
+ *
+ *     segment k  blocks 64 (2^k - 1) .. 64 (2^(k+1) - 1) - 1, entries or redos
+ *     entry      | slot 48 | slot 48 |
+ *     redo       | slot 48 | ciphertext B |
+ *     slot       | flags 4 | length 4 | counter 8 | S 16 | tag 16 |
+ *
+ * What is read from storage is attacker's input: it may name any offset and
+ * any slot.  Offsets are checked here; what a slot says is believed only after
+ * its block opened.
+ */
+#ifndef OPAL_COMMON_CRYPT_FILE_SIDECAR_H
+#define OPAL_COMMON_CRYPT_FILE_SIDECAR_H
+
+#include "crypt_base.h"
+#include "crypt_file_map.h"
+
+#define OPAL_CRYPT_SIDECAR_SUFFIX           ".mpicrypt"
+#define OPAL_CRYPT_SIDECAR_GRAIN            4096u
+#define OPAL_CRYPT_SIDECAR_HEADER_BYTES     4096u
+#define OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES  512u
+#define OPAL_CRYPT_SIDECAR_FREE             2101248u    /* the first byte to allocate from */
+#define OPAL_CRYPT_SIDECAR_SEGMENTS         28
+#define OPAL_CRYPT_SIDECAR_FIRST_BLOCKS     64u
+#define OPAL_CRYPT_SLOT_BYTES               48u
+#define OPAL_CRYPT_ENTRY_BYTES              96u
+#define OPAL_CRYPT_SALT_BYTES               16          /* S */
+#define OPAL_CRYPT_SIDECAR_BLOCKS_MAX \
+    ((uint64_t) OPAL_CRYPT_SIDECAR_FIRST_BLOCKS * ((1u << OPAL_CRYPT_SIDECAR_SEGMENTS) - 1))
+
+/* ---- header ---- */
+
+typedef struct opal_common_crypt_sidecar_place {
+    uint64_t offset, bytes;             /* both 0: nothing there */
+} opal_common_crypt_sidecar_place_t;
+
+typedef struct opal_common_crypt_sidecar_header {
+    bool sealed;
+    uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
+    opal_common_crypt_sidecar_place_t maps[2];
+    uint64_t sealed_size;
+} opal_common_crypt_sidecar_header_t;
+
+/* Where in the header a part stands that is written alone. */
+#define OPAL_CRYPT_SIDECAR_STATE_AT         12u
+#define OPAL_CRYPT_SIDECAR_MAP_SLOT_AT      32u
+#define OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES   16u
+
+void opal_common_crypt_sidecar_header_write(const opal_common_crypt_sidecar_header_t *header,
+                                            uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES]);
+int opal_common_crypt_sidecar_header_parse(const uint8_t *bytes, size_t count,
+                                           opal_common_crypt_sidecar_header_t *header);
+
+/* ---- directory ---- */
+
+typedef struct opal_common_crypt_sidecar_directory {
+    uint64_t entries[OPAL_CRYPT_SIDECAR_SEGMENTS];      /* 0: not made yet */
+    uint64_t redos[OPAL_CRYPT_SIDECAR_SEGMENTS];
+    uint64_t seal_list, sealed_blocks;
+    uint8_t root[OPAL_CRYPT_HASH_BYTES];
+} opal_common_crypt_sidecar_directory_t;
+
+uint64_t opal_common_crypt_sidecar_directory_at(uint32_t region);
+
+void opal_common_crypt_sidecar_directory_write(const opal_common_crypt_sidecar_directory_t *directory,
+                                               uint8_t bytes[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES]);
+/* ERR_AUTH unless every segment can lie where it is said to. */
+int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
+                                              opal_common_crypt_sidecar_directory_t *directory);
+
+/* ---- segments ---- */
+
+typedef struct opal_common_crypt_sidecar_index {
+    unsigned segment;
+    uint64_t within;                    /* block of the segment */
+    uint64_t blocks;                    /* blocks from here to the segment's end */
+} opal_common_crypt_sidecar_index_t;
+
+/* False beyond the last segment (more than 17 thousand million blocks). */
+bool opal_common_crypt_sidecar_index(uint64_t block, opal_common_crypt_sidecar_index_t *index);
+
+uint64_t opal_common_crypt_sidecar_segment_blocks(unsigned segment);
+uint64_t opal_common_crypt_sidecar_entries_bytes(unsigned segment);     /* a multiple of the grain */
+uint64_t opal_common_crypt_sidecar_redos_bytes(unsigned segment, uint32_t block_bytes);
+
+static inline uint64_t opal_common_crypt_sidecar_entry_at(uint64_t segment_at, uint64_t within)
+{
+    return segment_at + within * OPAL_CRYPT_ENTRY_BYTES;
+}
+
+static inline uint64_t opal_common_crypt_sidecar_redo_at(uint64_t segment_at, uint64_t within,
+                                                         uint32_t block_bytes)
+{
+    return segment_at + within * (OPAL_CRYPT_SLOT_BYTES + (uint64_t) block_bytes);
+}
+
+/* Where the next allocation starts in a sidecar of this size. */
+uint64_t opal_common_crypt_sidecar_end(uint64_t sidecar_bytes);
+
+/* The byte that is locked around block `block` of `region`; the header's own
+ * lock is byte 0.  Locks need no bytes to exist; these lie far beyond any. */
+uint64_t opal_common_crypt_sidecar_lock_at(uint32_t region, uint64_t block);
+
+/* ---- slots ---- */
+
+typedef struct opal_common_crypt_slot {
+    bool used, generation;
+    uint32_t plain_bytes;
+    uint64_t counter;
+    uint8_t salt[OPAL_CRYPT_SALT_BYTES];
+    uint8_t tag[OPAL_AEAD_TAG_BYTES];
+} opal_common_crypt_slot_t;
+
+/* An unused slot is 48 zero bytes. */
+void opal_common_crypt_slot_write(const opal_common_crypt_slot_t *slot, uint8_t bytes[OPAL_CRYPT_SLOT_BYTES]);
+/* ERR_AUTH for unknown flags, a length of 0 or above B, rests in an unused one. */
+int opal_common_crypt_slot_parse(const uint8_t bytes[OPAL_CRYPT_SLOT_BYTES], uint32_t block_bytes,
+                                 opal_common_crypt_slot_t *slot);
+
+/* Which of an entry's two slots is the newer one (0, 1), or -1: none used. */
+int opal_common_crypt_entry_newer(const opal_common_crypt_slot_t slots[2]);
+
+/* Which slot the next version goes to, and the generation bit it gets there. */
+int opal_common_crypt_entry_next(const opal_common_crypt_slot_t slots[2], bool *generation);
+
+#endif

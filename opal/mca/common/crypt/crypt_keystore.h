@@ -1,0 +1,125 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The keystore: keys under labels, which wrap and unwrap the data keys of
+ * files.  There is no function that gives a label's key away; a backend may
+ * keep it in hardware.
+ *
+ *     data key 32 --wrap(label)--> blob, kept in the map --unwrap(label)--> data key 32
+ *
+ * Every grant and every refusal is written to a log before anything is handed
+ * out; what cannot be logged is refused.
+ *
+ * Threads: a keystore may be used by any thread, one call at a time inside.
+ */
+#ifndef OPAL_COMMON_CRYPT_KEYSTORE_H
+#define OPAL_COMMON_CRYPT_KEYSTORE_H
+
+#include "crypt_base.h"
+#include "crypt_file_map.h"
+
+#include <sys/types.h>
+#include <time.h>
+
+#define OPAL_CRYPT_KEYSTORE_OWNERS  16
+#define OPAL_CRYPT_SPKI_MAX         800         /* an RSA-4096 public key has 550 bytes */
+#define OPAL_CRYPT_ESCROW_MAX       (1 + 8 + 512)
+
+typedef enum {
+    OPAL_CRYPT_KEYSTORE_FILE = 1,               /* as in the blob */
+    OPAL_CRYPT_KEYSTORE_PKCS11 = 2
+} opal_common_crypt_keystore_backend_t;
+
+/* Strings belong to the caller and are copied where needed.  NULL: default. */
+typedef struct opal_common_crypt_keystore_options {
+    opal_common_crypt_keystore_backend_t backend;
+    const char *directory;          /* ~/.ompi-crypt/keys; holds the log for both backends */
+    const char *log_file;           /* DIRECTORY/log */
+    const char *machine_key_file;   /* 64 hexadecimal digits on local storage; new keys are wrapped by it */
+    bool secret_on_netfs;
+    const char *pkcs11_module;      /* path of the library */
+    const char *pkcs11_token;       /* label of the token */
+    const char *pkcs11_pin_file;
+    time_t now;                     /* 0: the clock; tests set it */
+} opal_common_crypt_keystore_options_t;
+
+typedef struct opal_common_crypt_keystore opal_common_crypt_keystore_t;
+
+int opal_common_crypt_keystore_open(const opal_common_crypt_keystore_options_t *options,
+                                    opal_common_crypt_keystore_t **keystore,
+                                    opal_common_crypt_why_t *why);
+void opal_common_crypt_keystore_close(opal_common_crypt_keystore_t *keystore);     /* NULL allowed */
+
+/* ---- what files need ---- */
+
+/* What this process may do under a label now. */
+typedef enum {
+    OPAL_CRYPT_GRANT_NONE,
+    OPAL_CRYPT_GRANT_OPEN,          /* expired: decrypt only */
+    OPAL_CRYPT_GRANT_SEAL           /* both */
+} opal_common_crypt_grant_t;
+
+/* Look, without using a key, and without a line in the log. */
+opal_common_crypt_grant_t opal_common_crypt_keystore_grant(opal_common_crypt_keystore_t *keystore,
+                                                           const char *label);
+
+/* `uuid` (16 bytes) names the file in the log.  ERR_CONFIG with `why` when
+ * refused; ERR_AUTH when the blob was not made under this label. */
+int opal_common_crypt_keystore_wrap(opal_common_crypt_keystore_t *keystore, const char *label,
+                                    const uint8_t *uuid, const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                                    opal_common_crypt_wrapped_t *wrapped, opal_common_crypt_why_t *why);
+int opal_common_crypt_keystore_unwrap(opal_common_crypt_keystore_t *keystore, const char *label,
+                                      const uint8_t *uuid, const opal_common_crypt_wrapped_t *wrapped,
+                                      uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                                      opal_common_crypt_grant_t *grant, opal_common_crypt_why_t *why);
+
+/* ---- what `mpicrypt key` needs ---- */
+
+typedef struct opal_common_crypt_keystore_record {
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 1];
+    uint16_t version;               /* 1, then 2 ... with every rotation */
+    unsigned bits;                  /* of an AES key: the only type there is */
+    int64_t created, not_after;     /* seconds since 1970; 0: no end */
+    bool revoked;
+    unsigned owner_count;           /* 0: whoever can open the keystore */
+    uint32_t owners[OPAL_CRYPT_KEYSTORE_OWNERS];        /* user ids */
+    uint16_t escrow_bytes;          /* 0: none */
+    uint8_t escrow[OPAL_CRYPT_SPKI_MAX];                /* recovery key, SubjectPublicKeyInfo */
+} opal_common_crypt_keystore_record_t;
+
+/* Make version 1 of record->label, or, with rotate, the next version: not_after,
+ * owners and escrow are as given; the rest is filled in. */
+int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool rotate,
+                                   opal_common_crypt_keystore_record_t *record,
+                                   opal_common_crypt_why_t *why);
+
+/* Every version of every label, in no order.  `each` returns 0 to go on. */
+int opal_common_crypt_keystore_list(opal_common_crypt_keystore_t *keystore,
+                                    int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
+                                    void *arg, opal_common_crypt_why_t *why);
+
+/* The newest version that is not revoked (version 0), or a given one. */
+int opal_common_crypt_keystore_find(opal_common_crypt_keystore_t *keystore, const char *label,
+                                    uint16_t version, opal_common_crypt_keystore_record_t *record,
+                                    opal_common_crypt_why_t *why);
+
+/* No more use of this version (0: of all versions), neither way. */
+int opal_common_crypt_keystore_revoke(opal_common_crypt_keystore_t *keystore, const char *label,
+                                      uint16_t version, opal_common_crypt_why_t *why);
+
+/* From now on every data key that is wrapped under the label is wrapped to this
+ * recovery key too (a PEM file with a public key: RSA >= 2048, or P-256). */
+int opal_common_crypt_keystore_escrow(opal_common_crypt_keystore_t *keystore, const char *label,
+                                      const char *public_pem, opal_common_crypt_why_t *why);
+
+/* Which version of which backend a blob was wrapped under, for `key rotate`. */
+int opal_common_crypt_wrapped_parse(const opal_common_crypt_wrapped_t *wrapped,
+                                    opal_common_crypt_keystore_backend_t *backend, uint16_t *version);
+
+/* The data key from the escrow part of a blob, by the recovery key (a PEM file
+ * that is kept like a secret).  Needs no keystore. */
+int opal_common_crypt_wrapped_recover(const opal_common_crypt_wrapped_t *wrapped, const char *private_pem,
+                                      bool secret_on_netfs, uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                                      opal_common_crypt_why_t *why);
+
+#endif

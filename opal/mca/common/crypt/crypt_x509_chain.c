@@ -1,0 +1,219 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Certificates: files, records, and libcrypto's verdict with a reason that
+ * names what to do.
+ */
+#include "crypt_x509_chain.h"
+#include "crypt_library.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+/* ---- the site's CA ---- */
+
+static int crls_read(const char *path, X509_STORE *store, opal_common_crypt_why_t *why)
+{
+    BIO *file = BIO_new_file(path, "r");
+    X509_CRL *crl;
+    int count = 0;
+
+    while (NULL != file && NULL != (crl = PEM_read_bio_X509_CRL(file, NULL, NULL, NULL))) {
+        count += 1 == X509_STORE_add_crl(store, crl);
+        X509_CRL_free(crl);
+    }
+    BIO_free(file);
+    return count > 0 ? OPAL_CRYPT_OK
+         : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-crl", "%s: no revocation list can be read from it",
+                                    path);
+}
+
+int opal_common_crypt_trust_open(const char *ca, const char *crl, opal_common_crypt_trust_t *trust,
+                                 opal_common_crypt_why_t *why)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+    int rc = OPAL_CRYPT_OK;
+
+    trust->crls = NULL != crl;
+    trust->store = X509_STORE_new();
+    if (NULL == trust->store || NULL == library) {
+        rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
+    } else if (1 != X509_STORE_load_file_ex(trust->store, ca, library->context, library->properties)) {
+        rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-ca", "%s", ca);
+    } else if (NULL != crl) {
+        rc = crls_read(crl, trust->store, why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_trust_close(trust);
+    }
+    return rc;
+}
+
+void opal_common_crypt_trust_close(opal_common_crypt_trust_t *trust)
+{
+    X509_STORE_free(trust->store);
+    trust->store = NULL;
+}
+
+/* ---- chains ---- */
+
+void opal_common_crypt_chain_free(STACK_OF(X509) *chain)
+{
+    sk_X509_pop_free(chain, X509_free);
+}
+
+int opal_common_crypt_chain_read(const char *path, STACK_OF(X509) **chain, opal_common_crypt_why_t *why)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+    BIO *file = BIO_new_file(path, "r");
+    STACK_OF(X509) *made = sk_X509_new_null();
+
+    *chain = NULL;
+    while (NULL != file && NULL != made && sk_X509_num(made) <= OPAL_CRYPT_CHAIN_MAX) {
+        X509 *certificate = X509_new_ex(library->context, library->properties);
+
+        if (NULL == PEM_read_bio_X509(file, &certificate, NULL, NULL) || 0 == sk_X509_push(made, certificate)) {
+            X509_free(certificate);
+            break;
+        }
+    }
+    BIO_free(file);
+    if (NULL == made || sk_X509_num(made) < 1 || sk_X509_num(made) > OPAL_CRYPT_CHAIN_MAX) {
+        int count = NULL == made ? 0 : sk_X509_num(made);
+
+        opal_common_crypt_chain_free(made);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-cert", "%s: %s", path,
+                                        count < 1 ? "no certificate can be read from it" : "too many certificates");
+    }
+    *chain = made;
+    return OPAL_CRYPT_OK;
+}
+
+size_t opal_common_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t room)
+{
+    size_t at = 1;
+
+    if (room < 1) {
+        return 0;
+    }
+    out[0] = (uint8_t) sk_X509_num(chain);
+    for (int i = 0; i < sk_X509_num(chain); ++i) {
+        int bytes = i2d_X509(sk_X509_value(chain, i), NULL);
+        unsigned char *p;
+
+        if (bytes <= 0 || (size_t) bytes + 4 > room - at) {
+            return 0;
+        }
+        opal_common_crypt_put32(out + at, (uint32_t) bytes);
+        p = out + at + 4;
+        i2d_X509(sk_X509_value(chain, i), &p);
+        at += 4 + (size_t) bytes;
+    }
+    return at;
+}
+
+STACK_OF(X509) *opal_common_crypt_chain_parse(const uint8_t *in, size_t bytes, size_t *used)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+    STACK_OF(X509) *chain = sk_X509_new_null();
+    size_t at = 1;
+
+    if (NULL == chain || NULL == library || bytes < 1 || in[0] < 1 || in[0] > OPAL_CRYPT_CHAIN_MAX) {
+        goto refused;
+    }
+    for (int i = 0; i < in[0]; ++i) {
+        X509 *certificate;
+        const unsigned char *p;
+        uint32_t der_bytes;
+
+        if (bytes - at < 4 || (der_bytes = opal_common_crypt_get32(in + at)) > bytes - at - 4 || 0 == der_bytes) {
+            goto refused;
+        }
+        p = in + at + 4;
+        certificate = X509_new_ex(library->context, library->properties);
+        if (NULL == d2i_X509(&certificate, &p, (long) der_bytes) || p != in + at + 4 + der_bytes
+            || 0 == sk_X509_push(chain, certificate)) {
+            X509_free(certificate);
+            goto refused;
+        }
+        at += 4 + der_bytes;
+    }
+    *used = at;
+    return chain;
+
+refused:
+    opal_common_crypt_chain_free(chain);
+    return NULL;
+}
+
+/* ---- the verdict ---- */
+
+static const char *topic_of(int error)
+{
+    switch (error) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return "x509-expired";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        return "x509-not-yet-valid";
+    case X509_V_ERR_CERT_REVOKED:
+        return "x509-revoked";
+    case X509_V_ERR_UNABLE_TO_GET_CRL:
+    case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+    case X509_V_ERR_CRL_NOT_YET_VALID:
+    case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+    case X509_V_ERR_CRL_PATH_VALIDATION_ERROR:
+        return "x509-crl";
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_CERT_UNTRUSTED:
+        return "x509-foreign-ca";
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+        return "x509-weak-key";
+    default:
+        return "x509-invalid";
+    }
+}
+
+int opal_common_crypt_chain_verify(const opal_common_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
+                                   const char *whose, int rc, opal_common_crypt_why_t *why)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+    X509 *leaf = sk_X509_value(chain, 0);
+    X509_STORE_CTX *context = X509_STORE_CTX_new_ex(library->context, library->properties);
+    X509_VERIFY_PARAM *parameters;
+    char subject[256];
+    int error, depth;
+
+    opal_common_crypt_subject_text(leaf, subject, sizeof(subject));
+    if (NULL == context || 1 != X509_STORE_CTX_init(context, trust->store, leaf, chain)) {
+        X509_STORE_CTX_free(context);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
+    }
+    /* What the CA file holds is trusted, roots or not; 112 bits at least. */
+    parameters = X509_STORE_CTX_get0_param(context);
+    X509_VERIFY_PARAM_set_flags(parameters, X509_V_FLAG_PARTIAL_CHAIN
+                                            | (trust->crls ? X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL : 0));
+    X509_VERIFY_PARAM_set_auth_level(parameters, 2);
+    X509_VERIFY_PARAM_set_time(parameters, (time_t) when);
+    error = 1 == X509_verify_cert(context) ? X509_V_OK : X509_STORE_CTX_get_error(context);
+    depth = X509_STORE_CTX_get_error_depth(context);
+    X509_STORE_CTX_free(context);
+    if (X509_V_OK != error) {
+        return opal_common_crypt_refuse(why, rc, topic_of(error), "%s, %s: %s%s", whose, subject,
+                                        X509_verify_cert_error_string(error), depth > 0 ? " (of its CA)" : "");
+    }
+    if (0 == (X509_get_key_usage(leaf) & KU_DIGITAL_SIGNATURE)) {
+        return opal_common_crypt_refuse(why, rc, "x509-key-usage", "%s, %s", whose, subject);
+    }
+    return OPAL_CRYPT_OK;
+}

@@ -1,0 +1,54 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Certificates: reading them, judging a chain by the site's CA and CRLs, and
+ * whether its subject may take part.
+ *
+ * Threads: a trust may be used by any number at once.
+ */
+#ifndef OPAL_COMMON_CRYPT_X509_CHAIN_H
+#define OPAL_COMMON_CRYPT_X509_CHAIN_H
+
+#include "crypt_base.h"
+#include "crypt_local.h"
+
+#include <openssl/x509.h>
+
+#define OPAL_CRYPT_CHAIN_MAX    8       /* certificates, the leaf included */
+
+typedef struct opal_common_crypt_trust {
+    X509_STORE *store;
+    bool crls;                          /* every CA of a chain must have a CRL */
+} opal_common_crypt_trust_t;
+
+/* The CA file and, unless NULL, the CRL file; both PEM. */
+int opal_common_crypt_trust_open(const char *ca, const char *crl, opal_common_crypt_trust_t *trust,
+                                 opal_common_crypt_why_t *why);
+void opal_common_crypt_trust_close(opal_common_crypt_trust_t *trust);
+
+/* The certificates of a PEM file, the leaf first. */
+int opal_common_crypt_chain_read(const char *path, STACK_OF(X509) **chain, opal_common_crypt_why_t *why);
+
+/* | count 1 | length 4 | DER | ... : bytes written, 0 when it does not fit. */
+size_t opal_common_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t room);
+
+/* The same back; *used gets the bytes taken.  NULL unless every certificate
+ * fills its length exactly. */
+STACK_OF(X509) *opal_common_crypt_chain_parse(const uint8_t *in, size_t bytes, size_t *used);
+
+void opal_common_crypt_chain_free(STACK_OF(X509) *chain);
+
+/* Is the leaf good at time `when`, under `trust`?  `whose` begins the detail
+ * ("the certificate of the peer"), `rc` is returned when it is not. */
+int opal_common_crypt_chain_verify(const opal_common_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
+                                   const char *whose, int rc, opal_common_crypt_why_t *why);
+
+/* The subject as `openssl x509 -subject -nameopt RFC2253` prints it. */
+void opal_common_crypt_subject_text(X509 *leaf, char *text, size_t text_bytes);
+
+/* Does the subject match a pattern "CN=*.example,O=Site"?  Parts are compared
+ * one by one, in the order of RFC 2253, so that a * never reaches beyond its
+ * part; several patterns are separated by ';'. */
+bool opal_common_crypt_subject_matches(X509 *leaf, const char *patterns);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * MPI sessions: made, used and ended several times in one process, beside and
+ * without MPI_COMM_WORLD's life; each time all sizes over a communicator made
+ * from a process set.  "sessions LIVES": plain Open MPI 5.0.7 makes a second
+ * life fail between nodes (btl/tcp connects to the first life's port).
+ */
+#include "mt.h"
+
+#if MT_HAS_MPI4
+static void talk(MPI_Comm comm, int seed)
+{
+    int rank, size;
+    MT_MPI(MPI_Comm_rank(comm, &rank));
+    MT_MPI(MPI_Comm_size(comm, &size));
+    for (int d = 0; d < size; d++) {
+        int to = (rank + d) % size, from = (rank + size - d) % size;
+        for (int i = 0; i < mt_few_sizes_count; i++) {
+            size_t n = mt_few_sizes[i];
+            unsigned char *p = malloc(n + 1);
+            MPI_Status status;
+            mt_buf_t buf;
+            mt_buf_new(&buf, n);
+            mt_fill(p, n, mt_key(seed, rank, to, i));
+            MT_MPI(MPI_Sendrecv(p, (int) n, MPI_BYTE, to, 1, buf.p, (int) n, MPI_BYTE, from, 1, comm, &status));
+            MT_STATUS(&status, from, 1, n);
+            MT_BUF(&buf, n, mt_key(seed, from, rank, i));
+            mt_buf_free(&buf);
+            free(p);
+        }
+    }
+}
+
+static int one_life(int life)
+{
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    int rank, sum = 0;
+    MT_MPI(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+    MT_MPI(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
+    MT_MPI(MPI_Comm_create_from_group(group, "ompi-crypt.tests.sessions", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
+    MT_MPI(MPI_Group_free(&group));
+    talk(comm, life);
+    MT_MPI(MPI_Comm_rank(comm, &rank));
+    MT_MPI(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+    MT_MPI(MPI_Comm_free(&comm));
+    MT_MPI(MPI_Session_finalize(&session));
+    if (0 == rank) {
+        printf("ok sessions: life %d\n", life);
+        fflush(stdout);
+    }
+    return rank;
+}
+#endif
+
+int main(int argc, char **argv)
+{
+#if MT_HAS_MPI4
+    int rank = -1, lives = argc > 1 ? atoi(argv[1]) : 1;
+    for (int life = 0; life < lives; life++) {
+        rank = one_life(life);
+    }
+    if (0 == rank) {
+        printf("passed sessions\n");
+    }
+    return 0;
+#else
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    mt_skip("this MPI has no sessions");
+#endif
+}

@@ -1,0 +1,165 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The keystore with its backend `file`.
+ */
+#include "keystore_cases.h"
+
+#include "opal/mca/common/crypt/crypt_keystore_object.h"
+
+#include <fcntl.h>
+
+static void make_labels(opal_common_crypt_keystore_t *keystore)
+{
+    opal_common_crypt_keystore_record_t record = {.label = "lab"}, other = {.label = "other"};
+    opal_common_crypt_why_t why;
+
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &record, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &other, &why));
+}
+
+/* Every byte of a key file flipped: the key is refused, or the byte was in the
+ * case of a hexadecimal digit (there is none: they are lower case only). */
+static void case_flips(opal_common_crypt_keystore_t *keystore, const char *directory)
+{
+    char path[512], text[4096];
+    opal_common_crypt_keystore_record_t record;
+    opal_common_crypt_why_t why;
+    unsigned accepted = 0;
+
+    UNIT_GROUP("every byte of a key file flipped, and its mode and kind");
+    snprintf(path, sizeof(path), "%s/lab.1", directory);
+    int fd = open(path, O_RDWR);
+    UNIT_REQUIRE(fd >= 0);
+    ssize_t bytes = read(fd, text, sizeof(text));
+    UNIT_REQUIRE(bytes > 100);
+    for (ssize_t at = 0; at < bytes; ++at) {
+        char flipped = text[at] ^ 1;
+        UNIT_REQUIRE(1 == pwrite(fd, &flipped, 1, at));
+        accepted += OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why);
+        UNIT_REQUIRE(1 == pwrite(fd, &text[at], 1, at));
+    }
+    UNIT_CHECK(0 == accepted);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(0 == fchmod(fd, 0640));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(0 == strcmp("secret-mode", why.topic));
+    UNIT_CHECK(0 == fchmod(fd, 0600));
+    close(fd);
+    UNIT_CHECK(0 == shell("cd %s && cp -p lab.1 lab.2 && mv lab.1 moved && ln -s moved lab.1", directory));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(0 == strcmp("secret-symlink", why.topic));
+    UNIT_CHECK(0 == shell("cd %s && rm lab.1 && mv moved lab.1", directory));
+    /* version 1's file under the name of version 2: never taken for the newest */
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 0, &record, &why));
+    UNIT_CHECK(0 == shell("rm %s/lab.2", directory));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 0, &record, &why) && 1 == record.version);
+}
+
+static void case_machine_key(opal_common_crypt_keystore_options_t options)
+{
+    char directory[128], key_file[160];
+    opal_common_crypt_keystore_t *keystore = NULL;
+    opal_common_crypt_keystore_record_t record;
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("keys wrapped under a machine key");
+    snprintf(directory, sizeof(directory), "%s/shared", options.directory);
+    snprintf(key_file, sizeof(key_file), "%s/machine", options.directory);
+    UNIT_CHECK(0 == mkdir(directory, 0700));
+    UNIT_CHECK(0 == shell("umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > %s; echo >> %s", key_file, key_file));
+    options.directory = directory;
+    options.machine_key_file = key_file;
+    keystore = reopen(NULL, &options, NOW);
+    make_labels(keystore);
+    UNIT_CHECK(0 == shell("grep -q '^key wrapped [0-9a-f]\\{80\\}$' %s/lab.1", directory));
+    case_wrap(keystore, directory, 1);
+    options.machine_key_file = NULL;
+    keystore = reopen(keystore, &options, NOW);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-machine-key"));
+    UNIT_CHECK(0 == shell("umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > %s", key_file));
+    options.machine_key_file = key_file;
+    keystore = reopen(keystore, &options, NOW);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    opal_common_crypt_keystore_close(keystore);
+}
+
+static void case_log(opal_common_crypt_keystore_options_t options)
+{
+    opal_common_crypt_keystore_t *keystore = NULL;
+    opal_common_crypt_wrapped_t wrapped;
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("what cannot be logged is refused");
+    options.log_file = "/dev/full";
+    keystore = reopen(NULL, &options, NOW);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-log") && 0 == wrapped.bytes);
+    opal_common_crypt_keystore_close(keystore);
+    options.log_file = "/";
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    options.log_file = NULL;
+    options.directory = "/tmp/ompi-crypt-test-no-such-directory";
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-missing"));
+}
+
+static void case_record(void)
+{
+    static opal_common_crypt_keystore_record_t record = {.label = "x", .version = 65535, .bits = 256, .created = 1, .not_after = INT64_MAX,
+                                                  .revoked = true, .owner_count = 16, .escrow_bytes = OPAL_CRYPT_SPKI_MAX}, read;
+    char text[OPAL_CRYPT_RECORD_TEXT_MAX];
+    size_t used;
+    unsigned accepted = 0;
+
+    UNIT_GROUP("records as text: the largest one, and every length");
+    for (unsigned i = 0; i < 16; ++i) {
+        record.owners[i] = UINT32_MAX - i;
+    }
+    memset(record.escrow, 0xab, sizeof(record.escrow));
+    int bytes = opal_common_crypt_keystore_record_write(&record, text, sizeof(text));
+    UNIT_REQUIRE(bytes > 0);
+    memset(&read, 0, sizeof(read));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse(text, (size_t) bytes, &used, &read) && used == (size_t) bytes);
+    UNIT_CHECK(0 == memcmp(&record, &read, sizeof(read)));
+    for (int count = 0; count < bytes; ++count) {
+        char *exact = malloc((size_t) count + 1);
+        memcpy(exact, text, (size_t) count);
+        accepted += OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse(exact, (size_t) count, &used, &read);
+        free(exact);
+    }
+    UNIT_CHECK(0 == accepted);
+    char *label = strstr(text, "label x");
+    UNIT_REQUIRE(NULL != label);
+    memmove(label + 8, label + 7, (size_t) bytes - (size_t) (label + 7 - text));
+    label[7] = '\0';           /* "x" and a zero byte */
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_record_parse(text, (size_t) bytes + 1, &used, &read));
+}
+
+int main(void)
+{
+    char *directory = scratch();
+    opal_common_crypt_keystore_options_t options = {.backend = OPAL_CRYPT_KEYSTORE_FILE, .directory = directory, .secret_on_netfs = true, .now = NOW};
+    opal_common_crypt_keystore_t *keystore = reopen(NULL, &options, NOW);
+    opal_common_crypt_why_t why;
+    unsigned count = 0;
+
+    make_recovery_keys(directory);
+    case_record();
+    make_labels(keystore);
+    case_wrap(keystore, directory, 1);
+    keystore = case_policy(keystore, directory, &options);
+    case_escrow(keystore, directory);
+    case_flips(keystore, directory);
+    UNIT_GROUP("the list of keys; nothing in the directory is readable to others");
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, &count, &why) && 9 == count);
+    UNIT_CHECK(0 == shell("test -z \"$(find %s -type f -perm /077 ! -name '*.p*')\"", directory));
+    UNIT_CHECK(0 == shell("test -z \"$(find %s -name '*.new')\"", directory));
+    opal_common_crypt_keystore_close(keystore);
+    case_machine_key(options);
+    case_log(options);
+    shell("rm -rf %s", directory);
+    opal_common_crypt_secmem_finalize();
+    return unit_done();
+}

@@ -1,0 +1,504 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Encrypted files, version 1, a second time: written from docs/file-format.rst
+alone, with PyPI cryptography, to check what the C code does.
+
+    file_v1.py vectors [DIR]              write map-v1.txt, block-v1.txt, sidecar-v1.txt, file-v1.txt
+    file_v1.py info FILE KEY...           verify the map, print it
+    file_v1.py read FILE KEY... > PLAIN   open every block
+    file_v1.py write PLAIN FILE KEY SPEC... encrypt PLAIN into FILE; SPEC as for `regions`
+    file_v1.py compare PLAIN FILE KEY...  read, and compare
+
+KEY is LABEL=HEX (32 bytes, the label's key).  SPEC is
+ALGORITHM:LABEL:BLOCK:DISPLACEMENT:EXTENT:ONCE:OFFSET+LENGTH,...
+"""
+import hashlib
+import hmac
+import os
+import struct
+import sys
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+from cryptography.hazmat.primitives.keywrap import aes_key_unwrap, aes_key_wrap
+
+MAGIC = b"MPICRYPT"
+ALGORITHMS = {1: ("aes-128-gcm", 16, AESGCM), 2: ("aes-192-gcm", 24, AESGCM), 3: ("aes-256-gcm", 32, AESGCM),
+              4: ("chacha20-poly1305", 32, ChaCha20Poly1305)}
+NUMBERS = {value[0]: key for key, value in ALGORITHMS.items()}
+FREE = 2101248
+
+
+class Bad(Exception):
+    pass
+
+
+def need(condition, text):
+    if not condition:
+        raise Bad(text)
+
+
+def expand(secret, label, context, length):
+    text = b"ompi-crypt v1 " + label
+    info = struct.pack(">H", length) + bytes([len(text)]) + text + context
+    return HKDFExpand(algorithm=hashes.SHA256(), length=length, info=info).derive(secret)
+
+
+class Region:
+    def __init__(self, encrypted, algorithm=0, label=b"", block=0, displacement=0, extent=0, once=0, runs=()):
+        self.encrypted, self.algorithm, self.label, self.block = encrypted, algorithm, label, block
+        self.displacement, self.extent, self.once, self.runs = displacement, extent, once, list(runs)
+        self.wrapped, self.mac = b"", b""
+
+    def bytes(self):
+        head = struct.pack("<BBHIQQII", self.encrypted, self.algorithm, len(self.label), self.block,
+                           self.displacement, self.extent, len(self.runs), self.once)
+        return head + b"".join(struct.pack("<QQ", *run) for run in self.runs) + self.label
+
+    def members(self, size):
+        """The file offsets of the region below size, in packed order."""
+        tile = 0
+        while self.runs:
+            start = self.displacement + tile * self.extent
+            if start >= size or (self.once and tile):
+                return
+            for offset, length in self.runs:
+                yield from range(start + offset, min(start + offset + length, size))
+            tile += 1
+
+
+class Map:
+    def __init__(self, uuid, generation, regions):
+        self.uuid, self.generation, self.regions = uuid, generation, regions
+
+    def body(self, total=0):
+        records = b"".join(region.bytes() for region in self.regions)
+        head = MAGIC + struct.pack("<HHI16sQII", 1, 1, len(self.regions), self.uuid, self.generation,
+                                   48 + len(records), total)
+        return head + records
+
+    def bytes(self):
+        trailers = b"".join(struct.pack("<H", len(r.wrapped)) + r.wrapped + r.mac for r in self.regions if r.encrypted)
+        return self.body(len(self.body()) + len(trailers)) + trailers
+
+    def mac(self, number, data_key):
+        key = expand(data_key, b"file map", self.uuid, 32)
+        return hmac.new(key, struct.pack("<I", number) + self.body(), hashlib.sha256).digest()
+
+    def digest(self):
+        return MAGIC + struct.pack("<HHI16sQQ", 1, 2, 0, self.uuid, self.generation, 0) + \
+            hashlib.sha256(self.body()).digest()
+
+    @staticmethod
+    def parse(data):
+        need(len(data) >= 48 and data[:8] == MAGIC, "magic")
+        version, kind, count, uuid, generation, body, total = struct.unpack("<HHI16sQII", data[8:48])
+        need((version, kind) == (1, 1) and total == len(data) and 48 <= body <= total, "head")
+        at, regions = 48, []
+        for _ in range(count):
+            need(at + 32 <= body, "region")
+            encrypted, algorithm, label, block, displacement, extent, runs, once = \
+                struct.unpack("<BBHIQQII", data[at:at + 32])
+            need(encrypted in (0, 1) and once in (0, 1) and at + 32 + 16 * runs + label <= body, "region fields")
+            need(not encrypted or (algorithm in ALGORITHMS and runs), "algorithm")
+            at += 32
+            pairs = [struct.unpack("<QQ", data[at + 16 * i:at + 16 * i + 16]) for i in range(runs)]
+            at += 16 * runs
+            regions.append(Region(encrypted, algorithm, data[at:at + label], block, displacement, extent, once, pairs))
+            at += label
+        need(at == body, "body")
+        for region in regions:
+            if region.encrypted:
+                length, = struct.unpack("<H", data[at:at + 2])
+                region.wrapped = data[at + 2:at + 2 + length]
+                region.mac = data[at + 2 + length:at + 34 + length]
+                need(len(region.mac) == 32, "trailer")
+                at += 34 + length
+        need(at == total, "total")
+        return Map(uuid, generation, regions)
+
+    def unlock(self, keys):
+        """Data keys by region number; the map must verify."""
+        opened = {}
+        for number, region in enumerate(self.regions):
+            if region.encrypted and region.label.decode() in keys:
+                data_key = unwrap(keys[region.label.decode()], region.wrapped)
+                need(hmac.compare_digest(self.mac(number, data_key), region.mac), "MAC of region %d" % number)
+                opened[number] = data_key
+        need(opened, "no label at hand verifies this map")
+        return opened
+
+
+def wrap(key, data_key, version=1, backend=1):
+    return struct.pack("<BBHH", 1, backend, version, 40) + aes_key_wrap(key, data_key) + struct.pack("<H", 0)
+
+
+def unwrap(key, blob):
+    form, _, _, length = struct.unpack("<BBHH", blob[:6])
+    need(form == 1 and length == 40, "wrapped key")
+    return aes_key_unwrap(key, blob[6:46])
+
+
+def block_cipher(data_key, map_, number, salt):
+    region = map_.regions[number]
+    _, length, cipher = ALGORITHMS[region.algorithm]
+    return cipher(expand(data_key, b"file block", map_.uuid + struct.pack("<IB", number, region.algorithm) + salt, length))
+
+
+def block_aad(map_, number, block, length):
+    return map_.uuid + struct.pack("<IIQI", number, map_.regions[number].block, block, length)
+
+
+def seal_block(data_key, map_, number, block, salt, counter, plain, generation=1):
+    """Ciphertext and slot."""
+    nonce = bytes(4) + struct.pack("<Q", counter)
+    sealed = block_cipher(data_key, map_, number, salt).encrypt(nonce, plain, block_aad(map_, number, block, len(plain)))
+    slot = struct.pack("<IIQ16s16s", 1 | 2 * generation, len(plain), counter, salt, sealed[-16:])
+    return sealed[:-16], slot
+
+
+def open_block(data_key, map_, number, block, slot, cipher):
+    flags, length, counter, salt, tag = struct.unpack("<IIQ16s16s", slot)
+    need(flags in (1, 3) and 0 < length <= map_.regions[number].block, "slot")
+    nonce = bytes(4) + struct.pack("<Q", counter)
+    return block_cipher(data_key, map_, number, salt).decrypt(nonce, cipher[:length] + tag,
+                                                              block_aad(map_, number, block, length))
+
+
+def newer_first(entry):
+    """The used slots of an entry, the newer one first."""
+    slots = [entry[:48], entry[48:]]
+    used = [slot for slot in slots if slot[0] & 1]
+    if len(used) == 2 and (slots[0][0] & 2) == (slots[1][0] & 2):
+        used.reverse()
+    return used
+
+
+def segment_of(block):
+    k = (block // 64 + 1).bit_length() - 1
+    return k, block - 64 * (2 ** k - 1)
+
+
+def grain(n):
+    return (n + 4095) // 4096 * 4096
+
+
+class Sidecar:
+    """Sparse: a dict of pages, so that a sidecar stays small in memory."""
+
+    def __init__(self, data=None):
+        self.pages, self.end = {}, FREE
+        if data is not None:
+            self.end = max(FREE, len(data))
+            for at in range(0, len(data), 4096):
+                page = data[at:at + 4096]
+                if any(page):
+                    self.pages[at] = bytearray(page.ljust(4096, b"\0"))
+
+    def get(self, at, length):
+        out = bytearray()
+        while length:
+            page, within = at // 4096 * 4096, at % 4096
+            part = min(length, 4096 - within)
+            out += self.pages.get(page, bytes(4096))[within:within + part]
+            at, length = at + part, length - part
+        return bytes(out)
+
+    def put(self, at, data):
+        while data:
+            page, within = at // 4096 * 4096, at % 4096
+            part = data[:4096 - within]
+            self.pages.setdefault(page, bytearray(4096))[within:within + len(part)] = part
+            at, data = at + len(part), data[len(part):]
+
+    def allocate(self, length):
+        at, self.end = self.end, self.end + grain(length)
+        return at
+
+    def header(self, uuid, map_at, map_bytes, state=0, size=0):
+        self.put(0, MAGIC + struct.pack("<HHI16sQQQQQ", 1, 3, state, uuid, map_at, map_bytes, 0, 0, size))
+
+    def segment(self, number, kind, k, length):
+        at = 4096 + 512 * number + 224 * kind + 8 * k
+        start, = struct.unpack("<Q", self.get(at, 8))
+        if not start and length:
+            start = self.allocate(length)
+            self.put(at, struct.pack("<Q", start))
+        return start
+
+    def entry(self, number, block, make=False):
+        k, within = segment_of(block)
+        start = self.segment(number, 0, k, grain(96 * 64 * 2 ** k) if make else 0)
+        return start and start + 96 * within
+
+    def redo(self, number, block, size, make=False):
+        k, within = segment_of(block)
+        start = self.segment(number, 1, k, grain((48 + size) * 64 * 2 ** k) if make else 0)
+        return start and start + (48 + size) * within
+
+    def bytes(self):
+        out = bytearray(self.end)
+        for at, page in self.pages.items():
+            out[at:at + 4096] = page
+        return bytes(out)
+
+    def maps(self):
+        fields = struct.unpack("<HHI16sQQQQQ", self.get(8, 64))
+        need(self.get(0, 8) == MAGIC and fields[0:2] == (1, 3), "sidecar header")
+        return [self.get(at, length) for at, length in (fields[4:6], fields[6:8]) if length]
+
+
+def write_file(plain, map_, data_keys, salts, redo=()):
+    """The data file and the sidecar of `plain`; blocks of zeros become holes.
+    Blocks in `redo` were overwritten once, so that they have two slots."""
+    data, sidecar = bytearray(len(plain)), Sidecar()
+    encoded = map_.bytes()
+    map_at = sidecar.allocate(len(encoded))
+    sidecar.header(map_.uuid, map_at, len(encoded))
+    sidecar.put(map_at, encoded)
+    for number, region in enumerate(map_.regions):
+        members = list(region.members(len(plain)))
+        if not region.encrypted:
+            for at in members:
+                data[at] = plain[at]
+            continue
+        counter = 0
+        for block in range((len(members) + region.block - 1) // region.block):
+            places = members[block * region.block:(block + 1) * region.block]
+            text = bytes(plain[at] for at in places)
+            if not any(text):
+                continue
+            versions = [bytes(len(text)), text] if (number, block) in redo else [text]
+            entry = bytearray(96)
+            for turn, version in enumerate(versions):
+                cipher, slot = seal_block(data_keys[number], map_, number, block, salts[number], counter, version)
+                entry[48 * turn:48 * turn + 48] = slot
+                counter += 1
+            if len(versions) == 2:
+                sidecar.put(sidecar.redo(number, block, region.block, True), slot + cipher)
+            sidecar.put(sidecar.entry(number, block, True), bytes(entry))
+            for at, byte in zip(places, cipher):
+                data[at] = byte
+    return bytes(data), sidecar
+
+
+def read_block(data, sidecar, map_, number, block, places, data_key):
+    size = map_.regions[number].block
+    cipher = bytes(data[at] for at in places)
+    at = sidecar.entry(number, block)
+    slots = newer_first(sidecar.get(at, 96)) if at else []
+    if not slots:
+        need(not any(cipher), "region %d block %d is torn" % (number, block))
+        return bytes(len(places))
+    redo_at = sidecar.redo(number, block, size)
+    redo = sidecar.get(redo_at, 48 + size) if redo_at else bytes(48)
+    tries = [(slots[0], cipher)]
+    if redo[0] & 1:
+        tries += [(redo[:48], cipher), (redo[:48], redo[48:])]
+    tries += [(slot, cipher) for slot in slots[1:]]
+    for slot, text in tries:
+        try:
+            plain = open_block(data_key, map_, number, block, slot, text)
+            return plain[:len(places)].ljust(len(places), b"\0")
+        except (InvalidTag, Bad):
+            pass
+    raise Bad("region %d block %d is forged or damaged" % (number, block))
+
+
+def read_file(data, sidecar, keys):
+    problems, found = [], None
+    for encoded in sidecar.maps():
+        try:
+            map_ = Map.parse(encoded)
+            opened = map_.unlock(keys)
+            if found is None or map_.generation > found[0].generation:
+                found = map_, opened
+        except Bad as bad:
+            problems.append(str(bad))
+    need(found, "no map verifies: " + "; ".join(problems))
+    map_, opened = found
+    plain = bytearray(len(data))
+    for number, region in enumerate(map_.regions):
+        members = list(region.members(len(data)))
+        if not region.encrypted:
+            for at in members if region.runs else ():
+                plain[at] = data[at]
+            continue
+        if number not in opened:
+            continue
+        for block in range((len(members) + region.block - 1) // region.block):
+            places = members[block * region.block:(block + 1) * region.block]
+            text = read_block(data, sidecar, map_, number, block, places, opened[number])
+            for at, byte in zip(places, text):
+                plain[at] = byte
+    return map_, bytes(plain)
+
+
+# ---- vectors ----
+
+def stream(name, length):
+    """Bytes that are the same in every run."""
+    out = b""
+    while len(out) < length:
+        out += hashlib.sha256(b"%s %d" % (name.encode(), len(out))).digest()
+    return out[:length]
+
+
+def sample_maps():
+    """Name, map, label keys, data keys."""
+    simple = [Region(1, 1, b"lab", 65536, 0, 1, 0, [(0, 1)])]
+    mixed = [Region(1, 1, b"rows.even", 4096, 4096, 2048, 0, [(0, 1024)]),
+             Region(1, 3, b"rows.odd", 512, 5120, 2048, 0, [(0, 1024)]),
+             Region(0, displacement=0, extent=4096, once=1, runs=[(0, 4096)])]
+    runs = [Region(1, 2, b"a", 512, 3, 100, 0, [(0, 5), (10, 1), (40, 60)]),
+            Region(1, 4, b"b_-.9", 1 << 24, 9, 100, 0, [(0, 3), (10, 10)]), Region(0)]
+    once = [Region(1, 3, b"L" * 64, 1024, 1 << 40, 3000, 1, [(0, 1000), (2000, 1000)])]
+    for name, regions in (("simple", simple), ("mixed", mixed), ("runs", runs), ("once", once)):
+        map_ = Map(stream("uuid " + name, 16), {"simple": 1, "mixed": 7}.get(name, 2 ** 40), regions)
+        keys, data_keys = {}, {}
+        for number, region in enumerate(regions):
+            if region.encrypted:
+                keys[region.label.decode()] = stream("key " + region.label.decode(), 32)
+                data_keys[number] = stream("data key %s %d" % (name, number), 32)
+                region.wrapped = wrap(keys[region.label.decode()], data_keys[number])
+        for number in data_keys:
+            regions[number].mac = map_.mac(number, data_keys[number])
+        yield name, map_, keys, data_keys
+
+
+class Out:
+    def __init__(self, directory, name):
+        self.file = open(os.path.join(directory, name), "w")
+        print("# Made by file_v1.py with PyPI cryptography.  Do not edit.", file=self.file)
+
+    def section(self, section, **fields):
+        print("\nkind = %s" % section, file=self.file)
+        for field, value in fields.items():
+            print("%s = %s" % (field, value.hex() if isinstance(value, bytes) else value), file=self.file)
+
+
+def vectors(directory):
+    out = Out(directory, "map-v1.txt")
+    for name, map_, keys, data_keys in sample_maps():
+        out.section("map", name=name, uuid=map_.uuid, generation=map_.generation, regions=len(map_.regions),
+                    map=map_.bytes(), digest=map_.digest())
+        for number, region in enumerate(map_.regions):
+            fields = dict(number=number, encrypted=region.encrypted, algorithm=region.algorithm, label=region.label.decode(),
+                          block=region.block, displacement=region.displacement, extent=region.extent, once=region.once,
+                          runs=" ".join("%d+%d" % run for run in region.runs))
+            if region.encrypted:
+                fields.update(key=keys[region.label.decode()], data_key=data_keys[number], mac=region.mac)
+            out.section("region", **fields)
+
+    out = Out(directory, "block-v1.txt")
+    for name, map_, keys, data_keys in sample_maps():
+        for number, data_key in data_keys.items():
+            size = map_.regions[number].block
+            for block, length, counter in ((0, 1, 0), (1, 16, 1), (63, 511, 2 ** 30 - 1), (2 ** 33, min(size, 1500), 77)):
+                plain, salt = stream("plain %d" % length, length), stream("salt %d" % block, 16)
+                cipher, slot = seal_block(data_key, map_, number, block, salt, counter, plain, block & 1)
+                out.section("block", map=name, uuid=map_.uuid, region=number, algorithm=map_.regions[number].algorithm,
+                            block_bytes=size, data_key=data_key, block=block, plain=plain, cipher=cipher, slot=slot)
+
+    out = Out(directory, "sidecar-v1.txt")
+    for block in (0, 63, 64, 65, 191, 192, 447, 448, 10 ** 6, 64 * (2 ** 28 - 1) - 1):
+        k, within = segment_of(block)
+        out.section("index", block=block, segment=k, within=within, entries_bytes=grain(96 * 64 * 2 ** k),
+                    redos_bytes=grain((48 + 4096) * 64 * 2 ** k))
+    salt = stream("salt", 16)
+    slot = [struct.pack("<IIQ16s16s", flags, 100, 5, salt, stream("tag %d" % flags, 16)) for flags in (1, 3)]
+    for name, entry in (("none", bytes(96)), ("first", slot[1] + bytes(48)), ("second", slot[1] + slot[1]),
+                        ("third", slot[0] + slot[1]), ("fourth", slot[0] + slot[0]), ("only slot 1", bytes(48) + slot[0])):
+        used = newer_first(entry)
+        newer = -1 if not used else 1 if len(used) == 2 and entry[:4] == entry[48:52] or not entry[0] & 1 else 0
+        out.section("entry", name=name, entry=entry, newer=newer)
+
+    out = Out(directory, "file-v1.txt")
+    for name, map_, keys, data_keys in sample_maps():
+        if name not in ("mixed", "runs"):
+            continue
+        size = 30001 if name == "mixed" else 20000
+        plain = bytearray(stream("plain " + name, size))
+        plain[12288:16384] = bytes(4096)
+        covered = bytearray(size)
+        for region in map_.regions:
+            for at in region.members(size):
+                covered[at] = 1
+        if any(not region.runs for region in map_.regions):
+            # the rest is plain, and not checked here
+            covered = bytearray(covered)
+        plain = bytes(p if c else 0 for p, c in zip(plain, covered))
+        salts = {number: stream("S %s %d" % (name, number), 16) for number in data_keys}
+        data, sidecar = write_file(plain, map_, data_keys, salts, redo={(0, 0), (1, 2)})
+        need(read_file(data, sidecar, keys)[1] == plain, "own reading")
+        out.section("file", name=name, size=size, sidecar_size=sidecar.end, keys=len(keys))
+        for label, key in keys.items():
+            out.section("key", label=label, key=key)
+        for at in range(0, size, 2048):
+            out.section("data", at=at, cipher=data[at:at + 2048], plain=plain[at:at + 2048])
+        for at in sorted(sidecar.pages):
+            for part in (0, 2048):
+                piece = bytes(sidecar.pages[at][part:part + 2048])
+                if any(piece):
+                    out.section("sidecar", at=at + part, bytes=piece)
+
+
+# ---- command line ----
+
+def load(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def key_arguments(arguments):
+    return {label: bytes.fromhex(value) for label, value in (argument.split("=") for argument in arguments)}
+
+
+def parse_spec(spec):
+    algorithm, label, block, displacement, extent, once, runs = spec.split(":")
+    pairs = [tuple(int(n) for n in run.split("+")) for run in runs.split(",")]
+    return Region(1, NUMBERS[algorithm], label.encode(), int(block), int(displacement), int(extent), int(once), pairs)
+
+
+def main(arguments):
+    verb = arguments[0] if arguments else "help"
+    if verb == "vectors":
+        vectors(arguments[1] if len(arguments) > 1 else os.path.dirname(os.path.abspath(__file__)))
+    elif verb in ("info", "read"):
+        map_, plain = read_file(load(arguments[1]), Sidecar(load(arguments[1] + ".mpicrypt")), key_arguments(arguments[2:]))
+        if verb == "read":
+            sys.stdout.buffer.write(plain)
+        else:
+            print("uuid %s generation %d" % (map_.uuid.hex(), map_.generation))
+            for number, region in enumerate(map_.regions):
+                print(number, region.encrypted, region.algorithm, region.label.decode(), region.block, region.displacement,
+                      region.extent, region.once, region.runs)
+    elif verb == "compare":
+        plain = read_file(load(arguments[2]), Sidecar(load(arguments[2] + ".mpicrypt")), key_arguments(arguments[3:]))[1]
+        need(plain == load(arguments[1]), "the plaintexts differ")
+    elif verb == "write":
+        keys = key_arguments(arguments[3:4])
+        regions = [parse_spec(spec) for spec in arguments[4:]]
+        map_, data_keys = Map(os.urandom(16), 1, regions), {}
+        for number, region in enumerate(regions):
+            data_keys[number] = os.urandom(32)
+            region.wrapped = wrap(keys[region.label.decode()], data_keys[number])
+        for number, region in enumerate(regions):
+            region.mac = map_.mac(number, data_keys[number])
+        data, sidecar = write_file(load(arguments[1]), map_, data_keys, {n: os.urandom(16) for n in data_keys})
+        for path, content in ((arguments[2], data), (arguments[2] + ".mpicrypt", sidecar.bytes())):
+            with open(path, "wb") as file:
+                file.write(content)
+    else:
+        print(__doc__)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Bad as bad:
+        sys.exit("file_v1.py: %s" % bad)
