@@ -82,19 +82,11 @@ static int make_record(opal_common_crypt_local_t *local, const opal_common_crypt
                                                                "our own record cannot be parsed");
 }
 
-static void warn(opal_common_crypt_local_t *local, const opal_common_crypt_why_t *warning)
-{
-    if (NULL != warning->topic && local->warning_count < OPAL_CRYPT_WARNINGS) {
-        local->warnings[local->warning_count++] = *warning;
-    }
-}
-
 int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
                                    const opal_common_crypt_identity_t *identity,
                                    opal_common_crypt_local_t **local,
                                    opal_common_crypt_why_t *why)
 {
-    opal_common_crypt_why_t warning = {0};
     opal_common_crypt_local_t *made;
     int rc;
 
@@ -116,7 +108,7 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
     /* 1. the secrets of the method  2. the key pair  3. the record */
     rc = opal_common_crypt_auth_select(options, &made->method, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = made->method->open(options, &made->auth_state, &warning, why);
+        rc = made->method->open(options, &made->auth_state, &made->warning, why);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_keypair_make(options->fips ? OPAL_CRYPT_KEX_P256 : OPAL_CRYPT_KEX_X25519,
@@ -137,11 +129,6 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_local_destroy(made);
         return rc;
-    }
-    warn(made, &warning);
-    if (!opal_common_crypt_secmem_locked()) {
-        opal_common_crypt_refuse(&warning, OPAL_CRYPT_OK, "memory-not-locked", "%s", identity->nspace);
-        warn(made, &warning);
     }
     *local = made;
     return OPAL_CRYPT_OK;
@@ -183,10 +170,9 @@ opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_lo
     return local->method->auth;
 }
 
-const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_common_crypt_local_t *local, int *count)
+const opal_common_crypt_why_t *opal_common_crypt_local_warning(const opal_common_crypt_local_t *local)
 {
-    *count = local->warning_count;
-    return local->warnings;
+    return NULL == local->warning.topic ? NULL : &local->warning;
 }
 
 /* ---- a peer's record, before it is authenticated ---- */
