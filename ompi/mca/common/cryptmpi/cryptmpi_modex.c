@@ -141,6 +141,11 @@ void ompi_common_cryptmpi_stop(void)
     }
 }
 
+const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void)
+{
+    return self;
+}
+
 void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name)
 {
     host_module = host;
