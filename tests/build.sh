@@ -120,6 +120,7 @@ use_variant() {
         asan) VARIANT_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" ;;
     esac
     export BUILD=$VARIANT_DIR/build PREFIX=$VARIANT_DIR/prefix CASE_DIR=$WORK/case/$$
+    export ROOT_50 PREFIX_50=$WORK/5.0/prefix
     rm -rf "$CASE_DIR"
     mkdir -p "$CASE_DIR"
     # Open MPI and its libraries do not free everything.

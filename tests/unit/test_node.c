@@ -27,7 +27,7 @@ static const char *object(unsigned uid)
     return path;
 }
 
-/* What a process of user `uid` is told, once `gate` is closed. */
+/* What a process of user `uid` is told, once it has a byte from `gate`. */
 static pid_t ask(unsigned uid, int gate, int out)
 {
     pid_t child = fork();
@@ -39,7 +39,7 @@ static pid_t ask(unsigned uid, int gate, int out)
         if (uid != geteuid() && (0 != setgid(UID) || 0 != setuid(uid))) {
             _exit(1);
         }
-        if (gate >= 0 && 0 != read(gate, &byte, 1)) {
+        if (gate >= 0 && 1 != read(gate, &byte, 1)) {
             _exit(1);
         }
         answer.rc = opal_common_crypt_node_identity(answer.boot_id, answer.node_nonce, &answer.why);
@@ -60,10 +60,10 @@ static answer_t ask_one(unsigned uid)
 
     UNIT_REQUIRE(0 == pipe(ends));
     child = ask(uid, -1, ends[1]);
+    close(ends[1]);
     UNIT_REQUIRE((ssize_t) sizeof(answer) == read(ends[0], &answer, sizeof(answer)));
     waitpid(child, NULL, 0);
     close(ends[0]);
-    close(ends[1]);
     answer.why.topic = answer.topic;
     return answer;
 }
@@ -93,24 +93,19 @@ static void test_race(void)
         unlink(object(UID));
         UNIT_REQUIRE(0 == pipe(gate) && 0 == pipe(out));
         for (int i = 0; i < PROCESSES; ++i) {
-            pid_t child = ask(UID, gate[0], out[1]);
-
-            (void) child;
-            if (0 == i) {
-                fcntl(gate[1], F_SETFD, FD_CLOEXEC);
-            }
+            ask(UID, gate[0], out[1]);
         }
-        close(gate[0]);
+        close(out[1]);
         UNIT_REQUIRE(PROCESSES == write(gate[1], "............", PROCESSES));
-        close(gate[1]);
         for (int i = 0; i < PROCESSES; ++i) {
             UNIT_REQUIRE((ssize_t) sizeof(answers[i]) == read(out[0], &answers[i], sizeof(answers[i])));
             same = same && 0 == answers[i].rc && 0 == memcmp(answers[i].node_nonce, answers[0].node_nonce, 16);
         }
         while (wait(NULL) > 0) {
         }
+        close(gate[0]);
+        close(gate[1]);
         close(out[0]);
-        close(out[1]);
         UNIT_CHECK(same && 0 != memcmp(before, answers[0].node_nonce, 16));
         memcpy(before, answers[0].node_nonce, 16);
     }

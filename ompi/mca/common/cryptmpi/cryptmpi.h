@@ -118,8 +118,13 @@ static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_c
                         : (c->peers[rank] = ompi_common_cryptmpi_peer(ompi_comm_peer_lookup(c->comm, rank)));
 }
 
-/* Collective over `comm`, at its first sealed collective: rank 0 draws a key,
- * which goes down a binomial tree through sealed messages. */
+/* The tag on which a group key travels: of all collectives none has it, it fits
+ * ucx's 24 bits, and pml/crypt's own tags begin below it. */
+#define OMPI_COMMON_CRYPTMPI_TAG_GROUP (-(1 << 22) + 64)
+
+/* Collective over `comm` (an intracommunicator), at its first sealed collective.
+ * The group belongs to the communicator and goes with it.  Says itself what
+ * went wrong; the other ranks may then be waiting, so the caller ends the job. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group);
 
 /* ---- datatypes ---- */
@@ -147,6 +152,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_d
  * abort this shows one text and ends the job; else it returns our own MPI
  * error class, to be put into the status.  Never names key material. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc);
+
+/* That class, for ranks that learn of a failure from others. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_error_class(void);
 
 END_C_DECLS
 

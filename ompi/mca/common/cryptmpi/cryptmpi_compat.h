@@ -32,6 +32,7 @@
 
 typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
+#    define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #    define OMPI_COMMON_CRYPTMPI_MODEX_SCOPE PMIX_GLOBAL
 
 typedef opal_atomic_int32_t ompi_common_cryptmpi_atomic32_t;
@@ -53,6 +54,7 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 
 typedef mca_pml_base_component_2_0_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
+#    define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #    define OMPI_COMMON_CRYPTMPI_MODEX_SCOPE OPAL_PMIX_GLOBAL
 
 typedef volatile int32_t ompi_common_cryptmpi_atomic32_t;

@@ -11,6 +11,9 @@
 void ompi_common_cryptmpi_peers_start(void);
 void ompi_common_cryptmpi_peers_stop(void);
 
+/* Our key pair and record; NULL before start and after stop. */
+const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
+
 /* Fetch the record of `proc`, check that it speaks for this process, agree on
  * keys.  Shows what it refuses. */
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);

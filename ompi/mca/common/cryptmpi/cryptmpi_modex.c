@@ -119,6 +119,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
         ompi_common_cryptmpi_show(&why, NULL);
         return OMPI_ERROR;
     }
+    opal_common_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
     if (OPAL_CRYPT_AUTH_NONE == opal_common_crypt_local_auth(self) && 0 == OPAL_PROC_MY_NAME.vpid) {
         opal_show_help("help-ompi-common-cryptmpi.txt", "auth-none", true);
@@ -138,6 +139,11 @@ void ompi_common_cryptmpi_stop(void)
         mca_base_framework_close(&opal_aead_base_framework);
         framework_open = false;
     }
+}
+
+const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void)
+{
+    return self;
 }
 
 void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name)

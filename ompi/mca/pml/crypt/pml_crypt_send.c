@@ -169,6 +169,10 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     int rc;
 
     ompi_pml_crypt_request_begin(r);
+    /* As ob1 does: osc/pt2pt tells its targets apart by the tag of a finished send. */
+    r->status.MPI_SOURCE = ompi_comm_rank(r->base.req_comm);
+    r->status.MPI_TAG = r->base.req_tag;
+    r->status._ucount = r->plain_bytes;
     rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
     if (OMPI_SUCCESS != rc) {
         return rc;
