@@ -57,8 +57,8 @@ static const mpicrypt_option_t options[] = {
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
      "Also draw times and ratios to plain over the message size. FILE ends in .svg, or in .png if the cairo library "
      "(Debian: libcairo2) is installed."},
-    {"program", MPICRYPT_TEXT, "FILE", OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-mpi", &plan.program,
-     "The program that is started on the nodes."},
+    {"program", MPICRYPT_TEXT, "FILE", NULL, &plan.program,
+     "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -235,6 +235,7 @@ static int measure(void)
 static int run(int operand_count, char **operands)
 {
     plan.pin = !no_pin;
+    plan.program = NULL == plan.program ? OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-mpi" : plan.program;
     int rc = check_pattern(operand_count, operands);
 
     rc = rc ? rc : check_values();
