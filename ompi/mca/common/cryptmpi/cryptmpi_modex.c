@@ -113,6 +113,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     }
     opal_common_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
+    ompi_common_cryptmpi_device_start();
     if (NULL != opal_common_crypt_local_warning(self) && 0 == OPAL_PROC_MY_NAME.vpid) {
         ompi_common_cryptmpi_show(opal_common_crypt_local_warning(self));
     }
