@@ -47,7 +47,7 @@ set_node() { local node=$1; shift; printf 'OMPI_MCA_%s\n' "$@" > "$CASE_DIR/$nod
 set_both() { set_node node0 "$@"; set_node node1 "$@"; }
 
 job() {
-    vcluster mpirun -n 2 --map-by node -x CASE_DIR -x HOME --mca orte_base_help_aggregate 0 \
+    vcluster mpirun -n 2 --map-by node -x CASE_DIR -x HOME \
         "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1 < /dev/null
 }
 
