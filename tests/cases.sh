@@ -174,7 +174,6 @@ run_script() {                                  # run_script KIND FILE LIMIT [AR
 
 # ---- what is printed ----
 
-duration() { printf '%d:%02d minutes' $(($1 / 60)) $(($1 % 60)); }
 milliseconds() { local t=$EPOCHREALTIME; echo $((${t%[.,]*} * 1000 + 10#${t#*[.,]} / 1000)); }
 line() { printf '%-5s %-44s %3d.%d s  %s\n' "$1" "$2" $(($3 / 1000)) $(($3 % 1000 / 100)) "${4-}"; }
 

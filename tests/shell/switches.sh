@@ -12,9 +12,9 @@ build_with() {
     cd "$CASE_DIR/$name"
     must "$SRC/configure" --prefix="$CASE_DIR/prefix" "$@" >configure.out
     says "$name" grep switches configure.out
-    must make -s -j"$(nproc)" -C opal/mca/common/crypt
-    must make -s -j"$(nproc)" -C opal/mca/aead
-    must make -s -C opal/mca/aead/openssl
+    for directory in opal/mca/common/crypt opal/mca/aead standalone opal/mca/aead/openssl; do
+        must make -s -j"$(nproc)" -C $directory
+    done
     must make -s -C tests/unit test_frame
 }
 
