@@ -76,7 +76,7 @@ struct ompi_coll_cryptag_module {
     ompi_coll_cryptag_shm_t *shm;
     ompi_coll_cryptag_ord_plan_t *ord_plan;
 };
-OMPI_DECLSPEC OBJ_CLASS_DECLARATION(ompi_coll_cryptag_module_t);
+OBJ_CLASS_DECLARATION(ompi_coll_cryptag_module_t);
 
 /* False without pml/crypt: then there is no key and no peer table. */
 bool ompi_coll_cryptag_usable(void);
