@@ -17,6 +17,8 @@ die()  { echo "$(basename "$0"): $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 77; }
 fail() { echo "failed: $*" >&2; exit 1; }
 
+duration() { printf '%d:%02d minutes' $(($1 / 60)) $(($1 % 60)); }
+
 # must COMMAND...: it has to succeed.   must_fail COMMAND...: it has to fail.
 must()      { echo "+ $*"; "$@" || fail "status $?: $*"; }
 must_fail() { echo "+ ! $*"; if "$@"; then fail "succeeded: $*"; fi; }

@@ -25,6 +25,7 @@ typedef struct secrets {
 } secrets_t;
 
 static secrets_t *secrets;
+uint8_t *heap_mark;                     /* global, or the compiler leaves it out */
 
 static void *find(void *hay, size_t hay_bytes, const void *needle, size_t bytes)
 {
@@ -37,7 +38,7 @@ static void use_keys(void)
     opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
     opal_common_crypt_local_t *a, *b, *c;
     opal_common_crypt_schedule_t *schedule;
-    uint8_t *keys = opal_common_crypt_secmem_alloc(96), *mark;
+    uint8_t *keys = opal_common_crypt_secmem_alloc(96);
     opal_common_crypt_why_t why;
 
     options.psk_file = fixture_path("psk");
@@ -64,10 +65,9 @@ static void use_keys(void)
                      == opal_common_crypt_local_create(&options, &(opal_common_crypt_identity_t) { .nspace = "1" }, &c,
                                                        &why));
     }
-    mark = malloc(32);
-    memcpy(mark, secrets->mark, 32);
+    heap_mark = malloc(32);
+    memcpy(heap_mark, secrets->mark, 32);
     raise(SIGSEGV);
-    free(mark);         /* so that the mark is in use until here */
 }
 
 /* The core file of a child that uses keys and crashes; NULL where none comes. */

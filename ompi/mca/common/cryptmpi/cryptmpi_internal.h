@@ -19,6 +19,6 @@ const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
 
 /* Show a refusal of the core: `whom` is the peer, or NULL for ourselves. */
-void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why, const opal_process_name_t *whom);
+void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why);
 
 #endif

@@ -100,7 +100,7 @@ int opal_common_crypt_group_from_secret(const opal_common_crypt_group_secret_t *
         member_t *member = &group->members[i];
         member->group = group;
         memcpy(member->hash, members[i], HASH);
-        opal_common_crypt_epochs_init(&member->epochs, aead, cipher, derive_epoch, member);
+        opal_common_crypt_epochs_init(&member->epochs, aead, cipher, derive_epoch, member, true);
     }
     *made = group;
     return OPAL_CRYPT_OK;

@@ -71,8 +71,18 @@ extern uint64_t opal_common_crypt_group_next;
 
 #define OPAL_CRYPT_ENVELOPE_BYTES 20            /* context id 16 || tag 4 */
 
-void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter);
-void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope);
+/* In one store: | version 4 bits, type 4 bits | reserved 0 | counter 6 | */
+static inline void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter)
+{
+    opal_common_crypt_put64(frame, (uint64_t) (OPAL_CRYPT_FRAME_VERSION << 4 | type) << 56 | counter);
+}
+
+static inline void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope)
+{
+    opal_common_crypt_put64(out, envelope->context_high);
+    opal_common_crypt_put64(out + 8, envelope->context_low);
+    opal_common_crypt_put32(out + 16, (uint32_t) envelope->tag);
+}
 
 /* Does this provider do the cipher, and is the shift the one of this build (20;
  * a test build takes lower ones)? */
