@@ -27,6 +27,18 @@ typedef struct memory {
     int locks;
 } memory_t;
 
+/* The directory's room behind the first regions is never touched: leave it out. */
+enum { MEMORY_GAP_FROM = 16384, MEMORY_GAP = (int) OPAL_CRYPT_SIDECAR_FREE - MEMORY_GAP_FROM };
+
+static inline size_t memory_place(opal_common_crypt_file_part_t part, uint64_t at)
+{
+    if (OPAL_CRYPT_FILE_SIDECAR != part || at <= MEMORY_GAP_FROM) {
+        return (size_t) at;
+    }
+    UNIT_REQUIRE(at >= OPAL_CRYPT_SIDECAR_FREE);
+    return (size_t) at - MEMORY_GAP;
+}
+
 static inline memory_t *memory_of(opal_common_crypt_storage_t *storage) { return (memory_t *) storage; }
 
 static inline int memory_dead(memory_t *memory)
@@ -59,11 +71,11 @@ static inline int memory_read(opal_common_crypt_storage_t *storage, opal_common_
         return OPAL_CRYPT_ERR_STORAGE;
     }
     for (size_t i = 0; i < extent_count; ++i) {
-        size_t have = extents[i].at >= p->size ? 0 : p->size - extents[i].at;
+        size_t at = memory_place(part, extents[i].at), have = at >= p->size ? 0 : p->size - at;
         have = have < extents[i].count ? have : extents[i].count;
         memset(extents[i].bytes, 0, extents[i].count);
         if (have > 0) {
-            memcpy(extents[i].bytes, p->bytes + extents[i].at, have);
+            memcpy(extents[i].bytes, p->bytes + at, have);
         }
     }
     return OPAL_CRYPT_OK;
@@ -77,7 +89,7 @@ static inline int memory_write(opal_common_crypt_storage_t *storage, opal_common
 
     for (size_t i = 0; i < extent_count; ++i) {
         const uint8_t *bytes = extents[i].bytes;
-        uint64_t at = extents[i].at, end = at + extents[i].count;
+        uint64_t at = memory_place(part, extents[i].at), end = at + extents[i].count;
         UNIT_CHECK(at >= last && end > at);     /* rising, disjoint, not empty */
         last = end;
         while (at < end) {
@@ -99,7 +111,9 @@ static inline int memory_write(opal_common_crypt_storage_t *storage, opal_common
 
 static inline int memory_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
 {
-    *bytes = memory_of(storage)->parts[part].size;
+    size_t size = memory_of(storage)->parts[part].size;
+
+    *bytes = OPAL_CRYPT_FILE_SIDECAR == part && size > MEMORY_GAP_FROM ? size + MEMORY_GAP : size;
     return memory_dead(memory_of(storage)) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
 }
 
@@ -113,6 +127,7 @@ static inline int memory_zero(opal_common_crypt_storage_t *storage, opal_common_
     memory->life -= memory->life > 0;
     ++memory->written;
     memory_part_t *p = &memory->parts[part];
+    at = memory_place(part, at);
     if (at < p->size) {
         memset(p->bytes + at, 0, bytes < p->size - at ? bytes : p->size - at);
     }
@@ -122,10 +137,11 @@ static inline int memory_zero(opal_common_crypt_storage_t *storage, opal_common_
 static inline int memory_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes)
 {
     memory_part_t *p = &memory_of(storage)->parts[part];
+    size_t size = memory_place(part, bytes);
 
-    if (bytes < p->size) {
-        int rc = memory_zero(storage, part, bytes, p->size - bytes);
-        p->size = OPAL_CRYPT_OK == rc ? bytes : p->size;
+    if (size < p->size) {
+        int rc = memory_zero(storage, part, bytes, p->size - size);
+        p->size = OPAL_CRYPT_OK == rc ? size : p->size;
         return rc;
     }
     if (memory_dead(memory_of(storage))) {
@@ -133,7 +149,7 @@ static inline int memory_resize(opal_common_crypt_storage_t *storage, opal_commo
     }
     memory_of(storage)->life -= memory_of(storage)->life > 0;
     ++memory_of(storage)->written;
-    memory_grow(p, bytes);
+    memory_grow(p, size);
     return OPAL_CRYPT_OK;
 }
 

@@ -234,8 +234,8 @@ static void test_tampering(void)
         memory.parts[0].bytes[at] ^= 0x40;
     }
     UNIT_CHECK(0 == opened);
-    for (size_t at = OPAL_CRYPT_SIDECAR_FREE; at < memory.parts[1].size; ++at) {
-        if (0 != memory.parts[1].bytes[at] && 0 != at % OPAL_CRYPT_ENTRY_BYTES) {
+    for (size_t at = MEMORY_GAP_FROM; at < memory.parts[1].size; ++at) {
+        if (0 != memory.parts[1].bytes[at] && 0 != (at - MEMORY_GAP_FROM) % OPAL_CRYPT_ENTRY_BYTES) {    /* the generation bit is free */
             memory.parts[1].bytes[at] ^= 0x40;
             int rc = get_bytes(file, 0, out, sizeof(out), &got);
             opened += OPAL_CRYPT_ERR_AUTH != rc;

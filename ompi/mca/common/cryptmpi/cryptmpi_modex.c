@@ -37,9 +37,26 @@ static void name_of(const opal_process_name_t *name, char text[32])
     snprintf(text, 32, "%" PRIu32, (uint32_t) name->jobid);
 }
 
+/* Straight to standard error: Open MPI 4.1 loses some of the help messages that
+ * processes on mpirun's node hand to it (docs/design/003-keys.rst). */
+static void show_here(const opal_common_crypt_why_t *why)
+{
+    char *text = opal_show_help_string("help-opal-common-crypt.txt", why->topic, true, why->detail);
+
+    if (NULL != text) {
+        fputs(text, stderr);
+        fflush(stderr);
+        free(text);
+    }
+}
+
 void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why)
 {
-    opal_show_help("help-opal-common-crypt.txt", why->topic, true, why->detail);
+    if (0 == opal_process_info.my_local_rank) {
+        show_here(why);
+    } else {
+        opal_show_help("help-opal-common-crypt.txt", why->topic, true, why->detail);
+    }
 }
 
 static int choose_cipher(ompi_common_cryptmpi_params_t *p)
@@ -113,6 +130,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     }
     opal_common_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
+    ompi_common_cryptmpi_device_start();
     if (NULL != opal_common_crypt_local_warning(self) && 0 == OPAL_PROC_MY_NAME.vpid) {
         ompi_common_cryptmpi_show(opal_common_crypt_local_warning(self));
     }
@@ -179,6 +197,6 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_sess
 
 refused:
     free(record);
-    ompi_common_cryptmpi_show(&why);
+    show_here(&why);    /* one of a pair: there is nobody else to say it */
     return OMPI_ERR_UNREACH;
 }
