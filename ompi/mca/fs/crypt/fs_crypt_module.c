@@ -1,0 +1,122 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The functions: each lets the file system's own component do its part, and
+ * does what an encrypted file needs besides.
+ */
+#include "fs_crypt.h"
+
+#include <stdlib.h>
+
+static ompi_common_cryptmpio_module_t *module_of(const ompio_file_t *fh)
+{
+    return (ompi_common_cryptmpio_module_t *) fh->f_fs;
+}
+
+/* Files are deleted without a handle: what the last file's component offers. */
+static __thread ompi_common_cryptmpio_module_t deleter;
+
+static int module_init(ompio_file_t *fh)
+{
+    return module_of(fh)->under->fs_module_init(fh);
+}
+
+static int module_finalize(ompio_file_t *fh)
+{
+    ompi_common_cryptmpio_module_t *module = module_of(fh);
+    int rc = module->under->fs_module_finalize(fh);
+
+    fh->f_fs = NULL;
+    if (module != &deleter) {
+        free(module);
+    }
+    return rc;
+}
+
+static int file_open(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
+{
+    ompi_common_cryptmpio_module_t *module = module_of(fh);
+
+    if (0 != (amode & MPI_MODE_WRONLY)) {       /* a block that is partly overwritten is read first */
+        amode = (amode & ~MPI_MODE_WRONLY) | MPI_MODE_RDWR;
+    }
+    int rc = module->under->fs_file_open(comm, filename, amode, info, fh);
+    rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
+    if (OMPI_SUCCESS == rc && module->state->encrypted && NULL != fh->f_sharedfp_component
+        && 0 == strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
+        fh->f_sharedfp = NULL;          /* it would put plain data into files of its own */
+    }
+    return rc;
+}
+
+static int file_close(ompio_file_t *fh)
+{
+    ompi_common_cryptmpio_module_t *module = module_of(fh);
+
+    ompi_common_cryptmpio_close(module->state);
+    module->state = NULL;
+    return module->under->fs_file_close(fh);
+}
+
+static int file_delete(char *filename, opal_info_t *info)
+{
+    char *sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
+    int rc = deleter.under->fs_file_delete(filename, info);
+
+    if (OMPI_SUCCESS == rc && NULL != sidecar) {
+        rc = ompi_common_cryptmpio_delete_sidecar(sidecar);
+    }
+    free(sidecar);
+    return rc;
+}
+
+static int file_set_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE size)
+{
+    ompi_common_cryptmpio_module_t *module = module_of(fh);
+
+    return module->state->encrypted ? ompi_common_cryptmpio_set_size(module->state, size)
+                                    : module->under->fs_file_set_size(fh, size);
+}
+
+static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
+{
+    return module_of(fh)->under->fs_file_get_size(fh, size);
+}
+
+static int file_sync(ompio_file_t *fh)
+{
+    ompi_common_cryptmpio_module_t *module = module_of(fh);
+    int rc = module->under->fs_file_sync(fh);
+
+    return OMPI_SUCCESS != rc || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&module->state->posix) ? rc : MPI_ERR_IO;
+}
+
+mca_fs_base_module_t *ompi_fs_crypt_module(ompio_file_t *fh, mca_fs_base_module_t *under, mca_fs_base_component_t *component)
+{
+    bool to_delete = MPI_COMM_NULL == fh->f_comm;
+    ompi_common_cryptmpio_module_t *module = to_delete ? &deleter : calloc(1, sizeof(*module));
+
+    if (NULL == module) {
+        return NULL;
+    }
+    *module = (ompi_common_cryptmpio_module_t){
+        .super = {
+            .fs_module_init = module_init,
+            .fs_module_finalize = module_finalize,
+            .fs_file_open = file_open,
+            .fs_file_close = file_close,
+            .fs_file_delete = file_delete,
+            .fs_file_set_size = file_set_size,
+            .fs_file_get_size = file_get_size,
+            .fs_file_sync = file_sync,
+        },
+        .magic = OMPI_CRYPTMPIO_MAGIC,
+        .abi = OMPI_CRYPTMPIO_ABI,
+        .under = under,
+        .under_component = component,
+        .set_map = ompi_common_cryptmpio_set_map,
+        .get_map = ompi_common_cryptmpio_get_map,
+    };
+    deleter.under = under;
+    return &module->super;
+}
