@@ -137,6 +137,7 @@ static void accumulate(int ints)
     for (int i = 0; i < ints; i++) {
         MT_CHECK(own[i] == (int64_t) mt_size * (mt_size + 1) / 2 * (i + 1), "accumulate, element %d", i);
     }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));        /* everybody has looked */
     MT_MPI(MPI_Get_accumulate(p, ints, MPI_INT64_T, q, ints, MPI_INT64_T, next, at[next], ints, MPI_INT64_T, MPI_REPLACE, win));
     MT_MPI(MPI_Win_fence(0, win));
     for (int i = 0; i < ints; i++) {

@@ -237,18 +237,52 @@ static void shift_bounds(void)
                    secrets, &opal_aead_openssl_module, OPAL_AEAD_AES_128_GCM, 21, &session));
 }
 
+/* A second thread is announced while epochs are held, and takes its leave again. */
+static void several_threads_later(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, SHIFT, 18);
+    opal_common_crypt_epochs_t *epochs = &ends.a->out;
+    opal_common_crypt_hold_t holds[2], one;
+    bool multiple = false;
+
+    opal_common_crypt_threads(&multiple);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_epoch_hold(epochs, 0, &one));
+    opal_common_crypt_epoch_release(epochs, &one, true);
+    for (int i = 0; i < 2; ++i) {
+        multiple = 1 == i;
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_epoch_hold(epochs, 0, &holds[i]) && NULL != holds[i].seat);
+    }
+    UNIT_CHECK(2 == (holds[0].seat->word & 0x7fff));
+    opal_common_crypt_epoch_release(epochs, &holds[0], true);
+    multiple = false;
+    opal_common_crypt_epoch_release(epochs, &holds[1], true);
+    UNIT_CHECK(0 == (epochs->seats[0].word & 0x7fff) && seated(epochs, 0));
+    opal_common_crypt_threads(NULL);
+    ends_free(&ends);
+}
+
 int main(void)
 {
-    UNIT_GROUP("1,500 epochs of direct messages");
-    many_epochs();
-    UNIT_GROUP("200 epochs of chopped messages");
-    chopped_epochs();
-    UNIT_GROUP("forged epochs change nothing");
-    forged_epochs();
-    UNIT_GROUP("late messages");
-    late_messages();
-    UNIT_GROUP("all seats held");
-    all_seats_held();
+    static const bool no = false;
+
+    for (int alone = 0; alone < 2; ++alone) {
+        opal_common_crypt_record_forget();          /* the same keys again */
+        opal_common_crypt_threads(1 == alone ? &no : NULL);
+        UNIT_GROUP(1 == alone ? "one thread, as declared" : "any number of threads");
+        UNIT_GROUP("1,500 epochs of direct messages");
+        many_epochs();
+        UNIT_GROUP("200 epochs of chopped messages");
+        chopped_epochs();
+        UNIT_GROUP("forged epochs change nothing");
+        forged_epochs();
+        UNIT_GROUP("late messages");
+        late_messages();
+        UNIT_GROUP("all seats held");
+        all_seats_held();
+    }
+    opal_common_crypt_threads(NULL);
+    UNIT_GROUP("a second thread, later");
+    several_threads_later();
     UNIT_GROUP("a fork'd child does not seal");
     forked_child();
     UNIT_GROUP("the record of nonces notices a repetition");

@@ -31,13 +31,21 @@ static opal_aead_cipher_t cipher_of(const vector_block_t *vector)
     exit(1);
 }
 
-static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
+/* Without the tag: pieces have none. */
+static opal_common_crypt_envelope_t context_of(const vector_block_t *vector)
 {
     uint8_t context[16];
 
     UNIT_REQUIRE(16 == vector_bytes(vector, "context", context, sizeof(context)));
-    return (opal_common_crypt_envelope_t) {opal_common_crypt_get64(context), opal_common_crypt_get64(context + 8),
-                                           (int32_t) vector_number(vector, "tag")};
+    return (opal_common_crypt_envelope_t) {opal_common_crypt_get64(context), opal_common_crypt_get64(context + 8), 0};
+}
+
+static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
+{
+    opal_common_crypt_envelope_t envelope = context_of(vector);
+
+    envelope.tag = (int32_t) vector_number(vector, "tag");
+    return envelope;
 }
 
 /* The sender and the receiver of the vectors' pair. */
@@ -147,23 +155,61 @@ static void local(const vector_block_t *vector)
 {
     ends_t ends = ends_of(NULL);
     const opal_common_crypt_token_t *token = opal_common_crypt_token_out(ends.a);
-    uint8_t frame[OPAL_CRYPT_LOCAL_HEADER], expected[OPAL_CRYPT_LOCAL_HEADER];
+    uint8_t frame[OPAL_CRYPT_LOCAL_LARGE_BYTES], expected[OPAL_CRYPT_LOCAL_LARGE_BYTES];
 
     UNIT_CHECK(vector_number(vector, "base") == token->base);
-    UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "small", expected, sizeof(expected)));
+    UNIT_CHECK(OPAL_CRYPT_LOCAL_HEADER == vector_bytes(vector, "small", expected, sizeof(expected)));
     opal_common_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL, frame);
-    UNIT_EQUAL_BYTES(frame, expected, sizeof(frame));
+    UNIT_EQUAL_BYTES(frame, expected, OPAL_CRYPT_LOCAL_HEADER);
     UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "large", expected, sizeof(expected)));
-    opal_common_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL_LARGE, frame);
+    opal_common_crypt_local_large(token, (uint64_t) vector_number(vector, "total"),
+                                  (uint64_t) vector_number(vector, "id"), frame);
     UNIT_EQUAL_BYTES(frame, expected, sizeof(frame));
     ends_free(&ends);
+}
+
+static opal_common_crypt_group_secret_t group_secret;
+
+static void piece(const vector_block_t *vector)
+{
+    const uint32_t origin = (uint32_t) vector_number(vector, "origin");
+    const uint64_t counter = (uint64_t) vector_number(vector, "counter");
+    uint8_t members[4][32] = {{1}, {2}, {3}, {4}}, plain[MOST], sealed[MOST], expected[MOST], back[MOST];
+    const opal_common_crypt_envelope_t context = context_of(vector);
+    opal_common_crypt_group_t *sender, *receiver;
+    opal_common_crypt_piece_t piece = {
+        .sequence = (uint64_t) vector_number(vector, "sequence"),
+        .operation = (uint8_t) vector_number(vector, "operation"),
+        .algorithm = (uint8_t) vector_number(vector, "algorithm"),
+        .origin = origin,
+        .destination = (uint32_t) vector_number(vector, "destination"),
+        .index = (uint32_t) vector_number(vector, "index"),
+        .count = (uint32_t) vector_number(vector, "count"),
+        .plain_bytes = vector_bytes(vector, "plain", plain, MOST),
+    };
+
+    UNIT_REQUIRE(origin < 4 && 32 == vector_bytes(vector, "sender", members[origin], 32));
+    for (uint32_t self = 0; self < 2; ++self) {
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_group_from_secret(
+                         &group_secret, &opal_aead_openssl_module, cipher_of(vector), 20, context.context_high,
+                         context.context_low, members, 4, 0 == self ? origin : (origin + 1) % 4,
+                         0 == self ? &sender : &receiver));
+    }
+    opal_common_crypt_group_next = counter;
+    UNIT_CHECK(piece.plain_bytes + 24 == vector_bytes(vector, "sealed", expected, MOST));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_piece_seal(sender, &piece, plain, sealed));
+    UNIT_EQUAL_BYTES(sealed, expected, piece.plain_bytes + 24);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_piece_open(receiver, &piece, expected, back));
+    UNIT_EQUAL_BYTES(back, plain, piece.plain_bytes);
+    opal_common_crypt_group_destroy(sender);
+    opal_common_crypt_group_destroy(receiver);
 }
 
 int main(void)
 {
     FILE *file = vector_file("frame-v1.txt");
     vector_block_t vector = {.count = 0};
-    unsigned done[4] = {0};
+    unsigned done[5] = {0};
 
     while (vector_next(file, &vector)) {
         const char *kind = vector_text(&vector, "kind");
@@ -184,11 +230,20 @@ int main(void)
         } else if (0 == strcmp(kind, "local")) {
             local(&vector);
             ++done[3];
+        } else if (0 == strcmp(kind, "group")) {
+            vector_bytes(&vector, "key", group_secret.key, sizeof(group_secret.key));
+            vector_bytes(&vector, "id", group_secret.id, sizeof(group_secret.id));
+        } else if (0 == strcmp(kind, "piece")) {
+            piece(&vector);
+            ++done[4];
+        } else {
+            UNIT_CHECK(!"a kind of vector that this test knows");
         }
     }
     vector_clear(&vector);
     fclose(file);
-    UNIT_GROUP("%u direct, %u final, %u chopped messages, %u local frames", done[0], done[1], done[2], done[3]);
-    UNIT_CHECK(24 == done[0] && 4 == done[1] && 28 == done[2] && 1 == done[3]);
+    UNIT_GROUP("%u direct, %u final, %u chopped messages, %u local frames, %u pieces", done[0], done[1], done[2],
+               done[3], done[4]);
+    UNIT_CHECK(24 == done[0] && 4 == done[1] && 28 == done[2] && 1 == done[3] && 24 == done[4]);
     return unit_done();
 }

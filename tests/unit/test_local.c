@@ -147,17 +147,17 @@ static void test_weak_key(void)
     opal_common_crypt_local_destroy(b);
 }
 
-static void test_warnings(void)
+static void test_warnings(opal_common_crypt_options_t psk)
 {
     opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
-    opal_common_crypt_local_t *a = fixture_local(&none, 0);
-    const opal_common_crypt_why_t *warnings;
-    int count;
+    opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&psk, 0);
 
-    UNIT_GROUP("none warns");
-    warnings = opal_common_crypt_local_warnings(a, &count);
-    UNIT_CHECK(count >= 1 && 0 == strcmp(warnings[0].topic, "auth-none"));
+    UNIT_GROUP("none warns, psk does not");
+    UNIT_REQUIRE(NULL != opal_common_crypt_local_warning(a));
+    UNIT_CHECK(0 == strcmp(opal_common_crypt_local_warning(a)->topic, "auth-none"));
+    UNIT_CHECK(NULL == opal_common_crypt_local_warning(b));
     opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
 }
 
 static void test_options(opal_common_crypt_options_t psk)
@@ -207,7 +207,7 @@ int main(void)
     test_differences(psk);
     test_places(psk);
     test_weak_key();
-    test_warnings();
+    test_warnings(psk);
     test_options(psk);
     test_names();
     opal_common_crypt_secmem_finalize();

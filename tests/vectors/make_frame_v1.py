@@ -154,10 +154,11 @@ def make():
                       first=first, chunk=chunk, plain=plain, count=len(parts) - 1,
                       **{"part%d" % n: part for n, part in enumerate(parts)})
 
-    # local: token 16 || base 4
+    # local: token 16 || base 4; what stands before a small message, and all of a large one's frame
     secret = pair_secret("ompi-crypt v1 local token", 20)
-    out.block("local", base=int.from_bytes(secret[16:], "big"),
-              small=header(3, 0) + secret[:16], large=header(4, 0) + secret[:16])
+    total, number = 3 << 32 | 5, 7 << 40 | 9
+    out.block("local", base=int.from_bytes(secret[16:], "big"), small=header(3, 0) + secret[:16],
+              total=total, id=number, large=header(4, 0) + secret[:16] + struct.pack(">QQ", total, number))
 
     # group pieces: sequence, operation, algorithm, origin, destination, index, count
     out.block("group", key=GROUP_KEY, id=GROUP_ID)

@@ -14,6 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <unistd.h>
 
 #include "opal/mca/aead/aead_module.h"
@@ -46,6 +49,51 @@ static inline bool opal_aead_text_fits(opal_aead_cipher_t cipher, size_t text_by
                                                                 : (UINT64_C(1) << 36) - 32;
 
     return text_bytes <= most;
+}
+
+/* ---- what a call into a library leaves behind ---- */
+
+#define OPAL_AEAD_TRACES_BYTES 4096
+
+#if defined(__x86_64__)
+#define OPAL_AEAD_VECTORS_0_TO_15 \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", \
+    "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+
+/* All of them: the C library's memcpy uses those above 15. */
+static inline void opal_aead_vectors_wipe(void)
+{
+    if (__builtin_cpu_supports("avx512f")) {
+        __asm__ volatile(".irp n,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n\t"
+                         "vpxord %%zmm\\n, %%zmm\\n, %%zmm\\n\n\t"
+                         ".endr" : : : "memory"
+#if defined(__AVX512F__)
+                         , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23",
+                         "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31"
+#endif
+                         );
+    }
+    if (__builtin_cpu_supports("avx")) {
+        __asm__ volatile("vzeroall" : : : "memory", OPAL_AEAD_VECTORS_0_TO_15);
+    } else {
+        __asm__ volatile(".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n\t"
+                         "pxor %%xmm\\n, %%xmm\\n\n\t"
+                         ".endr" : : : "memory", OPAL_AEAD_VECTORS_0_TO_15);
+    }
+}
+#endif
+
+/* Below the stack of the caller, where libraries that do not wipe leave round
+ * keys and GHASH's key, and in vector registers: a core file has both.  To be
+ * called by the function that called the library, as soon as that returns. */
+static __attribute__((noinline, unused)) void opal_aead_traces_wipe(void)
+{
+    uint8_t below[OPAL_AEAD_TRACES_BYTES];
+
+    opal_aead_wipe(below, sizeof(below));
+#if defined(__x86_64__)
+    opal_aead_vectors_wipe();
+#endif
 }
 
 /* ---- additional data in pieces, for libraries that want it in one ---- */
@@ -178,7 +226,9 @@ static inline bool opal_aead_cpu_aes(void)
 static inline bool opal_aead_cpu_wide_aes(void)
 {
 #if defined(__x86_64__)
-    return opal_aead_cpu_aes() && __builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq")
+    unsigned a, b, c, d;        /* clang 14 has no __builtin_cpu_supports for the first two */
+    return opal_aead_cpu_aes() && __get_cpuid_count(7, 0, &a, &b, &c, &d)
+        && 0 != (c & bit_VAES) && 0 != (c & bit_VPCLMULQDQ)
         && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
         && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 #else

@@ -118,8 +118,13 @@ static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_c
                         : (c->peers[rank] = ompi_common_cryptmpi_peer(ompi_comm_peer_lookup(c->comm, rank)));
 }
 
-/* Collective over `comm`, at its first sealed collective: rank 0 draws a key,
- * which goes down a binomial tree through sealed messages. */
+/* The tag on which a group key travels: of all collectives none has it, it fits
+ * ucx's 24 bits, and pml/crypt's own tags begin below it. */
+#define OMPI_COMMON_CRYPTMPI_TAG_GROUP (-(1 << 22) + 64)
+
+/* Collective over `comm` (an intracommunicator), at its first sealed collective.
+ * The group belongs to the communicator and goes with it.  Says itself what
+ * went wrong; the other ranks may then be waiting, so the caller ends the job. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group);
 
 /* ---- datatypes ---- */
@@ -141,12 +146,28 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_pack(const void *buffer, size_t count, om
 OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *type,
                                               size_t offset, size_t bytes, const void *packed);
 
+/* ---- buffers of accelerators ---- */
+
+extern OMPI_DECLSPEC bool ompi_common_cryptmpi_device_possible;
+OMPI_DECLSPEC void ompi_common_cryptmpi_device_start(void);
+OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
+
+/* OMPI_SUCCESS, or an error when the buffer is not the host's; says so. */
+static inline int ompi_common_cryptmpi_device_check(const void *buffer)
+{
+    return OPAL_LIKELY(!ompi_common_cryptmpi_device_possible) ? OMPI_SUCCESS
+                                                              : ompi_common_cryptmpi_device_refuse(buffer);
+}
+
 /* ---- failures ---- */
 
 /* A message from `rank` did not authenticate.  Under crypt_on_auth_failure =
  * abort this shows one text and ends the job; else it returns our own MPI
  * error class, to be put into the status.  Never names key material. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc);
+
+/* That class, for ranks that learn of a failure from others. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_error_class(void);
 
 END_C_DECLS
 

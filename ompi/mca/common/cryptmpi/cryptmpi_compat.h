@@ -30,10 +30,15 @@
 
 #if OMPI_MAJOR_VERSION >= 5
 
+#    include "opal/mca/accelerator/accelerator.h"
+#    include "opal/mca/accelerator/base/base.h"
 #    include "opal/mca/pmix/pmix-internal.h"
+
+#    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 1
 
 typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
+#    define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #    define OMPI_COMMON_CRYPTMPI_MODEX_SCOPE PMIX_GLOBAL
 
 typedef opal_atomic_int32_t ompi_common_cryptmpi_atomic32_t;
@@ -52,9 +57,15 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 #else /* 4.1 */
 
 #    include "opal/mca/pmix/pmix.h"
+#    if OPAL_CUDA_SUPPORT
+#        include "opal/datatype/opal_datatype_cuda.h"
+#    endif
+
+#    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 0
 
 typedef mca_pml_base_component_2_0_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
+#    define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #    define OMPI_COMMON_CRYPTMPI_MODEX_SCOPE OPAL_PMIX_GLOBAL
 
 typedef volatile int32_t ompi_common_cryptmpi_atomic32_t;

@@ -20,7 +20,7 @@ static int error_class = MPI_SUCCESS;
 /* Made at the first failure, so that MPI_LASTUSEDCODE is what it always was in
  * programs that never meet one.  The public call is the only one that every
  * build of Open MPI exports. */
-static int the_class(void)
+int ompi_common_cryptmpi_error_class(void)
 {
     pthread_mutex_lock(&class_lock);
     if (MPI_SUCCESS == error_class) {
@@ -64,6 +64,5 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     if (fatal) {
         ompi_mpi_abort(comm, 1);
     }
-    return the_class();
+    return ompi_common_cryptmpi_error_class();
 }
-void opal_common_crypt_group_destroy(opal_common_crypt_group_t *g) { (void) g; }

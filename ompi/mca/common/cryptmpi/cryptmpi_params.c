@@ -34,6 +34,11 @@ static int add(const char *name, const char *help, mca_base_var_type_t type, mca
 {
     int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, type, values, 0, MCA_BASE_VAR_FLAG_DWG, level,
                                    MCA_BASE_VAR_SCOPE_READONLY, storage);
+    if (rc < 0) {
+        return rc;
+    }
+    /* ompi_info lists components only: there it goes by pml_crypt_NAME, too. */
+    rc = mca_base_var_register_synonym(rc, "ompi", "pml", "crypt", name, 0);
     return rc < 0 ? rc : OMPI_SUCCESS;
 }
 

@@ -114,9 +114,7 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
     stage->op.request = r->rest.request = r;
     ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
     id = r->peer->local_id++;
-    opal_common_crypt_local_header(r->peer->token_out, OPAL_CRYPT_FRAME_LOCAL_LARGE, stage->bytes);
-    opal_common_crypt_put64(stage->bytes + OPAL_CRYPT_LOCAL_HEADER, r->plain_bytes);
-    opal_common_crypt_put64(stage->bytes + OPAL_CRYPT_LOCAL_HEADER + 8, id);
+    opal_common_crypt_local_large(r->peer->token_out, r->plain_bytes, id, stage->bytes);
     opal_atomic_add_fetch_32(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, OPAL_CRYPT_LOCAL_LARGE_BYTES, &ompi_mpi_byte.dt,
                                 r->base.req_peer, r->base.req_tag,
@@ -171,7 +169,12 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     int rc;
 
     ompi_pml_crypt_request_begin(r);
-    rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
+    /* As ob1 does: osc/pt2pt tells its targets apart by the tag of a finished send. */
+    r->status.MPI_SOURCE = ompi_comm_rank(r->base.req_comm);
+    r->status.MPI_TAG = r->base.req_tag;
+    r->status._ucount = r->plain_bytes;
+    rc = ompi_common_cryptmpi_device_check(r->base.req_addr);
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -227,8 +230,9 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     size_t plain_bytes = ompi_common_cryptmpi_bytes(type, count), wire_bytes;
     ompi_common_cryptmpi_peer_t *peer;
     ompi_pml_crypt_stage_t *stage;
-    int rc = ompi_pml_crypt_peer(c, dst, &peer);
+    int rc = ompi_common_cryptmpi_device_check(buffer);
 
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(c, dst, &peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

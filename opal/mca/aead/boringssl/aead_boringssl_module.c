@@ -4,6 +4,9 @@
  * Seal and open with BoringSSL.  The expanded key is an EVP_AEAD_CTX, which
  * BoringSSL only reads after its making and which holds all its state itself;
  * a context is room for additional data.
+ *
+ * BoringSSL leaves GHASH's key, and ChaCha20's, on the stack: whoever calls it
+ * with a key wipes them.
  */
 #include <stdio.h>
 
@@ -83,14 +86,16 @@ static size_t key_bytes(opal_aead_cipher_t cipher)
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
 {
     boringssl_key_t *key = block;
+    int rc;
 
     if (0 == (opal_aead_boringssl_module.ciphers & OPAL_AEAD_BIT(cipher))) {
         return OPAL_AEAD_ERROR;
     }
     memset(key, 0, sizeof(*key));
     key->cipher = cipher;
-    if (1 != library->init(&key->ctx, aead_of(cipher), raw, opal_aead_raw_key_bytes(cipher),
-                           OPAL_AEAD_TAG_BYTES, NULL)) {
+    rc = library->init(&key->ctx, aead_of(cipher), raw, opal_aead_raw_key_bytes(cipher), OPAL_AEAD_TAG_BYTES, NULL);
+    opal_aead_traces_wipe();
+    if (1 != rc) {
         library->clear_error();
         return OPAL_AEAD_ERROR;
     }
@@ -130,12 +135,15 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     const boringssl_key_t *key = block;
     size_t aad_bytes, tag_bytes;
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    int rc;
 
     if (NULL == joined || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    if (1 != library->seal(&key->ctx, cipher, tag, &tag_bytes, OPAL_AEAD_TAG_BYTES,
-                           nonce, OPAL_AEAD_NONCE_BYTES, plain, text_bytes, NULL, 0, joined, aad_bytes)) {
+    rc = library->seal(&key->ctx, cipher, tag, &tag_bytes, OPAL_AEAD_TAG_BYTES,
+                       nonce, OPAL_AEAD_NONCE_BYTES, plain, text_bytes, NULL, 0, joined, aad_bytes);
+    opal_aead_traces_wipe();
+    if (1 != rc) {
         library->clear_error();
         opal_aead_wipe(cipher, text_bytes);
         return OPAL_AEAD_ERROR;
@@ -150,12 +158,15 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     const boringssl_key_t *key = block;
     size_t aad_bytes;
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    int rc;
 
     if (NULL == joined || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    if (1 != library->open(&key->ctx, plain, nonce, OPAL_AEAD_NONCE_BYTES, cipher, text_bytes,
-                           tag, OPAL_AEAD_TAG_BYTES, joined, aad_bytes)) {
+    rc = library->open(&key->ctx, plain, nonce, OPAL_AEAD_NONCE_BYTES, cipher, text_bytes,
+                       tag, OPAL_AEAD_TAG_BYTES, joined, aad_bytes);
+    opal_aead_traces_wipe();
+    if (1 != rc) {
         library->clear_error();
         opal_aead_wipe(plain, text_bytes);
         return OPAL_AEAD_REFUSED;

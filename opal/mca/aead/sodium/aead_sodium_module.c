@@ -3,6 +3,9 @@
  *
  * Seal and open with libsodium.  The expanded key is libsodium's own state,
  * which it only reads after its making; a context is room for additional data.
+ *
+ * libsodium leaves round keys on the stack and in registers: whoever calls it
+ * with a key wipes them.
  */
 #include <stdio.h>
 
@@ -59,11 +62,14 @@ static size_t key_bytes(opal_aead_cipher_t cipher)
 
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
 {
-    if (0 == (opal_aead_sodium_module.ciphers & OPAL_AEAD_BIT(cipher))
-        || 0 != crypto_aead_aes256gcm_beforenm(key, raw)) {
+    int rc;
+
+    if (0 == (opal_aead_sodium_module.ciphers & OPAL_AEAD_BIT(cipher))) {
         return OPAL_AEAD_ERROR;
     }
-    return OPAL_AEAD_OK;
+    rc = crypto_aead_aes256gcm_beforenm(key, raw);
+    opal_aead_traces_wipe();
+    return 0 == rc ? OPAL_AEAD_OK : OPAL_AEAD_ERROR;
 }
 
 static void key_wipe(void *key)
@@ -93,13 +99,15 @@ static int seal(opal_aead_context_t *context, const void *key, const uint8_t *no
 {
     size_t aad_bytes;
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    int rc;
 
-    if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)
-        || 0 != crypto_aead_aes256gcm_encrypt_detached_afternm(cipher, tag, NULL, plain, text_bytes,
-                                                               joined, aad_bytes, NULL, nonce, key)) {
+    if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    return OPAL_AEAD_OK;
+    rc = crypto_aead_aes256gcm_encrypt_detached_afternm(cipher, tag, NULL, plain, text_bytes,
+                                                        joined, aad_bytes, NULL, nonce, key);
+    opal_aead_traces_wipe();
+    return 0 == rc ? OPAL_AEAD_OK : OPAL_AEAD_ERROR;
 }
 
 static int open_(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
@@ -108,12 +116,15 @@ static int open_(opal_aead_context_t *context, const void *key, const uint8_t *n
 {
     size_t aad_bytes;
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    int rc;
 
     if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    if (0 != crypto_aead_aes256gcm_decrypt_detached_afternm(plain, NULL, cipher, text_bytes, tag,
-                                                            joined, aad_bytes, nonce, key)) {
+    rc = crypto_aead_aes256gcm_decrypt_detached_afternm(plain, NULL, cipher, text_bytes, tag,
+                                                        joined, aad_bytes, nonce, key);
+    opal_aead_traces_wipe();
+    if (0 != rc) {
         opal_aead_wipe(plain, text_bytes);
         return OPAL_AEAD_REFUSED;
     }

@@ -30,6 +30,7 @@
 
 #include "crypt_record_nonces.h"
 #include "crypt_secmem.h"
+#include "crypt_thread.h"
 
 #define HOLDERS_BITS 15
 #define HOLDERS_MASK ((UINT64_C(1) << HOLDERS_BITS) - 1)
@@ -44,6 +45,11 @@ static inline uint64_t word_of(uint64_t number)
 static inline uint64_t load(const opal_common_crypt_seat_t *seat)
 {
     return __atomic_load_n(&seat->word, __ATOMIC_RELAXED);
+}
+
+static inline bool shared(const opal_common_crypt_epochs_t *epochs)
+{
+    return epochs->always_shared || opal_common_crypt_threaded();
 }
 
 static void epoch_free(const opal_aead_module_t *aead, opal_common_crypt_epoch_t *epoch)
@@ -85,13 +91,15 @@ err_free:
 
 void opal_common_crypt_epochs_init(opal_common_crypt_epochs_t *epochs,
                                    const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
-                                   opal_common_crypt_derive_fn_t derive, const void *parent)
+                                   opal_common_crypt_derive_fn_t derive, const void *parent,
+                                   bool always_shared)
 {
     memset(epochs, 0, sizeof(*epochs));
     epochs->aead = aead;
     epochs->cipher = cipher;
     epochs->derive = derive;
     epochs->parent = parent;
+    epochs->always_shared = always_shared;
     pthread_mutex_init(&epochs->replacing, NULL);
 }
 
@@ -114,6 +122,12 @@ int opal_common_crypt_epoch_hold(opal_common_crypt_epochs_t *epochs, uint64_t nu
         uint64_t word = load(seat);
 
         while ((word & ~HOLDERS_MASK) == wanted && (word & HOLDERS_MASK) != HOLDERS_MASK) {
+            if (!shared(epochs)) {
+                __atomic_store_n(&seat->word, word + 1, __ATOMIC_RELAXED);
+                hold->seat = seat;
+                hold->epoch = seat->epoch;
+                return OPAL_CRYPT_OK;
+            }
             if (__atomic_compare_exchange_n(&seat->word, &word, word + 1, true,
                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
                 hold->seat = seat;
@@ -189,7 +203,9 @@ void opal_common_crypt_epoch_release(opal_common_crypt_epochs_t *epochs,
 {
     opal_common_crypt_epoch_t *own = (opal_common_crypt_epoch_t *) hold->epoch;
 
-    if (NULL != hold->seat) {
+    if (NULL != hold->seat && !shared(epochs)) {
+        __atomic_store_n(&hold->seat->word, load(hold->seat) - 1, __ATOMIC_RELAXED);
+    } else if (NULL != hold->seat) {
         __atomic_fetch_sub(&hold->seat->word, 1, __ATOMIC_RELEASE);
     } else if (!keep || !epoch_seat(epochs, own)) {
         epoch_free(epochs->aead, own);

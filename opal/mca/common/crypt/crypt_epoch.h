@@ -15,7 +15,9 @@
  * were kept before are still there.
  *
  * Threads: any number may hold, release and so replace epochs at once;
- * crypt_epoch.c begins with the reason why that is right.
+ * crypt_epoch.c begins with the reason why that is right.  Where the process
+ * said that it has one (opal_common_crypt_threads), the holders are counted
+ * without atomics, unless these are `always_shared`.
  */
 #ifndef OPAL_COMMON_CRYPT_EPOCH_H
 #define OPAL_COMMON_CRYPT_EPOCH_H
@@ -53,6 +55,7 @@ typedef struct opal_common_crypt_epochs {
     opal_aead_cipher_t cipher;
     opal_common_crypt_derive_fn_t derive;
     const void *parent;                     /* lives at least as long */
+    bool always_shared;                     /* whatever opal_common_crypt_threads was told */
     pthread_mutex_t replacing;              /* held while a seat changes hands */
 } opal_common_crypt_epochs_t;
 
@@ -63,7 +66,8 @@ typedef struct opal_common_crypt_hold {
 
 void opal_common_crypt_epochs_init(opal_common_crypt_epochs_t *epochs,
                                    const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
-                                   opal_common_crypt_derive_fn_t derive, const void *parent);
+                                   opal_common_crypt_derive_fn_t derive, const void *parent,
+                                   bool always_shared);
 
 /* Wipes; nobody holds an epoch any more. */
 void opal_common_crypt_epochs_fini(opal_common_crypt_epochs_t *epochs);

@@ -29,18 +29,14 @@ int opal_common_crypt_frame_type(const uint8_t *frame, size_t frame_bytes)
     return type >= OPAL_CRYPT_FRAME_DIRECT && type <= OPAL_CRYPT_FRAME_FINAL ? type : OPAL_CRYPT_ERR_AUTH;
 }
 
-void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter)
+bool opal_common_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t cipher, unsigned shift)
 {
-    frame[0] = (uint8_t) (OPAL_CRYPT_FRAME_VERSION << 4 | type);
-    frame[1] = 0;
-    opal_common_crypt_put48(frame + 2, counter);
-}
-
-void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope)
-{
-    opal_common_crypt_put64(out, envelope->context_high);
-    opal_common_crypt_put64(out + 8, envelope->context_low);
-    opal_common_crypt_put32(out + 16, (uint32_t) envelope->tag);
+#ifdef OPAL_CRYPT_TEST_RECORD
+    const bool shift_good = shift <= OPAL_CRYPT_EPOCH_SHIFT;
+#else
+    const bool shift_good = OPAL_CRYPT_EPOCH_SHIFT == shift;
+#endif
+    return shift_good && NULL != aead && 0 != (aead->ciphers & OPAL_AEAD_BIT(cipher));
 }
 
 int opal_common_crypt_may_seal(const opal_common_crypt_session_t *session, uint64_t counter)

@@ -155,6 +155,11 @@ void opal_common_crypt_chop_end(opal_common_crypt_chop_t *chop);
 void opal_common_crypt_local_header(const opal_common_crypt_token_t *token,
                                     opal_common_crypt_frame_type_t type, uint8_t *frame);
 
+/* The whole frame of a large message: its length, and the number that gives the
+ * tag on which it follows. */
+void opal_common_crypt_local_large(const opal_common_crypt_token_t *token, uint64_t total_bytes,
+                                   uint64_t id, uint8_t frame[OPAL_CRYPT_LOCAL_LARGE_BYTES]);
+
 /* ERR_AUTH unless type and token fit; constant time in the token. */
 int opal_common_crypt_local_check(const opal_common_crypt_token_t *token,
                                   opal_common_crypt_frame_type_t type,

@@ -5,10 +5,19 @@
  * which collectives seal once what many will open.  The key itself travels
  * sealed by pair sessions (coll/cryptag does that); this is the key schedule.
  *
- *     sender key, IV = Expand(group key, label || group id || pk_sender || epoch)
+ *     sender key, IV = Expand(group key, label, group id || context id || hash of
+ *                             pk_sender || epoch)
  *
- * Every member has a counter of its own, taken here and nowhere else, and
- * receivers open exactly the (sender, counter) they expect.
+ *  a sealed piece of a collective
+ *     | counter 8 | ciphertext n | tag 16 |
+ *     nonce = epoch IV XOR (0^6 || counter)
+ *     AAD   = counter 8 || group id 16 || sequence 8 || operation 1 || algorithm 1
+ *             || origin 4 || destination 4 || index 4 || count 4 || n 8
+ *
+ * A process has ONE counter for all pieces of all groups: a group that was made
+ * twice by mistake, from the same secret, still repeats no nonce.
+ *
+ * Threads: create and destroy by one thread; seal and open by any.
  */
 #ifndef OPAL_COMMON_CRYPT_GROUP_H
 #define OPAL_COMMON_CRYPT_GROUP_H
@@ -31,16 +40,15 @@ typedef struct opal_common_crypt_group_secret {
 } opal_common_crypt_group_secret_t;
 
 /* `members`: for each member the 32-byte hash of its public key (from its
- * record), in rank order; copied.  `self` is our rank in it. */
+ * record), in rank order; copied.  `self` is our rank in it.  The secret stays
+ * the caller's, who wipes it.  ERR_CONFIG when `self` is not us, ERR_PEER when
+ * another member has our public key. */
 int opal_common_crypt_group_create(const opal_common_crypt_local_t *local,
                                    const opal_common_crypt_group_secret_t *secret,
                                    uint64_t context_high, uint64_t context_low,
                                    const uint8_t (*members)[32], uint32_t count, uint32_t self,
                                    opal_common_crypt_group_t **group);
 void opal_common_crypt_group_destroy(opal_common_crypt_group_t *group);
-
-/* Our next counter for this group. */
-int opal_common_crypt_group_counter_take(opal_common_crypt_group_t *group, uint64_t *counter);
 
 /* What a sealed piece of a collective is bound to; every field is AAD. */
 typedef struct opal_common_crypt_piece {
@@ -49,20 +57,26 @@ typedef struct opal_common_crypt_piece {
     uint8_t algorithm;
     uint32_t origin;            /* rank that sealed it */
     uint32_t destination;       /* rank, or OPAL_CRYPT_TO_ALL */
-    uint32_t index, count;      /* piece of how many */
-    uint64_t plain_bytes;
+    uint32_t index, count;      /* which piece, and of how many the item is made */
+    uint64_t plain_bytes;       /* <= PIECE_MAX */
 } opal_common_crypt_piece_t;
 
 #define OPAL_CRYPT_TO_ALL UINT32_MAX
 #define OPAL_CRYPT_PIECE_OVERHEAD 24        /* | counter 8 | ciphertext | tag 16 | */
+#define OPAL_CRYPT_PIECE_MAX (UINT64_C(1) << 35)
 
+/* Writes plain_bytes + 24.  `plain` may be sealed + 8.  Only we seal as
+ * ourselves: ERR_CONFIG unless piece->origin is our rank; ERR_FORKED in a
+ * child, ERR_EXHAUSTED when the counter has come to its end. */
 int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group,
                                  const opal_common_crypt_piece_t *piece,
                                  const void *plain, uint8_t *sealed);
 
-/* `sealed` holds plain_bytes + 24.  Counters of one origin must rise from call
- * to call, and one that was opened is refused in a later collective
- * (ERR_REPLAY); the piece must be exactly the one described. */
+/* `sealed` holds plain_bytes + 24; `plain` may be sealed + 8, and is zero after
+ * any error but ERR_CONFIG.  The piece must be exactly the one described (ERR_AUTH).  Collectives
+ * are opened in the order of their sequence, and the counters of one origin
+ * rise from one to the next: what belongs to an earlier collective, or was
+ * sealed before a piece that an earlier one brought, is ERR_REPLAY. */
 int opal_common_crypt_piece_open(opal_common_crypt_group_t *group,
                                  const opal_common_crypt_piece_t *piece,
                                  const uint8_t *sealed, void *plain);

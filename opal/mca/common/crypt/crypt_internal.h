@@ -8,6 +8,7 @@
 
 #include "crypt_epoch.h"
 #include "crypt_frame.h"
+#include "crypt_group.h"
 #include "crypt_nonce.h"
 #include "crypt_order.h"
 #include "crypt_schedule.h"
@@ -53,12 +54,39 @@ int opal_common_crypt_session_from_schedule(const opal_common_crypt_schedule_t *
                                             const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
                                             unsigned shift, opal_common_crypt_session_t **session);
 
+/* ---- groups (crypt_group.c) ---- */
+
+/* What group_create ends with, and what tests begin with. */
+int opal_common_crypt_group_from_secret(const opal_common_crypt_group_secret_t *secret,
+                                        const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                        unsigned shift, uint64_t context_high, uint64_t context_low,
+                                        const uint8_t (*members)[32], uint32_t count, uint32_t self,
+                                        opal_common_crypt_group_t **group);
+
+/* The next counter of this process for pieces of groups, atomic.  Only
+ * crypt_group.c and tests write it. */
+extern uint64_t opal_common_crypt_group_next;
+
 /* ---- frames (crypt_frame.c) ---- */
 
 #define OPAL_CRYPT_ENVELOPE_BYTES 20            /* context id 16 || tag 4 */
 
-void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter);
-void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope);
+/* In one store: | version 4 bits, type 4 bits | reserved 0 | counter 6 | */
+static inline void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter)
+{
+    opal_common_crypt_put64(frame, (uint64_t) (OPAL_CRYPT_FRAME_VERSION << 4 | type) << 56 | counter);
+}
+
+static inline void opal_common_crypt_envelope_put(uint8_t *out, const opal_common_crypt_envelope_t *envelope)
+{
+    opal_common_crypt_put64(out, envelope->context_high);
+    opal_common_crypt_put64(out + 8, envelope->context_low);
+    opal_common_crypt_put32(out + 16, (uint32_t) envelope->tag);
+}
+
+/* Does this provider do the cipher, and is the shift the one of this build (20;
+ * a test build takes lower ones)? */
+bool opal_common_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t cipher, unsigned shift);
 
 /* Before anything is sealed with `counter`: ERR_FORKED in a child, ERR_CONFIG
  * for a counter that was never taken. */

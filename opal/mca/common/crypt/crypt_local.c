@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static int check_options(const opal_common_crypt_options_t *options, const opal_common_crypt_identity_t *identity,
                          opal_common_crypt_why_t *why)
@@ -82,19 +83,11 @@ static int make_record(opal_common_crypt_local_t *local, const opal_common_crypt
                                                                "our own record cannot be parsed");
 }
 
-static void warn(opal_common_crypt_local_t *local, const opal_common_crypt_why_t *warning)
-{
-    if (NULL != warning->topic && local->warning_count < OPAL_CRYPT_WARNINGS) {
-        local->warnings[local->warning_count++] = *warning;
-    }
-}
-
 int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
                                    const opal_common_crypt_identity_t *identity,
                                    opal_common_crypt_local_t **local,
                                    opal_common_crypt_why_t *why)
 {
-    opal_common_crypt_why_t warning = {0};
     opal_common_crypt_local_t *made;
     int rc;
 
@@ -116,7 +109,7 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
     /* 1. the secrets of the method  2. the key pair  3. the record */
     rc = opal_common_crypt_auth_select(options, &made->method, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = made->method->open(options, &made->auth_state, &warning, why);
+        rc = made->method->open(options, &made->auth_state, &made->warning, why);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_keypair_make(options->fips ? OPAL_CRYPT_KEX_P256 : OPAL_CRYPT_KEX_X25519,
@@ -137,11 +130,6 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_local_destroy(made);
         return rc;
-    }
-    warn(made, &warning);
-    if (!opal_common_crypt_secmem_locked()) {
-        opal_common_crypt_refuse(&warning, OPAL_CRYPT_OK, "memory-not-locked", "%s", identity->nspace);
-        warn(made, &warning);
     }
     *local = made;
     return OPAL_CRYPT_OK;
@@ -183,10 +171,9 @@ opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_lo
     return local->method->auth;
 }
 
-const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_common_crypt_local_t *local, int *count)
+const opal_common_crypt_why_t *opal_common_crypt_local_warning(const opal_common_crypt_local_t *local)
 {
-    *count = local->warning_count;
-    return local->warnings;
+    return NULL == local->warning.topic ? NULL : &local->warning;
 }
 
 /* ---- a peer's record, before it is authenticated ---- */
@@ -211,13 +198,14 @@ void opal_common_crypt_record_info(const opal_common_crypt_local_t *local,
 int opal_common_crypt_blame(const opal_common_crypt_local_t *local, const opal_common_crypt_record_t *peer,
                             const opal_common_crypt_expect_t *expect, int rc, opal_common_crypt_why_t *why)
 {
-    char reason[sizeof(why->detail)], here[128], there[128] = "unknown";
+    char reason[sizeof(why->detail)], here[128], there[128] = "unknown", host[65] = "";
 
     if (NULL == why) {
         return rc;
     }
     memcpy(reason, why->detail, sizeof(reason));
     opal_common_crypt_record_title(&local->record, here, sizeof(here));
+    gethostname(host, sizeof(host) - 1);
     if (0 != peer->name_bytes) {
         opal_common_crypt_record_title(peer, there, sizeof(there));
     } else if (NULL != expect && NULL != expect->nspace) {
@@ -227,8 +215,8 @@ int opal_common_crypt_blame(const opal_common_crypt_local_t *local, const opal_c
 
         opal_common_crypt_record_title(&asked, there, sizeof(there));
     }
-    return opal_common_crypt_refuse(why, rc, why->topic, "  this process: %s\n  the peer:     %s\n  %.480s",
-                                    here, there, reason);
+    return opal_common_crypt_refuse(why, rc, why->topic, "  this process: %s, on %s\n  the peer:     %s\n  %.420s",
+                                    here, host, there, reason);
 }
 
 int opal_common_crypt_record_read(const opal_common_crypt_local_t *local, const uint8_t *bytes, size_t count,

@@ -77,8 +77,8 @@ const opal_common_crypt_options_t *opal_common_crypt_local_options(const opal_co
 const uint8_t *opal_common_crypt_local_key_hash(const opal_common_crypt_local_t *local);
 
 /* What the user must be told in every job (crypt_auth=none, a secret on a
- * network file system, memory that cannot be locked); `count` may be 0. */
-const opal_common_crypt_why_t *opal_common_crypt_local_warnings(const opal_common_crypt_local_t *local, int *count);
+ * network file system), or NULL. */
+const opal_common_crypt_why_t *opal_common_crypt_local_warning(const opal_common_crypt_local_t *local);
 
 /* The method in force (AUTO has been resolved), and its name. */
 opal_common_crypt_auth_t opal_common_crypt_local_auth(const opal_common_crypt_local_t *local);

@@ -3,7 +3,8 @@
  *
  * What stands before a plain message between two processes of one node.
  *
- *     | header 8, counter 0 | token 16 | payload n, or total 8 |
+ *     | header 8, counter 0 | token 16 | payload n |
+ *     | header 8, counter 0 | token 16 | total 8 | id 8 |      a large one follows by itself
  *
  * It hides nothing.  The token, which only the two processes know, tells the
  * message from a frame of the network that claims to come from here.
@@ -18,6 +19,14 @@ void opal_common_crypt_local_header(const opal_common_crypt_token_t *token,
 {
     opal_common_crypt_header_put(frame, type, 0);
     memcpy(frame + OPAL_CRYPT_FRAME_HEADER, token->bytes, sizeof(token->bytes));
+}
+
+void opal_common_crypt_local_large(const opal_common_crypt_token_t *token, uint64_t total_bytes,
+                                   uint64_t id, uint8_t frame[OPAL_CRYPT_LOCAL_LARGE_BYTES])
+{
+    opal_common_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL_LARGE, frame);
+    opal_common_crypt_put64(frame + OPAL_CRYPT_LOCAL_HEADER, total_bytes);
+    opal_common_crypt_put64(frame + OPAL_CRYPT_LOCAL_HEADER + 8, id);
 }
 
 int opal_common_crypt_local_check(const opal_common_crypt_token_t *token,

@@ -11,8 +11,6 @@
 #include "crypt_local.h"
 #include "crypt_record.h"
 
-#define OPAL_CRYPT_WARNINGS 2       /* the method's, the memory's */
-
 struct opal_common_crypt_local {
     opal_common_crypt_options_t options;
     const opal_common_crypt_auth_method_t *method;
@@ -23,8 +21,7 @@ struct opal_common_crypt_local {
     uint8_t *bytes;                         /* our record, ... */
     size_t byte_count;
     opal_common_crypt_record_t record;      /* ... and views into it */
-    opal_common_crypt_why_t warnings[OPAL_CRYPT_WARNINGS];
-    int warning_count;
+    opal_common_crypt_why_t warning;        /* topic NULL: none */
 };
 
 /* What `record` says of its maker, looked at from `local`. */

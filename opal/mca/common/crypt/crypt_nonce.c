@@ -16,8 +16,8 @@ static_assert(4 + 8 == OPAL_AEAD_NONCE_BYTES, "block nonce");
 void opal_common_crypt_nonce_epoch(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint64_t counter,
                                    uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
 {
-    memcpy(nonce, iv, 6);
-    opal_common_crypt_put48(nonce + 6, opal_common_crypt_get48(iv + 6) ^ counter);
+    memcpy(nonce, iv, 4);
+    opal_common_crypt_put64(nonce + 4, opal_common_crypt_get64(iv + 4) ^ counter);
 }
 
 void opal_common_crypt_nonce_segment(const uint8_t prefix[OPAL_CRYPT_PREFIX_BYTES],

@@ -106,8 +106,8 @@ static int check_file(int fd, const char *path, const char *what, struct stat *s
     return OPAL_CRYPT_OK;
 }
 
-static int check_place(int fd, const char *path, const char *what, bool allow_network,
-                       opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
+int opal_common_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
+                                        opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
 {
     struct statfs system;
     const char *name = "unknown";
@@ -171,7 +171,7 @@ int opal_common_crypt_secret_file_read(const char *path, const char *what, size_
     }
     rc = check_file(fd, path, what, &status, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = check_place(fd, path, what, allow_network, &file->warning, why);
+        rc = opal_common_crypt_secret_file_place(fd, path, what, allow_network, &file->warning, why);
     }
     if (OPAL_CRYPT_OK != rc) {
         goto close;
@@ -225,6 +225,12 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
     rc = opal_common_crypt_secret_file_read(path, what, PSK_DIGITS, PSK_DIGITS + 1, allow_network, &file, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
+    }
+    if (PSK_DIGITS == file.count && '\n' == file.bytes[PSK_DIGITS - 1]) {
+        opal_common_crypt_secmem_free(file.bytes);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-length",
+                                        "%s %s: %d digits, where %d are expected", what, path, PSK_DIGITS - 1,
+                                        PSK_DIGITS);
     }
     out = opal_common_crypt_secmem_alloc(PSK_DIGITS / 2);
     if (NULL == out) {

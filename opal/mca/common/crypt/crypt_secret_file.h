@@ -33,6 +33,11 @@ typedef struct opal_common_crypt_secret_file {
     opal_common_crypt_why_t warning;    /* topic NULL: none */
 } opal_common_crypt_secret_file_t;
 
+/* Refuse an open file that lies on no file system of this node, unless
+ * allow_network (then `warning`, which may be NULL, says so). */
+int opal_common_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
+                                        opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why);
+
 /* At least `min`, at most `max` bytes.  `what` names the file for messages
  * ("pre-shared key").  ERR_CONFIG with `why` filled. */
 int opal_common_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max,

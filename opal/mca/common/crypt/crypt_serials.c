@@ -5,6 +5,7 @@
  * given out; it stands for "before everything" (crypt_order.c).
  */
 #include "crypt_order.h"
+#include "crypt_thread.h"
 
 #include <stdlib.h>
 
@@ -42,6 +43,9 @@ void opal_common_crypt_serials_destroy(opal_common_crypt_serials_t *serials)
 
 uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials)
 {
+    if (!opal_common_crypt_threaded()) {
+        return serials->next++;
+    }
     return __atomic_fetch_add(&serials->next, 1, __ATOMIC_RELAXED);
 }
 

@@ -44,18 +44,9 @@ int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
 {
     int rc = OPAL_CRYPT_ERR_CONFIG;
 
-    if (NULL == aead || 0 == (aead->ciphers & OPAL_AEAD_BIT(cipher))) {
+    if (!opal_common_crypt_may_use(aead, cipher, shift)) {
         goto err_secrets;
     }
-#ifdef OPAL_CRYPT_TEST_RECORD
-    if (shift > OPAL_CRYPT_EPOCH_SHIFT) {
-        goto err_secrets;
-    }
-#else
-    if (OPAL_CRYPT_EPOCH_SHIFT != shift) {
-        goto err_secrets;
-    }
-#endif
     opal_common_crypt_session_t *session = calloc(1, sizeof(*session));
     if (NULL == session) {
         rc = OPAL_CRYPT_ERR_MEMORY;
@@ -65,8 +56,8 @@ int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
     session->cipher = cipher;
     session->shift = shift;
     session->secrets = secrets;
-    opal_common_crypt_epochs_init(&session->out, aead, cipher, derive_epoch, &secrets->out);
-    opal_common_crypt_epochs_init(&session->in, aead, cipher, derive_epoch, &secrets->in);
+    opal_common_crypt_epochs_init(&session->out, aead, cipher, derive_epoch, &secrets->out, false);
+    opal_common_crypt_epochs_init(&session->in, aead, cipher, derive_epoch, &secrets->in, false);
     pthread_mutex_init(&session->arrivals, NULL);
     opal_common_crypt_replay_init(&session->replay, 0);
     opal_common_crypt_order_init(&session->order);
@@ -129,6 +120,7 @@ int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
     const opal_common_crypt_options_t *options = opal_common_crypt_local_options(local);
     opal_common_crypt_schedule_t *schedule;
 
+    *session = NULL;
     int rc = opal_common_crypt_schedule_create(local, record, bytes, expect, &schedule, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -177,20 +169,21 @@ int opal_common_crypt_counter_take(opal_common_crypt_session_t *session, uint64_
     if (opal_common_crypt_forked()) {
         return OPAL_CRYPT_ERR_FORKED;
     }
-    uint64_t taken = __atomic_load_n(&session->next, __ATOMIC_RELAXED);
-    do {
-        if (taken >= OPAL_CRYPT_COUNTER_END) {
-            return OPAL_CRYPT_ERR_EXHAUSTED;
-        }
-    } while (!__atomic_compare_exchange_n(&session->next, &taken, taken + 1, true,
-                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    uint64_t taken = __atomic_fetch_add(&session->next, 1, __ATOMIC_RELAXED);
+    if (taken >= OPAL_CRYPT_COUNTER_END) {
+        /* Back to the end, so that nobody can count on to 2^64. */
+        __atomic_store_n(&session->next, OPAL_CRYPT_COUNTER_END, __ATOMIC_RELAXED);
+        return OPAL_CRYPT_ERR_EXHAUSTED;
+    }
     *counter = taken;
     return OPAL_CRYPT_OK;
 }
 
 uint64_t opal_common_crypt_session_sent(const opal_common_crypt_session_t *session)
 {
-    return __atomic_load_n(&session->next, __ATOMIC_RELAXED);
+    uint64_t next = __atomic_load_n(&session->next, __ATOMIC_RELAXED);
+
+    return next < OPAL_CRYPT_COUNTER_END ? next : OPAL_CRYPT_COUNTER_END;
 }
 
 /* ---- receiving ---- */
@@ -227,10 +220,14 @@ int opal_common_crypt_accept(opal_common_crypt_session_t *session,
                              const opal_common_crypt_envelope_t *envelope,
                              uint64_t counter, int flags)
 {
+    const bool in_order = 0 == (flags & OPAL_CRYPT_ALLOW_OVERTAKING);
+
+    if (!opal_common_crypt_threaded()) {
+        return accept(session, serials, serial, envelope, counter, in_order);
+    }
     pthread_mutex_lock(&session->arrivals);
     pthread_mutex_lock(&serials->lock);
-    int rc = accept(session, serials, serial, envelope, counter,
-                    0 == (flags & OPAL_CRYPT_ALLOW_OVERTAKING));
+    int rc = accept(session, serials, serial, envelope, counter, in_order);
     pthread_mutex_unlock(&serials->lock);
     pthread_mutex_unlock(&session->arrivals);
     return rc;

@@ -94,6 +94,18 @@ typedef struct opal_common_crypt_token {
 const opal_common_crypt_token_t *opal_common_crypt_token_out(const opal_common_crypt_session_t *session);
 const opal_common_crypt_token_t *opal_common_crypt_token_in(const opal_common_crypt_session_t *session);
 
+/* ---- threads ---- */
+
+/* While *multiple is false the caller promises that only one thread at a time
+ * is inside the functions of sessions, serials and frames (the segments of
+ * chopped messages, chop_end and group pieces stay free), and the core spares
+ * itself the atomics and locks that only serve several.  Without this call, or
+ * with NULL, any thread may do anything.  *multiple is read at each call and
+ * may become true while no thread is inside; it stays the caller's, and must
+ * live until opal_common_crypt_finalize or another call.  Counters are atomic
+ * in any case: a promise that is broken must not repeat a nonce. */
+void opal_common_crypt_threads(const bool *multiple);
+
 /* ---- everything at once ---- */
 
 /* The AEAD context of the calling thread for `aead`; made at its first call,

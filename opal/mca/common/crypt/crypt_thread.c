@@ -27,6 +27,9 @@ static opal_common_crypt_thread_t *threads;
 static opal_common_crypt_stats_t ended;             /* threads that are gone */
 static uint64_t failed_opens;
 
+static const bool always = true;
+const bool *opal_common_crypt_multiple = &always;
+
 static unsigned generation = 1;
 static __thread opal_common_crypt_thread_t *mine;
 static __thread unsigned mine_generation;
@@ -139,8 +142,9 @@ static int aes_prepare(opal_common_crypt_thread_t *thread, size_t key_bytes, con
     }
     if (NULL != cipher) {
         EVP_CIPHER_CTX_reset(thread->aes);
+        /* Padding stays on: only Final would pad, and the flag that turns it
+         * off is handed to the provider again by each Init, at some cost. */
         ok = EVP_EncryptInit_ex2(thread->aes, cipher, zeros, NULL, NULL);
-        EVP_CIPHER_CTX_set_padding(thread->aes, 0);
         EVP_CIPHER_free(cipher);
     }
     if (1 != ok) {
@@ -174,6 +178,11 @@ int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
     return ok ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;
 }
 
+void opal_common_crypt_threads(const bool *multiple)
+{
+    opal_common_crypt_multiple = NULL == multiple ? &always : multiple;
+}
+
 int opal_common_crypt_count_failed(void)
 {
     __atomic_fetch_add(&failed_opens, 1, __ATOMIC_RELAXED);
@@ -198,6 +207,7 @@ void opal_common_crypt_stats(opal_common_crypt_stats_t *stats)
 
 void opal_common_crypt_finalize(void)
 {
+    opal_common_crypt_threads(NULL);
     pthread_mutex_lock(&lock);
     while (NULL != threads) {
         thread_free(threads);

@@ -24,6 +24,15 @@ typedef struct opal_common_crypt_thread {
     struct opal_common_crypt_thread *next, *previous;
 } opal_common_crypt_thread_t;
 
+/* May several threads be inside the functions of sessions at once?  See
+ * opal_common_crypt_threads. */
+extern const bool *opal_common_crypt_multiple;
+
+static inline bool opal_common_crypt_threaded(void)
+{
+    return *opal_common_crypt_multiple;
+}
+
 /* The calling thread's; NULL without memory. */
 opal_common_crypt_thread_t *opal_common_crypt_thread(void);
 

@@ -1,0 +1,105 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * coll/cryptag: collectives that seal once what many will open.
+ *
+ *   coll_cryptag_component.c  parameters, MPI_T variables
+ *   coll_cryptag_module.c     one module a communicator; what it keeps
+ *   coll_cryptag_setup.c      first call: node map, equal settings, group key
+ *   coll_cryptag_allgather.c  allgather and allgatherv: choose, run, deliver
+ *   coll_cryptag_rules.c      which algorithm for which size and topology
+ *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2}.c  one algorithm each
+ *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 and hs2
+ *   coll_cryptag_gather.c     ring and doubling among members, used by them
+ *   coll_cryptag_step.c       messages of one communication step
+ *   coll_cryptag_piece.c      sealing and opening, AAD
+ *   coll_cryptag_shm.c        shared segment of a node
+ *
+ * Two ways out of this process, and no third: plaintext is handed to the
+ * selected PML (pml/crypt, which decides for itself whether the peer is on
+ * this node and seals if it is not), sealed bytes to the host PML below it.
+ */
+#ifndef MCA_COLL_CRYPTAG_H
+#define MCA_COLL_CRYPTAG_H
+
+#include "ompi_config.h"
+
+#include "mpi.h"
+#include "ompi/mca/mca.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+
+#include "coll_cryptag_call.h"
+#include "coll_cryptag_rules.h"
+
+BEGIN_C_DECLS
+
+typedef struct ompi_coll_cryptag_component {
+    mca_coll_base_component_t super;
+
+    int priority;
+    int allgather_algorithm;    /* ompi_coll_cryptag_algorithm_t; AUTO: by rules */
+    int leaders;                /* leaders' all-gather of HS1, HS2 and Naive: 0 auto, 1 ring, 2 doubling */
+    size_t ring_min;            /* auto: ring from this many bytes an item */
+    size_t stage_max;           /* up to this, the parts of a message travel as one */
+    size_t piece_max;           /* longest piece that is sealed in one go */
+    size_t shm_max;             /* most bytes of a node's shared segment */
+    char *rules_file;
+    bool metrics;               /* print the six metrics after each call */
+
+    ompi_coll_cryptag_rules_t *rules;
+    ompi_coll_cryptag_metrics_t total;  /* of this process, read by MPI_T */
+} ompi_coll_cryptag_component_t;
+
+OMPI_DECLSPEC extern ompi_coll_cryptag_component_t mca_coll_cryptag_component;
+
+/* The saved function of the component below, for what is better left to it. */
+typedef struct ompi_coll_cryptag_below {
+    mca_coll_base_module_allgather_fn_t allgather;
+    mca_coll_base_module_t *allgather_module;
+    mca_coll_base_module_allgatherv_fn_t allgatherv;
+    mca_coll_base_module_t *allgatherv_module;
+} ompi_coll_cryptag_below_t;
+
+struct ompi_coll_cryptag_module {
+    mca_coll_base_module_t super;
+    ompi_coll_cryptag_below_t below;
+
+    bool ready;                             /* setup was done */
+    ompi_coll_cryptag_topo_t *topo;
+    opal_common_crypt_group_t *group;
+    uint64_t sequence;                      /* calls so far, equal at every rank */
+
+    size_t *offset;                         /* [ranks + 1] of the call in progress */
+    ompi_coll_cryptag_scratch_t scratch;
+    ompi_coll_cryptag_step_t step;
+    ompi_coll_cryptag_shm_t *shm;
+    ompi_coll_cryptag_ord_plan_t *ord_plan;
+};
+OBJ_CLASS_DECLARATION(ompi_coll_cryptag_module_t);
+
+/* False without pml/crypt: then there is no key and no peer table. */
+bool ompi_coll_cryptag_usable(void);
+/* Checksum of the parameters and rules on which the ranks must agree. */
+uint32_t ompi_coll_cryptag_settings(void);
+/* Add the metrics of a call to those of the process. */
+void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call);
+
+int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_threads);
+mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority);
+
+/* Everything that a communicator needs before its first collective: collective
+ * itself, communicates only through the selected PML.  Never returns when the
+ * ranks' settings differ (the job is stopped with a message). */
+int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm);
+
+int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                                int rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
+                                mca_coll_base_module_t *module);
+int ompi_coll_cryptag_allgatherv(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                                 const int *rcounts, const int *disps, ompi_datatype_t *rdtype,
+                                 ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,138 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * MPI_Allgather and MPI_Allgatherv:
+ *     1. sizes   2. algorithm   3. our block to its place   4. run
+ *     5. blocks to the user   6. all ranks agree on success
+ */
+#include "coll_cryptag.h"
+#include "coll_cryptag_hs.h"
+#include "coll_cryptag_shm.h"
+
+#include "ompi/mca/coll/base/coll_tags.h"
+#include "opal/util/output.h"
+
+static const ompi_coll_cryptag_run_fn_t run_fn[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
+    [OMPI_COLL_CRYPTAG_NAIVE] = ompi_coll_cryptag_naive,
+    [OMPI_COLL_CRYPTAG_O_RING] = ompi_coll_cryptag_o_ring,
+    [OMPI_COLL_CRYPTAG_O_RD] = ompi_coll_cryptag_o_rd,
+    [OMPI_COLL_CRYPTAG_O_RD2] = ompi_coll_cryptag_o_rd2,
+    [OMPI_COLL_CRYPTAG_C_RING] = ompi_coll_cryptag_c_ring,
+    [OMPI_COLL_CRYPTAG_C_RD] = ompi_coll_cryptag_c_rd,
+    [OMPI_COLL_CRYPTAG_HS1] = ompi_coll_cryptag_hs1,
+    [OMPI_COLL_CRYPTAG_HS2] = ompi_coll_cryptag_hs2,
+};
+
+/* Packed blocks lie one behind the other in rank order.  dense: so they do in
+ * the user's buffer, which then needs no second one beside it. */
+static void measure(ompi_coll_cryptag_call_t *call)
+{
+    ompi_coll_cryptag_user_t *user = &call->user;
+    const int p = call->topo->ranks;
+    size_t *offset = call->module->offset, size;
+    ptrdiff_t lb, true_lb, true_extent;
+
+    ompi_datatype_type_size(user->rdtype, &size);
+    ompi_datatype_get_extent(user->rdtype, &lb, &user->extent);
+    ompi_datatype_get_true_extent(user->rdtype, &true_lb, &true_extent);
+    user->dense = 0 == true_lb && (ptrdiff_t) size == user->extent
+                  && (0 == size || ompi_datatype_is_contiguous_memory_layout(user->rdtype, 2));
+    offset[0] = 0;
+    for (int i = 0; i < p; i++) {
+        size_t count = NULL != user->rcounts ? (size_t) user->rcounts[i] : user->rcount;
+
+        if (NULL != user->rcounts && 0 != count && (size_t) user->disps[i] * size != offset[i]) {
+            user->dense = false;
+        }
+        offset[i + 1] = offset[i] + count * size;
+    }
+    call->offset = offset;
+}
+
+static bool is_hs(ompi_coll_cryptag_algorithm_t algorithm)
+{
+    return OMPI_COLL_CRYPTAG_HS1 == algorithm || OMPI_COLL_CRYPTAG_HS2 == algorithm;
+}
+
+/* Equal at every rank: it depends on sizes, node map and settings alone, and
+ * the segment is had by all nodes or by none. */
+static ompi_coll_cryptag_algorithm_t choose(ompi_coll_cryptag_call_t *call)
+{
+    const size_t block = call->offset[call->topo->ranks] / (size_t) call->topo->ranks;
+    ompi_coll_cryptag_algorithm_t algorithm = mca_coll_cryptag_component.allgather_algorithm;
+
+    if (OMPI_COLL_CRYPTAG_AUTO == algorithm) {
+        algorithm = ompi_coll_cryptag_rules_find(mca_coll_cryptag_component.rules, call->operation,
+                                                 call->topo, block);
+    }
+    if (is_hs(algorithm) && !ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_hs_bytes(call))) {
+        algorithm = block < mca_coll_cryptag_component.ring_min ? OMPI_COLL_CRYPTAG_C_RD
+                                                                : OMPI_COLL_CRYPTAG_C_RING;
+    }
+    return algorithm;
+}
+
+static void run(ompi_coll_cryptag_call_t *call)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+
+    if (is_hs(call->algorithm)) {
+        run_fn[call->algorithm](call);
+        return;
+    }
+    call->plain = call->user.dense ? (uint8_t *) call->user.rbuf
+                                   : ompi_coll_cryptag_scratch(call, call->offset[topo->ranks]);
+    ompi_coll_cryptag_take_own(call, ompi_coll_cryptag_block(call, topo->rank));
+    run_fn[call->algorithm](call);
+    for (int i = 0; i < topo->ranks && !call->user.dense; i++) {
+        if (i != topo->rank || MPI_IN_PLACE != call->user.sbuf) {
+            ompi_coll_cryptag_deliver(call, i, ompi_coll_cryptag_block(call, i));
+        }
+    }
+}
+
+static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm,
+                     const ompi_coll_cryptag_user_t *user)
+{
+    ompi_coll_cryptag_call_t call = {
+        .module = module, .comm = comm, .user = *user,
+        .operation = OMPI_COLL_CRYPTAG_ALLGATHER, .tag = MCA_COLL_BASE_TAG_ALLGATHER,
+    };
+    int rc = ompi_coll_cryptag_setup(module, comm);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    call.topo = module->topo;
+    call.sequence = module->sequence++;
+    measure(&call);
+    if (0 == call.offset[call.topo->ranks]) {
+        return OMPI_SUCCESS;
+    }
+    call.algorithm = choose(&call);
+    run(&call);
+    ompi_coll_cryptag_count(&call);
+    return ompi_coll_cryptag_finish(&call);
+}
+
+int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                                int rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
+                                mca_coll_base_module_t *module)
+{
+    const ompi_coll_cryptag_user_t user = {
+        .sbuf = sbuf, .scount = (size_t) scount, .sdtype = sdtype,
+        .rbuf = rbuf, .rcount = (size_t) rcount, .rdtype = rdtype,
+    };
+    return allgather((ompi_coll_cryptag_module_t *) module, comm, &user);
+}
+
+int ompi_coll_cryptag_allgatherv(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                                 const int *rcounts, const int *disps, ompi_datatype_t *rdtype,
+                                 ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    const ompi_coll_cryptag_user_t user = {
+        .sbuf = sbuf, .scount = (size_t) scount, .sdtype = sdtype,
+        .rbuf = rbuf, .rcounts = rcounts, .disps = disps, .rdtype = rdtype,
+    };
+    return allgather((ompi_coll_cryptag_module_t *) module, comm, &user);
+}

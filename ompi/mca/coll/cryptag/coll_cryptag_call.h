@@ -1,0 +1,232 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One collective call in progress, and the verbs that algorithms are written
+ * in: post and wait (step), seal and open (piece), gather, share (shm).
+ *
+ * Errors.  A rank that fails in the middle of a collective would leave the
+ * others waiting.  So none of the verbs returns an error: the first failure is
+ * kept in the call, the algorithm goes on to its end with zeros in the place
+ * of what did not open, and the end of the call (coll_cryptag_finish.c) lets
+ * every rank know.  By default a failure has ended the job long before.
+ */
+#ifndef COLL_CRYPTAG_CALL_H
+#define COLL_CRYPTAG_CALL_H
+
+#include "ompi_config.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/request/request.h"
+#include "opal/mca/common/crypt/crypt_group.h"
+
+#include "coll_cryptag_schedule.h"
+#include "coll_cryptag_topo.h"
+
+typedef struct ompi_coll_cryptag_module ompi_coll_cryptag_module_t;
+typedef struct ompi_coll_cryptag_shm ompi_coll_cryptag_shm_t;
+typedef struct ompi_coll_cryptag_ord_plan ompi_coll_cryptag_ord_plan_t;
+
+/* What is done, as it stands in the AAD: never renumber. */
+typedef enum {
+    OMPI_COLL_CRYPTAG_ALLGATHER = 1,    /* allgatherv as well */
+    OMPI_COLL_CRYPTAG_BCAST = 2,
+    OMPI_COLL_CRYPTAG_ALLTOALL = 3
+} ompi_coll_cryptag_operation_t;
+
+/* ... and how: never renumber. */
+typedef enum {
+    OMPI_COLL_CRYPTAG_AUTO = 0,
+    OMPI_COLL_CRYPTAG_NAIVE = 1,
+    OMPI_COLL_CRYPTAG_O_RING = 2,
+    OMPI_COLL_CRYPTAG_O_RD = 3,
+    OMPI_COLL_CRYPTAG_O_RD2 = 4,
+    OMPI_COLL_CRYPTAG_C_RING = 5,
+    OMPI_COLL_CRYPTAG_C_RD = 6,
+    OMPI_COLL_CRYPTAG_HS1 = 7,
+    OMPI_COLL_CRYPTAG_HS2 = 8,
+    OMPI_COLL_CRYPTAG_ALGORITHMS
+} ompi_coll_cryptag_algorithm_t;
+
+/* The paper's six metrics: docs/collectives.rst defines them. */
+typedef struct ompi_coll_cryptag_metrics {
+    uint64_t r_c, s_c, r_e, s_e, r_d, s_d;
+} ompi_coll_cryptag_metrics_t;
+
+/* The user's buffers. */
+typedef struct ompi_coll_cryptag_user {
+    const void *sbuf;           /* MPI_IN_PLACE allowed */
+    size_t scount;
+    ompi_datatype_t *sdtype;
+    char *rbuf;
+    size_t rcount;              /* allgather; for allgatherv rcounts and disps */
+    const int *rcounts, *disps;
+    ompi_datatype_t *rdtype;
+    ptrdiff_t extent;
+    bool dense;                 /* the blocks lie in rbuf as in `plain`: no copy */
+} ompi_coll_cryptag_user_t;
+
+typedef struct ompi_coll_cryptag_call {
+    ompi_coll_cryptag_module_t *module;
+    ompi_communicator_t *comm;
+    const ompi_coll_cryptag_topo_t *topo;
+    ompi_coll_cryptag_user_t user;
+
+    ompi_coll_cryptag_operation_t operation;
+    ompi_coll_cryptag_algorithm_t algorithm;
+    uint64_t sequence;
+    int tag;
+
+    /* Block i is what rank i contributes: offset[i + 1] - offset[i] bytes, at
+     * plain + offset[i] once it is known here.  plain is the user's buffer
+     * where that is dense, else scratch; HS1 and HS2 do not use it. */
+    const size_t *offset;
+    uint8_t *plain;
+
+    ompi_coll_cryptag_metrics_t metrics;
+    int failure;                /* first failure: an MPI error class or Open MPI error code; 0 so far */
+} ompi_coll_cryptag_call_t;
+
+static inline size_t ompi_coll_cryptag_block_bytes(const ompi_coll_cryptag_call_t *call, int rank)
+{
+    return call->offset[rank + 1] - call->offset[rank];
+}
+
+static inline uint8_t *ompi_coll_cryptag_block(const ompi_coll_cryptag_call_t *call, int rank)
+{
+    return call->plain + call->offset[rank];
+}
+
+/* A part of a message: `wire_bytes` at `base`, which are `plain_bytes` of
+ * payload (the metric s_c counts those). */
+typedef struct ompi_coll_cryptag_part {
+    uint8_t *base;
+    size_t wire_bytes, plain_bytes;
+} ompi_coll_cryptag_part_t;
+
+/* The blocks of a run of ranks in `plain`: one part, or two where the run goes
+ * around the end.  Returns how many. */
+int ompi_coll_cryptag_run_parts(const ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_run_t *run,
+                                ompi_coll_cryptag_part_t parts[2]);
+
+/* ---- scratch: memory until the end of the call (coll_cryptag_scratch.c) ---- */
+
+typedef struct ompi_coll_cryptag_chunk ompi_coll_cryptag_chunk_t;
+typedef struct ompi_coll_cryptag_scratch {
+    ompi_coll_cryptag_chunk_t *chunks;
+} ompi_coll_cryptag_scratch_t;
+
+/* Aligned to 64 bytes.  Stops the job rather than to return NULL: the other
+ * ranks are in the collective already. */
+void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes);
+void ompi_coll_cryptag_scratch_reset(ompi_coll_cryptag_scratch_t *scratch);
+void ompi_coll_cryptag_scratch_free(ompi_coll_cryptag_scratch_t *scratch);
+
+/* ---- steps: the messages between two waits (coll_cryptag_step.c) ---- */
+
+typedef enum {
+    OMPI_COLL_CRYPTAG_PLAIN,    /* plaintext: to the selected PML */
+    OMPI_COLL_CRYPTAG_SEALED    /* sealed pieces: to the host PML */
+} ompi_coll_cryptag_form_t;
+
+typedef struct ompi_coll_cryptag_arrival ompi_coll_cryptag_arrival_t;
+typedef struct ompi_coll_cryptag_step {
+    ompi_request_t **requests;
+    ompi_coll_cryptag_arrival_t *arrivals;
+    int count, room;
+} ompi_coll_cryptag_step_t;
+
+/* Post; parts (the array too) stay untouched until the wait.  Both sides name
+ * parts of the same sizes in the same order.  Without parts there is no
+ * message. */
+void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                            const ompi_coll_cryptag_part_t *parts, int count);
+void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                            const ompi_coll_cryptag_part_t *parts, int count);
+/* Wait for all that was posted: one communication step, if anything was. */
+void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_step_free(ompi_coll_cryptag_step_t *step);
+
+/* ---- pieces: sealed once, opened by many (coll_cryptag_piece.c) ---- */
+
+/* Which of the sealed things of this call: who sealed it, for whom
+ * (OPAL_CRYPT_TO_ALL), and the how-manieth of this origin. */
+typedef struct ompi_coll_cryptag_name {
+    int origin;
+    uint32_t destination;
+    uint32_t item;
+} ompi_coll_cryptag_name_t;
+
+size_t ompi_coll_cryptag_sealed_bytes(size_t plain_bytes);
+void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
+                            const void *plain, size_t plain_bytes, uint8_t *sealed);
+/* What does not open is zero in `plain`, and a failure of the call. */
+void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
+                            const uint8_t *sealed, void *plain, size_t plain_bytes);
+
+/* ---- gathers among some ranks (coll_cryptag_gather.c) ---- */
+
+/* All-gather among members[0..n-1] (ranks): item i is the parts
+ * parts[first[i]] ... parts[first[i + 1] - 1]. */
+typedef struct ompi_coll_cryptag_lane {
+    const int *members;
+    const ompi_coll_cryptag_part_t *parts;
+    const int *first;
+} ompi_coll_cryptag_lane_t;
+
+typedef struct ompi_coll_cryptag_gather {
+    ompi_coll_cryptag_kind_t kind;
+    ompi_coll_cryptag_form_t form;
+    int n, me;                              /* same in every lane */
+    const ompi_coll_cryptag_lane_t *lanes;  /* side by side, sharing steps */
+    int lane_count;
+    /* Called for every item that came, while the next step is under way. */
+    void (*arrived)(void *context, int lane, int item);
+    void *context;
+} ompi_coll_cryptag_gather_t;
+
+void ompi_coll_cryptag_gather(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_gather_t *gather);
+
+/* Ring or doubling for items of this size, by parameter. */
+ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes);
+
+/* The largest of all ranks' values, known to all; uncounted. */
+int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value);
+
+/* C-Ring and C-RD, by the kind of their gathers (coll_cryptag_concurrent.c). */
+void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind);
+
+/* ---- the user's buffers (coll_cryptag_user.c) ---- */
+
+/* Copy our contribution to `to`, in packed form. */
+void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to);
+/* Copy the block of `rank` from packed form to where the user wants it. */
+void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const uint8_t *from);
+/* Wipe what may be in the user's buffer. */
+void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call);
+
+/* ---- failures (coll_cryptag_finish.c) ---- */
+
+/* Something did not open, or could not be sealed (crypt_rc): by default this
+ * ends the job.  peer: the rank it came from, or ours. */
+void ompi_coll_cryptag_fail(ompi_coll_cryptag_call_t *call, int crypt_rc, int peer);
+/* The PML or the datatype engine refused: rc is what it said. */
+void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc);
+/* The end of every call: all ranks learn whether it failed anywhere. */
+int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes) __attribute__((noreturn));
+
+/* ---- the algorithms ---- */
+
+typedef void (*ompi_coll_cryptag_run_fn_t)(ompi_coll_cryptag_call_t *call);
+
+void ompi_coll_cryptag_naive(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_o_rd(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_c_ring(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_c_rd(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_hs1(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call);
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The component: parameters, MPI_T variables, and whether it may be used.
+ */
+#include "coll_cryptag.h"
+
+#include <string.h>
+
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
+#include "ompi/mca/pml/base/base.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/base/mca_base_pvar.h"
+#include "opal/util/crc.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+
+ompi_coll_cryptag_component_t mca_coll_cryptag_component = {
+    .super = {
+        .collm_version = {
+            OMPI_COMMON_CRYPTMPI_COLL_VERSION,
+            .mca_component_name = "cryptag",
+            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+            .mca_open_component = component_open,
+            .mca_close_component = component_close,
+            .mca_register_component_params = component_register,
+        },
+        .collm_data = { MCA_BASE_METADATA_PARAM_CHECKPOINT },
+        .collm_init_query = ompi_coll_cryptag_init_query,
+        .collm_comm_query = ompi_coll_cryptag_comm_query,
+    },
+};
+
+static mca_base_var_enum_value_t algorithms[OMPI_COLL_CRYPTAG_ALGORITHMS + 1];
+static mca_base_var_enum_value_t leader_kinds[] = { { 0, "auto" }, { 1, "ring" }, { 2, "rd" }, { 0, NULL } };
+
+static void register_int(const char *name, const char *help, mca_base_var_info_lvl_t level, int start, int *value)
+{
+    *value = start;
+    (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
+                                           MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, level,
+                                           MCA_BASE_VAR_SCOPE_READONLY, value);
+}
+
+static void register_size(const char *name, const char *help, size_t start, size_t *value)
+{
+    *value = start;
+    (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
+                                           MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0, OPAL_INFO_LVL_5,
+                                           MCA_BASE_VAR_SCOPE_READONLY, value);
+}
+
+/* A choice may be changed at run time by MPI_T, at all ranks between two
+ * collectives: benchmarks compare algorithms within one job that way. */
+static void register_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values, int *value)
+{
+    mca_base_var_enum_t *enumerator = NULL;
+
+    *value = 0;
+    (void) mca_base_var_enum_create(name, values, &enumerator);
+    (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
+                                           MCA_BASE_VAR_TYPE_INT, enumerator, 0, MCA_BASE_VAR_FLAG_SETTABLE,
+                                           OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, value);
+    OBJ_RELEASE(enumerator);
+}
+
+static void register_metric(const char *name, const char *help, uint64_t *value)
+{
+    (void) mca_base_component_pvar_register(&mca_coll_cryptag_component.super.collm_version, name, help,
+                                            OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+                                            MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+                                            MCA_BASE_VAR_BIND_NO_OBJECT,
+                                            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+                                            NULL, NULL, NULL, value);
+}
+
+static void register_metrics(ompi_coll_cryptag_metrics_t *total)
+{
+    register_metric("r_c", "Communication steps waited for, of all calls", &total->r_c);
+    register_metric("s_c", "Payload bytes sent, of all calls; sealing overhead and copies through shared "
+                    "memory are left out", &total->s_c);
+    register_metric("r_e", "Pieces sealed", &total->r_e);
+    register_metric("s_e", "Plaintext bytes sealed", &total->s_e);
+    register_metric("r_d", "Pieces opened", &total->r_d);
+    register_metric("s_d", "Plaintext bytes opened", &total->s_d);
+}
+
+static int component_register(void)
+{
+    ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
+
+    if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("coll/cryptag")) {
+        return OMPI_ERR_NOT_SUPPORTED;
+    }
+    for (int i = 0; i < OMPI_COLL_CRYPTAG_ALGORITHMS; i++) {
+        algorithms[i].value = i;
+        algorithms[i].string = ompi_coll_cryptag_algorithm_name((ompi_coll_cryptag_algorithm_t) i);
+    }
+    register_int("priority", "Priority of cryptag among the coll components; it passes on what it does not "
+                 "do itself, so it belongs above the others.  Negative: not used", OPAL_INFO_LVL_6, 90,
+                 &c->priority);
+    register_choice("allgather_algorithm", "Algorithm of MPI_Allgather and MPI_Allgatherv; auto: by "
+                    "coll_cryptag_rules_file or the built-in rules.  Must be equal at all ranks", algorithms,
+                    &c->allgather_algorithm);
+    register_choice("leaders", "All-gather among the leaders of nodes in hs1 and hs2, and under naive: ring, rd, "
+                    "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
+    register_size("ring_min", "Bytes from which auto prefers a ring to recursive doubling", 65536, &c->ring_min);
+    register_size("stage_max", "Up to this many bytes the parts of a message are copied together and travel as "
+                  "one; larger ones travel by themselves", 65536, &c->stage_max);
+    register_size("piece_max", "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864",
+                  4194304, &c->piece_max);
+    register_size("shm_max", "Most bytes of shared memory a communicator may use on a node for hs1 and hs2; "
+                  "above it c-rd and c-ring are used instead.  0: never use shared memory", 67108864,
+                  &c->shm_max);
+    c->rules_file = NULL;
+    (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
+                                           "mapping nodes ranks-a-node bytes algorithm) that override the "
+                                           "built-in ones; must be equal at all ranks", MCA_BASE_VAR_TYPE_STRING,
+                                           NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
+                                           &c->rules_file);
+    c->metrics = false;
+    (void) mca_base_component_var_register(&c->super.collm_version, "metrics", "Print algorithm and metrics of "
+                                           "every call at every rank", MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0,
+                                           OPAL_INFO_LVL_8, MCA_BASE_VAR_SCOPE_READONLY, &c->metrics);
+    register_metrics(&c->total);
+    return OPAL_SUCCESS;
+}
+
+static int component_open(void)
+{
+    ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
+    char why[512];
+
+    if (c->piece_max < 4096 || c->piece_max > 67108864) {
+        c->piece_max = 4194304;
+    }
+    c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
+    if (NULL == c->rules) {
+        opal_show_help("help-mpi-coll-cryptag.txt", "bad-rules", true, why);
+        return OPAL_ERR_BAD_PARAM;
+    }
+    return OPAL_SUCCESS;
+}
+
+static int component_close(void)
+{
+    ompi_coll_cryptag_rules_free(mca_coll_cryptag_component.rules);
+    mca_coll_cryptag_component.rules = NULL;
+    return OPAL_SUCCESS;
+}
+
+int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_threads)
+{
+    (void) enable_progress_threads;
+    (void) enable_mpi_threads;
+    return OMPI_SUCCESS;
+}
+
+/* Named in --mca coll by the user, rather than found among the others. */
+static bool asked_for(void)
+{
+    const char *list = ompi_coll_base_framework.framework_selection;
+
+    return NULL != list && '^' != list[0] && NULL != strstr(list, "cryptag");
+}
+
+bool ompi_coll_cryptag_usable(void)
+{
+    const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+
+    if (ompi_common_cryptmpi_active()) {
+        return true;
+    }
+    if (asked_for()) {
+        opal_show_help("help-mpi-coll-cryptag.txt", "needs-pml-crypt", true, pml);
+        ompi_mpi_abort(MPI_COMM_WORLD, 1);
+    }
+    opal_output_verbose(10, ompi_coll_base_framework.framework_output,
+                        "coll:cryptag: not used, the selected PML is %s, not crypt", pml);
+    return false;
+}
+
+uint32_t ompi_coll_cryptag_settings(void)
+{
+    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
+    const uint64_t numbers[] = {
+        (uint64_t) c->allgather_algorithm, (uint64_t) c->leaders, c->ring_min, c->stage_max, c->piece_max,
+        c->shm_max,
+    };
+    uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
+
+    return ompi_coll_cryptag_rules_sum(c->rules, sum);
+}
+
+void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call)
+{
+    const ompi_coll_cryptag_metrics_t *m = &call->metrics;
+    ompi_coll_cryptag_metrics_t *total = &mca_coll_cryptag_component.total;
+
+    __atomic_fetch_add(&total->r_c, m->r_c, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->s_c, m->s_c, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->r_e, m->r_e, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->s_e, m->s_e, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->r_d, m->r_d, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->s_d, m->s_d, __ATOMIC_RELAXED);
+    if (mca_coll_cryptag_component.metrics) {
+        opal_output(0, "coll:cryptag %s rank %d of %d call %" PRIu64 " %s: r_c %" PRIu64 " s_c %" PRIu64
+                    " r_e %" PRIu64 " s_e %" PRIu64 " r_d %" PRIu64 " s_d %" PRIu64, call->comm->c_name,
+                    call->topo->rank, call->topo->ranks, call->sequence,
+                    ompi_coll_cryptag_algorithm_name(call->algorithm), m->r_c, m->s_c, m->r_e, m->s_e, m->r_d,
+                    m->s_d);
+    }
+}

@@ -1,0 +1,157 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What C-Ring and C-RD share: lanes side by side.  Lane g joins the g-th rank of every
+ * node; each lane carries the blocks of its own ranks between the nodes, every
+ * rank opens only those, and the ranks of a node then exchange plaintext.
+ *
+ *     lane 0    lane 1                       r_e 1, s_e m
+ *     rank 0    rank 1    on node 0          r_d N - 1, s_d (N - 1) m
+ *     rank 2    rank 3    on node 1
+ *
+ * Nodes with fewer ranks than lanes: their ranks serve several lanes in turn
+ * (lane g is served by local rank g mod l), and pass on blocks although they
+ * add none.
+ */
+#include "coll_cryptag.h"
+
+typedef struct {
+    ompi_coll_cryptag_call_t *call;
+    ompi_coll_cryptag_lane_t *lanes;
+    int *lane_number;           /* which lane of the communicator lanes[i] is */
+} concurrent_t;
+
+/* The rank whose block lane g carries for a node, or -1. */
+static int owner_in_lane(const ompi_coll_cryptag_topo_t *topo, int g, int node)
+{
+    return g < ompi_coll_cryptag_node_size(topo, node) ? ompi_coll_cryptag_rank_at(topo, node, g) : -1;
+}
+
+static void open_block(void *context, int i, int node)
+{
+    concurrent_t *state = context;
+    ompi_coll_cryptag_call_t *call = state->call;
+    const int owner = owner_in_lane(call->topo, state->lane_number[i], node);
+    const ompi_coll_cryptag_name_t name = { owner, OPAL_CRYPT_TO_ALL, 0 };
+    const ompi_coll_cryptag_lane_t *lane = &state->lanes[i];
+
+    if (owner >= 0) {
+        ompi_coll_cryptag_open(call, &name, lane->parts[lane->first[node]].base,
+                               ompi_coll_cryptag_block(call, owner),
+                               ompi_coll_cryptag_block_bytes(call, owner));
+    }
+}
+
+/* Members, items and room for the sealed blocks of lane g. */
+static ompi_coll_cryptag_lane_t make_lane(ompi_coll_cryptag_call_t *call, int g)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    const size_t nodes = (size_t) topo->nodes;
+    int *members = ompi_coll_cryptag_scratch(call, nodes * sizeof(*members));
+    int *first = ompi_coll_cryptag_scratch(call, (nodes + 1) * sizeof(*first));
+    ompi_coll_cryptag_part_t *parts = ompi_coll_cryptag_scratch(call, nodes * sizeof(*parts));
+    size_t total = 0;
+    uint8_t *sealed;
+    int n = 0;
+
+    for (int node = 0; node < topo->nodes; node++) {
+        int owner = owner_in_lane(topo, g, node);
+
+        members[node] = ompi_coll_cryptag_rank_at(topo, node, g % ompi_coll_cryptag_node_size(topo, node));
+        first[node] = n;
+        if (owner >= 0) {
+            size_t bytes = ompi_coll_cryptag_block_bytes(call, owner);
+            parts[n] = (ompi_coll_cryptag_part_t) { NULL, ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+            total += parts[n++].wire_bytes;
+        }
+    }
+    first[topo->nodes] = n;
+    sealed = ompi_coll_cryptag_scratch(call, total);
+    for (int i = 0; i < n; i++) {
+        parts[i].base = sealed;
+        sealed += parts[i].wire_bytes;
+    }
+    return (ompi_coll_cryptag_lane_t) { members, parts, first };
+}
+
+static void between_nodes(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    const int here = ompi_coll_cryptag_node_size(topo, topo->node);
+    const size_t most = (size_t) (topo->widest + here - 1) / (size_t) here;
+    concurrent_t state = {
+        .call = call,
+        .lanes = ompi_coll_cryptag_scratch(call, most * sizeof(*state.lanes)),
+        .lane_number = ompi_coll_cryptag_scratch(call, most * sizeof(*state.lane_number)),
+    };
+    const ompi_coll_cryptag_name_t own = { topo->rank, OPAL_CRYPT_TO_ALL, 0 };
+    const ompi_coll_cryptag_part_t *part;
+    int lane_count = 0;
+
+    /* 1. the lanes that we serve */
+    for (int g = topo->local; g < topo->widest; g += here) {
+        state.lane_number[lane_count] = g;
+        state.lanes[lane_count++] = make_lane(call, g);
+    }
+
+    /* 2. seal our block, in our first lane */
+    part = &state.lanes[0].parts[state.lanes[0].first[topo->node]];
+    ompi_coll_cryptag_seal(call, &own, ompi_coll_cryptag_block(call, topo->rank), part->plain_bytes, part->base);
+
+    /* 3. gather in each lane, forwarding what comes, opening it meanwhile */
+    ompi_coll_cryptag_gather(call, &(ompi_coll_cryptag_gather_t) {
+        .kind = kind, .form = OMPI_COLL_CRYPTAG_SEALED,
+        .n = topo->nodes, .me = topo->node,
+        .lanes = state.lanes, .lane_count = lane_count,
+        .arrived = open_block, .context = &state,
+    });
+}
+
+/* Blocks that local rank j brought here: consecutive ranks make one part. */
+static int parts_of_local(const ompi_coll_cryptag_call_t *call, int j, int here, ompi_coll_cryptag_part_t *parts)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    int n = 0, last = -2;
+
+    for (int rank = 0; rank < topo->ranks; rank++) {
+        size_t bytes = ompi_coll_cryptag_block_bytes(call, rank);
+
+        if (topo->local_of[rank] % here != j) {
+            continue;
+        }
+        if (last + 1 == rank) {
+            parts[n - 1].wire_bytes += bytes;
+            parts[n - 1].plain_bytes += bytes;
+        } else {
+            parts[n++] = (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_block(call, rank), bytes, bytes };
+        }
+        last = rank;
+    }
+    return n;
+}
+
+static void within_node(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    const int here = ompi_coll_cryptag_node_size(topo, topo->node);
+    int *first = ompi_coll_cryptag_scratch(call, ((size_t) here + 1) * sizeof(*first));
+    ompi_coll_cryptag_part_t *parts =
+        ompi_coll_cryptag_scratch(call, (size_t) topo->ranks * sizeof(*parts));
+    const ompi_coll_cryptag_lane_t lane = { &topo->by_node[topo->node_first[topo->node]], parts, first };
+
+    first[0] = 0;
+    for (int j = 0; j < here; j++) {
+        first[j + 1] = first[j] + parts_of_local(call, j, here, &parts[first[j]]);
+    }
+    ompi_coll_cryptag_gather(call, &(ompi_coll_cryptag_gather_t) {
+        .kind = kind, .form = OMPI_COLL_CRYPTAG_PLAIN,
+        .n = here, .me = topo->local,
+        .lanes = &lane, .lane_count = 1,
+    });
+}
+
+void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
+{
+    between_nodes(call, kind);
+    within_node(call, kind);
+}

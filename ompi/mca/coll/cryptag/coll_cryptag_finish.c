@@ -1,0 +1,54 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Failures, and the end of a call.
+ *
+ * By default a failure ends the job where it is found.  Where the user asked
+ * for an error instead (crypt_on_auth_failure=error), a call is followed by
+ * one small exchange from which every rank learns whether any of them failed;
+ * if so all of them wipe what was received and return the error.
+ */
+#include "coll_cryptag.h"
+
+#include <stdlib.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/util/show_help.h"
+
+static void remember(ompi_coll_cryptag_call_t *call, int rc)
+{
+    if (OMPI_SUCCESS == call->failure) {
+        call->failure = rc;
+    }
+}
+
+void ompi_coll_cryptag_fail(ompi_coll_cryptag_call_t *call, int crypt_rc, int peer)
+{
+    remember(call, ompi_common_cryptmpi_auth_failure(call->comm, peer, call->tag, crypt_rc));
+}
+
+void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc)
+{
+    remember(call, rc);
+}
+
+int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
+{
+    if (OMPI_COMMON_CRYPTMPI_ERROR == ompi_common_cryptmpi_params.on_failure) {
+        int anywhere = ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1);
+
+        if (0 != anywhere) {
+            remember(call, ompi_common_cryptmpi_error_class());
+            ompi_coll_cryptag_wipe(call);
+        }
+    }
+    ompi_coll_cryptag_scratch_reset(&call->module->scratch);
+    return call->failure;
+}
+
+void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes)
+{
+    opal_show_help("help-mpi-coll-cryptag.txt", "no-memory", true, bytes, ompi_comm_rank(comm), comm->c_name);
+    ompi_mpi_abort(comm, 1);
+    abort();
+}

@@ -1,0 +1,129 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What HS1 and HS2 share.  Phases of a call, after `phase`:
+ *     + 1  our block is in the segment
+ *     + 2  (leader) all sealed items are
+ *     + 3  we have opened our part of them
+ *     + 4  we have copied everything out
+ */
+#include "coll_cryptag.h"
+#include "coll_cryptag_hs.h"
+#include "coll_cryptag_shm.h"
+
+#include <string.h>
+
+#define ALIGN 64
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
+}
+
+/* A node's blocks sealed together are never longer than sealed one by one. */
+size_t ompi_coll_cryptag_hs_bytes(const ompi_coll_cryptag_call_t *call)
+{
+    size_t bytes = aligned(call->offset[call->topo->ranks]);
+
+    for (int i = 0; i < call->topo->ranks; i++) {
+        bytes += ompi_coll_cryptag_sealed_bytes(ompi_coll_cryptag_block_bytes(call, i));
+    }
+    return bytes;
+}
+
+static void lay_out(ompi_coll_cryptag_hs_t *hs, bool by_node)
+{
+    const ompi_coll_cryptag_call_t *call = hs->call;
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    size_t sealed = aligned(call->offset[topo->ranks]);
+
+    hs->place[0] = 0;
+    for (int node = 0; node < topo->nodes; node++) {
+        ompi_coll_cryptag_part_t *part = &hs->node_sealed[node];
+
+        *part = (ompi_coll_cryptag_part_t) { hs->shm->data + sealed, 0, 0 };
+        for (int i = topo->node_first[node]; i < topo->node_first[node + 1]; i++) {
+            size_t bytes = ompi_coll_cryptag_block_bytes(call, topo->by_node[i]);
+
+            hs->place[i + 1] = hs->place[i] + bytes;
+            hs->sealed[i] = sealed + part->wire_bytes;
+            part->plain_bytes += bytes;
+            part->wire_bytes += by_node ? 0 : ompi_coll_cryptag_sealed_bytes(bytes);
+        }
+        if (by_node) {
+            part->wire_bytes = ompi_coll_cryptag_sealed_bytes(part->plain_bytes);
+        }
+        sealed += part->wire_bytes;
+    }
+}
+
+void ompi_coll_cryptag_hs_begin(ompi_coll_cryptag_call_t *call, bool by_node, ompi_coll_cryptag_hs_t *hs)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    const size_t ranks = (size_t) topo->ranks;
+
+    hs->call = call;
+    hs->shm = call->module->shm;
+    hs->phase = hs->shm->phase;
+    hs->place = ompi_coll_cryptag_scratch(call, (ranks + 1) * sizeof(size_t));
+    hs->sealed = ompi_coll_cryptag_scratch(call, (ranks + 1) * sizeof(size_t));
+    hs->node_sealed = ompi_coll_cryptag_scratch(call, (size_t) topo->nodes * sizeof(*hs->node_sealed));
+    lay_out(hs, by_node);
+
+    /* the last call's data must have been copied out by everybody */
+    ompi_coll_cryptag_shm_await_all(hs->shm, hs->phase);
+    ompi_coll_cryptag_take_own(call, hs->shm->data + hs->place[topo->node_first[topo->node] + topo->local]);
+}
+
+void ompi_coll_cryptag_hs_leaders(ompi_coll_cryptag_hs_t *hs)
+{
+    ompi_coll_cryptag_call_t *call = hs->call;
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    const size_t nodes = (size_t) topo->nodes;
+    int *members, *first;
+    ompi_coll_cryptag_lane_t lane;
+
+    if (0 != topo->local) {
+        return;
+    }
+    members = ompi_coll_cryptag_scratch(call, nodes * sizeof(*members));
+    first = ompi_coll_cryptag_scratch(call, (nodes + 1) * sizeof(*first));
+    for (int node = 0; node < topo->nodes; node++) {
+        members[node] = ompi_coll_cryptag_rank_at(topo, node, 0);
+        first[node] = node;
+    }
+    first[topo->nodes] = topo->nodes;
+    lane = (ompi_coll_cryptag_lane_t) { members, hs->node_sealed, first };
+    ompi_coll_cryptag_gather(call, &(ompi_coll_cryptag_gather_t) {
+        .kind = ompi_coll_cryptag_gather_kind(call->offset[topo->ranks] / nodes),
+        .form = OMPI_COLL_CRYPTAG_SEALED,
+        .n = topo->nodes, .me = topo->node,
+        .lanes = &lane, .lane_count = 1,
+    });
+    ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 2);
+}
+
+bool ompi_coll_cryptag_hs_ours(const ompi_coll_cryptag_hs_t *hs, int k)
+{
+    return hs->shm->here - 1 - k % hs->shm->here == hs->shm->local;
+}
+
+void ompi_coll_cryptag_hs_end(ompi_coll_cryptag_hs_t *hs)
+{
+    ompi_coll_cryptag_call_t *call = hs->call;
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+
+    ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 3);
+    ompi_coll_cryptag_shm_await_all(hs->shm, hs->phase + 3);
+
+    /* 4. copy all of it to the user's buffer */
+    if (topo->in_order && call->user.dense) {
+        memcpy(call->user.rbuf, hs->shm->data, call->offset[topo->ranks]);
+    } else {
+        for (int i = 0; i < topo->ranks; i++) {
+            ompi_coll_cryptag_deliver(call, topo->by_node[i], hs->shm->data + hs->place[i]);
+        }
+    }
+    ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 4);
+    hs->shm->phase = hs->phase + 4;
+}

@@ -1,0 +1,35 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What HS1 and HS2 share: where things lie in the node's segment, the
+ * all-gather of the leaders, and the last step.
+ *
+ *     | plaintext blocks, node by node | sealed items, node by node |
+ */
+#ifndef COLL_CRYPTAG_HS_H
+#define COLL_CRYPTAG_HS_H
+
+#include "coll_cryptag_call.h"
+
+typedef struct ompi_coll_cryptag_hs {
+    ompi_coll_cryptag_call_t *call;
+    ompi_coll_cryptag_shm_t *shm;
+    uint64_t phase;             /* all flags of the node are at least this */
+    size_t *place;              /* [ranks + 1] of block by_node[i], in the data */
+    size_t *sealed;             /* [ranks + 1] of sealed block by_node[i] (HS2) */
+    ompi_coll_cryptag_part_t *node_sealed;  /* [nodes] what each leader contributes */
+} ompi_coll_cryptag_hs_t;
+
+/* Bytes of data that a call needs in the segment, equal at every rank. */
+size_t ompi_coll_cryptag_hs_bytes(const ompi_coll_cryptag_call_t *call);
+
+/* Steps 1a and 2 and 4 of both algorithms. */
+void ompi_coll_cryptag_hs_begin(ompi_coll_cryptag_call_t *call, bool by_node, ompi_coll_cryptag_hs_t *hs);
+void ompi_coll_cryptag_hs_leaders(ompi_coll_cryptag_hs_t *hs);
+void ompi_coll_cryptag_hs_end(ompi_coll_cryptag_hs_t *hs);
+
+/* The k-th foreign item is opened by this rank?  The leader, who has been busy,
+ * comes last. */
+bool ompi_coll_cryptag_hs_ours(const ompi_coll_cryptag_hs_t *hs, int k);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One module a communicator: whether we serve it at all, and what we keep.
+ */
+#include "coll_cryptag.h"
+#include "coll_cryptag_ord_plan.h"
+#include "coll_cryptag_shm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/util/show_help.h"
+
+static void construct(ompi_coll_cryptag_module_t *module)
+{
+    memset((char *) module + sizeof(module->super), 0, sizeof(*module) - sizeof(module->super));
+}
+
+static void release(mca_coll_base_module_t *module)
+{
+    if (NULL != module) {
+        OBJ_RELEASE(module);
+    }
+}
+
+static void destruct(ompi_coll_cryptag_module_t *module)
+{
+    ompi_coll_cryptag_shm_free(module->shm);
+    ompi_coll_cryptag_ord_plan_free(module->ord_plan);
+    ompi_coll_cryptag_step_free(&module->step);
+    ompi_coll_cryptag_scratch_free(&module->scratch);
+    ompi_coll_cryptag_topo_free(module->topo);
+    free(module->offset);
+    release(module->below.allgather_module);
+    release(module->below.allgatherv_module);
+}
+
+OBJ_CLASS_INSTANCE(ompi_coll_cryptag_module_t, mca_coll_base_module_t, construct, destruct);
+
+static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
+    ompi_coll_cryptag_below_t *below = &module->below;
+
+    below->allgather = comm->c_coll->coll_allgather;
+    below->allgather_module = comm->c_coll->coll_allgather_module;
+    below->allgatherv = comm->c_coll->coll_allgatherv;
+    below->allgatherv_module = comm->c_coll->coll_allgatherv_module;
+    if (NULL == below->allgather_module || NULL == below->allgatherv_module) {
+        below->allgather_module = below->allgatherv_module = NULL;
+        return OMPI_ERR_NOT_FOUND;
+    }
+    OBJ_RETAIN(below->allgather_module);
+    OBJ_RETAIN(below->allgatherv_module);
+    return OMPI_SUCCESS;
+}
+
+/* Looks no further than the first peer of another node. */
+static bool has_remote_peer(ompi_communicator_t *comm)
+{
+    for (int i = 0; i < ompi_comm_size(comm); i++) {
+        if (i != ompi_comm_rank(comm)
+            && !ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority)
+{
+    ompi_coll_cryptag_module_t *module;
+
+    *priority = -1;
+    if (!ompi_coll_cryptag_usable() || OMPI_COMM_IS_INTER(comm) || mca_coll_cryptag_component.priority < 0
+        || !has_remote_peer(comm)) {
+        return NULL;
+    }
+    module = OBJ_NEW(ompi_coll_cryptag_module_t);
+    if (NULL == module) {
+        return NULL;
+    }
+    module->super.coll_module_enable = enable;
+    module->super.coll_allgather = ompi_coll_cryptag_allgather;
+    module->super.coll_allgatherv = ompi_coll_cryptag_allgatherv;
+    *priority = mca_coll_cryptag_component.priority;
+    return &module->super;
+}

@@ -1,0 +1,205 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The table of rules: built in, read from a file, searched.
+ */
+#include "coll_cryptag_rules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/crc.h"
+
+typedef enum { ANY, BLOCK, CYCLIC } mapping_t;
+
+typedef struct {
+    uint64_t bytes;
+    int32_t operation, mapping, nodes, width, algorithm, zero;
+} rule_t;
+
+struct ompi_coll_cryptag_rules {
+    rule_t *rule;
+    int count;
+};
+
+#define AG OMPI_COLL_CRYPTAG_ALLGATHER
+static const rule_t built_in[] = {
+    /* bytes      operation mapping nodes width algorithm */
+    { 0,          AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_C_RD, 0 },
+    { 65536,      AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_C_RING, 0 },
+    { 0,          AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_HS1, 0 },
+    { 2048,       AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_HS2, 0 },
+    { 262144,     AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_C_RING, 0 },
+};
+
+static const char *const algorithm_names[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
+    "auto", "naive", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2"
+};
+static const char *const operation_names[] = { "", "allgather", "bcast", "alltoall" };
+static const char *const mapping_names[] = { "any", "block", "cyclic" };
+
+const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_algorithm_t algorithm)
+{
+    return algorithm_names[algorithm];
+}
+
+static int index_of(const char *word, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (0 == strcmp(word, names[i])) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool read_number(const char *word, uint64_t most, uint64_t *number)
+{
+    char *end;
+    unsigned long long value;
+
+    if (word[0] < '0' || word[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    value = strtoull(word, &end, 10);
+    if ('k' == *end || 'm' == *end) {
+        unsigned shift = 'k' == *end++ ? 10 : 20;
+        if (value > UINT64_MAX >> shift) {
+            return false;
+        }
+        value <<= shift;
+    }
+    *number = value;
+    return 0 == errno && '\0' == *end && value <= most;
+}
+
+/* What is wrong with the line, or NULL.  An empty line has operation 0. */
+static const char *read_rule(char *line, rule_t *rule)
+{
+    char *word[7], *rest = NULL;
+    uint64_t nodes, width;
+    int words = 0;
+
+    *rule = (rule_t) { 0 };
+    line[strcspn(line, "#\r\n")] = '\0';
+    for (char *w = strtok_r(line, " \t", &rest); NULL != w && words < 7; w = strtok_r(NULL, " \t", &rest)) {
+        word[words++] = w;
+    }
+    if (0 == words) {
+        return NULL;
+    }
+    if (6 != words) {
+        return "needs six words: operation mapping nodes ranks-a-node bytes algorithm";
+    }
+    rule->operation = index_of(word[0], operation_names, 4);
+    rule->mapping = index_of(word[1], mapping_names, 3);
+    rule->algorithm = index_of(word[5], algorithm_names, OMPI_COLL_CRYPTAG_ALGORITHMS);
+    if (rule->operation < 1) {
+        return "the operation is none of allgather, bcast, alltoall";
+    }
+    if (rule->mapping < 0) {
+        return "the mapping is none of any, block, cyclic";
+    }
+    if (!read_number(word[2], INT32_MAX, &nodes) || !read_number(word[3], INT32_MAX, &width)
+        || !read_number(word[4], UINT64_MAX, &rule->bytes)) {
+        return "nodes, ranks a node and bytes are numbers";
+    }
+    rule->nodes = (int32_t) nodes;
+    rule->width = (int32_t) width;
+    return rule->algorithm < 1 ? "no such algorithm" : NULL;
+}
+
+static bool add_rule(ompi_coll_cryptag_rules_t *rules, const rule_t *rule)
+{
+    rule_t *longer = realloc(rules->rule, ((size_t) rules->count + 1) * sizeof(*longer));
+
+    if (NULL == longer) {
+        return false;
+    }
+    rules->rule = longer;
+    rules->rule[rules->count++] = *rule;
+    return true;
+}
+
+static bool read_file(ompi_coll_cryptag_rules_t *rules, const char *file, char *why, size_t why_bytes)
+{
+    FILE *stream = fopen(file, "re");
+    const char *wrong = NULL;
+    char *line = NULL;
+    size_t room = 0;
+    int number = 0;
+
+    if (NULL == stream) {
+        snprintf(why, why_bytes, "%s: %s", file, strerror(errno));
+        return false;
+    }
+    while (NULL == wrong && getline(&line, &room, stream) >= 0) {
+        rule_t rule;
+
+        number++;
+        wrong = read_rule(line, &rule);
+        if (NULL == wrong && 0 != rule.operation && !add_rule(rules, &rule)) {
+            wrong = "out of memory";
+        }
+    }
+    if (NULL == wrong && ferror(stream)) {
+        wrong = "cannot be read further";
+    }
+    free(line);
+    fclose(stream);
+    if (NULL != wrong) {
+        snprintf(why, why_bytes, "%s, line %d: %s", file, number, wrong);
+    }
+    return NULL == wrong;
+}
+
+ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(const char *file, char *why, size_t why_bytes)
+{
+    ompi_coll_cryptag_rules_t *rules = calloc(1, sizeof(*rules));
+    bool whole = NULL != rules;
+
+    for (size_t i = 0; whole && i < sizeof(built_in) / sizeof(built_in[0]); i++) {
+        whole = add_rule(rules, &built_in[i]);
+    }
+    if (!whole) {
+        snprintf(why, why_bytes, "out of memory");
+    }
+    if (!whole || (NULL != file && '\0' != file[0] && !read_file(rules, file, why, why_bytes))) {
+        ompi_coll_cryptag_rules_free(rules);
+        return NULL;
+    }
+    return rules;
+}
+
+void ompi_coll_cryptag_rules_free(ompi_coll_cryptag_rules_t *rules)
+{
+    if (NULL != rules) {
+        free(rules->rule);
+        free(rules);
+    }
+}
+
+ompi_coll_cryptag_algorithm_t ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules,
+                                                           ompi_coll_cryptag_operation_t operation,
+                                                           const ompi_coll_cryptag_topo_t *topo,
+                                                           size_t block_bytes)
+{
+    const int mapping = topo->in_order ? BLOCK : CYCLIC;
+
+    for (int i = rules->count - 1; i >= 0; i--) {
+        const rule_t *rule = &rules->rule[i];
+        if ((int) operation == rule->operation && (ANY == rule->mapping || mapping == rule->mapping)
+            && topo->nodes >= rule->nodes && topo->widest >= rule->width && block_bytes >= rule->bytes) {
+            return (ompi_coll_cryptag_algorithm_t) rule->algorithm;
+        }
+    }
+    return OMPI_COLL_CRYPTAG_C_RING;
+}
+
+uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uint32_t sum)
+{
+    return opal_uicrc_partial(rules->rule, (size_t) rules->count * sizeof(*rules->rule), sum);
+}

@@ -1,0 +1,40 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Which algorithm for which operation, topology and size: a table of rules,
+ * built in or read from coll_cryptag_rules_file.  Of the rules that apply the
+ * last one counts, so tables are written from small to large:
+ *
+ *     # operation  mapping  nodes  ranks-a-node  bytes  algorithm
+ *       allgather  any      2      1             0      hs1
+ *       allgather  any      2      1             2048   hs2
+ *       allgather  cyclic   2      2             65536  c-ring
+ *
+ * nodes, ranks a node (the widest node's) and bytes (a rank's block) are
+ * minima; bytes may end in k or m.  mapping: any, block (ranks of a node are
+ * consecutive) or cyclic (anything else).
+ */
+#ifndef COLL_CRYPTAG_RULES_H
+#define COLL_CRYPTAG_RULES_H
+
+#include "coll_cryptag_call.h"
+
+typedef struct ompi_coll_cryptag_rules ompi_coll_cryptag_rules_t;
+
+/* The built-in table, followed by what the file says (NULL: no file).  NULL
+ * when the file cannot be used; `why` then says so, with the line. */
+ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(const char *file, char *why, size_t why_bytes);
+void ompi_coll_cryptag_rules_free(ompi_coll_cryptag_rules_t *rules);
+
+ompi_coll_cryptag_algorithm_t ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules,
+                                                           ompi_coll_cryptag_operation_t operation,
+                                                           const ompi_coll_cryptag_topo_t *topo,
+                                                           size_t block_bytes);
+
+/* Goes on with a checksum over all rules. */
+uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uint32_t sum);
+
+/* "hs1" for OMPI_COLL_CRYPTAG_HS1 ...; the names are those of the parameter. */
+const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_algorithm_t algorithm);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Scratch memory of a call: handed out piece by piece, all given back at the
+ * end.  A communicator keeps what its last call needed (up to a limit), in
+ * one chunk, so that a call of the same size as the last allocates nothing.
+ */
+#include "coll_cryptag.h"
+
+#include <stdlib.h>
+
+#define ALIGN 64
+#define FIRST_CHUNK ((size_t) 16 << 10)
+#define KEEP_AT_MOST ((size_t) 16 << 20)
+
+struct ompi_coll_cryptag_chunk {
+    ompi_coll_cryptag_chunk_t *next;
+    size_t room, used;
+    uint8_t bytes[] __attribute__((aligned(ALIGN)));
+};
+
+static ompi_coll_cryptag_chunk_t *chunk_new(size_t room)
+{
+    ompi_coll_cryptag_chunk_t *chunk = NULL;
+
+    if (room > SIZE_MAX / 2
+        || 0 != posix_memalign((void **) &chunk, ALIGN, sizeof(*chunk) + room)) {
+        return NULL;
+    }
+    chunk->next = NULL;
+    chunk->room = room;
+    chunk->used = 0;
+    return chunk;
+}
+
+void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes)
+{
+    ompi_coll_cryptag_scratch_t *scratch = &call->module->scratch;
+    ompi_coll_cryptag_chunk_t *chunk = scratch->chunks;
+    size_t rounded = (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
+    void *memory;
+
+    if (rounded < bytes) {
+        ompi_coll_cryptag_no_memory(call->comm, bytes);
+    }
+    if (NULL == chunk || chunk->room - chunk->used < rounded) {
+        chunk = chunk_new(rounded > FIRST_CHUNK ? rounded : FIRST_CHUNK);
+        if (NULL == chunk) {
+            ompi_coll_cryptag_no_memory(call->comm, bytes);
+        }
+        chunk->next = scratch->chunks;
+        scratch->chunks = chunk;
+    }
+    memory = chunk->bytes + chunk->used;
+    chunk->used += rounded;
+    return memory;
+}
+
+/* More than one chunk was needed: the next call finds one of the whole size. */
+void ompi_coll_cryptag_scratch_reset(ompi_coll_cryptag_scratch_t *scratch)
+{
+    size_t used = 0;
+    bool several = NULL != scratch->chunks && NULL != scratch->chunks->next;
+
+    for (ompi_coll_cryptag_chunk_t *chunk = scratch->chunks; NULL != chunk; chunk = chunk->next) {
+        used += chunk->used;
+        chunk->used = 0;
+    }
+    if (several || used > KEEP_AT_MOST) {
+        ompi_coll_cryptag_scratch_free(scratch);
+        if (used <= KEEP_AT_MOST) {
+            scratch->chunks = chunk_new(used);
+        }
+    }
+}
+
+void ompi_coll_cryptag_scratch_free(ompi_coll_cryptag_scratch_t *scratch)
+{
+    while (NULL != scratch->chunks) {
+        ompi_coll_cryptag_chunk_t *next = scratch->chunks->next;
+        free(scratch->chunks);
+        scratch->chunks = next;
+    }
+}

@@ -1,0 +1,116 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The first collective of a communicator: every rank tells every other where
+ * it lives and with which settings it runs.  These few bytes travel through
+ * the selected PML, so between nodes they are sealed and authenticated.
+ */
+#include "coll_cryptag.h"
+
+#include <stdlib.h>
+
+#include "ompi/mca/coll/base/coll_tags.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/util/show_help.h"
+
+/* What every rank tells; equal byte order on all ranks is assumed as for the
+ * rest of the component (Open MPI refuses mixed ones in its default build). */
+typedef struct {
+    int32_t leader;             /* lowest rank of the node, as this rank sees it */
+    uint32_t settings;          /* checksum of all that the ranks must agree on */
+} greeting_t;
+
+static int lowest_local_rank(ompi_communicator_t *comm)
+{
+    const int rank = ompi_comm_rank(comm);
+
+    for (int i = 0; i < rank; i++) {
+        if (ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, i))) {
+            return i;
+        }
+    }
+    return rank;
+}
+
+static void exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm, greeting_t *greetings)
+{
+    const int p = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
+    ompi_coll_cryptag_call_t call = { .module = module, .comm = comm, .tag = MCA_COLL_BASE_TAG_ALLGATHER };
+    int *members = ompi_coll_cryptag_scratch(&call, (size_t) p * sizeof(*members));
+    int *first = ompi_coll_cryptag_scratch(&call, ((size_t) p + 1) * sizeof(*first));
+    ompi_coll_cryptag_part_t *parts = ompi_coll_cryptag_scratch(&call, (size_t) p * sizeof(*parts));
+    const ompi_coll_cryptag_lane_t lane = { members, parts, first };
+
+    for (int i = 0; i < p; i++) {
+        members[i] = first[i] = i;
+        parts[i] = (ompi_coll_cryptag_part_t) { (uint8_t *) &greetings[i], sizeof(greeting_t), 0 };
+    }
+    first[p] = p;
+    ompi_coll_cryptag_gather(&call, &(ompi_coll_cryptag_gather_t) {
+        .kind = OMPI_COLL_CRYPTAG_DOUBLING, .form = OMPI_COLL_CRYPTAG_PLAIN,
+        .n = p, .me = rank, .lanes = &lane, .lane_count = 1,
+    });
+    ompi_coll_cryptag_scratch_reset(&module->scratch);
+}
+
+/* All ranks see the same greetings, so all stop together. */
+static void check_settings(const greeting_t *greetings, ompi_communicator_t *comm)
+{
+    for (int i = 1; i < ompi_comm_size(comm); i++) {
+        if (greetings[i].settings != greetings[0].settings) {
+            if (0 == ompi_comm_rank(comm)) {
+                opal_show_help("help-mpi-coll-cryptag.txt", "settings-differ", true, i, comm->c_name);
+            }
+            ompi_mpi_abort(comm, 1);
+        }
+    }
+}
+
+static ompi_coll_cryptag_topo_t *make_topo(const greeting_t *greetings, ompi_communicator_t *comm)
+{
+    const int p = ompi_comm_size(comm);
+    int32_t *leader_of = malloc((size_t) p * sizeof(*leader_of));
+    ompi_coll_cryptag_topo_t *topo;
+
+    if (NULL == leader_of) {
+        return NULL;
+    }
+    for (int i = 0; i < p; i++) {
+        leader_of[i] = greetings[i].leader;
+    }
+    topo = ompi_coll_cryptag_topo_new(leader_of, p, ompi_comm_rank(comm));
+    free(leader_of);
+    return topo;
+}
+
+int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm)
+{
+    const size_t p = (size_t) ompi_comm_size(comm);
+    greeting_t *greetings;
+    int rc;
+
+    if (module->ready) {
+        return OMPI_SUCCESS;
+    }
+    greetings = calloc(p, sizeof(*greetings));
+    module->offset = calloc(p + 1, sizeof(*module->offset));
+    if (NULL == greetings || NULL == module->offset) {
+        ompi_coll_cryptag_no_memory(comm, p * sizeof(*greetings));
+    }
+    greetings[ompi_comm_rank(comm)] = (greeting_t) { lowest_local_rank(comm),
+                                                     ompi_coll_cryptag_settings() };
+    exchange(module, comm, greetings);
+    check_settings(greetings, comm);
+    module->topo = make_topo(greetings, comm);
+    free(greetings);
+    if (NULL == module->topo) {
+        opal_show_help("help-mpi-coll-cryptag.txt", "no-node-map", true, comm->c_name);
+        ompi_mpi_abort(comm, 1);
+    }
+    rc = ompi_common_cryptmpi_group(comm, &module->group);
+    if (OMPI_SUCCESS != rc) {
+        ompi_mpi_abort(comm, 1);
+    }
+    module->ready = true;
+    return OMPI_SUCCESS;
+}

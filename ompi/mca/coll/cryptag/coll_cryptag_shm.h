@@ -1,0 +1,39 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The shared segment of the ranks of one node, for HS1 and HS2.
+ *
+ *     | flag of local rank 0, 64 | flag 1, 64 | ... | data |
+ *
+ * Mode 0600, its name removed as soon as all ranks of the node have mapped it
+ * and before anything is written to it; it grows and never shrinks.
+ *
+ * Phases.  A rank raises its flag when it has come to a phase; whoever needs
+ * what was written before waits for the flag, and lets MPI progress meanwhile.
+ */
+#ifndef COLL_CRYPTAG_SHM_H
+#define COLL_CRYPTAG_SHM_H
+
+#include "coll_cryptag_call.h"
+
+struct ompi_coll_cryptag_shm {
+    uint8_t *map;
+    size_t map_bytes;
+    uint8_t *data;
+    size_t data_bytes;
+    size_t refused;         /* this many data bytes could not be had, 0: nothing was refused */
+    int here, local;        /* ranks on the node, our index */
+    uint64_t phase;         /* flags are at least this when a call begins */
+};
+
+/* Make sure of `bytes` of data on every node.  All ranks of the communicator
+ * call it together and get the same answer; false: use another algorithm. */
+bool ompi_coll_cryptag_shm_ensure(ompi_coll_cryptag_call_t *call, size_t bytes);
+void ompi_coll_cryptag_shm_free(ompi_coll_cryptag_shm_t *shm);
+
+/* Raise our flag: we came to `phase`, and what we wrote before can be seen. */
+void ompi_coll_cryptag_shm_arrive(ompi_coll_cryptag_shm_t *shm, uint64_t phase);
+void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64_t phase);
+void ompi_coll_cryptag_shm_await_all(ompi_coll_cryptag_shm_t *shm, uint64_t phase);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The messages of one communication step.  The parts of a message travel as
+ * one while they are small (through a staging buffer unless they lie side by
+ * side), each by itself above coll_cryptag_stage_max: sender and receiver
+ * decide that from the sizes alone.
+ */
+#include "coll_cryptag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/pml/pml.h"
+
+/* What a posted request will bring; bytes is SIZE_MAX for a send. */
+struct ompi_coll_cryptag_arrival {
+    int peer;
+    size_t bytes;
+    uint8_t *staged;                        /* to be spread over the parts, or NULL */
+    const ompi_coll_cryptag_part_t *parts;
+    int count;
+};
+
+static void make_room(ompi_coll_cryptag_call_t *call)
+{
+    ompi_coll_cryptag_step_t *step = &call->module->step;
+    int room = 0 == step->room ? 64 : 2 * step->room;
+    void *requests, *arrivals;
+
+    if (step->count < step->room) {
+        return;
+    }
+    requests = realloc(step->requests, (size_t) room * sizeof(*step->requests));
+    if (NULL == requests) {
+        ompi_coll_cryptag_no_memory(call->comm, (size_t) room * sizeof(*step->requests));
+    }
+    step->requests = requests;
+    arrivals = realloc(step->arrivals, (size_t) room * sizeof(*step->arrivals));
+    if (NULL == arrivals) {
+        ompi_coll_cryptag_no_memory(call->comm, (size_t) room * sizeof(*step->arrivals));
+    }
+    step->arrivals = arrivals;
+    step->room = room;
+}
+
+static const mca_pml_base_module_t *pml_for(ompi_coll_cryptag_form_t form)
+{
+    return OMPI_COLL_CRYPTAG_SEALED == form ? ompi_common_cryptmpi_host() : &mca_pml;
+}
+
+static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                      const uint8_t *base, size_t bytes)
+{
+    ompi_coll_cryptag_step_t *step = &call->module->step;
+    int rc;
+
+    make_room(call);
+    rc = pml_for(form)->pml_isend(base, bytes, MPI_BYTE, peer, call->tag,
+                                  MCA_PML_BASE_SEND_STANDARD, call->comm,
+                                  &step->requests[step->count]);
+    if (OMPI_SUCCESS != rc) {
+        step->requests[step->count] = MPI_REQUEST_NULL;
+        ompi_coll_cryptag_broken(call, rc);
+    }
+    step->arrivals[step->count++] = (ompi_coll_cryptag_arrival_t) { .peer = peer, .bytes = SIZE_MAX };
+}
+
+static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                      uint8_t *base, const ompi_coll_cryptag_arrival_t *arrival)
+{
+    ompi_coll_cryptag_step_t *step = &call->module->step;
+    int rc;
+
+    make_room(call);
+    rc = pml_for(form)->pml_irecv(base, arrival->bytes, MPI_BYTE, peer, call->tag, call->comm,
+                                  &step->requests[step->count]);
+    if (OMPI_SUCCESS != rc) {
+        step->requests[step->count] = MPI_REQUEST_NULL;
+        ompi_coll_cryptag_broken(call, rc);
+    }
+    step->arrivals[step->count++] = *arrival;
+}
+
+typedef struct {
+    size_t wire_bytes;
+    bool together;      /* one message */
+    bool adjacent;      /* that needs no staging here */
+} shape_t;
+
+static shape_t shape_of(const ompi_coll_cryptag_part_t *parts, int count)
+{
+    shape_t shape = { .adjacent = true };
+
+    for (int i = 0; i < count; i++) {
+        shape.wire_bytes += parts[i].wire_bytes;
+        shape.adjacent = shape.adjacent
+                         && (0 == i || parts[i - 1].base + parts[i - 1].wire_bytes == parts[i].base);
+    }
+    shape.together = 1 == count || shape.wire_bytes <= mca_coll_cryptag_component.stage_max;
+    return shape;
+}
+
+void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                            const ompi_coll_cryptag_part_t *parts, int count)
+{
+    shape_t shape = shape_of(parts, count);
+    uint8_t *staged, *end;
+
+    for (int i = 0; i < count; i++) {
+        call->metrics.s_c += parts[i].plain_bytes;
+    }
+    if (!shape.together) {
+        for (int i = 0; i < count; i++) {
+            post_send(call, peer, form, parts[i].base, parts[i].wire_bytes);
+        }
+    } else if (shape.adjacent && count > 0) {
+        post_send(call, peer, form, parts[0].base, shape.wire_bytes);
+    } else if (count > 0) {
+        staged = end = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
+        for (int i = 0; i < count; i++) {
+            memcpy(end, parts[i].base, parts[i].wire_bytes);
+            end += parts[i].wire_bytes;
+        }
+        post_send(call, peer, form, staged, shape.wire_bytes);
+    }
+}
+
+void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                            const ompi_coll_cryptag_part_t *parts, int count)
+{
+    shape_t shape = shape_of(parts, count);
+    ompi_coll_cryptag_arrival_t arrival = { .peer = peer, .parts = parts, .count = count };
+
+    if (!shape.together) {
+        for (int i = 0; i < count; i++) {
+            arrival.parts = &parts[i];
+            arrival.count = 1;
+            arrival.bytes = parts[i].wire_bytes;
+            post_recv(call, peer, form, parts[i].base, &arrival);
+        }
+    } else if (count > 0) {
+        arrival.bytes = shape.wire_bytes;
+        if (!shape.adjacent) {
+            arrival.staged = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
+        }
+        post_recv(call, peer, form, shape.adjacent ? parts[0].base : arrival.staged, &arrival);
+    }
+}
+
+/* A message of another length than announced is not what the peer sent: what
+ * it brought is thrown away. */
+static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_arrival_t *arrival,
+                          const ompi_status_public_t *status)
+{
+    const uint8_t *from = arrival->staged;
+    const bool right = MPI_SUCCESS == status->MPI_ERROR && status->_ucount == arrival->bytes;
+
+    if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
+        ompi_coll_cryptag_broken(call, status->MPI_ERROR);
+    } else if (!right) {
+        ompi_coll_cryptag_fail(call, OPAL_CRYPT_ERR_AUTH, arrival->peer);
+    }
+    for (int i = 0; i < arrival->count; i++) {
+        if (!right) {
+            memset(arrival->parts[i].base, 0, arrival->parts[i].wire_bytes);
+        } else if (NULL != from) {
+            memcpy(arrival->parts[i].base, from, arrival->parts[i].wire_bytes);
+            from += arrival->parts[i].wire_bytes;
+        }
+    }
+}
+
+void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
+{
+    ompi_coll_cryptag_step_t *step = &call->module->step;
+    ompi_status_public_t status;
+
+    if (0 == step->count) {
+        return;
+    }
+    for (int i = 0; i < step->count; i++) {
+        int rc;
+
+        status = (ompi_status_public_t) { .MPI_ERROR = MPI_SUCCESS };
+        rc = ompi_request_wait(&step->requests[i], &status);
+        if (SIZE_MAX != step->arrivals[i].bytes) {
+            status.MPI_ERROR = OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
+            check_arrival(call, &step->arrivals[i], &status);
+        } else if (OMPI_SUCCESS != rc) {
+            ompi_coll_cryptag_broken(call, rc);
+        }
+    }
+    step->count = 0;
+    call->metrics.r_c++;
+}
+
+void ompi_coll_cryptag_step_free(ompi_coll_cryptag_step_t *step)
+{
+    free(step->requests);
+    free(step->arrivals);
+}

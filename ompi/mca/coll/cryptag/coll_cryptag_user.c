@@ -1,0 +1,90 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Between the user's buffers and packed blocks.
+ */
+#include "coll_cryptag.h"
+
+#include <string.h>
+
+static char *place_of(const ompi_coll_cryptag_user_t *user, int rank)
+{
+    ptrdiff_t elements = NULL != user->rcounts ? user->disps[rank]
+                                               : (ptrdiff_t) rank * (ptrdiff_t) user->rcount;
+    return user->rbuf + elements * user->extent;
+}
+
+static size_t count_of(const ompi_coll_cryptag_user_t *user, int rank)
+{
+    return NULL != user->rcounts ? (size_t) user->rcounts[rank] : user->rcount;
+}
+
+void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to)
+{
+    const ompi_coll_cryptag_user_t *user = &call->user;
+    const int rank = call->topo->rank;
+    const size_t bytes = ompi_coll_cryptag_block_bytes(call, rank);
+    int rc;
+
+    if (MPI_IN_PLACE != user->sbuf) {
+        rc = ompi_common_cryptmpi_pack(user->sbuf, user->scount, user->sdtype, 0, bytes, to);
+    } else if (user->dense && (uint8_t *) place_of(user, rank) == to) {
+        return;
+    } else {
+        rc = ompi_common_cryptmpi_pack(place_of(user, rank), count_of(user, rank), user->rdtype, 0, bytes, to);
+    }
+    if (OMPI_SUCCESS != rc) {
+        ompi_coll_cryptag_broken(call, rc);
+    }
+}
+
+void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const uint8_t *from)
+{
+    const ompi_coll_cryptag_user_t *user = &call->user;
+    const size_t bytes = ompi_coll_cryptag_block_bytes(call, rank);
+    int rc;
+
+    if (user->dense) {
+        memcpy(user->rbuf + call->offset[rank], from, bytes);
+        return;
+    }
+    rc = ompi_common_cryptmpi_unpack(place_of(user, rank), count_of(user, rank), user->rdtype, 0, bytes, from);
+    if (OMPI_SUCCESS != rc) {
+        ompi_coll_cryptag_broken(call, rc);
+    }
+}
+
+int ompi_coll_cryptag_run_parts(const ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_run_t *run,
+                                ompi_coll_cryptag_part_t parts[2])
+{
+    const int p = call->topo->ranks, end = run->first + run->count, split = end < p ? end : p;
+    size_t bytes = call->offset[split] - call->offset[run->first];
+
+    parts[0] = (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_block(call, run->first), bytes, bytes };
+    if (end <= p) {
+        return 1;
+    }
+    bytes = call->offset[end - p];
+    parts[1] = (ompi_coll_cryptag_part_t) { call->plain, bytes, bytes };
+    return 2;
+}
+
+/* Unpacking zeros touches exactly the bytes that belong to the message. */
+void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call)
+{
+    const int ranks = call->topo->ranks;
+    size_t longest = 0;
+    uint8_t *zeros;
+
+    for (int i = 0; i < ranks; i++) {
+        size_t bytes = ompi_coll_cryptag_block_bytes(call, i);
+        longest = bytes > longest ? bytes : longest;
+    }
+    zeros = ompi_coll_cryptag_scratch(call, longest);
+    memset(zeros, 0, longest);
+    for (int i = 0; i < ranks; i++) {
+        if (i != call->topo->rank || MPI_IN_PLACE != call->user.sbuf) {
+            ompi_coll_cryptag_deliver(call, i, zeros);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt keygen: make a pre-shared key, and install it on hosts.
+ *
+ * The key never stands in an argument, the environment or a pipe's name: a
+ * remote shell reads it from its standard input.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mpicrypt.h"
+#include "opal/mca/common/crypt/crypt_keygen.h"
+#include "opal/mca/common/crypt/crypt_local.h"
+#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/crypt/crypt_secret_file.h"
+
+#define PATH_BYTES 4096
+
+static const char *out, *rsh;
+static bool force, existing, netfs;
+static mpicrypt_names_t hosts;
+
+static const mpicrypt_option_t options[] = {
+    {"out", MPICRYPT_TEXT, "FILE", NULL, &out,
+     "The key's file. The default is ~/.ompi-crypt/psk, which is where crypt_auth=psk looks for it; "
+     "another place is named to it by crypt_psk_file."},
+    {"hosts", MPICRYPT_NAMES, "LIST", NULL, &hosts,
+     "Install the key on these hosts, at the same place, through ssh."},
+    {"force", MPICRYPT_FLAG, NULL, NULL, &force,
+     "Replace a key that exists, here and on the hosts. Jobs that run keep the old one."},
+    {"existing", MPICRYPT_FLAG, NULL, NULL, &existing,
+     "Make no key, install the one that exists: for nodes that were added later."},
+    {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &netfs,
+     "Accept a file on a network file system. Whoever can read that traffic has the key; jobs need "
+     "crypt_secret_on_netfs=1 to use it."},
+    {"rsh", MPICRYPT_TEXT, "PROGRAM", "ssh", &rsh,
+     "The program that runs a command on a host, called as PROGRAM HOST COMMAND."},
+    {NULL}
+};
+
+/* What runs on a host; the key is its standard input.  $f is set before it.
+ * Exit 4: there is another key. */
+static const char remote[] =
+    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || exit 3; t=$f.new.$$; "
+    "trap 'rm -f \"$t\"' EXIT; (set -C; cat >\"$t\") || exit 3; "
+    "[ \"$(wc -c <\"$t\")\" -eq 65 ] || exit 3; "
+    "if [ -n \"$force\" ]; then mv -f \"$t\" \"$f\" || exit 3; exit 0; fi; "
+    "ln \"$t\" \"$f\" 2>/dev/null && exit 0; cmp -s \"$t\" \"$f\" && exit 0; exit 4";
+
+/* `text`, quoted for a shell; the number of characters, or -1. */
+static int quote(const char *text, char *quoted, size_t room)
+{
+    size_t at = 0;
+
+    for (quoted[at++] = '\''; 0 != *text; ++text) {
+        const char *one = '\'' == *text ? "'\\''" : (char[2]) {*text, 0};
+
+        if (at + strlen(one) + 2 > room) {
+            return -1;
+        }
+        at += (size_t) sprintf(quoted + at, "%s", one);
+    }
+    quoted[at++] = '\'';
+    quoted[at] = 0;
+    return (int) at;
+}
+
+/* The command for a host, whatever its user's login shell is. */
+static int command(const char *path, char *text, size_t text_bytes)
+{
+    char name[2 * PATH_BYTES] = "$HOME/.ompi-crypt/psk", script[3 * PATH_BYTES], quoted[4 * PATH_BYTES];
+    int bytes;
+
+    if (NULL != out && quote(path, name, sizeof(name)) < 0) {
+        return -1;
+    }
+    bytes = snprintf(script, sizeof(script), "f=%s; force=%s; %s", name, force ? "1" : "", remote);
+    if (bytes < 0 || (size_t) bytes >= sizeof(script) || quote(script, quoted, sizeof(quoted)) < 0) {
+        return -1;
+    }
+    bytes = snprintf(text, text_bytes, "exec sh -c %s", quoted);
+    return bytes < 0 || (size_t) bytes >= text_bytes ? -1 : 0;
+}
+
+/* Run `text` on a host with the key as its input: its exit status, or -1. */
+static int run_on(const char *host, const char *text, const opal_common_crypt_secret_file_t *key)
+{
+    int ends[2], status;
+    ssize_t written;
+    pid_t child;
+
+    if (0 != pipe(ends)) {
+        return -1;
+    }
+    child = fork();
+    if (0 == child) {
+        dup2(ends[0], 0);
+        close(ends[0]);
+        close(ends[1]);
+        execlp(rsh, rsh, host, text, (char *) NULL);
+        _exit(127);
+    }
+    close(ends[0]);
+    if (child < 0) {
+        close(ends[1]);
+        return -1;
+    }
+    written = write(ends[1], key->bytes, key->count);
+    close(ends[1]);
+    while (child != waitpid(child, &status, 0)) {
+        if (EINTR != errno) {
+            return -1;
+        }
+    }
+    if (!WIFEXITED(status)) {
+        return -1;
+    }
+    return 0 == WEXITSTATUS(status) && (ssize_t) key->count != written ? -1 : WEXITSTATUS(status);
+}
+
+static int install(const char *path)
+{
+    opal_common_crypt_secret_file_t key;
+    opal_common_crypt_why_t why;
+    char text[5 * PATH_BYTES];
+    int failed = 0;
+
+    if (0 != command(path, text, sizeof(text))) {
+        return mpicrypt_error(MPICRYPT_USAGE, "the file's name is too long: %s", path);
+    }
+    if (OPAL_CRYPT_OK != opal_common_crypt_secret_file_read(path, "pre-shared key", 65, 65, netfs, &key, &why)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s", why.detail);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < hosts.count; ++i) {
+        int status = run_on(hosts.value[i], text, &key);
+
+        if (0 == status) {
+            printf("%s: installed\n", hosts.value[i]);
+        } else if (4 == status) {
+            mpicrypt_error(MPICRYPT_FAILED, "%s: another key is there already; --force replaces it",
+                           hosts.value[i]);
+        } else if (127 == status) {
+            mpicrypt_error(MPICRYPT_FAILED, "%s: %s cannot be run", hosts.value[i], rsh);
+        } else {
+            mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed (%s ended with status %d)",
+                           hosts.value[i], rsh, status);
+        }
+        failed += 0 != status;
+        fflush(stdout);
+    }
+    opal_common_crypt_secmem_free(key.bytes);
+    return 0 == failed ? MPICRYPT_OK : MPICRYPT_FAILED;
+}
+
+static int check_names(const char *path)
+{
+    if (NULL != out && hosts.count > 0 && '/' != path[0]) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--hosts needs --out to begin with '/': the place is that on every host");
+    }
+    for (int i = 0; i < hosts.count; ++i) {
+        if (0 == hosts.value[i][0] || '-' == hosts.value[i][0]) {
+            return mpicrypt_error(MPICRYPT_USAGE, "'%s' is no host", hosts.value[i]);
+        }
+    }
+    if (existing && (force || 0 == hosts.count)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--existing goes with --hosts, and not with --force");
+    }
+    return MPICRYPT_OK;
+}
+
+static int run(int operand_count, char **operands)
+{
+    opal_common_crypt_why_t why;
+    char path[PATH_BYTES];
+    int rc;
+
+    (void) operand_count;
+    (void) operands;
+    if (NULL == out) {
+        if (OPAL_CRYPT_OK != opal_common_crypt_home_path("psk", path, sizeof(path), &why)) {
+            return mpicrypt_error(MPICRYPT_FAILED, "there is no home directory; use --out");
+        }
+    } else if (strlen(out) >= sizeof(path)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "the file's name is too long");
+    } else {
+        memcpy(path, out, strlen(out) + 1);
+    }
+    rc = check_names(path);
+    if (MPICRYPT_OK == rc && !existing) {
+        int flags = (force ? OPAL_CRYPT_KEYGEN_FORCE : 0) | (netfs ? OPAL_CRYPT_KEYGEN_NETFS : 0);
+
+        if (OPAL_CRYPT_OK == opal_common_crypt_keygen(path, flags, &why)) {
+            printf("%s: a new key of 32 random bytes\n", path);
+            fflush(stdout);
+        } else if (0 == strcmp(why.topic, "keygen-exists")) {
+            rc = mpicrypt_error(MPICRYPT_FAILED, "%s: there is a key already. --existing --hosts LIST installs it, "
+                                "--force replaces it.", path);
+        } else if (0 == strcmp(why.topic, "secret-netfs")) {
+            rc = mpicrypt_error(MPICRYPT_FAILED, "%s. That is no disk of this node: the key would cross the network "
+                                "that it is to protect. Choose a local place with --out, or use --allow-netfs.",
+                                why.detail);
+        } else {
+            rc = mpicrypt_error(MPICRYPT_FAILED, "%s", why.detail);
+        }
+    }
+    if (MPICRYPT_OK == rc && hosts.count > 0) {
+        rc = install(path);
+    }
+    opal_common_crypt_secmem_finalize();
+    return rc;
+}
+
+const mpicrypt_verb_t mpicrypt_keygen_verb = {
+    .name = "keygen",
+    .summary = "make a pre-shared key, and install it on hosts",
+    .synopsis = "[--out FILE] [--force] [--hosts LIST]",
+    .description =
+        "Makes the key by which the processes of a job know each other with crypt_auth=psk: 32 random "
+        "bytes, as hexadecimal digits, in a file of mode 0600. A key that exists is never overwritten "
+        "without --force.\n\n"
+        "Every node needs the same key. With --hosts it is installed on each of them, at the same place, "
+        "through ssh; the key goes through ssh's standard input and stands in no argument. A host that "
+        "has this very key already is left as it is; one that has another key is refused without "
+        "--force. If a host fails, the others are still tried, and the exit status is 1.",
+    .options = options,
+    .examples =
+        "  mpicrypt keygen --hosts node1,node2\n"
+        "  mpicrypt keygen --out /var/lib/alice/psk --hosts node1,node2\n"
+        "  mpicrypt keygen --existing --hosts node3\n",
+    .run = run,
+};

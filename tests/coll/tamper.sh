@@ -1,0 +1,49 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Sealed messages of collectives that were changed, cut, replayed or swapped
+# are refused: with crypt_on_auth_failure=error every rank returns our error
+# class and finds zeros, and goes on; otherwise the job ends with a message.
+#
+#     tamper.sh [OPERATION:ALGORITHM:BYTES...]
+. "$SRC/tests/lib.sh"
+set -eu
+
+# The forger stands where only Open MPI's and our own internal headers lead.
+forger=$VARIANT_DIR/tests/coll/forger
+flags=$(cd "$BUILD/ompi/mca/coll/cryptag" &&
+        printf 'include Makefile\nshow:\n\t@echo $(DEFS) $(CPPFLAGS)\n' | make -s -f - show | tail -n 1)
+mkdir -p "$(dirname "$forger")"
+(
+    cd "$BUILD/ompi/mca/coll/cryptag"           # where -I$(top_srcdir) and the like are right
+    eval "flags=($flags)"
+    mpicc -std=gnu11 -O2 -g -mcx16 -fno-strict-aliasing -Wall -Wextra -Wshadow -Werror -Wno-unused-parameter \
+        $VARIANT_CFLAGS "${flags[@]}" -I"$SRC/tests/mpi" -I"$SRC/tests/coll" -o "$forger" \
+        "$SRC"/tests/coll/forge/forger.c "$SRC/tests/coll/cryptag.c" "$SRC/tests/mpi/mt.c" \
+        -L"$PREFIX/lib" -lmca_common_cryptmpi -Wl,-rpath,"$PREFIX/lib" -lopen-pal -lm
+) || fail "the forger does not compile"
+
+cases=("$@")
+[ ${#cases[@]} -gt 0 ] || for algorithm in 1 2 3 4 5 6 7 8; do
+    cases+=("0:$algorithm:64")
+done
+
+export MT_WATCHDOG=60
+cluster_up 3 --slots 2
+for case in "${cases[@]}"; do
+    IFS=: read -r operation algorithm bytes <<<"$case"
+    arguments=("operation=$operation" "algorithm=$algorithm" "bytes=$bytes")
+    must timeout 100 "$SRC/tests/vcluster" mpirun -n 6 --mca crypt_on_auth_failure error -x MT_WATCHDOG \
+        "$forger" "${arguments[@]}" 2>"$CASE_DIR/log"
+    grep -q 'failed authentication' "$CASE_DIR/log" || fail "no message about $case"
+    for kind in 1 6; do                         # a flipped bit; a replay
+        rc=0
+        timeout 100 "$SRC/tests/vcluster" mpirun -n 6 -x MT_WATCHDOG "$forger" "${arguments[@]}" abort=$kind \
+            >"$CASE_DIR/log" 2>&1 || rc=$?
+        echo "abort=$kind: status $rc"
+        if [ "$rc" = 0 ] || [ "$rc" = 124 ] || grep -q 'watchdog' "$CASE_DIR/log"; then
+            cat "$CASE_DIR/log"
+            fail "$case, abort=$kind: the job did not end as it should"
+        fi
+        grep -q 'failed authentication, and the job ends' "$CASE_DIR/log" || fail "no message about $case"
+    done
+done

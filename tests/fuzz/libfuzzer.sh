@@ -1,0 +1,38 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# libfuzzer.sh TARGET [SECONDS]: fuzz_TARGET.c under clang's libFuzzer, with
+# AddressSanitizer and UndefinedBehaviorSanitizer, from the inputs in
+# corpus-TARGET or those that seeds.py makes.  What it finds beyond them is kept
+# and used again.
+set -eu
+. "$SRC/tests/lib.sh"
+
+target=$1 seconds=${2:-60}
+here=$SRC/tests/fuzz
+flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all"
+sanitize=address,undefined
+found=${FUZZ_FOUND:-$WORK/fuzz/$target}
+
+command -v clang >/dev/null || skip "clang is not installed"
+echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n); int LLVMFuzzerTestOneInput(const char *p, unsigned long n) { return n && !p; }' \
+    > "$CASE_DIR/probe.c"
+clang -fsanitize=fuzzer "$CASE_DIR/probe.c" -o "$CASE_DIR/probe" 2>/dev/null ||
+    skip "clang has no libFuzzer (Debian: libclang-rt-14-dev)"
+
+# The core and one provider; nothing here needs Open MPI.
+sources=$(ls "$SRC"/opal/mca/common/crypt/*.c "$SRC"/opal/mca/aead/openssl/*.c | grep -v _component.c)
+mkdir "$CASE_DIR/o"
+(cd "$CASE_DIR/o" &&
+ printf '%s\n' $sources "$here/fuzz_$target.c" |
+     xargs -P 2 -n 8 clang $flags -fsanitize=$sanitize,fuzzer-no-link -I"$SRC" -c)
+clang $flags -fsanitize=$sanitize,fuzzer "$CASE_DIR"/o/*.o -o "$CASE_DIR/fuzz" -lcrypto -lpthread
+
+corpus=$here/corpus-$target
+if [ ! -d "$corpus" ]; then
+    python3 "$here/seeds.py" "$CASE_DIR/seeds"
+    corpus=$CASE_DIR/seeds/${target#file_}
+fi
+mkdir -p "$found"
+cd "$CASE_DIR"
+UBSAN_OPTIONS=print_stacktrace=1 ./fuzz -max_total_time="$seconds" -max_len=4096 -timeout=20 \
+    -print_final_stats=1 "$found" "$corpus"

@@ -1,0 +1,137 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Every reason that the core can give has an entry in the help file, with
+ * exactly one place for the detail, and no entry is left over.
+ */
+#include "tests/unit/unit.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <regex.h>
+
+#define TOPICS 200
+
+static char directory[1024];
+static char topics[TOPICS][64];         /* of the help file */
+static int used[TOPICS], topic_count;
+
+static char *whole(const char *name)
+{
+    char path[2048], *text = calloc(1, 1 << 20);
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    UNIT_REQUIRE(NULL != text && NULL != (file = fopen(path, "r")));
+    UNIT_REQUIRE(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void read_help(void)
+{
+    char *text = whole("help-opal-common-crypt.txt"), *line, *rest = text;
+    int places = 1;
+
+    UNIT_GROUP("every entry has one place for the detail");
+    while (NULL != (line = strsep(&rest, "\n"))) {
+        if ('[' == line[0]) {
+            UNIT_CHECK(1 == places);
+            UNIT_REQUIRE(topic_count < TOPICS && strlen(line) < sizeof(topics[0]));
+            memcpy(topics[topic_count], line + 1, strlen(line) - 2);
+            for (int i = 0; i < topic_count; ++i) {
+                UNIT_CHECK(0 != strcmp(topics[i], topics[topic_count]));
+            }
+            topic_count++;
+            places = 0;
+        } else if ('#' != line[0]) {
+            UNIT_CHECK(strlen(line) <= 79);
+            for (char *p = line; NULL != (p = strchr(p, '%')); ++p) {
+                UNIT_CHECK('s' == p[1]);
+                places++;
+            }
+        }
+    }
+    UNIT_CHECK(1 == places && topic_count > 50);
+    free(text);
+}
+
+static void mark(const char *topic)
+{
+    for (int i = 0; i < topic_count; ++i) {
+        if (0 == strcmp(topics[i], topic)) {
+            used[i] = 1;
+            return;
+        }
+    }
+    fprintf(stderr, "no help for '%s'\n", topic);
+    UNIT_CHECK(!"a topic without an entry");
+}
+
+/* Topics are string constants of two words or more joined by '-'; so are few
+ * other strings, and those stand here. */
+static int is_other(const char *text)
+{
+    static const char *const others[] = { "x509-" };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
+        if (0 == strcmp(text, others[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void scan(const char *name, regex_t *pattern)
+{
+    char *text = whole(name), *at = text;
+    regmatch_t match[3];
+
+    while (0 == regexec(pattern, at, 3, match, 0)) {
+        char topic[64];
+
+        snprintf(topic, sizeof(topic), "%.*s", (int) (match[1].rm_eo - match[1].rm_so), at + match[1].rm_so);
+        if (!is_other(topic)) {
+            UNIT_CHECK(1);
+            mark(topic);
+        }
+        at += match[0].rm_eo;
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const char *source = getenv("srcdir");
+    regex_t pattern, library;
+    struct dirent *entry;
+    DIR *files;
+
+    snprintf(directory, sizeof(directory), "%s/../../opal/mca/common/crypt", NULL == source ? "." : source);
+    read_help();
+
+    UNIT_GROUP("every reason in the sources has an entry");
+    UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|fips|keygen|munge|no|node|psk|record|secret|x509)(-[a-z0-9]+)+)\"",
+                              REG_EXTENDED));
+    UNIT_REQUIRE(0 == regcomp(&library, "\"(library)\"", REG_EXTENDED));
+    UNIT_REQUIRE(NULL != (files = opendir(directory)));
+    while (NULL != (entry = readdir(files))) {
+        size_t length = strlen(entry->d_name);
+
+        if (length > 2 && 0 == strcmp(entry->d_name + length - 2, ".c")) {
+            scan(entry->d_name, &pattern);
+            scan(entry->d_name, &library);
+        }
+    }
+    closedir(files);
+    regfree(&pattern);
+    regfree(&library);
+
+    UNIT_GROUP("no entry is left over");
+    for (int i = 0; i < topic_count; ++i) {
+        if (!UNIT_CHECK(used[i])) {
+            fprintf(stderr, "nothing gives the reason '%s'\n", topics[i]);
+        }
+    }
+    return unit_done();
+}
