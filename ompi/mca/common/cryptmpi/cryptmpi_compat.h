@@ -9,7 +9,7 @@
 #include "ompi_config.h"
 
 #include <stdint.h>
-#include <stdio.h>
+#include <string.h>
 
 #include <pthread.h>
 
@@ -104,6 +104,14 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 #    define OMPI_COMMON_CRYPTMPI_FBTL_IS_ATOMIC(fbtl, fh) (NULL == (fbtl))
 #endif
 
+static inline void ompi_common_cryptmpi_cut(char *value, size_t size, const char *text)
+{
+    size_t bytes = strnlen(text, size - 1);
+
+    memcpy(value, text, bytes);
+    value[bytes] = '\0';
+}
+
 /* The value of an info key, cut to size - 1 characters; false if there is none.
  * 4.1 copies values, 5.0 hands out objects. */
 static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *key, char *value, size_t size)
@@ -116,13 +124,13 @@ static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *
 #if OMPI_MAJOR_VERSION >= 5
     opal_cstring_t *text;
     if (OPAL_SUCCESS == opal_info_get(info, key, &text, &found) && found) {
-        snprintf(value, size, "%s", text->string);
+        ompi_common_cryptmpi_cut(value, size, text->string);
         OBJ_RELEASE(text);
     }
 #else
     char text[MPI_MAX_INFO_VAL + 1];
     if (OPAL_SUCCESS == opal_info_get(info, (char *) (uintptr_t) key, MPI_MAX_INFO_VAL, text, &found) && found) {
-        snprintf(value, size, "%s", text);
+        ompi_common_cryptmpi_cut(value, size, text);
     }
 #endif
     return 0 != found;

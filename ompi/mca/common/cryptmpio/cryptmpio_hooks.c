@@ -55,39 +55,39 @@ static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
 
 /* ---- by one process ---- */
 
-static int read_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_read_at(fh, offset, buf, count, datatype, status), status);
 }
 
-static int write_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_write_at(fh, offset, buf, count, datatype, status), status);
 }
 
-static int read(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_read(fh, buf, count, datatype, status), status);
 }
 
-static int write(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_write(fh, buf, count, datatype, status), status);
 }
 
-static int read_shared(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_shared(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_read_shared(fh, buf, count, datatype, status), status);
 }
 
-static int write_shared(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_shared(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_write_shared(fh, buf, count, datatype, status), status);
 }
 
 /* ---- by all ---- */
 
-static int read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const mca_io_base_module_2_0_0_t *io;
     int rc = begin_all(fh, &io);
@@ -95,7 +95,7 @@ static int read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_at_all(fh, offset, buf, count, datatype, status), status);
 }
 
-static int write_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const mca_io_base_module_2_0_0_t *io;
     int rc = begin_all(fh, &io);
@@ -103,7 +103,7 @@ static int write_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_at_all(fh, offset, buf, count, datatype, status), status);
 }
 
-static int read_all(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_all(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const mca_io_base_module_2_0_0_t *io;
     int rc = begin_all(fh, &io);
@@ -111,7 +111,7 @@ static int read_all(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *data
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_all(fh, buf, count, datatype, status), status);
 }
 
-static int write_all(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_all(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const mca_io_base_module_2_0_0_t *io;
     int rc = begin_all(fh, &io);
@@ -119,7 +119,7 @@ static int write_all(ompi_file_t *fh, const void *buf, int count, ompi_datatype_
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_all(fh, buf, count, datatype, status), status);
 }
 
-static int read_ordered(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_ordered(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const mca_io_base_module_2_0_0_t *io;
     int rc = begin_all(fh, &io);
@@ -127,7 +127,7 @@ static int read_ordered(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_ordered(fh, buf, count, datatype, status), status);
 }
 
-static int write_ordered(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_ordered(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const mca_io_base_module_2_0_0_t *io;
     int rc = begin_all(fh, &io);
@@ -160,18 +160,18 @@ void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
     mca_io_base_module_2_0_0_t *io = &fh->f_io_selected_module.v2_0_0;
     state->io = *io;
     state->hooked = true;
-    io->io_module_file_read_at = read_at;
-    io->io_module_file_write_at = write_at;
-    io->io_module_file_read = read;
-    io->io_module_file_write = write;
-    io->io_module_file_read_shared = read_shared;
-    io->io_module_file_write_shared = write_shared;
-    io->io_module_file_read_at_all = read_at_all;
-    io->io_module_file_write_at_all = write_at_all;
-    io->io_module_file_read_all = read_all;
-    io->io_module_file_write_all = write_all;
-    io->io_module_file_read_ordered = read_ordered;
-    io->io_module_file_write_ordered = write_ordered;
+    io->io_module_file_read_at = file_read_at;
+    io->io_module_file_write_at = file_write_at;
+    io->io_module_file_read = file_read;
+    io->io_module_file_write = file_write;
+    io->io_module_file_read_shared = file_read_shared;
+    io->io_module_file_write_shared = file_write_shared;
+    io->io_module_file_read_at_all = file_read_at_all;
+    io->io_module_file_write_at_all = file_write_at_all;
+    io->io_module_file_read_all = file_read_all;
+    io->io_module_file_write_all = file_write_all;
+    io->io_module_file_read_ordered = file_read_ordered;
+    io->io_module_file_write_ordered = file_write_ordered;
     if (state->encrypted) {
         io->io_module_file_preallocate = preallocate;
     }

@@ -10,6 +10,8 @@
 
 #include "opal/mca/common/crypt/crypt_file.h"
 
+#pragma GCC visibility push(default)
+
 #define OMPI_CRYPTMPIO_ATTRIBUTE "user.mpicrypt.map"
 
 typedef struct ompi_common_cryptmpio_posix {
@@ -41,5 +43,7 @@ int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix)
 
 /* Could another process lock this byte of the sidecar now? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);
+
+#pragma GCC visibility pop
 
 #endif
