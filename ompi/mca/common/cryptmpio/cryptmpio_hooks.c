@@ -3,8 +3,8 @@
  *
  * In front of OMPIO's functions, for encrypted files only.  OMPIO returns
  * success whatever became of the data; these return what transfer noted, and
- * after a collective call what any process noted, since the data of one went
- * through the hands of others.
+ * after a collective call in which data of one process went through the hands
+ * of others, what any of them noted.
  *
  * MPI_File copies its table of functions, so ours is this file's alone.
  */
@@ -43,10 +43,15 @@ static int begin_all(const ompi_file_t *fh, const mca_io_base_module_2_0_0_t **i
     return ompi_common_cryptmpio_steer(state_of(fh));
 }
 
+/* Where everybody did his own, everybody has his own error, and others go on. */
 static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
 {
-    int error = ompi_common_cryptmpio_agree(state_of(fh)->fh, end(rc, status));
+    const ompio_file_t *ompio = state_of(fh)->fh;
+    int error = end(rc, status);
 
+    if (0 != strcmp(ompio->f_fcoll_component->mca_component_name, "individual")) {
+        error = ompi_common_cryptmpio_agree(ompio, error);
+    }
     if (MPI_SUCCESS != error && MPI_STATUS_IGNORE != status) {
         status->_ucount = 0;
     }

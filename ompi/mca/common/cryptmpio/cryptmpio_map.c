@@ -33,15 +33,25 @@ static int show(const ompi_common_cryptmpio_file_t *state, int rc, const opal_co
 
 /* ---- 1. ---- */
 
-static int copy_map(const opal_common_crypt_map_t *map, opal_common_crypt_map_t **copy)
+/* The file's map, from the lowest rank that could verify it: a process that
+ * holds none of its labels may still hold one of those that come. */
+static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t **map)
 {
-    size_t count = opal_common_crypt_map_bytes(map);
-    uint8_t *bytes = malloc(count);
-    int rc = OPAL_CRYPT_ERR_MEMORY;
+    const ompio_file_t *fh = state->fh;
+    int root = ompi_common_cryptmpio_lowest(fh, NULL != state->file), rc = OPAL_CRYPT_ERR_LIBRARY;
+    bool here = root == fh->f_rank && NULL != state->file;
+    uint64_t count = here ? opal_common_crypt_map_bytes(opal_common_crypt_file_map(state->file)) : 0;
 
-    if (NULL != bytes) {
-        opal_common_crypt_map_write(map, bytes);
-        rc = opal_common_crypt_map_parse(bytes, count, copy);
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(fh, root, &count, sizeof(count)) || 0 == count) {
+        return OPAL_CRYPT_ERR_ACCESS;
+    }
+    uint8_t *bytes = malloc(count);
+    if (here && NULL != bytes) {
+        opal_common_crypt_map_write(opal_common_crypt_file_map(state->file), bytes);
+    }
+    if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
+        && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
+        rc = opal_common_crypt_map_parse(bytes, count, map);
     }
     free(bytes);
     return rc;
@@ -50,8 +60,7 @@ static int copy_map(const opal_common_crypt_map_t *map, opal_common_crypt_map_t 
 /* The map to start from: the file's, or an empty one with rank 0's UUID. */
 static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_common_crypt_map_t **map)
 {
-    int rc = anew ? opal_common_crypt_map_create(map)
-                  : NULL == state->file ? OPAL_CRYPT_ERR_ACCESS : copy_map(opal_common_crypt_file_map(state->file), map);
+    int rc = anew ? opal_common_crypt_map_create(map) : copy_map(state, map);
 
     if (anew && OPAL_CRYPT_OK == rc && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, (*map)->uuid, OPAL_CRYPT_UUID_BYTES)) {
         rc = OPAL_CRYPT_ERR_LIBRARY;

@@ -1,0 +1,45 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What is refused, and what it says: messages in plaintext between nodes, no
+# key, files without their second part or beside another's, plain files where
+# none are wanted.
+. "$SRC/tests/lib.sh"
+
+export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
+for label in lab other; do
+    must mpicrypt key new $label --keystore-dir "$CASE_DIR/keys"
+done
+must mpicrypt key new else --keystore-dir "$CASE_DIR/none"
+program=$(mpi_program io convert)
+cluster_up 2
+cd "$CASE_DIR"
+head -c 50000 /dev/urandom > plain
+read_it() { vcluster mpirun "$@" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"; }
+must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+must read_it -n 4
+
+says "cannot be used by a job whose messages are not encrypted" read_it -n 4 --mca pml ob1
+must read_it -n 1 --mca pml ob1
+says "holds no key for an encrypted file" read_it -n 4 -x OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none"
+must_fail read_it -n 4 -x OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none"
+
+mv file.mpicrypt away
+says "second part of an encrypted file is missing" read_it -n 2
+: > away2; mv away2 file.mpicrypt
+says "is damaged or no such" read_it -n 2
+mv away file.mpicrypt
+must read_it -n 2
+
+# Copied without attributes: both parts together are enough.
+cp file copy; cp file.mpicrypt copy.mpicrypt
+must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
+
+# The sidecar of another file.
+must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/another"
+cp another.mpicrypt copy.mpicrypt
+must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
+rm file
+says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+
+says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
