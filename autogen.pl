@@ -10,13 +10,15 @@
 # (ompi/tools/NAME) need a Makefile.am only.  So a new one is one directory,
 # and no shared file changes.
 #
-# Writes config/ompi_crypt_found.m4, and tests/unit/tests.am from
-# tests/unit/tests.list.
+# Writes config/ompi_crypt_found.m4, tests/unit/tests.am from
+# tests/unit/tests.list, and config/dist.am: the documents, examples and tests
+# that belong into a tarball.
 
 use strict;
 use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
+use File::Find qw(find);
 
 chdir(dirname(abs_path($0))) or die "autogen.pl: $!\n";
 my $help = "usage: ./autogen.pl\n";
@@ -99,6 +101,21 @@ foreach my $test (grep { @$_ > 1 } @tests) {
                    : " \$(core)\n");
 }
 write_file('tests/unit/tests.am', $am);
+
+# 4. what a tarball holds besides what the build names: in a repository, what
+# git knows or would add; a tarball brings its list; else all that there is
+my @places = ('.ci', 'docs', 'examples', 'tests');
+my @files;
+if (-e '.git') {
+    @files = split(/\0/, `git ls-files -z --cached --others --exclude-standard -- @places`);
+}
+if (!@files && !-e 'config/dist.am') {
+    find({no_chdir => 1, wanted => sub { push(@files, $_) if -f $_ }}, @places);
+}
+if (@files) {
+    @files = sort grep { -e $_ && !m{/\.[^/]*$} && !m{^tests/unit/(Makefile\.am|[^/]*\.c|tests\.am)$} } @files;
+    write_file('config/dist.am', "# Made by autogen.pl.\nEXTRA_DIST +=" . join('', map { " \\\n    $_" } @files) . "\n");
+}
 
 printf("autogen.pl: %d components, %d other directories, %d unit tests\n",
        scalar(@components), scalar(@others), scalar(@tests));

@@ -68,12 +68,13 @@ AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
                 AC_MSG_ERROR([$with_ompi_source has not been configured.  Run its ./configure there with the
   switches of the installed Open MPI ("$OMPI_INFO -c" shows them), then come back])])
          ompi_crypt_source=`cd "$with_ompi_source" && pwd`
-         ompi_crypt_incdirs=
-         for ompi_crypt_dir in . opal/include ompi/include orte/include \
-                               3rd-party/openpmix/include opal/mca/event/libevent2022/libevent/include \
-                               opal/mca/hwloc/hwloc201/hwloc/include; do
-             test ! -d "$ompi_crypt_source/$ompi_crypt_dir" \
-                 || ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_source/$ompi_crypt_dir"
+         dnl What its own makefiles have: hwloc and libevent may be in the tree or not.
+         ompi_crypt_flags=`$SED -n 's/^CPPFLAGS = //p' "$ompi_crypt_source/ompi/Makefile" \
+             | $SED "s|\\$(top_[[a-z]]*dir)|$ompi_crypt_source|g"`
+         ompi_crypt_incdirs="$ompi_crypt_source $ompi_crypt_source/opal/include $ompi_crypt_source/ompi/include"
+         for ompi_crypt_flag in $ompi_crypt_flags; do
+             AS_CASE([$ompi_crypt_flag],
+                     [-I*], [ompi_crypt_incdirs="$ompi_crypt_incdirs `echo $ompi_crypt_flag | $SED s/^-I//`"])
          done
          ompi_crypt_ompi_from="sources in $ompi_crypt_source"],
         [ompi_crypt_dir=$ompi_crypt_ompi_pkgincludedir
@@ -88,7 +89,7 @@ AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
     AC_MSG_RESULT([$ompi_crypt_ompi_from])
 ])
 
-dnl They must belong to the library, compile, and not be of a direct-call build.
+dnl They must belong to the library, not be of a direct-call build, and compile.
 AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
     ompi_crypt_save_CPPFLAGS=$CPPFLAGS
     ompi_crypt_save_CFLAGS=$CFLAGS
@@ -102,6 +103,30 @@ AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
                     ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_shim"])
     for ompi_crypt_dir in $ompi_crypt_incdirs; do CPPFLAGS="$CPPFLAGS -I$ompi_crypt_dir"; done
     CFLAGS="$CFLAGS -std=gnu11"
+
+    AC_MSG_CHECKING([whether they are of Open MPI $ompi_crypt_version])
+    ompi_crypt_commas=`echo $ompi_crypt_version | tr . ,`
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+        #include "opal_config.h"
+        #define WANTED(major, minor, release) \
+            (OPAL_MAJOR_VERSION == major && OPAL_MINOR_VERSION == minor && OPAL_RELEASE_VERSION == release)
+        #if !WANTED($ompi_crypt_commas)
+        #error other version
+        #endif
+        ]])], [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         AC_MSG_ERROR([the headers ($ompi_crypt_ompi_from) are of another Open MPI than $OMPI_INFO ($ompi_crypt_version)])])
+
+    AC_MSG_CHECKING([whether the pml is called directly])
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+        #include "opal_config.h"
+        #if MCA_ompi_pml_DIRECT_CALL
+        #error the pml framework is called directly
+        #endif
+        ]])], [AC_MSG_RESULT([no])],
+        [AC_MSG_RESULT([yes])
+         AC_MSG_ERROR([this Open MPI was configured with --enable-mca-direct=pml-...: its messages cannot pass
+  through another pml.  Build Open MPI without that switch])])
 
     dnl PMIx may live in a directory of its own that only pkg-config knows.
     AC_MSG_CHECKING([whether they compile])
@@ -123,30 +148,6 @@ AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
     AS_IF([test $ompi_crypt_compiles = no],
           [AC_MSG_ERROR([Open MPI's internal headers do not compile; config.log has the compiler's words.
   Usually the headers of hwloc, libevent or PMIx are missing (Debian: libhwloc-dev libevent-dev libpmix-dev)])])
-
-    AC_MSG_CHECKING([whether they are of Open MPI $ompi_crypt_version])
-    ompi_crypt_commas=`echo $ompi_crypt_version | tr . ,`
-    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
-        #include "opal_config.h"
-        #define WANTED(major, minor, release) \
-            (OPAL_MAJOR_VERSION == major && OPAL_MINOR_VERSION == minor && OPAL_RELEASE_VERSION == release)
-        #if !WANTED($ompi_crypt_commas)
-        #error other version
-        #endif
-        ]])], [AC_MSG_RESULT([yes])],
-        [AC_MSG_RESULT([no])
-         AC_MSG_ERROR([the headers ($ompi_crypt_ompi_from) are of another Open MPI than $OMPI_INFO ($ompi_crypt_version)])])
-
-    AC_MSG_CHECKING([whether the pml is called directly])
-    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
-        #include "ompi_config.h"
-        #if MCA_ompi_pml_DIRECT_CALL
-        #error the pml framework is called directly
-        #endif
-        ]])], [AC_MSG_RESULT([no])],
-        [AC_MSG_RESULT([yes])
-         AC_MSG_ERROR([this Open MPI was configured with --enable-mca-direct=pml-...: its messages cannot pass
-  through another pml.  Build Open MPI without that switch])])
     CPPFLAGS=$ompi_crypt_save_CPPFLAGS
     CFLAGS=$ompi_crypt_save_CFLAGS
 ])

@@ -88,18 +88,31 @@ limit_of() {
     echo "$limit"
 }
 
+# variants_ready CASE VARIANT...: are they all built?  Else says why not.
+variants_ready() {
+    local case=$1 variant; shift
+    for variant in "$@"; do
+        case ${VARIANT_STATE[$variant]} in
+            absent) skipped "$case" 0 "${VARIANT_REASON[$variant]}"; return 1 ;;
+            broken) failed_build "$case" "$variant" "${VARIANT_REASON[$variant]}"; return 1 ;;
+        esac
+    done
+}
+
 # Everything that a case prints goes to its log, which is shown if it fails.
 run_case() {
-    local case=$1 kind=${1%%/*} variant=4.1 rc log started took
+    local case=$1 kind=${1%%/*} variant=4.1 needed one rc log started took
     case $kind in *-5.0) variant=5.0 ;; *-asan) variant=asan ;; esac
     kind=${kind%-5.0} kind=${kind%-asan}
     log=$WORK/log/${case//\//.}.log
     mkdir -p "$WORK/log"
-    build_variant "$variant"
-    case ${VARIANT_STATE[$variant]} in
-        absent) skipped "$case" 0 "${VARIANT_REASON[$variant]}"; return ;;
-        broken) failed_build "$case" "$variant" "${VARIANT_REASON[$variant]}"; return ;;
-    esac
+    needed=("$variant")
+    ! tagged "$case" both || needed+=(5.0)
+    # Not in a condition: build_variant relies on `set -e`.
+    for one in "${needed[@]}"; do
+        build_variant "$one"
+    done
+    variants_ready "$case" "${needed[@]}" || return 0
     started=$(milliseconds)
     # A subshell, so that `exit` in a helper ends the case only; outside of any
     # condition, where `set -e` would be off.
@@ -161,7 +174,6 @@ run_script() {                                  # run_script KIND FILE LIMIT [AR
 
 # ---- what is printed ----
 
-duration() { printf '%d:%02d minutes' $(($1 / 60)) $(($1 % 60)); }
 milliseconds() { local t=$EPOCHREALTIME; echo $((${t%[.,]*} * 1000 + 10#${t#*[.,]} / 1000)); }
 line() { printf '%-5s %-44s %3d.%d s  %s\n' "$1" "$2" $(($3 / 1000)) $(($3 % 1000 / 100)) "${4-}"; }
 

@@ -79,6 +79,19 @@ expect 2 "ends in neither .svg nor .png" speed --plot picture.gif
 expect 2 "both want standard output" speed --json --csv -
 expect 2 "it is empty" speed --csv ""
 
+expect 2 "which benchmark" bench
+expect 2 "there is no benchmark 'ringring'" bench ringring
+expect 2 "there is no 'frob'; there are: plain, tuned," bench pingpong --schemes frob
+expect 2 "column tuned is there twice" bench pingpong --schemes tuned,tuned
+expect 2 "'pml' is not PARAMETER=VALUE" bench pingpong 'mine pml crypt'
+expect 2 "does not begin with a name" bench pingpong 'pml=crypt'
+expect 2 "which only the host ob1 uses" bench pingpong --host ucx --schemes raised
+expect 2 "'cm' is neither ob1 nor ucx" bench pingpong --host cm --schemes crypt
+expect 2 "0 is not between 1 and" bench pairs --pairs 0
+expect 2 "5 is not between 2 and 4" bench stencil --dims 5
+expect 2 "96 is not between 0 and 95" bench stencil --compute 96
+expect 2 "3 is not between 9 and" bench pingpong --rounds 3
+
 group "files that cannot be written"
 expect 1 "cannot write $work/none/x.csv" speed "${quick[@]}" --size 1 --csv "$work/none/x.csv"
 expect 1 "cannot write $work/none/x.svg" speed "${quick[@]}" --size 1 --plot "$work/none/x.svg"

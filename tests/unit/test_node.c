@@ -10,7 +10,8 @@
 #include "tests/unit/crypt_fixture.h"
 
 #define PROCESSES   12
-#define UID         54321u
+
+static unsigned user;                   /* nobody has this id; another one in each run of this test */
 
 typedef struct answer {
     int rc;
@@ -36,7 +37,7 @@ static pid_t ask(unsigned uid, int gate, int out)
         answer_t answer = { .topic = "" };
         char byte;
 
-        if (uid != geteuid() && (0 != setgid(UID) || 0 != setuid(uid))) {
+        if (uid != geteuid() && (0 != setgid(user) || 0 != setuid(uid))) {
             _exit(1);
         }
         if (gate >= 0 && 1 != read(gate, &byte, 1)) {
@@ -52,9 +53,10 @@ static pid_t ask(unsigned uid, int gate, int out)
     return child;
 }
 
+/* The answer, good until the next one. */
 static answer_t ask_one(unsigned uid)
 {
-    answer_t answer;
+    static answer_t answer;
     int ends[2];
     pid_t child;
 
@@ -90,10 +92,10 @@ static void test_race(void)
         answer_t answers[PROCESSES];
         int gate[2], out[2], same = 1;
 
-        unlink(object(UID));
+        unlink(object(user));
         UNIT_REQUIRE(0 == pipe(gate) && 0 == pipe(out));
         for (int i = 0; i < PROCESSES; ++i) {
-            ask(UID, gate[0], out[1]);
+            ask(user, gate[0], out[1]);
         }
         close(out[1]);
         UNIT_REQUIRE(PROCESSES == write(gate[1], "............", PROCESSES));
@@ -115,8 +117,8 @@ static void put(const char *bytes, size_t count, mode_t mode, unsigned owner)
 {
     int fd;
 
-    unlink(object(UID));
-    fd = open(object(UID), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    unlink(object(user));
+    fd = open(object(user), O_WRONLY | O_CREAT | O_EXCL, 0600);
     UNIT_REQUIRE(fd >= 0 && (ssize_t) count == write(fd, bytes, count));
     UNIT_REQUIRE(0 == fchmod(fd, mode) && 0 == fchown(fd, owner, owner));
     close(fd);
@@ -127,41 +129,43 @@ static void test_hijack(void)
     static const char bytes[] = "0123456789abcdef";
     answer_t answer;
     struct stat status;
+    char others[16];
 
+    snprintf(others, sizeof(others), "%u", user + 1);
     UNIT_GROUP("an object that is as it should be is used as it is");
-    put(bytes, 16, 0600, UID);
-    answer = ask_one(UID);
+    put(bytes, 16, 0600, user);
+    answer = ask_one(user);
     UNIT_CHECK(0 == answer.rc && 0 == memcmp(answer.node_nonce, bytes, 16));
 
     UNIT_GROUP("an empty one, whose maker was killed, is filled");
-    put(bytes, 0, 0600, UID);
-    answer = ask_one(UID);
-    UNIT_CHECK(0 == answer.rc && 0 == stat(object(UID), &status) && 16 == status.st_size);
-    put(bytes, 7, 0600, UID);
-    answer = ask_one(UID);
+    put(bytes, 0, 0600, user);
+    answer = ask_one(user);
+    UNIT_CHECK(0 == answer.rc && 0 == stat(object(user), &status) && 16 == status.st_size);
+    put(bytes, 7, 0600, user);
+    answer = ask_one(user);
     UNIT_CHECK(0 == answer.rc && 0 != memcmp(answer.node_nonce, bytes, 7));
 
     UNIT_GROUP("somebody else's is refused, whether it can be opened or not");
-    put(bytes, 16, 0666, UID + 1);
-    answer = ask_one(UID);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-hijacked", "54322"));
-    put(bytes, 16, 0600, UID + 1);
-    answer = ask_one(UID);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-hijacked", "54322"));
+    put(bytes, 16, 0666, user + 1);
+    answer = ask_one(user);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-hijacked", others));
+    put(bytes, 16, 0600, user + 1);
+    answer = ask_one(user);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-hijacked", others));
 
     UNIT_GROUP("our own that others may open, a link and a directory are refused");
-    put(bytes, 16, 0660, UID);
-    answer = ask_one(UID);
+    put(bytes, 16, 0660, user);
+    answer = ask_one(user);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-object", "0100660"));
-    unlink(object(UID));
-    UNIT_REQUIRE(0 == symlink("/dev/null", object(UID)) && 0 == lchown(object(UID), UID, UID));
-    answer = ask_one(UID);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-object", object(UID)));
-    unlink(object(UID));
-    UNIT_REQUIRE(0 == mkdir(object(UID), 0700) && 0 == chown(object(UID), UID, UID));
-    answer = ask_one(UID);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-object", object(UID)));
-    rmdir(object(UID));
+    unlink(object(user));
+    UNIT_REQUIRE(0 == symlink("/dev/null", object(user)) && 0 == lchown(object(user), user, user));
+    answer = ask_one(user);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-object", object(user)));
+    unlink(object(user));
+    UNIT_REQUIRE(0 == mkdir(object(user), 0700) && 0 == chown(object(user), user, user));
+    answer = ask_one(user);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == answer.rc && fixture_said(&answer.why, "node-object", object(user)));
+    rmdir(object(user));
 }
 
 int main(void)
@@ -171,8 +175,9 @@ int main(void)
         printf("  skipped: only root can be several users\n");
         return unit_done();
     }
+    user = 1000000u + (unsigned) getpid();
     test_race();
     test_hijack();
-    unlink(object(UID));
+    unlink(object(user));
     return unit_done();
 }

@@ -14,6 +14,7 @@
 #endif
 
 static const mpicrypt_verb_t *const verbs[] = {
+    &mpicrypt_bench_verb,
     &mpicrypt_keygen_verb,
     &mpicrypt_model_verb,
     &mpicrypt_speed_verb,

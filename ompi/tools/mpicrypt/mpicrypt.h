@@ -84,6 +84,7 @@ typedef struct mpicrypt_verb {
     bool takes_operands;
 } mpicrypt_verb_t;
 
+extern const mpicrypt_verb_t mpicrypt_bench_verb;
 extern const mpicrypt_verb_t mpicrypt_keygen_verb;
 extern const mpicrypt_verb_t mpicrypt_model_verb;
 extern const mpicrypt_verb_t mpicrypt_speed_verb;

@@ -28,6 +28,9 @@ int mpicrypt_providers(const opal_aead_module_t **list);
  * fails that is named on stderr. */
 bool mpicrypt_provider_usable(const opal_aead_module_t *module, opal_aead_cipher_t cipher);
 
+/* The AEAD of a key size, -1 if there is none. */
+int mpicrypt_speed_cipher(size_t key_bits);
+
 /* OpenSSL as the papers' prototypes called it: a context and an algorithm
  * lookup for every message.  For comparison only; no component can select it. */
 extern const opal_aead_module_t mpicrypt_speed_naive;
@@ -89,9 +92,6 @@ typedef struct mpicrypt_speed_plan {
     mpicrypt_speed_result_t *results;   /* room for one of each combination */
     int result_count;
 } mpicrypt_speed_plan_t;
-
-/* The AEAD of a key size, -1 if there is none. */
-int mpicrypt_speed_cipher(size_t key_bits);
 
 /* Fill table and results. */
 int mpicrypt_speed_measure(mpicrypt_speed_plan_t *plan, const int *cpus, mpicrypt_table_t *table);

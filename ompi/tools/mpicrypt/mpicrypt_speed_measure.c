@@ -18,13 +18,6 @@ typedef struct contender {
     double *seal_ns, *open_ns, *both_ns;
 } contender_t;
 
-int mpicrypt_speed_cipher(size_t key_bits)
-{
-    return 128 == key_bits ? OPAL_AEAD_AES_128_GCM
-         : 192 == key_bits ? OPAL_AEAD_AES_192_GCM
-         : 256 == key_bits ? OPAL_AEAD_AES_256_GCM : -1;
-}
-
 static int provider_failed(const contender_t *contender, const char *operation)
 {
     return mpicrypt_error(MPICRYPT_FAILED, "provider %s failed to %s %zu bytes",

@@ -146,6 +146,19 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_pack(const void *buffer, size_t count, om
 OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *type,
                                               size_t offset, size_t bytes, const void *packed);
 
+/* ---- buffers of accelerators ---- */
+
+extern OMPI_DECLSPEC bool ompi_common_cryptmpi_device_possible;
+OMPI_DECLSPEC void ompi_common_cryptmpi_device_start(void);
+OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
+
+/* OMPI_SUCCESS, or an error when the buffer is not the host's; says so. */
+static inline int ompi_common_cryptmpi_device_check(const void *buffer)
+{
+    return OPAL_LIKELY(!ompi_common_cryptmpi_device_possible) ? OMPI_SUCCESS
+                                                              : ompi_common_cryptmpi_device_refuse(buffer);
+}
+
 /* ---- failures ---- */
 
 /* A message from `rank` did not authenticate.  Under crypt_on_auth_failure =

@@ -28,7 +28,11 @@
 
 #if OMPI_MAJOR_VERSION >= 5
 
+#    include "opal/mca/accelerator/accelerator.h"
+#    include "opal/mca/accelerator/base/base.h"
 #    include "opal/mca/pmix/pmix-internal.h"
+
+#    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 1
 
 typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
@@ -51,6 +55,11 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 #else /* 4.1 */
 
 #    include "opal/mca/pmix/pmix.h"
+#    if OPAL_CUDA_SUPPORT
+#        include "opal/datatype/opal_datatype_cuda.h"
+#    endif
+
+#    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 0
 
 typedef mca_pml_base_component_2_0_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_0_0

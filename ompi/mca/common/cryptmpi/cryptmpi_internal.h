@@ -18,7 +18,8 @@ const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
  * keys.  Shows what it refuses. */
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
 
-/* Show a refusal of the core: `whom` is the peer, or NULL for ourselves. */
-void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why, const opal_process_name_t *whom);
+/* Show a refusal, or a warning, of the core that concerns this process: in full
+ * by one process a node, through Open MPI (which counts the others) elsewhere. */
+void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why);
 
 #endif

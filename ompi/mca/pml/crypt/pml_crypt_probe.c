@@ -215,10 +215,14 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
                           ompi_request_t **request)
 {
     ompi_pml_crypt_held_t *held = (*message)->req_ptr;
-    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type,
-                                                             held->source, held->tag, (*message)->comm, false);
-    int rc;
+    int rc = ompi_common_cryptmpi_device_check(buffer);
+    ompi_pml_crypt_request_t *r;
 
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, held->source, held->tag,
+                                   (*message)->comm, false);
     ompi_pml_crypt_request_begin(r);
     rc = ompi_pml_crypt_held_recv(r, held);
     if (OMPI_SUCCESS != rc) {

@@ -25,10 +25,15 @@ static int post(ompi_pml_crypt_request_t *r)
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
 {
+    ompi_common_cryptmpi_comm_t *c = r->c;  /* the request may be over, and given back, once it is posted */
     ompi_pml_crypt_held_t *held = NULL;
     int rc = OMPI_SUCCESS;
 
     ompi_pml_crypt_request_begin(r);
+    rc = ompi_common_cryptmpi_device_check(r->base.req_addr);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     if (MPI_ANY_SOURCE != r->base.req_peer) {
         /* Here we may wait for the runtime; in a callback we could not. */
         rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
@@ -36,19 +41,19 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
             return rc;
         }
     }
-    ompi_common_cryptmpi_lock_acquire(&r->c->lock);
-    if (OPAL_UNLIKELY(!opal_list_is_empty(&r->c->held))) {
-        held = ompi_pml_crypt_held_take(r->c, r->base.req_peer, r->base.req_tag);
+    ompi_common_cryptmpi_lock_acquire(&c->lock);
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&c->held))) {
+        held = ompi_pml_crypt_held_take(c, r->base.req_peer, r->base.req_tag);
     }
     if (NULL == held) {
         rc = post(r);
     }
-    ompi_common_cryptmpi_lock_release(&r->c->lock);
+    ompi_common_cryptmpi_lock_release(&c->lock);
     if (NULL != held) {
         rc = ompi_pml_crypt_held_recv(r, held);
     }
     if (OMPI_SUCCESS != rc) {
-        opal_common_crypt_serial_drop(r->c->serials, r->serial);
+        opal_common_crypt_serial_drop(c->serials, r->serial);
         if (NULL != r->first) {
             ompi_pml_crypt_stage_return(r->first);
             r->first = NULL;
@@ -110,7 +115,8 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
     if (ompi_common_cryptmpi_threads || !opal_list_is_empty(&r->c->held)) {
         rc = ompi_pml_crypt_start_recv(r);
     } else {
-        rc = MPI_ANY_SOURCE == src ? OMPI_SUCCESS : ompi_pml_crypt_peer(r->c, src, &r->peer);
+        rc = ompi_common_cryptmpi_device_check(buffer);
+        rc = OMPI_SUCCESS != rc || MPI_ANY_SOURCE == src ? rc : ompi_pml_crypt_peer(r->c, src, &r->peer);
         rc = OMPI_SUCCESS == rc ? recv_directly(r) : rc;
     }
     if (OMPI_SUCCESS != rc) {

@@ -173,7 +173,8 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     r->status.MPI_SOURCE = ompi_comm_rank(r->base.req_comm);
     r->status.MPI_TAG = r->base.req_tag;
     r->status._ucount = r->plain_bytes;
-    rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
+    rc = ompi_common_cryptmpi_device_check(r->base.req_addr);
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -229,8 +230,9 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     size_t plain_bytes = ompi_common_cryptmpi_bytes(type, count), wire_bytes;
     ompi_common_cryptmpi_peer_t *peer;
     ompi_pml_crypt_stage_t *stage;
-    int rc = ompi_pml_crypt_peer(c, dst, &peer);
+    int rc = ompi_common_cryptmpi_device_check(buffer);
 
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(c, dst, &peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

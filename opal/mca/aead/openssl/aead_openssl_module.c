@@ -146,6 +146,7 @@ static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
     memset(key, 0, sizeof(*key));
     key->cipher = cipher;
     memcpy(key->raw, raw, opal_aead_raw_key_bytes(cipher));
+    opal_aead_vectors_wipe();
     key->id = opal_aead_openssl_key_id();
     return OPAL_AEAD_OK;
 }
@@ -211,15 +212,18 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     };
     uint8_t none[EVP_MAX_BLOCK_LENGTH];
     int written;
+    bool good;
 
     if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    if (1 != EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL)
-        || !feed_aad(evp, aad, aad_count)
-        || !feed_text(evp, plain, text_bytes, cipher)
-        || 1 != EVP_EncryptFinal_ex(evp, none, &written)
-        || 1 != EVP_CIPHER_CTX_get_params(evp, get_tag)) {
+    good = 1 == EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL)
+        && feed_aad(evp, aad, aad_count)
+        && feed_text(evp, plain, text_bytes, cipher)
+        && 1 == EVP_EncryptFinal_ex(evp, none, &written)
+        && 1 == EVP_CIPHER_CTX_get_params(evp, get_tag);
+    opal_aead_vectors_wipe();
+    if (!good) {
         opal_aead_wipe(cipher, text_bytes);
         return OPAL_AEAD_ERROR;
     }
@@ -238,23 +242,22 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
         OSSL_PARAM_END
     };
     uint8_t none[EVP_MAX_BLOCK_LENGTH];
-    int written;
+    int written, rc = OPAL_AEAD_ERROR;
 
     if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag_copy, tag, sizeof(tag_copy));
-    if (1 != EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
-        || !feed_aad(evp, aad, aad_count)
-        || !feed_text(evp, cipher, text_bytes, plain)) {
-        opal_aead_wipe(plain, text_bytes);
-        return OPAL_AEAD_ERROR;
+    if (1 == EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
+        && feed_aad(evp, aad, aad_count)
+        && feed_text(evp, cipher, text_bytes, plain)) {
+        rc = 1 == EVP_DecryptFinal_ex(evp, none, &written) ? OPAL_AEAD_OK : OPAL_AEAD_REFUSED;
     }
-    if (1 != EVP_DecryptFinal_ex(evp, none, &written)) {
+    opal_aead_vectors_wipe();
+    if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
-        return OPAL_AEAD_REFUSED;
     }
-    return OPAL_AEAD_OK;
+    return rc;
 }
 
 opal_aead_module_t opal_aead_openssl_module = {

@@ -45,6 +45,12 @@ const char *opal_common_crypt_strerror(int rc)
         return "out of memory";
     case OPAL_CRYPT_ERR_LIBRARY:
         return "library failure";
+    case OPAL_CRYPT_ERR_STORAGE:
+        return "storage failure";
+    case OPAL_CRYPT_ERR_TORN:
+        return "torn block";
+    case OPAL_CRYPT_ERR_ACCESS:
+        return "no key for these bytes";
     }
     return "unknown error";
 }

@@ -29,7 +29,10 @@ enum {
     OPAL_CRYPT_ERR_CONFIG = -6,     /* a parameter, key file, certificate ...; why says which */
     OPAL_CRYPT_ERR_PEER = -7,       /* the peer's record is refused; why says how it differs */
     OPAL_CRYPT_ERR_MEMORY = -8,
-    OPAL_CRYPT_ERR_LIBRARY = -9     /* a library call failed that cannot fail for a good reason */
+    OPAL_CRYPT_ERR_LIBRARY = -9,    /* a library call failed that cannot fail for a good reason */
+    OPAL_CRYPT_ERR_STORAGE = -10,   /* files: reading, writing or locking failed; errno says how */
+    OPAL_CRYPT_ERR_TORN = -11,      /* files: the first write of a block was cut short */
+    OPAL_CRYPT_ERR_ACCESS = -12     /* files: no key for these bytes, or no region that they belong to */
 };
 
 /* Why something was refused, for the caller to show.  `topic` names an entry

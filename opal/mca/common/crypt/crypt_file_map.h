@@ -20,6 +20,8 @@
 #include "crypt_kdf.h"
 #include "opal/mca/aead/aead_module.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_FILE_VERSION         1
 #define OPAL_CRYPT_FILE_MAGIC           "MPICRYPT"
 #define OPAL_CRYPT_FILE_MAGIC_BYTES     8
@@ -146,5 +148,7 @@ int opal_common_crypt_map_check(const opal_common_crypt_map_t *map, uint32_t reg
  * on.  False: none (only *file_bytes is set). */
 bool opal_common_crypt_map_find(const opal_common_crypt_map_t *map, uint64_t file_offset,
                                 uint32_t *region, uint64_t *plain, uint64_t *file_bytes);
+
+#pragma GCC visibility pop
 
 #endif

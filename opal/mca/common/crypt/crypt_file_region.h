@@ -15,6 +15,8 @@
 
 #include "crypt_base.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_FILE_OFFSET_MAX INT64_MAX     /* MPI_Offset and off_t are signed */
 
 /* A run of a tile; `packed` is where it starts in the tile's packed bytes. */
@@ -92,5 +94,7 @@ static inline uint32_t opal_common_crypt_block_length(uint64_t plain_bytes, uint
 
     return block < whole ? block_bytes : block == whole ? (uint32_t) (plain_bytes % block_bytes) : 0;
 }
+
+#pragma GCC visibility pop
 
 #endif

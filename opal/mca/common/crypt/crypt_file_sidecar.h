@@ -23,6 +23,8 @@
 #include "crypt_base.h"
 #include "crypt_file_map.h"
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_SIDECAR_SUFFIX           ".mpicrypt"
 #define OPAL_CRYPT_SIDECAR_GRAIN            4096u
 #define OPAL_CRYPT_SIDECAR_HEADER_BYTES     4096u
@@ -130,5 +132,7 @@ int opal_common_crypt_entry_newer(const opal_common_crypt_slot_t slots[2]);
 
 /* Which slot the next version goes to, and the generation bit it gets there. */
 int opal_common_crypt_entry_next(const opal_common_crypt_slot_t slots[2], bool *generation);
+
+#pragma GCC visibility pop
 
 #endif

@@ -21,6 +21,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_KEYSTORE_OWNERS  16
 #define OPAL_CRYPT_SPKI_MAX         800         /* an RSA-4096 public key has 550 bytes */
 #define OPAL_CRYPT_ESCROW_MAX       (1 + 8 + 512)
@@ -121,5 +123,7 @@ int opal_common_crypt_wrapped_parse(const opal_common_crypt_wrapped_t *wrapped,
 int opal_common_crypt_wrapped_recover(const opal_common_crypt_wrapped_t *wrapped, const char *private_pem,
                                       bool secret_on_netfs, uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                                       opal_common_crypt_why_t *why);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static int check_options(const opal_common_crypt_options_t *options, const opal_common_crypt_identity_t *identity,
                          opal_common_crypt_why_t *why)
@@ -197,13 +198,14 @@ void opal_common_crypt_record_info(const opal_common_crypt_local_t *local,
 int opal_common_crypt_blame(const opal_common_crypt_local_t *local, const opal_common_crypt_record_t *peer,
                             const opal_common_crypt_expect_t *expect, int rc, opal_common_crypt_why_t *why)
 {
-    char reason[sizeof(why->detail)], here[128], there[128] = "unknown";
+    char reason[sizeof(why->detail)], here[128], there[128] = "unknown", host[65] = "";
 
     if (NULL == why) {
         return rc;
     }
     memcpy(reason, why->detail, sizeof(reason));
     opal_common_crypt_record_title(&local->record, here, sizeof(here));
+    gethostname(host, sizeof(host) - 1);
     if (0 != peer->name_bytes) {
         opal_common_crypt_record_title(peer, there, sizeof(there));
     } else if (NULL != expect && NULL != expect->nspace) {
@@ -213,8 +215,8 @@ int opal_common_crypt_blame(const opal_common_crypt_local_t *local, const opal_c
 
         opal_common_crypt_record_title(&asked, there, sizeof(there));
     }
-    return opal_common_crypt_refuse(why, rc, why->topic, "  this process: %s\n  the peer:     %s\n  %.480s",
-                                    here, there, reason);
+    return opal_common_crypt_refuse(why, rc, why->topic, "  this process: %s, on %s\n  the peer:     %s\n  %.420s",
+                                    here, host, there, reason);
 }
 
 int opal_common_crypt_record_read(const opal_common_crypt_local_t *local, const uint8_t *bytes, size_t count,

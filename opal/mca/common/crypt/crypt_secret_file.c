@@ -226,6 +226,12 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
+    if (PSK_DIGITS == file.count && '\n' == file.bytes[PSK_DIGITS - 1]) {
+        opal_common_crypt_secmem_free(file.bytes);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-length",
+                                        "%s %s: %d digits, where %d are expected", what, path, PSK_DIGITS - 1,
+                                        PSK_DIGITS);
+    }
     out = opal_common_crypt_secmem_alloc(PSK_DIGITS / 2);
     if (NULL == out) {
         opal_common_crypt_secmem_free(file.bytes);

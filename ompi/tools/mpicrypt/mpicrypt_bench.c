@@ -1,0 +1,273 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt bench PATTERN: the papers' benchmarks of communication, plain and
+ * encrypted compared within one run.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpicrypt_bench.h"
+#include "mpicrypt_plot.h"
+
+#ifndef OMPI_CRYPT_LIBEXEC_DIR
+#define OMPI_CRYPT_LIBEXEC_DIR "."
+#endif
+
+static mpicrypt_bench_plan_t plan;
+static const char *csv_path, *raw_path, *plot_path;
+static bool json, no_pin;
+
+static const mpicrypt_option_t options[] = {
+    {"schemes", MPICRYPT_NAMES, "LIST", "tuned,naive,crypt", &plan.schemes,
+     "Columns beside plain: tuned (plain, btl/tcp told to send in fragments of 512 KiB), raised (plain, btl/tcp with "
+     "limits of 256 KiB), naive (plain, every message sealed by OpenSSL in the benchmark, as in the papers), crypt "
+     "(pml/crypt as installed), crypt-tuned, crypt-raised (with the same settings as tuned and raised), and for the "
+     "papers' ablation pipe (one thread), threads (one chunk) and both."},
+    {"bits", MPICRYPT_SIZES, "LIST", "128", &plan.bits, "Key sizes of the encrypted columns: 128, 192, 256."},
+    {"size", MPICRYPT_SIZES, "LIST", "1,1K,4K,16K,64K,256K,1M,8M", &plan.sizes,
+     "Message sizes in bytes; K, M and G are powers of 1024."},
+    {"pairs", MPICRYPT_SIZES, "LIST", "1,2", &plan.pairs, "For pairs: how many pairs at once."},
+    {"window", MPICRYPT_COUNT, "N", "64", &plan.window, "For pairs: messages in flight of a sender."},
+    {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
+    {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
+     "For stencil: computation in percent of the time of a plain step, 0 to 95."},
+    {"ranks", MPICRYPT_COUNT, "N", "4", &plan.ranks, "For stencil: number of ranks."},
+    {"fast", MPICRYPT_COUNT, "N", "9", &plan.fast,
+     "Stop when every size has so many FAST rounds; a round is FAST if plain was within 10% of the best quartile of "
+     "plain's times."},
+    {"rounds", MPICRYPT_COUNT, "N", "36", &plan.rounds, "Stop after so many rounds in any case."},
+    {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
+    {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of these should take, in milliseconds."},
+    {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
+     "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
+    {"mapping", MPICRYPT_TEXT, "WORDS", "--map-by node", &plan.mapping,
+     "Words that make the launcher place ranks on nodes in turn; not used with --local."},
+    {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
+    {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local, "Partners on one node, where pml/crypt does not seal."},
+    {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,
+     "Do not pin ranks. Otherwise each is pinned to a core of its own, unless the launcher binds them."},
+    {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
+     "Pin each rank to so many processors, where there are enough."},
+    {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path,
+     "Also write the results as CSV; '-' is standard output, and replaces the table."},
+    {"raw", MPICRYPT_TEXT, "FILE", NULL, &raw_path, "Also write the values of every single round as CSV."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print JSON instead of the table."},
+    {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
+     "Also draw times and ratios to plain over the message size. FILE ends in .svg, or in .png if the cairo library "
+     "(Debian: libcairo2) is installed."},
+    {"program", MPICRYPT_TEXT, "FILE", NULL, &plan.program,
+     "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
+    {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
+};
+
+/* ---- checks ---- */
+
+static int check_range(const char *option, const mpicrypt_sizes_t *list, size_t low, size_t high)
+{
+    for (int i = 0; i < list->count; ++i) {
+        if (list->value[i] < low || list->value[i] > high) {
+            return mpicrypt_error(MPICRYPT_USAGE, "--%s: %zu is not between %zu and %zu", option, list->value[i], low,
+                                  high);
+        }
+    }
+    return MPICRYPT_OK;
+}
+
+static int check_one(const char *option, size_t value, size_t low, size_t high)
+{
+    return check_range(option, &(mpicrypt_sizes_t){&value, 1}, low, high);
+}
+
+static int check_values(void)
+{
+    int rc = check_range("size", &plan.sizes, 0, (size_t) 1 << 30);
+
+    rc = rc ? rc : check_range("pairs", &plan.pairs, 1, 1 << 16);
+    rc = rc ? rc : check_range("dims", &plan.dims, 2, 4);
+    rc = rc ? rc : check_range("compute", &plan.compute, 0, 95);
+    rc = rc ? rc : check_one("window", plan.window, 1, 1 << 16);
+    rc = rc ? rc : check_one("ranks", plan.ranks, 2, 1 << 20);
+    rc = rc ? rc : check_one("fast", plan.fast, 1, 10000);
+    rc = rc ? rc : check_one("rounds", plan.rounds, plan.fast, 10000);
+    rc = rc ? rc : check_one("laps", plan.laps, 1, 1000);
+    rc = rc ? rc : check_one("cpus-per-rank", plan.cpus_per_rank, 1, 1024);
+    for (int i = 0; i < plan.bits.count && MPICRYPT_OK == rc; ++i) {
+        if (128 != plan.bits.value[i] && 192 != plan.bits.value[i] && 256 != plan.bits.value[i]) {
+            rc = mpicrypt_error(MPICRYPT_USAGE, "--bits: %zu is not one of 128, 192, 256", plan.bits.value[i]);
+        }
+    }
+    if (MPICRYPT_OK == rc && (plan.lap_ms <= 0 || plan.lap_ms > 60000)) {
+        rc = mpicrypt_error(MPICRYPT_USAGE, "--lap-ms: %g is not between 0 and 60000", plan.lap_ms);
+    }
+    if (MPICRYPT_OK == rc && 0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx")) {
+        rc = mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan.host);
+    }
+    return rc;
+}
+
+/* Before the measurement, not after it. */
+static int check_files(void)
+{
+    if (json && NULL != csv_path && 0 == strcmp(csv_path, "-")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--json and --csv - both want standard output");
+    }
+    int rc = NULL == plot_path ? MPICRYPT_OK : mpicrypt_plot_check(plot_path);
+    rc = rc ? rc : mpicrypt_writable(csv_path);
+    rc = rc ? rc : mpicrypt_writable(raw_path);
+    rc = rc ? rc : mpicrypt_writable(plot_path);
+    if (MPICRYPT_OK == rc && 0 != access(plan.program, X_OK)) {
+        rc = mpicrypt_error(MPICRYPT_MISSING, "there is no program %s; --program names another one", plan.program);
+    }
+    return rc;
+}
+
+static int check_pattern(int operand_count, char **operands)
+{
+    static const char *const patterns[] = {"pingpong", "pairs", "stencil", NULL};
+
+    for (int i = 0; NULL != patterns[i] && operand_count > 0; ++i) {
+        if (0 == strcmp(operands[0], patterns[i])) {
+            plan.pattern = patterns[i];
+            return MPICRYPT_OK;
+        }
+    }
+    return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil"
+                          : "which benchmark: pingpong, pairs or stencil?%s", operand_count > 0 ? operands[0] : "");
+}
+
+/* ---- variants ---- */
+
+static mpicrypt_bench_variant_t *make_variants(int *count)
+{
+    bool pairs = 0 == strcmp(plan.pattern, "pairs"), stencil = 0 == strcmp(plan.pattern, "stencil");
+    int outer = stencil ? plan.dims.count : pairs ? plan.pairs.count : 1;
+    int inner = stencil ? plan.compute.count : 1;
+    mpicrypt_bench_variant_t *variant = calloc((size_t) (outer * inner), sizeof(*variant));
+
+    *count = 0;
+    for (int o = 0; o < outer && NULL != variant; ++o) {
+        for (int i = 0; i < inner; ++i) {
+            size_t number = pairs ? plan.pairs.value[o] : 1;
+            variant[(*count)++] = (mpicrypt_bench_variant_t){
+                .ranks = stencil ? plan.ranks : 2 * number, .pairs = number,
+                .dims = stencil ? plan.dims.value[o] : 2, .compute = stencil ? plan.compute.value[i] : 0};
+        }
+    }
+    return variant;
+}
+
+static int output(const mpicrypt_bench_places_t *places, const mpicrypt_bench_values_t *values, int count)
+{
+    mpicrypt_table_t *table = mpicrypt_bench_table(), *raw = mpicrypt_bench_raw_table();
+    bool csv_on_stdout = NULL != csv_path && 0 == strcmp(csv_path, "-");
+    int rc = MPICRYPT_OK;
+
+    for (int v = 0; v < count; ++v) {
+        mpicrypt_bench_add(&plan, &values[v], table);
+        mpicrypt_bench_add_raw(&plan, &values[v], raw);
+    }
+    if (json) {
+        mpicrypt_bench_json(&plan, places, table);
+    } else if (!csv_on_stdout) {
+        mpicrypt_bench_print(&plan, places, table, stdout);
+    }
+    if (NULL != csv_path) {
+        rc = mpicrypt_table_csv_file(table, csv_path);
+    }
+    if (MPICRYPT_OK == rc && NULL != raw_path) {
+        rc = mpicrypt_table_csv_file(raw, raw_path);
+    }
+    if (MPICRYPT_OK == rc && NULL != plot_path) {
+        rc = mpicrypt_bench_plot(&plan, values, count, plot_path);
+    }
+    mpicrypt_table_free(table);
+    mpicrypt_table_free(raw);
+    return rc;
+}
+
+/* Too few FAST rounds are no failure, but are said. */
+static void warn_incomplete(const mpicrypt_bench_values_t *values)
+{
+    char text[96];
+
+    if (!values->complete) {
+        mpicrypt_bench_variant_text(&plan, values->variant, text, sizeof(text));
+        fprintf(stderr, "mpicrypt bench: %s: %zu rounds did not give %zu FAST ones at every size\n", text,
+                values->rounds, plan.fast);
+    }
+}
+
+static int measure(void)
+{
+    int count, done = 0, rc = MPICRYPT_OK;
+    mpicrypt_bench_variant_t *variant = make_variants(&count);
+    mpicrypt_bench_values_t *values = calloc((size_t) count + 1, sizeof(*values));
+    mpicrypt_bench_places_t places = {.nodes = 0};
+
+    if (NULL == variant || NULL == values) {
+        rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+    }
+    for (; done < count && MPICRYPT_OK == rc; ++done) {
+        mpicrypt_bench_places_free(&places);
+        rc = mpicrypt_bench_places(&plan, &variant[done], &places);
+        if (MPICRYPT_OK == rc) {
+            rc = mpicrypt_bench_rounds(&plan, &variant[done], &places, &values[done]);
+        }
+        if (MPICRYPT_OK == rc) {
+            warn_incomplete(&values[done]);
+        }
+    }
+    if (MPICRYPT_OK == rc) {
+        rc = output(&places, values, count);
+    }
+    for (int v = 0; v < done; ++v) {
+        mpicrypt_bench_values_free(&values[v]);
+        mpicrypt_sizes_free(&variant[v].work);
+    }
+    mpicrypt_bench_places_free(&places);
+    free(values);
+    free(variant);
+    return rc;
+}
+
+static int run(int operand_count, char **operands)
+{
+    plan.pin = !no_pin;
+    plan.program = NULL == plan.program ? OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-mpi" : plan.program;
+    int rc = check_pattern(operand_count, operands);
+
+    rc = rc ? rc : check_values();
+    rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
+    rc = rc ? rc : check_files();
+    rc = rc ? rc : measure();
+    mpicrypt_bench_columns_free(&plan);
+    return rc;
+}
+
+const mpicrypt_verb_t mpicrypt_bench_verb = {
+    .name = "bench",
+    .summary = "measure communication, plain and encrypted, on your nodes",
+    .synopsis = "pingpong|pairs|stencil [OPTION]... [COLUMN]...",
+    .description =
+        "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
+        "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
+        "several senders sends a window of messages and gets an answer; 'stencil' a step in which every rank "
+        "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions.\n\n"
+        "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
+        "are short and take turns, round after round, so that a machine that changes its speed does so for all of "
+        "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
+        "printed with the results. 'slow' is the ratio in the other rounds.\n\n"
+        "A COLUMN of your own is one word of the command line, in quotes: a name, then MCA parameters, such as "
+        "'big pml=crypt pml_crypt_chunk_size=524288'. A parameter that no component in the job has is an error, and "
+        "so is a job that does not use the PML of its column.",
+    .options = options,
+    .examples =
+        "mpicrypt bench pingpong --mpirun 'mpirun --host a,b'\n"
+        "mpicrypt bench pingpong --schemes raised,crypt,crypt-raised --bits 128,256\n"
+        "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
+        "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M",
+    .run = run,
+    .takes_operands = true
+};

@@ -1,0 +1,317 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One start of mpicrypt-mpi through the launcher.  Open MPI's parameters go
+ * into the environment, which mpirun and srun both hand on, and which does not
+ * clash with what the user wrote after mpirun; the started program checks that
+ * they are in force.  The form of its answers is in mpicrypt_mpi.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpicrypt_bench.h"
+
+static void add_sizes(mpicrypt_words_t *command, const char *option, const mpicrypt_sizes_t *list)
+{
+    char text[2048] = "";
+
+    for (int i = 0; i < list->count; ++i) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "%s%zu", 0 == i ? "" : ",", list->value[i]);
+    }
+    mpicrypt_words_add(command, "%s=%s", option, text);
+}
+
+static void begin_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                          const char *verb, mpicrypt_words_t *command)
+{
+    mpicrypt_words_split(command, plan->mpirun);
+    if (!plan->local) {
+        mpicrypt_words_split(command, plan->mapping);
+    }
+    mpicrypt_words_add(command, "-n");
+    mpicrypt_words_add(command, "%zu", variant->ranks);
+    mpicrypt_words_add(command, "%s", plan->program);
+    mpicrypt_words_add(command, "%s", verb);
+}
+
+static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column,
+                        const mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
+                        mpicrypt_words_t *command)
+{
+    char require[1024] = "pml";
+
+    for (int i = 0; i < column->settings.count; ++i) {
+        size_t used = strlen(require);
+        snprintf(require + used, sizeof(require) - used, ",%.*s", (int) strcspn(column->settings.value[i], "="),
+                 column->settings.value[i]);
+    }
+    begin_command(plan, variant, plan->pattern, command);
+    add_sizes(command, "--size", &plan->sizes);
+    mpicrypt_words_add(command, "--laps=%zu", plan->laps);
+    mpicrypt_words_add(command, "--lap-ms=%g", plan->lap_ms);
+    mpicrypt_words_add(command, "--pairs=%zu", variant->pairs);
+    mpicrypt_words_add(command, "--window=%zu", plan->window);
+    mpicrypt_words_add(command, "--dims=%zu", variant->dims);
+    mpicrypt_words_add(command, "--pml=%s", column->pml);
+    mpicrypt_words_add(command, "--require=%s", require);
+    if (variant->work.count > 0) {
+        add_sizes(command, "--work", &variant->work);
+    }
+    if (column->naive) {
+        mpicrypt_words_add(command, "--seal=%zu", column->bits);
+    }
+    if (plan->local) {
+        mpicrypt_words_add(command, "--local");
+    }
+    if (NULL != places->cpus) {
+        mpicrypt_words_add(command, "--cpus=%s", places->cpus);
+    }
+}
+
+static void job_settings(const mpicrypt_bench_column_t *column, const mpicrypt_bench_places_t *places,
+                         mpicrypt_words_t *settings)
+{
+    mpicrypt_words_add(settings, "OMPI_MCA_mpi_yield_when_idle=%d", places->yield);
+    for (int i = 0; i < column->settings.count; ++i) {
+        mpicrypt_words_add(settings, "OMPI_MCA_%s", column->settings.value[i]);
+    }
+}
+
+static int failed(const mpicrypt_words_t *command, const char *label, const mpicrypt_launch_t *result)
+{
+    char text[4096] = "";
+
+    for (int i = 0; i < command->count; ++i) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "%s%s", 0 == i ? "" : " ", command->value[i]);
+    }
+    mpicrypt_progress_end();
+    fputs(result->err, stderr);
+    return mpicrypt_error(127 == result->code || MPICRYPT_MISSING == result->code ? MPICRYPT_MISSING : MPICRYPT_FAILED,
+                          "column %s: this command ended with status %d, %s:\n    %s", label, result->code,
+                          0 == result->code ? "but its results are not complete" : "its messages are above", text);
+}
+
+/* Warnings of the jobs are shown, but the same one once. */
+static void show_warnings(mpicrypt_bench_column_t *column, const char *text)
+{
+    if ('\0' != *text && 0 != strncmp(column->said, text, sizeof(column->said) - 1)) {
+        snprintf(column->said, sizeof(column->said), "%s", text);
+        mpicrypt_progress_end();
+        fputs(text, stderr);
+    }
+}
+
+/* ---- what came back ---- */
+
+/* The next line of `*text` that is ours, without its mark; NULL at the end. */
+static char *next_line(char **text)
+{
+    static const char mark[] = "@mpicrypt ";
+
+    while (NULL != *text) {
+        char *line = strsep(text, "\n");
+        if (0 == strncmp(line, mark, sizeof(mark) - 1)) {
+            return line + sizeof(mark) - 1;
+        }
+    }
+    return NULL;
+}
+
+typedef struct laps {
+    double *seconds, *work;     /* [size][lap] */
+    size_t *count;              /* of each size */
+    size_t most;
+    double unit;
+    size_t messages;
+    bool done;
+} laps_t;
+
+static void take_value(const mpicrypt_bench_plan_t *plan, const char *line, laps_t *laps)
+{
+    size_t bytes, lap;
+    double seconds, work;
+
+    if (4 != sscanf(line, "value %zu %zu %lf %lf", &bytes, &lap, &seconds, &work)) {
+        return;
+    }
+    for (int s = 0; s < plan->sizes.count; ++s) {
+        if (plan->sizes.value[s] == bytes && laps->count[s] < laps->most) {
+            size_t place = (size_t) s * laps->most + laps->count[s]++;
+            laps->seconds[place] = seconds;
+            laps->work[place] = work;
+        }
+    }
+}
+
+static bool take_lines(const mpicrypt_bench_plan_t *plan, char *text, laps_t *laps)
+{
+    bool complete = true;
+
+    for (char *line = next_line(&text); NULL != line; line = next_line(&text)) {
+        take_value(plan, line, laps);
+        sscanf(line, "unit %lf", &laps->unit);
+        sscanf(line, "messages %zu", &laps->messages);
+        laps->done = laps->done || 0 == strcmp(line, "done");
+    }
+    for (int s = 0; s < plan->sizes.count; ++s) {
+        complete = complete && laps->count[s] == laps->most;
+    }
+    return complete && laps->done;
+}
+
+int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *column,
+                       mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
+                       double *seconds, double *work_seconds, double *unit_seconds)
+{
+    size_t sizes = (size_t) plan->sizes.count;
+    laps_t laps = {.seconds = calloc(sizes * plan->laps, sizeof(double)),
+                   .work = calloc(sizes * plan->laps, sizeof(double)),
+                   .count = calloc(sizes, sizeof(size_t)), .most = plan->laps};
+    mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
+    mpicrypt_launch_t result;
+    int rc = MPICRYPT_FAILED;
+
+    if (NULL == laps.seconds || NULL == laps.work || NULL == laps.count) {
+        rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+        goto free_laps;
+    }
+    job_command(plan, column, variant, places, &command);
+    job_settings(column, places, &settings);
+    rc = mpicrypt_launch(&command, &settings, &result);
+    if (MPICRYPT_OK != rc) {
+        goto free_words;
+    }
+    if (!take_lines(plan, result.out, &laps) || 0 != result.code) {
+        rc = failed(&command, column->label, &result);
+    } else {
+        show_warnings(column, result.err);
+        for (size_t s = 0; s < sizes; ++s) {
+            seconds[s] = mpicrypt_spread(laps.seconds + s * laps.most, (int) laps.most).median;
+            work_seconds[s] = mpicrypt_spread(laps.work + s * laps.most, (int) laps.most).median;
+        }
+        *unit_seconds = laps.unit;
+        variant->messages = laps.messages;
+    }
+    mpicrypt_launch_free(&result);
+
+free_words:
+    mpicrypt_words_free(&command);
+    mpicrypt_words_free(&settings);
+free_laps:
+    free(laps.seconds);
+    free(laps.work);
+    free(laps.count);
+    return rc;
+}
+
+/* ---- where the launcher puts the ranks ---- */
+
+typedef struct place {
+    size_t node;
+    char boot[64], cpus[8192];
+} place_t;
+
+/* Processors of one rank: on each machine ranks take turns in the list of its
+ * processors, but for ranks that the launcher has bound apart. */
+static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, size_t rank, size_t ranks, char **text,
+                     bool *yield)
+{
+    size_t mine = 0, all = 0, available = 1, done = 0;
+    char *old = *text, part[1024] = "";
+
+    for (size_t i = 0; i < ranks; ++i) {
+        bool here = 0 == strcmp(place[i].boot, place[rank].boot);
+        if (here && 0 != strcmp(place[i].cpus, place[rank].cpus)) {
+            return false;
+        }
+        mine += here && i < rank;
+        all += here;
+    }
+    for (const char *p = place[rank].cpus; '\0' != *p; ++p) {
+        available += ',' == *p;
+    }
+    *yield = *yield || all > available;
+    size_t each = all * plan->cpus_per_rank > available ? 1 : plan->cpus_per_rank;
+    size_t number = 0, first = mine * each % available;
+    for (const char *p = place[rank].cpus; NULL != p; p = strchr(p, ','), ++number) {
+        p += ',' == *p;
+        if (number >= first && number < first + each) {
+            size_t used = strlen(part);
+            snprintf(part + used, sizeof(part) - used, "%s%d", 0 == done++ ? "" : "+", atoi(p));
+        }
+    }
+    if (asprintf(text, "%s%s%s", NULL == old ? "" : old, NULL == old ? "" : ",", part) < 0) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    free(old);
+    return true;
+}
+
+static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, char *text,
+                      mpicrypt_bench_places_t *places)
+{
+    place_t *place = calloc(variant->ranks, sizeof(*place)), one;
+    size_t seen = 0, rank;
+    char host[256];
+
+    if (NULL == place) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    for (char *line = next_line(&text); NULL != line; line = next_line(&text)) {
+        sscanf(line, "library %255[^\n]", places->library);
+        if (5 == sscanf(line, "rank %zu %zu %255s %63s %8191s", &rank, &one.node, host, one.boot, one.cpus)
+            && rank < variant->ranks) {
+            place[rank] = one;
+            ++seen;
+            places->nodes = one.node + 1 > places->nodes ? one.node + 1 : places->nodes;
+        }
+    }
+    bool apart = seen == variant->ranks;
+    for (size_t i = 0; i < variant->ranks && seen == variant->ranks; ++i) {
+        for (size_t j = 0; j < i; ++j) {
+            places->shared = places->shared || (place[i].node != place[j].node
+                                                && 0 == strcmp(place[i].boot, place[j].boot));
+        }
+        apart = apart && add_cpus(plan, place, i, variant->ranks, &places->cpus, &places->yield);
+    }
+    if (!apart || !plan->pin) {
+        free(places->cpus);
+        places->cpus = NULL;
+    }
+    free(place);
+    return seen == variant->ranks ? MPICRYPT_OK : MPICRYPT_FAILED;
+}
+
+int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                          mpicrypt_bench_places_t *places)
+{
+    mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
+    mpicrypt_launch_t result;
+
+    memset(places, 0, sizeof(*places));
+    begin_command(plan, variant, "nodes", &command);
+    mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", plan->host);
+    int rc = mpicrypt_launch(&command, &settings, &result);
+    if (MPICRYPT_OK == rc) {
+        char *text = result.out;
+        if (0 != result.code || MPICRYPT_OK != understand(plan, variant, text, places)) {
+            rc = failed(&command, "(placement)", &result);
+        } else if (!plan->local && places->nodes < 2) {
+            rc = mpicrypt_error(MPICRYPT_MISSING, "'%s' puts all %zu ranks on one node; two are needed, unless "
+                                "--local is given", plan->mpirun, variant->ranks);
+        }
+        mpicrypt_launch_free(&result);
+    }
+    mpicrypt_words_free(&command);
+    mpicrypt_words_free(&settings);
+    return rc;
+}
+
+void mpicrypt_bench_places_free(mpicrypt_bench_places_t *places)
+{
+    free(places->cpus);
+    places->cpus = NULL;
+}

@@ -1,0 +1,150 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Running a command and collecting what it writes.  It stays in our process
+ * group, so that ^C ends both.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mpicrypt_bench.h"
+
+static void *checked(void *block)
+{
+    if (NULL == block) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    return block;
+}
+
+/* ---- words ---- */
+
+static void take(mpicrypt_words_t *words, char *word)
+{
+    words->value = checked(realloc(words->value, ((size_t) words->count + 2) * sizeof(*words->value)));
+    words->value[words->count++] = word;
+    words->value[words->count] = NULL;
+}
+
+void mpicrypt_words_add(mpicrypt_words_t *words, const char *format, ...)
+{
+    va_list list;
+    char *word = NULL;
+
+    va_start(list, format);
+    if (vasprintf(&word, format, list) < 0) {
+        word = NULL;
+    }
+    va_end(list);
+    take(words, checked(word));
+}
+
+void mpicrypt_words_split(mpicrypt_words_t *words, const char *text)
+{
+    for (text += strspn(text, " \t"); '\0' != *text; text += strspn(text, " \t")) {
+        size_t bytes = strcspn(text, " \t");
+        take(words, checked(strndup(text, bytes)));
+        text += bytes;
+    }
+}
+
+void mpicrypt_words_free(mpicrypt_words_t *words)
+{
+    for (int i = 0; i < words->count; ++i) {
+        free(words->value[i]);
+    }
+    free(words->value);
+    *words = (mpicrypt_words_t){NULL, 0};
+}
+
+/* ---- the command ---- */
+
+static void become(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, int out, int err)
+{
+    int in = open("/dev/null", O_RDONLY);
+
+    if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) {
+        _exit(127);
+    }
+    for (int i = 0; i < settings->count; ++i) {
+        putenv(settings->value[i]);
+    }
+    execvp(command->value[0], command->value);
+    dprintf(STDERR_FILENO, "%s: %s\n", command->value[0], strerror(errno));
+    _exit(127);
+}
+
+/* Append what can be read; false at the end. */
+static bool drain(int from, FILE *to)
+{
+    char block[4096];
+    ssize_t bytes = read(from, block, sizeof(block));
+
+    if (bytes < 0 && EINTR == errno) {
+        return true;
+    }
+    return bytes > 0 && fwrite(block, 1, (size_t) bytes, to) == (size_t) bytes;
+}
+
+static void collect(int out, int err, FILE *to_out, FILE *to_err)
+{
+    struct pollfd from[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
+    FILE *to[2] = {to_out, to_err};
+
+    while (from[0].fd >= 0 || from[1].fd >= 0) {
+        if (poll(from, 2, -1) < 0 && EINTR != errno) {
+            return;
+        }
+        for (int i = 0; i < 2; ++i) {
+            if (from[i].fd >= 0 && 0 != from[i].revents && !drain(from[i].fd, to[i])) {
+                from[i].fd = -1;
+            }
+        }
+    }
+}
+
+int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, mpicrypt_launch_t *result)
+{
+    int out[2], err[2], status;
+    size_t out_bytes, err_bytes;
+
+    *result = (mpicrypt_launch_t){.code = 127};
+    if (0 != pipe2(out, O_CLOEXEC) || 0 != pipe2(err, O_CLOEXEC)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "no pipe: %s", strerror(errno));
+    }
+    fflush(NULL);
+    pid_t child = fork();
+    if (0 == child) {
+        become(command, settings, out[1], err[1]);
+    }
+    close(out[1]);
+    close(err[1]);
+    FILE *to_out = checked(open_memstream(&result->out, &out_bytes));
+    FILE *to_err = checked(open_memstream(&result->err, &err_bytes));
+    if (child > 0) {
+        collect(out[0], err[0], to_out, to_err);
+    }
+    fclose(to_out);
+    fclose(to_err);
+    close(out[0]);
+    close(err[0]);
+    if (child < 0) {
+        return mpicrypt_error(MPICRYPT_FAILED, "no process for %s: %s", command->value[0], strerror(errno));
+    }
+    while (waitpid(child, &status, 0) < 0 && EINTR == errno) {
+    }
+    result->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return MPICRYPT_OK;
+}
+
+void mpicrypt_launch_free(mpicrypt_launch_t *result)
+{
+    free(result->out);
+    free(result->err);
+}

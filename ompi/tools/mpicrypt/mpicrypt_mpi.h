@@ -1,0 +1,118 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt-mpi: the MPI half of the tool, one process a rank.  `mpicrypt bench`
+ * starts it, once for each column and round, since the PML is chosen in
+ * MPI_Init; what it measures, rank 0 prints in lines of this form:
+ *
+ *     @mpicrypt rank RANK NODE HOST BOOT-ID CPU,CPU...    (verb nodes, a rank)
+ *     @mpicrypt library VERSION                           (verb nodes)
+ *     @mpicrypt unit SECONDS                              (one unit of work)
+ *     @mpicrypt value BYTES LAP SECONDS WORK-SECONDS      (a lap, an iteration)
+ *     @mpicrypt messages N                                (stencils: most of any rank)
+ *     @mpicrypt done
+ *
+ * A run without the last line was cut short.
+ */
+#ifndef MPICRYPT_MPI_H
+#define MPICRYPT_MPI_H
+
+#include <mpi.h>
+
+#include "mpicrypt.h"
+
+/* ---- the job, as its options say: mpicrypt_mpi.c ---- */
+
+typedef struct mpicrypt_mpi_job {
+    mpicrypt_sizes_t sizes;
+    size_t laps, window, pairs, dims, seal_bits;
+    mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
+    double lap_ms;
+    bool local;
+    const char *pml;
+    mpicrypt_names_t cpus, require;
+} mpicrypt_mpi_job_t;
+
+extern mpicrypt_mpi_job_t mpicrypt_mpi_job;
+
+extern int mpicrypt_mpi_rank, mpicrypt_mpi_size;
+
+/* Says so on stderr and ends the job with `code`. */
+void mpicrypt_mpi_abort(int code, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* Zeroed memory of at least one byte; ends the job when there is none. */
+void *mpicrypt_mpi_memory(size_t bytes);
+
+/* Before MPI_Init where the launcher says which rank we are: components look
+ * at the binding then.  Returns false when it did not. */
+bool mpicrypt_mpi_pin(int rank);
+int mpicrypt_mpi_rank_of_launcher(void);
+
+/* The PML in use, and that every parameter of --require exists. */
+void mpicrypt_mpi_check(void);
+
+/* ---- nodes: mpicrypt_mpi_nodes.c ---- */
+
+/* node[rank], by order of their lowest rank; returns how many. */
+int mpicrypt_mpi_nodes(int *node);
+
+/* Print the lines `rank` and `library`. */
+void mpicrypt_mpi_show_nodes(void);
+
+/* The rank that this one exchanges messages with, -1 for none; `*lower`: is
+ * this the side that begins?  Pair i are the i-th ranks of the first two
+ * nodes, or with --local ranks 2i and 2i + 1 of the first. */
+int mpicrypt_mpi_partner(size_t pairs, bool local, bool *lower);
+
+/* ---- messages, sealed the naive way if --seal asks for it: _message.c ---- */
+
+typedef struct mpicrypt_mpi_message {
+    uint8_t *plain;
+    uint8_t *sealed;                /* nonce 12 | ciphertext | tag 16; NULL: not sealed */
+    size_t bytes;
+    int peer, tag;
+} mpicrypt_mpi_message_t;
+
+void mpicrypt_mpi_messages_start(size_t seal_bits);
+mpicrypt_mpi_message_t mpicrypt_mpi_message_new(size_t bytes, int peer, int tag);
+void mpicrypt_mpi_message_free(mpicrypt_mpi_message_t *message);
+
+void mpicrypt_mpi_send(const mpicrypt_mpi_message_t *message);
+void mpicrypt_mpi_recv(const mpicrypt_mpi_message_t *message);
+
+/* What irecv brought is in `plain` after the request is complete AND received
+ * was called. */
+void mpicrypt_mpi_isend(const mpicrypt_mpi_message_t *message, MPI_Request *request);
+void mpicrypt_mpi_irecv(const mpicrypt_mpi_message_t *message, MPI_Request *request);
+void mpicrypt_mpi_received(const mpicrypt_mpi_message_t *message);
+
+/* Contents that tell sender and message apart; check ends the job when
+ * something else arrived. */
+void mpicrypt_mpi_fill(const mpicrypt_mpi_message_t *message, int from, int number);
+void mpicrypt_mpi_check_filled(const mpicrypt_mpi_message_t *message, int from, int number);
+
+/* ---- computation: mpicrypt_mpi_work.c ---- */
+
+void mpicrypt_mpi_work(size_t units);
+double mpicrypt_mpi_unit_seconds(void);
+
+/* ---- patterns and laps: mpicrypt_mpi_pattern.c, one file each ---- */
+
+typedef struct mpicrypt_mpi_pattern {
+    /* Allocates for messages of `bytes`, which every rank calls. */
+    void (*prepare)(size_t bytes);
+    /* One iteration whose messages are filled and checked. */
+    void (*verify)(void);
+    /* `count` iterations; each with `units` of work, whose time is returned. */
+    double (*iterate)(size_t count, size_t units);
+    void (*release)(void);
+    /* What the time of an iteration is divided by. */
+    double share;
+} mpicrypt_mpi_pattern_t;
+
+extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, mpicrypt_mpi_stencil;
+
+/* All sizes, all laps; rank 0 prints the values. */
+void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Timing a pattern:
+ *
+ *     for each size:  prepare | verify one iteration | warm up, choose how many
+ *                     iterations a lap has | laps | release
+ *
+ * A lap's time is that of the slowest rank, over the iterations.
+ */
+#include "mpicrypt_mpi.h"
+
+static double slowest(double seconds)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return seconds;
+}
+
+/* Seconds of `count` iterations, the same in all ranks; *work gets the part of
+ * the computation. */
+static double lap(const mpicrypt_mpi_pattern_t *pattern, size_t count, size_t units, double *work)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime();
+    *work = pattern->iterate(count, units);
+    double end = MPI_Wtime();
+    *work = slowest(*work);
+    return slowest(end - start);
+}
+
+/* Doubled until a lap is long enough to be extrapolated from.  As every rank
+ * has the same time, every rank decides the same. */
+static size_t iterations(const mpicrypt_mpi_pattern_t *pattern, size_t units, double wanted)
+{
+    size_t count = 1;
+    double seconds, work;
+
+    for (;; count *= 2) {
+        seconds = lap(pattern, count, units, &work);
+        if (seconds >= wanted / 4 || count >= (size_t) 1 << 24) {
+            break;
+        }
+    }
+    double fit = (double) count * wanted / seconds;
+    return fit < 1 ? 1 : (size_t) fit;
+}
+
+void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern)
+{
+    const mpicrypt_mpi_job_t *job = &mpicrypt_mpi_job;
+    double work, unit = slowest(mpicrypt_mpi_unit_seconds());
+
+    if (0 == mpicrypt_mpi_rank) {
+        printf("@mpicrypt unit %.9g\n", unit);
+    }
+    for (int s = 0; s < job->sizes.count; ++s) {
+        size_t units = s < job->work.count ? job->work.value[s] : 0;
+        pattern->prepare(job->sizes.value[s]);
+        pattern->verify();
+        size_t count = iterations(pattern, units, job->lap_ms / 1000);
+        for (size_t i = 0; i < job->laps; ++i) {
+            double seconds = lap(pattern, count, units, &work);
+            if (0 == mpicrypt_mpi_rank) {
+                double each = (double) count * pattern->share;
+                printf("@mpicrypt value %zu %zu %.9g %.9g\n", job->sizes.value[s], i, seconds / each, work / each);
+            }
+        }
+        pattern->release();
+    }
+}

@@ -1,0 +1,137 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * An open encrypted file: reading and writing any bytes of it by sealing and
+ * opening whole blocks.  docs/file-format.rst says what lies where.
+ *
+ *     requests --plan--> pieces by region and place --> runs of blocks
+ *     write  lock | entries | old blocks | seal | redo | data | entries | unlock
+ *     read   entries | data | open;  what does not open: lock, and again
+ *
+ * Nothing here knows a file system: bytes come and go through a table that the
+ * caller fills, so the same code serves MPI jobs, tools and tests.
+ *
+ * Threads: read, write and resize may be called by any thread at a time;
+ * everything else by one, while no other call runs.
+ */
+#ifndef OPAL_COMMON_CRYPT_FILE_H
+#define OPAL_COMMON_CRYPT_FILE_H
+
+#include "crypt_base.h"
+#include "crypt_file_map.h"
+#include "crypt_file_sidecar.h"
+#include "crypt_keystore.h"
+
+#pragma GCC visibility push(default)
+
+/* ---- the table ---- */
+
+typedef enum { OPAL_CRYPT_FILE_DATA, OPAL_CRYPT_FILE_SIDECAR } opal_common_crypt_file_part_t;
+
+typedef struct opal_common_crypt_extent {
+    uint64_t at;
+    void *bytes;
+    size_t count;
+} opal_common_crypt_extent_t;
+
+/* All functions return OPAL_CRYPT_OK, or ERR_STORAGE with errno set.  Extents
+ * come in rising, disjoint places. */
+typedef struct opal_common_crypt_storage opal_common_crypt_storage_t;
+struct opal_common_crypt_storage {
+    /* What lies behind the end of the part reads as zeros. */
+    int (*read)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
+                const opal_common_crypt_extent_t *extents, size_t extent_count);
+    int (*write)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
+                 const opal_common_crypt_extent_t *extents, size_t extent_count);
+    int (*size)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes);
+    int (*resize)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes);
+    /* Make zeros, and give the room back where that can be done. */
+    int (*zero)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes);
+    /* Wait for a lock on these bytes of the sidecar, against other processes,
+     * whichever node they are on; threads of this one are kept apart here. */
+    int (*lock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
+    int (*unlock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes);
+};
+
+/* ---- life ---- */
+
+typedef struct opal_common_crypt_file opal_common_crypt_file_t;
+
+typedef struct opal_common_crypt_file_of {
+    opal_common_crypt_storage_t *storage;
+    /* The provider for a cipher; NULL: there is none. */
+    const opal_aead_module_t *(*provider)(void *arg, opal_aead_cipher_t cipher);
+    void *arg;
+} opal_common_crypt_file_of_t;
+
+int opal_common_crypt_file_create(const opal_common_crypt_file_of_t *of, opal_common_crypt_file_t **file);
+void opal_common_crypt_file_destroy(opal_common_crypt_file_t *file);     /* wipes; NULL allowed */
+
+/* What this process may do in a region: set by unlocking the map. */
+typedef struct opal_common_crypt_file_key {
+    uint8_t *data_key;                  /* 32 bytes of secret memory; NULL: none */
+    opal_common_crypt_grant_t grant;
+} opal_common_crypt_file_key_t;
+
+/* Use this map from now on; file and map become one, the keys stay the
+ * caller's.  One of the same UUID only adds regions to the one in use. */
+int opal_common_crypt_file_use(opal_common_crypt_file_t *file, opal_common_crypt_map_t *map,
+                               const opal_common_crypt_file_key_t *keys);
+const opal_common_crypt_map_t *opal_common_crypt_file_map(const opal_common_crypt_file_t *file);  /* NULL: none */
+
+/* The largest block size of the map; 0: nothing is encrypted. */
+uint32_t opal_common_crypt_file_block_bytes(const opal_common_crypt_file_t *file);
+
+/* ---- the way of data ---- */
+
+typedef struct opal_common_crypt_request {
+    uint64_t offset;                    /* of the file */
+    void *memory;                       /* plaintext */
+    size_t bytes;
+} opal_common_crypt_request_t;
+
+/* What a call did, or where it failed first. */
+typedef struct opal_common_crypt_outcome {
+    uint64_t bytes;                     /* read before the end of the file, or written */
+    int rc;                             /* what the call returned */
+    uint32_t region;                    /* UINT32_MAX: none, or unknown */
+    uint64_t block, file_offset;
+    int error;                          /* errno, for ERR_STORAGE */
+} opal_common_crypt_outcome_t;
+
+/* Fill all requests.  Bytes behind the end of the file are left alone and not
+ * counted.  On failure every byte of every request is zero.  `atomic`: no
+ * write of another process lies between two parts of this call. */
+int opal_common_crypt_file_read(opal_common_crypt_file_t *file, const opal_common_crypt_request_t *requests,
+                                size_t request_count, bool atomic, opal_common_crypt_outcome_t *outcome);
+
+/* Write all requests; none of them is changed.  ERR_ACCESS and what is wrong
+ * with a block that is only partly overwritten come before that block is
+ * touched, but blocks before it may have been written. */
+int opal_common_crypt_file_write(opal_common_crypt_file_t *file, const opal_common_crypt_request_t *requests,
+                                 size_t request_count, bool atomic, opal_common_crypt_outcome_t *outcome);
+
+/* Cut or lengthen the file.  Needs the keys of the blocks that are cut. */
+int opal_common_crypt_file_resize(opal_common_crypt_file_t *file, uint64_t bytes,
+                                  opal_common_crypt_outcome_t *outcome);
+
+/* ---- checking ---- */
+
+typedef enum {
+    OPAL_CRYPT_BLOCK_HOLE,              /* never written */
+    OPAL_CRYPT_BLOCK_GOOD,
+    OPAL_CRYPT_BLOCK_BEHIND,            /* an overwrite was cut short; the redo has what it takes to go on */
+    OPAL_CRYPT_BLOCK_TORN,              /* a first write was cut short */
+    OPAL_CRYPT_BLOCK_BAD                /* forged or damaged */
+} opal_common_crypt_block_condition_t;
+
+/* How a block stands; *plain_bytes is its length. */
+int opal_common_crypt_file_check(opal_common_crypt_file_t *file, uint32_t region, uint64_t block,
+                                 opal_common_crypt_block_condition_t *condition, uint32_t *plain_bytes);
+
+/* Blocks of a region that the data part reaches into. */
+uint64_t opal_common_crypt_file_blocks(const opal_common_crypt_file_t *file, uint32_t region, uint64_t data_bytes);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Finding, making and reading entries.  A segment is made once, by whoever
+ * first needs it, under the lock of the header; where it lies never changes
+ * after that, so it is remembered.
+ */
+#include "crypt_file_object.h"
+#include "crypt_file_le.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint64_t *place_of(opal_common_crypt_sidecar_directory_t *directory, bool redo, unsigned segment)
+{
+    return redo ? &directory->redos[segment] : &directory->entries[segment];
+}
+
+static int directory_read(opal_common_crypt_file_t *file, uint32_t region)
+{
+    opal_common_crypt_file_region_t *of = file->regions[region];
+    uint8_t bytes[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES];
+    const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_directory_at(region), bytes, sizeof(bytes)};
+    int rc = file->storage->read(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_sidecar_directory_parse(bytes, sizeof(bytes), file->map->regions[region].block_bytes,
+                                                       &of->directory);
+    }
+    return rc;
+}
+
+/* Under the header's lock: take room at the end, then say where it is. */
+static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment)
+{
+    opal_common_crypt_storage_t *storage = file->storage;
+    uint64_t *place = place_of(&file->regions[region]->directory, redo, segment), size;
+    int rc = directory_read(file, region);
+
+    if (OPAL_CRYPT_OK != rc || 0 != *place) {
+        return rc;
+    }
+    rc = storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    uint64_t at = opal_common_crypt_sidecar_end(size), directory_at = opal_common_crypt_sidecar_directory_at(region);
+    uint64_t bytes = redo ? opal_common_crypt_sidecar_redos_bytes(segment, file->map->regions[region].block_bytes)
+                          : opal_common_crypt_sidecar_entries_bytes(segment);
+    if (bytes > OPAL_CRYPT_FILE_OFFSET_MAX - at) {
+        errno = EFBIG;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    rc = storage->resize(storage, OPAL_CRYPT_FILE_SIDECAR, at + bytes);
+    if (OPAL_CRYPT_OK == rc) {
+        uint8_t pointer[8];
+        const opal_common_crypt_extent_t extent = {directory_at + (redo ? 8 * OPAL_CRYPT_SIDECAR_SEGMENTS : 0) + 8 * segment,
+                                                   pointer, sizeof(pointer)};
+        opal_common_crypt_le_put64(pointer, at);
+        rc = storage->write(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        *place = at;
+    }
+    return rc;
+}
+
+int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment,
+                              bool make, uint64_t *at)
+{
+    opal_common_crypt_file_region_t *of = file->regions[region];
+    int rc = OPAL_CRYPT_OK;
+
+    pthread_mutex_lock(&of->lock);
+    uint64_t *place = place_of(&of->directory, redo, segment);
+    if (0 == *place) {
+        rc = directory_read(file, region);
+    }
+    if (OPAL_CRYPT_OK == rc && 0 == *place && make) {
+        opal_common_crypt_range_t header;
+        rc = opal_common_crypt_range_lock(file, &header, 0, 1, true);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = segment_make(file, region, redo, segment);
+            opal_common_crypt_range_unlock(file, &header);
+        }
+    }
+    *at = *place;
+    pthread_mutex_unlock(&of->lock);
+    return rc;
+}
+
+static void parse(const uint8_t *bytes, uint32_t block_bytes, opal_common_crypt_slots_t *slots)
+{
+    for (int i = 0; i < 2; ++i) {
+        slots->bad[i] = OPAL_CRYPT_OK != opal_common_crypt_slot_parse(bytes + (unsigned) i * OPAL_CRYPT_SLOT_BYTES, block_bytes,
+                                                                      &slots->slot[i]);
+        if (slots->bad[i]) {
+            memset(&slots->slot[i], 0, sizeof(slots->slot[i]));
+        }
+    }
+}
+
+int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
+                                   uint64_t first, uint64_t count, bool make, uint64_t *segment_at)
+{
+    opal_common_crypt_sidecar_index_t index;
+
+    if (!opal_common_crypt_sidecar_index(first, &index)) {
+        errno = EFBIG;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    int rc = opal_common_crypt_segment(file, region, false, index.segment, make, segment_at);
+    if (OPAL_CRYPT_OK != rc || 0 == *segment_at) {
+        memset(work->slots, 0, count * sizeof(*work->slots));
+        return rc;
+    }
+    const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_entry_at(*segment_at, index.within),
+                                               work->slot_bytes, count * OPAL_CRYPT_ENTRY_BYTES};
+    rc = file->storage->read(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+    for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
+        parse(work->slot_bytes + i * OPAL_CRYPT_ENTRY_BYTES, file->map->regions[region].block_bytes, &work->slots[i]);
+    }
+    return rc;
+}
+
+bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b)
+{
+    return a->used == b->used && a->plain_bytes == b->plain_bytes && a->counter == b->counter &&
+           0 == memcmp(a->salt, b->salt, sizeof(a->salt)) && 0 == memcmp(a->tag, b->tag, sizeof(a->tag));
+}

@@ -1,0 +1,178 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Inside the block engine: what an open file is made of, and what its parts
+ * offer one another.
+ */
+#ifndef OPAL_COMMON_CRYPT_FILE_OBJECT_H
+#define OPAL_COMMON_CRYPT_FILE_OBJECT_H
+
+#include "crypt_file.h"
+#include "crypt_file_block.h"
+#include "crypt_thread.h"
+
+#include <pthread.h>
+
+#define OPAL_CRYPT_RUN_BYTES    (4u << 20)      /* sealed and written at a time, unless a block is larger */
+#define OPAL_CRYPT_RUN_BLOCKS   4096u
+#define OPAL_CRYPT_PLAN_PIECES  65536u          /* planned at a time */
+
+typedef struct opal_common_crypt_file_region {
+    opal_common_crypt_blocks_t *blocks;         /* NULL: plain, or no key */
+    const opal_aead_module_t *aead;
+    opal_common_crypt_grant_t grant;
+    pthread_mutex_t lock;                       /* the directory */
+    opal_common_crypt_sidecar_directory_t directory;
+} opal_common_crypt_file_region_t;
+
+struct opal_common_crypt_file {
+    opal_common_crypt_file_of_t of;
+    opal_common_crypt_storage_t *storage;
+    opal_common_crypt_map_t *map;
+    opal_common_crypt_file_region_t **regions;  /* as many as the map has */
+    pthread_mutex_t range_lock;
+    pthread_cond_t range_free;
+    struct opal_common_crypt_range *ranges;     /* held by threads of this process */
+    pthread_mutex_t work_lock;
+    struct opal_common_crypt_work *idle;
+};
+
+/* ---- locks: against threads here, then against processes ---- */
+
+typedef struct opal_common_crypt_range {
+    struct opal_common_crypt_range *next;
+    uint64_t first, last;
+} opal_common_crypt_range_t;
+
+int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
+                                 uint64_t at, uint64_t count, bool exclusive);
+void opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range);
+
+/* ---- plan ---- */
+
+/* Bytes of a request that lie together in a region's packed stream, or, if the
+ * region is plain, in the file. */
+typedef struct opal_common_crypt_piece {
+    uint8_t *memory;
+    uint64_t plain, bytes;
+    uint32_t region;
+} opal_common_crypt_piece_t;
+
+/* Where planning of a list of requests has come to. */
+typedef struct opal_common_crypt_plan {
+    const opal_common_crypt_request_t *requests;
+    size_t request_count, request;
+    uint64_t within;                    /* of the request */
+    uint32_t hint;                      /* the region found last */
+    uint64_t end;                       /* bytes of the file from here on are not planned */
+    uint64_t planned;
+    opal_common_crypt_piece_t *pieces;
+    size_t piece_count, piece_room;
+} opal_common_crypt_plan_t;
+
+/* The next pieces, at most `limit`, sorted by region and place; none: done.
+ * ERR_ACCESS, in `outcome` too, for bytes that belong to no region, or to one
+ * for which `grant` is missing. */
+int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_common_crypt_plan_t *plan, size_t limit,
+                                opal_common_crypt_grant_t grant, opal_common_crypt_outcome_t *outcome);
+void opal_common_crypt_plan_free(opal_common_crypt_plan_t *plan);
+
+/* Consecutive blocks of one region and one segment that the pieces from
+ * `piece` on (of which `used` bytes are done) reach into. */
+typedef struct opal_common_crypt_run_of_blocks {
+    uint32_t region;
+    uint64_t first, count;
+    size_t piece;                       /* the first one */
+    uint64_t used;
+} opal_common_crypt_blockrun_t;
+
+bool opal_common_crypt_plan_run(const opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan,
+                                size_t *piece, uint64_t *used, opal_common_crypt_blockrun_t *run);
+
+/* ---- what a call works with ---- */
+
+typedef struct opal_common_crypt_slots {
+    opal_common_crypt_slot_t slot[2];
+    bool bad[2];                        /* not what anybody could have written */
+    bool behind;                        /* the redo holds something that the entry does not */
+} opal_common_crypt_slots_t;
+
+typedef struct opal_common_crypt_work {
+    struct opal_common_crypt_work *next;
+    uint8_t *cipher, *plain;            /* room for one run, aligned to a page */
+    uint8_t *old;                       /* of one block: data, then the redo's ciphertext */
+    size_t cipher_room, plain_room, old_room;
+    uint8_t *slot_bytes;                /* entries of a run, then its redo slots */
+    opal_common_crypt_slots_t *slots;
+    opal_common_crypt_slot_t *fresh;
+    size_t block_room;
+    opal_common_crypt_extent_t *extents;
+    size_t extent_count, extent_room;
+} opal_common_crypt_work_t;
+
+int opal_common_crypt_work_take(opal_common_crypt_file_t *file, opal_common_crypt_work_t **work);
+void opal_common_crypt_work_give(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work);
+int opal_common_crypt_work_room(opal_common_crypt_work_t *work, uint64_t blocks, uint32_t block_bytes, bool plain);
+
+/* A range that a whole call holds, when it is atomic: one for each region that
+ * its pieces reach into, in rising order. */
+typedef struct opal_common_crypt_held {
+    opal_common_crypt_range_t *ranges;
+    size_t count;
+} opal_common_crypt_held_t;
+
+int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan, bool exclusive,
+                           opal_common_crypt_held_t *held);
+void opal_common_crypt_hold_end(opal_common_crypt_file_t *file, opal_common_crypt_held_t *held);
+
+/* Extents of what comes next; joined where both sides touch. */
+int opal_common_crypt_extent_add(opal_common_crypt_work_t *work, uint64_t at, void *bytes, size_t count);
+/* The same for bytes of a packed stream. */
+int opal_common_crypt_extent_packed(opal_common_crypt_work_t *work, const opal_common_crypt_tiling_t *tiling,
+                                    uint64_t plain, void *bytes, size_t count);
+
+/* ---- entries ---- */
+
+/* Where a segment lies; 0: it was never made, and `make` is false. */
+int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment,
+                              bool make, uint64_t *at);
+
+/* The slots of `count` blocks of one segment; *segment_at 0: there are none. */
+int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
+                                   uint64_t first, uint64_t count, bool make, uint64_t *segment_at);
+
+/* ---- one block, under its lock ---- */
+
+typedef enum {
+    OPAL_CRYPT_FOUND_HOLE,
+    OPAL_CRYPT_FOUND_CURRENT,           /* data with the newer slot */
+    OPAL_CRYPT_FOUND_AHEAD,             /* data with the redo's slot */
+    OPAL_CRYPT_FOUND_REDO,              /* the redo's ciphertext */
+    OPAL_CRYPT_FOUND_OLDER              /* data with the older slot */
+} opal_common_crypt_found_t;
+
+/* Find the version that is there: its text in `plain` (B bytes of room, zeros
+ * behind), its length, its slot.  ERR_AUTH or ERR_TORN if there is none. */
+int opal_common_crypt_recover(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
+                              uint64_t block, uint8_t *plain, opal_common_crypt_slot_t *slot,
+                              opal_common_crypt_found_t *found);
+
+/* After that: finish the overwrite that was cut short, so that the entry is
+ * right and the redo can be used again; the entry's slots become `slots`. */
+int opal_common_crypt_settle(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
+                             uint64_t block, const opal_common_crypt_slot_t *slot, opal_common_crypt_found_t found,
+                             opal_common_crypt_slots_t *slots);
+
+/* Redo, data and entries of a run whose blocks are sealed: ciphertext of block
+ * i at work->cipher + i B, its slot in work->fresh, what the entry held in
+ * work->slots. */
+int opal_common_crypt_commit(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
+                             uint64_t first, uint64_t count, uint64_t segment_at);
+
+bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b);
+
+/* Fill in the outcome of a failure; returns rc. */
+int opal_common_crypt_outcome_set(const opal_common_crypt_file_t *file, opal_common_crypt_outcome_t *outcome, int rc,
+                                  uint32_t region, uint64_t block);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Locks on ranges of blocks.  The storage's locks know processes; two threads
+ * of one process would both get theirs, and the first to give it back would
+ * take it from the other.  So threads wait for one another here first, and
+ * always exclusively.
+ */
+#include "crypt_file_object.h"
+
+#include <stdlib.h>
+
+static bool is_held(const opal_common_crypt_file_t *file, uint64_t first, uint64_t last)
+{
+    const opal_common_crypt_range_t *range = file->ranges;
+
+    while (NULL != range && (range->last < first || last < range->first)) {
+        range = range->next;
+    }
+    return NULL != range;
+}
+
+static void leave(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range)
+{
+    opal_common_crypt_range_t **link = &file->ranges;
+
+    pthread_mutex_lock(&file->range_lock);
+    while (range != *link) {
+        link = &(*link)->next;
+    }
+    *link = range->next;
+    pthread_cond_broadcast(&file->range_free);
+    pthread_mutex_unlock(&file->range_lock);
+}
+
+int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
+                                 uint64_t at, uint64_t count, bool exclusive)
+{
+    range->first = at;
+    range->last = at + count - 1;
+    pthread_mutex_lock(&file->range_lock);
+    while (is_held(file, range->first, range->last)) {
+        pthread_cond_wait(&file->range_free, &file->range_lock);
+    }
+    range->next = file->ranges;
+    file->ranges = range;
+    pthread_mutex_unlock(&file->range_lock);
+    int rc = file->storage->lock(file->storage, at, count, exclusive);
+    if (OPAL_CRYPT_OK != rc) {
+        leave(file, range);
+    }
+    return rc;
+}
+
+void opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range)
+{
+    (void) file->storage->unlock(file->storage, range->first, range->last - range->first + 1);
+    leave(file, range);
+}
+
+/* ---- a whole call ---- */
+
+/* The unit in which plain regions are locked. */
+enum { PLAIN_UNIT = 4096 };
+
+int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan, bool exclusive,
+                           opal_common_crypt_held_t *held)
+{
+    held->count = 0;
+    held->ranges = calloc(file->map->region_count, sizeof(*held->ranges));
+    if (NULL == held->ranges) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    for (size_t i = 0, next; i < plan->piece_count; i = next) {
+        uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;
+        uint64_t last = 0;
+        unit = 0 == unit ? PLAIN_UNIT : unit;
+        for (next = i; next < plan->piece_count && plan->pieces[next].region == region; ++next) {
+            uint64_t end = (plan->pieces[next].plain + plan->pieces[next].bytes - 1) / unit;
+            last = end > last ? end : last;
+        }
+        uint64_t first = plan->pieces[i].plain / unit;
+        int rc = opal_common_crypt_range_lock(file, &held->ranges[held->count],
+                                              opal_common_crypt_sidecar_lock_at(region, first), last - first + 1, exclusive);
+        if (OPAL_CRYPT_OK != rc) {
+            opal_common_crypt_hold_end(file, held);
+            return rc;
+        }
+        ++held->count;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+void opal_common_crypt_hold_end(opal_common_crypt_file_t *file, opal_common_crypt_held_t *held)
+{
+    while (held->count > 0) {
+        opal_common_crypt_range_unlock(file, &held->ranges[--held->count]);
+    }
+    free(held->ranges);
+    held->ranges = NULL;
+}

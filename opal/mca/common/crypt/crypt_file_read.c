@@ -1,0 +1,224 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Reading.  Entries and data are read without a lock, and a block that is
+ * wanted in full is opened where the caller wants it.  A writer may be between
+ * data and entry just then: so what does not open is looked at again under the
+ * block's lock, and only then is it called torn or forged.
+ */
+#include "crypt_file_object.h"
+
+#include <string.h>
+
+typedef struct reader {
+    opal_common_crypt_file_t *file;
+    const opal_common_crypt_plan_t *plan;
+    opal_common_crypt_work_t *work;
+    opal_common_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    bool held;
+    opal_common_crypt_outcome_t *outcome;
+} reader_t;
+
+static bool all_zero(const uint8_t *bytes, size_t count)
+{
+    return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
+}
+
+/* If one piece takes all of the block, its place in the caller's memory. */
+static uint8_t *direct_of(const reader_t *r, uint32_t region, uint64_t from, uint64_t to, size_t *next)
+{
+    const opal_common_crypt_piece_t *pieces = r->plan->pieces;
+
+    while (*next < r->plan->piece_count && pieces[*next].region == region && pieces[*next].plain + pieces[*next].bytes <= from) {
+        ++*next;
+    }
+    const opal_common_crypt_piece_t *piece = &pieces[*next];
+    bool all = *next < r->plan->piece_count && piece->region == region && piece->plain <= from &&
+               piece->plain + piece->bytes >= to;
+    return all ? piece->memory + (from - piece->plain) : NULL;
+}
+
+/* Copy what is wanted of a block that was opened elsewhere. */
+static void copy_out(const reader_t *r, uint32_t region, size_t piece, uint64_t from, uint64_t to, const uint8_t *text)
+{
+    for (size_t i = piece; i < r->plan->piece_count && r->plan->pieces[i].region == region &&
+                           r->plan->pieces[i].plain < to; ++i) {
+        const opal_common_crypt_piece_t *p = &r->plan->pieces[i];
+        uint64_t a = p->plain > from ? p->plain : from, b = p->plain + p->bytes < to ? p->plain + p->bytes : to;
+        if (a < b) {
+            memcpy(p->memory + (a - p->plain), text + (a - from), b - a);
+        }
+    }
+}
+
+/* Ciphertext of the run to where each block is going to be opened. */
+static int fetch(const reader_t *r, const opal_common_crypt_blockrun_t *run)
+{
+    const opal_common_crypt_region_t *of = &r->file->map->regions[run->region];
+    size_t piece = run->piece;
+    int rc = OPAL_CRYPT_OK;
+
+    r->work->extent_count = 0;
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        uint64_t from = (run->first + i) * of->block_bytes;
+        uint8_t *target = direct_of(r, run->region, from, from + of->block_bytes, &piece);
+        const opal_common_crypt_slots_t *slots = &r->work->slots[i];
+        int newer = opal_common_crypt_entry_newer(slots->slot);
+        target = NULL == target ? r->work->plain + i * of->block_bytes : target;
+        rc = opal_common_crypt_extent_packed(r->work, &of->tiling, from, target,
+                                             newer < 0 ? of->block_bytes : slots->slot[newer].plain_bytes);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = r->file->storage->read(r->file->storage, OPAL_CRYPT_FILE_DATA, r->work->extents, r->work->extent_count);
+    }
+    return rc;
+}
+
+static int look_again(const reader_t *r, uint32_t region, uint64_t block, uint8_t *text)
+{
+    opal_common_crypt_slot_t slot;
+    opal_common_crypt_found_t found;
+    opal_common_crypt_range_t range;
+
+    if (r->held) {
+        return opal_common_crypt_recover(r->file, r->work, region, block, text, &slot, &found);
+    }
+    int rc = opal_common_crypt_range_lock(r->file, &range, opal_common_crypt_sidecar_lock_at(region, block), 1, false);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_recover(r->file, r->work, region, block, text, &slot, &found);
+        opal_common_crypt_range_unlock(r->file, &range);
+    }
+    return rc;
+}
+
+/* Open block i of the run in `text`, where its ciphertext is. */
+static int open_block(const reader_t *r, const opal_common_crypt_blockrun_t *run, uint64_t i, uint8_t *text)
+{
+    uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
+    const opal_common_crypt_slots_t *slots = &r->work->slots[i];
+    int newer = opal_common_crypt_entry_newer(slots->slot), rc = OPAL_CRYPT_ERR_AUTH;
+
+    if (newer >= 0) {
+        const opal_common_crypt_slot_t *slot = &slots->slot[newer];
+        rc = opal_common_crypt_block_open(r->file->regions[run->region]->blocks, r->context, run->first + i, slot, text, text);
+        if (OPAL_CRYPT_OK == rc) {
+            memset(text + slot->plain_bytes, 0, block_bytes - slot->plain_bytes);
+            opal_common_crypt_count_opened(r->thread, slot->plain_bytes);
+        }
+    } else if (!slots->bad[0] && !slots->bad[1] && all_zero(text, block_bytes)) {
+        rc = OPAL_CRYPT_OK;             /* a hole */
+    }
+    return OPAL_CRYPT_ERR_AUTH == rc ? look_again(r, run->region, run->first + i, text) : rc;
+}
+
+static int open_all(const reader_t *r, const opal_common_crypt_blockrun_t *run)
+{
+    uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
+    size_t piece = run->piece;
+
+    for (uint64_t i = 0; i < run->count; ++i) {
+        uint64_t from = (run->first + i) * block_bytes;
+        uint8_t *direct = direct_of(r, run->region, from, from + block_bytes, &piece);
+        uint8_t *text = NULL == direct ? r->work->plain + i * block_bytes : direct;
+        int rc = open_block(r, run, i, text);
+        if (OPAL_CRYPT_OK != rc) {
+            return opal_common_crypt_outcome_set(r->file, r->outcome, rc, run->region, run->first + i);
+        }
+        if (NULL == direct) {
+            copy_out(r, run->region, piece, from, from + block_bytes, text);
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int read_run(reader_t *r, const opal_common_crypt_blockrun_t *run)
+{
+    opal_common_crypt_file_region_t *region = r->file->regions[run->region];
+    uint64_t segment_at;
+    int rc = opal_common_crypt_work_room(r->work, run->count, r->file->map->regions[run->region].block_bytes, true);
+
+    r->context = opal_common_crypt_thread_context(r->thread, region->aead);
+    if (OPAL_CRYPT_OK != rc || NULL == r->context) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    rc = opal_common_crypt_entries_read(r->file, r->work, run->region, run->first, run->count, false, &segment_at);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = fetch(r, run);
+    }
+    return OPAL_CRYPT_OK == rc ? open_all(r, run) : rc;
+}
+
+static int read_plain(reader_t *r, const opal_common_crypt_blockrun_t *run)
+{
+    const opal_common_crypt_piece_t *piece = &r->plan->pieces[run->piece];
+    const opal_common_crypt_extent_t extent = {piece->plain, piece->memory, piece->bytes};
+
+    return r->file->storage->read(r->file->storage, OPAL_CRYPT_FILE_DATA, &extent, 1);
+}
+
+static int read_pieces(reader_t *r)
+{
+    opal_common_crypt_blockrun_t run;
+    size_t piece = 0;
+    uint64_t used = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    while (OPAL_CRYPT_OK == rc && opal_common_crypt_plan_run(r->file, r->plan, &piece, &used, &run)) {
+        rc = 0 == run.count ? read_plain(r, &run) : read_run(r, &run);
+        if (OPAL_CRYPT_OK != rc) {
+            (void) opal_common_crypt_outcome_set(r->file, r->outcome, rc, run.region, run.first);
+        }
+    }
+    return rc;
+}
+
+static int read_all(reader_t *r, opal_common_crypt_plan_t *plan, bool atomic)
+{
+    opal_common_crypt_held_t held = {.count = 0};
+    int rc;
+
+    do {
+        rc = opal_common_crypt_plan_next(r->file, plan, atomic ? SIZE_MAX : OPAL_CRYPT_PLAN_PIECES,
+                                         OPAL_CRYPT_GRANT_OPEN, r->outcome);
+        if (OPAL_CRYPT_OK == rc && atomic) {
+            rc = opal_common_crypt_hold(r->file, plan, false, &held);
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            rc = read_pieces(r);
+        }
+        opal_common_crypt_hold_end(r->file, &held);
+    } while (OPAL_CRYPT_OK == rc && plan->piece_count > 0);
+    return rc;
+}
+
+int opal_common_crypt_file_read(opal_common_crypt_file_t *file, const opal_common_crypt_request_t *requests,
+                                size_t request_count, bool atomic, opal_common_crypt_outcome_t *outcome)
+{
+    opal_common_crypt_plan_t plan = {.requests = requests, .request_count = request_count};
+    reader_t r = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome, .thread = opal_common_crypt_thread()};
+    int rc = NULL == r.thread ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->region = UINT32_MAX;
+    if (OPAL_CRYPT_OK == rc) {
+        rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
+                               : file->storage->size(file->storage, OPAL_CRYPT_FILE_DATA, &plan.end);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_work_take(file, &r.work);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = read_all(&r, &plan, atomic);
+        opal_common_crypt_plan_free(&plan);
+        opal_common_crypt_work_give(file, r.work);
+    }
+    outcome->bytes = plan.planned;
+    if (OPAL_CRYPT_OK != rc) {
+        outcome->bytes = 0;
+        for (size_t i = 0; i < request_count; ++i) {
+            memset(requests[i].memory, 0, requests[i].bytes);
+        }
+    }
+    return outcome->rc = rc;
+}

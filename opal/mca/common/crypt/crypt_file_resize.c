@@ -1,0 +1,138 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Cutting and lengthening.  Lengthening makes holes.  Cutting goes from the
+ * inside out, so that a process that is killed leaves nothing that looks
+ * forged: the block that is cut is sealed anew at its new length, the entries
+ * behind it become zeros, and the data goes last.
+ */
+#include "crypt_file_object.h"
+
+#include <string.h>
+
+/* The block that the cut goes through keeps its first `keep` bytes. */
+static int cut_block(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t block,
+                     uint32_t keep)
+{
+    opal_common_crypt_file_region_t *of = file->regions[region];
+    opal_common_crypt_thread_t *thread = opal_common_crypt_thread();
+    opal_aead_context_t *context = NULL == thread ? NULL : opal_common_crypt_thread_context(thread, of->aead);
+    opal_common_crypt_slot_t slot;
+    opal_common_crypt_found_t found;
+    uint64_t segment_at;
+
+    if (NULL == context) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    int rc = opal_common_crypt_entries_read(file, work, region, block, 1, false, &segment_at);
+    int newer = opal_common_crypt_entry_newer(work->slots[0].slot);
+    if (OPAL_CRYPT_OK != rc || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep) {
+        return rc;
+    }
+    rc = opal_common_crypt_recover(file, work, region, block, work->plain, &slot, &found);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_settle(file, work, region, block, &slot, found, &work->slots[0]);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_block_seal(of->blocks, context, block, work->plain, keep, work->cipher, &work->fresh[0]);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        (void) opal_common_crypt_entry_next(work->slots[0].slot, &work->fresh[0].generation);
+        opal_common_crypt_count_sealed(thread, keep);
+        rc = opal_common_crypt_commit(file, work, region, block, 1, segment_at);
+    }
+    return rc;
+}
+
+/* Blocks from `first` on were never written. */
+static int clear_entries(opal_common_crypt_file_t *file, uint32_t region, uint64_t first)
+{
+    uint64_t segment_first = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
+        uint64_t count = opal_common_crypt_sidecar_segment_blocks(k), at;
+        if (segment_first + count > first) {
+            uint64_t within = first > segment_first ? first - segment_first : 0;
+            rc = opal_common_crypt_segment(file, region, false, k, false, &at);
+            if (OPAL_CRYPT_OK == rc && 0 != at) {
+                rc = file->storage->zero(file->storage, OPAL_CRYPT_FILE_SIDECAR,
+                                         opal_common_crypt_sidecar_entry_at(at, within),
+                                         (count - within) * OPAL_CRYPT_ENTRY_BYTES);
+            }
+        }
+        segment_first += count;
+    }
+    return rc;
+}
+
+static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t bytes)
+{
+    const opal_common_crypt_region_t *of = &file->map->regions[region];
+    uint64_t plain = opal_common_crypt_tiling_before(&of->tiling, bytes), first = plain / of->block_bytes;
+    uint32_t keep = (uint32_t) (plain % of->block_bytes);
+    opal_common_crypt_range_t range;
+    int rc = opal_common_crypt_range_lock(file, &range, opal_common_crypt_sidecar_lock_at(region, first),
+                                          OPAL_CRYPT_SIDECAR_BLOCKS_MAX - first, true);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    if (keep > 0) {
+        rc = opal_common_crypt_work_room(work, 1, of->block_bytes, true);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = cut_block(file, work, region, first, keep);
+        }
+        ++first;
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = clear_entries(file, region, first);
+    }
+    opal_common_crypt_range_unlock(file, &range);
+    return rc;
+}
+
+/* A block that is cut has to be opened and sealed. */
+static int may_cut(const opal_common_crypt_file_t *file, uint64_t bytes, opal_common_crypt_outcome_t *outcome)
+{
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        const opal_common_crypt_region_t *of = &file->map->regions[i];
+        if (of->encrypted && file->regions[i]->grant < OPAL_CRYPT_GRANT_SEAL &&
+            0 != opal_common_crypt_tiling_before(&of->tiling, bytes) % of->block_bytes) {
+            return opal_common_crypt_outcome_set(file, outcome, OPAL_CRYPT_ERR_ACCESS, i, 0);
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_file_resize(opal_common_crypt_file_t *file, uint64_t bytes,
+                                  opal_common_crypt_outcome_t *outcome)
+{
+    opal_common_crypt_work_t *work;
+    uint64_t now;
+
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->region = UINT32_MAX;
+    int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
+                               : file->storage->size(file->storage, OPAL_CRYPT_FILE_DATA, &now);
+    if (OPAL_CRYPT_OK == rc && bytes < now) {
+        rc = may_cut(file, bytes, outcome);
+        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_work_take(file, &work) : rc;
+        if (OPAL_CRYPT_OK == rc) {
+            for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+                if (file->map->regions[i].encrypted) {
+                    rc = cut_region(file, work, i, bytes);
+                    if (OPAL_CRYPT_OK != rc) {
+                        (void) opal_common_crypt_outcome_set(file, outcome, rc, i, 0);
+                    }
+                }
+            }
+            opal_common_crypt_work_give(file, work);
+        }
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
+    }
+    outcome->bytes = bytes;
+    return outcome->rc = rc;
+}

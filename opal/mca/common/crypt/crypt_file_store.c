@@ -1,0 +1,118 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The map in the sidecar.  A new one is written to fresh room, then the header
+ * slot that does not count is pointed at it: a process that is killed leaves
+ * the old map or the new one.
+ */
+#include "crypt_file_store.h"
+#include "crypt_file_le.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int put(opal_common_crypt_storage_t *storage, uint64_t at, void *bytes, size_t count)
+{
+    const opal_common_crypt_extent_t extent = {at, bytes, count};
+
+    return storage->write(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+}
+
+int opal_common_crypt_sidecar_create(opal_common_crypt_storage_t *storage, const uint8_t uuid[OPAL_CRYPT_UUID_BYTES])
+{
+    uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES];
+    opal_common_crypt_sidecar_header_t header = {.sealed = false};
+    int rc = storage->resize(storage, OPAL_CRYPT_FILE_SIDECAR, 0);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = storage->resize(storage, OPAL_CRYPT_FILE_SIDECAR, OPAL_CRYPT_SIDECAR_FREE);
+    }
+    memcpy(header.uuid, uuid, sizeof(header.uuid));
+    opal_common_crypt_sidecar_header_write(&header, bytes);
+    return OPAL_CRYPT_OK == rc ? put(storage, 0, bytes, sizeof(bytes)) : rc;
+}
+
+int opal_common_crypt_sidecar_read(opal_common_crypt_storage_t *storage, opal_common_crypt_sidecar_header_t *header)
+{
+    uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES];
+    const opal_common_crypt_extent_t extent = {0, bytes, sizeof(bytes)};
+    int rc = storage->read(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_header_parse(bytes, sizeof(bytes), header) : rc;
+}
+
+int opal_common_crypt_sidecar_map_read(opal_common_crypt_storage_t *storage,
+                                       const opal_common_crypt_sidecar_header_t *header, int slot,
+                                       uint8_t **bytes, size_t *count)
+{
+    uint64_t size;
+    int rc = storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size);
+
+    *bytes = NULL;
+    *count = 0;
+    if (OPAL_CRYPT_OK != rc || 0 == header->maps[slot].bytes || header->maps[slot].offset > size ||
+        header->maps[slot].bytes > size - header->maps[slot].offset) {
+        return rc;
+    }
+    *bytes = malloc(header->maps[slot].bytes);
+    if (NULL == *bytes) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    *count = header->maps[slot].bytes;
+    const opal_common_crypt_extent_t extent = {header->maps[slot].offset, *bytes, *count};
+    rc = storage->read(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+    if (OPAL_CRYPT_OK != rc) {
+        free(*bytes);
+        *bytes = NULL;
+        *count = 0;
+    }
+    return rc;
+}
+
+/* Under the header's lock. */
+static int map_write(opal_common_crypt_storage_t *storage, uint8_t *bytes, size_t count, int slot)
+{
+    uint8_t place[OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES];
+    uint64_t size;
+    int rc = storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    uint64_t at = opal_common_crypt_sidecar_end(size), end = opal_common_crypt_sidecar_end(at + count);
+    opal_common_crypt_le_put64(place, at);
+    opal_common_crypt_le_put64(place + 8, count);
+    rc = storage->resize(storage, OPAL_CRYPT_FILE_SIDECAR, end);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = put(storage, at, bytes, count);
+    }
+    return OPAL_CRYPT_OK == rc ? put(storage, OPAL_CRYPT_SIDECAR_MAP_SLOT_AT +
+                                              (unsigned) slot * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES, place, sizeof(place))
+                               : rc;
+}
+
+int opal_common_crypt_sidecar_map_write(opal_common_crypt_storage_t *storage, const opal_common_crypt_map_t *map,
+                                        int keep)
+{
+    size_t count = opal_common_crypt_map_bytes(map);
+    uint8_t *bytes = malloc(count);
+    int rc = NULL == bytes ? OPAL_CRYPT_ERR_MEMORY : storage->lock(storage, 0, 1, true);
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_common_crypt_map_write(map, bytes);
+        rc = map_write(storage, bytes, count, 0 == keep);
+        (void) storage->unlock(storage, 0, 1);
+    }
+    free(bytes);
+    return rc;
+}
+
+int opal_common_crypt_sidecar_unseal(opal_common_crypt_storage_t *storage)
+{
+    opal_common_crypt_sidecar_header_t header;
+    uint8_t open[4] = {0};
+    int rc = opal_common_crypt_sidecar_read(storage, &header);
+
+    return OPAL_CRYPT_OK == rc && header.sealed ? put(storage, OPAL_CRYPT_SIDECAR_STATE_AT, open, sizeof(open)) : rc;
+}

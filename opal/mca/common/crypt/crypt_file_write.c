@@ -1,0 +1,294 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Writing.  A block that is written in full is sealed straight from the
+ * caller's memory; of any other the old text is opened first.  What the caller
+ * gave is never changed: it may be constant memory.
+ */
+#include "crypt_file_object.h"
+
+#include <string.h>
+
+typedef struct writer {
+    opal_common_crypt_file_t *file;
+    const opal_common_crypt_plan_t *plan;
+    opal_common_crypt_work_t *work;
+    opal_common_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    bool held;                          /* the locks are the call's */
+    opal_common_crypt_outcome_t *outcome;
+} writer_t;
+
+/* What the pieces say about one block. */
+typedef struct shape {
+    size_t piece;                       /* the first that reaches into it */
+    uint64_t used;
+    uint32_t end;                       /* of the last byte written */
+    bool prefix;                        /* every byte before `end` is written */
+    const uint8_t *direct;              /* all of it lies here; or NULL */
+} shape_t;
+
+/* The part of a piece that lies in [from, to), as offsets from `from`. */
+static bool overlap(const opal_common_crypt_piece_t *piece, uint64_t from, uint64_t to, uint32_t *start, uint32_t *end)
+{
+    uint64_t a = piece->plain > from ? piece->plain : from, b = piece->plain + piece->bytes;
+
+    b = b < to ? b : to;
+    if (a >= b) {
+        return false;
+    }
+    *start = (uint32_t) (a - from);
+    *end = (uint32_t) (b - from);
+    return true;
+}
+
+/* Look at block `from / B`, from piece *next on; *next moves to where the
+ * following block starts. */
+static shape_t shape_of(const writer_t *w, uint32_t region, uint64_t from, uint64_t to, size_t *next)
+{
+    shape_t shape = {.piece = *next, .prefix = true};
+    uint32_t start, end;
+    unsigned parts = 0;
+
+    for (size_t i = *next; i < w->plan->piece_count && w->plan->pieces[i].region == region &&
+                           w->plan->pieces[i].plain < to; ++i) {
+        const opal_common_crypt_piece_t *piece = &w->plan->pieces[i];
+        if (overlap(piece, from, to, &start, &end)) {
+            shape.prefix = shape.prefix && start <= shape.end;
+            shape.end = end > shape.end ? end : shape.end;
+            shape.direct = 0 == start && 0 == parts++ ? piece->memory + (from - piece->plain) : NULL;
+        }
+        if (piece->plain + piece->bytes <= to) {
+            *next = i + 1;
+        }
+    }
+    return shape;
+}
+
+static void copy_in(const writer_t *w, uint32_t region, const shape_t *shape, uint64_t from, uint64_t to, uint8_t *plain)
+{
+    uint32_t start, end;
+
+    for (size_t i = shape->piece; i < w->plan->piece_count && w->plan->pieces[i].region == region &&
+                                  w->plan->pieces[i].plain < to; ++i) {
+        const opal_common_crypt_piece_t *piece = &w->plan->pieces[i];
+        if (overlap(piece, from, to, &start, &end)) {
+            memcpy(plain + start, piece->memory + (from + start - piece->plain), end - start);
+        }
+    }
+}
+
+/* Does the redo of a block with an entry hold anything but the entry's version? */
+static int look_at_redos(const writer_t *w, const opal_common_crypt_blockrun_t *run)
+{
+    opal_common_crypt_work_t *work = w->work;
+    uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
+    uint8_t *bytes = work->slot_bytes + run->count * OPAL_CRYPT_ENTRY_BYTES;
+    opal_common_crypt_sidecar_index_t index;
+    uint64_t redo_at = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    (void) opal_common_crypt_sidecar_index(run->first, &index);
+    work->extent_count = 0;
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        work->slots[i].behind = false;
+        if (opal_common_crypt_entry_newer(work->slots[i].slot) < 0) {
+            continue;
+        }
+        if (0 == redo_at) {
+            rc = opal_common_crypt_segment(w->file, run->region, true, index.segment, false, &redo_at);
+        }
+        if (OPAL_CRYPT_OK != rc || 0 == redo_at) {
+            return rc;
+        }
+        work->slots[i].behind = true;
+        rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes),
+                                          bytes + i * OPAL_CRYPT_SLOT_BYTES, OPAL_CRYPT_SLOT_BYTES);
+    }
+    if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
+        rc = w->file->storage->read(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
+    }
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_common_crypt_slots_t *slots = &work->slots[i];
+        opal_common_crypt_slot_t redo;
+        int newer = opal_common_crypt_entry_newer(slots->slot);
+        if (slots->behind && OPAL_CRYPT_OK == opal_common_crypt_slot_parse(bytes + i * OPAL_CRYPT_SLOT_BYTES, block_bytes, &redo)) {
+            slots->behind = redo.used && !opal_common_crypt_slot_same(&redo, &slots->slot[newer]);
+        }
+    }
+    return rc;
+}
+
+/* Are all bytes of the block written, as far as the file goes? */
+static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, const shape_t *shape)
+{
+    const opal_common_crypt_region_t *of = &w->file->map->regions[region];
+    uint64_t data_bytes;
+
+    return shape->prefix && (of->block_bytes == shape->end ||
+                             (OPAL_CRYPT_OK == w->file->storage->size(w->file->storage, OPAL_CRYPT_FILE_DATA, &data_bytes) &&
+                              opal_common_crypt_tiling_before(&of->tiling, data_bytes) <= block * of->block_bytes + shape->end));
+}
+
+/* The text that block i of the run gets: *plain, *plain_bytes. */
+static int make_text(const writer_t *w, const opal_common_crypt_blockrun_t *run, uint64_t i, const shape_t *shape,
+                     const uint8_t **plain, uint32_t *plain_bytes)
+{
+    uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
+    uint64_t block = run->first + i;
+    opal_common_crypt_slots_t *slots = &w->work->slots[i];
+    uint8_t *text = w->work->plain + i * block_bytes;
+    int newer = opal_common_crypt_entry_newer(slots->slot);
+    uint32_t old_bytes = newer < 0 ? 0 : slots->slot[newer].plain_bytes;
+    bool whole = shape->prefix && shape->end >= old_bytes;
+
+    if (!whole || slots->behind || slots->bad[0] || slots->bad[1]) {
+        opal_common_crypt_slot_t slot;
+        opal_common_crypt_found_t found;
+        int rc = opal_common_crypt_recover(w->file, w->work, run->region, block, text, &slot, &found);
+        bool readable = OPAL_CRYPT_OK == rc;
+        if (readable) {
+            old_bytes = slot.plain_bytes;
+            rc = opal_common_crypt_settle(w->file, w->work, run->region, block, &slot, found, slots);
+            whole = shape->prefix && shape->end >= old_bytes;
+        } else if ((OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc) && nothing_stays(w, run->region, block, shape)) {
+            rc = OPAL_CRYPT_OK;
+            whole = true;
+        }
+        if (OPAL_CRYPT_OK != rc) {
+            return opal_common_crypt_outcome_set(w->file, w->outcome, rc, run->region, block);
+        }
+    }
+    *plain_bytes = shape->end > old_bytes || whole ? shape->end : old_bytes;
+    *plain = shape->direct;
+    if (!whole || NULL == shape->direct) {
+        uint64_t from = block * block_bytes;
+        copy_in(w, run->region, shape, from, from + block_bytes, text);
+        *plain = text;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int seal_all(const writer_t *w, const opal_common_crypt_blockrun_t *run)
+{
+    uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
+    size_t piece = run->piece;
+
+    for (uint64_t i = 0; i < run->count; ++i) {
+        uint64_t from = (run->first + i) * block_bytes;
+        shape_t shape = shape_of(w, run->region, from, from + block_bytes, &piece);
+        opal_common_crypt_slot_t *fresh = &w->work->fresh[i];
+        const uint8_t *plain = NULL;
+        uint32_t plain_bytes = 0;
+        int rc = make_text(w, run, i, &shape, &plain, &plain_bytes);
+        if (OPAL_CRYPT_OK != rc) {
+            return rc;
+        }
+        rc = opal_common_crypt_block_seal(w->file->regions[run->region]->blocks, w->context, run->first + i, plain,
+                                          plain_bytes, w->work->cipher + i * block_bytes, fresh);
+        if (OPAL_CRYPT_OK != rc) {
+            return opal_common_crypt_outcome_set(w->file, w->outcome, rc, run->region, run->first + i);
+        }
+        (void) opal_common_crypt_entry_next(w->work->slots[i].slot, &fresh->generation);
+        opal_common_crypt_count_sealed(w->thread, plain_bytes);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int write_locked(writer_t *w, const opal_common_crypt_blockrun_t *run)
+{
+    uint64_t segment_at;
+    int rc = opal_common_crypt_entries_read(w->file, w->work, run->region, run->first, run->count, true, &segment_at);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = look_at_redos(w, run);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = seal_all(w, run);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_commit(w->file, w->work, run->region, run->first, run->count, segment_at);
+    }
+    return rc;
+}
+
+static int write_run(writer_t *w, const opal_common_crypt_blockrun_t *run)
+{
+    opal_common_crypt_file_region_t *region = w->file->regions[run->region];
+    opal_common_crypt_range_t range;
+    int rc = opal_common_crypt_work_room(w->work, run->count, w->file->map->regions[run->region].block_bytes, true);
+
+    w->context = opal_common_crypt_thread_context(w->thread, region->aead);
+    if (OPAL_CRYPT_OK != rc || NULL == w->context) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    if (w->held) {
+        return write_locked(w, run);
+    }
+    rc = opal_common_crypt_range_lock(w->file, &range, opal_common_crypt_sidecar_lock_at(run->region, run->first),
+                                      run->count, true);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = write_locked(w, run);
+        opal_common_crypt_range_unlock(w->file, &range);
+    }
+    return rc;
+}
+
+static int write_plain(writer_t *w, const opal_common_crypt_blockrun_t *run)
+{
+    const opal_common_crypt_piece_t *piece = &w->plan->pieces[run->piece];
+    const opal_common_crypt_extent_t extent = {piece->plain, piece->memory, piece->bytes};
+
+    return w->file->storage->write(w->file->storage, OPAL_CRYPT_FILE_DATA, &extent, 1);
+}
+
+static int write_pieces(writer_t *w)
+{
+    opal_common_crypt_blockrun_t run;
+    size_t piece = 0;
+    uint64_t used = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    while (OPAL_CRYPT_OK == rc && opal_common_crypt_plan_run(w->file, w->plan, &piece, &used, &run)) {
+        rc = 0 == run.count ? write_plain(w, &run) : write_run(w, &run);
+        if (OPAL_CRYPT_OK != rc) {
+            (void) opal_common_crypt_outcome_set(w->file, w->outcome, rc, run.region, run.first);
+        }
+    }
+    return rc;
+}
+
+int opal_common_crypt_file_write(opal_common_crypt_file_t *file, const opal_common_crypt_request_t *requests,
+                                 size_t request_count, bool atomic, opal_common_crypt_outcome_t *outcome)
+{
+    opal_common_crypt_plan_t plan = {.requests = requests, .request_count = request_count, .end = OPAL_CRYPT_FILE_OFFSET_MAX};
+    writer_t w = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome, .thread = opal_common_crypt_thread()};
+    opal_common_crypt_held_t held = {.count = 0};
+    int rc = NULL == w.thread ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->region = UINT32_MAX;
+    if (OPAL_CRYPT_OK == rc) {
+        rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : opal_common_crypt_work_take(file, &w.work);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return outcome->rc = rc;
+    }
+    do {
+        rc = opal_common_crypt_plan_next(file, &plan, atomic ? SIZE_MAX : OPAL_CRYPT_PLAN_PIECES,
+                                         OPAL_CRYPT_GRANT_SEAL, outcome);
+        if (OPAL_CRYPT_OK == rc && atomic) {
+            rc = opal_common_crypt_hold(file, &plan, true, &held);
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            rc = write_pieces(&w);
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            outcome->bytes = plan.planned;
+        }
+        opal_common_crypt_hold_end(file, &held);
+    } while (OPAL_CRYPT_OK == rc && plan.piece_count > 0);
+    opal_common_crypt_plan_free(&plan);
+    opal_common_crypt_work_give(file, w.work);
+    return outcome->rc = rc;
+}

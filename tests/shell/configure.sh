@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Where it cannot be built, configure stops and says what helps.
+set -eu
+. "$SRC/tests/lib.sh"
+
+# fake NAME SED-EXPRESSION: an Open MPI whose ompi_info says something else.
+fake() {
+    mkdir -p "$CASE_DIR/$1/bin"
+    cp -s "$(command -v mpicc.openmpi || command -v mpicc)" "$CASE_DIR/$1/bin/mpicc"
+    printf '#!/bin/sh\n%s "$@" | sed "%s"\n' "$(command -v ompi_info)" "$2" > "$CASE_DIR/$1/bin/ompi_info"
+    chmod +x "$CASE_DIR/$1/bin/ompi_info"
+}
+
+# fake_headers NAME SED-EXPRESSION: one with another opal_config.h.
+fake_headers() {
+    local include=$CASE_DIR/$1/include
+    fake "$1" "s|^path:pkgincludedir:.*|path:pkgincludedir:$include|"
+    cp -rs "$headers" "$include"
+    find "$include" -name opal_config.h -exec sed -i "$2" {} +
+}
+
+# stops TEXT NAME [SWITCH...]: configure ends with an error that has TEXT.
+stops() {
+    local text=$1 ompi=$CASE_DIR/$2; shift 2
+    mkdir -p "$CASE_DIR/build"
+    cd "$CASE_DIR/build"
+    if "$SRC/configure" --with-ompi="$ompi" "$@" >out 2>&1; then
+        fail "configured with $ompi"
+    fi
+    tail -n 3 out
+    grep -qF -- "$text" out || fail "\"$text\" is not what it says"
+}
+
+headers=$(ompi_info --parsable --path pkgincludedir | sed -n 's/^path:pkgincludedir://p')
+version=$(ompi_info --version | sed -n 's/^Open MPI v//p')
+
+stops 'apt install openmpi-bin libopenmpi-dev' nowhere
+
+fake old 's/Open MPI v.*/Open MPI v4.0.3/'
+stops 'Open MPI 4.0.3 is not supported, only 4.1 and 5.0' old
+
+fake two "s/Open MPI v.*/Open MPI v${version%.*}.99/"
+stops 'are not of the same Open MPI' two
+
+fake bare "s|^path:pkgincludedir:.*|path:pkgincludedir:$CASE_DIR|"
+stops 'apt install libopenmpi-dev' bare
+stops 'is not a source tree of Open MPI' bare --with-ompi-source="$CASE_DIR"
+
+mkdir -p "$CASE_DIR/source/ompi/mca/pml"
+touch "$CASE_DIR/source/ompi/mca/pml/pml.h"
+stops 'has not been configured' bare --with-ompi-source="$CASE_DIR/source"
+
+fake_headers newer 's/#define OPAL_RELEASE_VERSION .*/#define OPAL_RELEASE_VERSION 98/'
+stops "are of another Open MPI than" newer
+
+fake_headers direct 's/#define MCA_ompi_pml_DIRECT_CALL .*/#define MCA_ompi_pml_DIRECT_CALL 1/'
+stops 'was configured with --enable-mca-direct=pml-' direct

@@ -1,0 +1,72 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# A component that finds itself in another series of Open MPI than it was built
+# for refuses: MPI_Init fails with a message, nobody crashes.  Both directions run
+# in the root with Open MPI 5.0, whose C library serves both, and without mpirun:
+# that of 5.0 may lose what a process says right before it ends.
+set -eu
+. "$SRC/tests/lib.sh"
+
+# refuses TEXT COMMAND...: it fails by its own exit(), and its output has TEXT.
+refuses() {
+    local text=$1 rc=0; shift
+    echo "+ ! $*"
+    "$@" >"$CASE_DIR/out" 2>&1 || rc=$?
+    cat "$CASE_DIR/out"
+    [ "$rc" != 0 ] || fail "the job ran"
+    [ "$rc" -lt 128 ] && ! grep -qiE 'segmentation|signal' "$CASE_DIR/out" || fail "status $rc: a crash"
+    # The launcher may break lines.
+    tr '\n' ' ' < "$CASE_DIR/out" | grep -qF -- "$text" || fail "\"$text\" is not in the output"
+}
+
+# 1. a program and the libraries of 4.1, where both series can see them
+cat > "$CASE_DIR/init.c" <<'END'
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    return MPI_Finalize();
+}
+END
+mpicc -o "$CASE_DIR/init-4.1" "$CASE_DIR/init.c"
+ompi=$CASE_DIR/ompi-4.1
+mkdir "$ompi"
+for library in $(ldd "$CASE_DIR/init-4.1" | sed -nE 's/.*(libmpi|libopen).* => ([^ ]*) .*/\2/p'); do
+    cp -L "$library" "$(dirname "$library")"/libmca_common_*.so.*[0-9] "$ompi"
+done
+cp -rL "$(ompi_info --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')" "$ompi/components"
+mkdir "$CASE_DIR/opal-4.1"
+cp "$ompi"/libopen-pal.so.* "$CASE_DIR/opal-4.1"
+unset OMPI_MCA_mca_base_component_path
+cluster_up 1 --root "$ROOT_50" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")"
+cd "$CASE_DIR"
+must vcluster exec node0 mpicc -o init-5.0 init.c
+
+# 2. ours for 4.1 in a job of 5.0: first as it comes, then where libopen-pal of
+# 4.1 is found as well, so that the component can be loaded.  PMIx keeps away
+# from our components, as after the right env.sh.
+export PMIX_MCA_mca_base_component_path=$PREFIX_50/share/ompi-crypt/pmix
+in_5_0() {
+    vcluster exec node0 env OMPI_MCA_mca_base_component_path="$PREFIX/lib/ompi-crypt:SYS_DEFAULT" "$@" ./init-5.0
+}
+must in_5_0 OMPI_MCA_pml=ob1
+refuses 'unable to open mca_pml_crypt: libopen-pal.so' in_5_0
+refuses 'The component pml/crypt of ompi-crypt was built for Open MPI 4.1' \
+    in_5_0 LD_LIBRARY_PATH="$CASE_DIR/opal-4.1"
+
+# 3. ours for 5.0 in a process of 4.1, which the dynamic linker refuses; then
+# with stand-ins for what 4.1 does not have, so that the linker lets it through
+in_4_1() {
+    vcluster exec node0 env OMPI_MCA_ess_singleton_isolated=1 LD_LIBRARY_PATH="$ompi" \
+        OMPI_MCA_mca_base_component_path="$PREFIX_50/lib/ompi-crypt:$ompi/components" "$@" ./init-4.1
+}
+must in_4_1 OMPI_MCA_pml=ob1
+refuses 'undefined symbol' in_4_1
+names() { nm --dynamic --format=posix "$@" | cut -d ' ' -f 1 | sort -u; }
+names --undefined-only "$PREFIX_50"/lib/ompi-crypt/mca_pml_crypt.so "$PREFIX_50"/lib/*.so | grep ^ompi_ > wanted
+names --defined-only "$ompi"/libmpi.so.* "$PREFIX_50"/lib/*.so > there
+comm -23 wanted there | sed 's/.*/long &[16];/' > standin.c
+must test -s standin.c
+must gcc -shared -fPIC -o standin.so standin.c
+refuses 'The component pml/crypt of ompi-crypt was built for Open MPI 5.0' \
+    in_4_1 LD_PRELOAD="$CASE_DIR/standin.so"

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What our libraries export meets the names of every application: only prefixed
+# ones, and of a component only the struct that the loader looks up.
+set -eu
+. "$SRC/tests/lib.sh"
+
+exported() { nm --dynamic --defined-only --format=posix "$1" | cut -d ' ' -f 1; }
+
+# only FILE REGEX: it exports something, and nothing else.
+only() {
+    local names others
+    names=$(exported "$1")
+    [ -n "$names" ] || fail "$1 exports nothing"
+    others=$(grep -vxE "$2" <<<"$names" || true)
+    [ -z "$others" ] || fail "$1 also exports:"$'\n'"$others"
+    echo "$1: $(wc -l <<<"$names")"
+}
+
+for library in "$PREFIX"/lib/*.so; do
+    case $library in
+        */libmpi_crypt*) only "$library" 'P?MPIX_[A-Za-z0-9_]+|p?mpix_[a-z0-9_]+' ;;
+        *)               only "$library" '(opal|ompi|mca)_[a-z0-9_]+' ;;
+    esac
+done
+for component in "$PREFIX"/lib/ompi-crypt/*.so; do
+    name=$(basename "$component" .so)
+    only "$component" "${name}_component"
+done

@@ -1,0 +1,83 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# mpicrypt bench on two nodes: every pattern, the forms of what it writes, jobs
+# that are not what their column claims.  No figure is judged.
+set -eu
+. "$SRC/tests/lib.sh"
+PATH=$PREFIX/bin:$PATH
+launcher="$SRC/tests/vcluster mpirun"
+quick=(--mpirun "$launcher" --fast 1 --rounds 1 --laps 1 --lap-ms 1)
+
+bench() { mpicrypt bench "$@" > "$CASE_DIR/out" 2> "$CASE_DIR/err"; }
+
+# results FILE COLUMN...: those columns of a CSV, a line each
+results() {
+    awk -F, -v wanted="${*:2}" '
+        NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; n = split(wanted, name, " "); next }
+        { for (i = 1; i <= n; ++i) printf "%s%s", (i > 1 ? " " : ""), $at[name[i]]; print "" }' "$1"
+}
+
+# same WHAT EXPECTED-LINES FILE COLUMN...
+same() {
+    local got; got=$(results "${@:3}")
+    [ "$got" = "$2" ] || fail "$1: $got"
+}
+
+# refuses STATUS TEXT ARGS...
+refuses() {
+    local status=0; bench "${@:3}" || status=$?
+    grep -qF -- "$2" "$CASE_DIR/err" && [ $status = "$1" ] || fail "status $status from bench ${*:3}: $(cat "$CASE_DIR/err")"
+}
+
+cluster_up 2
+
+echo "ping-pong"
+must bench pingpong "${quick[@]}" --size 0,100K --schemes tuned,raised,naive,crypt,crypt-tuned,crypt-raised,pipe \
+    --csv "$CASE_DIR/p.csv" --raw "$CASE_DIR/r.csv" --plot "$CASE_DIR/p.svg" 'mine pml=crypt pml_crypt_chunk_size=65536'
+same "columns" "$(for bytes in 0 102400; do
+    for c in plain:0 tuned:0 raised:0 naive:128 crypt:128 crypt-tuned:128 crypt-raised:128 pipe:128 mine:128; do
+        echo "pingpong $bytes ${c%:*} ${c#*:} 1"
+    done
+done)" "$CASE_DIR/p.csv" pattern bytes column bits fast_rounds
+awk -F, 'NR > 1 && !($9 > 0 && $14 > 0) { bad = 1 } END { exit bad }' "$CASE_DIR/p.csv" || fail "a time is not positive"
+[ "$(wc -l < "$CASE_DIR/r.csv")" = 19 ] || fail "every value once"
+grep -q "Stopping rule: 1 FAST rounds at every size, or" "$CASE_DIR/out" || fail "the rule is not printed"
+grep -q "2 nodes (virtual: they share one machine), ranks pinned" "$CASE_DIR/out" || fail "places"
+grep -q "pml=crypt pml_crypt_host=ob1 crypt_key_bits=128 pml_crypt_chunk_size=65536" "$CASE_DIR/out" || fail "settings"
+[ "$(grep -c '>crypt-raised</text>' "$CASE_DIR/p.svg")" = 2 ] || fail "the plot"
+
+echo "rounds"
+must bench pingpong "${quick[@]}" --rounds 2 --fast 2 --size 1,1K --schemes crypt --bits 128,192,256 --raw "$CASE_DIR/r.csv"
+same "order" "$(for bytes in 1 1024; do
+    for c in plain crypt-128 crypt-192 crypt-256; do echo "$bytes $c 1"; echo "$bytes $c 2"; done
+done)" "$CASE_DIR/r.csv" bytes column round
+must bench pingpong "${quick[@]}" --local --size 1 --schemes crypt --json
+python3 -c '
+import json, sys
+data = json.load(open(sys.argv[1]))
+assert data["nodes"] == 1 and data["columns"]["crypt"][0] == "pml=crypt", data
+assert [row["column"] for row in data["results"]] == ["plain", "crypt"], data' "$CASE_DIR/out"
+
+echo "pairs and stencils"
+must bench pairs "${quick[@]}" --pairs 1,2 --window 3 --size 200K --schemes naive,crypt --csv "$CASE_DIR/p.csv"
+same "pairs" "$(for n in "1 pair" "2 pairs"; do
+    for c in plain naive crypt; do echo "$n x 3 $((2 * ${n% *})) $c"; done
+done)" "$CASE_DIR/p.csv" variant ranks column
+must bench stencil "${quick[@]}" --dims 2,4 --compute 0,50 --size 1K,64K --schemes naive,crypt --csv "$CASE_DIR/p.csv"
+[ "$(wc -l < "$CASE_DIR/p.csv")" = 25 ] || fail "a line for each of 2 x 2 x 2 x 3"
+results "$CASE_DIR/p.csv" variant work_percent | awk '($2 == "0%") != ($3 == 0) { bad = 1 } END { exit bad }' ||
+    fail "computation where none was asked for, or none where it was"
+
+echo "jobs that are not what their column says"
+refuses 1 "the PML should be crypt, but parameter pml is 'ob1'" \
+    pingpong "${quick[@]}" --mpirun "$launcher --mca pml ob1" --size 1 --schemes crypt
+refuses 1 "the PML should be ob1, but parameter pml is 'crypt'" \
+    pingpong "${quick[@]}" --mpirun "$launcher --mca pml crypt" --size 1 --schemes naive
+refuses 3 "no component in this job has a parameter pml_crypt_none" \
+    pingpong "${quick[@]}" --size 1 'mine pml=crypt pml_crypt_none=1'
+OMPI_MCA_crypt_psk_file=$CASE_DIR/none refuses 1 "column crypt: this command ended with status" \
+    pingpong "${quick[@]}" --size 1 --schemes crypt
+refuses 3 "puts all 2 ranks on one node" pingpong "${quick[@]}" --mapping '--map-by slot' --size 1
+refuses 3 "none-such: No such file" pingpong "${quick[@]}" --mpirun none-such --size 1
+refuses 1 "but its results are not complete" pingpong "${quick[@]}" --mpirun "$launcher" --size 1 --program /bin/true
+refuses 3 "there is no program $CASE_DIR/none" pingpong "${quick[@]}" --program "$CASE_DIR/none"
