@@ -63,6 +63,7 @@ int ompi_pml_crypt_enable(bool enable)
     strcpy(mca_pml_base_selected_component.pmlm_version.mca_component_name, "crypt");
     if (enable && !ompi_pml_crypt.lists) {
         rc = lists_start();
+        rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_team_start() : rc;
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
@@ -83,6 +84,7 @@ void ompi_pml_crypt_disable(void)
     }
     opal_progress_unregister(ompi_pml_crypt_progress);
     ompi_pml_crypt_audit_osc_end();
+    ompi_pml_crypt_team_stop();
     ompi_pml_crypt_queue_stop();
     OBJ_DESTRUCT(&ompi_pml_crypt.requests);
     OBJ_DESTRUCT(&ompi_pml_crypt.stages);
