@@ -13,6 +13,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <time.h>
 
 #define NOBODY 65534
 
@@ -174,7 +175,12 @@ static void test_age(void)
     UNIT_CHECK(0 == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
     opal_common_crypt_schedule_destroy(schedule);
     expect.needed = b->created + 3600;
-    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds before"));
+    expect.fresh = (const uint8_t *) "";
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-credential", "no credential"));
+    expect.fresh = NULL;
+    UNIT_CHECK(OPAL_CRYPT_ERR_OLD
+               == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    UNIT_CHECK(fixture_said(&why, "munge-too-old", "3600 seconds before") && NULL == schedule);
     expect.needed = b->created - 610;
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds after"));
 
@@ -186,6 +192,66 @@ static void test_age(void)
     opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
     opal_common_crypt_local_destroy(a);
     opal_common_crypt_local_destroy(b);
+}
+
+/* `b` vouches for its record again at `now`, and `a` needs it at `needed`. */
+static int renewed(opal_common_crypt_local_t *a, opal_common_crypt_local_t *b, int64_t now, int64_t needed)
+{
+    opal_common_crypt_expect_t expect = { .needed = needed };
+    opal_common_crypt_schedule_t *schedule = NULL;
+    int rc = opal_common_crypt_local_renew(b, now, &expect.fresh, &expect.fresh_bytes, NULL);
+
+    UNIT_CHECK(OPAL_CRYPT_OK == rc);
+    rc = opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, NULL);
+    opal_common_crypt_schedule_destroy(schedule);
+    return rc;
+}
+
+static void test_renewal(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_common_crypt_local_t *c = fixture_local(&options, 2);
+    opal_common_crypt_expect_t expect = { .needed = b->created };
+    int64_t now = b->created;
+    size_t bytes = b->byte_count;
+    const uint8_t *fresh;
+
+    UNIT_GROUP("what is fresh is not renewed, what is old is, and is taken for its new age");
+    UNIT_CHECK(0 == opal_common_crypt_local_renew(b, now + 300, &fresh, &bytes, NULL) && 0 == bytes && NULL == fresh);
+    b->vouched = now - 7200;
+    UNIT_CHECK(0 == renewed(a, b, now, now));
+    UNIT_CHECK(0 == opal_common_crypt_local_renew(b, now, &fresh, &bytes, NULL) && 0 == bytes);
+
+    /* A record of long ago is one that is needed later than now. */
+    options.munge_age = 2;
+    opal_common_crypt_local_destroy(a);
+    a = fixture_local(&options, 0);
+    forge(b, b->bytes, b->record.body_bytes, 1, 0);
+    while (time(NULL) <= now + 3) {
+        poll(NULL, 0, 200);
+    }
+    now = time(NULL);
+    UNIT_CHECK(OPAL_CRYPT_ERR_OLD
+               == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count,
+                                                    &(opal_common_crypt_expect_t) { .needed = now },
+                                                    &(opal_common_crypt_schedule_t *) { NULL }, NULL));
+    b->vouched = 0;
+    UNIT_CHECK(0 == renewed(a, b, now, now));
+    b->vouched = 0;
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == renewed(a, b, now, now + 60));
+
+    UNIT_GROUP("a renewal is of its own record, and is no authenticator");
+    expect.needed = now;
+    c->vouched = 0;
+    UNIT_CHECK(0 == opal_common_crypt_local_renew(c, now, &expect.fresh, &expect.fresh_bytes, NULL));
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-authenticator", "another record"));
+    expect.fresh = b->bytes + b->record.body_bytes + 4;
+    expect.fresh_bytes = b->byte_count - b->record.body_bytes - 4;
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-authenticator", "another record"));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+    opal_common_crypt_local_destroy(c);
 }
 
 static void test_forgeries(void)
@@ -351,6 +417,7 @@ int main(void)
     }
     test_agreement();
     test_age();
+    test_renewal();
     test_forgeries();
     test_other_cluster();
     test_other_uid();
