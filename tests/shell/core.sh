@@ -11,10 +11,6 @@ set -eu
 [ "$(cat /proc/sys/kernel/core_pattern)" = core ] || skip "core files go elsewhere (kernel.core_pattern)"
 must gcc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/search" "$SRC/tests/shell/core/search.c"
 cluster_up 2
-# tcpdump's buffer has a place of the largest packet's size for every packet.
-for node in node0 node1; do
-    vcluster exec "$node" ip link set dev eth0 gso_max_size 7800
-done
 must in_variant mpicc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/crash" "$SRC/tests/shell/core/crash.c"
 
 # A psk of our own, and another for the job whose secrets are nobody's.
@@ -31,7 +27,8 @@ crash() {
     while [ $# -gt 0 ] && [ "$1" != -- ]; do settings+=(--mca "${1%%=*}" "${1#*=}"); shift; done
     [ $# = 0 ] || shift
     core='' secrets=$directory/secrets.0 wire=$directory/wire
-    capture_start node0 "$wire" -s 8000 -B 262144
+    # The buffer has a place of the largest packet's size for every packet.
+    capture_start node0 "$wire" -B 262144
     if vcluster mpirun -n 2 --map-by node "${settings[@]}" "$CASE_DIR/crash" "$directory" "$@" \
         > "$directory/out" 2>&1 < /dev/null; then
         cat "$directory/out"
