@@ -34,10 +34,14 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
-# cluster_up N [UP-OPTION...]: taken down when the script ends.
+# cluster_up N [UP-OPTION...]: taken down when the script ends.  For a case of
+# 5.0 the nodes are in its root, where what run.sh made can be seen.
 cluster_up() {
+    local root=()
     trap 'vcluster down >/dev/null 2>&1 || true' EXIT
-    vcluster up "$@"
+    [ "$VARIANT" != 5.0 ] || root=(--root "$ROOT_50" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")")
+    vcluster up "$@" ${root[@]+"${root[@]}"}
+    echo "$VARIANT" > "$VCLUSTER_DIR/kind"
 }
 
 # ---- captures: what was on the nodes' wires ----
@@ -81,7 +85,7 @@ capture_alive() {
 
 # ---- programs ----
 
-# in_variant CMD...: where that variant is at home.  (Scripts have no 5.0.)
+# in_variant CMD...: where that variant is at home; a script's cluster is up.
 in_variant() {
     if [ "$VARIANT" != 5.0 ]; then
         "$@"

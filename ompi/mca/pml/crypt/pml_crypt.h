@@ -28,6 +28,7 @@
 #include "opal/class/opal_free_list.h"
 #include "ompi/mca/pml/base/pml_base_request.h"
 #include "ompi/message/message.h"
+#include "ompi/runtime/mpiruntime.h"
 
 #include "opal/mca/common/crypt/crypt_model.h"
 #include "opal/mca/common/crypt/crypt_team.h"
@@ -194,6 +195,16 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);
 static inline int32_t ompi_pml_crypt_room(unsigned least, unsigned threads)
 {
     return (int32_t) (threads > 1 && 2 * threads > least ? 2 * threads : least);
+}
+
+/* ---- the end ---- */
+
+void ompi_pml_crypt_final_send(void);       /* once MPI_Finalize has begun */
+void ompi_pml_crypt_final_take(void);       /* after its barrier */
+
+static inline bool ompi_pml_crypt_ending(void)
+{
+    return OPAL_UNLIKELY(ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT);
 }
 
 /* ---- receiving ---- */
