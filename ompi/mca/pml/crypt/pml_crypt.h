@@ -10,6 +10,7 @@
  *   probe.c   messages held for later        chop_recv.c  the segments of a large one
  *   request.c what the application holds     ops.c        one operation at the host
  *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
+ *   stage.c   staging, from pools            final.c      the end: did all arrive?
  *
  * Rules that hold everywhere
  *   - What is sealed, and what may stay plain, is decided by the peer table
@@ -51,16 +52,25 @@ typedef struct ompi_pml_crypt_params {
     unsigned local_inline;          /* a longer message to this node follows its frame as it is */
 } ompi_pml_crypt_params_t;
 
+/* Stages that workers have, in the order in which they were given; take() has
+ * the oldest if it is done, else NULL.  `count` may be read at any time. */
+typedef struct ompi_pml_crypt_line {
+    struct ompi_pml_crypt_stage *first, *last;
+    pthread_mutex_t lock;
+    volatile int count;
+} ompi_pml_crypt_line_t;
+
 typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* room for the largest first part */
     int chunk_tag, local_tag;       /* the reserved tags start here, and go down */
     uint32_t tag_span;              /* a power of two */
-    opal_free_list_t requests, stages, chunks;
+    opal_free_list_t requests;
     bool lists;
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_common_crypt_team_t *team; /* NULL: one thread does it all */
+    ompi_pml_crypt_line_t sealing, opening;
 } ompi_pml_crypt_state_t;
 
 extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
@@ -116,8 +126,9 @@ typedef struct ompi_pml_crypt_stage {
 } ompi_pml_crypt_stage_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_stage_t);
 
+int ompi_pml_crypt_stages_start(void);
+void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that failed */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes */
-ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(size_t bytes);
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
 
 /* ---- requests ---- */
@@ -149,6 +160,9 @@ typedef struct ompi_pml_crypt_request {
 } ompi_pml_crypt_request_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
 
+/* Staging for a segment of this request; ends the job when there is no memory. */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes);
+
 ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
                                                      size_t count, ompi_datatype_t *datatype, int peer, int tag,
                                                      ompi_communicator_t *comm, bool persistent);
@@ -177,16 +191,8 @@ unsigned ompi_pml_crypt_cut_open(uint64_t plain_bytes);     /* t of the receiver
 
 /* ---- the team ---- */
 
-/* Stages that workers have, in the order in which they were given; take() has
- * the oldest if it is done, else NULL.  `count` may be read at any time. */
-typedef struct ompi_pml_crypt_line {
-    ompi_pml_crypt_stage_t *first, *last;
-    pthread_mutex_t lock;
-    volatile int count;
-} ompi_pml_crypt_line_t;
-
 int ompi_pml_crypt_team_start(void);
-void ompi_pml_crypt_team_stop(void);
+void ompi_pml_crypt_team_stop(void);         /* what workers still have is done, and left */
 void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);

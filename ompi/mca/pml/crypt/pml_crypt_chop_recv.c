@@ -18,8 +18,6 @@
 
 enum { WINDOW = 4 };
 
-static ompi_pml_crypt_line_t opening = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static void post_more(ompi_pml_crypt_request_t *r);
 
 /* Where the segment's plaintext goes: its place in the user's buffer, or, if it
@@ -63,7 +61,7 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     if (MPI_SUCCESS != status->MPI_ERROR) {
         stage->rc = OPAL_CRYPT_ERR_AUTH;
     } else if (r->threads > 1) {
-        ompi_pml_crypt_team_open(&opening, stage);
+        ompi_pml_crypt_team_open(&ompi_pml_crypt.opening, stage);
         return;
     } else {
         stage->rc = opal_common_crypt_segment_open(r->chop, op->segment, stage->bytes, stage->wire_bytes,
@@ -77,7 +75,7 @@ int ompi_pml_crypt_opened(void)
     ompi_pml_crypt_stage_t *stage;
     int events = 0;
 
-    while (NULL != (stage = ompi_pml_crypt_team_take(&opening))) {
+    while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.opening))) {
         segment_done(stage);
         events++;
     }
@@ -87,7 +85,7 @@ int ompi_pml_crypt_opened(void)
 static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
 {
     size_t wire_bytes = opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(wire_bytes);
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, wire_bytes);
     int rc;
 
     stage->op.done = segment_in;
@@ -120,7 +118,8 @@ static void post_more(ompi_pml_crypt_request_t *r)
 /* The caller's own pending keeps the request alive while this runs. */
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
-    r->threads = NULL == ompi_pml_crypt.team ? 1 : ompi_pml_crypt_cut_open(r->shape.total_bytes);
+    r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
+                                                                   : ompi_pml_crypt_cut_open(r->shape.total_bytes);
     opal_atomic_add_fetch_32(&r->pending, (int32_t) r->shape.count);
     post_more(r);
 }

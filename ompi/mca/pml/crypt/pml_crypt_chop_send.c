@@ -29,7 +29,6 @@
 static opal_list_t queue;               /* of requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
-static ompi_pml_crypt_line_t sealing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 enum { STALLED = 256 };                 /* calls of the progress function without a segment that moved */
 static ompi_common_cryptmpi_atomic32_t idle = 0;
@@ -38,6 +37,7 @@ static volatile int queued = 0;         /* length of the queue, to look at witho
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
+    notes = flying = idle = queued = 0;
 }
 
 void ompi_pml_crypt_queue_stop(void)
@@ -133,7 +133,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
 {
     uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
     uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
     char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
 
     stage->op.done = segment_out;
@@ -147,7 +147,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
                                               plain_bytes, stage->bytes);
     }
     if (OMPI_SUCCESS == stage->rc && r->threads > 1) {
-        ompi_pml_crypt_team_seal(&sealing, stage);
+        ompi_pml_crypt_team_seal(&ompi_pml_crypt.sealing, stage);
         return;
     }
     if (OMPI_SUCCESS == stage->rc) {
@@ -170,7 +170,7 @@ void ompi_pml_crypt_pump(void)
 
         seen = notes;
         do {
-            while (NULL != (stage = ompi_pml_crypt_team_take(&sealing))) {
+            while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
                 hand_over(stage);
             }
             if (NULL != (r = next_ready(&segment))) {
@@ -184,7 +184,7 @@ void ompi_pml_crypt_pump(void)
 
 void ompi_pml_crypt_pump_stalled(void)
 {
-    if (OPAL_UNLIKELY(sealing.count > 0)) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0)) {
         ompi_pml_crypt_pump();
     }
     if (OPAL_UNLIKELY(queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {

@@ -44,6 +44,8 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 ompi_pml_crypt_state_t ompi_pml_crypt = {
     .params = {.host_name = "ob1", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400,
                .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4000},
+    .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
 static char agreed[128];

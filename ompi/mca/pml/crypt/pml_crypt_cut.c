@@ -27,7 +27,10 @@
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 
-enum { SMALL_SEGMENT = 16384 };         /* below it a second thread only costs */
+enum {
+    SMALL_SEGMENT = 16384,              /* below it a second thread only costs */
+    MANY_PROCESSORS = 1 << 20           /* more than any node has */
+};
 
 static const uint64_t model_from = 65536, model_to = UINT64_C(1) << 30;
 
@@ -75,12 +78,13 @@ bool ompi_pml_crypt_cut_start(void)
 {
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     unsigned forced = ompi_common_cryptmpi_params.threads;
+    unsigned left = p->comm_threads < MANY_PROCESSORS ? p->comm_threads : MANY_PROCESSORS;
 
     if (forced > OPAL_CRYPT_TEAM_MAX) {
         forced = OPAL_CRYPT_TEAM_MAX;
     }
-    limits = (opal_common_crypt_limits_t){.threads = forced > 0 ? forced + p->comm_threads : our_processors(),
-                                          .comm_threads = p->comm_threads, .max_outstanding = p->max_outstanding,
+    limits = (opal_common_crypt_limits_t){.threads = forced > 0 ? forced + left : our_processors(),
+                                          .comm_threads = left, .max_outstanding = p->max_outstanding,
                                           .chop_min = p->chop_min};
     return set_rule(p);
 }

@@ -82,11 +82,20 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
     return stage;
 }
 
+/* What a job of this process before (sessions) did not wait for is gone. */
+static void start_line(ompi_pml_crypt_line_t *line)
+{
+    line->first = line->last = NULL;
+    line->count = 0;
+}
+
 int ompi_pml_crypt_team_start(void)
 {
     unsigned threads = ompi_pml_crypt_cut_threads();
 
     ompi_pml_crypt.team = NULL;
+    start_line(&ompi_pml_crypt.sealing);
+    start_line(&ompi_pml_crypt.opening);
     if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create(threads, &ompi_pml_crypt.team)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

@@ -22,7 +22,7 @@ struct opal_common_crypt_team {
     pthread_cond_t work;            /* there is a job, or it is time to end */
     job_t *first, **last;
     unsigned waiting;               /* jobs in the queue */
-    unsigned sleeping;              /* threads that wait for `work`, and were not told yet */
+    unsigned sleeping;              /* threads that wait for `work`, those included that were just told */
     unsigned started, limit;
     bool ending;
     pthread_t thread[];
