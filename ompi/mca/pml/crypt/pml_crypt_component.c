@@ -200,8 +200,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
     ompi_common_cryptmpi_threads = mpi_threads;
     choose_tags();
-    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u", p->host_name,
-             p->chop_min, ompi_common_cryptmpi_params.key_bits);
+    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u%s", p->host_name,
+             p->chop_min, ompi_common_cryptmpi_params.key_bits, opal_common_crypt_no_crypto() ? ";no-crypto" : "");
     host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
     if (NULL == host) {
         return NULL;
