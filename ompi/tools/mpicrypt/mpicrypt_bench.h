@@ -15,7 +15,7 @@
 
 /* ---- columns: mpicrypt_bench_columns.c ---- */
 
-#define MPICRYPT_BENCH_COLUMNS_MAX 16
+#define MPICRYPT_BENCH_COLUMNS_MAX 24
 
 typedef struct mpicrypt_bench_column {
     char label[48];             /* "crypt", "naive-256" */
@@ -40,8 +40,10 @@ typedef struct mpicrypt_bench_plan {
 
 /* Columns from --schemes, --bits and the operands "NAME PARAMETER=VALUE...". */
 int mpicrypt_bench_columns(mpicrypt_bench_plan_t *plan, int operand_count, char **operands);
+int mpicrypt_bench_add_column(mpicrypt_bench_plan_t *plan, const char *operand);
 void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan);
 const char *mpicrypt_bench_scheme_names(void);
+const char *mpicrypt_bench_scheme_settings(const char *name);   /* of one that exists */
 
 /* ---- jobs: mpicrypt_bench_job.c ---- */
 
@@ -65,6 +67,11 @@ typedef struct mpicrypt_bench_places {
 int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *column,
                        mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
                        double *seconds, double *work_seconds, double *unit_seconds);
+/* Another verb of mpicrypt-mpi, with the sizes, laps and processors of the plan
+ * and one word of its own; plain.  The result is freed by the caller. */
+int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                         const mpicrypt_bench_places_t *places, const char *verb, const char *word,
+                         mpicrypt_launch_t *result);
 int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
                           mpicrypt_bench_places_t *places);
 void mpicrypt_bench_places_free(mpicrypt_bench_places_t *places);
@@ -87,6 +94,9 @@ double *mpicrypt_bench_at(const mpicrypt_bench_values_t *values, double *of, siz
 int mpicrypt_bench_rounds(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t *variant,
                           const mpicrypt_bench_places_t *places, mpicrypt_bench_values_t *values);
 void mpicrypt_bench_values_free(mpicrypt_bench_values_t *values);
+
+/* Median of the FAST rounds, seconds. */
+double mpicrypt_bench_median(const mpicrypt_bench_values_t *values, int column, int size);
 
 /* The rule, as a sentence or two. */
 const char *mpicrypt_bench_rule(const mpicrypt_bench_plan_t *plan);

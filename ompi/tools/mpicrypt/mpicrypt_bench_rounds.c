@@ -52,6 +52,24 @@ size_t mpicrypt_bench_classify(mpicrypt_bench_values_t *values, int size)
     return fast;
 }
 
+double mpicrypt_bench_median(const mpicrypt_bench_values_t *values, int column, int size)
+{
+    double *seconds = calloc(values->rounds + 1, sizeof(*seconds));
+    int count = 0;
+
+    if (NULL == seconds) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    for (size_t r = 0; r < values->rounds; ++r) {
+        if (values->fast[r * (size_t) values->sizes + (size_t) size]) {
+            seconds[count++] = *mpicrypt_bench_at(values, values->seconds, r, column, size);
+        }
+    }
+    double median = mpicrypt_spread(seconds, count).median;
+    free(seconds);
+    return median;
+}
+
 static size_t fewest_fast(mpicrypt_bench_values_t *values)
 {
     size_t fewest = values->rounds;
