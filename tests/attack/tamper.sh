@@ -12,9 +12,12 @@ set -eu
 all=${1-}
 [ -z "$all" ] || [ "$all" = all ] || die "usage: tamper.sh [all]"
 table=$SRC/tests/attack/tamper.table
+cluster_up 2
 cells=$(mpi_program attack/tamper cells)
 hosts=$BUILD/tests/attack/tamper/pml/.libs
 in_variant make -C "$BUILD/tests/attack/tamper/pml" check TESTS= >&2
+shm=vader
+[ "$SERIES" = 4.1 ] || shm=sm
 export OMPI_MCA_mca_base_component_path=$hosts:$OMPI_MCA_mca_base_component_path
 
 # run SECTION [MPIRUN-ARGUMENT...] -- [ARGUMENT...].  Small segments: those that
@@ -40,11 +43,10 @@ section() {                                     # section SECTION PARTS [MPIRUN-
     done
 }
 
-cluster_up 2
 bits=()
 [ -z "$all" ] || bits=(-- all-bits)
 section sealed $([ -n "$all" ] && echo 16 || echo 5) ${bits[@]+"${bits[@]}"}
-section all 1 --mca crypt_scope all --mca btl_vader_eager_limit 40000
+section all 1 --mca crypt_scope all --mca "btl_${shm}_eager_limit" 40000
 [ -z "$all" ] || section sealed 5 -x CELLS_THREADS=1
 
 # By default the job ends, with one text that names the reason.
