@@ -35,7 +35,7 @@ cp file copy; cp file.mpicrypt copy.mpicrypt
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
 
 # The sidecar of another file.
-must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/another"
+must vcluster mpirun -n 2 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/another"
 cp another.mpicrypt copy.mpicrypt
 must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
 rm file

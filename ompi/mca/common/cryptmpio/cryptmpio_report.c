@@ -7,7 +7,9 @@
 #include "cryptmpio_internal.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/util/show_help.h"
@@ -55,6 +57,29 @@ static const char *name_of(const ompi_common_cryptmpio_file_t *state)
     return NULL == state ? "(none yet)" : state->fh->f_filename;
 }
 
+/* Open MPI 4.1 passes texts through its daemons, and loses some of them on the
+ * way (ORTE_ERROR_LOG in show_help.c).  Ours go to standard error, at most so
+ * many of a process. */
+enum { SHOWN_MAX = 20 };
+
+static void show(const char *file, const char *topic, ...)
+{
+    static int shown;
+    int before = __atomic_fetch_add(&shown, 1, __ATOMIC_RELAXED);
+    va_list list;
+
+    va_start(list, topic);
+    char *text = before < SHOWN_MAX ? opal_show_help_vstring(file, topic, true, list) : NULL;
+    va_end(list);
+    if (NULL != text) {
+        fputs(text, stderr);
+        free(text);
+    }
+    if (SHOWN_MAX == before + 1) {
+        fprintf(stderr, "[%s] further messages about files are not shown\n", opal_process_info.nodename);
+    }
+}
+
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why)
 {
     static const char *const known[] = {"keystore-refused", "keystore-no-label"};
@@ -62,11 +87,11 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     bool keystore = 0 == strncmp(topic, "keystore-", 9);
 
     if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
-        opal_show_help("help-opal-common-crypt.txt", topic, true, why->detail);
+        show("help-opal-common-crypt.txt", topic, why->detail);
         return;
     }
     keystore = keystore && 0 != strcmp(topic, known[0]) && 0 != strcmp(topic, known[1]);
-    opal_show_help(HELP, keystore ? "keystore" : topic, true, name_of(state), opal_process_info.nodename, why->detail);
+    show(HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
 }
 
 static const char *reason(const opal_common_crypt_outcome_t *outcome)
@@ -99,7 +124,7 @@ int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool
         snprintf(where, sizeof(where), "region %u (label %s), block %llu", outcome->region, map->regions[outcome->region].label,
                  (unsigned long long) outcome->block);
     }
-    opal_show_help(HELP, "file-transfer", true, writing ? "write" : "read", name_of(state), state->fh->f_rank,
+    show(HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
                    opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(outcome));
     return ompi_common_cryptmpio_error(outcome->rc, outcome->error);
 }
