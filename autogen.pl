@@ -89,18 +89,21 @@ if (open(my $list, '<', 'tests/unit/tests.list')) {
         push(@tests, [split]) if /\S/;
     }
 }
-my $am = "# Made by autogen.pl from tests.list.\ncheck_PROGRAMS ="
+my @every_provider = map { $_->[2] } grep { $_->[1] eq 'aead' } @components;
+my $am = "# Made by autogen.pl from tests.list.\nnoinst_HEADERS = aead_found.h\ncheck_PROGRAMS ="
     . join('', map { " \\\n    $_->[0]" } @tests) . "\n";
 foreach my $test (grep { @$_ > 1 } @tests) {
     my ($name, @words) = @$test;
     my $record = grep { $_ eq 'record' } @words;
-    my @providers = grep { $_ ne 'record' } @words;
+    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { $_ ne 'record' } @words;
     @providers = ('openssl') if !@providers;
     $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers)
         . ($record ? " \$(core_record)\n${name}_CPPFLAGS = \$(AM_CPPFLAGS) -DOPAL_CRYPT_TEST_RECORD\n"
                    : " \$(core)\n");
 }
 write_file('tests/unit/tests.am', $am);
+write_file('tests/unit/aead_found.h', "/* Made by autogen.pl: PROVIDER(name) for each provider that is built. */\n"
+    . join('', map { "#ifdef OMPI_CRYPT_HAVE_AEAD_\U$_\E\nPROVIDER($_)\n#endif\n" } @every_provider));
 
 # 4. what a tarball holds besides what the build names: in a repository, what
 # git knows or would add; a tarball brings its list; else all that there is

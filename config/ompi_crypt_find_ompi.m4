@@ -68,12 +68,13 @@ AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
                 AC_MSG_ERROR([$with_ompi_source has not been configured.  Run its ./configure there with the
   switches of the installed Open MPI ("$OMPI_INFO -c" shows them), then come back])])
          ompi_crypt_source=`cd "$with_ompi_source" && pwd`
-         ompi_crypt_incdirs=
-         for ompi_crypt_dir in . opal/include ompi/include orte/include \
-                               3rd-party/openpmix/include opal/mca/event/libevent2022/libevent/include \
-                               opal/mca/hwloc/hwloc201/hwloc/include; do
-             test ! -d "$ompi_crypt_source/$ompi_crypt_dir" \
-                 || ompi_crypt_incdirs="$ompi_crypt_incdirs $ompi_crypt_source/$ompi_crypt_dir"
+         dnl What its own makefiles have: hwloc and libevent may be in the tree or not.
+         ompi_crypt_flags=`$SED -n 's/^CPPFLAGS = //p' "$ompi_crypt_source/ompi/Makefile" \
+             | $SED "s|\\$(top_[[a-z]]*dir)|$ompi_crypt_source|g"`
+         ompi_crypt_incdirs="$ompi_crypt_source $ompi_crypt_source/opal/include $ompi_crypt_source/ompi/include"
+         for ompi_crypt_flag in $ompi_crypt_flags; do
+             AS_CASE([$ompi_crypt_flag],
+                     [-I*], [ompi_crypt_incdirs="$ompi_crypt_incdirs `echo $ompi_crypt_flag | $SED s/^-I//`"])
          done
          ompi_crypt_ompi_from="sources in $ompi_crypt_source"],
         [ompi_crypt_dir=$ompi_crypt_ompi_pkgincludedir

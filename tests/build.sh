@@ -132,16 +132,6 @@ use_variant() {
     [ ! -e "$PREFIX/share/ompi-crypt/env.sh" ] || . "$PREFIX/share/ompi-crypt/env.sh"
 }
 
-# in_variant CMD...: where that variant is at home.
-in_variant() {
-    if [ "$VARIANT" != 5.0 ]; then
-        "$@"
-        return
-    fi
-    [ -e "$VCLUSTER_DIR/nodes" ] && [ "$(cat "$VCLUSTER_DIR/kind")" = 5.0 ] || cluster 1 1 >&2
-    "$SRC/tests/vcluster" exec node0 "$@"
-}
-
 # ---- the cluster of run.sh's own cases: kept while they want the same ----
 
 cluster() {                                     # cluster NODES SLOTS

@@ -40,40 +40,56 @@ cluster_up() {
     vcluster up "$@"
 }
 
-# ---- captures: what was on a node's wire ----
+# ---- captures: what was on the nodes' wires ----
+
+declare -A CAPTURE_FILE CAPTURE_PID
 
 # capture_start NODE FILE [TCPDUMP-ARG...]: returns when tcpdump is listening.
-# A filter must let UDP port 9 pass.
+# One at a time on a node.  A filter must let UDP port 9 pass.
 capture_start() {
-    CAPTURE_NODE=$1 CAPTURE_FILE=$2
+    local node=$1
+    CAPTURE_FILE[$node]=$2
     rm -f "$2"
-    vcluster capture "$@" 2>"$2.log" &
-    CAPTURE_PID=$!
+    # Not the function, so that $! is tcpdump; before others, or it loses packets.
+    nice -n -15 "$SRC/tests/vcluster" capture "$@" 2>"$2.log" &
+    CAPTURE_PID[$node]=$!
     # tcpdump opens its file, and with -U writes its header, once it listens.
-    until [ -s "$CAPTURE_FILE" ]; do
-        capture_alive
+    until [ -s "$2" ]; do
+        capture_alive "$node"
     done
 }
 
-# Returns when all that was sent so far is in the file: the last packet is a
-# marker of ours to another node, which we wait to see.
+# capture_stop NODE: returns when all that was sent so far is in the file: the
+# last packet is a marker of ours to another node, which we wait to see.
 capture_stop() {
-    local marker="end-of-capture-$$-$RANDOM$RANDOM" other
-    other=$(vcluster status | sed -n 's/^\(node[0-9]*\) up.*/\1/p' | grep -vx "$CAPTURE_NODE" | head -n 1)
-    vcluster exec "$CAPTURE_NODE" bash -c "echo $marker > /dev/udp/$other/9"
-    until grep -qaF "$marker" "$CAPTURE_FILE"; do
-        capture_alive
+    local node=$1 marker="end-of-capture-$$-$RANDOM$RANDOM" other
+    other=$(vcluster status | sed -n 's/^\(node[0-9]*\) up.*/\1/p' | grep -vx "$node" | head -n 1)
+    vcluster exec "$node" bash -c "echo $marker > /dev/udp/$other/9"
+    until tail -c 65536 "${CAPTURE_FILE[$node]}" | grep -qaF "$marker"; do
+        capture_alive "$node"
     done
-    kill -TERM "$CAPTURE_PID"
-    wait "$CAPTURE_PID" || true
+    kill -TERM "${CAPTURE_PID[$node]}"
+    wait "${CAPTURE_PID[$node]}" || true
+    grep -q '^0 packets dropped by kernel' "${CAPTURE_FILE[$node]}.log" ||
+        fail "tcpdump on $node lost packets: $(cat "${CAPTURE_FILE[$node]}.log")"
 }
 
 capture_alive() {
-    kill -0 "$CAPTURE_PID" 2>/dev/null || fail "tcpdump: $(cat "$CAPTURE_FILE.log")"
+    kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null || fail "tcpdump: $(cat "${CAPTURE_FILE[$1]}.log")"
     sleep 0.01
 }
 
 # ---- programs ----
+
+# in_variant CMD...: where that variant is at home.  (Scripts have no 5.0.)
+in_variant() {
+    if [ "$VARIANT" != 5.0 ]; then
+        "$@"
+        return
+    fi
+    [ -e "$VCLUSTER_DIR/nodes" ] && [ "$(cat "$VCLUSTER_DIR/kind")" = 5.0 ] || cluster 1 1 >&2
+    "$SRC/tests/vcluster" exec node0 "$@"
+}
 
 # mpi_program KIND NAME: compile tests/KIND/NAME.c, print the program's path.
 # Sources in tests/mpi and tests/KIND without a main() belong to every one.

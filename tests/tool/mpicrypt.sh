@@ -91,6 +91,7 @@ expect 2 "0 is not between 1 and" bench pairs --pairs 0
 expect 2 "5 is not between 2 and 4" bench stencil --dims 5
 expect 2 "96 is not between 0 and 95" bench stencil --compute 96
 expect 2 "3 is not between 9 and" bench pingpong --rounds 3
+expect 2 "unexpected word 'word'" doctor word
 
 group "files that cannot be written"
 expect 1 "cannot write $work/none/x.csv" speed "${quick[@]}" --size 1 --csv "$work/none/x.csv"

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * What must not be found in a core file: 16 bytes each of the raw key, of every
- * round key of AES, computed here without any library, and of GHASH's key, also
- * in the doubled form that implementations keep.
+ * round key of AES, computed here without any library, and of GHASH's key and its
+ * first powers, also in the doubled form that implementations keep.
  */
 #ifndef TESTS_AEAD_NEEDLES_H
 #define TESTS_AEAD_NEEDLES_H
@@ -14,7 +14,8 @@
 #include "tests/unit/unit.h"
 
 #define NEEDLE       16
-#define NEEDLES_MOST 24
+#define NEEDLES_MOST 40
+#define HASH_POWERS  4
 
 typedef struct {
     int count;
@@ -92,8 +93,27 @@ static inline void hash_key(const uint8_t *raw, int raw_bytes, uint8_t h[NEEDLE]
     EVP_CIPHER_CTX_free(evp);
 }
 
-/* H, and H shifted by one bit modulo GHASH's polynomial, in both byte orders. */
-static inline void add_hash_key(needles_t *needles, const uint8_t h[NEEDLE])
+/* a = a b in GHASH's field (SP 800-38D, 6.3). */
+static inline void hash_times(uint8_t a[NEEDLE], const uint8_t b[NEEDLE])
+{
+    uint8_t product[NEEDLE] = { 0 }, v[NEEDLE];
+
+    memcpy(v, b, NEEDLE);
+    for (int bit = 0; bit < 8 * NEEDLE; ++bit) {
+        const uint8_t last = v[NEEDLE - 1] & 1;
+
+        for (int i = NEEDLE - 1; i >= 0; --i) {
+            product[i] ^= a[bit / 8] & 0x80 >> bit % 8 ? v[i] : 0;
+            v[i] = (uint8_t) (v[i] >> 1 | (0 < i ? v[i - 1] << 7 : 0));
+        }
+        v[0] ^= last ? 0xe1 : 0;
+    }
+    memcpy(a, product, NEEDLE);
+}
+
+/* An element, and it shifted by one bit modulo GHASH's polynomial, in both byte
+ * orders. */
+static inline void add_element(needles_t *needles, const uint8_t h[NEEDLE])
 {
     uint8_t (*to)[NEEDLE] = &needles->bytes[needles->count];
 
@@ -115,7 +135,7 @@ static inline void add_hash_key(needles_t *needles, const uint8_t h[NEEDLE])
 static inline void needles_of(needles_t *needles, opal_aead_cipher_t cipher, const uint8_t *raw)
 {
     const int raw_bytes = (int) opal_aead_raw_key_bytes(cipher);
-    uint8_t h[NEEDLE];
+    uint8_t h[NEEDLE], power[NEEDLE];
 
     memset(needles, 0, sizeof(*needles));
     if (OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
@@ -124,7 +144,11 @@ static inline void needles_of(needles_t *needles, opal_aead_cipher_t cipher, con
     } else {
         needles->count = expand(raw, raw_bytes, needles->bytes[0]);
         hash_key(raw, raw_bytes, h);
-        add_hash_key(needles, h);
+        memcpy(power, h, NEEDLE);
+        for (int i = 0; i < HASH_POWERS; ++i) {
+            add_element(needles, power);
+            hash_times(power, h);
+        }
     }
 }
 

@@ -11,21 +11,13 @@
 #include "opal/mca/aead/base/aead_base_choose.h"
 #include "tests/unit/unit.h"
 
-#ifdef OMPI_CRYPT_HAVE_AEAD_OPENSSL
-#include "opal/mca/aead/openssl/aead_openssl.h"
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_IPSECMB
-#include "opal/mca/aead/ipsecmb/aead_ipsecmb.h"
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_SODIUM
-#include "opal/mca/aead/sodium/aead_sodium.h"
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_CRYPTOPP
-#include "opal/mca/aead/cryptopp/aead_cryptopp.h"
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_BORINGSSL
-#include "opal/mca/aead/boringssl/aead_boringssl.h"
-#endif
+#define PROVIDER(name) \
+    extern opal_aead_module_t opal_aead_##name##_module; \
+    int opal_aead_##name##_init(void); \
+    void opal_aead_##name##_fini(void); \
+    int opal_aead_##name##_priority(opal_aead_cipher_t cipher);
+#include "tests/unit/aead_found.h"
+#undef PROVIDER
 
 typedef struct {
     const opal_aead_module_t *module;
@@ -35,29 +27,16 @@ typedef struct {
 } provider_t;
 
 #define PROVIDER(name) \
-    { &opal_aead_##name##_module, opal_aead_##name##_init, opal_aead_##name##_fini, opal_aead_##name##_priority }
+    { &opal_aead_##name##_module, opal_aead_##name##_init, opal_aead_##name##_fini, opal_aead_##name##_priority },
 
 static const provider_t all_providers[] = {
-#ifdef OMPI_CRYPT_HAVE_AEAD_OPENSSL
-    PROVIDER(openssl),
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_IPSECMB
-    PROVIDER(ipsecmb),
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_SODIUM
-    PROVIDER(sodium),
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_CRYPTOPP
-    PROVIDER(cryptopp),
-#endif
-#ifdef OMPI_CRYPT_HAVE_AEAD_BORINGSSL
-    PROVIDER(boringssl),
-#endif
+#include "tests/unit/aead_found.h"
     { NULL, NULL, NULL, NULL }
 };
 
 /* Those that this machine can run. */
-static const provider_t *providers[8];
+#define PROVIDERS_MOST 16
+static const provider_t *providers[PROVIDERS_MOST];
 static int provider_count;
 
 static inline void providers_init(void)
@@ -66,7 +45,7 @@ static inline void providers_init(void)
     for (const provider_t *p = all_providers; NULL != p->module; ++p) {
         const int rc = p->init();
 
-        if (OPAL_AEAD_OK == rc) {
+        if (OPAL_AEAD_OK == rc && provider_count < PROVIDERS_MOST) {
             providers[provider_count++] = p;
         }
         printf("  %-10s %s", p->module->name, OPAL_AEAD_OK == rc ? p->module->version() : "cannot be used here");

@@ -21,6 +21,7 @@ int main(void)
 #include <stdatomic.h>
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 
 #define ROUNDS 300

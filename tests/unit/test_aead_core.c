@@ -27,7 +27,7 @@ int main(void)
 
 #include "tests/unit/aead_needles.h"
 
-static void test_expand(void)
+static void test_needles(void)
 {
     static const uint8_t raw[16] = {        /* FIPS 197, A.1 */
         0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c
@@ -42,6 +42,15 @@ static void test_expand(void)
     static const uint8_t last_256[16] = {
         0xfe, 0x48, 0x90, 0xd1, 0xe6, 0x18, 0x8d, 0x0b, 0x04, 0x6d, 0xf3, 0x44, 0x70, 0x6c, 0x63, 0x1e
     };
+    static const uint8_t h[16] = {          /* McGrew and Viega, GCM, test case 2 */
+        0x66, 0xe9, 0x4b, 0xd4, 0xef, 0x8a, 0x2c, 0x3b, 0x88, 0x4c, 0xfa, 0x59, 0xca, 0x34, 0x2b, 0x2e
+    };
+    static const uint8_t wanted[16] = {
+        0x5e, 0x2e, 0xc7, 0x46, 0x91, 0x70, 0x62, 0x88, 0x2c, 0x85, 0xb0, 0x68, 0x53, 0x53, 0xde, 0xb7
+    };
+    uint8_t product[16] = {
+        0x03, 0x88, 0xda, 0xce, 0x60, 0xb6, 0xa3, 0x92, 0xf3, 0x28, 0xc2, 0xb9, 0x71, 0xb2, 0xfe, 0x78
+    };
     uint8_t keys[15][NEEDLE];
 
     UNIT_GROUP("the key expansion is FIPS 197's");
@@ -49,6 +58,9 @@ static void test_expand(void)
     UNIT_EQUAL_BYTES(last, keys[10], sizeof(last));
     UNIT_CHECK(15 == expand(raw_256, 32, keys[0]));
     UNIT_EQUAL_BYTES(last_256, keys[14], sizeof(last_256));
+    UNIT_GROUP("and so is multiplication SP 800-38D's");
+    hash_times(product, h);
+    UNIT_EQUAL_BYTES(wanted, product, sizeof(wanted));
 }
 
 /* ---- the child ---- */
@@ -66,7 +78,8 @@ static const char *const stage_names[STAGES] = { "sealed", "opened", "refused" }
 static int use(keyed_t *k, size_t bytes, stage_t stage)
 {
     static uint8_t text[70000];
-    const opal_aead_aad_t aad = { "header", 6 };
+    static const uint8_t header[1000];
+    const opal_aead_aad_t aad = { header, 128 == bytes ? sizeof(header) : 6 };
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES] = { (uint8_t) bytes }, tag[OPAL_AEAD_TAG_BYTES];
     int rc = k->module->seal(k->context, k->key, nonce, &aad, 1, text, bytes, text, tag);
 
@@ -231,7 +244,7 @@ static void test_provider(const char *what, const char *name, opal_aead_cipher_t
 
 static void test_providers(void)
 {
-    static const size_t lengths[] = { 16, 1000, 70000 };
+    static const size_t lengths[] = { 16, 128, 129, 400, 1000, 70000 };
 
     for (const provider_t *p = all_providers; NULL != p->module; ++p) {
         const int has_core = 0 != strcmp("cryptopp", p->module->name);
@@ -271,7 +284,7 @@ int main(int argc, char **argv)
                     0 == strcmp("late", argv[1]));
     }
     UNIT_REQUIRE(1 == argc && NULL != mkdtemp(directory));
-    test_expand();
+    test_needles();
     UNIT_GROUP("a key that is kept is found");
     fill(raw, sizeof(raw), 999);
     needles_of(&needles, OPAL_AEAD_AES_128_GCM, raw);

@@ -13,6 +13,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <openssl/evp.h>
+
 #include "tests/unit/aead_providers.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -20,7 +20,7 @@
 
 static uint8_t *plain, *sealed, *opened;        /* TEXT_MOST + ODD + GUARD each */
 static uint8_t aad_bytes[AAD_MOST];
-static keyed_t keyed[8];
+static keyed_t keyed[PROVIDERS_MOST];
 static int keyed_count;
 
 typedef struct {

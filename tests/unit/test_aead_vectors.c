@@ -117,7 +117,7 @@ static void run_case(unsigned long *done)
 static void run_file(const char *name, unsigned long other_nonces)
 {
     const char *directory = getenv("srcdir");
-    unsigned long wanted = 0, seen = 0, other = 0, done[8] = { 0 };
+    unsigned long wanted = 0, seen = 0, other = 0, done[PROVIDERS_MOST] = { 0 };
     char path[4096];
     FILE *file;
 

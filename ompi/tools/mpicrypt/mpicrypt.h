@@ -85,6 +85,7 @@ typedef struct mpicrypt_verb {
 } mpicrypt_verb_t;
 
 extern const mpicrypt_verb_t mpicrypt_bench_verb;
+extern const mpicrypt_verb_t mpicrypt_doctor_verb;
 extern const mpicrypt_verb_t mpicrypt_key_verb;
 extern const mpicrypt_verb_t mpicrypt_keygen_verb;
 extern const mpicrypt_verb_t mpicrypt_model_verb;

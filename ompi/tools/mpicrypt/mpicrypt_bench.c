@@ -6,14 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "mpicrypt_bench.h"
 #include "mpicrypt_plot.h"
-
-#ifndef OMPI_CRYPT_LIBEXEC_DIR
-#define OMPI_CRYPT_LIBEXEC_DIR "."
-#endif
 
 static mpicrypt_bench_plan_t plan;
 static const char *csv_path, *raw_path, *plot_path;
@@ -117,10 +112,7 @@ static int check_files(void)
     rc = rc ? rc : mpicrypt_writable(csv_path);
     rc = rc ? rc : mpicrypt_writable(raw_path);
     rc = rc ? rc : mpicrypt_writable(plot_path);
-    if (MPICRYPT_OK == rc && 0 != access(plan.program, X_OK)) {
-        rc = mpicrypt_error(MPICRYPT_MISSING, "there is no program %s; --program names another one", plan.program);
-    }
-    return rc;
+    return rc ? rc : mpicrypt_mpi_program(plan.program, &plan.program);
 }
 
 static int check_pattern(int operand_count, char **operands)
@@ -235,7 +227,6 @@ static int measure(void)
 static int run(int operand_count, char **operands)
 {
     plan.pin = !no_pin;
-    plan.program = NULL == plan.program ? OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-mpi" : plan.program;
     int rc = check_pattern(operand_count, operands);
 
     rc = rc ? rc : check_values();

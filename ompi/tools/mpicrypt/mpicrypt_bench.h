@@ -11,28 +11,7 @@
 #define MPICRYPT_BENCH_H
 
 #include "mpicrypt.h"
-
-/* ---- launching: mpicrypt_launch.c ---- */
-
-/* Words of a command; the array ends with NULL. */
-typedef struct mpicrypt_words {
-    char **value;
-    int count;
-} mpicrypt_words_t;
-
-void mpicrypt_words_add(mpicrypt_words_t *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void mpicrypt_words_split(mpicrypt_words_t *words, const char *text);   /* at blanks */
-void mpicrypt_words_free(mpicrypt_words_t *words);
-
-typedef struct mpicrypt_launch {
-    char *out, *err;            /* what the command wrote; freed by _launch_free */
-    int code;                   /* exit code, 128 + signal; 127: it could not be started */
-} mpicrypt_launch_t;
-
-/* Run `command` with NAME=VALUE of `settings` added to the environment, stdin
- * empty, and wait.  MPICRYPT_FAILED after a message when that is impossible. */
-int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, mpicrypt_launch_t *result);
-void mpicrypt_launch_free(mpicrypt_launch_t *result);
+#include "mpicrypt_launch.h"
 
 /* ---- columns: mpicrypt_bench_columns.c ---- */
 

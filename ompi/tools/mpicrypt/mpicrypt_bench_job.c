@@ -106,20 +106,6 @@ static void show_warnings(mpicrypt_bench_column_t *column, const char *text)
 
 /* ---- what came back ---- */
 
-/* The next line of `*text` that is ours, without its mark; NULL at the end. */
-static char *next_line(char **text)
-{
-    static const char mark[] = "@mpicrypt ";
-
-    while (NULL != *text) {
-        char *line = strsep(text, "\n");
-        if (0 == strncmp(line, mark, sizeof(mark) - 1)) {
-            return line + sizeof(mark) - 1;
-        }
-    }
-    return NULL;
-}
-
 typedef struct laps {
     double *seconds, *work;     /* [size][lap] */
     size_t *count;              /* of each size */
@@ -150,7 +136,7 @@ static bool take_lines(const mpicrypt_bench_plan_t *plan, char *text, laps_t *la
 {
     bool complete = true;
 
-    for (char *line = next_line(&text); NULL != line; line = next_line(&text)) {
+    for (char *line = mpicrypt_launch_line(&text); NULL != line; line = mpicrypt_launch_line(&text)) {
         take_value(plan, line, laps);
         sscanf(line, "unit %lf", &laps->unit);
         sscanf(line, "messages %zu", &laps->messages);
@@ -260,7 +246,7 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
     if (NULL == place) {
         exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
     }
-    for (char *line = next_line(&text); NULL != line; line = next_line(&text)) {
+    for (char *line = mpicrypt_launch_line(&text); NULL != line; line = mpicrypt_launch_line(&text)) {
         sscanf(line, "library %255[^\n]", places->library);
         if (5 == sscanf(line, "rank %zu %zu %255s %63s %8191s", &rank, &one.node, host, one.boot, one.cpus)
             && rank < variant->ranks) {

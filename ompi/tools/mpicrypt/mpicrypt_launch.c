@@ -13,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mpicrypt_bench.h"
+#include "mpicrypt_launch.h"
+
+#ifndef OMPI_CRYPT_LIBEXEC_DIR
+#define OMPI_CRYPT_LIBEXEC_DIR "."
+#endif
 
 static void *checked(void *block)
 {
@@ -147,4 +151,26 @@ void mpicrypt_launch_free(mpicrypt_launch_t *result)
 {
     free(result->out);
     free(result->err);
+}
+
+/* ---- mpicrypt-mpi ---- */
+
+int mpicrypt_mpi_program(const char *given, const char **program)
+{
+    *program = NULL == given ? OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-mpi" : given;
+    return 0 == access(*program, X_OK) ? MPICRYPT_OK
+         : mpicrypt_error(MPICRYPT_MISSING, "there is no program %s; --program names another one", *program);
+}
+
+char *mpicrypt_launch_line(char **text)
+{
+    static const char mark[] = "@mpicrypt ";
+
+    while (NULL != *text) {
+        char *line = strsep(text, "\n");
+        if (0 == strncmp(line, mark, sizeof(mark) - 1)) {
+            return line + sizeof(mark) - 1;
+        }
+    }
+    return NULL;
 }

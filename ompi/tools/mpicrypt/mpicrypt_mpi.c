@@ -11,9 +11,12 @@
 #include <string.h>
 
 #include "mpicrypt_mpi.h"
+#include "mpicrypt_mpi_check.h"
 
 mpicrypt_mpi_job_t mpicrypt_mpi_job;
 int mpicrypt_mpi_rank, mpicrypt_mpi_size;
+
+static mpicrypt_names_t directories;
 
 static const mpicrypt_option_t options[] = {
     {"size", MPICRYPT_SIZES, "LIST", "1", &mpicrypt_mpi_job.sizes, "Message sizes."},
@@ -29,11 +32,12 @@ static const mpicrypt_option_t options[] = {
     {"require", MPICRYPT_NAMES, "LIST", "pml", &mpicrypt_mpi_job.require, "Parameters that have to exist."},
     {"cpus", MPICRYPT_NAMES, "LIST", "-", &mpicrypt_mpi_job.cpus,
      "Processors of each rank, joined by '+', ranks separated by commas; '-': as started."},
+    {"dir", MPICRYPT_NAMES, "LIST", "-", &directories, "check: directories of encrypted files."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
 /* For the parser of the options; --help is not for this program. */
-static const mpicrypt_verb_t program = {.name = "bench", .options = options, .takes_operands = true};
+static const mpicrypt_verb_t program = {.name = "mpi", .options = options, .takes_operands = true};
 
 int mpicrypt_error(int code, const char *format, ...)
 {
@@ -160,8 +164,10 @@ static int run(const char *verb)
         mpicrypt_mpi_measure(&mpicrypt_mpi_pairs);
     } else if (0 == strcmp(verb, "stencil")) {
         mpicrypt_mpi_measure(&mpicrypt_mpi_stencil);
+    } else if (0 == strcmp(verb, "meet")) {
+        return mpicrypt_mpi_meet_verb();
     } else {
-        mpicrypt_mpi_abort(MPICRYPT_USAGE, "no verb '%s'; this program is started by mpicrypt bench", verb);
+        mpicrypt_mpi_abort(MPICRYPT_USAGE, "no verb '%s'; this program is started by mpicrypt", verb);
     }
     return MPICRYPT_OK;
 }
@@ -172,7 +178,12 @@ int main(int argc, char **argv)
     int rc = mpicrypt_options_parse(&program, argc - 1, argv + 1, &operands);
 
     if (MPICRYPT_OK == rc && 1 != operands) {
-        rc = mpicrypt_error(MPICRYPT_USAGE, "this program is started by mpicrypt bench");
+        rc = mpicrypt_error(MPICRYPT_USAGE, "this program is started by mpicrypt");
+    }
+    if (MPICRYPT_OK == rc && 0 == strcmp(argv[1], "check")) {
+        rc = mpicrypt_mpi_check_verb(&directories);
+        mpicrypt_options_free(&program);
+        return rc;
     }
     if (MPICRYPT_OK != rc) {
         return rc;

@@ -12,7 +12,8 @@
  *     @mpicrypt messages N                                (stencils: most of any rank)
  *     @mpicrypt done
  *
- * A run without the last line was cut short.
+ * A run without the last line was cut short.  Verbs check and meet are for
+ * `mpicrypt doctor`: mpicrypt_mpi_check.h.
  */
 #ifndef MPICRYPT_MPI_H
 #define MPICRYPT_MPI_H

@@ -41,8 +41,8 @@ static inline void opal_aead_gone_add(opal_aead_gone_t *gone, uint64_t id)
 
     pthread_mutex_lock(&gone->lock);
     n = atomic_load_explicit(&gone->count, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);  /* who sees the id sees the n before it */
-    atomic_store_explicit(&gone->ids[n % OPAL_AEAD_GONE_RING], id, memory_order_relaxed);
+    /* release: who sees this id sees a count of at least n */
+    atomic_store_explicit(&gone->ids[n % OPAL_AEAD_GONE_RING], id, memory_order_release);
     atomic_store_explicit(&gone->count, n + 1, memory_order_release);
     pthread_mutex_unlock(&gone->lock);
 }
@@ -64,10 +64,9 @@ static inline void opal_aead_gone_visit(opal_aead_gone_t *gone, uint64_t *seen, 
         return;
     }
     for (uint64_t n = *seen; n < count && count - *seen < OPAL_AEAD_GONE_RING; ++n) {
-        clear(context, atomic_load_explicit(&gone->ids[n % OPAL_AEAD_GONE_RING], memory_order_relaxed));
+        clear(context, atomic_load_explicit(&gone->ids[n % OPAL_AEAD_GONE_RING], memory_order_acquire));
     }
     /* The ring may have gone round before or while it was read. */
-    atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&gone->count, memory_order_relaxed) - *seen >= OPAL_AEAD_GONE_RING) {
         clear(context, 0);
     }

@@ -53,16 +53,16 @@ static inline bool opal_aead_text_fits(opal_aead_cipher_t cipher, size_t text_by
 
 /* ---- what a call into a library leaves behind ---- */
 
-#define OPAL_AEAD_TRACES_BYTES 4096
-
-#if defined(__x86_64__)
 #define OPAL_AEAD_VECTORS_0_TO_15 \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", \
     "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 
-/* All of them: the C library's memcpy uses those above 15. */
+/* All vector registers, where most libraries leave GHASH's key, some a round
+ * key, and the C library's memcpy what it copied: a core file has them.  To be
+ * called as soon as a library returns that was called with a key. */
 static inline void opal_aead_vectors_wipe(void)
 {
+#if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) {
         __asm__ volatile(".irp n,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n\t"
                          "vpxord %%zmm\\n, %%zmm\\n, %%zmm\\n\n\t"
@@ -80,20 +80,21 @@ static inline void opal_aead_vectors_wipe(void)
                          "pxor %%xmm\\n, %%xmm\\n\n\t"
                          ".endr" : : : "memory", OPAL_AEAD_VECTORS_0_TO_15);
     }
-}
 #endif
+}
 
-/* Below the stack of the caller, where libraries that do not wipe leave round
- * keys and GHASH's key, and in vector registers: a core file has both.  To be
- * called by the function that called the library, as soon as that returns. */
+#define OPAL_AEAD_TRACES_BYTES 4096
+
+/* For libraries that leave keys on the stack, too: also what is below the stack
+ * of the caller. */
 static __attribute__((noinline, unused)) void opal_aead_traces_wipe(void)
 {
     uint8_t below[OPAL_AEAD_TRACES_BYTES];
+    size_t bytes = sizeof(below);
 
-    opal_aead_wipe(below, sizeof(below));
-#if defined(__x86_64__)
+    __asm__("" : "+r"(bytes));          /* not known: the C library's memset is the fastest */
+    opal_aead_wipe(below, bytes);
     opal_aead_vectors_wipe();
-#endif
 }
 
 /* ---- additional data in pieces, for libraries that want it in one ---- */

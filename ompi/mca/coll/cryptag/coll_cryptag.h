@@ -7,6 +7,8 @@
  *   coll_cryptag_module.c     one module a communicator; what it keeps
  *   coll_cryptag_setup.c      first call: node map, equal settings, group key
  *   coll_cryptag_allgather.c  allgather and allgatherv: choose, run, deliver
+ *   coll_cryptag_bcast.c, coll_cryptag_bcast_tree.c        bcast
+ *   coll_cryptag_alltoall.c, coll_cryptag_alltoall_node.c  alltoall and alltoallv
  *   coll_cryptag_rules.c      which algorithm for which size and topology
  *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2}.c  one algorithm each
  *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 and hs2
@@ -39,10 +41,14 @@ typedef struct ompi_coll_cryptag_component {
 
     int priority;
     int allgather_algorithm;    /* ompi_coll_cryptag_algorithm_t; AUTO: by rules */
+    int bcast_algorithm, alltoall_algorithm;    /* of their enumerations; 0: auto */
     int leaders;                /* leaders' all-gather of HS1, HS2 and Naive: 0 auto, 1 ring, 2 doubling */
     size_t ring_min;            /* auto: ring from this many bytes an item */
     size_t stage_max;           /* up to this, the parts of a message travel as one */
     size_t piece_max;           /* longest piece that is sealed in one go */
+    size_t bcast_segment;       /* sealed and handed on at a time */
+    size_t bcast_chain_min;     /* auto: chain from this many bytes */
+    size_t alltoall_node_max;   /* longest block that travels with others of its node */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
     bool metrics;               /* print the six metrics after each call */
@@ -59,6 +65,12 @@ typedef struct ompi_coll_cryptag_below {
     mca_coll_base_module_t *allgather_module;
     mca_coll_base_module_allgatherv_fn_t allgatherv;
     mca_coll_base_module_t *allgatherv_module;
+    mca_coll_base_module_bcast_fn_t bcast;
+    mca_coll_base_module_t *bcast_module;
+    mca_coll_base_module_alltoall_fn_t alltoall;
+    mca_coll_base_module_t *alltoall_module;
+    mca_coll_base_module_alltoallv_fn_t alltoallv;
+    mca_coll_base_module_t *alltoallv_module;
 } ompi_coll_cryptag_below_t;
 
 struct ompi_coll_cryptag_module {
@@ -99,6 +111,13 @@ int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *s
 int ompi_coll_cryptag_allgatherv(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
                                  const int *rcounts, const int *disps, ompi_datatype_t *rdtype,
                                  ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int ompi_coll_cryptag_bcast(void *buffer, int count, ompi_datatype_t *dtype, int root,
+                            ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf, int rcount,
+                               ompi_datatype_t *rdtype, ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int ompi_coll_cryptag_alltoallv(const void *sbuf, const int *scounts, const int *sdisps, ompi_datatype_t *sdtype,
+                                void *rbuf, const int *rcounts, const int *rdisps, ompi_datatype_t *rdtype,
+                                ompi_communicator_t *comm, mca_coll_base_module_t *module);
 
 END_C_DECLS
 

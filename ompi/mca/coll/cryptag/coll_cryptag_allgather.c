@@ -49,17 +49,17 @@ static void measure(ompi_coll_cryptag_call_t *call)
     call->offset = offset;
 }
 
-static bool is_hs(ompi_coll_cryptag_algorithm_t algorithm)
+static bool is_hs(int algorithm)
 {
     return OMPI_COLL_CRYPTAG_HS1 == algorithm || OMPI_COLL_CRYPTAG_HS2 == algorithm;
 }
 
 /* Equal at every rank: it depends on sizes, node map and settings alone, and
  * the segment is had by all nodes or by none. */
-static ompi_coll_cryptag_algorithm_t choose(ompi_coll_cryptag_call_t *call)
+static int choose(ompi_coll_cryptag_call_t *call)
 {
     const size_t block = call->offset[call->topo->ranks] / (size_t) call->topo->ranks;
-    ompi_coll_cryptag_algorithm_t algorithm = mca_coll_cryptag_component.allgather_algorithm;
+    int algorithm = mca_coll_cryptag_component.allgather_algorithm;
 
     if (OMPI_COLL_CRYPTAG_AUTO == algorithm) {
         algorithm = ompi_coll_cryptag_rules_find(mca_coll_cryptag_component.rules, call->operation,
@@ -95,7 +95,7 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
                      const ompi_coll_cryptag_user_t *user)
 {
     ompi_coll_cryptag_call_t call = {
-        .module = module, .comm = comm, .user = *user,
+        .module = module, .comm = comm, .user = *user, .wipe = ompi_coll_cryptag_wipe,
         .operation = OMPI_COLL_CRYPTAG_ALLGATHER, .tag = MCA_COLL_BASE_TAG_ALLGATHER,
     };
     int rc = ompi_coll_cryptag_setup(module, comm);

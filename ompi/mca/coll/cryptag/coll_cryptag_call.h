@@ -48,6 +48,21 @@ typedef enum {
     OMPI_COLL_CRYPTAG_ALGORITHMS
 } ompi_coll_cryptag_algorithm_t;
 
+/* The same for MPI_Bcast and MPI_Alltoall.  HOP: left to the component below,
+ * pml/crypt seals every message by itself. */
+typedef enum {
+    OMPI_COLL_CRYPTAG_BCAST_HOP = 1,
+    OMPI_COLL_CRYPTAG_BCAST_BINOMIAL = 2,
+    OMPI_COLL_CRYPTAG_BCAST_CHAIN = 3,
+    OMPI_COLL_CRYPTAG_BCASTS
+} ompi_coll_cryptag_bcast_algorithm_t;
+
+typedef enum {
+    OMPI_COLL_CRYPTAG_ALLTOALL_HOP = 1,
+    OMPI_COLL_CRYPTAG_ALLTOALL_NODE = 2,
+    OMPI_COLL_CRYPTAG_ALLTOALLS
+} ompi_coll_cryptag_alltoall_algorithm_t;
+
 /* The paper's six metrics: docs/collectives.rst defines them. */
 typedef struct ompi_coll_cryptag_metrics {
     uint64_t r_c, s_c, r_e, s_e, r_d, s_d;
@@ -66,14 +81,16 @@ typedef struct ompi_coll_cryptag_user {
     bool dense;                 /* the blocks lie in rbuf as in `plain`: no copy */
 } ompi_coll_cryptag_user_t;
 
-typedef struct ompi_coll_cryptag_call {
+typedef struct ompi_coll_cryptag_call ompi_coll_cryptag_call_t;
+struct ompi_coll_cryptag_call {
     ompi_coll_cryptag_module_t *module;
     ompi_communicator_t *comm;
     const ompi_coll_cryptag_topo_t *topo;
-    ompi_coll_cryptag_user_t user;
+    ompi_coll_cryptag_user_t user;          /* of an all-gather */
+    void (*wipe)(ompi_coll_cryptag_call_t *call);   /* zeros over all that was received */
 
     ompi_coll_cryptag_operation_t operation;
-    ompi_coll_cryptag_algorithm_t algorithm;
+    int algorithm;                          /* of this operation */
     uint64_t sequence;
     int tag;
 
@@ -85,7 +102,7 @@ typedef struct ompi_coll_cryptag_call {
 
     ompi_coll_cryptag_metrics_t metrics;
     int failure;                /* first failure: an MPI error class or Open MPI error code; 0 so far */
-} ompi_coll_cryptag_call_t;
+};
 
 static inline size_t ompi_coll_cryptag_block_bytes(const ompi_coll_cryptag_call_t *call, int rank)
 {
@@ -143,6 +160,11 @@ void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
                             const ompi_coll_cryptag_part_t *parts, int count);
 void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count);
+/* One message as the user describes it, through the selected PML; `bytes`: packed. */
+void ompi_coll_cryptag_send_typed(ompi_coll_cryptag_call_t *call, int peer, const void *base, size_t count,
+                                  ompi_datatype_t *dtype, size_t bytes);
+void ompi_coll_cryptag_recv_typed(ompi_coll_cryptag_call_t *call, int peer, void *base, size_t count,
+                                  ompi_datatype_t *dtype, size_t bytes);
 /* Wait for all that was posted: one communication step, if anything was. */
 void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call);
 void ompi_coll_cryptag_step_free(ompi_coll_cryptag_step_t *step);
@@ -202,7 +224,7 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to);
 /* Copy the block of `rank` from packed form to where the user wants it. */
 void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const uint8_t *from);
-/* Wipe what may be in the user's buffer. */
+/* wipe of an all-gather */
 void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call);
 
 /* ---- failures (coll_cryptag_finish.c) ---- */

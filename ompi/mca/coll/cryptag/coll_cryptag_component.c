@@ -36,7 +36,10 @@ ompi_coll_cryptag_component_t mca_coll_cryptag_component = {
     },
 };
 
-static mca_base_var_enum_value_t algorithms[OMPI_COLL_CRYPTAG_ALGORITHMS + 1];
+/* A name for each algorithm, and an end. */
+static mca_base_var_enum_value_t allgathers[OMPI_COLL_CRYPTAG_ALGORITHMS + 1];
+static mca_base_var_enum_value_t bcasts[OMPI_COLL_CRYPTAG_BCASTS + 1];
+static mca_base_var_enum_value_t alltoalls[OMPI_COLL_CRYPTAG_ALLTOALLS + 1];
 static mca_base_var_enum_value_t leader_kinds[] = { { 0, "auto" }, { 1, "ring" }, { 2, "rd" }, { 0, NULL } };
 
 static void register_int(const char *name, const char *help, mca_base_var_info_lvl_t level, int start, int *value)
@@ -90,6 +93,50 @@ static void register_metrics(ompi_coll_cryptag_metrics_t *total)
     register_metric("s_d", "Plaintext bytes opened", &total->s_d);
 }
 
+static void fill_names(ompi_coll_cryptag_operation_t operation, mca_base_var_enum_value_t *values)
+{
+    const char *name;
+
+    for (int i = 0; NULL != (name = ompi_coll_cryptag_algorithm_name(operation, i)); i++) {
+        values[i] = (mca_base_var_enum_value_t) { i, name };
+    }
+}
+
+static void register_choices(ompi_coll_cryptag_component_t *c)
+{
+    fill_names(OMPI_COLL_CRYPTAG_ALLGATHER, allgathers);
+    fill_names(OMPI_COLL_CRYPTAG_BCAST, bcasts);
+    fill_names(OMPI_COLL_CRYPTAG_ALLTOALL, alltoalls);
+    register_choice("allgather_algorithm", "Algorithm of MPI_Allgather and MPI_Allgatherv; auto: by "
+                    "coll_cryptag_rules_file or the built-in rules.  Must be equal at all ranks", allgathers,
+                    &c->allgather_algorithm);
+    register_choice("bcast_algorithm", "Algorithm of MPI_Bcast: hop (left to other components, sealed anew on "
+                    "every hop), binomial or chain (sealed once), or auto.  Must be equal at all ranks", bcasts,
+                    &c->bcast_algorithm);
+    register_choice("alltoall_algorithm", "Algorithm of MPI_Alltoall and MPI_Alltoallv: hop (left to other "
+                    "components), node (short blocks travel together from node to node), or auto.  Must be "
+                    "equal at all ranks", alltoalls, &c->alltoall_algorithm);
+    register_choice("leaders", "All-gather among the leaders of nodes in hs1 and hs2, and under naive: ring, rd, "
+                    "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
+}
+
+static void register_sizes(ompi_coll_cryptag_component_t *c)
+{
+    register_size("ring_min", "Bytes from which auto prefers a ring to recursive doubling", 65536, &c->ring_min);
+    register_size("stage_max", "Up to this many bytes the parts of a message are copied together and travel as "
+                  "one; larger ones travel by themselves", 65536, &c->stage_max);
+    register_size("piece_max", "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864",
+                  4194304, &c->piece_max);
+    register_size("bcast_segment", "A broadcast by binomial or chain is sealed and handed on in segments of this "
+                  "many bytes, 1024 to 67108864", 131072, &c->bcast_segment);
+    register_size("bcast_chain_min", "Bytes from which auto prefers chain to binomial for MPI_Bcast on three or "
+                  "more nodes", 1048576, &c->bcast_chain_min);
+    register_size("alltoall_node_max", "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel "
+                  "together from node to node, 0 to 1048576", 4096, &c->alltoall_node_max);
+    register_size("shm_max", "Most bytes of shared memory a communicator may use on a node; above it other "
+                  "algorithms are used instead.  0: never use shared memory", 67108864, &c->shm_max);
+}
+
 static int component_register(void)
 {
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
@@ -97,26 +144,11 @@ static int component_register(void)
     if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("coll/cryptag")) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    for (int i = 0; i < OMPI_COLL_CRYPTAG_ALGORITHMS; i++) {
-        algorithms[i].value = i;
-        algorithms[i].string = ompi_coll_cryptag_algorithm_name((ompi_coll_cryptag_algorithm_t) i);
-    }
     register_int("priority", "Priority of cryptag among the coll components; it passes on what it does not "
                  "do itself, so it belongs above the others.  Negative: not used", OPAL_INFO_LVL_6, 90,
                  &c->priority);
-    register_choice("allgather_algorithm", "Algorithm of MPI_Allgather and MPI_Allgatherv; auto: by "
-                    "coll_cryptag_rules_file or the built-in rules.  Must be equal at all ranks", algorithms,
-                    &c->allgather_algorithm);
-    register_choice("leaders", "All-gather among the leaders of nodes in hs1 and hs2, and under naive: ring, rd, "
-                    "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
-    register_size("ring_min", "Bytes from which auto prefers a ring to recursive doubling", 65536, &c->ring_min);
-    register_size("stage_max", "Up to this many bytes the parts of a message are copied together and travel as "
-                  "one; larger ones travel by themselves", 65536, &c->stage_max);
-    register_size("piece_max", "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864",
-                  4194304, &c->piece_max);
-    register_size("shm_max", "Most bytes of shared memory a communicator may use on a node for hs1 and hs2; "
-                  "above it c-rd and c-ring are used instead.  0: never use shared memory", 67108864,
-                  &c->shm_max);
+    register_choices(c);
+    register_sizes(c);
     c->rules_file = NULL;
     (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
                                            "mapping nodes ranks-a-node bytes algorithm) that override the "
@@ -138,6 +170,12 @@ static int component_open(void)
 
     if (c->piece_max < 4096 || c->piece_max > 67108864) {
         c->piece_max = 4194304;
+    }
+    if (c->bcast_segment < 1024 || c->bcast_segment > 67108864) {
+        c->bcast_segment = 131072;
+    }
+    if (c->alltoall_node_max > 1048576) {
+        c->alltoall_node_max = 1048576;
     }
     c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
@@ -189,8 +227,9 @@ uint32_t ompi_coll_cryptag_settings(void)
 {
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     const uint64_t numbers[] = {
-        (uint64_t) c->allgather_algorithm, (uint64_t) c->leaders, c->ring_min, c->stage_max, c->piece_max,
-        c->shm_max,
+        (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
+        (uint64_t) c->leaders, c->ring_min, c->stage_max, c->piece_max, c->bcast_segment, c->bcast_chain_min,
+        c->alltoall_node_max, c->shm_max,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 
@@ -212,7 +251,7 @@ void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call)
         opal_output(0, "coll:cryptag %s rank %d of %d call %" PRIu64 " %s: r_c %" PRIu64 " s_c %" PRIu64
                     " r_e %" PRIu64 " s_e %" PRIu64 " r_d %" PRIu64 " s_d %" PRIu64, call->comm->c_name,
                     call->topo->rank, call->topo->ranks, call->sequence,
-                    ompi_coll_cryptag_algorithm_name(call->algorithm), m->r_c, m->s_c, m->r_e, m->s_e, m->r_d,
-                    m->s_d);
+                    ompi_coll_cryptag_algorithm_name(call->operation, call->algorithm), m->r_c, m->s_c, m->r_e,
+                    m->s_e, m->r_d, m->s_d);
     }
 }

@@ -39,7 +39,7 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
 
         if (0 != anywhere) {
             remember(call, ompi_common_cryptmpi_error_class());
-            ompi_coll_cryptag_wipe(call);
+            call->wipe(call);
         }
     }
     ompi_coll_cryptag_scratch_reset(&call->module->scratch);

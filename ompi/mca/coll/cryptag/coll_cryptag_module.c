@@ -35,25 +35,32 @@ static void destruct(ompi_coll_cryptag_module_t *module)
     free(module->offset);
     release(module->below.allgather_module);
     release(module->below.allgatherv_module);
+    release(module->below.bcast_module);
+    release(module->below.alltoall_module);
+    release(module->below.alltoallv_module);
 }
 
 OBJ_CLASS_INSTANCE(ompi_coll_cryptag_module_t, mca_coll_base_module_t, construct, destruct);
 
+#define SAVE(function)                                                          \
+    do {                                                                        \
+        below->function = comm->c_coll->coll_##function;                        \
+        below->function##_module = comm->c_coll->coll_##function##_module;      \
+        if (NULL == below->function##_module) {                                 \
+            return OMPI_ERR_NOT_FOUND;                                          \
+        }                                                                       \
+        OBJ_RETAIN(below->function##_module);                                   \
+    } while (0)
+
 static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
-    ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
-    ompi_coll_cryptag_below_t *below = &module->below;
+    ompi_coll_cryptag_below_t *below = &((ompi_coll_cryptag_module_t *) base)->below;
 
-    below->allgather = comm->c_coll->coll_allgather;
-    below->allgather_module = comm->c_coll->coll_allgather_module;
-    below->allgatherv = comm->c_coll->coll_allgatherv;
-    below->allgatherv_module = comm->c_coll->coll_allgatherv_module;
-    if (NULL == below->allgather_module || NULL == below->allgatherv_module) {
-        below->allgather_module = below->allgatherv_module = NULL;
-        return OMPI_ERR_NOT_FOUND;
-    }
-    OBJ_RETAIN(below->allgather_module);
-    OBJ_RETAIN(below->allgatherv_module);
+    SAVE(allgather);
+    SAVE(allgatherv);
+    SAVE(bcast);
+    SAVE(alltoall);
+    SAVE(alltoallv);
     return OMPI_SUCCESS;
 }
 
@@ -85,6 +92,9 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
     module->super.coll_module_enable = enable;
     module->super.coll_allgather = ompi_coll_cryptag_allgather;
     module->super.coll_allgatherv = ompi_coll_cryptag_allgatherv;
+    module->super.coll_bcast = ompi_coll_cryptag_bcast;
+    module->super.coll_alltoall = ompi_coll_cryptag_alltoall;
+    module->super.coll_alltoallv = ompi_coll_cryptag_alltoallv;
     *priority = mca_coll_cryptag_component.priority;
     return &module->super;
 }

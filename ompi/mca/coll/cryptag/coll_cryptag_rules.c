@@ -34,20 +34,24 @@ static const rule_t built_in[] = {
     { 262144,     AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_C_RING, 0 },
 };
 
-static const char *const algorithm_names[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
-    "auto", "naive", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2"
-};
 static const char *const operation_names[] = { "", "allgather", "bcast", "alltoall" };
 static const char *const mapping_names[] = { "any", "block", "cyclic" };
 
-const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_algorithm_t algorithm)
+enum { OPERATIONS = 4 };
+static const char *const algorithm_names[OPERATIONS][OMPI_COLL_CRYPTAG_ALGORITHMS + 1] = {
+    [OMPI_COLL_CRYPTAG_ALLGATHER] = { "auto", "naive", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2" },
+    [OMPI_COLL_CRYPTAG_BCAST] = { "auto", "hop", "binomial", "chain" },
+    [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", "hop", "node" },
+};
+
+const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_operation_t operation, int algorithm)
 {
-    return algorithm_names[algorithm];
+    return algorithm_names[operation][algorithm];
 }
 
 static int index_of(const char *word, const char *const *names, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && NULL != names[i]; i++) {
         if (0 == strcmp(word, names[i])) {
             return i;
         }
@@ -94,12 +98,12 @@ static const char *read_rule(char *line, rule_t *rule)
     if (6 != words) {
         return "needs six words: operation mapping nodes ranks-a-node bytes algorithm";
     }
-    rule->operation = index_of(word[0], operation_names, 4);
-    rule->mapping = index_of(word[1], mapping_names, 3);
-    rule->algorithm = index_of(word[5], algorithm_names, OMPI_COLL_CRYPTAG_ALGORITHMS);
+    rule->operation = index_of(word[0], operation_names, OPERATIONS);
     if (rule->operation < 1) {
         return "the operation is none of allgather, bcast, alltoall";
     }
+    rule->mapping = index_of(word[1], mapping_names, 3);
+    rule->algorithm = index_of(word[5], algorithm_names[rule->operation], OMPI_COLL_CRYPTAG_ALGORITHMS);
     if (rule->mapping < 0) {
         return "the mapping is none of any, block, cyclic";
     }
@@ -109,7 +113,7 @@ static const char *read_rule(char *line, rule_t *rule)
     }
     rule->nodes = (int32_t) nodes;
     rule->width = (int32_t) width;
-    return rule->algorithm < 1 ? "no such algorithm" : NULL;
+    return rule->algorithm < 1 ? "the operation has no such algorithm" : NULL;
 }
 
 static bool add_rule(ompi_coll_cryptag_rules_t *rules, const rule_t *rule)
@@ -182,10 +186,8 @@ void ompi_coll_cryptag_rules_free(ompi_coll_cryptag_rules_t *rules)
     }
 }
 
-ompi_coll_cryptag_algorithm_t ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules,
-                                                           ompi_coll_cryptag_operation_t operation,
-                                                           const ompi_coll_cryptag_topo_t *topo,
-                                                           size_t block_bytes)
+int ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules, ompi_coll_cryptag_operation_t operation,
+                                 const ompi_coll_cryptag_topo_t *topo, size_t block_bytes)
 {
     const int mapping = topo->in_order ? BLOCK : CYCLIC;
 
@@ -193,10 +195,10 @@ ompi_coll_cryptag_algorithm_t ompi_coll_cryptag_rules_find(const ompi_coll_crypt
         const rule_t *rule = &rules->rule[i];
         if ((int) operation == rule->operation && (ANY == rule->mapping || mapping == rule->mapping)
             && topo->nodes >= rule->nodes && topo->widest >= rule->width && block_bytes >= rule->bytes) {
-            return (ompi_coll_cryptag_algorithm_t) rule->algorithm;
+            return rule->algorithm;
         }
     }
-    return OMPI_COLL_CRYPTAG_C_RING;
+    return 0;
 }
 
 uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uint32_t sum)

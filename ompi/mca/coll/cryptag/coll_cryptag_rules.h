@@ -10,8 +10,8 @@
  *       allgather  any      2      1             2048   hs2
  *       allgather  cyclic   2      2             65536  c-ring
  *
- * nodes, ranks a node (the widest node's) and bytes (a rank's block) are
- * minima; bytes may end in k or m.  mapping: any, block (ranks of a node are
+ * nodes, ranks a node (the widest node's) and bytes (a rank's block, the whole
+ * of a broadcast, a block between two ranks; 0 for alltoallv) are minima; bytes may end in k or m.  mapping: any, block (ranks of a node are
  * consecutive) or cyclic (anything else).
  */
 #ifndef COLL_CRYPTAG_RULES_H
@@ -26,15 +26,15 @@ typedef struct ompi_coll_cryptag_rules ompi_coll_cryptag_rules_t;
 ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(const char *file, char *why, size_t why_bytes);
 void ompi_coll_cryptag_rules_free(ompi_coll_cryptag_rules_t *rules);
 
-ompi_coll_cryptag_algorithm_t ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules,
-                                                           ompi_coll_cryptag_operation_t operation,
-                                                           const ompi_coll_cryptag_topo_t *topo,
-                                                           size_t block_bytes);
+/* The algorithm, by its number in the enumeration of the operation; 0: no rule applies. */
+int ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules, ompi_coll_cryptag_operation_t operation,
+                                 const ompi_coll_cryptag_topo_t *topo, size_t block_bytes);
 
 /* Goes on with a checksum over all rules. */
 uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uint32_t sum);
 
-/* "hs1" for OMPI_COLL_CRYPTAG_HS1 ...; the names are those of the parameter. */
-const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_algorithm_t algorithm);
+/* "hs1" for OMPI_COLL_CRYPTAG_ALLGATHER and HS1 ..., NULL for a number that is
+ * none; the names are those of the parameters. */
+const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_operation_t operation, int algorithm);
 
 #endif

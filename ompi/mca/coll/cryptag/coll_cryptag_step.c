@@ -50,13 +50,13 @@ static const mca_pml_base_module_t *pml_for(ompi_coll_cryptag_form_t form)
 }
 
 static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
-                      const uint8_t *base, size_t bytes)
+                      const void *base, size_t count, ompi_datatype_t *dtype)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
     int rc;
 
     make_room(call);
-    rc = pml_for(form)->pml_isend(base, bytes, MPI_BYTE, peer, call->tag,
+    rc = pml_for(form)->pml_isend(base, count, dtype, peer, call->tag,
                                   MCA_PML_BASE_SEND_STANDARD, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
@@ -67,13 +67,14 @@ static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
 }
 
 static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
-                      uint8_t *base, const ompi_coll_cryptag_arrival_t *arrival)
+                      void *base, size_t count, ompi_datatype_t *dtype,
+                      const ompi_coll_cryptag_arrival_t *arrival)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
     int rc;
 
     make_room(call);
-    rc = pml_for(form)->pml_irecv(base, arrival->bytes, MPI_BYTE, peer, call->tag, call->comm,
+    rc = pml_for(form)->pml_irecv(base, count, dtype, peer, call->tag, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
         step->requests[step->count] = MPI_REQUEST_NULL;
@@ -112,17 +113,17 @@ void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
     }
     if (!shape.together) {
         for (int i = 0; i < count; i++) {
-            post_send(call, peer, form, parts[i].base, parts[i].wire_bytes);
+            post_send(call, peer, form, parts[i].base, parts[i].wire_bytes, MPI_BYTE);
         }
     } else if (shape.adjacent && count > 0) {
-        post_send(call, peer, form, parts[0].base, shape.wire_bytes);
+        post_send(call, peer, form, parts[0].base, shape.wire_bytes, MPI_BYTE);
     } else if (count > 0) {
         staged = end = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
         for (int i = 0; i < count; i++) {
             memcpy(end, parts[i].base, parts[i].wire_bytes);
             end += parts[i].wire_bytes;
         }
-        post_send(call, peer, form, staged, shape.wire_bytes);
+        post_send(call, peer, form, staged, shape.wire_bytes, MPI_BYTE);
     }
 }
 
@@ -137,15 +138,31 @@ void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
             arrival.parts = &parts[i];
             arrival.count = 1;
             arrival.bytes = parts[i].wire_bytes;
-            post_recv(call, peer, form, parts[i].base, &arrival);
+            post_recv(call, peer, form, parts[i].base, arrival.bytes, MPI_BYTE, &arrival);
         }
     } else if (count > 0) {
         arrival.bytes = shape.wire_bytes;
         if (!shape.adjacent) {
             arrival.staged = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
         }
-        post_recv(call, peer, form, shape.adjacent ? parts[0].base : arrival.staged, &arrival);
+        post_recv(call, peer, form, shape.adjacent ? parts[0].base : arrival.staged, arrival.bytes, MPI_BYTE,
+                  &arrival);
     }
+}
+
+void ompi_coll_cryptag_send_typed(ompi_coll_cryptag_call_t *call, int peer, const void *base, size_t count,
+                                  ompi_datatype_t *dtype, size_t bytes)
+{
+    call->metrics.s_c += bytes;
+    post_send(call, peer, OMPI_COLL_CRYPTAG_PLAIN, base, count, dtype);
+}
+
+void ompi_coll_cryptag_recv_typed(ompi_coll_cryptag_call_t *call, int peer, void *base, size_t count,
+                                  ompi_datatype_t *dtype, size_t bytes)
+{
+    const ompi_coll_cryptag_arrival_t arrival = { .peer = peer, .bytes = bytes };
+
+    post_recv(call, peer, OMPI_COLL_CRYPTAG_PLAIN, base, count, dtype, &arrival);
 }
 
 /* A message of another length than announced is not what the peer sent: what

@@ -13,13 +13,12 @@
  *   files  shared memory that is backed by a file must not be backed by a
  *          file on the network.
  *
- * Names that nobody of us has looked at count as unsafe.  With crypt_audit =
- * warn all of it is said, and nothing done.
+ * Which are safe is known by name (cryptmpi_names.c).  With crypt_audit = warn
+ * all of it is said, and nothing done.
  */
 #include "pml_crypt.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/vfs.h>
 
 #include "opal/mca/base/mca_base_var.h"
@@ -27,6 +26,7 @@
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 #include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 
 bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal)
 {
@@ -41,26 +41,10 @@ bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, boo
 
 /* ---- coll ---- */
 
-static bool among(const char *name, const char *const *list)
-{
-    for (; NULL != *list; list++) {
-        if (0 == strcmp(name, *list)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool coll_is_safe(const char *name)
 {
-    /* These send through the PML, or do not send at all. */
-    static const char *const ride[] = {"adapt", "basic", "cuda", "accelerator", "cryptag", "ftagree", "han", "inter",
-                                       "libnbc", "monitoring", "self", "spacc", "sync", "tuned", "demo", NULL};
-    /* These copy through shared memory. */
-    static const char *const local[] = {"sm", "xhc", NULL};
-
-    return among(name, ride)
-           || (OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope && among(name, local));
+    return ompi_common_cryptmpi_coll_rides(name)
+           || (OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope && ompi_common_cryptmpi_coll_local(name));
 }
 
 static void audit_coll(void)

@@ -16,9 +16,9 @@
 #include "pml_crypt.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "opal/util/show_help.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 #include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/osc.h"
 #include "ompi/win/win.h"
@@ -107,7 +107,7 @@ void ompi_pml_crypt_audit_osc(void)
         ompi_osc_base_component_t *component = (ompi_osc_base_component_t *) item->cli_component;
         const char *name = component->osc_version.mca_component_name;
 
-        if (0 == strcmp(name, "pt2pt")) {
+        if (ompi_common_cryptmpi_osc_rides(name)) {
             sealed_component = true;
             continue;
         }
@@ -117,7 +117,7 @@ void ompi_pml_crypt_audit_osc(void)
             continue;
         }
         snprintf(places[place_count].name, sizeof(places[place_count].name), "%s", name);
-        places[place_count].only_local = 0 == strcmp(name, "sm");
+        places[place_count].only_local = ompi_common_cryptmpi_osc_local(name);
         places[place_count].query = component->osc_query;
         component->osc_query = questions[place_count++];
     }

@@ -156,6 +156,7 @@ static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
     } else {
         gcm[cipher].expand(raw, &key->data.gcm);
     }
+    opal_aead_vectors_wipe();
     return OPAL_AEAD_OK;
 }
 
@@ -238,6 +239,7 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
         gcm_by_pieces(g, context, key, g->seal_more, g->seal_end, nonce, joined, aad_bytes,
                       plain, text_bytes, cipher, tag);
     }
+    opal_aead_vectors_wipe();
     return OPAL_AEAD_OK;
 }
 
@@ -265,6 +267,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
         gcm_by_pieces(g, context, key, g->open_more, g->open_end, nonce, joined, aad_bytes,
                       cipher, text_bytes, plain, expected);
     }
+    opal_aead_vectors_wipe();
     if (opal_aead_tags_differ(expected, tag)) {
         opal_aead_wipe(plain, text_bytes);
         rc = OPAL_AEAD_REFUSED;

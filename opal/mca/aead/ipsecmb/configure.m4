@@ -16,4 +16,4 @@ AC_DEFUN([MCA_opal_aead_ipsecmb_CONFIG], [
 ])
 
 dnl A provider is always a DSO: the symbols of two of them must never meet.
-AC_DEFUN([MCA_opal_aead_ipsecmb_COMPILE_MODE], [$4=dso])
+AC_DEFUN([MCA_opal_aead_ipsecmb_COMPILE_MODE], [OMPI_CRYPT_ALWAYS_DSO([$4])])

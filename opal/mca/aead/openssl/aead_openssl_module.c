@@ -146,6 +146,7 @@ static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
     memset(key, 0, sizeof(*key));
     key->cipher = cipher;
     memcpy(key->raw, raw, opal_aead_raw_key_bytes(cipher));
+    opal_aead_vectors_wipe();
     key->id = opal_aead_openssl_key_id();
     return OPAL_AEAD_OK;
 }
@@ -182,6 +183,24 @@ static int feed_aad(EVP_CIPHER_CTX *evp, const opal_aead_aad_t *aad, int aad_cou
     return 1;
 }
 
+/* For more than 16 blocks of text or additional data libcrypto's GCM for wide
+ * vectors puts powers of GHASH's key on the stack, and leaves them there. */
+#define STACK_STAYS_CLEAN 128
+
+static void wipe_traces(const opal_aead_aad_t *aad, int aad_count, size_t text_bytes)
+{
+    bool clean = text_bytes <= STACK_STAYS_CLEAN;
+
+    for (int i = 0; i < aad_count; ++i) {
+        clean = clean && aad[i].bytes <= STACK_STAYS_CLEAN;
+    }
+    if (clean) {
+        opal_aead_vectors_wipe();
+    } else {
+        opal_aead_traces_wipe();
+    }
+}
+
 static int feed_text(EVP_CIPHER_CTX *evp, const uint8_t *in, size_t text_bytes, uint8_t *out)
 {
     int written;
@@ -211,15 +230,18 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     };
     uint8_t none[EVP_MAX_BLOCK_LENGTH];
     int written;
+    bool good;
 
     if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    if (1 != EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL)
-        || !feed_aad(evp, aad, aad_count)
-        || !feed_text(evp, plain, text_bytes, cipher)
-        || 1 != EVP_EncryptFinal_ex(evp, none, &written)
-        || 1 != EVP_CIPHER_CTX_get_params(evp, get_tag)) {
+    good = 1 == EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL)
+        && feed_aad(evp, aad, aad_count)
+        && feed_text(evp, plain, text_bytes, cipher)
+        && 1 == EVP_EncryptFinal_ex(evp, none, &written)
+        && 1 == EVP_CIPHER_CTX_get_params(evp, get_tag);
+    wipe_traces(aad, aad_count, text_bytes);
+    if (!good) {
         opal_aead_wipe(cipher, text_bytes);
         return OPAL_AEAD_ERROR;
     }
@@ -238,23 +260,22 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
         OSSL_PARAM_END
     };
     uint8_t none[EVP_MAX_BLOCK_LENGTH];
-    int written;
+    int written, rc = OPAL_AEAD_ERROR;
 
     if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag_copy, tag, sizeof(tag_copy));
-    if (1 != EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
-        || !feed_aad(evp, aad, aad_count)
-        || !feed_text(evp, cipher, text_bytes, plain)) {
-        opal_aead_wipe(plain, text_bytes);
-        return OPAL_AEAD_ERROR;
+    if (1 == EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
+        && feed_aad(evp, aad, aad_count)
+        && feed_text(evp, cipher, text_bytes, plain)) {
+        rc = 1 == EVP_DecryptFinal_ex(evp, none, &written) ? OPAL_AEAD_OK : OPAL_AEAD_REFUSED;
     }
-    if (1 != EVP_DecryptFinal_ex(evp, none, &written)) {
+    wipe_traces(aad, aad_count, text_bytes);
+    if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
-        return OPAL_AEAD_REFUSED;
     }
-    return OPAL_AEAD_OK;
+    return rc;
 }
 
 opal_aead_module_t opal_aead_openssl_module = {

@@ -22,6 +22,13 @@ AC_DEFUN([OMPI_CRYPT_IN_TREE], [
            AC_SUBST([OMPI_CRYPT_MPI_LIBS])])
 ])
 
+dnl For a COMPILE_MODE macro.  5.0.7's opal_mca.m4 then wants the value of the
+dnl variable that has the mode for a name.
+AC_DEFUN([OMPI_CRYPT_ALWAYS_DSO], [
+    $1=dso
+    dso=dso
+])
+
 AC_DEFUN([MCA_opal_common_crypt_CONFIG], [
     AC_CONFIG_FILES([opal/mca/common/crypt/Makefile])
     OMPI_CRYPT_IN_TREE

@@ -1,0 +1,138 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * MPI_Alltoall and MPI_Alltoallv: either left to the component below, where
+ * every block is a message that pml/crypt seals with the key of the two ranks,
+ * or what is small travels together, one sealed message for a pair of nodes.
+ */
+#include "coll_cryptag.h"
+#include "coll_cryptag_alltoall.h"
+#include "coll_cryptag_shm.h"
+
+#include <string.h>
+
+#include "ompi/mca/coll/base/coll_tags.h"
+
+ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell(const ompi_coll_cryptag_side_t *side, int rank)
+{
+    const size_t count = NULL != side->counts ? (size_t) side->counts[rank] : side->count;
+    ptrdiff_t lb, extent, elements;
+
+    ompi_datatype_get_extent(side->dtype, &lb, &extent);
+    elements = NULL != side->counts ? side->disps[rank] : (ptrdiff_t) rank * (ptrdiff_t) side->count;
+    return (ompi_coll_cryptag_cell_t) { side->buffer + elements * extent, count,
+                                        ompi_common_cryptmpi_bytes(side->dtype, count), side->dtype };
+}
+
+/* Unpacking zeros touches exactly the bytes that belong to the message. */
+static void wipe(ompi_coll_cryptag_call_t *call)
+{
+    const ompi_coll_cryptag_side_t *in = &((ompi_coll_cryptag_alltoall_t *) call)->in;
+    size_t longest = 0;
+    uint8_t *zeros;
+
+    for (int i = 0; i < call->topo->ranks; i++) {
+        size_t bytes = ompi_coll_cryptag_cell(in, i).bytes;
+        longest = bytes > longest ? bytes : longest;
+    }
+    zeros = ompi_coll_cryptag_scratch(call, longest);
+    memset(zeros, 0, longest);
+    for (int i = 0; i < call->topo->ranks; i++) {
+        ompi_coll_cryptag_cell_t cell = ompi_coll_cryptag_cell(in, i);
+        (void) ompi_common_cryptmpi_unpack(cell.base, cell.count, cell.dtype, 0, cell.bytes, zeros);
+    }
+}
+
+/* Equal at every rank: of alltoallv's sizes, which differ, nothing is used. */
+static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
+{
+    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
+    ompi_coll_cryptag_call_t *call = &alltoall->call;
+    const bool vector = NULL != alltoall->in.counts;
+    const size_t block = vector ? 0 : ompi_coll_cryptag_cell(&alltoall->in, 0).bytes;
+    int algorithm = c->alltoall_algorithm;
+
+    if (0 == algorithm) {
+        algorithm = ompi_coll_cryptag_rules_find(c->rules, OMPI_COLL_CRYPTAG_ALLTOALL, call->topo, block);
+    }
+    if (0 == algorithm) {
+        algorithm = call->topo->widest > 1 && block <= c->alltoall_node_max ? OMPI_COLL_CRYPTAG_ALLTOALL_NODE
+                                                                             : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+    }
+    alltoall->slot = vector || block > c->alltoall_node_max ? c->alltoall_node_max : block;
+    if (OMPI_COLL_CRYPTAG_ALLTOALL_NODE == algorithm
+        && !ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_alltoall_node_bytes(alltoall))) {
+        algorithm = OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+    }
+    return algorithm;
+}
+
+/* *left: to be left to the component below. */
+static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
+{
+    ompi_coll_cryptag_call_t *call = &alltoall->call;
+    int rc = ompi_coll_cryptag_setup(call->module, call->comm);
+
+    *left = false;
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    call->topo = call->module->topo;
+    call->algorithm = choose(alltoall);
+    *left = OMPI_COLL_CRYPTAG_ALLTOALL_HOP == call->algorithm;
+    if (*left) {
+        ompi_coll_cryptag_scratch_reset(&call->module->scratch);
+        return OMPI_SUCCESS;
+    }
+    call->sequence = call->module->sequence++;
+    alltoall->in_place = MPI_IN_PLACE == alltoall->out.buffer;
+    if (alltoall->in_place) {
+        alltoall->out = alltoall->in;
+    }
+    ompi_coll_cryptag_alltoall_node(alltoall);
+    ompi_coll_cryptag_count(call);
+    return ompi_coll_cryptag_finish(call);
+}
+
+int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf, int rcount,
+                               ompi_datatype_t *rdtype, ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
+    ompi_coll_cryptag_alltoall_t alltoall = {
+        .call = {
+            .module = module, .comm = comm, .wipe = wipe,
+            .operation = OMPI_COLL_CRYPTAG_ALLTOALL, .tag = MCA_COLL_BASE_TAG_ALLTOALL,
+        },
+        .out = { (char *) sbuf, (size_t) scount, NULL, NULL, sdtype },
+        .in = { rbuf, (size_t) rcount, NULL, NULL, rdtype },
+    };
+    bool left;
+    int rc;
+
+    if (0 == ompi_common_cryptmpi_bytes(rdtype, (size_t) rcount)) {
+        return OMPI_SUCCESS;
+    }
+    rc = run(&alltoall, &left);
+    return !left ? rc : module->below.alltoall(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm,
+                                               module->below.alltoall_module);
+}
+
+int ompi_coll_cryptag_alltoallv(const void *sbuf, const int *scounts, const int *sdisps, ompi_datatype_t *sdtype,
+                                void *rbuf, const int *rcounts, const int *rdisps, ompi_datatype_t *rdtype,
+                                ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
+    ompi_coll_cryptag_alltoall_t alltoall = {
+        .call = {
+            .module = module, .comm = comm, .wipe = wipe,
+            .operation = OMPI_COLL_CRYPTAG_ALLTOALL, .tag = MCA_COLL_BASE_TAG_ALLTOALLV,
+        },
+        .out = { (char *) sbuf, 0, scounts, sdisps, sdtype },
+        .in = { rbuf, 0, rcounts, rdisps, rdtype },
+    };
+    bool left;
+    int rc = run(&alltoall, &left);
+
+    return !left ? rc : module->below.alltoallv(sbuf, scounts, sdisps, sdtype, rbuf, rcounts, rdisps, rdtype, comm,
+                                                module->below.alltoallv_module);
+}

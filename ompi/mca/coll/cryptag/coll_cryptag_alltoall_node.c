@@ -1,0 +1,308 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * All-to-all by pairs of nodes: the ranks of a node put their blocks into its
+ * shared segment, and for every other node one rank (another for each, so that
+ * the work is shared out) seals what goes there as one item for the rank that
+ * opens it, and sends it.  With l ranks a node this is N (N - 1) messages
+ * instead of p (p - l).
+ *
+ *     | received[here][ranks] 4 | packed[here][nodes] 8 | outgoing | incoming |
+ *
+ *     received   bytes that a local rank gets from each rank in this way
+ *     packed     bytes that a local rank put into its region for a node
+ *     outgoing   regions, by local rank and node; blocks one behind the other
+ *     incoming   by node: its ranks' blocks for this node, as they were sealed
+ *
+ * A block that is longer than a slot travels by itself through pml/crypt,
+ * which seals it with the key of the two ranks.  Both know its length, so
+ * nothing needs to be agreed on.
+ *
+ * Phases: + 1 our blocks are in the segment, + 2 those from other nodes are,
+ * + 3 we have copied ours out.
+ */
+#include "coll_cryptag.h"
+#include "coll_cryptag_alltoall.h"
+#include "coll_cryptag_shm.h"
+
+#include <string.h>
+
+#include "ompi/mca/pml/pml.h"
+
+#define ALIGN 64
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
+}
+
+typedef struct {
+    ompi_coll_cryptag_alltoall_t *alltoall;
+    ompi_coll_cryptag_call_t *call;
+    const ompi_coll_cryptag_topo_t *topo;
+    ompi_coll_cryptag_shm_t *shm;
+    uint64_t phase;
+    uint32_t *received;
+    uint64_t *packed;
+    uint8_t *outgoing, *incoming;
+} node_run_t;
+
+/* A message for, or from, another node. */
+typedef struct {
+    int node, peer;
+    ompi_coll_cryptag_part_t out, in;
+} pair_t;
+
+static size_t tables_bytes(const ompi_coll_cryptag_topo_t *topo, size_t here)
+{
+    return aligned(here * (size_t) topo->ranks * sizeof(uint32_t))
+           + aligned(here * (size_t) topo->nodes * sizeof(uint64_t));
+}
+
+size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t *alltoall)
+{
+    const ompi_coll_cryptag_topo_t *topo = alltoall->call.topo;
+    const size_t here = (size_t) topo->widest;
+
+    return tables_bytes(topo, here) + 2 * here * (size_t) topo->ranks * alltoall->slot + ALIGN;
+}
+
+static void lay_out(node_run_t *run)
+{
+    const size_t here = (size_t) run->shm->here, ranks = (size_t) run->topo->ranks;
+    uint8_t *data = run->shm->data;
+
+    run->received = (uint32_t *) (void *) data;
+    run->packed = (uint64_t *) (void *) (data + aligned(here * ranks * sizeof(uint32_t)));
+    run->outgoing = data + tables_bytes(run->topo, here);
+    run->incoming = run->outgoing + here * ranks * run->alltoall->slot;
+}
+
+static uint8_t *region_of(const node_run_t *run, int local, int node)
+{
+    const size_t before = (size_t) local * (size_t) run->topo->ranks + (size_t) run->topo->node_first[node];
+
+    return run->outgoing + before * run->alltoall->slot;
+}
+
+static uint64_t *packed_of(const node_run_t *run, int local, int node)
+{
+    return &run->packed[(size_t) local * (size_t) run->topo->nodes + (size_t) node];
+}
+
+static uint32_t *received_of(const node_run_t *run, int local, int rank)
+{
+    return &run->received[(size_t) local * (size_t) run->topo->ranks + (size_t) rank];
+}
+
+static uint8_t *incoming_of(const node_run_t *run, int node)
+{
+    const size_t before = (size_t) run->topo->node_first[node] * (size_t) run->shm->here;
+
+    return run->incoming + before * run->alltoall->slot;
+}
+
+static bool travels_alone(const node_run_t *run, const ompi_coll_cryptag_cell_t *cell)
+{
+    return cell->bytes > run->alltoall->slot;
+}
+
+/* ---- 1. our blocks into the segment ---- */
+
+static void pack_cell(node_run_t *run, const ompi_coll_cryptag_cell_t *cell, uint8_t *to)
+{
+    int rc = ompi_common_cryptmpi_pack(cell->base, cell->count, cell->dtype, 0, cell->bytes, to);
+
+    if (OMPI_SUCCESS != rc) {
+        ompi_coll_cryptag_broken(run->call, rc);
+    }
+}
+
+static void pack_blocks(node_run_t *run)
+{
+    const ompi_coll_cryptag_topo_t *topo = run->topo;
+
+    for (int node = 0; node < topo->nodes; node++) {
+        uint8_t *region = region_of(run, topo->local, node), *end = region;
+
+        for (int i = topo->node_first[node]; i < topo->node_first[node + 1]; i++) {
+            const int rank = topo->by_node[i];
+            const ompi_coll_cryptag_cell_t out = ompi_coll_cryptag_cell(&run->alltoall->out, rank);
+            const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, rank);
+
+            *received_of(run, topo->local, rank) = travels_alone(run, &in) ? 0 : (uint32_t) in.bytes;
+            if (!travels_alone(run, &out)) {
+                pack_cell(run, &out, end);
+                end += out.bytes;
+            }
+        }
+        *packed_of(run, topo->local, node) = (uint64_t) (end - region);
+    }
+}
+
+/* ---- 2. between nodes ---- */
+
+static size_t incoming_bytes(const node_run_t *run, int node)
+{
+    size_t bytes = 0;
+
+    for (int i = run->topo->node_first[node]; i < run->topo->node_first[node + 1]; i++) {
+        for (int local = 0; local < run->shm->here; local++) {
+            bytes += *received_of(run, local, run->topo->by_node[i]);
+        }
+    }
+    return bytes;
+}
+
+static ompi_coll_cryptag_part_t sealed_part(node_run_t *run, size_t bytes)
+{
+    size_t wire_bytes = ompi_coll_cryptag_sealed_bytes(bytes);
+
+    return (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_scratch(run->call, wire_bytes), wire_bytes, bytes };
+}
+
+static void post_pair(node_run_t *run, pair_t *pair)
+{
+    ompi_coll_cryptag_call_t *call = run->call;
+    const ompi_coll_cryptag_name_t name = { run->topo->rank, (uint32_t) pair->peer, 0 };
+    const size_t in_bytes = incoming_bytes(run, pair->node);
+    size_t out_bytes = 0;
+    uint8_t *plain, *end;
+
+    if (in_bytes > 0) {
+        pair->in = sealed_part(run, in_bytes);
+        ompi_coll_cryptag_recv(call, pair->peer, OMPI_COLL_CRYPTAG_SEALED, &pair->in, 1);
+    }
+    for (int local = 0; local < run->shm->here; local++) {
+        out_bytes += *packed_of(run, local, pair->node);
+    }
+    if (0 == out_bytes) {
+        return;
+    }
+    plain = end = ompi_coll_cryptag_scratch(call, out_bytes);
+    for (int local = 0; local < run->shm->here; local++) {
+        memcpy(end, region_of(run, local, pair->node), *packed_of(run, local, pair->node));
+        end += *packed_of(run, local, pair->node);
+    }
+    pair->out = sealed_part(run, out_bytes);
+    ompi_coll_cryptag_seal(call, &name, plain, out_bytes, pair->out.base);
+    ompi_coll_cryptag_send(call, pair->peer, OMPI_COLL_CRYPTAG_SEALED, &pair->out, 1);
+}
+
+/* We seal for, and open from, every here-th node. */
+static int post_pairs(node_run_t *run, pair_t *pairs)
+{
+    const ompi_coll_cryptag_topo_t *topo = run->topo;
+    int count = 0;
+
+    for (int k = 1; k < topo->nodes; k++) {
+        const int node = (topo->node + k) % topo->nodes;
+
+        if (node % run->shm->here == topo->local) {
+            pairs[count] = (pair_t) {
+                .node = node,
+                .peer = ompi_coll_cryptag_rank_at(topo, node, topo->node % ompi_coll_cryptag_node_size(topo, node)),
+            };
+            post_pair(run, &pairs[count++]);
+        }
+    }
+    return count;
+}
+
+static void open_pairs(node_run_t *run, const pair_t *pairs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const ompi_coll_cryptag_name_t name = { pairs[i].peer, (uint32_t) run->topo->rank, 0 };
+
+        if (pairs[i].in.plain_bytes > 0) {
+            ompi_coll_cryptag_open(run->call, &name, pairs[i].in.base, incoming_of(run, pairs[i].node),
+                                   pairs[i].in.plain_bytes);
+        }
+    }
+}
+
+/* Long blocks; in place they are sent from a copy. */
+static void post_long(node_run_t *run)
+{
+    const int p = run->topo->ranks, rank = run->topo->rank;
+
+    for (int k = 0; k < p; k++) {
+        const int from = (rank - k + p) % p;
+        const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, from);
+        ompi_coll_cryptag_cell_t out = ompi_coll_cryptag_cell(&run->alltoall->out, from);
+
+        if (travels_alone(run, &out) && run->alltoall->in_place) {
+            uint8_t *copy = ompi_coll_cryptag_scratch(run->call, out.bytes);
+
+            pack_cell(run, &out, copy);
+            out = (ompi_coll_cryptag_cell_t) { (char *) copy, out.bytes, out.bytes, MPI_BYTE };
+        }
+        if (travels_alone(run, &in)) {
+            ompi_coll_cryptag_recv_typed(run->call, from, in.base, in.count, in.dtype, in.bytes);
+        }
+        if (travels_alone(run, &out)) {
+            ompi_coll_cryptag_send_typed(run->call, from, out.base, out.count, out.dtype, out.bytes);
+        }
+    }
+}
+
+/* ---- 3. our blocks out of the segment ---- */
+
+static void deliver_blocks(node_run_t *run)
+{
+    const ompi_coll_cryptag_topo_t *topo = run->topo;
+
+    for (int node = 0; node < topo->nodes; node++) {
+        const uint8_t *from = incoming_of(run, node);
+
+        for (int i = topo->node_first[node]; i < topo->node_first[node + 1]; i++) {
+            const int rank = topo->by_node[i];
+            const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, rank);
+
+            if (node == topo->node) {
+                from = region_of(run, topo->local_of[rank], node);
+            }
+            for (int local = 0; local < run->shm->here; local++) {
+                if (local == topo->local && !travels_alone(run, &in)) {
+                    int rc = ompi_common_cryptmpi_unpack(in.base, in.count, in.dtype, 0, in.bytes, from);
+                    if (OMPI_SUCCESS != rc) {
+                        ompi_coll_cryptag_broken(run->call, rc);
+                    }
+                }
+                from += *received_of(run, local, rank);
+            }
+        }
+    }
+}
+
+void ompi_coll_cryptag_alltoall_node(ompi_coll_cryptag_alltoall_t *alltoall)
+{
+    ompi_coll_cryptag_call_t *call = &alltoall->call;
+    node_run_t run = {
+        .alltoall = alltoall, .call = call, .topo = call->topo, .shm = call->module->shm,
+        .phase = call->module->shm->phase,
+    };
+    pair_t *pairs = ompi_coll_cryptag_scratch(call, (size_t) call->topo->nodes * sizeof(*pairs));
+    int count;
+
+    lay_out(&run);
+
+    /* 1. short blocks into the segment, when the last call's were copied out */
+    ompi_coll_cryptag_shm_await_all(run.shm, run.phase);
+    pack_blocks(&run);
+    ompi_coll_cryptag_shm_arrive(run.shm, run.phase + 1);
+
+    /* 2. long ones on their way, and our share of the pairs of nodes */
+    post_long(&run);
+    ompi_coll_cryptag_shm_await_all(run.shm, run.phase + 1);
+    count = post_pairs(&run, pairs);
+    ompi_coll_cryptag_wait(call);
+    open_pairs(&run, pairs, count);
+    ompi_coll_cryptag_shm_arrive(run.shm, run.phase + 2);
+
+    /* 3. our blocks out of it */
+    ompi_coll_cryptag_shm_await_all(run.shm, run.phase + 2);
+    deliver_blocks(&run);
+    ompi_coll_cryptag_shm_arrive(run.shm, run.phase + 3);
+    run.shm->phase = run.phase + 3;
+}

@@ -1,0 +1,30 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One MPI_Bcast in progress.
+ */
+#ifndef COLL_CRYPTAG_BCAST_H
+#define COLL_CRYPTAG_BCAST_H
+
+#include "coll_cryptag_call.h"
+
+typedef struct ompi_coll_cryptag_bcast {
+    ompi_coll_cryptag_call_t call;      /* first: wipe finds us through it */
+    char *buffer;
+    size_t count;
+    ompi_datatype_t *dtype;
+    int root;
+    size_t bytes;                       /* packed, equal at every rank */
+    char *dense;                        /* where the packed bytes lie in `buffer`, NULL: nowhere */
+    size_t segment;                     /* bytes that are sealed and handed on at a time */
+    int segments;
+    bool share;                         /* nodes hand on through their shared segment */
+} ompi_coll_cryptag_bcast_t;
+
+/* Segments in a node's shared memory at a time. */
+#define OMPI_COLL_CRYPTAG_BCAST_SLOTS 8
+
+/* BINOMIAL and CHAIN (coll_cryptag_bcast_tree.c). */
+void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast);
+
+#endif

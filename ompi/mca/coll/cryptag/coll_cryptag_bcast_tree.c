@@ -1,0 +1,288 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A broadcast that is sealed once: the root seals, one rank of each node (the
+ * root on its own) hands the sealed segments on to those of other nodes, opens
+ * them once, and gives the plaintext to the other ranks of its node.
+ *
+ *     root: r_e 1, s_e m     chief of another node: r_d 1, s_d m     others: 0
+ *
+ * Between nodes a binomial tree, or a chain, which moves the fewest bytes per
+ * node once there are several segments.  Within a node the shared segment, or
+ * a binomial tree of plain messages.  In round k a rank receives segment k and
+ * meanwhile hands on, and opens, segment k - 1.
+ */
+#include "coll_cryptag.h"
+#include "coll_cryptag_bcast.h"
+#include "coll_cryptag_shm.h"
+
+#include <string.h>
+
+enum { NOBODY = -1, MOST_CHILDREN = 32 };
+
+typedef struct {
+    int parent, child[MOST_CHILDREN], children;
+} tree_t;
+
+typedef struct {
+    ompi_coll_cryptag_bcast_t *bcast;
+    ompi_coll_cryptag_call_t *call;
+    tree_t nodes, ranks;                        /* as ranks of the communicator */
+    bool is_root, shared;
+    int chief_local;
+    ompi_coll_cryptag_shm_t *shm;
+    uint64_t phase;
+    uint8_t *sealed[2], *staged[2];
+    ompi_coll_cryptag_part_t sealed_part[2], plain_part[2];
+} tree_run_t;
+
+/* ---- who hands on to whom; v counts from the root of the tree ---- */
+
+static void binomial(tree_t *tree, int v, int n)
+{
+    int low = 0 == v ? 1 << 30 : v & -v;
+
+    tree->parent = 0 == v ? NOBODY : v - low;
+    tree->children = 0;
+    for (int step = low >> 1; step > 0; step >>= 1) {   /* the largest subtree first */
+        if (step < n - v) {
+            tree->child[tree->children++] = v + step;
+        }
+    }
+}
+
+static void chain(tree_t *tree, int v, int n)
+{
+    tree->parent = v - 1;
+    tree->children = v + 1 < n ? 1 : 0;
+    tree->child[0] = v + 1;
+}
+
+static int chief_of(const ompi_coll_cryptag_bcast_t *bcast, int v)
+{
+    const ompi_coll_cryptag_topo_t *topo = bcast->call.topo;
+    int node = (topo->node_of[bcast->root] + v) % topo->nodes;
+
+    return 0 == v ? bcast->root : ompi_coll_cryptag_rank_at(topo, node, 0);
+}
+
+static void plan_nodes(tree_run_t *run)
+{
+    const ompi_coll_cryptag_topo_t *topo = run->call->topo;
+    const int n = topo->nodes, v = (topo->node - topo->node_of[run->bcast->root] + n) % n;
+    tree_t *tree = &run->nodes;
+
+    run->is_root = topo->rank == run->bcast->root;
+    run->chief_local = topo->local_of[chief_of(run->bcast, v)];
+    tree->parent = NOBODY;
+    if (topo->local != run->chief_local) {
+        return;
+    }
+    (OMPI_COLL_CRYPTAG_BCAST_CHAIN == run->call->algorithm ? chain : binomial)(tree, v, n);
+    tree->parent = NOBODY == tree->parent ? NOBODY : chief_of(run->bcast, tree->parent);
+    for (int i = 0; i < tree->children; i++) {
+        tree->child[i] = chief_of(run->bcast, tree->child[i]);
+    }
+}
+
+static int local_rank(const tree_run_t *run, int v, int here)
+{
+    const ompi_coll_cryptag_topo_t *topo = run->call->topo;
+
+    return ompi_coll_cryptag_rank_at(topo, topo->node, (run->chief_local + v) % here);
+}
+
+static void plan_ranks(tree_run_t *run)
+{
+    const ompi_coll_cryptag_topo_t *topo = run->call->topo;
+    const int here = ompi_coll_cryptag_node_size(topo, topo->node);
+    tree_t *tree = &run->ranks;
+
+    run->shared = run->bcast->share && here > 1;
+    tree->parent = NOBODY;
+    if (run->shared) {
+        run->shm = run->call->module->shm;
+        run->phase = run->shm->phase;
+        return;
+    }
+    binomial(tree, (topo->local - run->chief_local + here) % here, here);
+    tree->parent = NOBODY == tree->parent ? NOBODY : local_rank(run, tree->parent, here);
+    for (int i = 0; i < tree->children; i++) {
+        tree->child[i] = local_rank(run, tree->child[i], here);
+    }
+}
+
+/* ---- segments ---- */
+
+static size_t bytes_of(const tree_run_t *run, int s)
+{
+    const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
+    size_t before = (size_t) s * bcast->segment, left = bcast->bytes - before;
+
+    return left < bcast->segment ? left : bcast->segment;
+}
+
+static uint8_t *plain_of(const tree_run_t *run, int s)
+{
+    const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
+
+    if (run->shared) {
+        return run->shm->data + (size_t) (s % OMPI_COLL_CRYPTAG_BCAST_SLOTS) * bcast->segment;
+    }
+    return NULL != bcast->dense ? (uint8_t *) bcast->dense + (size_t) s * bcast->segment : run->staged[s & 1];
+}
+
+static ompi_coll_cryptag_part_t *sealed_part(tree_run_t *run, int s)
+{
+    size_t bytes = bytes_of(run, s);
+
+    run->sealed_part[s & 1] = (ompi_coll_cryptag_part_t) { run->sealed[s & 1],
+                                                           ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+    return &run->sealed_part[s & 1];
+}
+
+static ompi_coll_cryptag_part_t *plain_part(tree_run_t *run, int s)
+{
+    size_t bytes = bytes_of(run, s);
+
+    run->plain_part[s & 1] = (ompi_coll_cryptag_part_t) { plain_of(run, s), bytes, bytes };
+    return &run->plain_part[s & 1];
+}
+
+static ompi_coll_cryptag_name_t name_of(const tree_run_t *run, int s)
+{
+    return (ompi_coll_cryptag_name_t) { run->bcast->root, OPAL_CRYPT_TO_ALL, (uint32_t) s };
+}
+
+/* Between plain_of and the user's buffer, where they are not the same. */
+static void copy(tree_run_t *run, int s, bool to_user)
+{
+    const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
+    const size_t offset = (size_t) s * bcast->segment, bytes = bytes_of(run, s);
+    int rc;
+
+    if (!run->shared && NULL != bcast->dense) {
+        return;
+    }
+    rc = to_user ? ompi_common_cryptmpi_unpack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes,
+                                               plain_of(run, s))
+                 : ompi_common_cryptmpi_pack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes,
+                                             plain_of(run, s));
+    if (OMPI_SUCCESS != rc) {
+        ompi_coll_cryptag_broken(run->call, rc);
+    }
+}
+
+/* The slot that segment s goes to has been copied out by everybody. */
+static void await_slot(tree_run_t *run, int s)
+{
+    if (run->shared && s >= OMPI_COLL_CRYPTAG_BCAST_SLOTS) {
+        ompi_coll_cryptag_shm_await_all(run->shm, run->phase + (uint64_t) (s - OMPI_COLL_CRYPTAG_BCAST_SLOTS) + 1);
+    }
+}
+
+static void publish(tree_run_t *run, int s)
+{
+    if (run->shared) {
+        ompi_coll_cryptag_shm_arrive(run->shm, run->phase + (uint64_t) s + 1);
+    }
+}
+
+/* ---- the rounds ---- */
+
+/* The root: segment s to where it is sent from. */
+static void prepare(tree_run_t *run, int s)
+{
+    const ompi_coll_cryptag_name_t name = name_of(run, s);
+
+    await_slot(run, s);
+    copy(run, s, false);
+    publish(run, s);
+    if (run->nodes.children > 0) {
+        ompi_coll_cryptag_seal(run->call, &name, plain_of(run, s), bytes_of(run, s), run->sealed[s & 1]);
+    }
+}
+
+static void receive(tree_run_t *run, int s)
+{
+    if (NOBODY != run->nodes.parent) {
+        ompi_coll_cryptag_recv(run->call, run->nodes.parent, OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s), 1);
+    } else if (NOBODY != run->ranks.parent) {
+        ompi_coll_cryptag_recv(run->call, run->ranks.parent, OMPI_COLL_CRYPTAG_PLAIN, plain_part(run, s), 1);
+    }
+}
+
+static void hand_on(tree_run_t *run, int s)
+{
+    const ompi_coll_cryptag_name_t name = name_of(run, s);
+
+    for (int i = 0; i < run->nodes.children; i++) {
+        ompi_coll_cryptag_send(run->call, run->nodes.child[i], OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s), 1);
+    }
+    if (NOBODY != run->nodes.parent) {
+        await_slot(run, s);
+        ompi_coll_cryptag_open(run->call, &name, run->sealed[s & 1], plain_of(run, s), bytes_of(run, s));
+        publish(run, s);
+    }
+    for (int i = 0; i < run->ranks.children; i++) {
+        ompi_coll_cryptag_send(run->call, run->ranks.child[i], OMPI_COLL_CRYPTAG_PLAIN, plain_part(run, s), 1);
+    }
+    if (!run->is_root) {
+        copy(run, s, true);
+    }
+}
+
+/* A rank that only reads what the chief of its node publishes. */
+static void read_all(tree_run_t *run)
+{
+    for (int s = 0; s < run->bcast->segments; s++) {
+        ompi_coll_cryptag_shm_await(run->shm, run->chief_local, run->phase + (uint64_t) s + 1);
+        copy(run, s, true);
+        ompi_coll_cryptag_shm_arrive(run->shm, run->phase + (uint64_t) s + 1);
+    }
+}
+
+static void write_all(tree_run_t *run)
+{
+    const int segments = run->bcast->segments;
+
+    if (run->shared) {      /* the last call's data must have been copied out by everybody */
+        ompi_coll_cryptag_shm_await_all(run->shm, run->phase);
+    }
+    for (int k = 0; k <= segments; k++) {
+        if (k < segments) {
+            receive(run, k);
+        }
+        if (k > 0) {
+            hand_on(run, k - 1);
+        }
+        if (run->is_root && k < segments) {
+            prepare(run, k);
+        }
+        ompi_coll_cryptag_wait(run->call);
+    }
+}
+
+void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
+{
+    const size_t sealed_bytes = ompi_coll_cryptag_sealed_bytes(bcast->segment);
+    tree_run_t run = { .bcast = bcast, .call = &bcast->call };
+
+    /* 1. who is above and below us */
+    plan_nodes(&run);
+    plan_ranks(&run);
+    for (int i = 0; i < 2; i++) {
+        run.sealed[i] = ompi_coll_cryptag_scratch(run.call, sealed_bytes);
+        run.staged[i] = ompi_coll_cryptag_scratch(run.call, bcast->segment);
+    }
+
+    /* 2. hand on, segment by segment */
+    if (run.shared && bcast->call.topo->local != run.chief_local) {
+        read_all(&run);
+    } else {
+        write_all(&run);
+    }
+    if (run.shared) {
+        run.shm->phase = run.phase + (uint64_t) bcast->segments;
+    }
+}

@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# leakscan.sh [many]: does payload leave a node in plaintext?
+#
+# A program (leak.c) runs every communicating operation of MPI on two nodes,
+# with payload that can be recognised, while tcpdump takes down what every node
+# sends; leakscan.py looks for the payload.  Once over plain ob1, which must
+# show it for every operation that has any, and once over pml/crypt, which must
+# not show it at all.  Collectives run in every component that there is.
+#
+# "many": more sizes, up to 4 MiB everywhere, and all three ways of the
+# collectives in each component.
+set -eu
+. "$SRC/tests/lib.sh"
+
+many=${1-}
+[ -z "$many" ] || [ "$many" = many ] || die "usage: leakscan.sh [many]"
+leak=$(mpi_program attack leak)
+scan=$SRC/tests/attack/leakscan.py
+canary=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
+# Below 128: it also serves as the weights of a graph, which are not negative.
+train=$(python3 -c 'import secrets; print(bytes(b % 128 for b in secrets.token_bytes(32)).hex())')
+seconds=$SECONDS number=10
+
+# job LABEL LARGEST GROUPS [MPIRUN-ARGUMENT...]: one program under both PMLs.
+# LARGEST is for the short run.
+job() {
+    local label=$1 largest=$2 groups=$3 pml; shift 3
+    number=$((number + 1))
+    [ -z "$many" ] || largest=4194304
+    for pml in ob1 crypt; do
+        capture_start node0 "$CASE_DIR/node0" -Q out -s 8000 -B 262144
+        capture_start node1 "$CASE_DIR/node1" -Q out -s 8000 -B 262144
+        OMPI_MCA_pml=$pml vcluster mpirun -n 4 -x MT_WATCHDOG=240 "$@" \
+            "$leak" "$canary" "$train" "$label" $groups "largest=$largest" $many "$CASE_DIR" >"$CASE_DIR/job" 2>&1 ||
+            fail "$label, $pml: $(cat "$CASE_DIR/job")"
+        capture_stop node0
+        capture_stop node1
+        "$scan" scan "$canary" "$train" "$CASE_DIR/$pml.$number.json" "$CASE_DIR/node0" "$CASE_DIR/node1"
+    done
+    echo "$label: $((SECONDS - seconds)) seconds"
+}
+
+cluster_up 2 --slots 2
+# tcpdump's buffer has a place of the largest packet's size for every packet.
+for node in node0 node1; do
+    vcluster exec $node ip link set dev eth0 gso_max_size 7800
+done
+osc='--mca osc pt2pt,sm'
+ways=blocking
+[ -z "$many" ] || ways='blocking nonblocking persistent'
+
+job default    4194304 p2p
+job default+   65537   'coll neighbor inter blocking nonblocking persistent'
+job basic      65537   "coll $ways"                     --mca coll basic,libnbc,self,inter
+job tuned      4194304 'coll blocking'                  --mca coll tuned,basic,libnbc,self,inter
+job han        65537   "coll $ways"                     --mca coll_han_priority 95
+job adapt      65537   'coll adapt blocking nonblocking' --mca coll_adapt_priority 95
+job osc        65537   'rma comms'                     $osc
+job files      65537   io
+job run-time   65537   dynamic                          --host node0:4,node1:4 --map-by ppr:2:node
+
+"$scan" table "$CASE_DIR"/ob1.*.json -- "$CASE_DIR"/crypt.*.json
