@@ -99,6 +99,7 @@ compile_variant() {
     local switches=(--enable-werror) jobs; jobs=$(nproc)
     [ "$1" != asan ] || switches+=(--enable-asan --enable-ubsan)
     mkdir -p "$BUILD" && cd "$BUILD"
+    in_variant ompi_info --version | grep -F "Open MPI v$SERIES."
     # A makefile of an older configure would run it again, with other switches.
     [ config.status -nt "$SRC/configure" ] ||
         in_variant "$SRC/configure" --prefix="$PREFIX" "${switches[@]}"

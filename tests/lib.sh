@@ -93,9 +93,6 @@ in_variant() {
 
 # mpi_program KIND NAME: compile tests/KIND/NAME.c, print the program's path.
 # Sources in tests/mpi and tests/KIND without a main() belong to every one.
-# Of run.sh's own cases build.sh knows more; scripts run on 4.1.
-in_variant() { "$@"; }
-
 mpi_program() {
     local kind=$1 name=$2 program=$VARIANT_DIR/tests/$1/$2 sources extra=() file stale=
     sources=("$SRC/tests/$kind/$name.c")
