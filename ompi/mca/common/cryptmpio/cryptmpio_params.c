@@ -6,6 +6,8 @@
  */
 #include "cryptmpio.h"
 
+#include <assert.h>
+
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_enum.h"
 #include "opal/mca/base/mca_base_var_group.h"
@@ -21,11 +23,32 @@ ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params = {
 static const mca_base_var_enum_value_t keystore_values[] = {
     {OPAL_CRYPT_KEYSTORE_FILE, "file"}, {OPAL_CRYPT_KEYSTORE_PKCS11, "pkcs11"}, {0, NULL}};
 
+/* Variables of the group that is common/cryptmpi's. */
+enum { KEYSTORE_VARIABLES = 7 };
+static int keystore_variables[KEYSTORE_VARIABLES];
+static int keystore_variable_count;
+
+/* `index`: what registering returned.  A variable that is registered again
+ * keeps its index. */
+static int keep(int index)
+{
+    if (index < 0) {
+        return index;
+    }
+    for (int i = 0; i < keystore_variable_count; ++i) {
+        if (index == keystore_variables[i]) {
+            return OMPI_SUCCESS;
+        }
+    }
+    assert(keystore_variable_count < KEYSTORE_VARIABLES);
+    keystore_variables[keystore_variable_count++] = index;
+    return OMPI_SUCCESS;
+}
+
 static int add_text(const char *name, const char *help, mca_base_var_info_lvl_t level, char **storage)
 {
-    int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
-                                   MCA_BASE_VAR_FLAG_DWG, level, MCA_BASE_VAR_SCOPE_READONLY, storage);
-    return rc < 0 ? rc : OMPI_SUCCESS;
+    return keep(mca_base_var_register("ompi", "crypt", NULL, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+                                      MCA_BASE_VAR_FLAG_DWG, level, MCA_BASE_VAR_SCOPE_READONLY, storage));
 }
 
 static int add_keystore(ompi_common_cryptmpio_params_t *p)
@@ -36,12 +59,12 @@ static int add_keystore(ompi_common_cryptmpio_params_t *p)
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = mca_base_var_register("ompi", "crypt", NULL, "keystore",
-                               "Where the keys of files are: file (one file a label, made by mpicrypt key new) or "
-                               "pkcs11 (a token that never gives them away)", MCA_BASE_VAR_TYPE_INT, choices, 0,
-                               MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_READONLY, &p->keystore);
+    rc = keep(mca_base_var_register("ompi", "crypt", NULL, "keystore",
+                                    "Where the keys of files are: file (one file a label, made by mpicrypt key new) or "
+                                    "pkcs11 (a token that never gives them away)", MCA_BASE_VAR_TYPE_INT, choices, 0,
+                                    MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_READONLY, &p->keystore));
     OBJ_RELEASE(choices);
-    rc = rc < 0 ? rc : add_text("keystore_dir", "Directory of the keystore. Default: ~/.ompi-crypt/keys",
+    rc = rc ? rc : add_text("keystore_dir", "Directory of the keystore. Default: ~/.ompi-crypt/keys",
                                 OPAL_INFO_LVL_2, &p->keystore_dir);
     rc = rc ? rc : add_text("keystore_log", "File to which every use of a key is written. Default: log in the "
                             "keystore's directory", OPAL_INFO_LVL_4, &p->keystore_log);
@@ -79,12 +102,16 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
                          MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &p->require);
 }
 
-/* As in common/cryptmpi: the storage goes when this library is unloaded. */
+/* As in common/cryptmpi: the storage goes when this library is unloaded.  That
+ * library, and with it the group of its variables, may stay. */
 static void __attribute__((destructor)) params_deregister(void)
 {
     int group = mca_base_var_group_find("ompi", "fs", "crypt");
 
     if (group >= 0) {
         mca_base_var_group_deregister(group);
+    }
+    for (int i = 0; i < keystore_variable_count; ++i) {
+        (void) mca_base_var_deregister(keystore_variables[i]);
     }
 }
