@@ -42,7 +42,7 @@ step() {
     wait $pid || rc=$?
     [ ! -t 1 ] || printf '\r\033[K'
     printf '%-52s %4d s\n' "$title" $((SECONDS - begin))
-    [ $rc = 0 ] || { tail -n 30 "$LOG" >&2; die "failed; all of it is in $LOG"; }
+    [ $rc = 0 ] || { tail -n 12 "$LOG" >&2; die "failed; all of it is in $LOG"; }
 }
 
 # ---- the steps ----

@@ -13,20 +13,27 @@ declare -A VARIANT_STATE VARIANT_REASON
 
 # ---- packages ----
 
-packages_in() { sed 's/#.*//; /^[[:space:]]*$/d' "$SRC/tests/$1"; }
+# packages_in FILE [GROUP...]: those of no group, and of these (packages.txt).
+packages_in() {
+    local file=$SRC/tests/$1 name group rest; shift
+    while read -r name group rest; do
+        case $name in ''|'#'*) continue ;; esac
+        [[ -n $group && " $* " != *" $group "* ]] || echo "$name"
+    done < "$file"
+}
 
 apt_install() {                                 # apt_install PACKAGE... (in $IN_ROOT)
     ${IN_ROOT-} env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 \
         -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@" >/dev/null
 }
 
-install_packages() {
+install_packages() {                            # install_packages [GROUP...]
     local package missing=()
     if ! command -v dpkg-query >/dev/null; then
         echo "run.sh: not a Debian system: the packages of tests/packages.txt are left to you"
         return
     fi
-    for package in $(packages_in packages.txt); do
+    for package in $(packages_in packages.txt "$@"); do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
             missing+=("$package")
     done

@@ -54,7 +54,7 @@ fi
 trap cluster_remove EXIT
 trap 'exit 130' INT TERM
 exec </dev/null
-[ "$packages" = no ] || install_packages
+[ "$packages" = no ] || install_packages tests $([ "$tier" = default ] || echo full)
 prepare_directories
 begin=$SECONDS
 for case in "${SELECTED[@]}"; do
