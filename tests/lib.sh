@@ -12,6 +12,7 @@
 #   PREFIX    where it is installed,     CACHE      for what is costly to make,
 #             env.sh sourced                        kept between runs
 #   SERIES    4.1 or 5.0                 OMPI_MCA_pml=crypt, and a psk file
+#   LIMIT     seconds that the case may take
 
 die()  { echo "$(basename "$0"): $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 77; }
@@ -34,10 +35,14 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
-# cluster_up N [UP-OPTION...]: taken down when the script ends.
+# cluster_up N [UP-OPTION...]: taken down when the script ends.  In a case of
+# 5.0 its nodes are that root.
 cluster_up() {
+    local root=()
     trap 'vcluster down >/dev/null 2>&1 || true' EXIT
-    vcluster up "$@"
+    [ "$VARIANT" != 5.0 ] || root=(--root "$ROOT_50" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")")
+    vcluster up "$@" ${root[@]+"${root[@]}"}
+    echo "$VARIANT" > "$VCLUSTER_DIR/kind"
 }
 
 # ---- captures: what was on the nodes' wires ----
@@ -81,7 +86,8 @@ capture_alive() {
 
 # ---- programs ----
 
-# in_variant CMD...: where that variant is at home.  (Scripts have no 5.0.)
+# in_variant CMD...: where that variant is at home.  In a script of 5.0, after
+# cluster_up.
 in_variant() {
     if [ "$VARIANT" != 5.0 ]; then
         "$@"

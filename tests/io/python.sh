@@ -2,17 +2,14 @@
 #
 # What we write, the independent reader in Python reads, and the other way
 # round.  No plaintext at rest.
-. "$SRC/tests/lib.sh"
+. "$SRC/tests/io/common.sh"
 
 python3 -c 'import cryptography' 2>/dev/null || skip "python3 has no module cryptography"
-export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
-for label in lab other; do
-    must mpicrypt key new $label --keystore-dir "$CASE_DIR/keys"
-done
+cluster_up 2
+keys_in "$CASE_DIR/keys" lab other
 key() { echo "$1=$(sed -n 's/^key plain //p' "$CASE_DIR/keys/$1.1")"; }
 file_v1() { python3 "$SRC/tests/vectors/file_v1.py" "$@"; }
 program=$(mpi_program io convert)
-cluster_up 2
 
 cd "$CASE_DIR"
 for ((i = 0; i < 2500; i++)); do echo "line $i of the plain file: canary"; done > plain

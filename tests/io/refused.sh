@@ -3,15 +3,12 @@
 # What is refused, and what it says: messages in plaintext between nodes, no
 # key, files without their second part or beside another's, plain files where
 # none are wanted.
-. "$SRC/tests/lib.sh"
+. "$SRC/tests/io/common.sh"
 
-export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
-for label in lab other; do
-    must mpicrypt key new $label --keystore-dir "$CASE_DIR/keys"
-done
-must mpicrypt key new else --keystore-dir "$CASE_DIR/none"
-program=$(mpi_program io convert)
 cluster_up 2
+keys_in "$CASE_DIR/keys" lab other
+keys_in "$CASE_DIR/none" else
+program=$(mpi_program io convert)
 cd "$CASE_DIR"
 head -c 50000 /dev/urandom > plain
 read_it() { vcluster mpirun "$@" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"; }
