@@ -53,9 +53,7 @@ AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
     OMPI_CRYPT_OPAL_LIBS="\$(top_builddir)/standalone/libmca_aead_base.la $ompi_crypt_ldflags -lopen-pal"
     OMPI_CRYPT_FIND_PMIX
     OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags -lmpi -lopen-pal $ompi_crypt_pmix"
-    OMPI_CRYPT_OMPIO_LIBS="$ompi_crypt_ldflags -lmca_common_ompio"
     OMPI_CRYPT_OPAL_NAME=
-    AC_SUBST([OMPI_CRYPT_OMPIO_LIBS])
     AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
     AC_SUBST([OMPI_CRYPT_MPI_LIBS])
     AC_SUBST([OMPI_CRYPT_OPAL_NAME])

@@ -115,6 +115,10 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *s
 /* Delete the sidecar of a file that is gone. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_delete_sidecar(const char *sidecar);
 
+/* Collective: the largest of all MPI error codes; this process's own if it has
+ * one. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error);
+
 /* ---- the way of data ---- */
 
 /* Read or write `count` entries of OMPIO's kind; any thread.  Returns the bytes

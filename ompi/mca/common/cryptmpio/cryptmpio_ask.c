@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/uio.h>
+
+#include "opal/datatype/opal_convertor.h"
 
 int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why)
 {
@@ -64,25 +67,45 @@ static int from_info(ompi_common_cryptmpio_ask_t *ask, opal_info_t *info, bool *
     return ompi_common_cryptmpio_ask_algorithm(ask, algorithm, why);
 }
 
-/* Runs of one filetype, as OMPIO decodes it. */
-static int runs_of(ompio_file_t *fh, ompi_datatype_t *filetype, opal_common_crypt_run_t **runs, uint32_t *count)
+static int add_runs(const struct iovec *vector, uint32_t vectors, opal_common_crypt_run_t **runs, uint32_t *count)
 {
-    struct iovec *vector = NULL;
-    size_t bytes = 0;
-    uint32_t vectors = 0;
+    opal_common_crypt_run_t *more = realloc(*runs, ((size_t) *count + vectors + 1) * sizeof(*more));
 
-    if (OMPI_SUCCESS != mca_common_ompio_decode_datatype(fh, filetype, 1, NULL, &bytes, fh->f_file_convertor, &vector, &vectors)) {
-        return OPAL_CRYPT_ERR_LIBRARY;
+    if (NULL == more) {
+        return OPAL_CRYPT_ERR_MEMORY;
     }
-    *runs = calloc((size_t) vectors + 1, sizeof(**runs));
-    *count = 0;
-    for (uint32_t i = 0; NULL != *runs && i < vectors; ++i) {
+    *runs = more;
+    for (uint32_t i = 0; i < vectors; ++i) {
         if (vector[i].iov_len > 0) {
-            (*runs)[(*count)++] = (opal_common_crypt_run_t){(uint64_t) (intptr_t) vector[i].iov_base, vector[i].iov_len, 0};
+            more[(*count)++] = (opal_common_crypt_run_t){(uint64_t) (intptr_t) vector[i].iov_base, vector[i].iov_len, 0};
         }
     }
-    free(vector);
-    return NULL == *runs ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+    return OPAL_CRYPT_OK;
+}
+
+/* Runs of one filetype, decoded as OMPIO decodes a view. */
+static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal_common_crypt_run_t **runs, uint32_t *count)
+{
+    enum { VECTORS = 128 };
+    struct iovec vector[VECTORS];
+    opal_convertor_t convertor;
+    int rc = OPAL_CRYPT_OK;
+    bool all = 0 == filetype->super.size;
+
+    *runs = NULL;
+    *count = 0;
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    if (OPAL_SUCCESS != opal_convertor_copy_and_prepare_for_send(fh->f_file_convertor, &filetype->super, 1, NULL, 0, &convertor)) {
+        rc = OPAL_CRYPT_ERR_LIBRARY;
+    }
+    while (!all && OPAL_CRYPT_OK == rc) {
+        uint32_t vectors = VECTORS;
+        size_t bytes = SIZE_MAX;
+        all = 0 != opal_convertor_raw(&convertor, vector, &vectors, &bytes);
+        rc = add_runs(vector, vectors, runs, count);
+    }
+    OBJ_DESTRUCT(&convertor);
+    return rc;
 }
 
 static int check_types(const ompi_common_cryptmpio_map_ask_t *of, ptrdiff_t *extent)

@@ -146,6 +146,10 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
 {
     ompi_common_cryptmpio_file_t *state = state_of(fh);
     OMPI_MPI_OFFSET_TYPE now;
+
+    if (!state->encrypted) {
+        return state->io.io_module_file_preallocate(fh, bytes);
+    }
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 
     if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > now) {
@@ -177,7 +181,5 @@ void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
     io->io_module_file_write_all = file_write_all;
     io->io_module_file_read_ordered = file_read_ordered;
     io->io_module_file_write_ordered = file_write_ordered;
-    if (state->encrypted) {
-        io->io_module_file_preallocate = preallocate;
-    }
+    io->io_module_file_preallocate = preallocate;
 }

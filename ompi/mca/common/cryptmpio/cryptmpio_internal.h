@@ -26,8 +26,6 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
 /* ---- collective helpers: over the file's communicator ---- */
 
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
-/* The largest of all error codes; ours if we have one. */
-int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error);
 /* The lowest rank that says yes; 0 if none does. */
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, bool yes);
 /* Every process's bytes, one after the other: *all is malloc'd, lengths too. */

@@ -129,9 +129,11 @@ static void look_at_file(ompi_common_cryptmpio_file_t *state, const char *filena
     }
 }
 
+/* Copies of the map, which are as large as rank 0 found them; agreed on. */
 static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     uint8_t *mine[OPAL_CRYPT_COPIES];
+    bool enough = true;
 
     memcpy(mine, look->copies, sizeof(mine));
     int rc = ompi_common_cryptmpio_bcast(state->fh, 0, look, sizeof(*look));
@@ -139,12 +141,16 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
     for (int i = 0; i < OPAL_CRYPT_COPIES && OMPI_SUCCESS == rc; ++i) {
         if (0 != state->fh->f_rank && look->sizes[i] > 0) {
             look->copies[i] = malloc(look->sizes[i]);
-        }
-        if (look->sizes[i] > 0) {
-            rc = ompi_common_cryptmpio_bcast(state->fh, 0, look->copies[i], look->sizes[i]);
+            enough = enough && NULL != look->copies[i];
         }
     }
-    return rc;
+    int error = ompi_common_cryptmpio_agree(state->fh, OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? MPI_SUCCESS : MPI_ERR_NO_MEM);
+    for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
+        if (look->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, look->copies[i], look->sizes[i])) {
+            error = MPI_ERR_INTERN;
+        }
+    }
+    return error;
 }
 
 /* ---- everybody ---- */
@@ -300,7 +306,10 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     } else {
         made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
     }
-    error = OMPI_SUCCESS == hand_out(made, &look) ? act(made, &look) : MPI_ERR_INTERN;
+    error = hand_out(made, &look);
+    if (MPI_SUCCESS == error) {
+        error = act(made, &look);
+    }
     for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
         free(look.copies[i]);
     }

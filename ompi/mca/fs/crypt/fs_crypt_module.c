@@ -7,13 +7,15 @@
 #include "fs_crypt.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static ompi_common_cryptmpio_module_t *module_of(const ompio_file_t *fh)
 {
     return (ompi_common_cryptmpio_module_t *) fh->f_fs;
 }
 
-/* Files are deleted without a handle: what the last file's component offers. */
+/* Files are deleted without a handle: made anew for each. */
 static __thread ompi_common_cryptmpio_module_t deleter;
 
 static int module_init(ompio_file_t *fh)
@@ -33,14 +35,29 @@ static int module_finalize(ompio_file_t *fh)
     return rc;
 }
 
+/* A block that is partly overwritten is read first; but a plain file may be one
+ * that nobody is allowed to read. */
+static int open_under(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
+{
+    const mca_fs_base_module_t *under = module_of(fh)->under;
+
+    if (0 != (amode & MPI_MODE_WRONLY)) {
+        int rc = under->fs_file_open(comm, filename, (amode & ~MPI_MODE_WRONLY) | MPI_MODE_RDWR, info, fh);
+        if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, rc)) {
+            return rc;
+        }
+        if (OMPI_SUCCESS == rc) {
+            close(fh->fd);
+        }
+    }
+    return under->fs_file_open(comm, filename, amode, info, fh);
+}
+
 static int file_open(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
+    int rc = open_under(comm, filename, amode, info, fh);
 
-    if (0 != (amode & MPI_MODE_WRONLY)) {       /* a block that is partly overwritten is read first */
-        amode = (amode & ~MPI_MODE_WRONLY) | MPI_MODE_RDWR;
-    }
-    int rc = module->under->fs_file_open(comm, filename, amode, info, fh);
     rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
     if (OMPI_SUCCESS == rc && module->state->encrypted && NULL != fh->f_sharedfp_component
         && 0 == strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
@@ -60,7 +77,10 @@ static int file_close(ompio_file_t *fh)
 
 static int file_delete(char *filename, opal_info_t *info)
 {
-    char *sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
+    struct stat status;
+    /* Of a link, only the link goes: the file that it leads to is still one of two parts. */
+    bool link = 0 == lstat(filename, &status) && S_ISLNK(status.st_mode);
+    char *sidecar = link ? NULL : ompi_common_cryptmpio_posix_sidecar(filename);
     int rc = deleter.under->fs_file_delete(filename, info);
 
     if (OMPI_SUCCESS == rc && NULL != sidecar) {
@@ -117,6 +137,5 @@ mca_fs_base_module_t *ompi_fs_crypt_module(ompio_file_t *fh, mca_fs_base_module_
         .set_map = ompi_common_cryptmpio_set_map,
         .get_map = ompi_common_cryptmpio_get_map,
     };
-    deleter.under = under;
     return &module->super;
 }

@@ -15,8 +15,6 @@ AC_DEFUN([OMPI_CRYPT_IN_TREE], [
                  [OMPI_CRYPT_OPAL_NAME=$OPAL_LIB_PREFIX
                   OMPI_CRYPT_OPAL_LIBS='$(top_builddir)/opal/lib$(OPAL_LIB_PREFIX)open-pal.la'])
            OMPI_CRYPT_MPI_LIBS='$(top_builddir)/ompi/lib$(OMPI_LIBMPI_NAME).la '$OMPI_CRYPT_OPAL_LIBS
-           OMPI_CRYPT_OMPIO_LIBS='$(top_builddir)/ompi/mca/common/ompio/libmca_common_ompio.la'
-           AC_SUBST([OMPI_CRYPT_OMPIO_LIBS])
            AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
            AC_SUBST([OMPI_CRYPT_OPAL_NAME])
            AC_SUBST([OMPI_CRYPT_MPI_LIBS])])
