@@ -17,8 +17,12 @@ must read_it -n 4
 
 says "cannot be used by a job whose messages are not encrypted" read_it -n 4 --mca pml ob1
 must read_it -n 1 --mca pml ob1
-says "holds no key for an encrypted file" read_it -n 4 -x OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none"
-must_fail read_it -n 4 -x OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none"
+# Not by -x: Open MPI 5.0 lets the environment of mpirun win over it.
+without_key() {
+    vcluster mpirun -n 4 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
+}
+says "holds no key for an encrypted file" without_key
+must_fail without_key
 
 mv file.mpicrypt away
 says "second part of an encrypted file is missing" read_it -n 2
