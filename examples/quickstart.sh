@@ -67,9 +67,9 @@ make_secrets() {
 # job NAME MPIRUN-ARG...: ring on two nodes of two ranks, and node1's wire.
 job() {
     local name=$1; shift
-    capture_start node1 "$WORK/$name.pcap"
+    capture_start node1 "$WORK/$name.pcap" -B 65536
     vcluster mpirun -n 4 "$@" "$WORK/ring" "$WORK/secret.txt" | tee "$WORK/$name.out"
-    capture_stop
+    capture_stop node1
 }
 
 # ---- what it shows ----

@@ -47,6 +47,13 @@ extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
 
+/* Two parameters of pml/crypt that hook/crypt must know before it. */
+#define OMPI_COMMON_CRYPTMPI_HOST_HELP "The PML that carries what is sealed: ob1 or ucx (default: ob1)"
+#define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                       \
+    "Set btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to " OMPI_COMMON_CRYPTMPI_RAISED_LIMIT \
+    " bytes where the host is ob1 and none of them was set otherwise: sealed segments then travel eagerly (default: on)"
+#define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
+
 /* ---- life ---- */
 
 /* Choose the provider, make the record, publish it.  `agreed` is the text of

@@ -34,6 +34,7 @@ BEGIN_C_DECLS
 
 typedef struct ompi_pml_crypt_params {
     char *host_name;
+    bool raise_limits;              /* hook/crypt has acted on it before */
     unsigned chop_min;              /* a longer message is chopped; also the plaintext in its first part */
     unsigned chunk_size;
     unsigned in_flight;             /* sealed segments of this process that the host may hold */

@@ -42,18 +42,23 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 };
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
-    .params = {.host_name = "ob1", .chop_min = 32768, .chunk_size = 106400, .in_flight = 4, .run_ahead = 4,
+    .params = {.host_name = "ob1", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400, .in_flight = 4, .run_ahead = 4,
                .local_inline = 4000},
 };
 
 static char agreed[128];
 
+static int add_any(const char *name, const char *help, mca_base_var_type_t type, void *storage,
+                   mca_base_var_info_lvl_t level)
+{
+    int rc = mca_base_component_var_register(&mca_pml_crypt_component.pmlm_version, name, help, type, NULL, 0, 0,
+                                             level, MCA_BASE_VAR_SCOPE_READONLY, storage);
+    return rc < 0 ? rc : OMPI_SUCCESS;
+}
+
 static int add(const char *name, const char *help, unsigned *storage, mca_base_var_info_lvl_t level)
 {
-    int rc = mca_base_component_var_register(&mca_pml_crypt_component.pmlm_version, name, help,
-                                             MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, level,
-                                             MCA_BASE_VAR_SCOPE_READONLY, storage);
-    return rc < 0 ? rc : OMPI_SUCCESS;
+    return add_any(name, help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, storage, level);
 }
 
 static int component_register(void)
@@ -68,15 +73,12 @@ static int component_register(void)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = mca_base_component_var_register(&mca_pml_crypt_component.pmlm_version, "host",
-                                         "The PML that carries what is sealed: ob1 or ucx (default: ob1)",
-                                         MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_2,
-                                         MCA_BASE_VAR_SCOPE_READONLY, &p->host_name);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent and "
-             "opened while others travel; all processes must agree (default: 32768)", &p->chop_min, OPAL_INFO_LVL_4);
+    rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_2);
+    rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
+                           &p->raise_limits, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent "
+                       "and opened while others travel; all processes must agree (default: 32768)", &p->chop_min,
+                       OPAL_INFO_LVL_4);
     rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message (default: 106400)", &p->chunk_size,
                        OPAL_INFO_LVL_4);
     rc = rc ? rc : add("max_in_flight", "Sealed segments of this process that may be with the host PML at a time "

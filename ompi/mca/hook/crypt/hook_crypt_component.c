@@ -1,0 +1,127 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What pml/crypt wants of btl/tcp, said in time.
+ *
+ * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
+ * below its size.  In Open MPI 4.1 the transports are up before the PML
+ * framework opens, in 5.0 they have read their parameters; the hook framework is
+ * the first that opens in both.  With `pml` = crypt over ob1 the limits are
+ * therefore set here, in the environment of this process, where btl/tcp looks
+ * for them:
+ *
+ *     pml_crypt_raise_limits = 1 (default), and none of the three was set by
+ *     anybody: btl_tcp_eager_limit = btl_tcp_rndv_eager_limit =
+ *     btl_tcp_max_send_size = 262144
+ *
+ * All or none: the user's value of one of them may not fit ours of another.
+ *
+ * Open MPI's own rules say whether somebody has set a parameter (environment,
+ * command line, files): the parameter is registered for a moment, asked for
+ * its source, and given up again, as if it had never been here.
+ */
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/base/mca_base_var.h"
+#include "ompi/mca/hook/hook.h"
+
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
+
+static int component_register(void);
+static int component_open(void);
+
+OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
+    .hookm_version = {
+        OMPI_HOOK_BASE_VERSION_1_0_0,
+        .mca_component_name = "crypt",
+        MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+        .mca_open_component = component_open,
+        .mca_register_component_params = component_register,
+    },
+    .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
+};
+
+static const struct {
+    const char *name, *help;
+} limits[] = {
+    {"eager_limit", "Bytes, header included, up to which a message is sent without asking"},
+    {"rndv_eager_limit", "Bytes, header included, of the first fragment of a longer message"},
+    {"max_send_size", "Bytes of a further fragment"},
+};
+enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
+
+static int component_register(void)
+{
+    return OMPI_COMMON_CRYPTMPI_SERIES_OK("hook/crypt") ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
+}
+
+/* Is the PML `name`, or the parameter `name` of pml/crypt, equal to `wanted`? */
+static bool text_is(const char *component, const char *name, const char *help, const char *otherwise,
+                    const char *wanted)
+{
+    char *value = (char *) otherwise;
+    int index = mca_base_var_register("ompi", "pml", component, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+                                      NULL == component ? MCA_BASE_VAR_FLAG_SETTABLE : MCA_BASE_VAR_FLAG_DWG,
+                                      OPAL_INFO_LVL_2,
+                                      NULL == component ? MCA_BASE_VAR_SCOPE_ALL_EQ : MCA_BASE_VAR_SCOPE_READONLY,
+                                      &value);
+    bool is = index >= 0 && NULL != value && 0 == strcmp(value, wanted);
+
+    if (index >= 0) {
+        mca_base_var_deregister(index);
+    }
+    return is;
+}
+
+static bool wanted(void)
+{
+    bool raise = true;
+    int index = mca_base_var_register("ompi", "pml", "crypt", "raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP,
+                                      MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4,
+                                      MCA_BASE_VAR_SCOPE_READONLY, &raise);
+
+    if (index >= 0) {
+        mca_base_var_deregister(index);
+    }
+    return raise && text_is(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")
+           && text_is("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
+}
+
+static bool set_by_nobody(int i)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
+    size_t value = 0;
+    int index = mca_base_var_register("opal", "btl", "tcp", limits[i].name, limits[i].help, MCA_BASE_VAR_TYPE_SIZE_T,
+                                      NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
+                                      &value);
+
+    if (index >= 0) {
+        (void) mca_base_var_get_value(index, NULL, &source, NULL);
+        mca_base_var_deregister(index);
+    }
+    return MCA_BASE_VAR_SOURCE_DEFAULT == source;
+}
+
+static int component_open(void)
+{
+    char name[64];
+
+    if (!wanted()) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    for (int i = 0; i < LIMITS; i++) {
+        if (!set_by_nobody(i)) {
+            return OMPI_ERR_NOT_AVAILABLE;
+        }
+    }
+    for (int i = 0; i < LIMITS; i++) {
+        snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", limits[i].name);
+        setenv(name, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, 0);
+    }
+    return OMPI_ERR_NOT_AVAILABLE;      /* nothing more to do */
+}
