@@ -35,8 +35,8 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
-# cluster_up N [UP-OPTION...]: taken down when the script ends.  In a case of
-# 5.0 its nodes are that root.
+# cluster_up N [UP-OPTION...]: taken down when the script ends.  Where the variant
+# is at home; a script that is tagged 5.0 too has this before it compiles anything.
 cluster_up() {
     local root=()
     trap 'vcluster down >/dev/null 2>&1 || true' EXIT
@@ -86,8 +86,7 @@ capture_alive() {
 
 # ---- programs ----
 
-# in_variant CMD...: where that variant is at home.  In a script of 5.0, after
-# cluster_up.
+# in_variant CMD...: where that variant is at home.
 in_variant() {
     if [ "$VARIANT" != 5.0 ]; then
         "$@"
