@@ -24,8 +24,13 @@ must grep -qa $canary plain
 must run 4 --mca fs_crypt_key_label lab "$program" "$CASE_DIR/encrypted" write
 [ -s encrypted.mpicrypt ] || fail "it was not encrypted"
 must_fail grep -qa $canary encrypted encrypted.mpicrypt
-must run 3 "$program" "$CASE_DIR/encrypted" read
-must run 1 "$program" "$CASE_DIR/encrypted" read
+if [ "$library" = hdf5 ]; then
+    must run 3 "$program" "$CASE_DIR/encrypted" read
+    must run 1 "$program" "$CASE_DIR/encrypted" read
+else                                    # it looks at a file that it opens without MPI
+    says "Unknown file format" run 3 "$program" "$CASE_DIR/encrypted" read
+fi
 must mpicrypt file verify encrypted --keystore-dir "$CASE_DIR/keys"
 must mpicrypt file decrypt encrypted decrypted --keystore-dir "$CASE_DIR/keys"
 must cmp plain decrypted
+must run 3 "$program" "$CASE_DIR/decrypted" read
