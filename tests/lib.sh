@@ -35,8 +35,8 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
-# cluster_up N [UP-OPTION...]: taken down when the script ends.  Where the variant
-# is at home; a script that is tagged 5.0 too has this before it compiles anything.
+# cluster_up N [UP-OPTION...]: taken down when the script ends.  For a case of
+# 5.0 the nodes are in its root, where what run.sh made can be seen.
 cluster_up() {
     local root=()
     trap 'vcluster down >/dev/null 2>&1 || true' EXIT
@@ -86,7 +86,7 @@ capture_alive() {
 
 # ---- programs ----
 
-# in_variant CMD...: where that variant is at home.
+# in_variant CMD...: where that variant is at home; a script's cluster is up.
 in_variant() {
     if [ "$VARIANT" != 5.0 ]; then
         "$@"

@@ -78,7 +78,7 @@ static void payload(int i)
 {
     size_t all = leak_n * (size_t) mt_size;
     if (leak_n < LEAK_CANARY) {
-        memset(leak_block, train[i], leak_n);
+        memset(leak_block, train[i % LEAK_TRAIN], leak_n);
     } else {
         mt_fill(leak_block, leak_n, mt_key(1, 0, 0, 0));
         for (size_t at = 0; at + LEAK_CANARY <= leak_n; at += LEAK_LINE) {
@@ -121,7 +121,7 @@ void leak_run(const char *group, const leak_op_t *ops, int count, size_t largest
             mark(step, group, op);
             for (int turn = 0; turn < (op->rooted ? 2 : 1); turn++) {
                 leak_root = turn;
-                for (int i = 0; i < (leak_n < LEAK_CANARY ? LEAK_TRAIN : 1); i++) {
+                for (int i = 0; i < (leak_n < LEAK_CANARY ? LEAK_TRAIN * LEAK_TRAINS : 1); i++) {
                     payload(i);
                     op->run(op);
                 }

@@ -6,7 +6,9 @@
  *
  *   16 bytes and more   every 64 bytes begin with the 16 bytes of the canary
  *   fewer               LEAK_TRAIN messages in a row; the i-th carries the i-th
- *                       byte of the train, over and over
+ *                       byte of the train, over and over; and that LEAK_TRAINS
+ *                       times, because messages of the other direction's
+ *                       operations stand between them as it comes
  *
  * Canary and train are random and given in hex on the command line, so that
  * what the launcher carries does not contain them.  Before and after each
@@ -18,7 +20,7 @@
 
 #include "mt.h"
 
-enum { LEAK_TRAIN = 32, LEAK_CANARY = 16, LEAK_LINE = 64 };
+enum { LEAK_TRAIN = 32, LEAK_TRAINS = 4, LEAK_CANARY = 16, LEAK_LINE = 64 };
 
 typedef struct leak_op leak_op_t;
 struct leak_op {

@@ -4,6 +4,7 @@
 # they must: every refusal by the job's exit status and by its text.
 set -eu
 . "$SRC/tests/lib.sh"
+. "$SRC/tests/shell/keys_jobs.sh"
 
 program=$CASE_DIR/exchange
 cat > "$program.c" <<'END'
@@ -29,48 +30,7 @@ int main(int argc, char **argv)
     return 0 != wrong;
 }
 END
-must mpicc -O2 -o "$program" "$program.c"
-cluster_up 2
-unset OMPI_MCA_crypt_auth OMPI_MCA_crypt_psk_file
-export CASE_DIR HOME=$CASE_DIR/home
-mkdir "$HOME"
-
-# What a node's processes have in their environment: set NODE NAME=VALUE...
-cat > "$CASE_DIR/with" <<'END'
-#!/bin/bash
-set -a
-. "$CASE_DIR/$(hostname).env"
-exec "$@"
-END
-chmod +x "$CASE_DIR/with"
-set_node() { local node=$1; shift; printf 'OMPI_MCA_%s\n' "$@" > "$CASE_DIR/$node.env"; }
-set_both() { set_node node0 "$@"; set_node node1 "$@"; }
-
-job() {
-    vcluster mpirun -n 2 --map-by node -x CASE_DIR -x HOME \
-        "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1 < /dev/null
-}
-
-runs() {
-    echo "+ $1"
-    job || { cat "$CASE_DIR/out"; fail "$1: the job failed"; }
-}
-
-# says_too TEXT: the last job said it, wherever lines break.
-says_too() {
-    tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF -- "$1" ||
-        { cat "$CASE_DIR/out"; fail "it does not say \"$1\""; }
-}
-
-# refused WHAT TEXT...: the job fails, and says each TEXT.
-refused() {
-    local what=$1 text; shift
-    echo "+ ! $what"
-    if job; then cat "$CASE_DIR/out"; fail "$what: the job ran"; fi
-    for text in "$@"; do
-        says_too "$text"
-    done
-}
+must in_variant mpicc -O2 -o "$program" "$program.c"
 
 # 1. psk; every node has a /dev/shm of its own
 psk=/dev/shm/psk
@@ -105,6 +65,13 @@ refused "key sizes" "different parameters" "AES-128-GCM" "AES-256-GCM"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_scope=all
 refused "scopes" "crypt_scope"
 
+if vcluster exec node0 bash -c 'ls /usr/lib/*/ossl-modules/fips.so' >/dev/null 2>&1; then
+    echo "skipped: crypt_fips where there is no FIPS provider: there is one"
+else
+    set_both crypt_auth=psk crypt_psk_file=$psk crypt_fips=1
+    refused "crypt_fips without a FIPS provider" "crypt_fips=1 allows only a provider" "Install OpenSSL's FIPS provider"
+fi
+
 # 3. none
 set_both crypt_auth=none
 runs "none"
@@ -115,25 +82,19 @@ set_both crypt_munge_socket=/dev/shm/m/s
 refused "auto: nothing is set up" "mpicrypt keygen --hosts"
 set_both crypt_auth=munge crypt_munge_socket=/dev/shm/m/s
 refused "munge: no daemon" "does not answer" "/dev/shm/m/s"
-if command -v munged >/dev/null; then
-    daemon() {          # NODE KEYFILE
-        vcluster exec "$1" bash -c "rm -rf /dev/shm/m; mkdir -m 755 /dev/shm/m; cd /dev/shm/m
-            (umask 077; cat > key)
-            munged --key-file=\$PWD/key --socket=\$PWD/s --pid-file=\$PWD/pid --log-file=\$PWD/log --seed-file=\$PWD/seed" < "$2"
-    }
-    daemon_end() { vcluster exec "$1" bash -c 'kill $(cat /dev/shm/m/pid); while [ -e /dev/shm/m/s ]; do sleep 0.05; done'; }
+if has_munge; then
     for n in 1 2; do head -c 128 /dev/urandom > "$CASE_DIR/munge$n"; done
-    daemon node0 "$CASE_DIR/munge1"
-    daemon node1 "$CASE_DIR/munge1"
+    munge_start node0 "$CASE_DIR/munge1"
+    munge_start node1 "$CASE_DIR/munge1"
     runs "munge"
     set_both crypt_munge_socket=/dev/shm/m/s
     runs "auto: munge"
-    daemon_end node1
-    daemon node1 "$CASE_DIR/munge2"
+    munge_end node1
+    munge_start node1 "$CASE_DIR/munge2"
     set_both crypt_auth=munge crypt_munge_socket=/dev/shm/m/s
     refused "munge: another site's key" "does not accept a peer's credential"
-    daemon_end node0
-    daemon_end node1
+    munge_end node0
+    munge_end node1
 else
     echo "skipped: munge (Debian: munge)"
 fi

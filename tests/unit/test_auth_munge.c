@@ -11,83 +11,11 @@
 
 #if OPAL_CRYPT_HAVE_MUNGE
 
-#include <poll.h>
-#include <signal.h>
+#include <time.h>
+
+#include "tests/unit/munge_daemon.h"
 
 #define NOBODY 65534
-
-static const opal_common_crypt_munge_t *munge;
-static pid_t daemons[2] = { -1, -1 };
-static const char *sockets[2];
-
-static void daemons_end(void)
-{
-    for (int i = 0; i < 2; ++i) {
-        if (daemons[i] > 0) {
-            kill(daemons[i], SIGTERM);
-            waitpid(daemons[i], NULL, 0);
-        }
-    }
-    fixture_end();
-}
-
-/* Whether munged answers: a credential can be had. */
-static int answers(const char *socket)
-{
-    munge_ctx_t context = munge->ctx_create();
-    char *credential = NULL;
-    munge_err_t error;
-
-    munge->ctx_set(context, MUNGE_OPT_SOCKET, socket);
-    error = munge->encode(&credential, context, NULL, 0);
-    free(credential);
-    munge->ctx_destroy(context);
-    return EMUNGE_SUCCESS == error;
-}
-
-/* Start a munged with a key of its own; 0 when it does not come up. */
-static int daemon_start(int which)
-{
-    char key[600], socket[600], pid[600], log[600], seed[600], name[16];
-    uint8_t bytes[128];
-
-    snprintf(name, sizeof(name), "m%d", which);
-    if (0 != mkdir(fixture_path(name), 0755)) {
-        return 0;
-    }
-    opal_common_crypt_random(bytes, sizeof(bytes));
-    snprintf(name, sizeof(name), "m%d/key", which);
-    snprintf(key, sizeof(key), "--key-file=%s", fixture_file_bytes(name, bytes, sizeof(bytes), 0600));
-    snprintf(name, sizeof(name), "m%d/s", which);
-    sockets[which] = strdup(fixture_path(name));
-    snprintf(socket, sizeof(socket), "--socket=%s", sockets[which]);
-    snprintf(name, sizeof(name), "m%d/pid", which);
-    snprintf(pid, sizeof(pid), "--pid-file=%s", fixture_path(name));
-    snprintf(name, sizeof(name), "m%d/log", which);
-    snprintf(log, sizeof(log), "--log-file=%s", fixture_path(name));
-    snprintf(name, sizeof(name), "m%d/seed", which);
-    snprintf(seed, sizeof(seed), "--seed-file=%s", fixture_path(name));
-
-    daemons[which] = fork();
-    if (0 == daemons[which]) {
-        int null = open("/dev/null", O_RDWR);
-
-        dup2(null, 1);
-        dup2(null, 2);
-        execlp("munged", "munged", "--foreground", "--num-threads=1", key, socket, pid, log, seed, (char *) NULL);
-        execl("/usr/sbin/munged", "munged", "--foreground", "--num-threads=1", key, socket, pid, log, seed,
-              (char *) NULL);
-        _exit(127);
-    }
-    while (0 == waitpid(daemons[which], NULL, WNOHANG)) {
-        if (answers(sockets[which])) {
-            return 1;
-        }
-        poll(NULL, 0, 20);
-    }
-    daemons[which] = -1;
-    return 0;
-}
 
 static opal_common_crypt_options_t with_munge(const char *socket)
 {
@@ -174,7 +102,12 @@ static void test_age(void)
     UNIT_CHECK(0 == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
     opal_common_crypt_schedule_destroy(schedule);
     expect.needed = b->created + 3600;
-    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds before"));
+    expect.fresh = (const uint8_t *) "";
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-credential", "no credential"));
+    expect.fresh = NULL;
+    UNIT_CHECK(OPAL_CRYPT_ERR_OLD
+               == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    UNIT_CHECK(fixture_said(&why, "munge-too-old", "3600 seconds before") && NULL == schedule);
     expect.needed = b->created - 610;
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds after"));
 
@@ -186,6 +119,66 @@ static void test_age(void)
     opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
     opal_common_crypt_local_destroy(a);
     opal_common_crypt_local_destroy(b);
+}
+
+/* `b` vouches for its record again at `now`, and `a` needs it at `needed`. */
+static int renewed(opal_common_crypt_local_t *a, opal_common_crypt_local_t *b, int64_t now, int64_t needed)
+{
+    opal_common_crypt_expect_t expect = { .needed = needed };
+    opal_common_crypt_schedule_t *schedule = NULL;
+    int rc = opal_common_crypt_local_renew(b, now, &expect.fresh, &expect.fresh_bytes, NULL);
+
+    UNIT_CHECK(OPAL_CRYPT_OK == rc);
+    rc = opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, NULL);
+    opal_common_crypt_schedule_destroy(schedule);
+    return rc;
+}
+
+static void test_renewal(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_common_crypt_local_t *c = fixture_local(&options, 2);
+    opal_common_crypt_expect_t expect = { .needed = b->created };
+    int64_t now = b->created;
+    size_t bytes = b->byte_count;
+    const uint8_t *fresh;
+
+    UNIT_GROUP("what is fresh is not renewed, what is old is, and is taken for its new age");
+    UNIT_CHECK(0 == opal_common_crypt_local_renew(b, now + 300, &fresh, &bytes, NULL) && 0 == bytes && NULL == fresh);
+    b->vouched = now - 7200;
+    UNIT_CHECK(0 == renewed(a, b, now, now));
+    UNIT_CHECK(0 == opal_common_crypt_local_renew(b, now, &fresh, &bytes, NULL) && 0 == bytes);
+
+    /* A record of long ago is one that is needed later than now. */
+    options.munge_age = 2;
+    opal_common_crypt_local_destroy(a);
+    a = fixture_local(&options, 0);
+    forge(b, b->bytes, b->record.body_bytes, 1, 0);
+    while (time(NULL) <= now + 3) {
+        poll(NULL, 0, 200);
+    }
+    now = time(NULL);
+    UNIT_CHECK(OPAL_CRYPT_ERR_OLD
+               == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count,
+                                                    &(opal_common_crypt_expect_t) { .needed = now },
+                                                    &(opal_common_crypt_schedule_t *) { NULL }, NULL));
+    b->vouched = 0;
+    UNIT_CHECK(0 == renewed(a, b, now, now));
+    b->vouched = 0;
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == renewed(a, b, now, now + 60));
+
+    UNIT_GROUP("a renewal is of its own record, and is no authenticator");
+    expect.needed = now;
+    c->vouched = 0;
+    UNIT_CHECK(0 == opal_common_crypt_local_renew(c, now, &expect.fresh, &expect.fresh_bytes, NULL));
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-authenticator", "another record"));
+    expect.fresh = b->bytes + b->record.body_bytes + 4;
+    expect.fresh_bytes = b->byte_count - b->record.body_bytes - 4;
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-authenticator", "another record"));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+    opal_common_crypt_local_destroy(c);
 }
 
 static void test_forgeries(void)
@@ -351,6 +344,7 @@ int main(void)
     }
     test_agreement();
     test_age();
+    test_renewal();
     test_forgeries();
     test_other_cluster();
     test_other_uid();

@@ -85,6 +85,7 @@ typedef struct ompi_common_cryptmpi_peer {
     const opal_common_crypt_token_t *token_out, *token_in;
     ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
     uint64_t local_id;                  /* of large local messages, under send_lock */
+    int64_t met;                        /* when we were connected to its job; 0: it is our own */
     int failure;                        /* why resolve failed; it is not tried again */
 } ompi_common_cryptmpi_peer_t;
 OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
@@ -98,8 +99,16 @@ OMPI_DECLSPEC ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t
  * when this returns. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer);
 
+/* Those of our own job with which there is a session and what they get is
+ * sealed: how many, and an array for the caller to free. */
+OMPI_DECLSPEC size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers);
+
 OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
+
+/* For pml/crypt: a new communicator, before its first message.  Processes of
+ * another job may be in it. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_meet(const ompi_communicator_t *comm);
 
 /* ---- communicators ---- */
 
@@ -128,6 +137,9 @@ static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_c
 /* The tag on which a group key travels: of all collectives none has it, it fits
  * ucx's 24 bits, and pml/crypt's own tags begin below it. */
 #define OMPI_COMMON_CRYPTMPI_TAG_GROUP (-(1 << 22) + 64)
+
+/* And the one on which final counters travel at the end (pml/crypt). */
+#define OMPI_COMMON_CRYPTMPI_TAG_FINAL (-(1 << 22) + 65)
 
 /* Collective over `comm` (an intracommunicator), at its first sealed collective.
  * The group belongs to the communicator and goes with it.  Says itself what

@@ -83,6 +83,81 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 
 #endif
 
+/* What `name` has published under `key`, past every cache, or NULL; the caller's
+ * to free.  Somebody who never published it is waited for no longer than this. */
+enum { OMPI_COMMON_CRYPTMPI_FETCH_SECONDS = 30 };
+
+#if OMPI_MAJOR_VERSION >= 5
+static inline int ompi_common_cryptmpi_commit(void)
+{
+    return PMIX_SUCCESS == PMIx_Commit() ? OPAL_SUCCESS : OPAL_ERROR;
+}
+
+static inline uint8_t *ompi_common_cryptmpi_fetch(const opal_process_name_t *name, const char *key, size_t *bytes)
+{
+    pmix_value_t *value = NULL;
+    uint8_t *found = NULL;
+    int limit = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
+    pmix_info_t how[2];
+    pmix_proc_t proc;
+    pmix_status_t rc;
+
+    *bytes = 0;
+    OPAL_PMIX_CONVERT_NAME(&proc, name);
+    PMIX_INFO_LOAD(&how[0], PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
+    PMIX_INFO_LOAD(&how[1], PMIX_TIMEOUT, &limit, PMIX_INT);
+    rc = PMIx_Get(&proc, key, how, 2, &value);
+    PMIX_INFO_DESTRUCT(&how[0]);
+    PMIX_INFO_DESTRUCT(&how[1]);
+    if (PMIX_SUCCESS == rc && NULL != value && PMIX_BYTE_OBJECT == value->type) {
+        found = (uint8_t *) value->data.bo.bytes;
+        *bytes = value->data.bo.size;
+        value->data.bo.bytes = NULL;
+        value->data.bo.size = 0;
+    }
+    if (NULL != value) {
+        PMIX_VALUE_RELEASE(value);
+    }
+    return found;
+}
+#else
+static inline int ompi_common_cryptmpi_commit(void)
+{
+    return opal_pmix.commit();
+}
+
+static inline uint8_t *ompi_common_cryptmpi_fetch(const opal_process_name_t *name, const char *key, size_t *bytes)
+{
+    opal_value_t *value = NULL, *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t);
+    uint8_t *found = NULL;
+    opal_list_t how;
+    int rc;
+
+    *bytes = 0;
+    OBJ_CONSTRUCT(&how, opal_list_t);
+    refresh->key = strdup("pmix.get.refresh");
+    refresh->type = OPAL_BOOL;
+    refresh->data.flag = true;
+    opal_list_append(&how, &refresh->super);
+    limit->key = strdup(OPAL_PMIX_TIMEOUT);
+    limit->type = OPAL_INT;
+    limit->data.integer = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
+    opal_list_append(&how, &limit->super);
+    rc = opal_pmix.get(name, key, &how, &value);
+    OPAL_LIST_DESTRUCT(&how);
+    if (OPAL_SUCCESS == rc && NULL != value && OPAL_BYTE_OBJECT == value->type) {
+        found = value->data.bo.bytes;
+        *bytes = (size_t) value->data.bo.size;
+        value->data.bo.bytes = NULL;
+        value->data.bo.size = 0;
+    }
+    if (NULL != value) {
+        OBJ_RELEASE(value);
+    }
+    return found;
+}
+#endif
+
 /* The members of a PML module that only one series has. */
 #if OMPI_MAJOR_VERSION >= 5
 #    define OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(to, from)              \

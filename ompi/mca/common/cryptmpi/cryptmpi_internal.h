@@ -14,9 +14,13 @@ void ompi_common_cryptmpi_peers_stop(void);
 /* Our key pair and record; NULL before start and after stop. */
 const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
 
-/* Fetch the record of `proc`, check that it speaks for this process, agree on
- * keys.  Shows what it refuses. */
-int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
+/* Fetch the record of `proc`, which came to be needed at `met` (0: when we
+ * started), check that it speaks for this process, agree on keys.  Shows what
+ * it refuses. */
+int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session);
+
+/* Have our record vouched for again, if that is needed `now`, and publish it. */
+int ompi_common_cryptmpi_modex_renew(int64_t now);
 
 /* Show a refusal, or a warning, of the core that concerns this process: in full
  * by one process a node, through Open MPI (which counts the others) elsewhere. */

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/mca/aead/base/base.h"
 #include "opal/util/show_help.h"
@@ -22,6 +21,12 @@
 static mca_base_component_t modex_key = {
     OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
     .mca_component_name = "record",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
+static mca_base_component_t renewal_key = {
+    OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "renewal",
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
@@ -172,10 +177,42 @@ const mca_pml_base_module_t *ompi_common_cryptmpi_host(void)
     return host_module;
 }
 
-int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_session_t **session)
+int ompi_common_cryptmpi_modex_renew(int64_t now)
 {
-    opal_common_crypt_expect_t expect;
     opal_common_crypt_why_t why = {0};
+    const uint8_t *fresh;
+    size_t bytes;
+    int rc;
+
+    if (OPAL_CRYPT_OK != opal_common_crypt_local_renew(self, now, &fresh, &bytes, &why)) {
+        show_here(&why);
+        return OMPI_ERROR;
+    }
+    if (0 == bytes) {
+        return OMPI_SUCCESS;
+    }
+    OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &renewal_key, (void *) fresh, bytes);
+    return OMPI_SUCCESS == rc ? ompi_common_cryptmpi_commit() : rc;
+}
+
+/* The peer's renewal; where it published none we say so by 0 bytes, which are
+ * refused. */
+static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *expect)
+{
+    static const uint8_t none;
+    char *key = mca_base_component_to_string(&renewal_key);
+    uint8_t *fresh = ompi_common_cryptmpi_fetch(&proc->super.proc_name, key, &expect->fresh_bytes);
+
+    free(key);
+    expect->fresh = NULL != fresh ? fresh : &none;
+    return fresh;
+}
+
+int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session)
+{
+    opal_common_crypt_expect_t expect = {.needed = met};
+    opal_common_crypt_why_t why = {0};
+    uint8_t *fresh = NULL;
     char nspace[32];
     void *record = NULL;
     size_t bytes = 0;
@@ -188,15 +225,16 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, opal_common_crypt_sess
     name_of(&proc->super.proc_name, nspace);
     expect.nspace = nspace;
     expect.rank = proc->super.proc_name.vpid;
-    expect.needed = ompi_proc_local_proc->super.proc_name.jobid == proc->super.proc_name.jobid ? 0 : time(NULL);
-    if (OPAL_CRYPT_OK != opal_common_crypt_session_create(self, record, bytes, &expect, session, &why)) {
-        goto refused;
+    rc = opal_common_crypt_session_create(self, record, bytes, &expect, session, &why);
+    if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
+        fresh = fetch_renewal(proc, &expect);
+        rc = opal_common_crypt_session_create(self, record, bytes, &expect, session, &why);
     }
     free(record);
-    return OMPI_SUCCESS;
-
-refused:
-    free(record);
+    free(fresh);
+    if (OPAL_CRYPT_OK == rc) {
+        return OMPI_SUCCESS;
+    }
     show_here(&why);    /* one of a pair: there is nobody else to say it */
     return OMPI_ERR_UNREACH;
 }

@@ -11,7 +11,7 @@
 #include "opal/mca/base/mca_base_var_group.h"
 
 ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params = {
-    .options = {.auth = OPAL_CRYPT_AUTH_AUTO, .epoch_shift = 20},
+    .options = {.auth = OPAL_CRYPT_AUTH_AUTO, .epoch_shift = 20, .munge_age = 600},
     .key_bits = 128,
     .threads = 0,
     .scope = OMPI_COMMON_CRYPTMPI_INTERNODE,
@@ -72,6 +72,9 @@ static int add_auth(opal_common_crypt_options_t *o)
                             "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_2, &o->psk_file);
     rc = rc ? rc : add_text("munge_socket", "Socket of the munge daemon. Default: munge's own",
                             OPAL_INFO_LVL_5, &o->munge_socket);
+    rc = rc ? rc : add("munge_age", "Seconds before or after it came to be needed at which a peer's munge credential "
+                       "may have been made, 1 to 600; less needs nodes whose clocks agree (default: 600)",
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &o->munge_age);
     rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_2, &o->x509_cert);
     rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
                             OPAL_INFO_LVL_2, &o->x509_key);

@@ -15,6 +15,7 @@
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/class/opal_hash_table.h"
@@ -69,6 +70,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->session = NULL;
         peer->token_out = peer->token_in = NULL;
         peer->local_id = 0;
+        peer->met = 0;
         peer->failure = OMPI_SUCCESS;
         pthread_mutex_init(&peer->send_lock, NULL);
         opal_hash_table_set_value_uint64(&by_name, key, peer);
@@ -107,7 +109,7 @@ static bool reached_on_node(ompi_proc_t *proc)
 static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 {
     opal_common_crypt_session_t *session = NULL;
-    int rc = ompi_common_cryptmpi_modex_session(proc, &session);
+    int rc = ompi_common_cryptmpi_modex_session(proc, peer->met, &session);
     bool local;
 
     if (OMPI_SUCCESS != rc) {
@@ -140,6 +142,23 @@ int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t 
     }
     pthread_mutex_unlock(&resolving);
     return rc;
+}
+
+size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers)
+{
+    ompi_common_cryptmpi_peer_t *peer;
+    size_t count = 0;
+
+    pthread_mutex_lock(&table_lock);
+    *peers = calloc(opal_list_get_size(&everybody) + 1, sizeof(**peers));
+    OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
+        if (NULL != *peers && OMPI_COMMON_CRYPTMPI_SEALED == peer->kind
+            && peer->name.jobid == OPAL_PROC_MY_NAME.jobid) {
+            (*peers)[count++] = peer;
+        }
+    }
+    pthread_mutex_unlock(&table_lock);
+    return count;
 }
 
 bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc)

@@ -28,6 +28,9 @@
 
 #include "opal/mca/base/mca_base_var.h"
 #include "ompi/mca/hook/hook.h"
+#if OMPI_MAJOR_VERSION >= 5
+#include "ompi/instance/instance.h"
+#endif
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
@@ -45,6 +48,15 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
 };
+
+#if OMPI_MAJOR_VERSION >= 5
+/* In a process of 4.1 this component would bring libopen-pal of 5.0 along before
+ * the transports start: btl/tcp of 4.1 then finds functions of 5.0 and crashes,
+ * whatever register says later.  So it asks for something that 4.1 does not have,
+ * and the dynamic linker refuses it.  (5.0 cannot load one of 4.1: it has no
+ * libopen-pal of that name.) */
+static const void *const only_in_5_0 __attribute__((used)) = &ompi_mpi_instance_null;
+#endif
 
 static const struct {
     const char *name, *help;

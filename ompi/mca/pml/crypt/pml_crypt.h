@@ -27,6 +27,7 @@
 #include "opal/class/opal_free_list.h"
 #include "ompi/mca/pml/base/pml_base_request.h"
 #include "ompi/message/message.h"
+#include "ompi/runtime/mpiruntime.h"
 
 BEGIN_C_DECLS
 
@@ -148,6 +149,16 @@ void ompi_pml_crypt_queue_start(void);
 void ompi_pml_crypt_queue_stop(void);
 void ompi_pml_crypt_pump(void);
 void ompi_pml_crypt_pump_stalled(void);     /* from the progress function */
+
+/* ---- the end ---- */
+
+void ompi_pml_crypt_final_send(void);       /* once MPI_Finalize has begun */
+void ompi_pml_crypt_final_take(void);       /* after its barrier */
+
+static inline bool ompi_pml_crypt_ending(void)
+{
+    return OPAL_UNLIKELY(ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT);
+}
 
 /* ---- receiving ---- */
 

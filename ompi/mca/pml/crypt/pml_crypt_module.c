@@ -107,7 +107,8 @@ int ompi_pml_crypt_add_comm(ompi_communicator_t *comm)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = ompi_pml_crypt.host.pml_add_comm(comm);
+    rc = ompi_common_cryptmpi_meet(comm);
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_add_comm(comm) : rc;
     if (OMPI_SUCCESS != rc) {
         ompi_common_cryptmpi_comm_del(comm);
     }
@@ -118,6 +119,9 @@ int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
 
+    if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
+        ompi_pml_crypt_final_take();
+    }
     if (NULL != c) {
         ompi_pml_crypt_held_drop_all(c);
         ompi_common_cryptmpi_comm_del(comm);

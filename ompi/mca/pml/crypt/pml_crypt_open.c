@@ -273,6 +273,9 @@ int ompi_pml_crypt_progress(void)
     int events = ompi_pml_crypt_op_poll();
 
     ompi_pml_crypt_pump_stalled();
+    if (ompi_pml_crypt_ending()) {
+        ompi_pml_crypt_final_send();
+    }
     while (OPAL_UNLIKELY(deferred_count > 0)) {
         ompi_pml_crypt_request_t *r = NULL;
         opal_list_item_t *item;

@@ -24,6 +24,9 @@ typedef struct opal_common_crypt_claim {
     const uint8_t *authenticator;
     size_t authenticator_bytes;
     int64_t needed;                 /* when the record came to be needed */
+    size_t record_bytes;            /* body, length, authenticator: they lie in one piece */
+    const uint8_t *fresh;           /* a renewal, or NULL */
+    size_t fresh_bytes;
 } opal_common_crypt_claim_t;
 
 typedef struct opal_common_crypt_auth_method {
@@ -43,7 +46,13 @@ typedef struct opal_common_crypt_auth_method {
     int (*sign)(void *state, const uint8_t *body, size_t body_bytes,
                 uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why);
 
-    /* ERR_PEER with the reason in `why`; the caller adds who the peer is. */
+    /* For a method whose authenticators age, else NULL: a renewal of the whole
+     * record, by which verify judges the age of one that is too old. */
+    int (*renew)(void *state, const uint8_t *record, size_t record_bytes,
+                 uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why);
+
+    /* ERR_PEER with the reason in `why`; the caller adds who the peer is.
+     * ERR_OLD when the only reason is age, and no renewal was given. */
     int (*verify)(const void *state, const opal_common_crypt_claim_t *claim, opal_common_crypt_why_t *why);
 
     /* 32 secret bytes mixed into the pair secret, or NULL. */
@@ -54,6 +63,15 @@ extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_x509;
 extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_psk;
 extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_munge;
 extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_none;
+
+/* Seconds for which what a method vouched for is fresh. */
+#define OPAL_CRYPT_AGE_MAX 600
+
+static inline int64_t opal_common_crypt_age_max(const opal_common_crypt_options_t *options)
+{
+    return 0 == options->munge_age || options->munge_age > OPAL_CRYPT_AGE_MAX ? OPAL_CRYPT_AGE_MAX
+                                                                              : (int64_t) options->munge_age;
+}
 
 /* The method for options->auth; AUTO takes the first of x509, psk, munge that
  * is configured.  ERR_CONFIG, topic "no-method", when none is. */

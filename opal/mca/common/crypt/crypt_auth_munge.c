@@ -9,7 +9,10 @@
  * A record is made once and decoded by every peer, perhaps hours later, so
  * that a credential may be expired or known to the peer's daemon.  What must
  * be fresh is the record: its credential is from within ten minutes of the
- * time at which the record came to be needed.
+ * time at which the record came to be needed.  A process that meets others
+ * later than that renews it:
+ *
+ *     renewal       = a credential over SHA-256('ompi-crypt v1 munge again' || record)
  */
 #include "crypt_auth.h"
 #include "crypt_kdf.h"
@@ -22,10 +25,9 @@
 
 #if OPAL_CRYPT_HAVE_MUNGE
 
-#define AGE_MAX 600     /* seconds */
-
 typedef struct munge_state {
     const opal_common_crypt_munge_t *munge;
+    int64_t age_max;
     const char *socket;         /* the options'; NULL: munge's own */
 } munge_state_t;
 
@@ -77,10 +79,11 @@ static int encode(const munge_state_t *state, const void *payload, int bytes, ch
     return rc;
 }
 
-static int digest(const uint8_t *body, size_t body_bytes, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+static const char title_body[] = "ompi-crypt v1 munge", title_again[] = "ompi-crypt v1 munge again";
+
+static int digest(const char *title, const uint8_t *what, size_t bytes, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
-    static const char title[] = "ompi-crypt v1 munge";
-    opal_common_crypt_input_t pieces[] = {{title, sizeof(title) - 1}, {body, body_bytes}};
+    opal_common_crypt_input_t pieces[] = {{title, strlen(title)}, {what, bytes}};
 
     return opal_common_crypt_sha256(pieces, 2, hash);
 }
@@ -108,6 +111,7 @@ static int munge_open(const opal_common_crypt_options_t *options, void **state,
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
     }
     made->socket = options->munge_socket;
+    made->age_max = opal_common_crypt_age_max(options);
     rc = opal_common_crypt_munge_load(&made->munge, why);
     if (OPAL_CRYPT_OK != rc) {
         free(made);
@@ -122,12 +126,12 @@ static void munge_close(void *state)
     free(state);
 }
 
-static int munge_sign(void *state, const uint8_t *body, size_t body_bytes,
-                      uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why)
+static int vouch(const munge_state_t *state, const char *title, const uint8_t *what, size_t what_bytes,
+                 uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char *credential;
-    int rc = digest(body, body_bytes, hash);
+    int rc = digest(title, what, what_bytes, hash);
 
     if (OPAL_CRYPT_OK != rc) {
         return opal_common_crypt_refuse(why, rc, "library", "SHA-256");
@@ -147,6 +151,18 @@ static int munge_sign(void *state, const uint8_t *body, size_t body_bytes,
     return rc;
 }
 
+static int munge_sign(void *state, const uint8_t *body, size_t body_bytes,
+                      uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why)
+{
+    return vouch(state, title_body, body, body_bytes, out, room, bytes, why);
+}
+
+static int munge_renew(void *state, const uint8_t *record, size_t record_bytes,
+                       uint8_t *out, size_t room, size_t *bytes, opal_common_crypt_why_t *why)
+{
+    return vouch(state, title_again, record, record_bytes, out, room, bytes, why);
+}
+
 /* ---- verifying ---- */
 
 typedef struct decoded {
@@ -158,18 +174,18 @@ typedef struct decoded {
     char text[200];             /* munge's words for an error */
 } decoded_t;
 
-static void decode(const munge_state_t *state, const opal_common_crypt_claim_t *claim, decoded_t *out)
+static void decode(const munge_state_t *state, const uint8_t *text_bytes, size_t bytes, decoded_t *out)
 {
     munge_ctx_t context = context_new(state);
-    char *credential = malloc(claim->authenticator_bytes + 1);
+    char *credential = malloc(bytes + 1);
     const char *text;
     gid_t gid;
 
     memset(out, 0, sizeof(*out));
     out->error = EMUNGE_NO_MEMORY;
     if (NULL != context && NULL != credential) {
-        memcpy(credential, claim->authenticator, claim->authenticator_bytes);
-        credential[claim->authenticator_bytes] = 0;
+        memcpy(credential, text_bytes, bytes);
+        credential[bytes] = 0;
         out->error = state->munge->decode(credential, context, &out->payload, &out->bytes, &out->uid, &gid);
         state->munge->ctx_get(context, MUNGE_OPT_ENCODE_TIME, &out->encoded);
     }
@@ -181,12 +197,9 @@ static void decode(const munge_state_t *state, const opal_common_crypt_claim_t *
     }
 }
 
-static int judge(const opal_common_crypt_claim_t *claim, const decoded_t *decoded, opal_common_crypt_why_t *why)
+/* Is it a credential of our user over this hash? */
+static int judge(const decoded_t *decoded, const uint8_t hash[OPAL_CRYPT_HASH_BYTES], opal_common_crypt_why_t *why)
 {
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    long long age = (long long) claim->needed - (long long) decoded->encoded;
-    int rc;
-
     if (EMUNGE_CRED_UNAUTHORIZED == decoded->error) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "munge-other-uid",
                                         "its credential is not for user id %lu", (unsigned long) geteuid());
@@ -203,35 +216,56 @@ static int judge(const opal_common_crypt_claim_t *claim, const decoded_t *decode
                                         "its credential is of user id %lu, this process runs as %lu",
                                         (unsigned long) decoded->uid, (unsigned long) geteuid());
     }
-    rc = digest(claim->body, claim->body_bytes, hash);
-    if (OPAL_CRYPT_OK != rc) {
-        return opal_common_crypt_refuse(why, rc, "library", "SHA-256");
-    }
-    if (sizeof(hash) != (size_t) decoded->bytes || NULL == decoded->payload
-        || 0 != opal_common_crypt_differ(hash, decoded->payload, sizeof(hash))) {
+    if (OPAL_CRYPT_HASH_BYTES != (size_t) decoded->bytes || NULL == decoded->payload
+        || 0 != opal_common_crypt_differ(hash, decoded->payload, OPAL_CRYPT_HASH_BYTES)) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-authenticator",
                                         "its munge credential was made for another record");
-    }
-    if (age > AGE_MAX || age < -AGE_MAX) {
-        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "munge-too-old",
-                                        "its credential was made %lld seconds %s it was needed",
-                                        age > 0 ? age : -age, age > 0 ? "before" : "after");
     }
     return OPAL_CRYPT_OK;
 }
 
-static int munge_verify(const void *state, const opal_common_crypt_claim_t *claim, opal_common_crypt_why_t *why)
+/* A credential over the digest of (title, what): when it was made. */
+static int check(const munge_state_t *state, const uint8_t *text, size_t text_bytes, const char *title,
+                 const uint8_t *what, size_t what_bytes, int64_t *encoded, opal_common_crypt_why_t *why)
 {
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     decoded_t decoded;
-    int rc;
+    int rc = digest(title, what, what_bytes, hash);
 
-    if (0 == claim->authenticator_bytes || NULL != memchr(claim->authenticator, 0, claim->authenticator_bytes)) {
+    if (OPAL_CRYPT_OK != rc) {
+        return opal_common_crypt_refuse(why, rc, "library", "SHA-256");
+    }
+    if (0 == text_bytes || NULL != memchr(text, 0, text_bytes)) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "munge-credential", "it is no credential of munge");
     }
-    decode(state, claim, &decoded);
-    rc = judge(claim, &decoded, why);
+    decode(state, text, text_bytes, &decoded);
+    rc = judge(&decoded, hash, why);
+    *encoded = (int64_t) decoded.encoded;
     free(decoded.payload);
     return rc;
+}
+
+static int munge_verify(const void *opaque, const opal_common_crypt_claim_t *claim, opal_common_crypt_why_t *why)
+{
+    const munge_state_t *state = opaque;
+    int64_t encoded, age;
+    int rc = check(state, claim->authenticator, claim->authenticator_bytes, title_body,
+                   claim->body, claim->body_bytes, &encoded, why);
+
+    if (OPAL_CRYPT_OK == rc && claim->needed - encoded > state->age_max && NULL != claim->fresh) {
+        rc = check(state, claim->fresh, claim->fresh_bytes, title_again,
+                   claim->body, claim->record_bytes, &encoded, why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    age = claim->needed - encoded;
+    if (age > state->age_max || age < -state->age_max) {
+        return opal_common_crypt_refuse(why, age > 0 && NULL == claim->fresh ? OPAL_CRYPT_ERR_OLD : OPAL_CRYPT_ERR_PEER,
+                                        "munge-too-old", "its credential was made %lld seconds %s it was needed",
+                                        (long long) (age > 0 ? age : -age), age > 0 ? "before" : "after");
+    }
+    return OPAL_CRYPT_OK;
 }
 
 static const uint8_t *munge_mix(const void *state)
@@ -247,6 +281,7 @@ const opal_common_crypt_auth_method_t opal_common_crypt_auth_munge = {
     .open = munge_open,
     .close = munge_close,
     .sign = munge_sign,
+    .renew = munge_renew,
     .verify = munge_verify,
     .mix = munge_mix,
 };

@@ -51,6 +51,8 @@ const char *opal_common_crypt_strerror(int rc)
         return "torn block";
     case OPAL_CRYPT_ERR_ACCESS:
         return "no key for these bytes";
+    case OPAL_CRYPT_ERR_OLD:
+        return "record too old";
     }
     return "unknown error";
 }

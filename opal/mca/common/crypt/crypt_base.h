@@ -32,7 +32,8 @@ enum {
     OPAL_CRYPT_ERR_LIBRARY = -9,    /* a library call failed that cannot fail for a good reason */
     OPAL_CRYPT_ERR_STORAGE = -10,   /* files: reading, writing or locking failed; errno says how */
     OPAL_CRYPT_ERR_TORN = -11,      /* files: the first write of a block was cut short */
-    OPAL_CRYPT_ERR_ACCESS = -12     /* files: no key for these bytes, or no region that they belong to */
+    OPAL_CRYPT_ERR_ACCESS = -12,    /* files: no key for these bytes, or no region that they belong to */
+    OPAL_CRYPT_ERR_OLD = -13        /* a record that was authenticated too long ago, and may be renewed */
 };
 
 /* Why something was refused, for the caller to show.  `topic` names an entry

@@ -104,7 +104,7 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
     }
     made->options = *options;
-    made->created = (int64_t) time(NULL);
+    made->created = made->vouched = (int64_t) time(NULL);
 
     /* 1. the secrets of the method  2. the key pair  3. the record */
     rc = opal_common_crypt_auth_select(options, &made->method, why);
@@ -145,7 +145,32 @@ void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local)
     }
     opal_common_crypt_keypair_wipe(&local->pair);
     free(local->bytes);
+    free(local->fresh);
     free(local);
+}
+
+/* Renewed at half its age, so that who looks at it a little later finds it fresh. */
+int opal_common_crypt_local_renew(opal_common_crypt_local_t *local, int64_t now,
+                                  const uint8_t **fresh, size_t *bytes, opal_common_crypt_why_t *why)
+{
+    int64_t age_max = opal_common_crypt_age_max(&local->options);
+    int rc;
+
+    *fresh = NULL;
+    *bytes = 0;
+    if (NULL == local->method->renew || now - local->vouched <= age_max / 2) {
+        return OPAL_CRYPT_OK;
+    }
+    if (NULL == local->fresh && NULL == (local->fresh = malloc(OPAL_CRYPT_RECORD_MAX))) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
+    }
+    rc = local->method->renew(local->auth_state, local->bytes, local->byte_count,
+                              local->fresh, OPAL_CRYPT_RECORD_MAX, bytes, why);
+    if (OPAL_CRYPT_OK == rc) {
+        local->vouched = now;
+        *fresh = local->fresh;
+    }
+    return rc;
 }
 
 /* ---- what callers may ask ---- */

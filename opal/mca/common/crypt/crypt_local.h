@@ -36,6 +36,7 @@ typedef struct opal_common_crypt_options {
     opal_common_crypt_auth_t auth;
     const char *psk_file;           /* NULL: ~/.ompi-crypt/psk */
     const char *munge_socket;       /* NULL: munge's own default */
+    unsigned munge_age;             /* seconds for which a credential is fresh, 1 .. 600; 0: 600 */
     const char *x509_cert, *x509_key, *x509_ca, *x509_crl, *x509_peer;
     bool secret_on_netfs;           /* accept secret files on network file systems */
     bool fips;                      /* P-256 instead of X25519, FIPS provider only */
@@ -71,6 +72,14 @@ void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local);
 
 /* The bytes to publish; they belong to `local`. */
 const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *local, size_t *bytes);
+
+/* A record may have to be vouched for again before processes of other jobs look
+ * at it (spawn, connect), when its authenticator ages (munge's does).  *fresh is
+ * then a renewal to publish beside the record; it belongs to `local` and is
+ * replaced by the next call.  *bytes is 0 when what is published will do.  `now`
+ * is in seconds since 1970.  Not by two threads at once, nor beside destroy. */
+int opal_common_crypt_local_renew(opal_common_crypt_local_t *local, int64_t now,
+                                  const uint8_t **fresh, size_t *bytes, opal_common_crypt_why_t *why);
 
 /* The options it was made with, and the hash of our own public key. */
 const opal_common_crypt_options_t *opal_common_crypt_local_options(const opal_common_crypt_local_t *local);
@@ -111,6 +120,9 @@ typedef struct opal_common_crypt_expect {
     uint32_t rank;
     int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
                                      * credential must be from within 10 minutes of it */
+    const uint8_t *fresh;           /* the peer's renewal, or NULL: a record that is too old is
+                                     * then refused with ERR_OLD instead of ERR_PEER */
+    size_t fresh_bytes;
 } opal_common_crypt_expect_t;
 
 #pragma GCC visibility pop

@@ -22,6 +22,8 @@ struct opal_common_crypt_local {
     size_t byte_count;
     opal_common_crypt_record_t record;      /* ... and views into it */
     opal_common_crypt_why_t warning;        /* topic NULL: none */
+    int64_t vouched;                        /* when the record, or its renewal, was made */
+    uint8_t *fresh;                         /* the renewal */
 };
 
 /* What `record` says of its maker, looked at from `local`. */

@@ -56,6 +56,9 @@ static int authenticate(const opal_common_crypt_local_t *local, const opal_commo
         .authenticator = record->authenticator,
         .authenticator_bytes = record->authenticator_bytes,
         .needed = NULL != expect && 0 != expect->needed ? expect->needed : local->created,
+        .record_bytes = record->body_bytes + 4 + record->authenticator_bytes,
+        .fresh = NULL == expect ? NULL : expect->fresh,
+        .fresh_bytes = NULL == expect ? 0 : expect->fresh_bytes,
     };
 
     return local->method->verify(local->auth_state, &claim, why);

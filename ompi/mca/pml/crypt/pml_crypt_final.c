@@ -1,0 +1,224 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The end: each process tells the others, sealed, how many messages it sent
+ * them, so that those which never arrived are noticed, the last ones included.
+ *
+ *     MPI_Finalize, after the callbacks of MPI_COMM_SELF
+ *       1. a final frame to every process of our MPI_COMM_WORLD with which
+ *          sealed messages were exchanged (from the progress function)
+ *       2. Open MPI's barrier of all processes
+ *       3. MPI_COMM_SELF goes: take the frames of the others, compare, report
+ *
+ * Nobody waits for a process that sent us nothing, and for no process longer
+ * than LIMIT: one that died must not keep the others from ending.
+ */
+#include "pml_crypt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/show_help.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
+
+enum { LIMIT = 5 };     /* seconds after the barrier; the frames were sent before it */
+
+typedef struct final {
+    ompi_common_cryptmpi_peer_t *peer;
+    ompi_request_t *send;               /* NULL: nothing is under way */
+    bool wanted, in;                    /* it sent us messages; its frame is in */
+    uint8_t frame[OPAL_CRYPT_FINAL_BYTES];
+} final_t;
+
+static final_t *finals;                 /* one a peer, made when MPI_Finalize begins */
+static size_t final_count;
+static ompi_common_cryptmpi_atomic32_t sent = 0;
+
+static void envelope_of(const ompi_common_cryptmpi_comm_t *world, opal_common_crypt_envelope_t *envelope)
+{
+    ompi_pml_crypt_envelope(world, OMPI_COMMON_CRYPTMPI_TAG_FINAL, envelope);
+}
+
+/* ---- sending ---- */
+
+static void send_one(const ompi_common_cryptmpi_comm_t *world, final_t *f)
+{
+    opal_common_crypt_envelope_t envelope;
+    uint64_t counter;
+
+    envelope_of(world, &envelope);
+    ompi_common_cryptmpi_lock_acquire(&f->peer->send_lock);
+    if (OPAL_CRYPT_OK == opal_common_crypt_counter_take(f->peer->session, &counter)
+        && OPAL_CRYPT_OK == opal_common_crypt_final_seal(f->peer->session, counter, &envelope, counter + 1, f->frame)
+        && OMPI_SUCCESS != ompi_pml_crypt.host.pml_isend(f->frame, sizeof(f->frame), &ompi_mpi_byte.dt,
+                                                         (int) f->peer->name.vpid, OMPI_COMMON_CRYPTMPI_TAG_FINAL,
+                                                         MCA_PML_BASE_SEND_STANDARD, world->comm, &f->send)) {
+        f->send = NULL;
+    }
+    ompi_common_cryptmpi_lock_release(&f->peer->send_lock);
+}
+
+static void send_all(const ompi_common_cryptmpi_comm_t *world)
+{
+    ompi_common_cryptmpi_peer_t **peers;
+    size_t count = ompi_common_cryptmpi_sealed_peers(&peers);
+
+    finals = calloc(count > 0 ? count : 1, sizeof(*finals));
+    for (size_t i = 0; i < count && NULL != finals; i++) {
+        final_t *f = &finals[final_count];
+        uint64_t highest, accepted;
+
+        opal_common_crypt_session_gap(peers[i]->session, &highest, &accepted);
+        f->peer = peers[i];
+        f->wanted = accepted > 0;
+        if (f->wanted || opal_common_crypt_session_sent(peers[i]->session) > 0) {
+            final_count++;
+            send_one(world, f);
+        }
+    }
+    free(peers);
+}
+
+void ompi_pml_crypt_final_send(void)
+{
+    ompi_common_cryptmpi_comm_t *world = ompi_common_cryptmpi_comm(&ompi_mpi_comm_world.comm);
+
+    /* Sessions have no MPI_COMM_WORLD, and no moment at which all of them end. */
+    if (NULL != world && &ompi_mpi_comm_world.comm == world->comm && 1 == opal_atomic_add_fetch_32(&sent, 1)) {
+        send_all(world);
+    }
+}
+
+/* ---- receiving ---- */
+
+typedef struct tally {
+    uint64_t missing;                   /* messages */
+    unsigned from, silent, refused;     /* processes */
+    int rank_from, rank_silent, rank_refused;   /* one of them */
+} tally_t;
+
+static void compare(const ompi_common_cryptmpi_comm_t *world, final_t *f, const uint8_t *frame, size_t bytes,
+                    tally_t *tally)
+{
+    uint64_t highest, accepted, took, counter;
+    opal_common_crypt_envelope_t envelope;
+
+    envelope_of(world, &envelope);
+    opal_common_crypt_session_gap(f->peer->session, &highest, &accepted);
+    if (OPAL_CRYPT_OK != opal_common_crypt_final_open(f->peer->session, &envelope, frame, bytes, &took, &counter)
+        || took != counter + 1) {
+        tally->refused++;
+        tally->rank_refused = (int) f->peer->name.vpid;
+    } else if (counter > accepted) {
+        tally->from++;
+        tally->missing += counter - accepted;
+        tally->rank_from = (int) f->peer->name.vpid;
+    }
+}
+
+/* Its frame, if it has arrived.  What is no frame stays where it is: the host
+ * may write beyond a buffer that is too small for it. */
+static void take_one(const ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
+{
+    const int rank = (int) f->peer->name.vpid;
+    ompi_status_public_t status;
+    uint8_t frame[OPAL_CRYPT_FINAL_BYTES];
+    int arrived = 0;
+
+    if (OMPI_SUCCESS != ompi_pml_crypt.host.pml_iprobe(rank, OMPI_COMMON_CRYPTMPI_TAG_FINAL, world->comm, &arrived,
+                                                       &status)) {
+        f->in = true;           /* the host knows that this process is gone */
+    } else if (arrived && sizeof(frame) == status._ucount
+               && OMPI_SUCCESS == ompi_pml_crypt.host.pml_recv(frame, sizeof(frame), &ompi_mpi_byte.dt, rank,
+                                                               OMPI_COMMON_CRYPTMPI_TAG_FINAL, world->comm, &status)) {
+        f->in = true;
+        compare(world, f, frame, sizeof(frame), tally);
+    } else if (arrived) {
+        f->in = true;
+        tally->refused++;
+        tally->rank_refused = rank;
+    }
+}
+
+/* Anything still to be taken, or to be sent? */
+static bool look(const ompi_common_cryptmpi_comm_t *world, tally_t *tally)
+{
+    bool open = false;
+
+    for (size_t i = 0; i < final_count; i++) {
+        final_t *f = &finals[i];
+
+        if (NULL != f->send && REQUEST_COMPLETE(f->send)) {
+            ompi_request_free(&f->send);
+            f->send = NULL;
+        }
+        if (!f->in) {
+            take_one(world, f, tally);
+        }
+        open = open || (f->wanted && !f->in) || NULL != f->send;
+    }
+    return open;
+}
+
+static bool before(const struct timespec *end)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec < end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec < end->tv_nsec);
+}
+
+/* Straight to standard error: the launcher may not listen any more. */
+static void say(const char *topic, uint64_t number, unsigned processes, int rank)
+{
+    char *text = opal_show_help_string("help-mpi-pml-crypt.txt", topic, true,
+                                       ompi_comm_rank(&ompi_mpi_comm_world.comm), opal_process_info.nodename,
+                                       (unsigned long long) number, processes, rank);
+    if (NULL != text) {
+        fputs(text, stderr);
+        fflush(stderr);
+        free(text);
+    }
+}
+
+void ompi_pml_crypt_final_take(void)
+{
+    ompi_common_cryptmpi_comm_t *world = ompi_common_cryptmpi_comm(&ompi_mpi_comm_world.comm);
+    tally_t tally = {0};
+    bool open = false, unsent = false;
+    struct timespec end;
+
+    ompi_pml_crypt_final_send();
+    if (NULL == finals) {
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += LIMIT;
+    while (0 != (open = look(world, &tally)) && before(&end)) {
+        opal_progress();
+    }
+    for (size_t i = 0; open && i < final_count; i++) {
+        unsent = unsent || NULL != finals[i].send;
+        if (finals[i].wanted && !finals[i].in) {
+            tally.silent++;
+            tally.rank_silent = (int) finals[i].peer->name.vpid;
+        }
+    }
+    if (tally.from > 0) {
+        say("final-missing", tally.missing, tally.from, tally.rank_from);
+    }
+    if (tally.refused > 0) {
+        say("final-refused", tally.refused, tally.refused, tally.rank_refused);
+    }
+    if (tally.silent > 0 && !ompi_async_mpi_finalize) {
+        say("final-silent", tally.silent, tally.silent, tally.rank_silent);
+    }
+    if (!unsent) {              /* else the host may still read the frames */
+        free(finals);
+    }
+    finals = NULL;
+    final_count = 0;
+}

@@ -1,0 +1,109 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A job that dies by SIGSEGV in the middle of its work.
+ *
+ *     crash DIRECTORY [leak]
+ *
+ * Each rank writes what lies in its memory that core files leave out, where all
+ * secrets should be, to DIRECTORY/secrets.RANK, straight from there; rank 0
+ * leaves its core file in DIRECTORY/0.  With "leak" a copy of some of it is on the
+ * heap, and must be found.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LARGE = 1 << 18 };
+
+static char *leaked;
+
+static void need(int good, const char *what)
+{
+    if (!good) {
+        perror(what);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+/* Messages of all kinds: direct, chopped, collective. */
+static void work(int rank)
+{
+    static int out[LARGE / sizeof(int)], in[LARGE / sizeof(int)], sums[64];
+
+    for (int n = 1; n <= (int) (LARGE / sizeof(int)); n *= 4) {
+        MPI_Sendrecv(out, n, MPI_INT, 1 - rank, 1, in, n, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Allgather(out, 32, MPI_INT, sums, 32, MPI_INT, MPI_COMM_WORLD);
+    MPI_Bcast(in, LARGE / sizeof(int), MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+/* Appends the pages that the kernel leaves out of core files ("dd").  The file
+ * is read without stdio: its buffers must not stand where something is copied. */
+static void save(const char *path)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r"), *file = fopen(path, "w");
+    unsigned long from = 0, to = 0, at, end;
+    char line[512], rights[8] = "", name[256], now[8];
+    int kept = 0;
+
+    need(NULL != maps && NULL != file, path);
+    while (NULL != fgets(line, sizeof(line), maps)) {
+        name[0] = 0;
+        if (3 <= sscanf(line, "%lx-%lx %7s %*s %*s %*s %255[^\n]", &at, &end, now, name)) {
+            from = at;
+            to = end;
+            memcpy(rights, now, sizeof(rights));
+            kept = NULL == strstr(name, "[v");          /* the kernel's own pages */
+        } else if (0 == strncmp(line, "VmFlags:", 8) && NULL != strstr(line, " dd") && 'r' == rights[0] && kept) {
+            need((ssize_t) (to - from) == write(fileno(file), (void *) from, to - from), path);
+        }
+    }
+    fclose(maps);
+    need(0 == fclose(file), path);
+}
+
+/* 4 KiB of the secrets, or less, on the heap. */
+static void leak(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    struct stat status;
+
+    need(NULL != file && 0 == fstat(fileno(file), &status), path);
+    leaked = malloc((size_t) status.st_size);
+    need(NULL != leaked && (ssize_t) status.st_size == read(fileno(file), leaked, (size_t) status.st_size), path);
+}
+
+int main(int argc, char **argv)
+{
+    struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    char path[4096];
+    int rank;
+
+    /* As the user would; providers that cannot keep their secrets out of core
+     * files undo it. */
+    if (0 != setrlimit(RLIMIT_CORE, &all)) {
+        perror("RLIMIT_CORE");
+        return 1;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    work(rank);
+    snprintf(path, sizeof(path), "%s/%d", argv[1], rank);
+    need(0 == mkdir(path, 0700) && 0 == chdir(path), path);
+    snprintf(path, sizeof(path), "%s/secrets.%d", argv[1], rank);
+    save(path);
+    if (argc > 2) {
+        leak(path);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (0 == rank) {
+        *(volatile int *) NULL = 0;     /* the first to die takes the others with it */
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    return 0;
+}

@@ -1,0 +1,28 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# At the end of a job each process learns how many messages were sent to it:
+# what never arrived is said, a job that lost nothing says nothing, and one
+# whose process dies ends as it would without us.
+set -eu
+. "$SRC/tests/lib.sh"
+
+cluster_up 2
+program=$(mpi_program mpi unreceived)
+
+# job ARGUMENT...: four ranks on two nodes; its output, without line breaks, is in $said.
+job() {
+    local rc=0
+    echo "+ $*"
+    vcluster mpirun -n 4 --map-by node "$program" "$@" > "$CASE_DIR/out" 2>&1 < /dev/null || rc=$?
+    cat "$CASE_DIR/out"
+    said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")
+    return $rc
+}
+
+job messages=0 || fail "the job failed"
+[[ $said != *"at the end of the job"* && $said != *"are missing"* ]] || fail "it complains"
+job messages=3 || fail "the job failed"
+[[ $said == *"rank 0 (on node0) had not received 3 of the messages"* ]] || fail "it does not say what is missing"
+[[ $(grep -c 'messages are missing' "$CASE_DIR/out") == 1 && $said != *"at the end of the job"* ]] ||
+    fail "others say so, too"
+! job dies || fail "the job succeeded"
