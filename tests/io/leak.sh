@@ -7,7 +7,7 @@
 
 cluster_up 2 --slots 2
 keys_in "$CASE_DIR/keys" lab
-program=$(mpi_program io leak)
+program=$(mpi_program io canary)
 canary=the-canary-sings-in-clear-text
 
 # leak NAME WAY [MPIRUN-ARG...]: with both nodes captured; tells what was on the wire.
