@@ -10,7 +10,7 @@ set -eu
 pairs=${1:-15} ranks=${2:-16}
 cluster_up 2 --slots $((ranks / 2))
 program=$CASE_DIR/init
-must in_variant mpicc -O2 -o "$program" "$SRC/tests/bench/init.c"
+must in_variant mpicc -O2 -o "$program" "$SRC/tests/bench/init/measure.c"
 
 init() { OMPI_MCA_pml=$1 vcluster mpirun -n "$ranks" "$program" 2>/dev/null < /dev/null | tail -n 1; }
 

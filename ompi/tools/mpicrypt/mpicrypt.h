@@ -86,6 +86,8 @@ typedef struct mpicrypt_verb {
 
 extern const mpicrypt_verb_t mpicrypt_bench_verb;
 extern const mpicrypt_verb_t mpicrypt_doctor_verb;
+extern const mpicrypt_verb_t mpicrypt_file_verb;
+extern const mpicrypt_verb_t mpicrypt_key_verb;
 extern const mpicrypt_verb_t mpicrypt_keygen_verb;
 extern const mpicrypt_verb_t mpicrypt_model_verb;
 extern const mpicrypt_verb_t mpicrypt_speed_verb;
