@@ -121,7 +121,7 @@ static void measure_all(void)
     printf("@mpicrypt processors %zu %zu\n", processors, most);
     for (size_t threads = 1; threads <= most; threads = 2 * threads > most && threads < most ? most : 2 * threads) {
         opal_common_crypt_team_t *team = NULL;
-        if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create((unsigned) threads, &team)) {
+        if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create((unsigned) threads, false, &team)) {
             mpicrypt_mpi_abort(MPICRYPT_FAILED, "no team of %zu threads", threads);
         }
         for (int s = 0; s < job->sizes.count; ++s) {

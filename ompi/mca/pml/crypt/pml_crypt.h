@@ -45,6 +45,7 @@ typedef struct ompi_pml_crypt_params {
     unsigned chunk_size;
     unsigned k, t;                  /* 0: by the table, the model, or chunk_size */
     char *t_table, *model_comm, *model_enc;
+    char *team;                     /* pool or openmp */
     unsigned comm_threads;          /* hardware threads left to communication */
     unsigned max_outstanding;       /* long sends; from so many on k is 1 */
     unsigned in_flight;             /* sealed segments of this process that the host may hold */

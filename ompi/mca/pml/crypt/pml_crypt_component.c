@@ -42,7 +42,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 };
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
-    .params = {.host_name = "ob1", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400,
+    .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400,
                .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4000},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
@@ -81,6 +81,8 @@ static int register_cut(ompi_pml_crypt_params_t *p)
                        &p->k, OPAL_INFO_LVL_4);
     rc = rc ? rc : add("t", "Threads that seal a chunk; 0: by the table, the model, or crypt_threads; never more than "
                        "this process has processors, less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add_text("team", "Whose the further threads are: pool (ours) or openmp (those of the OpenMP "
+                            "library) (default: pool)", &p->team);
     rc = rc ? rc : add_text("t_table", "Threads by size, FROM:T[:CHUNK],... such as 64K:2,128K:4,512K:8; CHUNK is "
                             "chunk_size unless given", &p->t_table);
     rc = rc ? rc : add_text("model_comm", "The model's communication, FROM:ALPHA:BETA,... in bytes, microseconds, "

@@ -14,6 +14,9 @@
 #include "pml_crypt.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "opal/util/show_help.h"
 
 static inline ompi_pml_crypt_stage_t *stage_of(opal_common_crypt_job_t *job)
 {
@@ -92,11 +95,19 @@ static void start_line(ompi_pml_crypt_line_t *line)
 int ompi_pml_crypt_team_start(void)
 {
     unsigned threads = ompi_pml_crypt_cut_threads();
+    const char *team = NULL == ompi_pml_crypt.params.team ? "pool" : ompi_pml_crypt.params.team;
+    bool openmp = 0 == strcmp(team, "openmp");
 
     ompi_pml_crypt.team = NULL;
     start_line(&ompi_pml_crypt.sealing);
     start_line(&ompi_pml_crypt.opening);
-    if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create(threads, &ompi_pml_crypt.team)) {
+    if (!openmp && 0 != strcmp(team, "pool")) {
+        opal_show_help("help-mpi-pml-crypt.txt", "bad-cut", true, "pml_crypt_team", "it is pool or openmp");
+        return OMPI_ERR_BAD_PARAM;
+    }
+    if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create(threads, openmp, &ompi_pml_crypt.team)) {
+        opal_show_help("help-mpi-pml-crypt.txt", "bad-cut", true, "pml_crypt_team",
+                       openmp ? "there is no OpenMP library (libgomp.so.1) on this node" : "out of memory");
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     return OMPI_SUCCESS;

@@ -7,6 +7,7 @@
 #    define _GNU_SOURCE             /* CPU_COUNT, pthread_setname_np */
 #endif
 #include "crypt_team.h"
+#include "crypt_team_openmp.h"
 #include "crypt_secmem.h"
 
 #include <pthread.h>
@@ -24,7 +25,8 @@ struct opal_common_crypt_team {
     unsigned waiting;               /* jobs in the queue */
     unsigned sleeping;              /* threads that wait for `work`, those included that were just told */
     unsigned started, limit;
-    bool ending;
+    unsigned joinable;              /* of `thread`: all that were started, or the master of OpenMP's */
+    bool openmp, ending;
     pthread_t thread[];
 };
 
@@ -52,7 +54,7 @@ static job_t *take_job(team_t *team)
     return job;
 }
 
-static void *worker(void *argument)
+static void work_on(void *argument)
 {
     team_t *team = argument;
     job_t *job;
@@ -62,18 +64,31 @@ static void *worker(void *argument)
         job->work(job);
         __atomic_store_n(&job->done, 1, __ATOMIC_RELEASE);
     }
+}
+
+static void *worker(void *team)
+{
+    work_on(team);
     return NULL;
 }
 
-/* With the lock held: one more thread, which handles no signals. */
+static void *openmp_master(void *team)
+{
+    opal_common_crypt_openmp_run(work_on, team, ((team_t *) team)->limit);
+    return NULL;
+}
+
+/* With the lock held: one more thread, or all of OpenMP's.  They handle no
+ * signals. */
 static void start_one(team_t *team)
 {
     sigset_t all, before;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (0 == pthread_create(&team->thread[team->started], NULL, worker, team)) {
-        team->started++;
+    if (0 == pthread_create(&team->thread[team->joinable], NULL, team->openmp ? openmp_master : worker, team)) {
+        team->started = team->openmp ? team->limit : team->started + 1;
+        team->joinable++;
     } else {
         team->limit = team->started;        /* do not try again with every job */
     }
@@ -82,11 +97,11 @@ static void start_one(team_t *team)
 
 /* ---- its owner ---- */
 
-int opal_common_crypt_team_create(unsigned threads, team_t **made)
+int opal_common_crypt_team_create(unsigned threads, bool openmp, team_t **made)
 {
     team_t *team;
 
-    if (0 == threads || threads > OPAL_CRYPT_TEAM_MAX) {
+    if (0 == threads || threads > OPAL_CRYPT_TEAM_MAX || (openmp && !opal_common_crypt_openmp_there())) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
     team = calloc(1, sizeof(*team) + threads * sizeof(team->thread[0]));
@@ -97,6 +112,7 @@ int opal_common_crypt_team_create(unsigned threads, team_t **made)
     pthread_cond_init(&team->work, NULL);
     team->last = &team->first;
     team->limit = threads;
+    team->openmp = openmp;
     *made = team;
     return OPAL_CRYPT_OK;
 }
@@ -110,7 +126,7 @@ void opal_common_crypt_team_destroy(team_t *team)
     team->ending = true;
     pthread_cond_broadcast(&team->work);
     pthread_mutex_unlock(&team->lock);
-    for (unsigned i = 0; i < team->started; ++i) {
+    for (unsigned i = 0; i < team->joinable; ++i) {
         pthread_join(team->thread[i], NULL);
     }
     pthread_cond_destroy(&team->work);

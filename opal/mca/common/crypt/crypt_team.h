@@ -35,9 +35,11 @@ typedef struct opal_common_crypt_job {
     int done;                               /* atomic: opal_common_crypt_job_done */
 } opal_common_crypt_job_t;
 
-/* Up to `threads` (1 .. TEAM_MAX) threads; none is started yet.  ERR_CONFIG,
+/* Up to `threads` (1 .. TEAM_MAX) threads; none is started yet.  They are our
+ * own, started one by one as there is work; or those of an OpenMP library, all
+ * started with the first job.  ERR_CONFIG (also without such a library),
  * ERR_MEMORY. */
-int opal_common_crypt_team_create(unsigned threads, opal_common_crypt_team_t **team);
+int opal_common_crypt_team_create(unsigned threads, bool openmp, opal_common_crypt_team_t **team);
 
 /* Ends and joins the threads.  In a fork'd child, which has none of them, it
  * leaves everything as it is.  NULL is allowed. */
