@@ -5,6 +5,7 @@
 set -eu
 . "$SRC/tests/tool/common.sh"
 rules=$CASE_DIR/site.rules
+once=(--mpirun "$launcher" --rounds 1 --laps 1 --lap-ms 1)
 
 # chosen OPERATION NODES ORDER BYTES: the algorithm that the file has for it
 chosen() {
@@ -13,7 +14,7 @@ chosen() {
 }
 
 cluster_up 4 --slots 2
-must tool tune --coll --mpirun "$launcher" --rounds 1 --shape 3x2,2x2 --size 8K,1 --out "$rules" --csv "$CASE_DIR/p.csv"
+must tool tune --coll "${once[@]}" --shape 3x2,2x2 --size 8K,1 --out "$rules" --csv "$CASE_DIR/p.csv"
 cat "$rules"
 # Small shapes first, since the last rule that applies counts; the smallest size begins at 0.
 same "what was measured" "$(for op in allgather:auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2 \
@@ -29,7 +30,8 @@ done)" "$CASE_DIR/p.csv" pattern variant bytes column
 done)" ] || fail "shapes of the rules"
 
 echo "jobs follow the file"
-for shape in 2x2 3x2; do for order in block cyclic; do for bytes in 1 8192; do
+for job in "2x2 block 1" "2x2 cyclic 8192" "3x2 block 8192" "3x2 cyclic 1"; do
+    read -r shape order bytes <<<"$job"
     OMPI_MCA_coll_cryptag_metrics=1 OMPI_MCA_coll_cryptag_rules_file=$rules must bench allgather "${quick[@]}" \
         --shape $shape --order $order --size $bytes --schemes auto
     algorithm=$(chosen allgather $shape $order $bytes)
@@ -37,10 +39,10 @@ for shape in 2x2 3x2; do for order in block cyclic; do for bytes in 1 8192; do
         fail "$shape $order $bytes: not $algorithm, as the file says: $(cat "$CASE_DIR/err")"
     [ "$(grep -o 'rank 0 of [46] call [0-9]* [^:]*' "$CASE_DIR/err" | awk '{ print $NF }' | sort -u)" = "$algorithm" ] ||
         fail "$shape $order $bytes: others than $algorithm ran, too"
-done; done; done
+done
 
 echo "standard output, one rank a node"
-must tool tune --coll --mpirun "$launcher" --rounds 1 --shape 2x1 --size 1 --out -
+must tool tune --coll "${once[@]}" --shape 2x1 --size 1 --out -
 [ "$(awk '/^[a-z]/ { print $1, $2, $3, $4, $5 }' "$CASE_DIR/out")" = "$(for op in allgather bcast alltoall; do
     echo "$op any 2 1 0"
 done)" ] || fail "rules of 2x1: $(cat "$CASE_DIR/out")"
@@ -49,4 +51,5 @@ echo "what cannot be"
 refuses 2 "what is to be tuned: --coll?" tune
 refuses 2 "--bits is one of 128, 192, 256" tune --coll --bits 128,256
 refuses 2 "0 is not between 1 and 1000" tune --coll --rounds 0
+refuses 2 "--laps is 1 to 1000" tune --coll --laps 0
 refuses 1 "/none/rules" tune --coll --out /none/rules

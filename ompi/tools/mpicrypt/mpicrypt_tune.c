@@ -22,6 +22,8 @@ static const mpicrypt_option_t options[] = {
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
      "Sizes in bytes. Default: 1,256,1K,2K and so on, to 1M."},
     {"rounds", MPICRYPT_COUNT, "N", "5", &plan.rounds, "Jobs for each operation, shape and order."},
+    {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
+    {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of them should take, in milliseconds."},
     {"bits", MPICRYPT_SIZES, "BITS", "128", &plan.bits, "Key size: 128, 192 or 256."},
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
      "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
@@ -50,6 +52,9 @@ static int check_values(void)
     if (plan.rounds < 1 || plan.rounds > 1000) {
         return mpicrypt_error(MPICRYPT_USAGE, "--rounds: %zu is not between 1 and 1000", plan.rounds);
     }
+    if (plan.laps < 1 || plan.laps > 1000 || plan.lap_ms <= 0 || plan.lap_ms > 60000) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--laps is 1 to 1000, --lap-ms more than 0, at most 60000");
+    }
     if (0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan.host);
     }
@@ -63,8 +68,6 @@ static int run(int operand_count, char **operands)
     (void) operand_count;
     (void) operands;
     plan.pin = !no_pin;
-    plan.laps = 5;
-    plan.lap_ms = 10;
     int rc = check_values();
     return rc ? rc : mpicrypt_tune_coll(&plan, out_path, csv_path);
 }
