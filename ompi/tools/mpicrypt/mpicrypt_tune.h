@@ -3,7 +3,9 @@
  *
  * The pieces of `mpicrypt tune`:
  *
- *     measure  plain ping-pong, sealing alone           mpicrypt_tune.c
+ * Collectives (--coll): measure, choose, write rules    mpicrypt_tune_coll.c
+ * Messages:
+ *     measure  plain ping-pong, sealing alone           mpicrypt_tune_p2p.c
  *     fit      parameters of the model                  mpicrypt_tune_fit.c
  *     check    every (k, t) and size, against the model mpicrypt_tune_fit.c
  *     search   chunk size, depth, limits                mpicrypt_tune_search.c
@@ -45,6 +47,19 @@ typedef struct mpicrypt_tune {
     mpicrypt_tune_choice_t choice;
     double before, after;               /* time over plain, geometric mean of sizes */
 } mpicrypt_tune_t;
+
+/* What the user asked for, beside what is in the plan. */
+typedef struct mpicrypt_tune_files {
+    const char *out, *csv, *plot;
+} mpicrypt_tune_files_t;
+
+/* The plan has the options of the user. */
+int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, size_t comm_threads, bool search,
+                      const mpicrypt_tune_files_t *files);
+
+/* --coll: the plan has the options of the user (an empty list of sizes: the
+ * default); the rules go to `out_path`, "-" being standard output. */
+int mpicrypt_tune_coll(mpicrypt_bench_plan_t *plan, const char *out_path, const char *csv_path);
 
 /* Columns: "plain" is always the first.  `settings` are MCA parameters,
  * separated by blanks. */
