@@ -9,13 +9,13 @@ launcher="$SRC/tests/vcluster mpirun"
 cd "$CASE_DIR"
 
 cluster_up 2
-must mpicrypt tune --mpirun "$launcher" --rounds 1 --out tuned.conf --csv t.csv --plot t.svg > out
+must mpicrypt tune --mpirun "$launcher" --cpus-per-rank 1 --rounds 1 --out tuned.conf --csv t.csv --plot t.svg > out
 grep -q '^communication from .* alpha ' out || fail "no model of communication: $(cat out)"
 grep -q '^encryption    from .* A ' out || fail "no model of encryption"
 grep -q '^Error of the prediction: median .*, largest .*, of 36 measurements' out || fail "no error of the prediction"
 grep -q '^Encrypted over plain time, geometric mean' out || fail "no search"
 
-# Six sizes, six k, one thread: a rank has one processor here.
+# Six sizes, six k, one thread: a rank has one processor.
 [ "$(cut -d, -f1-3 t.csv | tail -n +2 | sort -u | wc -l)" = 36 ] || fail "cells: $(cat t.csv)"
 awk -F, 'NR > 1 && !($4 > 0 && $5 > 0) { bad = 1 } END { exit bad }' t.csv || fail "a time is not positive"
 [ "$(grep -c '>k = 32, predicted</text>' t.svg)" = 1 ] || fail "the plot"
