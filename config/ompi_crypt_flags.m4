@@ -22,8 +22,9 @@ AC_DEFUN([OMPI_CRYPT_TRY_FLAGS], [
 ])
 
 AC_DEFUN([OMPI_CRYPT_SWITCH], [
-    AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [$2])], [], [enable_$1=no])
-    AS_IF([test "x$enable_$1" = xyes], [ompi_crypt_switches="$ompi_crypt_switches $1"])
+    AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [$2])], [],
+                  [m4_translit([enable_$1], [-], [_])=no])
+    AS_IF([test "x$m4_translit([enable_$1], [-], [_])" = xyes], [ompi_crypt_switches="$ompi_crypt_switches $1"])
 ])
 
 AC_DEFUN([OMPI_CRYPT_FLAGS], [
@@ -31,6 +32,7 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
     OMPI_CRYPT_SWITCH([ubsan], [build with UndefinedBehaviorSanitizer])
     OMPI_CRYPT_SWITCH([tsan], [build with ThreadSanitizer])
     OMPI_CRYPT_SWITCH([record], [test builds: abort when a (key, nonce) pair seals twice, allow short epochs])
+    OMPI_CRYPT_SWITCH([no-crypto], [builds that measure: large messages are NOT encrypted])
     OMPI_CRYPT_SWITCH([werror], [turn warnings into errors])
     AS_IF([test "x$enable_asan$enable_tsan" = xyesyes],
           [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
@@ -52,6 +54,7 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
           [OMPI_CRYPT_TRY_FLAGS([--enable-tsan], [-fsanitize=thread -g], [-fsanitize=thread])])
 
     AS_IF([test "x$enable_record" = xyes], [CPPFLAGS="$CPPFLAGS -DOPAL_CRYPT_TEST_RECORD"])
+    AS_IF([test "x$enable_no_crypto" = xyes], [CPPFLAGS="$CPPFLAGS -DOPAL_CRYPT_TEST_NO_CRYPTO"])
 
     dnl A sanitizer's runtime belongs to the program, its symbols are undefined
     dnl in a shared object.

@@ -110,6 +110,7 @@ mpi_program() {
         [ ! "$file" -nt "$program" ] || stale=yes
     done
     [ ! -e "$PREFIX/lib/libmpi_crypt.so" ] || extra=(-lmpi_crypt)
+    ! grep -q '^#pragma omp' "$SRC/tests/$kind/$name.c" || extra+=(-fopenmp)
     if [ -n "$stale" ]; then
         mkdir -p "$(dirname "$program")"
         in_variant mpicc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -pthread $VARIANT_CFLAGS \

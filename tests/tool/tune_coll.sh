@@ -48,8 +48,7 @@ must tool tune --coll "${once[@]}" --shape 2x1 --size 1 --out -
 done)" ] || fail "rules of 2x1: $(cat "$CASE_DIR/out")"
 
 echo "what cannot be"
-refuses 2 "what is to be tuned: --coll?" tune
 refuses 2 "--bits is one of 128, 192, 256" tune --coll --bits 128,256
-refuses 2 "0 is not between 1 and 1000" tune --coll --rounds 0
+refuses 2 "--rounds: 1001 is more than 1000" tune --coll --rounds 1001
 refuses 2 "--laps is 1 to 1000" tune --coll --laps 0
 refuses 1 "/none/rules" tune --coll --out /none/rules

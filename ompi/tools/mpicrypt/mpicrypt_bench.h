@@ -56,6 +56,7 @@ int mpicrypt_bench_new_column(mpicrypt_bench_plan_t *plan, const char *name, boo
 int mpicrypt_bench_column_jobs(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column);
 void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan);
 const char *mpicrypt_bench_scheme_names(void);
+const char *mpicrypt_bench_scheme_settings(const char *name);   /* of one that exists */
 
 /* ---- jobs: mpicrypt_bench_job.c ---- */
 
@@ -86,6 +87,11 @@ typedef struct mpicrypt_bench_places {
 int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *column,
                        mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
                        double *seconds, double *work_seconds, double *unit_seconds);
+/* Another verb of mpicrypt-mpi, with the sizes, laps and processors of the plan
+ * and one word of its own; plain.  The result is freed by the caller. */
+int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                         const mpicrypt_bench_places_t *places, const char *verb, const char *word,
+                         mpicrypt_launch_t *result);
 int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
                           mpicrypt_bench_places_t *places);
 void mpicrypt_bench_places_free(mpicrypt_bench_places_t *places);

@@ -14,6 +14,9 @@
 #define TUNED "btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma btl_tcp_max_send_size=524288"
 #define RAISED "btl_tcp_eager_limit=262144 btl_tcp_rndv_eager_limit=262144 btl_tcp_max_send_size=262144"
 
+/* As many as a process has processors, less those for communication. */
+#define ALL_THREADS "pml_crypt_t=256"
+
 typedef struct scheme {
     const char *name;
     bool crypt, naive;
@@ -28,9 +31,9 @@ static const scheme_t schemes[] = {
     {"crypt", true, false, ""},
     {"crypt-tuned", true, false, TUNED},
     {"crypt-raised", true, false, RAISED},
-    {"pipe", true, false, "crypt_threads=1"},
-    {"threads", true, false, "pml_crypt_k=1"},
-    {"both", true, false, ""},
+    {"pipe", true, false, "pml_crypt_t=1"},
+    {"threads", true, false, "pml_crypt_k=1 " ALL_THREADS},
+    {"both", true, false, ALL_THREADS},
     {NULL, false, false, NULL}
 };
 
@@ -54,6 +57,11 @@ static const scheme_t *find(const char *name)
         }
     }
     return NULL;
+}
+
+const char *mpicrypt_bench_scheme_settings(const char *name)
+{
+    return find(name)->settings;
 }
 
 static int new_column(mpicrypt_bench_plan_t *plan, const char *name, size_t bits, mpicrypt_bench_column_t **column)

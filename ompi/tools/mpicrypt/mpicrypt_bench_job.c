@@ -40,6 +40,17 @@ static void begin_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
     mpicrypt_words_add(command, "%s", verb);
 }
 
+static void add_laps(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
+                     mpicrypt_words_t *command)
+{
+    add_sizes(command, "--size", &plan->sizes);
+    mpicrypt_words_add(command, "--laps=%zu", plan->laps);
+    mpicrypt_words_add(command, "--lap-ms=%g", plan->lap_ms);
+    if (NULL != places->cpus) {
+        mpicrypt_words_add(command, "--cpus=%s", places->cpus);
+    }
+}
+
 /* The algorithms that the job compares. */
 static void add_choices(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column,
                         mpicrypt_words_t *command)
@@ -69,9 +80,7 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
                  column->settings.value[i]);
     }
     begin_command(plan, variant, plan->pattern, command);
-    add_sizes(command, "--size", &plan->sizes);
-    mpicrypt_words_add(command, "--laps=%zu", plan->laps);
-    mpicrypt_words_add(command, "--lap-ms=%g", plan->lap_ms);
+    add_laps(plan, places, command);
     mpicrypt_words_add(command, "--pairs=%zu", variant->pairs);
     mpicrypt_words_add(command, "--window=%zu", plan->window);
     mpicrypt_words_add(command, "--dims=%zu", variant->dims);
@@ -86,9 +95,6 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     }
     if (plan->local) {
         mpicrypt_words_add(command, "--local");
-    }
-    if (NULL != places->cpus) {
-        mpicrypt_words_add(command, "--cpus=%s", places->cpus);
     }
 }
 
@@ -217,6 +223,24 @@ free_laps:
     return rc;
 }
 
+int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                         const mpicrypt_bench_places_t *places, const char *verb, const char *word,
+                         mpicrypt_launch_t *result)
+{
+    mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
+
+    begin_command(plan, variant, verb, &command);
+    add_laps(plan, places, &command);
+    mpicrypt_words_add(&command, "%s", word);
+    mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", plan->host);
+    mpicrypt_words_add(&settings, "OMPI_MCA_crypt_key_bits=%zu", plan->bits.value[0]);
+    mpicrypt_words_add(&settings, "OMPI_MCA_mpi_yield_when_idle=%d", places->yield);
+    int rc = mpicrypt_launch(&command, &settings, result);
+    mpicrypt_words_free(&command);
+    mpicrypt_words_free(&settings);
+    return rc;
+}
+
 /* ---- where the launcher puts the ranks ---- */
 
 typedef struct place {
@@ -244,7 +268,8 @@ static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, si
         available += ',' == *p;
     }
     *yield = *yield || all > available;
-    size_t each = all * plan->cpus_per_rank > available ? 1 : plan->cpus_per_rank;
+    size_t each = 0 == plan->cpus_per_rank ? available / all : plan->cpus_per_rank;
+    each = each < 1 || all * each > available ? 1 : each;
     size_t number = 0, first = mine * each % available;
     for (const char *p = place[rank].cpus; NULL != p; p = strchr(p, ','), ++number) {
         p += ',' == *p;

@@ -25,6 +25,7 @@ static const mpicrypt_option_t options[] = {
     {"window", MPICRYPT_COUNT, "N", "64", &mpicrypt_mpi_job.window, "pairs: messages in flight."},
     {"pairs", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.pairs, "pairs: how many."},
     {"dims", MPICRYPT_COUNT, "N", "2", &mpicrypt_mpi_job.dims, "stencil: dimensions."},
+    {"comm-threads", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.comm_threads, "seal: processors left to others."},
     {"work", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.work, "stencil: units of work, for each size."},
     {"seal", MPICRYPT_COUNT, "BITS", "0", &mpicrypt_mpi_job.seal_bits, "Seal in this program, naively."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.local, "Partners of one node."},
@@ -175,6 +176,8 @@ static int run(const char *verb)
     }
     if (0 == strcmp(verb, "nodes")) {
         mpicrypt_mpi_show_nodes();
+    } else if (0 == strcmp(verb, "seal")) {
+        mpicrypt_mpi_seal_verb();
     } else if (0 == strcmp(verb, "meet")) {
         return mpicrypt_mpi_meet_verb();
     } else {

@@ -10,6 +10,9 @@
  *     @mpicrypt unit SECONDS                              (one unit of work)
  *     @mpicrypt value BYTES LAP SECONDS WORK-SECONDS CHOICE   (a lap, an iteration)
  *     @mpicrypt messages N                                (stencils: most of any rank)
+ *     @mpicrypt provider NAME, VERSION                    (verb seal)
+ *     @mpicrypt processors T0 THREADS                     (verb seal: of rank 0, and the most threads)
+ *     @mpicrypt sealed BYTES THREADS LAP SECONDS          (verb seal)
  *     @mpicrypt done
  *
  * A run without the last line was cut short.  Verbs check and meet are for
@@ -26,7 +29,7 @@
 
 typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t sizes;
-    size_t laps, window, pairs, dims, seal_bits;
+    size_t laps, window, pairs, dims, seal_bits, comm_threads;
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
     bool local;
@@ -128,5 +131,8 @@ extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, m
 
 /* All sizes, all laps; rank 0 prints the values. */
 void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern);
+
+/* Sealing alone, all sizes and numbers of threads: mpicrypt_mpi_seal.c. */
+void mpicrypt_mpi_seal_verb(void);
 
 #endif

@@ -41,9 +41,9 @@ static int take(const char *path, const char *name, const char *value, mpicrypt_
     opal_common_crypt_why_t why;
     int rc = OPAL_CRYPT_OK;
 
-    if (0 == strcmp(name, "pml_crypt_model_comm")) {
+    if (0 == strcmp(name, "pml_crypt_model_comm") || 0 == strcmp(name, "mpicrypt_model_comm")) {
         rc = opal_common_crypt_model_parse_comm(&profile->model, value, &why);
-    } else if (0 == strcmp(name, "pml_crypt_model_enc")) {
+    } else if (0 == strcmp(name, "pml_crypt_model_enc") || 0 == strcmp(name, "mpicrypt_model_enc")) {
         rc = opal_common_crypt_model_parse_enc(&profile->model, value, &why);
     } else if (0 == strcmp(name, "pml_crypt_t_table")) {
         snprintf(pending->table, sizeof(pending->table), "%s", value);

@@ -5,23 +5,32 @@
  */
 #include <string.h>
 
+#include "mpicrypt_plot.h"
 #include "mpicrypt_tune.h"
 
 static mpicrypt_bench_plan_t plan;
-static const char *out_path, *csv_path;
-static bool coll, no_pin;
+static mpicrypt_tune_files_t files;
+static size_t comm_threads;
+static bool coll, no_pin, no_search;
 
 static const mpicrypt_option_t options[] = {
-    {"coll", MPICRYPT_FLAG, NULL, NULL, &coll, "Write a file of rules for coll/cryptag."},
-    {"out", MPICRYPT_TEXT, "FILE", "coll-cryptag.rules", &out_path, "The file to write; '-' is standard output."},
+    {"coll", MPICRYPT_FLAG, NULL, NULL, &coll, "Write rules for coll/cryptag instead of parameters for messages."},
+    {"out", MPICRYPT_TEXT, "FILE", NULL, &files.out,
+     "The file to write. Default: ompi-crypt-tuned.conf; with --coll coll-cryptag.rules, and '-' is standard output."},
     {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes,
-     "NODESxRANKS, so many nodes with so many ranks on each. Rules of a shape hold for larger ones, too, unless these "
-     "were measured."},
+     "With --coll: NODESxRANKS, so many nodes with so many ranks on each. Rules of a shape hold for larger ones, too, "
+     "unless these were measured."},
     {"order", MPICRYPT_NAMES, "LIST", "block,cyclic", &plan.orders,
-     "Are the ranks of a node consecutive (block), or dealt out to the nodes like cards (cyclic)?"},
+     "With --coll: are the ranks of a node consecutive (block), or dealt out to the nodes like cards (cyclic)?"},
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
-     "Sizes in bytes. Default: 1,256,1K,2K and so on, to 1M."},
-    {"rounds", MPICRYPT_COUNT, "N", "5", &plan.rounds, "Jobs for each operation, shape and order."},
+     "With --coll: sizes in bytes. Default: 1,256,1K,2K and so on, to 1M."},
+    {"comm-threads", MPICRYPT_COUNT, "N", "1", &comm_threads,
+     "Without --coll: processors of a rank that are left to communication, T1."},
+    {"no-search", MPICRYPT_FLAG, NULL, NULL, &no_search,
+     "Without --coll: only measure and fit. The file gets the model, but neither chunk size, depth nor limits."},
+    {"rounds", MPICRYPT_COUNT, "N", "0", &plan.rounds,
+     "With --coll: jobs for each operation, shape and order; 0: 5. Without: FAST rounds of each step, of which at most "
+     "twice as many are run; 0: 3."},
     {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
     {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of them should take, in milliseconds."},
     {"bits", MPICRYPT_SIZES, "BITS", "128", &plan.bits, "Key size: 128, 192 or 256."},
@@ -30,10 +39,14 @@ static const mpicrypt_option_t options[] = {
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
      "Words that make the launcher place ranks as --shape and --order say. Default: as for 'mpicrypt bench'."},
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The host PML: ob1 or ucx."},
-    {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
-     "Pin each rank to so many processors, where there are enough."},
+    {"cpus-per-rank", MPICRYPT_COUNT, "N", "0", &plan.cpus_per_rank,
+     "Pin each rank to so many processors, where there are enough. 0: with --coll one; without it all that each of the "
+     "two ranks can have, T0. The file fits jobs whose ranks have so many."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin, "Leave ranks as the launcher starts them."},
-    {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path, "Also write what was measured as CSV."},
+    {"csv", MPICRYPT_TEXT, "FILE", NULL, &files.csv, "Also write what was measured as CSV."},
+    {"plot", MPICRYPT_TEXT, "FILE", NULL, &files.plot,
+     "Without --coll: also draw measured and predicted times. FILE ends in .svg, or in .png if the cairo library "
+     "(Debian: libcairo2) is installed."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &plan.program,
      "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
@@ -43,14 +56,11 @@ static int check_values(void)
 {
     size_t bits = 1 == plan.bits.count ? plan.bits.value[0] : 0;
 
-    if (!coll) {
-        return mpicrypt_error(MPICRYPT_USAGE, "what is to be tuned: --coll?");
-    }
     if (128 != bits && 192 != bits && 256 != bits) {
         return mpicrypt_error(MPICRYPT_USAGE, "--bits is one of 128, 192, 256");
     }
-    if (plan.rounds < 1 || plan.rounds > 1000) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--rounds: %zu is not between 1 and 1000", plan.rounds);
+    if (plan.rounds > 1000) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--rounds: %zu is more than 1000", plan.rounds);
     }
     if (plan.laps < 1 || plan.laps > 1000 || plan.lap_ms <= 0 || plan.lap_ms > 60000) {
         return mpicrypt_error(MPICRYPT_USAGE, "--laps is 1 to 1000, --lap-ms more than 0, at most 60000");
@@ -58,8 +68,10 @@ static int check_values(void)
     if (0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan.host);
     }
-    int rc = mpicrypt_writable(csv_path);
-    rc = rc ? rc : mpicrypt_writable(out_path);
+    int rc = NULL == files.plot ? MPICRYPT_OK : mpicrypt_plot_check(files.plot);
+    rc = rc ? rc : mpicrypt_writable(files.plot);
+    rc = rc ? rc : mpicrypt_writable(files.csv);
+    rc = rc ? rc : mpicrypt_writable(files.out);
     return rc ? rc : mpicrypt_mpi_program(plan.program, &plan.program);
 }
 
@@ -68,15 +80,31 @@ static int run(int operand_count, char **operands)
     (void) operand_count;
     (void) operands;
     plan.pin = !no_pin;
+    files.out = NULL != files.out ? files.out : coll ? "coll-cryptag.rules" : "ompi-crypt-tuned.conf";
     int rc = check_values();
-    return rc ? rc : mpicrypt_tune_coll(&plan, out_path, csv_path);
+    if (MPICRYPT_OK != rc) {
+        return rc;
+    }
+    plan.rounds = 0 != plan.rounds ? plan.rounds : coll ? 5 : 3;
+    if (!coll) {
+        return mpicrypt_tune_p2p(&plan, comm_threads, !no_search, &files);
+    }
+    plan.cpus_per_rank = 0 != plan.cpus_per_rank ? plan.cpus_per_rank : 1;
+    return mpicrypt_tune_coll(&plan, files.out, files.csv);
 }
 
 const mpicrypt_verb_t mpicrypt_tune_verb = {
     .name = "tune",
     .summary = "measure your nodes and write what fits them",
-    .synopsis = "--coll [--mpirun COMMAND] [--shape LIST] [--out FILE] [OPTION]...",
+    .synopsis = "[--coll] [--mpirun COMMAND] [--out FILE] [OPTION]...",
     .description =
+        "Without --coll: starts jobs of two ranks on two of your nodes. It measures messages without encryption, and "
+        "encryption without messages with one thread, two, and so on; fits the model of the papers to that; and then "
+        "measures encrypted messages with every number of chunks k and threads t, which the fit has not seen, and "
+        "prints measured times beside predicted ones. Then it searches around the prediction: chunk sizes, how many "
+        "sealed chunks are with the transport at a time, and (for ob1) the limits of btl/tcp. What is faster than the "
+        "defaults goes into a file of MCA parameters; 'mpicrypt model --profile ./FILE' predicts with the same file. "
+        "It takes about a minute.\n\n"
         "With --coll: measures every algorithm of coll/cryptag for MPI_Allgather, MPI_Bcast and MPI_Alltoall, at "
         "several sizes, and writes which is the fastest from which size on, as a file of rules, which "
         "coll_cryptag_rules_file names to jobs. All algorithms of an operation share a job and take turns in it; "
@@ -84,7 +112,9 @@ const mpicrypt_verb_t mpicrypt_tune_verb = {
         "algorithm is kept to the next size unless another one is faster by more than 3%.\n\n"
         "The nodes should do nothing else meanwhile.",
     .options = options,
-    .examples = "mpicrypt tune --coll --mpirun 'mpirun --hostfile hosts' --shape 4x16,8x16 --out site.rules\n"
+    .examples = "mpicrypt tune --mpirun 'mpirun --host a,b'\n"
+                "mpirun --mca pml crypt --mca mca_base_param_files ompi-crypt-tuned.conf ./app\n"
+                "mpicrypt tune --coll --mpirun 'mpirun --hostfile hosts' --shape 4x16,8x16 --out site.rules\n"
                 "mpirun --mca pml crypt --mca coll_cryptag_rules_file site.rules ./app",
     .run = run
 };

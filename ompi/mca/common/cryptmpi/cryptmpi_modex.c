@@ -129,6 +129,9 @@ int ompi_common_cryptmpi_start(const char *agreed)
         ompi_common_cryptmpi_show(&why);
         return OMPI_ERROR;
     }
+    if (opal_common_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
+        opal_show_help("help-ompi-common-cryptmpi.txt", "no-crypto", true);
+    }
     opal_common_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
     ompi_common_cryptmpi_device_start();

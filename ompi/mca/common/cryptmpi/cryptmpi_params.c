@@ -99,8 +99,9 @@ int ompi_common_cryptmpi_params_register(void)
 
     rc = rc ? rc : add("key_bits", "Bits of the AES keys: 128, 192 or 256 (default: 128)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, &p->key_bits);
-    rc = rc ? rc : add("threads", "Threads that seal and open one large message together; 0: as many cores as this "
-                       "process is bound to, less one (default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
+    rc = rc ? rc : add("threads", "Threads that seal and open one large message together, whatever the processors "
+                       "are; 0: pml_crypt_t, the table or the model decide, within the processors of this process "
+                       "(default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
                        OPAL_INFO_LVL_4, &p->threads);
     rc = rc ? rc : add_choice("scope", "What is sealed: internode (messages that leave the node) or all (messages "
                               "between processes of one node, too)", scope_values, OPAL_INFO_LVL_2, &p->scope);

@@ -9,6 +9,8 @@
  *   recv.c    post staging at the host       open.c       first part in: check, open, unpack
  *   probe.c   messages held for later        chop_recv.c  the segments of a large one
  *   request.c what the application holds     ops.c        one operation at the host
+ *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
+ *   stage.c   staging, from pools            final.c      the end: did all arrive?
  *
  * Rules that hold everywhere
  *   - What is sealed, and what may stay plain, is decided by the peer table
@@ -29,6 +31,9 @@
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
 
+#include "opal/mca/common/crypt/crypt_model.h"
+#include "opal/mca/common/crypt/crypt_team.h"
+
 BEGIN_C_DECLS
 
 /* ---- component ---- */
@@ -38,10 +43,23 @@ typedef struct ompi_pml_crypt_params {
     bool raise_limits;              /* hook/crypt has acted on it before */
     unsigned chop_min;              /* a longer message is chopped; also the plaintext in its first part */
     unsigned chunk_size;
+    unsigned k, t;                  /* 0: by the table, the model, or chunk_size */
+    char *t_table, *model_comm, *model_enc;
+    char *team;                     /* pool or openmp */
+    unsigned comm_threads;          /* hardware threads left to communication */
+    unsigned max_outstanding;       /* long sends; from so many on k is 1 */
     unsigned in_flight;             /* sealed segments of this process that the host may hold */
     unsigned run_ahead;             /* segments sent before the first part is known to be matched */
     unsigned local_inline;          /* a longer message to this node follows its frame as it is */
 } ompi_pml_crypt_params_t;
+
+/* Stages that workers have, in the order in which they were given; take() has
+ * the oldest if it is done, else NULL.  `count` may be read at any time. */
+typedef struct ompi_pml_crypt_line {
+    struct ompi_pml_crypt_stage *first, *last;
+    pthread_mutex_t lock;
+    volatile int count;
+} ompi_pml_crypt_line_t;
 
 typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
@@ -49,8 +67,11 @@ typedef struct ompi_pml_crypt_state {
     size_t stage_bytes;             /* room for the largest first part */
     int chunk_tag, local_tag;       /* the reserved tags start here, and go down */
     uint32_t tag_span;              /* a power of two */
-    opal_free_list_t requests, stages, chunks;
+    opal_free_list_t requests;
     bool lists;
+    ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
+    opal_common_crypt_team_t *team; /* NULL: one thread does it all */
+    ompi_pml_crypt_line_t sealing, opening;
 } ompi_pml_crypt_state_t;
 
 extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
@@ -97,11 +118,18 @@ typedef struct ompi_pml_crypt_stage {
     opal_free_list_t *home;         /* NULL: freed */
     struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
+    /* while a worker has it (team.c) */
+    opal_common_crypt_job_t job;
+    struct ompi_pml_crypt_stage *behind;
+    void *plain;                    /* sealed from, or opened to; may be `bytes` */
+    size_t wire_bytes;
+    int rc;
 } ompi_pml_crypt_stage_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_stage_t);
 
+int ompi_pml_crypt_stages_start(void);
+void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that failed */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes */
-ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(size_t bytes);
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
 
 /* ---- requests ---- */
@@ -128,10 +156,14 @@ typedef struct ompi_pml_crypt_request {
     opal_list_item_t queued;                /* in the queue of senders, or of deferred receives */
     uint32_t next_segment;
     ompi_common_cryptmpi_atomic32_t work, window, gate_open;
+    unsigned threads;                       /* t: more than 1 is the team's */
     int chop_tag;
     int failure;                            /* of any segment */
 } ompi_pml_crypt_request_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
+
+/* Staging for a segment of this request; ends the job when there is no memory. */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes);
 
 ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
                                                      size_t count, ompi_datatype_t *datatype, int peer, int tag,
@@ -151,6 +183,28 @@ void ompi_pml_crypt_queue_stop(void);
 void ompi_pml_crypt_pump(void);
 void ompi_pml_crypt_pump_stalled(void);     /* from the progress function */
 
+/* ---- how a long message is cut ---- */
+
+bool ompi_pml_crypt_cut_start(void);        /* says itself what is wrong with a parameter */
+unsigned ompi_pml_crypt_cut_threads(void);  /* the largest t of any message */
+/* Bytes of a segment, and t, for a message of more than chop_min bytes. */
+uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, unsigned outstanding, unsigned *threads);
+unsigned ompi_pml_crypt_cut_open(uint64_t plain_bytes);     /* t of the receiver */
+
+/* ---- the team ---- */
+
+int ompi_pml_crypt_team_start(void);
+void ompi_pml_crypt_team_stop(void);         /* what workers still have is done, and left */
+void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
+void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
+ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);
+
+/* How many segments may be on their way for a message sealed or opened by t. */
+static inline int32_t ompi_pml_crypt_room(unsigned least, unsigned threads)
+{
+    return (int32_t) (threads > 1 && 2 * threads > least ? 2 * threads : least);
+}
+
 /* ---- the end ---- */
 
 void ompi_pml_crypt_final_send(void);       /* once MPI_Finalize has begun */
@@ -168,6 +222,7 @@ typedef struct ompi_pml_crypt_held ompi_pml_crypt_held_t;
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r);
 void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);
+int ompi_pml_crypt_opened(void);            /* from the progress function: what workers have opened */
 void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *plain, size_t plain_bytes);
 void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc);      /* wipe, report, set the status */
 void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes);

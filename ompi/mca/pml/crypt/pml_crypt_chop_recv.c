@@ -3,7 +3,8 @@
  *
  * Receiving the segments of a large message: a window of staging buffers is
  * posted on the message's reserved tag, each segment is opened where it
- * belongs, and its place in the window is posted again.
+ * belongs (with t > 1 by a worker, team.c), and its place in the window is
+ * posted again.
  *
  * A message that fails is received to its end all the same, so that its sender
  * is not left waiting, and wiped as a whole when it completes.
@@ -17,35 +18,32 @@
 
 enum { WINDOW = 4 };
 
-static void open_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame, size_t wire_bytes)
-{
-    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
-    uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
-    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
-    bool direct = NULL != flat && offset + plain_bytes <= r->plain_bytes;
-    size_t room = offset >= r->plain_bytes ? 0 : r->plain_bytes - offset;
-    int rc = opal_common_crypt_segment_open(r->chop, segment, frame, wire_bytes,
-                                            direct ? flat + offset : (char *) frame);
-
-    if (OPAL_CRYPT_OK != rc) {
-        r->failure = rc;
-    } else if (!direct && room > 0) {
-        (void) ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
-                                           plain_bytes < room ? plain_bytes : room, frame);
-    }
-}
-
 static void post_more(ompi_pml_crypt_request_t *r);
 
-static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+/* Where the segment's plaintext goes: its place in the user's buffer, or, if it
+ * has none that is one run of memory, over the ciphertext. */
+static void *place_of(const ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame)
 {
-    ompi_pml_crypt_request_t *r = op->request;
-    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
+    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
+    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
 
-    if (MPI_SUCCESS != status->MPI_ERROR) {
-        r->failure = OPAL_CRYPT_ERR_AUTH;
-    } else {
-        open_segment(r, op->segment, stage->bytes, status->_ucount);
+    return NULL != flat && offset + opal_common_crypt_segment_bytes(&r->shape, segment) <= r->plain_bytes
+               ? (void *) (flat + offset) : frame;
+}
+
+/* The segment was opened, or was not. */
+static void segment_done(ompi_pml_crypt_stage_t *stage)
+{
+    ompi_pml_crypt_request_t *r = stage->op.request;
+
+    if (OPAL_CRYPT_OK != stage->rc) {
+        r->failure = stage->rc;
+    } else if (stage->plain == stage->bytes) {
+        uint64_t offset = opal_common_crypt_segment_offset(&r->shape, stage->op.segment);
+        uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, stage->op.segment);
+        size_t room = offset >= r->plain_bytes ? 0 : r->plain_bytes - offset;
+        (void) ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                                           plain_bytes < room ? plain_bytes : room, stage->bytes);
     }
     ompi_pml_crypt_stage_return(stage);
     opal_atomic_add_fetch_32(&r->window, -1);
@@ -53,10 +51,41 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     ompi_pml_crypt_request_put(r);
 }
 
+static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
+
+    stage->wire_bytes = status->_ucount;
+    stage->plain = place_of(r, op->segment, stage->bytes);
+    if (MPI_SUCCESS != status->MPI_ERROR) {
+        stage->rc = OPAL_CRYPT_ERR_AUTH;
+    } else if (r->threads > 1) {
+        ompi_pml_crypt_team_open(&ompi_pml_crypt.opening, stage);
+        return;
+    } else {
+        stage->rc = opal_common_crypt_segment_open(r->chop, op->segment, stage->bytes, stage->wire_bytes,
+                                                   stage->plain);
+    }
+    segment_done(stage);
+}
+
+int ompi_pml_crypt_opened(void)
+{
+    ompi_pml_crypt_stage_t *stage;
+    int events = 0;
+
+    while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.opening))) {
+        segment_done(stage);
+        events++;
+    }
+    return events;
+}
+
 static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
 {
     size_t wire_bytes = opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(wire_bytes);
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, wire_bytes);
     int rc;
 
     stage->op.done = segment_in;
@@ -79,7 +108,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
     }
     do {
         seen = r->work;
-        while (r->window < WINDOW && r->next_segment <= r->shape.count) {
+        while (r->window < ompi_pml_crypt_room(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
             opal_atomic_add_fetch_32(&r->window, 1);
             post_segment(r, r->next_segment++);
         }
@@ -89,6 +118,8 @@ static void post_more(ompi_pml_crypt_request_t *r)
 /* The caller's own pending keeps the request alive while this runs. */
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
+    r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
+                                                                   : ompi_pml_crypt_cut_open(r->shape.total_bytes);
     opal_atomic_add_fetch_32(&r->pending, (int32_t) r->shape.count);
     post_more(r);
 }

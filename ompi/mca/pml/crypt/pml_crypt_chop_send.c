@@ -10,6 +10,9 @@
  * more than run_ahead segments: the first part of a longer message is sent
  * synchronously, and opens the gate when it has matched.
  *
+ * With t > 1 a segment is sealed by a worker (team.c).  It counts as one of
+ * those in flight from then on, and goes to the host in its turn.
+ *
  * A message must not wait for another one, whose receive may depend on it: when
  * the segments that fly have not moved for a while, counted in calls of the
  * progress function, every request that has none of its own may send one.
@@ -34,6 +37,7 @@ static volatile int queued = 0;         /* length of the queue, to look at witho
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
+    notes = flying = idle = queued = 0;
 }
 
 void ompi_pml_crypt_queue_stop(void)
@@ -46,14 +50,20 @@ static inline ompi_pml_crypt_request_t *request_of(opal_list_item_t *item)
     return (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
 }
 
+static inline uint32_t run_ahead(const ompi_pml_crypt_request_t *r)
+{
+    return (uint32_t) ompi_pml_crypt_room(ompi_pml_crypt.params.run_ahead, r->threads);
+}
+
 static inline bool gated(const ompi_pml_crypt_request_t *r)
 {
-    return r->next_segment > ompi_pml_crypt.params.run_ahead && !r->gate_open;
+    return r->next_segment > run_ahead(r) && !r->gate_open;
 }
 
 static inline bool may_send(const ompi_pml_crypt_request_t *r)
 {
-    return !gated(r) && (flying < (int32_t) ompi_pml_crypt.params.in_flight || (idle > STALLED && 0 == r->window));
+    return !gated(r) && (flying < ompi_pml_crypt_room(ompi_pml_crypt.params.in_flight, r->threads)
+                         || (idle > STALLED && 0 == r->window));
 }
 
 /* The first request that may send a segment now; it stays in the queue until
@@ -95,41 +105,55 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     ompi_pml_crypt_request_put(r);
 }
 
-/* Seal one segment and hand it over.  The request has a pending for it. */
-static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
+/* A sealed segment, or why there is none, goes to the host. */
+static void hand_over(ompi_pml_crypt_stage_t *stage)
 {
-    uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
-    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
-    const char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
-    bool last = segment == r->shape.count;
-    int rc = OMPI_SUCCESS;
+    ompi_pml_crypt_request_t *r = stage->op.request;
+    bool last = stage->op.segment == r->shape.count;
+    int rc = stage->rc;
 
-    if (NULL == flat) {
-        rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
-                                       plain_bytes, stage->bytes);
-    }
     if (OMPI_SUCCESS == rc) {
-        rc = opal_common_crypt_segment_seal(r->chop, segment,
-                                            NULL == flat ? (const void *) stage->bytes : flat + offset,
-                                            stage->bytes);
-    }
-    if (OMPI_SUCCESS == rc) {
-        stage->op.done = segment_out;
-        stage->op.request = r;
         /* Who sends synchronously learns from the last segment that a receive
          * matched, because a probe alone takes no more than the first part. */
-        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD,
-                                    &ompi_mpi_byte.dt, r->base.req_peer, r->chop_tag,
+        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, stage->wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
+                                    r->chop_tag,
                                     last && MCA_PML_BASE_SEND_SYNCHRONOUS == r->mode
                                         ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                     r->base.req_comm);
     }
     if (OMPI_SUCCESS != rc) {
         ompi_status_public_t failed = {.MPI_ERROR = MPI_ERR_INTERN};
-        stage->op.request = r;
         segment_out(&stage->op, &failed);
     }
+}
+
+/* Seal one segment and hand it over, or give it to a worker.  The request has
+ * a pending for it. */
+static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
+{
+    uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
+    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
+    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+
+    stage->op.done = segment_out;
+    stage->op.request = r;
+    stage->op.segment = segment;
+    stage->wire_bytes = plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD;
+    stage->rc = OMPI_SUCCESS;
+    stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
+    if (NULL == flat) {
+        stage->rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                                              plain_bytes, stage->bytes);
+    }
+    if (OMPI_SUCCESS == stage->rc && r->threads > 1) {
+        ompi_pml_crypt_team_seal(&ompi_pml_crypt.sealing, stage);
+        return;
+    }
+    if (OMPI_SUCCESS == stage->rc) {
+        stage->rc = opal_common_crypt_segment_seal(r->chop, segment, stage->plain, stage->bytes);
+    }
+    hand_over(stage);
 }
 
 void ompi_pml_crypt_pump(void)
@@ -140,20 +164,29 @@ void ompi_pml_crypt_pump(void)
         return;
     }
     do {
+        ompi_pml_crypt_stage_t *stage;
         ompi_pml_crypt_request_t *r;
         uint32_t segment;
 
         seen = notes;
-        while (NULL != (r = next_ready(&segment))) {
-            opal_atomic_add_fetch_32(&flying, 1);
-            opal_atomic_add_fetch_32(&r->window, 1);
-            send_segment(r, segment);
-        }
+        do {
+            while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
+                hand_over(stage);
+            }
+            if (NULL != (r = next_ready(&segment))) {
+                opal_atomic_add_fetch_32(&flying, 1);
+                opal_atomic_add_fetch_32(&r->window, 1);
+                send_segment(r, segment);
+            }
+        } while (NULL != r);
     } while (0 != opal_atomic_add_fetch_32(&notes, -seen));
 }
 
 void ompi_pml_crypt_pump_stalled(void)
 {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0)) {
+        ompi_pml_crypt_pump();
+    }
     if (OPAL_UNLIKELY(queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {
         ompi_pml_crypt_pump();
         idle = 0;
@@ -190,6 +223,9 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
         rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape,
                                           frame + OPAL_CRYPT_FIRST_HEADER, frame, &r->chop);
     }
+    if (OPAL_CRYPT_OK == rc) {
+        opal_atomic_add_fetch_32(&ompi_pml_crypt.outstanding, 1);
+    }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
                                : ompi_common_cryptmpi_auth_failure(r->c->comm, r->base.req_peer, r->base.req_tag, rc);
 }
@@ -198,15 +234,15 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_stage_t *stage;
     mca_pml_base_send_mode_t mode = r->mode;
-    int rc = opal_common_crypt_shape_make(r->plain_bytes, ompi_pml_crypt.params.chop_min,
-                                          ompi_pml_crypt.params.chunk_size, &r->shape);
+    uint32_t segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, (unsigned) ompi_pml_crypt.outstanding,
+                                                &r->threads);
+    int rc = opal_common_crypt_shape_make(r->plain_bytes, ompi_pml_crypt.params.chop_min, segment_bytes, &r->shape);
 
     if (OPAL_CRYPT_OK != rc) {
         return OMPI_ERR_BAD_PARAM;
     }
     if (MCA_PML_BASE_SEND_READY != mode) {
-        mode = r->shape.count > ompi_pml_crypt.params.run_ahead ? MCA_PML_BASE_SEND_SYNCHRONOUS
-                                                                : MCA_PML_BASE_SEND_STANDARD;
+        mode = r->shape.count > run_ahead(r) ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD;
     }
     stage = r->first = ompi_pml_crypt_stage_get();
     stage->op.done = first_out;

@@ -42,8 +42,10 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 };
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
-    .params = {.host_name = "ob1", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400, .in_flight = 4, .run_ahead = 4,
-               .local_inline = 4000},
+    .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400,
+               .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4000},
+    .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
 static char agreed[128];
@@ -61,6 +63,39 @@ static int add(const char *name, const char *help, unsigned *storage, mca_base_v
     return add_any(name, help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, storage, level);
 }
 
+static int add_text(const char *name, const char *help, char **storage)
+{
+    return add_any(name, help, MCA_BASE_VAR_TYPE_STRING, storage, OPAL_INFO_LVL_4);
+}
+
+/* How a long message is cut (cut.c). */
+static int register_cut(ompi_pml_crypt_params_t *p)
+{
+    int rc = add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent "
+                 "and opened while others travel; all processes must agree (default: 32768)", &p->chop_min,
+                 OPAL_INFO_LVL_4);
+
+    rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message, where neither k, a table nor a model "
+                       "says otherwise (default: 106400)", &p->chunk_size, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add("k", "Chunks of a chopped message; 0: by the table, the model or chunk_size (default: 0)",
+                       &p->k, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add("t", "Threads that seal a chunk; 0: by the table, the model, or crypt_threads; never more than "
+                       "this process has processors, less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add_text("team", "Whose the further threads are: pool (ours) or openmp (those of the OpenMP "
+                            "library) (default: pool)", &p->team);
+    rc = rc ? rc : add_text("t_table", "Threads by size, FROM:T[:CHUNK],... such as 64K:2,128K:4,512K:8; CHUNK is "
+                            "chunk_size unless given", &p->t_table);
+    rc = rc ? rc : add_text("model_comm", "The model's communication, FROM:ALPHA:BETA,... in bytes, microseconds, "
+                            "microseconds a byte (mpicrypt tune)", &p->model_comm);
+    rc = rc ? rc : add_text("model_enc", "The model's encryption, FROM:ALPHA:A:B,... in bytes, microseconds, bytes a "
+                            "microsecond (mpicrypt tune)", &p->model_enc);
+    rc = rc ? rc : add("comm_threads", "Processors of this process that are left to communication, T1 (default: 1)",
+                       &p->comm_threads, OPAL_INFO_LVL_5);
+    return rc ? rc : add("max_outstanding", "While so many chopped sends of this process are not finished, a further "
+                         "one has one chunk, if k, a table or a model rules it (default: 64)", &p->max_outstanding,
+                         OPAL_INFO_LVL_5);
+}
+
 static int component_register(void)
 {
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
@@ -76,11 +111,7 @@ static int component_register(void)
     rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_2);
     rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
                            &p->raise_limits, OPAL_INFO_LVL_4);
-    rc = rc ? rc : add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent "
-                       "and opened while others travel; all processes must agree (default: 32768)", &p->chop_min,
-                       OPAL_INFO_LVL_4);
-    rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message (default: 106400)", &p->chunk_size,
-                       OPAL_INFO_LVL_4);
+    rc = rc ? rc : register_cut(p);
     rc = rc ? rc : add("max_in_flight", "Sealed segments of this process that may be with the host PML at a time "
                        "(default: 4)", &p->in_flight, OPAL_INFO_LVL_5);
     rc = rc ? rc : add("run_ahead", "Segments that are sent before the first part of their message is known to have "
@@ -164,15 +195,15 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const mca_pml_base_module_t *host;
 
-    if (!bounds_hold(p)) {
+    if (!bounds_hold(p) || !ompi_pml_crypt_cut_start()) {
         return NULL;
     }
     p->local_inline = p->local_inline < p->chop_min ? p->local_inline : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
     ompi_common_cryptmpi_threads = mpi_threads;
     choose_tags();
-    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u", p->host_name,
-             p->chop_min, ompi_common_cryptmpi_params.key_bits);
+    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u%s", p->host_name,
+             p->chop_min, ompi_common_cryptmpi_params.key_bits, opal_common_crypt_no_crypto() ? ";no-crypto" : "");
     host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
     if (NULL == host) {
         return NULL;

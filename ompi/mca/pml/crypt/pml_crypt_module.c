@@ -34,21 +34,14 @@ mca_pml_base_module_t ompi_pml_crypt_module = {
 
 static int lists_start(void)
 {
-    size_t chunk_bytes = ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD + 64;
+    int rc = ompi_pml_crypt_stages_start();
 
     OBJ_CONSTRUCT(&ompi_pml_crypt.requests, opal_free_list_t);
-    OBJ_CONSTRUCT(&ompi_pml_crypt.stages, opal_free_list_t);
-    OBJ_CONSTRUCT(&ompi_pml_crypt.chunks, opal_free_list_t);
     ompi_pml_crypt.lists = true;
-    if (OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.requests, sizeof(ompi_pml_crypt_request_t), 64,
-                                            OBJ_CLASS(ompi_pml_crypt_request_t), 0, 0, 0, -1, 64, NULL, 0, NULL,
-                                            NULL, NULL)
-        || OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.stages, sizeof(ompi_pml_crypt_stage_t), 64,
-                                               OBJ_CLASS(ompi_pml_crypt_stage_t), ompi_pml_crypt.stage_bytes + 64,
-                                               64, 0, -1, 8, NULL, 0, NULL, NULL, NULL)
-        || OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.chunks, sizeof(ompi_pml_crypt_stage_t), 64,
-                                               OBJ_CLASS(ompi_pml_crypt_stage_t), chunk_bytes, 64, 0, -1, 4, NULL, 0,
-                                               NULL, NULL, NULL)) {
+    if (OMPI_SUCCESS != rc
+        || OPAL_SUCCESS != opal_free_list_init(&ompi_pml_crypt.requests, sizeof(ompi_pml_crypt_request_t), 64,
+                                               OBJ_CLASS(ompi_pml_crypt_request_t), 0, 0, 0, -1, 64, NULL, 0, NULL,
+                                               NULL, NULL)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     return OMPI_SUCCESS;
@@ -63,6 +56,7 @@ int ompi_pml_crypt_enable(bool enable)
     strcpy(mca_pml_base_selected_component.pmlm_version.mca_component_name, "crypt");
     if (enable && !ompi_pml_crypt.lists) {
         rc = lists_start();
+        rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_team_start() : rc;
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
@@ -83,10 +77,10 @@ void ompi_pml_crypt_disable(void)
     }
     opal_progress_unregister(ompi_pml_crypt_progress);
     ompi_pml_crypt_audit_osc_end();
+    ompi_pml_crypt_team_stop();
     ompi_pml_crypt_queue_stop();
     OBJ_DESTRUCT(&ompi_pml_crypt.requests);
-    OBJ_DESTRUCT(&ompi_pml_crypt.stages);
-    OBJ_DESTRUCT(&ompi_pml_crypt.chunks);
+    ompi_pml_crypt_stages_stop();
     ompi_pml_crypt.lists = false;
 }
 

@@ -271,7 +271,7 @@ void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r)
 
 int ompi_pml_crypt_progress(void)
 {
-    int events = ompi_pml_crypt_op_poll();
+    int events = ompi_pml_crypt_op_poll() + ompi_pml_crypt_opened();
 
     ompi_pml_crypt_pump_stalled();
     if (ompi_pml_crypt_ending()) {

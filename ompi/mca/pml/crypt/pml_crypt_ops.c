@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One operation at the host PML, and the staging it works on.
+ * One operation at the host PML.
  *
  * Two ways lead into the host.  With one thread, isend/irecv are cheapest (the
  * host may send inline and make no request at all), and a callback set on
@@ -11,57 +11,6 @@
 #include "pml_crypt.h"
 
 #include <stddef.h>
-#include <stdlib.h>
-
-static void stage_construct(ompi_pml_crypt_stage_t *stage)
-{
-    stage->op.inner = NULL;
-    stage->op.request = NULL;
-    stage->op.segment = 0;
-    stage->home = NULL;
-    stage->bytes = NULL;
-}
-
-OBJ_CLASS_INSTANCE(ompi_pml_crypt_stage_t, opal_free_list_item_t, stage_construct, NULL);
-
-static ompi_pml_crypt_stage_t *get_from(opal_free_list_t *list)
-{
-    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) opal_free_list_wait(list);
-
-    stage->home = list;
-    stage->bytes = (uint8_t *) stage->super.ptr + 56;    /* 56 + 8 = a cache line */
-    return stage;
-}
-
-ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void)
-{
-    return get_from(&ompi_pml_crypt.stages);
-}
-
-ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(size_t bytes)
-{
-    ompi_pml_crypt_stage_t *stage;
-
-    if (bytes <= ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD) {
-        return get_from(&ompi_pml_crypt.chunks);
-    }
-    stage = OBJ_NEW(ompi_pml_crypt_stage_t);     /* a peer with larger chunks than ours */
-    stage->bytes = malloc(bytes);
-    if (NULL == stage->bytes) {
-        OBJ_RELEASE(stage);
-    }
-    return stage;
-}
-
-void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage)
-{
-    if (NULL == stage->home) {
-        free(stage->bytes);
-        OBJ_RELEASE(stage);
-        return;
-    }
-    opal_free_list_return(stage->home, &stage->super);
-}
 
 static int inner_complete(ompi_request_t *inner)
 {

@@ -117,6 +117,9 @@ static void complete(ompi_pml_crypt_request_t *r)
         r->first = NULL;
     }
     if (NULL != r->chop) {
+        if (MCA_PML_REQUEST_SEND == r->base.req_type) {
+            opal_atomic_add_fetch_32(&ompi_pml_crypt.outstanding, -1);
+        }
         opal_common_crypt_chop_end(r->chop);
         r->chop = NULL;
     }

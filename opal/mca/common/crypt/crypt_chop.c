@@ -15,6 +15,7 @@
  * opened: it only chooses the nonce under which that is tried.
  */
 #include "crypt_chop.h"
+#include "crypt_no_crypto.h"
 #include "crypt_record_nonces.h"
 #include "crypt_secmem.h"
 
@@ -23,6 +24,13 @@
 #define HEADER   OPAL_CRYPT_FIRST_HEADER
 #define TAG      OPAL_CRYPT_FRAME_TAG
 #define AAD      (HEADER + OPAL_CRYPT_ENVELOPE_BYTES)
+
+bool opal_common_crypt_no_crypto(void)
+{
+    return NO_CRYPTO;
+}
+
+/* ---- the shape ---- */
 
 int opal_common_crypt_shape_make(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes,
                                  opal_common_crypt_shape_t *shape)
@@ -89,7 +97,7 @@ int opal_common_crypt_first_seal(opal_common_crypt_session_t *session, uint64_t 
 
     /* 3. seal */
     opal_common_crypt_record_nonce(chop->id, nonce);
-    if (OPAL_AEAD_OK != session->aead->seal(context, chop->key, nonce,
+    if (OPAL_AEAD_OK != SEAL(session->aead)(context, chop->key, nonce,
                                             &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                                             plain, made.first_bytes, frame + HEADER,
                                             frame + HEADER + made.first_bytes)) {
@@ -154,7 +162,7 @@ int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
     opal_common_crypt_nonce_segment(chop->prefix, 0 == opal_common_crypt_get32(aad + 20), 0, nonce);
 
     /* 3. open; only then is the epoch one that the peer really uses */
-    rc = session->aead->open(context, chop->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = OPEN(session->aead)(context, chop->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                              frame + HEADER, first_bytes, frame + HEADER + first_bytes, plain);
     opal_common_crypt_epoch_release(&session->in, &hold, OPAL_AEAD_OK == rc);
     if (OPAL_AEAD_OK != rc) {
@@ -202,7 +210,7 @@ int opal_common_crypt_segment_seal(opal_common_crypt_chop_t *chop, uint32_t segm
     const size_t plain_bytes = opal_common_crypt_segment_bytes(&chop->shape, segment);
     opal_common_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
     opal_common_crypt_record_nonce(chop->id, nonce);
-    if (OPAL_AEAD_OK != chop->aead->seal(context, chop->key, nonce, NULL, 0, plain, plain_bytes,
+    if (OPAL_AEAD_OK != SEAL(chop->aead)(context, chop->key, nonce, NULL, 0, plain, plain_bytes,
                                          frame, frame + plain_bytes)) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
@@ -232,7 +240,7 @@ int opal_common_crypt_segment_open(opal_common_crypt_chop_t *chop, uint32_t segm
         return rc;
     }
     opal_common_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
-    rc = chop->aead->open(context, chop->key, nonce, NULL, 0, frame, plain_bytes,
+    rc = OPEN(chop->aead)(context, chop->key, nonce, NULL, 0, frame, plain_bytes,
                           frame + plain_bytes, plain);
     if (OPAL_AEAD_REFUSED == rc) {
         return opal_common_crypt_count_failed();

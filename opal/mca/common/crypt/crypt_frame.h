@@ -149,6 +149,9 @@ int opal_common_crypt_segment_open(opal_common_crypt_chop_t *chop, uint32_t segm
 
 void opal_common_crypt_chop_end(opal_common_crypt_chop_t *chop);
 
+/* True in a build that does NOT seal chopped messages (crypt_no_crypto.h). */
+bool opal_common_crypt_no_crypto(void);
+
 /* ---- plain, within a node ---- */
 
 /* Writes the 24 bytes before the payload.  The header's counter is 0. */

@@ -1,0 +1,120 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Sealing and opening by the worker team: a stage goes into a line, and to a
+ * worker; the progress function takes it out at the front when it is done.
+ *
+ *     send    next segment --> line, worker seals --> host        (in order)
+ *     receive host --> line, worker opens --> unpack, count
+ *
+ * A worker sees the stage's bytes, the user's buffer and the subkey.  It calls
+ * neither MPI nor the host: what follows a segment is done by whoever makes
+ * progress.  Non-contiguous data is packed before, and unpacked after.
+ */
+#include "pml_crypt.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "opal/util/show_help.h"
+
+static inline ompi_pml_crypt_stage_t *stage_of(opal_common_crypt_job_t *job)
+{
+    return (ompi_pml_crypt_stage_t *) ((char *) job - offsetof(ompi_pml_crypt_stage_t, job));
+}
+
+static void seal(opal_common_crypt_job_t *job)
+{
+    ompi_pml_crypt_stage_t *stage = stage_of(job);
+
+    stage->rc = opal_common_crypt_segment_seal(stage->op.request->chop, stage->op.segment, stage->plain,
+                                               stage->bytes);
+}
+
+static void open_one(opal_common_crypt_job_t *job)
+{
+    ompi_pml_crypt_stage_t *stage = stage_of(job);
+
+    stage->rc = opal_common_crypt_segment_open(stage->op.request->chop, stage->op.segment, stage->bytes,
+                                               stage->wire_bytes, stage->plain);
+}
+
+static void submit(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
+{
+    stage->behind = NULL;
+    ompi_common_cryptmpi_lock_acquire(&line->lock);
+    if (NULL == line->first) {
+        line->first = stage;
+    } else {
+        line->last->behind = stage;
+    }
+    line->last = stage;
+    line->count++;
+    opal_common_crypt_team_submit(ompi_pml_crypt.team, &stage->job);
+    ompi_common_cryptmpi_lock_release(&line->lock);
+}
+
+void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
+{
+    stage->job.work = seal;
+    submit(line, stage);
+}
+
+void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
+{
+    stage->job.work = open_one;
+    submit(line, stage);
+}
+
+ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
+{
+    ompi_pml_crypt_stage_t *stage;
+
+    if (OPAL_LIKELY(0 == line->count)) {
+        return NULL;
+    }
+    ompi_common_cryptmpi_lock_acquire(&line->lock);
+    stage = line->first;
+    if (NULL != stage && opal_common_crypt_job_done(&stage->job)) {
+        line->first = stage->behind;
+        line->count--;
+    } else {
+        stage = NULL;
+    }
+    ompi_common_cryptmpi_lock_release(&line->lock);
+    return stage;
+}
+
+/* What a job of this process before (sessions) did not wait for is gone. */
+static void start_line(ompi_pml_crypt_line_t *line)
+{
+    line->first = line->last = NULL;
+    line->count = 0;
+}
+
+int ompi_pml_crypt_team_start(void)
+{
+    unsigned threads = ompi_pml_crypt_cut_threads();
+    const char *team = NULL == ompi_pml_crypt.params.team ? "pool" : ompi_pml_crypt.params.team;
+    bool openmp = 0 == strcmp(team, "openmp");
+
+    ompi_pml_crypt.team = NULL;
+    start_line(&ompi_pml_crypt.sealing);
+    start_line(&ompi_pml_crypt.opening);
+    if (!openmp && 0 != strcmp(team, "pool")) {
+        opal_show_help("help-mpi-pml-crypt.txt", "bad-cut", true, "pml_crypt_team", "it is pool or openmp");
+        return OMPI_ERR_BAD_PARAM;
+    }
+    if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create(threads, openmp, &ompi_pml_crypt.team)) {
+        opal_show_help("help-mpi-pml-crypt.txt", "bad-cut", true, "pml_crypt_team",
+                       openmp ? "there is no OpenMP library (libgomp.so.1) on this node" : "out of memory");
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    return OMPI_SUCCESS;
+}
+
+void ompi_pml_crypt_team_stop(void)
+{
+    opal_common_crypt_team_destroy(ompi_pml_crypt.team);
+    ompi_pml_crypt.team = NULL;
+}

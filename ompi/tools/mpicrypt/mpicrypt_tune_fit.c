@@ -1,0 +1,114 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * `mpicrypt tune`: the model's parameters by least squares, and how well they
+ * predict encrypted messages, of which the fit has seen none.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpicrypt_tune.h"
+
+static const size_t ks[] = {1, 2, 4, 8, 16, 32};
+enum { KS = sizeof(ks) / sizeof(*ks) };
+
+int mpicrypt_tune_fit(mpicrypt_tune_t *tune)
+{
+    static const double pieces[] = {0, 32 << 10, 1 << 20};      /* CryptMPI's */
+
+    if (OPAL_CRYPT_OK != opal_common_crypt_fit_comm(tune->comm, tune->comm_count, 0, OPAL_CRYPT_FIT_RELATIVE,
+                                                    &tune->model)
+        || OPAL_CRYPT_OK != opal_common_crypt_fit_enc(tune->enc, tune->enc_count, pieces, 3, OPAL_CRYPT_FIT_RELATIVE,
+                                                      &tune->model)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "the measurements do not allow a fit");
+    }
+    return MPICRYPT_OK;
+}
+
+/* ---- the cells ---- */
+
+/* The n-th number of threads that was measured; 0: there are no more. */
+static size_t threads_at(const mpicrypt_tune_t *tune, int n)
+{
+    double last = 0;
+
+    for (int i = 0; i < tune->enc_count; ++i) {
+        if (tune->enc[i].threads != last) {
+            last = tune->enc[i].threads;
+            if (0 == n--) {
+                return (size_t) last;
+            }
+        }
+    }
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+static int judge(mpicrypt_tune_t *tune)
+{
+    double *errors = calloc((size_t) tune->cell_count + 1, sizeof(*errors));
+
+    if (NULL == errors) {
+        return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+    }
+    for (int i = 0; i < tune->cell_count; ++i) {
+        const mpicrypt_tune_cell_t *cell = &tune->cells[i];
+        errors[i] = 100 * fabs(cell->predicted_us - cell->measured_us) / cell->measured_us;
+    }
+    qsort(errors, (size_t) tune->cell_count, sizeof(*errors), by_value);
+    tune->median_error = mpicrypt_spread(errors, tune->cell_count).median;
+    tune->largest_error = errors[tune->cell_count - 1];
+    free(errors);
+    return MPICRYPT_OK;
+}
+
+/* All k at one number of threads. */
+static int check_threads(mpicrypt_tune_t *tune, size_t threads, size_t rounds)
+{
+    mpicrypt_bench_values_t values = {.rounds = 0};
+    int rc = mpicrypt_tune_begin(tune, "128K,256K,512K,1M,2M,4M");
+    char name[32], settings[128];
+
+    for (int i = 0; i < KS && MPICRYPT_OK == rc; ++i) {
+        snprintf(name, sizeof(name), "k%zu-t%zu", ks[i], threads);
+        snprintf(settings, sizeof(settings), "pml_crypt_k=%zu pml_crypt_t=%zu pml_crypt_comm_threads=%zu", ks[i],
+                 threads, tune->comm_threads);
+        rc = mpicrypt_tune_column(tune, true, name, settings);
+    }
+    rc = rc ? rc : mpicrypt_tune_rounds(tune, rounds, &values);
+    if (MPICRYPT_OK == rc) {
+        size_t more = (size_t) KS * (size_t) tune->plan.sizes.count;
+        mpicrypt_tune_cell_t *cells = realloc(tune->cells, ((size_t) tune->cell_count + more) * sizeof(*cells));
+        if (NULL == cells) {
+            rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+        }
+        tune->cells = NULL == cells ? tune->cells : cells;
+    }
+    for (int s = 0; s < tune->plan.sizes.count && MPICRYPT_OK == rc; ++s) {
+        for (int i = 0; i < KS; ++i) {
+            size_t bytes = tune->plan.sizes.value[s];
+            tune->cells[tune->cell_count++] = (mpicrypt_tune_cell_t){
+                ks[i], threads, bytes, 1e6 * mpicrypt_bench_median(&values, 1 + i, s),
+                opal_common_crypt_model_chopped_us(&tune->model, (double) bytes, (double) ks[i], (double) threads)};
+        }
+    }
+    mpicrypt_bench_values_free(&values);
+    return rc;
+}
+
+int mpicrypt_tune_check(mpicrypt_tune_t *tune, size_t rounds)
+{
+    int rc = MPICRYPT_OK;
+    size_t threads;
+
+    for (int n = 0; 0 != (threads = threads_at(tune, n)) && MPICRYPT_OK == rc; ++n) {
+        rc = check_threads(tune, threads, rounds);
+    }
+    return rc ? rc : judge(tune);
+}
