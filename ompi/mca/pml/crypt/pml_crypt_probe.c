@@ -106,6 +106,7 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
         if (OMPI_SUCCESS != rc || !found) {
             return rc;
         }
+        status.MPI_TAG = any_tag ? status.MPI_TAG : tag;
         held = ompi_pml_crypt_held_new(c, message, &status, any_tag);
         opal_list_append(&c->held, &held->super);
         if (held->tag == tag) {
@@ -131,6 +132,7 @@ static int look(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matche
             return rc;
         }
         *matched = 0;
+        status->MPI_TAG = ompi_pml_crypt_tag_of(tag, status);
         rc = ompi_pml_crypt_peer(c, status->MPI_SOURCE, &peer);
         if (OMPI_SUCCESS != rc) {
             return rc;
