@@ -172,7 +172,7 @@ run_mpi() {
 run_script() {                                  # run_script KIND FILE LIMIT [ARG...]
     local file=$SRC/tests/$1/$2 limit=$3; shift 3
     # A cluster of its own: run.sh's may be up.
-    VCLUSTER_DIR=$CLUSTER_PLACE/script timeout -k 10 "$limit" bash "$file" "$@"
+    VCLUSTER_DIR=$CLUSTER_PLACE/script LIMIT=$limit timeout -k 10 "$limit" bash "$file" "$@"
 }
 
 # ---- what is printed ----

@@ -12,6 +12,7 @@
 #   PREFIX    where it is installed,     CACHE      for what is costly to make,
 #             env.sh sourced                        kept between runs
 #   SERIES    4.1 or 5.0                 OMPI_MCA_pml=crypt, and a psk file
+#   LIMIT     seconds that the case may take
 
 die()  { echo "$(basename "$0"): $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 77; }

@@ -292,6 +292,45 @@ static void test_access(void)
     memory_free(&memory);
 }
 
+/* Aggregators hand in what several processes want, and they may want the same. */
+static void test_overlap(void)
+{
+    static const region_spec_t one[1] = {{1, OPAL_AEAD_AES_128_GCM, 512, 0, 1, false, 1, {{0, 1, 0}}}};
+    enum { BYTES = 9 << 20, ASKS = 12 };
+    static uint8_t text[BYTES], out[ASKS][BYTES];
+    memory_t memory;
+    opal_common_crypt_request_t requests[ASKS];
+    opal_common_crypt_outcome_t outcome;
+    unsigned wrong = 0;
+
+    UNIT_GROUP("requests that overlap, longer than a run");
+    memory_init(&memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    opal_common_crypt_file_t *file = open_file(&memory.super, one, 1, uuid, NULL);
+    fill(text, sizeof(text), 12);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
+    for (int turn = 0; turn < 4; ++turn) {
+        uint64_t total = 0;
+        for (int i = 0; i < ASKS; ++i) {
+            uint64_t from = i < 3 ? 0 : draw(BYTES), bytes = i < 3 ? BYTES : draw(BYTES - from);
+            requests[i] = (opal_common_crypt_request_t){from, out[i], bytes};
+            memset(out[i], 0xee, BYTES);
+            total += bytes;
+        }
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(file, requests + turn, ASKS - (size_t) turn, false, &outcome));
+        for (int i = turn; i < ASKS; ++i) {
+            wrong += 0 != memcmp(out[i], text + requests[i].offset, requests[i].bytes);
+        }
+        for (int i = 0; i < turn; ++i) {
+            total -= requests[i].bytes;
+        }
+        UNIT_CHECK(total == outcome.bytes);
+    }
+    UNIT_CHECK(0 == wrong);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 8, PIECE = 100, ROUNDS = 60 };
@@ -466,6 +505,7 @@ int main(void)
     test_canary();
     test_tampering();
     test_access();
+    test_overlap();
     test_threads();
     test_golden();
     providers_fini();

@@ -16,9 +16,12 @@
 static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_bench_verb,
     &mpicrypt_doctor_verb,
+    &mpicrypt_file_verb,
+    &mpicrypt_key_verb,
     &mpicrypt_keygen_verb,
     &mpicrypt_model_verb,
     &mpicrypt_speed_verb,
+    &mpicrypt_tune_verb,
     NULL
 };
 

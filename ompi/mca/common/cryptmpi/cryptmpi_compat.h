@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "opal/util/info.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
@@ -167,6 +168,48 @@ static inline uint8_t *ompi_common_cryptmpi_fetch(const opal_process_name_t *nam
 #else
 #    define OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(to, from) ((to)->pml_ft_event = (from)->pml_ft_event)
 #endif
+
+/* What 5.0 asks an fbtl before it sets atomic mode. */
+#if OMPI_MAJOR_VERSION >= 5
+#    define OMPI_COMMON_CRYPTMPI_FBTL_EXTRAS(check) .fbtl_check_atomicity = (check),
+#    define OMPI_COMMON_CRYPTMPI_FBTL_IS_ATOMIC(fbtl, fh) \
+        (NULL != (fbtl)->fbtl_check_atomicity && (fbtl)->fbtl_check_atomicity(fh))
+#else
+#    define OMPI_COMMON_CRYPTMPI_FBTL_EXTRAS(check)
+#    define OMPI_COMMON_CRYPTMPI_FBTL_IS_ATOMIC(fbtl, fh) (NULL == (fbtl))
+#endif
+
+static inline void ompi_common_cryptmpi_cut(char *value, size_t size, const char *text)
+{
+    size_t bytes = strnlen(text, size - 1);
+
+    memcpy(value, text, bytes);
+    value[bytes] = '\0';
+}
+
+/* The value of an info key, cut to size - 1 characters; false if there is none.
+ * 4.1 copies values, 5.0 hands out objects. */
+static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *key, char *value, size_t size)
+{
+    int found = 0;
+
+    if (NULL == info) {
+        return false;
+    }
+#if OMPI_MAJOR_VERSION >= 5
+    opal_cstring_t *text;
+    if (OPAL_SUCCESS == opal_info_get(info, key, &text, &found) && found) {
+        ompi_common_cryptmpi_cut(value, size, text->string);
+        OBJ_RELEASE(text);
+    }
+#else
+    char text[MPI_MAX_INFO_VAL + 1];
+    if (OPAL_SUCCESS == opal_info_get(info, (char *) (uintptr_t) key, MPI_MAX_INFO_VAL, text, &found) && found) {
+        ompi_common_cryptmpi_cut(value, size, text);
+    }
+#endif
+    return 0 != found;
+}
 
 /* A lock that costs one test while the application has a single thread.  The
  * threads framework's own header is not part of every devel package. */

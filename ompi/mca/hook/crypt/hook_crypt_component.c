@@ -126,14 +126,16 @@ static int component_open(void)
     if (!wanted()) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
+    /* From here on we stay, though there is nothing more to do: pml/crypt needs
+     * the same libraries, and need not load them a second time. */
     for (int i = 0; i < LIMITS; i++) {
         if (!set_by_nobody(i)) {
-            return OMPI_ERR_NOT_AVAILABLE;
+            return OMPI_SUCCESS;
         }
     }
     for (int i = 0; i < LIMITS; i++) {
         snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", limits[i].name);
         setenv(name, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, 0);
     }
-    return OMPI_ERR_NOT_AVAILABLE;      /* nothing more to do */
+    return OMPI_SUCCESS;
 }

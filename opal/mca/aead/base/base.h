@@ -21,6 +21,11 @@ OPAL_DECLSPEC extern mca_base_framework_t opal_aead_base_framework;
 OPAL_DECLSPEC int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fips,
                                         const opal_aead_module_t **module, opal_aead_why_t *why);
 
+/* Open the framework and select what --mca aead says.  Where that is `auto`, the
+ * providers are loaded as far as it takes to find one that will do.  Whatever comes back, the framework is open, unless that failed. */
+OPAL_DECLSPEC int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
+                                                 const opal_aead_module_t **module, opal_aead_why_t *why);
+
 /* Show `why` from help-opal-aead-base.txt; nothing if its topic is NULL. */
 OPAL_DECLSPEC void opal_aead_base_show(const opal_aead_why_t *why);
 
@@ -29,6 +34,11 @@ OPAL_DECLSPEC void opal_aead_base_installed(char *list, size_t size);
 
 /* What --mca aead says; NULL: nothing.  Used by the framework's own files. */
 extern const char *opal_aead_base_wanted;
+
+/* For `auto`, how many of those that are tried first does opening the framework
+ * load?  0: all that there are. */
+enum { OPAL_AEAD_BASE_FIRST_MOST = 2 };
+extern size_t opal_aead_base_first;
 
 /* The series guard: does `running`, the version string of a library in this
  * process, belong to the series (MAJOR.MINOR) of the headers with which

@@ -58,6 +58,13 @@ typedef struct opal_common_crypt_piece {
     uint32_t region;
 } opal_common_crypt_piece_t;
 
+/* Bytes that two requests name: read once, then copied. */
+typedef struct opal_common_crypt_copied {
+    uint8_t *to;
+    const uint8_t *from;
+    uint64_t bytes;
+} opal_common_crypt_copied_t;
+
 /* Where planning of a list of requests has come to. */
 typedef struct opal_common_crypt_plan {
     const opal_common_crypt_request_t *requests;
@@ -68,9 +75,12 @@ typedef struct opal_common_crypt_plan {
     uint64_t planned;
     opal_common_crypt_piece_t *pieces;
     size_t piece_count, piece_room;
+    opal_common_crypt_copied_t *copies;
+    size_t copy_count, copy_room;
 } opal_common_crypt_plan_t;
 
-/* The next pieces, at most `limit`, sorted by region and place; none: done.
+/* The next pieces, at most `limit`, sorted by region and place, none of which
+ * overlap (of two requests that write a byte, one wins); none: done.
  * ERR_ACCESS, in `outcome` too, for bytes that belong to no region, or to one
  * for which `grant` is missing. */
 int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_common_crypt_plan_t *plan, size_t limit,

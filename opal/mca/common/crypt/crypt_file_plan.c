@@ -112,6 +112,61 @@ static void sort(opal_common_crypt_plan_t *plan)
     }
 }
 
+static int add_copy(opal_common_crypt_plan_t *plan, const opal_common_crypt_piece_t *piece,
+                    const opal_common_crypt_piece_t *of, uint64_t bytes)
+{
+    if (plan->copy_count == plan->copy_room) {
+        size_t larger_room = 0 == plan->copy_room ? 64 : 2 * plan->copy_room;
+        opal_common_crypt_copied_t *larger = realloc(plan->copies, larger_room * sizeof(*larger));
+        if (NULL == larger) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        plan->copies = larger;
+        plan->copy_room = larger_room;
+    }
+    plan->copies[plan->copy_count++] = (opal_common_crypt_copied_t){piece->memory, of->memory + (piece->plain - of->plain), bytes};
+    return OPAL_CRYPT_OK;
+}
+
+static void shorten(opal_common_crypt_piece_t *piece, uint64_t bytes)
+{
+    piece->memory += bytes;
+    piece->plain += bytes;
+    piece->bytes -= bytes;
+}
+
+/* Of sorted pieces, keep what no earlier one has. */
+static int part(opal_common_crypt_plan_t *plan)
+{
+    size_t kept = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    plan->copy_count = 0;
+    for (size_t i = 0; i < plan->piece_count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_common_crypt_piece_t piece = plan->pieces[i];
+        for (size_t k = kept; k > 0 && piece.bytes > 0 && OPAL_CRYPT_OK == rc;) {
+            const opal_common_crypt_piece_t *last = &plan->pieces[kept - 1], *earlier = &plan->pieces[k - 1];
+            if (last->region != piece.region || last->plain + last->bytes <= piece.plain) {
+                break;                  /* behind all of them */
+            }
+            if (earlier->plain > piece.plain) {
+                --k;
+                continue;
+            }
+            uint64_t bytes = earlier->plain + earlier->bytes - piece.plain;
+            bytes = bytes < piece.bytes ? bytes : piece.bytes;
+            rc = add_copy(plan, &piece, earlier, bytes);
+            shorten(&piece, bytes);
+            k = kept;
+        }
+        if (piece.bytes > 0) {
+            plan->pieces[kept++] = piece;
+        }
+    }
+    plan->piece_count = kept;
+    return rc;
+}
+
 int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_common_crypt_plan_t *plan, size_t limit,
                                 opal_common_crypt_grant_t grant, opal_common_crypt_outcome_t *outcome)
 {
@@ -138,14 +193,16 @@ int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_commo
         plan->planned += piece.bytes;
     }
     sort(plan);
-    return OPAL_CRYPT_OK;
+    return part(plan);
 }
 
 void opal_common_crypt_plan_free(opal_common_crypt_plan_t *plan)
 {
     free(plan->pieces);
+    free(plan->copies);
     plan->pieces = NULL;
-    plan->piece_count = plan->piece_room = 0;
+    plan->copies = NULL;
+    plan->piece_count = plan->piece_room = plan->copy_count = plan->copy_room = 0;
 }
 
 bool opal_common_crypt_plan_run(const opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan,

@@ -170,6 +170,9 @@ static int read_pieces(reader_t *r)
             (void) opal_common_crypt_outcome_set(r->file, r->outcome, rc, run.region, run.first);
         }
     }
+    for (size_t i = 0; i < r->plan->copy_count && OPAL_CRYPT_OK == rc; ++i) {
+        memcpy(r->plan->copies[i].to, r->plan->copies[i].from, r->plan->copies[i].bytes);
+    }
     return rc;
 }
 

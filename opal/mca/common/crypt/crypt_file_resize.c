@@ -8,6 +8,7 @@
  */
 #include "crypt_file_object.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The block that the cut goes through keeps its first `keep` bytes. */
@@ -66,16 +67,19 @@ static int clear_entries(opal_common_crypt_file_t *file, uint32_t region, uint64
     return rc;
 }
 
-static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t bytes)
+/* Takes the lock of everything behind the cut, which the caller gives back when
+ * the data is cut, too: nobody shall see data without its entry. */
+static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t bytes,
+                      opal_common_crypt_range_t *range)
 {
     const opal_common_crypt_region_t *of = &file->map->regions[region];
     uint64_t plain = opal_common_crypt_tiling_before(&of->tiling, bytes), first = plain / of->block_bytes;
     uint32_t keep = (uint32_t) (plain % of->block_bytes);
-    opal_common_crypt_range_t range;
-    int rc = opal_common_crypt_range_lock(file, &range, opal_common_crypt_sidecar_lock_at(region, first),
+    int rc = opal_common_crypt_range_lock(file, range, opal_common_crypt_sidecar_lock_at(region, first),
                                           OPAL_CRYPT_SIDECAR_BLOCKS_MAX - first, true);
 
     if (OPAL_CRYPT_OK != rc) {
+        range->last = 0;
         return rc;
     }
     if (keep > 0) {
@@ -85,11 +89,7 @@ static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *
         }
         ++first;
     }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = clear_entries(file, region, first);
-    }
-    opal_common_crypt_range_unlock(file, &range);
-    return rc;
+    return OPAL_CRYPT_OK == rc ? clear_entries(file, region, first) : rc;
 }
 
 /* A block that is cut has to be opened and sealed. */
@@ -105,33 +105,49 @@ static int may_cut(const opal_common_crypt_file_t *file, uint64_t bytes, opal_co
     return OPAL_CRYPT_OK;
 }
 
+static int cut(opal_common_crypt_file_t *file, uint64_t bytes, opal_common_crypt_outcome_t *outcome)
+{
+    opal_common_crypt_range_t *ranges = calloc(file->map->region_count, sizeof(*ranges));
+    opal_common_crypt_work_t *work = NULL;
+    int rc = NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : may_cut(file, bytes, outcome);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_work_take(file, &work);
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+        if (file->map->regions[i].encrypted) {
+            rc = cut_region(file, work, i, bytes, &ranges[i]);
+            if (OPAL_CRYPT_OK != rc) {
+                (void) opal_common_crypt_outcome_set(file, outcome, rc, i, 0);
+            }
+        }
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
+    }
+    for (uint32_t i = 0; NULL != work && i < file->map->region_count; ++i) {
+        if (0 != ranges[i].last) {
+            opal_common_crypt_range_unlock(file, &ranges[i]);
+        }
+    }
+    if (NULL != work) {
+        opal_common_crypt_work_give(file, work);
+    }
+    free(ranges);
+    return rc;
+}
+
 int opal_common_crypt_file_resize(opal_common_crypt_file_t *file, uint64_t bytes,
                                   opal_common_crypt_outcome_t *outcome)
 {
-    opal_common_crypt_work_t *work;
-    uint64_t now;
+    uint64_t now = 0;
 
     memset(outcome, 0, sizeof(*outcome));
     outcome->region = UINT32_MAX;
     int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
                                : file->storage->size(file->storage, OPAL_CRYPT_FILE_DATA, &now);
-    if (OPAL_CRYPT_OK == rc && bytes < now) {
-        rc = may_cut(file, bytes, outcome);
-        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_work_take(file, &work) : rc;
-        if (OPAL_CRYPT_OK == rc) {
-            for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-                if (file->map->regions[i].encrypted) {
-                    rc = cut_region(file, work, i, bytes);
-                    if (OPAL_CRYPT_OK != rc) {
-                        (void) opal_common_crypt_outcome_set(file, outcome, rc, i, 0);
-                    }
-                }
-            }
-            opal_common_crypt_work_give(file, work);
-        }
-    }
     if (OPAL_CRYPT_OK == rc) {
-        rc = file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
+        rc = bytes < now ? cut(file, bytes, outcome) : file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
     }
     outcome->bytes = bytes;
     return outcome->rc = rc;

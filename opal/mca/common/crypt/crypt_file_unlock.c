@@ -53,6 +53,7 @@ int opal_common_crypt_map_unlock(const opal_common_crypt_map_t *map, opal_common
                                  opal_common_crypt_file_key_t *keys, opal_common_crypt_why_t *why)
 {
     uint32_t opened = 0;
+    const char *label = "";
 
     memset(keys, 0, map->region_count * sizeof(*keys));
     for (uint32_t i = 0; i < map->region_count; ++i) {
@@ -62,10 +63,14 @@ int opal_common_crypt_map_unlock(const opal_common_crypt_map_t *map, opal_common
                 return rc;
             }
             opened += NULL != keys[i].data_key;
+            label = '\0' == *label ? map->regions[i].label : label;
         }
     }
-    return 0 != opened ? OPAL_CRYPT_OK
-                       : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", map->regions[0].label);
+    if (0 != opened) {
+        return OPAL_CRYPT_OK;
+    }
+    return NULL != why->topic ? OPAL_CRYPT_ERR_ACCESS      /* the keystore said why */
+                              : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", label);
 }
 
 int opal_common_crypt_map_lock(opal_common_crypt_map_t *map, uint32_t region, opal_common_crypt_keystore_t *keystore,

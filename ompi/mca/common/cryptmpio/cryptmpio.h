@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Where fs/crypt, fbtl/crypt and libmpi_crypt meet: an encrypted file of a
+ * communicator.
+ *
+ *     MPI_File_open -> fs/crypt -> open  rank 0 looks, everybody judges, all agree
+ *     MPIX_File_set_encryption_map -> set_map  all ask, label holders seal the map
+ *     MPI_File_read -> OMPIO -> fbtl/crypt -> transfer -> the block engine
+ *
+ * OMPIO loses what an fbtl returns as an error, and a collective call hangs
+ * when one process leaves it.  So transfer never fails: it notes the error in
+ * its thread, and the functions that we put in front of OMPIO's (hooks) return
+ * it, after all processes of a collective call have agreed.
+ */
+#ifndef OMPI_COMMON_CRYPTMPIO_H
+#define OMPI_COMMON_CRYPTMPIO_H
+
+#include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
+
+#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "ompi/file/file.h"
+#include "ompi/info/info.h"
+#include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
+#include "ompi/mca/common/ompio/common_ompio.h"
+#include "ompi/mca/fs/base/base.h"
+#include "ompi/mca/fs/fs.h"
+
+BEGIN_C_DECLS
+
+/* ---- parameters: fs_crypt_*, and crypt_keystore_* for the keystore ---- */
+
+typedef struct ompi_common_cryptmpio_params {
+    char *key_label;                    /* "": new files stay plain */
+    char *algorithm;
+    unsigned block_size;
+    bool require;
+    int keystore;                       /* opal_common_crypt_keystore_backend_t */
+    char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
+} ompi_common_cryptmpio_params_t;
+
+extern OMPI_DECLSPEC ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
+
+OMPI_DECLSPEC int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_component);
+
+/* The last to use the provider framework and the keystore closes them. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_start(void);
+OMPI_DECLSPEC void ompi_common_cryptmpio_stop(void);
+
+/* ---- files ---- */
+
+typedef struct ompi_common_cryptmpio_file {
+    ompio_file_t *fh;
+    ompi_common_cryptmpio_posix_t posix;
+    char *sidecar;                      /* its path */
+    opal_common_crypt_file_t *file;     /* NULL: not encrypted, or nothing could be verified */
+    opal_common_crypt_file_key_t *keys; /* of its regions */
+    bool encrypted;                     /* the file is, for everybody */
+    bool fresh;                         /* its map was made by this open, from defaults, and nothing is written */
+    bool must;                          /* fs_crypt_require: plain bytes are refused */
+    int kept;                           /* the sidecar's map slot that counts */
+    bool uniform;                       /* all processes may do the same in all regions */
+    int resizer;                        /* the lowest rank that may do everything, or 0 */
+    bool hooked;
+    mca_io_base_module_2_0_0_t io;      /* OMPIO's functions */
+} ompi_common_cryptmpio_file_t;
+
+/* The module that fs/crypt hangs on a file; the state is found by it.  The
+ * library for applications knows it by magic and version alone. */
+#define OMPI_CRYPTMPIO_MAGIC    0x4d504331u
+#define OMPI_CRYPTMPIO_ABI      1
+
+typedef struct ompi_common_cryptmpio_map_ask {
+    OMPI_MPI_OFFSET_TYPE displacement;
+    ompi_datatype_t *etype, *filetype;
+    const char *datarep;
+    ompi_info_t *info;
+} ompi_common_cryptmpio_map_ask_t;
+
+typedef struct ompi_common_cryptmpio_module {
+    mca_fs_base_module_t super;
+    uint32_t magic;
+    int abi;
+    mca_fs_base_module_t *under;        /* what the file system's own component offers */
+    mca_fs_base_component_t *under_component;
+    ompi_common_cryptmpio_file_t *state;        /* NULL until the file is open */
+    int (*set_map)(ompio_file_t *fh, const ompi_common_cryptmpio_map_ask_t *ask);
+    const opal_common_crypt_map_t *(*get_map)(ompio_file_t *fh);        /* NULL: none that could be verified */
+} ompi_common_cryptmpio_module_t;
+
+/* NULL unless the file is fs/crypt's. */
+static inline ompi_common_cryptmpio_module_t *ompi_common_cryptmpio_module(const ompio_file_t *fh)
+{
+    ompi_common_cryptmpio_module_t *module = (ompi_common_cryptmpio_module_t *) fh->f_fs;
+
+    return NULL != module && NULL != fh->f_fs_component && 0 == strcmp(fh->f_fs_component->mca_component_name, "crypt")
+                   && OMPI_CRYPTMPIO_MAGIC == module->magic && OMPI_CRYPTMPIO_ABI == module->abi
+               ? module : NULL;
+}
+
+/* Collective: after the file system's component has opened the file (`rc`: what
+ * it returned here).  Shows what it refuses; returns an MPI error. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info,
+                                             int rc, ompi_common_cryptmpio_file_t **state);
+OMPI_DECLSPEC void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state);       /* local; NULL allowed */
+
+/* Collective: add the regions that the processes ask for. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_map_ask_t *ask);
+/* Local. */
+OMPI_DECLSPEC const opal_common_crypt_map_t *ompi_common_cryptmpio_get_map(ompio_file_t *fh);
+
+/* Collective. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size);
+
+/* Delete the sidecar of a file that is gone. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_delete_sidecar(const char *sidecar);
+
+/* Collective: the largest of all MPI error codes; this process's own if it has
+ * one. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error);
+
+/* ---- the way of data ---- */
+
+/* Read or write `count` entries of OMPIO's kind; any thread.  Returns the bytes
+ * that OMPIO is to believe in, also after an error: that is in `outcome`. */
+OMPI_DECLSPEC ssize_t ompi_common_cryptmpio_transfer(ompi_common_cryptmpio_file_t *state, bool writing,
+                                                     const mca_common_ompio_io_array_t *entries, int count,
+                                                     opal_common_crypt_outcome_t *outcome);
+
+/* Show what went wrong, if anything; returns an MPI error code.  Not for
+ * threads of our own. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
+                                               const opal_common_crypt_outcome_t *outcome);
+
+/* The first error of this thread since the last call. */
+OMPI_DECLSPEC void ompi_common_cryptmpio_note(int error);
+OMPI_DECLSPEC int ompi_common_cryptmpio_noted(void);
+
+END_C_DECLS
+
+#endif

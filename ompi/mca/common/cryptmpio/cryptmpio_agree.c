@@ -1,0 +1,90 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * How the processes of a file come to the same decision: everything here is
+ * collective over the file's communicator, and all of it goes through its
+ * collectives, which pml/crypt seals between nodes.
+ */
+#include "cryptmpio_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+
+int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count)
+{
+    return fh->f_comm->c_coll->coll_bcast(bytes, (int) count, MPI_BYTE, root, fh->f_comm,
+                                          fh->f_comm->c_coll->coll_bcast_module);
+}
+
+int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
+{
+    int worst = error;
+    int rc = fh->f_comm->c_coll->coll_allreduce(&error, &worst, 1, MPI_INT, MPI_MAX, fh->f_comm,
+                                                fh->f_comm->c_coll->coll_allreduce_module);
+
+    return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : worst;
+}
+
+int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, bool yes)
+{
+    int mine = yes ? fh->f_size - fh->f_rank : 0, most = 0;
+    int rc = fh->f_comm->c_coll->coll_allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, fh->f_comm,
+                                                fh->f_comm->c_coll->coll_allreduce_module);
+
+    return OMPI_SUCCESS == rc && most > 0 ? fh->f_size - most : 0;
+}
+
+int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count)
+{
+    uint8_t *most = malloc(count);
+    int rc = NULL == most ? OMPI_ERR_OUT_OF_RESOURCE
+                          : fh->f_comm->c_coll->coll_allreduce(values, most, (int) count, MPI_UINT8_T,
+                                                               MPI_MAX, fh->f_comm,
+                                                               fh->f_comm->c_coll->coll_allreduce_module);
+    if (OMPI_SUCCESS == rc) {
+        memcpy(values, most, count);
+    }
+    free(most);
+    return rc;
+}
+
+int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts)
+{
+    struct ompi_communicator_t *comm = fh->f_comm;
+    int mine = (int) count, *places = calloc((size_t) fh->f_size, sizeof(*places)), total = 0;
+
+    *counts = calloc((size_t) fh->f_size, sizeof(**counts));
+    *all = NULL;
+    int rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm,
+                                          comm->c_coll->coll_allgather_module);
+    for (int i = 0; OMPI_SUCCESS == rc && i < fh->f_size; ++i) {
+        places[i] = total;
+        total += (*counts)[i];
+    }
+    if (OMPI_SUCCESS == rc) {
+        *all = malloc((size_t) total + 1);
+        rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all, *counts, places,
+                                           MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
+    }
+    free(places);
+    return rc;
+}
+
+bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh)
+{
+    if (ompi_common_cryptmpi_active()) {
+        return false;
+    }
+    for (int rank = 0; rank < fh->f_size; ++rank) {
+        const ompi_proc_t *proc = ompi_comm_peer_lookup(fh->f_comm, rank);
+        /* Of a process of another job, the flag is no more than a guess from a host's name. */
+        if (proc != ompi_proc_local_proc &&
+            (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) || proc->super.proc_name.jobid != OPAL_PROC_MY_NAME.jobid)) {
+            return true;
+        }
+    }
+    return false;
+}

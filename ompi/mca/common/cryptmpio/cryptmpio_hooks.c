@@ -1,0 +1,185 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * In front of OMPIO's functions, for encrypted files only.  OMPIO returns
+ * success whatever became of the data; these return what transfer noted, and
+ * after a collective call in which data of one process went through the hands
+ * of others, what any of them noted.
+ *
+ * MPI_File copies its table of functions, so ours is this file's alone.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
+{
+    return ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
+}
+
+/* OMPIO's functions, and a thread that has nothing noted. */
+static const mca_io_base_module_2_0_0_t *begin(const ompi_file_t *fh)
+{
+    (void) ompi_common_cryptmpio_noted();
+    return &state_of(fh)->io;
+}
+
+static int end(int rc, ompi_status_public_t *status)
+{
+    int error = ompi_common_cryptmpio_noted();
+
+    if (MPI_SUCCESS != error && MPI_STATUS_IGNORE != status) {
+        status->_ucount = 0;
+    }
+    return OMPI_SUCCESS == rc ? error : rc;
+}
+
+/* The way of exchanging data belongs to the view, which may be new. */
+static int begin_all(const ompi_file_t *fh, const mca_io_base_module_2_0_0_t **io)
+{
+    *io = begin(fh);
+    return ompi_common_cryptmpio_steer(state_of(fh));
+}
+
+/* Where everybody did his own, everybody has his own error, and others go on. */
+static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
+{
+    const ompio_file_t *ompio = state_of(fh)->fh;
+    int error = end(rc, status);
+
+    if (0 != strcmp(ompio->f_fcoll_component->mca_component_name, "individual")) {
+        error = ompi_common_cryptmpio_agree(ompio, error);
+    }
+    if (MPI_SUCCESS != error && MPI_STATUS_IGNORE != status) {
+        status->_ucount = 0;
+    }
+    return error;
+}
+
+/* ---- by one process ---- */
+
+static int file_read_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    return end(begin(fh)->io_module_file_read_at(fh, offset, buf, count, datatype, status), status);
+}
+
+static int file_write_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    return end(begin(fh)->io_module_file_write_at(fh, offset, buf, count, datatype, status), status);
+}
+
+static int file_read(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    return end(begin(fh)->io_module_file_read(fh, buf, count, datatype, status), status);
+}
+
+static int file_write(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    return end(begin(fh)->io_module_file_write(fh, buf, count, datatype, status), status);
+}
+
+static int file_read_shared(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    return end(begin(fh)->io_module_file_read_shared(fh, buf, count, datatype, status), status);
+}
+
+static int file_write_shared(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    return end(begin(fh)->io_module_file_write_shared(fh, buf, count, datatype, status), status);
+}
+
+/* ---- by all ---- */
+
+static int file_read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    const mca_io_base_module_2_0_0_t *io;
+    int rc = begin_all(fh, &io);
+
+    return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_at_all(fh, offset, buf, count, datatype, status), status);
+}
+
+static int file_write_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    const mca_io_base_module_2_0_0_t *io;
+    int rc = begin_all(fh, &io);
+
+    return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_at_all(fh, offset, buf, count, datatype, status), status);
+}
+
+static int file_read_all(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    const mca_io_base_module_2_0_0_t *io;
+    int rc = begin_all(fh, &io);
+
+    return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_all(fh, buf, count, datatype, status), status);
+}
+
+static int file_write_all(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    const mca_io_base_module_2_0_0_t *io;
+    int rc = begin_all(fh, &io);
+
+    return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_all(fh, buf, count, datatype, status), status);
+}
+
+static int file_read_ordered(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    const mca_io_base_module_2_0_0_t *io;
+    int rc = begin_all(fh, &io);
+
+    return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_ordered(fh, buf, count, datatype, status), status);
+}
+
+static int file_write_ordered(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+{
+    const mca_io_base_module_2_0_0_t *io;
+    int rc = begin_all(fh, &io);
+
+    return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_ordered(fh, buf, count, datatype, status), status);
+}
+
+/* OMPIO would read and write everything through the view of rank 0.  New bytes
+ * are a hole, for which there is room. */
+static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
+{
+    ompi_common_cryptmpio_file_t *state = state_of(fh);
+    OMPI_MPI_OFFSET_TYPE now;
+
+    if (!state->encrypted) {
+        return state->io.io_module_file_preallocate(fh, bytes);
+    }
+    int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
+
+    if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > now) {
+        rc = posix_fallocate(state->posix.data_fd, 0, bytes);
+        rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);
+    }
+    return ompi_common_cryptmpio_agree(state->fh, rc);
+}
+
+void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
+{
+    ompi_file_t *fh = state->fh->f_fh;
+
+    if (NULL == fh || state->hooked) {          /* without one, it is no application's handle */
+        return;
+    }
+    mca_io_base_module_2_0_0_t *io = &fh->f_io_selected_module.v2_0_0;
+    state->io = *io;
+    state->hooked = true;
+    io->io_module_file_read_at = file_read_at;
+    io->io_module_file_write_at = file_write_at;
+    io->io_module_file_read = file_read;
+    io->io_module_file_write = file_write;
+    io->io_module_file_read_shared = file_read_shared;
+    io->io_module_file_write_shared = file_write_shared;
+    io->io_module_file_read_at_all = file_read_at_all;
+    io->io_module_file_write_at_all = file_write_at_all;
+    io->io_module_file_read_all = file_read_all;
+    io->io_module_file_write_all = file_write_all;
+    io->io_module_file_read_ordered = file_read_ordered;
+    io->io_module_file_write_ordered = file_write_ordered;
+    io->io_module_file_preallocate = preallocate;
+}

@@ -1,0 +1,74 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Between the files of common/cryptmpio only.
+ */
+#ifndef OMPI_COMMON_CRYPTMPIO_INTERNAL_H
+#define OMPI_COMMON_CRYPTMPIO_INTERNAL_H
+
+#include "cryptmpio.h"
+
+/* The keystore of this process, opened when a file first needs it; NULL, and
+ * the reason is shown once. */
+opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void);
+
+/* The provider for a cipher; NULL, and the reason is shown. */
+const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher);
+
+/* ---- what went wrong ---- */
+
+/* An MPI error code for a return code of the core. */
+int ompi_common_cryptmpio_error(int rc, int error);
+
+/* Show a refusal that has a topic, on one process. */
+void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why);
+
+/* ---- collective helpers: over the file's communicator ---- */
+
+int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
+/* The lowest rank that says yes; 0 if none does. */
+int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, bool yes);
+/* Every process's bytes, one after the other: *all is malloc'd, lengths too. */
+int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts);
+int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count);
+
+/* Does the communicator leave this node while nothing seals messages? */
+bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
+
+/* ---- steps of opening, used by set_map too ---- */
+
+/* Take map and keys into the engine, compare what the processes may do, and
+ * steer OMPIO accordingly.  Map and keys are the state's or gone afterwards. */
+int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
+                              opal_common_crypt_file_key_t *keys);
+
+/* All processes open the sidecar, which rank 0 creates first if told to; then
+ * they see whether a lock of one keeps out the others. */
+int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool create, bool opened);
+
+/* What one process asks for, as bytes: an ask, then its runs; nothing: none. */
+typedef struct ompi_common_cryptmpio_ask {
+    int32_t encrypted, cipher, once, rest;
+    uint32_t block_bytes, run_count;
+    uint64_t displacement, extent;
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2];
+} ompi_common_cryptmpio_ask_t;
+
+/* Collective: every process hands in its asks (`error`: or what kept it from
+ * it), and the map that holds them all is sealed and used. */
+int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error);
+
+/* One region for all bytes, asked for by rank 0. */
+int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,
+                                          unsigned block_size);
+
+/* Fill in cipher, or that there is none; ERR_CONFIG with `why`. */
+int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why);
+
+/* Put our functions in front of OMPIO's. */
+void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state);
+/* Choose how OMPIO exchanges data, after every view.  MPI_ERR_UNSUPPORTED_OPERATION
+ * if what it takes is not there. */
+int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state);
+
+#endif

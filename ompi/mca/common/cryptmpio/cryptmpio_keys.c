@@ -1,0 +1,96 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The keystore and the providers of this process.
+ */
+#include "cryptmpio_internal.h"
+
+#include <pthread.h>
+
+#include "opal/mca/aead/base/base.h"
+#include "opal/mca/common/crypt/crypt_library.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static opal_common_crypt_keystore_t *keystore;
+static bool keystore_tried, framework_open;
+static int users;
+
+int ompi_common_cryptmpio_start(void)
+{
+    int rc = OMPI_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (!framework_open) {
+        rc = mca_base_framework_open(&opal_aead_base_framework, 0);
+        framework_open = OPAL_SUCCESS == rc;
+    }
+    users += OMPI_SUCCESS == rc;
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+void ompi_common_cryptmpio_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    if (0 == --users) {
+        opal_common_crypt_keystore_close(keystore);
+        keystore = NULL;
+        keystore_tried = false;
+        if (framework_open) {
+            mca_base_framework_close(&opal_aead_base_framework);
+            framework_open = false;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static const char *or_null(const char *text)
+{
+    return NULL == text || '\0' == *text ? NULL : text;
+}
+
+opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void)
+{
+    const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
+    opal_common_crypt_why_t why = {0};
+
+    pthread_mutex_lock(&lock);
+    if (!keystore_tried) {
+        const opal_common_crypt_keystore_options_t options = {
+            .backend = (opal_common_crypt_keystore_backend_t) p->keystore,
+            .directory = or_null(p->keystore_dir),
+            .log_file = or_null(p->keystore_log),
+            .machine_key_file = or_null(p->machine_key),
+            .secret_on_netfs = ompi_common_cryptmpi_params.options.secret_on_netfs,
+            .pkcs11_module = or_null(p->pkcs11_module),
+            .pkcs11_token = or_null(p->pkcs11_token),
+            .pkcs11_pin_file = or_null(p->pkcs11_pin_file),
+        };
+        keystore_tried = true;
+        if (OPAL_CRYPT_OK != opal_common_crypt_keystore_open(&options, &keystore, &why)) {
+            keystore = NULL;
+            ompi_common_cryptmpio_show(NULL, &why);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return keystore;
+}
+
+/* Messages and files share a provider where it has the cipher. */
+const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher)
+{
+    const opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    const opal_aead_module_t *module = NULL;
+    opal_aead_why_t why = {0};
+
+    (void) arg;
+    if (ompi_common_cryptmpi_active() && NULL != options->aead && 0 != (options->aead->ciphers & OPAL_AEAD_BIT(cipher))) {
+        return options->aead;
+    }
+    if (OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, options->fips, &module, &why)) {
+        opal_aead_base_show(&why);
+        return NULL;
+    }
+    return module;
+}

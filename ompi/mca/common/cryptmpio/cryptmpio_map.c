@@ -1,0 +1,307 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Adding regions to the map of an open file.
+ *
+ *     1. everybody hands in what it asks for; all build the same map
+ *     2. of each region, the lowest rank that holds its label draws and wraps
+ *        the data key, and makes the MAC; no key travels
+ *     3. all fill in wrapped keys and MACs, and verify with their own labels
+ *     4. rank 0 writes the map; all use it
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/common/crypt/crypt_secmem.h"
+
+typedef struct sealed {
+    uint32_t region;
+    uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES];
+    opal_common_crypt_wrapped_t wrapped;
+} sealed_t;
+
+static int show(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why)
+{
+    if (OPAL_CRYPT_OK != rc && NULL != why->topic) {
+        ompi_common_cryptmpio_show(state, why);
+    }
+    return ompi_common_cryptmpio_error(rc, errno);
+}
+
+/* ---- 1. ---- */
+
+/* The file's map, from the lowest rank that could verify it: a process that
+ * holds none of its labels may still hold one of those that come. */
+static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t **map)
+{
+    const ompio_file_t *fh = state->fh;
+    int root = ompi_common_cryptmpio_lowest(fh, NULL != state->file), rc = OPAL_CRYPT_ERR_LIBRARY;
+    bool here = root == fh->f_rank && NULL != state->file;
+    uint64_t count = here ? opal_common_crypt_map_bytes(opal_common_crypt_file_map(state->file)) : 0;
+
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(fh, root, &count, sizeof(count)) || 0 == count) {
+        return OPAL_CRYPT_ERR_ACCESS;
+    }
+    uint8_t *bytes = malloc(count);
+    if (here && NULL != bytes) {
+        opal_common_crypt_map_write(opal_common_crypt_file_map(state->file), bytes);
+    }
+    if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
+        && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
+        rc = opal_common_crypt_map_parse(bytes, count, map);
+    }
+    free(bytes);
+    return rc;
+}
+
+/* The map to start from: the file's, or an empty one with rank 0's UUID. */
+static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_common_crypt_map_t **map)
+{
+    int rc = anew ? opal_common_crypt_map_create(map) : copy_map(state, map);
+
+    if (anew && OPAL_CRYPT_OK == rc && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, (*map)->uuid, OPAL_CRYPT_UUID_BYTES)) {
+        rc = OPAL_CRYPT_ERR_LIBRARY;
+    }
+    return rc;
+}
+
+/* The next ask, and how long it is. */
+static int add_ask(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t *used, bool *added, opal_common_crypt_why_t *why)
+{
+    ompi_common_cryptmpio_ask_t ask;
+    opal_common_crypt_tiling_t tiling;
+    uint32_t region;
+
+    memcpy(&ask, bytes, sizeof(ask));
+    opal_common_crypt_run_t *runs = calloc((size_t) ask.run_count + 1, sizeof(*runs));
+    if (NULL == runs) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    memcpy(runs, bytes + sizeof(ask), ask.run_count * sizeof(*runs));
+    *used = sizeof(ask) + ask.run_count * sizeof(*runs);
+    int rc = ask.rest ? OPAL_CRYPT_OK
+                      : opal_common_crypt_tiling_make(&tiling, ask.displacement, ask.extent, 0 != ask.once, runs, ask.run_count, why);
+    free(runs);
+    if (OPAL_CRYPT_OK == rc) {
+        const opal_common_crypt_region_ask_t region_ask = {0 != ask.encrypted, (opal_aead_cipher_t) ask.cipher, ask.block_bytes,
+                                                           ask.label, ask.rest ? NULL : &tiling};
+        rc = opal_common_crypt_map_add(map, &region_ask, &region, added, why);
+        if (!ask.rest) {
+            opal_common_crypt_tiling_free(&tiling);
+        }
+    }
+    return rc;
+}
+
+static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t count, bool *changed, opal_common_crypt_why_t *why)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    *changed = false;
+    while (count > 0 && OPAL_CRYPT_OK == rc) {
+        size_t used = 0;
+        bool added = false;
+        rc = add_ask(map, asks, &used, &added, why);
+        *changed = *changed || added;
+        asks += used;
+        count -= used;
+    }
+    return rc;
+}
+
+/* ---- 2. ---- */
+
+/* The lowest rank that can make each region's MAC, from what every rank can. */
+static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, int *owners,
+                       opal_common_crypt_why_t *why)
+{
+    uint8_t *can = calloc(1, map->region_count), *all = NULL;
+    int *counts = NULL, rc = OPAL_CRYPT_ERR_LIBRARY;
+    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+
+    for (uint32_t i = 0; NULL != can && i < map->region_count; ++i) {
+        can[i] = !map->regions[i].encrypted ? 0
+                 : i < old ? NULL != state->keys && NULL != state->keys[i].data_key
+                 : NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, map->regions[i].label);
+    }
+    if (OMPI_SUCCESS == ompi_common_cryptmpio_gather(state->fh, can, map->region_count, &all, &counts)) {
+        rc = OPAL_CRYPT_OK;
+        for (uint32_t i = 0; i < map->region_count; ++i) {
+            owners[i] = 0;
+            while (owners[i] < state->fh->f_size && !all[(size_t) owners[i] * map->region_count + i]) {
+                ++owners[i];
+            }
+            if (map->regions[i].encrypted && owners[i] == state->fh->f_size && OPAL_CRYPT_OK == rc) {
+                rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", map->regions[i].label);
+            }
+        }
+    }
+    free(can);
+    free(all);
+    free(counts);
+    return rc;
+}
+
+static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old, const int *owners,
+                     sealed_t *sealed, size_t *count, opal_common_crypt_why_t *why)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    *count = 0;
+    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_common_crypt_file_key_t fresh = {.data_key = NULL};
+        if (!map->regions[i].encrypted || owners[i] != state->fh->f_rank) {
+            continue;
+        }
+        if (i >= old) {
+            rc = opal_common_crypt_map_lock(map, i, ompi_common_cryptmpio_keystore(), &fresh, why);
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            sealed_t *one = &sealed[(*count)++];
+            one->region = i;
+            one->wrapped = *map->regions[i].wrapped;
+            rc = opal_common_crypt_map_mac(map, i, i < old ? state->keys[i].data_key : fresh.data_key, one->mac);
+        }
+        opal_common_crypt_secmem_free(fresh.data_key);
+    }
+    return rc;
+}
+
+/* ---- 2. and 3. ---- */
+
+static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,
+                    opal_common_crypt_file_key_t **keys)
+{
+    int *owners = calloc(map->region_count, sizeof(*owners)), *counts = NULL;
+    sealed_t *mine = calloc(map->region_count, sizeof(*mine));
+    uint8_t *all = NULL;
+    size_t count = 0, total = 0;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    int error = show(state, find_owners(state, map, old, owners, &why), &why);
+
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error) {
+        error = show(state, seal_mine(state, map, old, owners, mine, &count, &why), &why);
+        error = ompi_common_cryptmpio_agree(state->fh, error);
+    }
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, mine, count * sizeof(*mine), &all, &counts)) {
+        error = MPI_ERR_INTERN;
+    }
+    for (int r = 0; MPI_SUCCESS == error && r < state->fh->f_size; ++r) {
+        total += (size_t) counts[r];
+    }
+    for (size_t at = 0; at < total; at += sizeof(sealed_t)) {
+        sealed_t *one = (sealed_t *) (void *) (all + at);
+        memcpy(map->regions[one->region].mac, one->mac, sizeof(one->mac));
+        *map->regions[one->region].wrapped = one->wrapped;
+    }
+    if (MPI_SUCCESS == error) {
+        *keys = calloc(map->region_count, sizeof(**keys));
+        int rc = opal_common_crypt_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
+        if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* none of them is ours */
+            opal_common_crypt_keys_free(*keys, map->region_count);
+            *keys = NULL;
+            rc = OPAL_CRYPT_OK;
+        }
+        error = ompi_common_cryptmpio_agree(state->fh, show(state, rc, &why));
+    }
+    free(owners);
+    free(counts);
+    free(mine);
+    free(all);
+    return error;
+}
+
+/* ---- 4. ---- */
+
+static int store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
+{
+    int error = state->posix.sidecar_fd < 0 || !state->encrypted ? ompi_common_cryptmpio_open_sidecar(state, true, false)
+                                                                 : MPI_SUCCESS;
+    int rc = OPAL_CRYPT_OK;
+
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        if (anew) {
+            rc = opal_common_crypt_sidecar_create(&state->posix.super, map->uuid);
+            state->kept = -1;
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, state->kept);
+            state->kept = 0 == state->kept;
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
+        }
+        error = ompi_common_cryptmpio_error(rc, errno);
+    }
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew)
+{
+    opal_common_crypt_map_t *map = NULL;
+    opal_common_crypt_file_key_t *keys = NULL;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    bool changed = false;
+    int error = ompi_common_cryptmpio_agree(state->fh, show(state, base_map(state, anew, &map), &why));
+    uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
+
+    if (MPI_SUCCESS == error) {
+        error = ompi_common_cryptmpio_agree(state->fh, show(state, add_all(map, asks, count, &changed, &why), &why));
+    }
+    if (MPI_SUCCESS != error || !changed) {
+        opal_common_crypt_map_destroy(map);
+        return error;
+    }
+    ++map->generation;
+    error = state->posix.may_write ? seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
+    if (MPI_SUCCESS == error) {
+        error = store(state, map, anew);
+    }
+    if (MPI_SUCCESS != error) {
+        opal_common_crypt_keys_free(keys, map->region_count);
+        opal_common_crypt_map_destroy(map);
+        return error;
+    }
+    return ompi_common_cryptmpio_use(state, map, keys);
+}
+
+int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error)
+{
+    opal_common_crypt_why_t why = {.topic = NULL};
+    uint64_t bytes = 0;
+    uint8_t *all = NULL;
+    int *counts = NULL;
+    size_t total = 0;
+
+    if (MPI_SUCCESS == error && ompi_common_cryptmpio_exposed(state->fh)) {
+        error = show(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-exposed", "%s", ""), &why);
+    }
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        error = ompi_common_cryptmpio_error(state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes), errno);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &bytes, sizeof(bytes))) {
+        error = MPI_ERR_INTERN;
+    }
+    if (MPI_SUCCESS == error && !state->encrypted && bytes > 0) {
+        error = show(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
+    }
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, asks, ask_bytes, &all, &counts)) {
+        error = MPI_ERR_INTERN;
+    }
+    for (int r = 0; MPI_SUCCESS == error && r < state->fh->f_size; ++r) {
+        total += (size_t) counts[r];
+    }
+    if (MPI_SUCCESS == error && total > 0) {
+        /* What the defaults made of a new file gives way to what the program says. */
+        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes));
+        state->fresh = state->fresh && MPI_SUCCESS != error;
+    }
+    free(all);
+    free(counts);
+    return error;
+}

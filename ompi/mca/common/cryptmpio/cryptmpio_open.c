@@ -1,0 +1,339 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Opening.  Rank 0 looks at the file and hands out what it found, as bytes;
+ * every process judges the copies of the map with the labels that it holds;
+ * together they choose one.  A process that can verify none gets no engine, and
+ * every access of its own an error.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_PLAIN, LOOK_ENCRYPTED, LOOK_NEW, LOOK_REFUSED };
+
+/* What rank 0 saw, and decided. */
+typedef struct look {
+    int kind, error;
+    unsigned block_size;
+    uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
+    uint64_t sizes[OPAL_CRYPT_COPIES];
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64];
+    uint8_t *copies[OPAL_CRYPT_COPIES];         /* not handed out as pointers, of course */
+} look_t;
+
+static int refuse(ompi_common_cryptmpio_file_t *state, look_t *look, int error, const char *topic, const char *detail)
+{
+    opal_common_crypt_why_t why;
+
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, topic, "%s", detail);
+    ompi_common_cryptmpio_show(state, &why);
+    look->kind = LOOK_REFUSED;
+    look->error = error;
+    return error;
+}
+
+/* ---- rank 0 ---- */
+
+static void wishes(opal_info_t *info, look_t *look)
+{
+    const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
+    char number[32];
+
+    if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", look->label, sizeof(look->label))) {
+        snprintf(look->label, sizeof(look->label), "%s", NULL == p->key_label ? "" : p->key_label);
+    }
+    if (!ompi_common_cryptmpi_info_get(info, "crypt_algorithm", look->algorithm, sizeof(look->algorithm))) {
+        snprintf(look->algorithm, sizeof(look->algorithm), "%s", NULL == p->algorithm ? "" : p->algorithm);
+    }
+    look->block_size = ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))
+                           ? (unsigned) strtoul(number, NULL, 10) : p->block_size;
+}
+
+static void look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    bool wanted = '\0' != look->label[0];
+    uint64_t bytes = 0;
+
+    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)) {
+        (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if (bytes > 0 && (wanted || ompi_common_cryptmpio_params.require)) {
+        (void) refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
+    } else if (wanted && state->posix.may_write) {
+        look->kind = LOOK_NEW;
+    }
+}
+
+static void look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    opal_common_crypt_sidecar_header_t header;
+    size_t count;
+    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+
+    if (OPAL_CRYPT_OK != rc) {
+        (void) refuse(state, look, MPI_ERR_IO, "file-sidecar-damaged", opal_common_crypt_strerror(rc));
+        return;
+    }
+    memcpy(look->uuid, header.uuid, sizeof(look->uuid));
+    for (int slot = 0; slot < 2; ++slot) {
+        rc = opal_common_crypt_sidecar_map_read(&state->posix.super, &header, slot,
+                                                &look->copies[OPAL_CRYPT_COPY_SIDECAR_0 + slot], &count);
+        look->sizes[OPAL_CRYPT_COPY_SIDECAR_0 + slot] = count;
+        if (OPAL_CRYPT_OK != rc) {
+            (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+            return;
+        }
+    }
+    look->kind = LOOK_ENCRYPTED;
+}
+
+/* A sidecar, but the file is empty and has no attribute where it could have
+ * one: it was made anew beside the sidecar of another. */
+static bool is_stale(const ompi_common_cryptmpio_file_t *state, const look_t *look)
+{
+    uint64_t bytes;
+    uint8_t *ignored;
+    size_t count;
+
+    errno = 0;
+    return 0 == look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE]
+           && OPAL_CRYPT_OK == state->posix.super.size((opal_common_crypt_storage_t *) &state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)
+           && 0 == bytes && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(&state->posix, &ignored, &count)
+           && ENODATA == errno;
+}
+
+static void look_at_file(ompi_common_cryptmpio_file_t *state, const char *filename, opal_info_t *info, look_t *look)
+{
+    size_t count = 0;
+    int rc = ompi_common_cryptmpio_posix_attribute_read(&state->posix, &look->copies[OPAL_CRYPT_COPY_ATTRIBUTE], &count);
+
+    wishes(info, look);
+    look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] = count;
+    state->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
+    if (OPAL_CRYPT_OK != rc || NULL == state->sidecar) {
+        (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, false)) {
+        if (is_stale(state, look)) {
+            (void) refuse(state, look, MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar);
+        } else {
+            look_at_sidecar(state, look);
+        }
+    } else if (ENOENT != errno) {
+        (void) refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
+    } else if (count > 0) {
+        (void) refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
+    } else {
+        look_at_plain(state, look);
+    }
+}
+
+/* Copies of the map, which are as large as rank 0 found them; agreed on. */
+static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    uint8_t *mine[OPAL_CRYPT_COPIES];
+    bool enough = true;
+
+    memcpy(mine, look->copies, sizeof(mine));
+    int rc = ompi_common_cryptmpio_bcast(state->fh, 0, look, sizeof(*look));
+    memcpy(look->copies, mine, sizeof(mine));
+    for (int i = 0; i < OPAL_CRYPT_COPIES && OMPI_SUCCESS == rc; ++i) {
+        if (0 != state->fh->f_rank && look->sizes[i] > 0) {
+            look->copies[i] = malloc(look->sizes[i]);
+            enough = enough && NULL != look->copies[i];
+        }
+    }
+    int error = ompi_common_cryptmpio_agree(state->fh, OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? MPI_SUCCESS : MPI_ERR_NO_MEM);
+    for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
+        if (look->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, look->copies[i], look->sizes[i])) {
+            error = MPI_ERR_INTERN;
+        }
+    }
+    return error;
+}
+
+/* ---- everybody ---- */
+
+/* Rank 0 makes the copies say the same; any process may see to it that they do. */
+static int repair(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_copy_state_t *states, int best, bool differ)
+{
+    const opal_common_crypt_map_t *map = states[best].map;
+    const opal_common_crypt_map_digest_t *head = &states[best].head;
+    int rc = OPAL_CRYPT_OK, slot = -1;
+
+    for (int i = 0; i < 2; ++i) {
+        const opal_common_crypt_map_digest_t *other = &states[OPAL_CRYPT_COPY_SIDECAR_0 + i].head;
+        if (0 == memcmp(other->uuid, head->uuid, sizeof(head->uuid)) && other->generation == head->generation &&
+            0 == memcmp(other->hash, head->hash, sizeof(head->hash))) {
+            slot = i;
+        }
+    }
+    if (slot < 0) {
+        rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, 1);
+        slot = 0;
+    }
+    state->kept = slot;
+    if (OPAL_CRYPT_OK == rc && differ) {
+        rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
+    }
+    return rc;
+}
+
+static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_copy_state_t *states)
+{
+    opal_common_crypt_why_t why;
+
+    if (states[OPAL_CRYPT_COPY_ATTRIBUTE].present) {
+        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_OK, "file-map-repaired", "%s", state->sidecar);
+        ompi_common_cryptmpio_show(state, &why);
+    }
+}
+
+static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_state_t *states, const uint8_t *uuid,
+                  int *best, bool *differ)
+{
+    uint8_t seen[2 * OPAL_CRYPT_COPIES];
+    bool mine[OPAL_CRYPT_COPIES];
+    opal_common_crypt_why_t why = {.topic = NULL};
+    bool refused = false;
+
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        seen[2 * i] = states[i].verified;
+        seen[2 * i + 1] = states[i].refused;
+        mine[i] = states[i].verified;
+    }
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, seen, sizeof(seen))) {
+        return MPI_ERR_INTERN;
+    }
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        states[i].verified = seen[2 * i];
+        states[i].refused = seen[2 * i + 1];
+        refused = refused || states[i].refused;
+    }
+    *best = opal_common_crypt_copy_choose(states, uuid, differ, &why);
+    if (*best < 0) {
+        ompi_common_cryptmpio_show(state, &why);
+        bool no_key = 0 == strcmp(why.topic, "file-no-label") || 0 == strncmp(why.topic, "keystore-", strlen("keystore-"));
+        return no_key && !refused ? MPI_ERR_ACCESS : MPI_ERR_IO;
+    }
+    states[*best].verified = mine[*best];
+    return MPI_SUCCESS;
+}
+
+static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
+    opal_common_crypt_why_t why;
+    bool differ;
+    int best = -1, error = MPI_SUCCESS;
+
+    state->encrypted = true;
+    if (ompi_common_cryptmpio_exposed(state->fh)) {
+        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
+        ompi_common_cryptmpio_show(state, &why);
+        error = MPI_ERR_ACCESS;
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
+        error = ompi_common_cryptmpio_error(opal_common_crypt_copy_judge(look->copies[i], look->sizes[i],
+                                                                         ompi_common_cryptmpio_keystore(), &states[i]), 0);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error) {
+        error = choose(state, states, look->uuid, &best, &differ);
+    }
+    if (MPI_SUCCESS == error) {
+        error = ompi_common_cryptmpio_open_sidecar(state, false, 0 == state->fh->f_rank);
+    }
+    if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
+        int rc = repair(state, states, best, differ);
+        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_unseal(&state->posix.super) : rc;
+        error = ompi_common_cryptmpio_error(rc, errno);
+        if (differ && MPI_SUCCESS == error) {
+            warn_of_repair(state, states);
+        }
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error) {
+        opal_common_crypt_copy_state_t *chosen = &states[best];
+        error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL);
+        if (!chosen->verified) {
+            opal_common_crypt_keys_free(chosen->keys, 0);
+        }
+        chosen->map = NULL;
+    }
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        opal_common_crypt_copy_free(&states[i]);
+    }
+    return error;
+}
+
+static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    int error;
+
+    switch (look->kind) {
+    case LOOK_REFUSED:
+        return look->error;
+    case LOOK_ENCRYPTED:
+        return open_encrypted(state, look);
+    case LOOK_NEW:
+        error = ompi_common_cryptmpio_set_default_map(state, look->label, look->algorithm, look->block_size);
+        state->fresh = MPI_SUCCESS == error;
+        return error;
+    default:
+        state->must = ompi_common_cryptmpio_params.require;
+        return MPI_SUCCESS;
+    }
+}
+
+int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info, int rc,
+                               ompi_common_cryptmpio_file_t **state)
+{
+    ompi_common_cryptmpio_file_t *made = calloc(1, sizeof(*made));
+    look_t look = {.kind = LOOK_PLAIN};
+    int error = ompi_common_cryptmpio_agree(fh, NULL == made ? MPI_ERR_NO_MEM : rc);
+
+    if (MPI_SUCCESS != error) {
+        free(made);
+        return error;
+    }
+    made->fh = fh;
+    made->kept = -1;
+    ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
+    if (0 == fh->f_rank) {
+        look_at_file(made, filename, info, &look);
+    } else {
+        made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
+    }
+    error = hand_out(made, &look);
+    if (MPI_SUCCESS == error) {
+        error = act(made, &look);
+    }
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        free(look.copies[i]);
+    }
+    if (MPI_SUCCESS != error) {
+        ompi_common_cryptmpio_close(made);
+        return error;
+    }
+    if (made->encrypted || made->must) {
+        ompi_common_cryptmpio_hook(made);
+    }
+    *state = made;
+    return MPI_SUCCESS;
+}
+
+void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
+{
+    if (NULL == state) {
+        return;
+    }
+    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    opal_common_crypt_keys_free(state->keys, NULL == map ? 0 : map->region_count);
+    opal_common_crypt_file_destroy(state->file);
+    ompi_common_cryptmpio_posix_close(&state->posix);
+    free(state->sidecar);
+    free(state);
+}

@@ -1,0 +1,314 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Positional I/O on the two parts.  Extents that touch in the file go into one
+ * system call, whatever their places in memory; reading also goes over small
+ * gaps, since a call costs more than the bytes between.
+ */
+#ifndef _GNU_SOURCE
+#    define _GNU_SOURCE
+#endif
+#include "cryptmpio_posix.h"
+
+#include "opal/mca/common/crypt/crypt_file_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { VECTOR = 256, GAP = 512 };
+
+static const ompi_common_cryptmpio_posix_t *posix_of(const opal_common_crypt_storage_t *storage)
+{
+    return (const ompi_common_cryptmpio_posix_t *) storage;
+}
+
+static int fd_of(const opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part)
+{
+    return OPAL_CRYPT_FILE_DATA == part ? posix_of(storage)->data_fd : posix_of(storage)->sidecar_fd;
+}
+
+/* A call that did `done` bytes of the vector: what is left of it. */
+static void advance(struct iovec **vector, int *count, size_t done)
+{
+    while (*count > 0 && done >= (*vector)->iov_len) {
+        done -= (*vector)->iov_len;
+        ++*vector;
+        --*count;
+    }
+    if (*count > 0) {
+        (*vector)->iov_base = (uint8_t *) (*vector)->iov_base + done;
+        (*vector)->iov_len -= done;
+    }
+}
+
+static int read_vector(int fd, struct iovec *vector, int count, uint64_t at)
+{
+    while (count > 0) {
+        ssize_t done = preadv(fd, vector, count, (off_t) at);
+        if (done < 0 && EINTR == errno) {
+            continue;
+        }
+        if (done < 0) {
+            return OPAL_CRYPT_ERR_STORAGE;
+        }
+        if (0 == done) {                /* the end of the file */
+            for (int i = 0; i < count; ++i) {
+                memset(vector[i].iov_base, 0, vector[i].iov_len);
+            }
+            return OPAL_CRYPT_OK;
+        }
+        at += (uint64_t) done;
+        advance(&vector, &count, (size_t) done);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int write_vector(int fd, struct iovec *vector, int count, uint64_t at)
+{
+    while (count > 0) {
+        ssize_t done = pwritev(fd, vector, count, (off_t) at);
+        if (done < 0 && EINTR == errno) {
+            continue;
+        }
+        if (done <= 0) {
+            errno = 0 == done ? ENOSPC : errno;
+            return OPAL_CRYPT_ERR_STORAGE;
+        }
+        at += (uint64_t) done;
+        advance(&vector, &count, (size_t) done);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int posix_read(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
+                      const opal_common_crypt_extent_t *extents, size_t extent_count)
+{
+    struct iovec vector[VECTOR];
+    uint8_t gap[GAP];
+    int rc = OPAL_CRYPT_OK;
+
+    for (size_t i = 0; i < extent_count && OPAL_CRYPT_OK == rc;) {
+        uint64_t at = extents[i].at, end = at;
+        int count = 0;
+        while (i < extent_count && count < VECTOR - 1 && extents[i].at - end <= GAP) {
+            if (extents[i].at > end) {
+                vector[count++] = (struct iovec){gap, extents[i].at - end};
+            }
+            vector[count++] = (struct iovec){extents[i].bytes, extents[i].count};
+            end = extents[i].at + extents[i].count;
+            ++i;
+        }
+        rc = read_vector(fd_of(storage, part), vector, count, at);
+    }
+    return rc;
+}
+
+static int posix_write(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
+                       const opal_common_crypt_extent_t *extents, size_t extent_count)
+{
+    struct iovec vector[VECTOR];
+    int rc = OPAL_CRYPT_OK;
+
+    for (size_t i = 0; i < extent_count && OPAL_CRYPT_OK == rc;) {
+        uint64_t at = extents[i].at, end = at;
+        int count = 0;
+        while (i < extent_count && count < VECTOR && extents[i].at == end) {
+            vector[count++] = (struct iovec){extents[i].bytes, extents[i].count};
+            end += extents[i].count;
+            ++i;
+        }
+        rc = write_vector(fd_of(storage, part), vector, count, at);
+    }
+    return rc;
+}
+
+static int posix_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
+{
+    struct stat status;
+
+    if (0 != fstat(fd_of(storage, part), &status)) {
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    *bytes = (uint64_t) status.st_size;
+    return OPAL_CRYPT_OK;
+}
+
+static int posix_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes)
+{
+    int rc;
+
+    do {
+        rc = ftruncate(fd_of(storage, part), (off_t) bytes);
+    } while (0 != rc && EINTR == errno);
+    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
+static int posix_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes)
+{
+    static uint8_t zeros[65536];
+    int rc = fallocate(fd_of(storage, part), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) at, (off_t) bytes);
+
+    if (0 == rc) {
+        return OPAL_CRYPT_OK;
+    }
+    if (EOPNOTSUPP != errno && ENOSYS != errno) {
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    for (rc = OPAL_CRYPT_OK; bytes > 0 && OPAL_CRYPT_OK == rc;) {
+        size_t part_bytes = bytes < sizeof(zeros) ? (size_t) bytes : sizeof(zeros);
+        const opal_common_crypt_extent_t extent = {at, zeros, part_bytes};
+        rc = posix_write(storage, part, &extent, 1);
+        at += part_bytes;
+        bytes -= part_bytes;
+    }
+    return rc;
+}
+
+/* ---- locks ---- */
+
+static int set_lock(const opal_common_crypt_storage_t *storage, short type, uint64_t at, uint64_t bytes)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+    int rc;
+
+    do {
+        rc = fcntl(posix_of(storage)->sidecar_fd, F_UNLCK == type ? F_OFD_SETLK : F_OFD_SETLKW, &lock);
+    } while (0 != rc && EINTR == errno);
+    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
+static int posix_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+{
+    return set_lock(storage, exclusive ? F_WRLCK : F_RDLCK, at, bytes);
+}
+
+static int posix_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes)
+{
+    return set_lock(storage, F_UNLCK, at, bytes);
+}
+
+int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = 1};
+
+    if (0 != fcntl(posix->sidecar_fd, F_OFD_GETLK, &lock)) {
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    *is_free = F_UNLCK == lock.l_type;
+    return OPAL_CRYPT_OK;
+}
+
+/* ---- life ---- */
+
+void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write)
+{
+    *posix = (ompi_common_cryptmpio_posix_t){
+        .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock, posix_unlock},
+        .data_fd = data_fd,
+        .sidecar_fd = -1,
+        .may_write = may_write,
+    };
+}
+
+char *ompi_common_cryptmpio_posix_sidecar(const char *path)
+{
+    char *real = realpath(path, NULL);
+    char *sidecar = NULL == real ? NULL : realloc(real, strlen(real) + sizeof(OPAL_CRYPT_SIDECAR_SUFFIX));
+
+    if (NULL != sidecar) {
+        strcat(sidecar, OPAL_CRYPT_SIDECAR_SUFFIX);
+    } else {
+        free(real);
+    }
+    return sidecar;
+}
+
+int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool create)
+{
+    struct stat data, side;
+
+    if (0 != fstat(posix->data_fd, &data)) {
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | (create ? O_CREAT | O_EXCL : 0) | O_NOFOLLOW | O_CLOEXEC,
+                             data.st_mode & 0666);
+    if (posix->sidecar_fd < 0) {
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    if (0 != fstat(posix->sidecar_fd, &side) || !S_ISREG(side.st_mode)) {
+        ompi_common_cryptmpio_posix_close(posix);
+        errno = EINVAL;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
+{
+    if (posix->sidecar_fd >= 0) {
+        close(posix->sidecar_fd);
+        posix->sidecar_fd = -1;
+    }
+}
+
+int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix)
+{
+    return 0 == fsync(posix->data_fd) && (posix->sidecar_fd < 0 || 0 == fsync(posix->sidecar_fd)) ? OPAL_CRYPT_OK
+                                                                                                  : OPAL_CRYPT_ERR_STORAGE;
+}
+
+/* ---- the attribute ---- */
+
+static bool none_there(void) { return ENODATA == errno || ENOTSUP == errno || EPERM == errno; }
+
+int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix_t *posix, uint8_t **bytes, size_t *count)
+{
+    ssize_t size = fgetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0);
+
+    *bytes = NULL;
+    *count = 0;
+    if (size <= 0) {
+        return 0 == size || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    }
+    *bytes = malloc((size_t) size);
+    if (NULL == *bytes) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    ssize_t got = fgetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, *bytes, (size_t) size);
+    if (got != size) {                  /* it is being replaced: take it for damaged */
+        memset(*bytes, 0, (size_t) size);
+    }
+    *count = (size_t) size;
+    return OPAL_CRYPT_OK;
+}
+
+int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
+                                                const opal_common_crypt_map_t *map)
+{
+    size_t count = opal_common_crypt_map_bytes(map);
+    uint8_t digest_bytes[OPAL_CRYPT_MAP_DIGEST_BYTES], *bytes = malloc(count);
+    opal_common_crypt_map_digest_t digest;
+
+    if (NULL == bytes) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    opal_common_crypt_map_write(map, bytes);
+    int rc = fsetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, bytes, count, 0);
+    free(bytes);
+    if (0 != rc && (ENOSPC == errno || E2BIG == errno || ERANGE == errno || EDQUOT == errno)) {
+        rc = opal_common_crypt_map_digest(map, &digest);
+        if (OPAL_CRYPT_OK != rc) {
+            return rc;
+        }
+        opal_common_crypt_map_digest_write(&digest, digest_bytes);
+        rc = fsetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, digest_bytes, sizeof(digest_bytes), 0);
+    }
+    return 0 == rc || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}

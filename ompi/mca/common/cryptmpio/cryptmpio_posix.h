@@ -1,0 +1,49 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Storage of an encrypted file as POSIX has it: two descriptors, an extended
+ * attribute, and range locks of the open file description, which know nodes
+ * where the file system does.  No MPI: tools use this, too.
+ */
+#ifndef OMPI_COMMON_CRYPTMPIO_POSIX_H
+#define OMPI_COMMON_CRYPTMPIO_POSIX_H
+
+#include "opal/mca/common/crypt/crypt_file.h"
+
+#pragma GCC visibility push(default)
+
+#define OMPI_CRYPTMPIO_ATTRIBUTE "user.mpicrypt.map"
+
+typedef struct ompi_common_cryptmpio_posix {
+    opal_common_crypt_storage_t super;
+    int data_fd;                        /* the caller's */
+    int sidecar_fd;                     /* ours; -1: none */
+    bool may_write;
+} ompi_common_cryptmpio_posix_t;
+
+void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write);
+
+/* Where the sidecar of a file lies, whatever links lead to the file; malloc'd,
+ * or NULL with errno. */
+char *ompi_common_cryptmpio_posix_sidecar(const char *path);
+
+/* Open or create it; never through a link, and never over one that exists.
+ * ERR_STORAGE with errno. */
+int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool create);
+void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix);
+
+/* The attribute: malloc'd, or NULL and 0 where there is none. */
+int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix_t *posix, uint8_t **bytes, size_t *count);
+/* The map, or its digest where it does not fit; nothing where the file system
+ * has no attributes. */
+int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
+                                                const opal_common_crypt_map_t *map);
+
+int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix);
+
+/* Could another process lock this byte of the sidecar now? */
+int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Errors of files: as MPI codes, as texts, and kept for the calling thread
+ * until the function in front of OMPIO's asks.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/show_help.h"
+
+#define HELP "help-ompi-common-cryptmpio.txt"
+
+static __thread int noted;
+
+void ompi_common_cryptmpio_note(int error)
+{
+    if (MPI_SUCCESS == noted) {
+        noted = error;
+    }
+}
+
+int ompi_common_cryptmpio_noted(void)
+{
+    int error = noted;
+
+    noted = MPI_SUCCESS;
+    return error;
+}
+
+int ompi_common_cryptmpio_error(int rc, int error)
+{
+    switch (rc) {
+    case OPAL_CRYPT_OK:
+        return MPI_SUCCESS;
+    case OPAL_CRYPT_ERR_ACCESS:
+        return MPI_ERR_ACCESS;
+    case OPAL_CRYPT_ERR_CONFIG:
+        return MPI_ERR_ARG;
+    case OPAL_CRYPT_ERR_MEMORY:
+        return MPI_ERR_NO_MEM;
+    case OPAL_CRYPT_ERR_STORAGE:
+        return EACCES == error ? MPI_ERR_ACCESS : ENOSPC == error ? MPI_ERR_NO_SPACE
+               : EDQUOT == error ? MPI_ERR_QUOTA : EROFS == error ? MPI_ERR_READ_ONLY : MPI_ERR_IO;
+    default:
+        return MPI_ERR_IO;
+    }
+}
+
+static const char *name_of(const ompi_common_cryptmpio_file_t *state)
+{
+    return NULL == state ? "(none yet)" : state->fh->f_filename;
+}
+
+/* Open MPI 4.1 passes texts through its daemons, and loses some of them on the
+ * way (ORTE_ERROR_LOG in show_help.c).  Ours go to standard error, at most so
+ * many of a process. */
+enum { SHOWN_MAX = 20 };
+
+static void show(const char *file, const char *topic, ...)
+{
+    static int shown;
+    int before = __atomic_fetch_add(&shown, 1, __ATOMIC_RELAXED);
+    va_list list;
+
+    va_start(list, topic);
+    char *text = before < SHOWN_MAX ? opal_show_help_vstring(file, topic, true, list) : NULL;
+    va_end(list);
+    if (NULL != text) {
+        fputs(text, stderr);
+        free(text);
+    }
+    if (SHOWN_MAX == before + 1) {
+        fprintf(stderr, "[%s] further messages about files are not shown\n", opal_process_info.nodename);
+    }
+}
+
+void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why)
+{
+    static const char *const known[] = {"keystore-refused", "keystore-no-label"};
+    const char *topic = NULL == why->topic ? "file-failed" : why->topic;
+    bool keystore = 0 == strncmp(topic, "keystore-", 9);
+
+    if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
+        show("help-opal-common-crypt.txt", topic, why->detail);
+        return;
+    }
+    keystore = keystore && 0 != strcmp(topic, known[0]) && 0 != strcmp(topic, known[1]);
+    show(HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
+}
+
+static const char *reason(const opal_common_crypt_outcome_t *outcome)
+{
+    switch (outcome->rc) {
+    case OPAL_CRYPT_ERR_AUTH:
+        return "this block is not what a holder of the key wrote here: it was changed, moved or damaged";
+    case OPAL_CRYPT_ERR_TORN:
+        return "the first write of this block was cut short; write it again";
+    case OPAL_CRYPT_ERR_ACCESS:
+        return UINT32_MAX == outcome->region ? "no region of the file's map holds these bytes, or the map could not be verified"
+                                             : "this process has no key that allows it";
+    case OPAL_CRYPT_ERR_STORAGE:
+        return strerror(outcome->error);
+    default:
+        return opal_common_crypt_strerror(outcome->rc);
+    }
+}
+
+int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
+                                 const opal_common_crypt_outcome_t *outcome)
+{
+    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    char where[160] = "-";
+
+    if (OPAL_CRYPT_OK == outcome->rc) {
+        return MPI_SUCCESS;
+    }
+    if (NULL != map && outcome->region < map->region_count) {
+        snprintf(where, sizeof(where), "region %u (label %s), block %llu", outcome->region, map->regions[outcome->region].label,
+                 (unsigned long long) outcome->block);
+    }
+    show(HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
+                   opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(outcome));
+    return ompi_common_cryptmpio_error(outcome->rc, outcome->error);
+}

@@ -1,0 +1,29 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Cutting, lengthening and deleting.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* One process does it: the first that has every key. */
+int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size)
+{
+    opal_common_crypt_outcome_t outcome = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
+    int error = MPI_SUCCESS;
+
+    if (state->resizer == state->fh->f_rank) {
+        if (NULL != state->file) {
+            (void) opal_common_crypt_file_resize(state->file, (uint64_t) size, &outcome);
+        }
+        error = ompi_common_cryptmpio_report(state, true, &outcome);
+    }
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+int ompi_common_cryptmpio_delete_sidecar(const char *sidecar)
+{
+    return 0 == unlink(sidecar) || ENOENT == errno ? OMPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
+}

@@ -1,0 +1,168 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * From a map that everybody agrees on to an open file: the sidecar, the
+ * engine, and how OMPIO is to exchange data.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/fcoll/base/base.h"
+
+#define PROBE_AT ((UINT64_C(1) << 62) - 1)      /* below all blocks' locks */
+#define STRIPE_BYTES 1048576u
+
+/* ---- the sidecar ---- */
+
+static int show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
+{
+    opal_common_crypt_why_t why;
+
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_STORAGE, topic, "%s: %s", state->sidecar, strerror(error));
+    ompi_common_cryptmpio_show(state, &why);
+    return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
+}
+
+/* Rank 0 takes a lock; everybody else must find it taken. */
+static int probe_locks(ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_storage_t *storage = &state->posix.super;
+    bool root = 0 == state->fh->f_rank, is_free = false;
+    int error = root && OPAL_CRYPT_OK != storage->lock(storage, PROBE_AT, 1, true) ? show_sidecar(state, "file-locks", errno)
+                                                                                   : MPI_SUCCESS;
+
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS != error) {
+        return error;
+    }
+    if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, PROBE_AT, &is_free) || is_free)) {
+        error = show_sidecar(state, "file-locks", is_free ? 0 : errno);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (root) {
+        (void) storage->unlock(storage, PROBE_AT, 1);
+    }
+    return error;
+}
+
+int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool create, bool opened)
+{
+    bool root = 0 == state->fh->f_rank;
+    int error = MPI_SUCCESS;
+
+    if (root && !opened && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, create)) {
+        error = show_sidecar(state, EEXIST == errno ? "file-sidecar-stale" : "file-sidecar", errno);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS != error) {
+        return error;
+    }
+    if (!root && (NULL == state->sidecar ||
+                  OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, false))) {
+        error = show_sidecar(state, "file-sidecar", errno);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    return MPI_SUCCESS == error && state->posix.may_write && state->fh->f_size > 1 ? probe_locks(state) : error;
+}
+
+/* ---- the engine ---- */
+
+static int make_engine(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+{
+    const opal_common_crypt_file_of_t of = {&state->posix.super, ompi_common_cryptmpio_provider, NULL};
+    uint32_t old = NULL == state->file ? 0 : opal_common_crypt_file_map(state->file)->region_count;
+    int rc = NULL == state->file ? opal_common_crypt_file_create(&of, &state->file) : OPAL_CRYPT_OK;
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_file_use(state->file, map, keys);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_keys_free(keys, map->region_count);
+        opal_common_crypt_map_destroy(map);
+        return rc;
+    }
+    opal_common_crypt_keys_free(state->keys, old);
+    state->keys = keys;
+    return OPAL_CRYPT_OK;
+}
+
+/* What every process may do in every region, compared; *able: here, everything. */
+static int compare_grants(ompi_common_cryptmpio_file_t *state, uint32_t regions, bool *able)
+{
+    uint8_t *most = calloc(2, regions);
+    int rc = NULL == most ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+
+    *able = NULL != state->keys;
+    for (uint32_t i = 0; NULL != most && i < regions; ++i) {
+        bool encrypted = NULL != state->file && opal_common_crypt_file_map(state->file)->regions[i].encrypted;
+        most[i] = NULL == state->keys ? 0 : encrypted ? (uint8_t) state->keys[i].grant : 1;
+        most[regions + i] = (uint8_t) (255 - most[i]);
+        *able = *able && (!encrypted || OPAL_CRYPT_GRANT_SEAL == state->keys[i].grant);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions);
+    }
+    state->uniform = true;
+    for (uint32_t i = 0; OMPI_SUCCESS == rc && i < regions; ++i) {
+        state->uniform = state->uniform && 255 == most[i] + most[regions + i];
+    }
+    free(most);
+    return rc;
+}
+
+int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
+                              opal_common_crypt_file_key_t *keys)
+{
+    uint32_t regions = map->region_count, block_bytes = 0;
+    int rc = OPAL_CRYPT_OK;
+    bool able;
+
+    for (uint32_t i = 0; i < regions; ++i) {
+        block_bytes = map->regions[i].block_bytes > block_bytes ? map->regions[i].block_bytes : block_bytes;
+    }
+    if (NULL != keys) {
+        rc = make_engine(state, map, keys);
+    } else {
+        opal_common_crypt_map_destroy(map);
+    }
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != compare_grants(state, regions, &able)) {
+        error = MPI_ERR_INTERN;
+    }
+    if (MPI_SUCCESS == error) {
+        state->encrypted = true;
+        state->resizer = ompi_common_cryptmpio_lowest(state->fh, able);
+        state->fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
+    }
+    return error;
+}
+
+/* ---- how OMPIO exchanges data ---- */
+
+/* An aggregator sees the data of others.  Where processes differ in what they
+ * may see, and in atomic mode, everybody does his own; else file domains are
+ * to end where blocks end. */
+int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state)
+{
+    ompio_file_t *fh = state->fh;
+    bool alone = !state->uniform || 0 != fh->f_atomicity;
+    const char *wanted = alone ? "individual" : "dynamic_gen2";
+    const char *now = NULL == fh->f_fcoll_component ? "" : fh->f_fcoll_component->mca_component_name;
+    mca_fcoll_base_component_t *component;
+    int priority;
+
+    if (0 == strcmp(now, wanted) || (!alone && 0 == strcmp(now, "individual"))) {
+        return MPI_SUCCESS;
+    }
+    component = mca_fcoll_base_component_lookup(wanted);
+    mca_fcoll_base_module_t *module = NULL == component ? NULL : component->fcollm_file_query(fh, &priority);
+    if (NULL != module) {
+        fh->f_fcoll = module;
+        fh->f_fcoll_component = (mca_base_component_t *) component;
+        return OMPI_SUCCESS == module->fcoll_module_init(fh) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    }
+    return alone ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_SUCCESS;     /* the others are right too, but slower */
+}

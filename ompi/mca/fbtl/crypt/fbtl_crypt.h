@@ -1,0 +1,39 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * fbtl/crypt: what OMPIO wants read and written goes to the block engine if
+ * the file is encrypted, and to the component that would have served the file
+ * if it is not.
+ */
+#ifndef OMPI_MCA_FBTL_CRYPT_H
+#define OMPI_MCA_FBTL_CRYPT_H
+
+#include "ompi/mca/common/cryptmpio/cryptmpio.h"
+#include "ompi/mca/common/ompio/common_ompio_request.h"
+#include "ompi/mca/fbtl/base/base.h"
+#include "ompi/mca/fbtl/fbtl.h"
+
+extern OMPI_DECLSPEC mca_fbtl_base_component_2_0_0_t mca_fbtl_crypt_component;
+
+/* One for each file. */
+typedef struct ompi_fbtl_crypt_module {
+    mca_fbtl_base_module_t super;
+    mca_fbtl_base_module_t *under;
+} ompi_fbtl_crypt_module_t;
+
+mca_fbtl_base_module_t *ompi_fbtl_crypt_module(mca_fbtl_base_module_t *under);
+
+/* The state of an encrypted file; NULL: plain. */
+ompi_common_cryptmpio_file_t *ompi_fbtl_crypt_state(const ompio_file_t *fh);
+
+/* ---- requests that go on by themselves ---- */
+
+ssize_t ompi_fbtl_crypt_ipreadv(ompio_file_t *fh, ompi_request_t *request);
+ssize_t ompi_fbtl_crypt_ipwritev(ompio_file_t *fh, ompi_request_t *request);
+bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request);
+void ompi_fbtl_crypt_request_free(mca_ompio_request_t *request);
+
+/* The thread that works on them ends. */
+void ompi_fbtl_crypt_async_stop(void);
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Non-blocking transfers: one thread of this process takes them in their order.
+ * It calls nothing of Open MPI; the progress function finds what is done and
+ * completes the request.
+ */
+#include "fbtl_crypt.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+    struct job *next;
+    ompi_common_cryptmpio_file_t *state;
+    bool writing, done;                 /* done: atomically, when all else is valid */
+    mca_common_ompio_io_array_t *entries;
+    int count;
+    ssize_t bytes;
+    opal_common_crypt_outcome_t outcome;
+} job_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static job_t *first, **last = &first;
+static bool running, ending;
+static pthread_t worker;
+
+static void *work_on(void *arg)
+{
+    (void) arg;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (NULL == first && !ending) {
+            pthread_cond_wait(&work, &lock);
+        }
+        if (NULL == first) {
+            break;
+        }
+        job_t *job = first;
+        first = job->next;
+        last = NULL == first ? &first : last;
+        pthread_mutex_unlock(&lock);
+        job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, job->entries, job->count, &job->outcome);
+        __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* Signals are the application's. */
+static bool start(void)
+{
+    sigset_t all, old;
+
+    if (!running) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        running = 0 == pthread_create(&worker, NULL, work_on, NULL);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    return running;
+}
+
+void ompi_fbtl_crypt_async_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    bool was = running;
+    ending = true;
+    pthread_cond_signal(&work);
+    pthread_mutex_unlock(&lock);
+    if (was) {
+        pthread_join(worker, NULL);
+    }
+    running = ending = false;
+}
+
+/* The job of a request, which is complete as soon as the job is done. */
+static job_t *job_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
+{
+    mca_ompio_request_t *of = (mca_ompio_request_t *) request;
+    job_t *job = calloc(1, sizeof(*job));
+
+    if (NULL != job) {
+        job->state = ompi_common_cryptmpio_module(fh)->state;
+        job->writing = writing;
+        of->req_data = job;
+        of->req_progress_fn = ompi_fbtl_crypt_progress;
+        of->req_free_fn = ompi_fbtl_crypt_request_free;
+        of->req_ompi.req_mpi_object.file = fh->f_fh;    /* errors go to its handler */
+    }
+    return job;
+}
+
+/* The list of entries is OMPIO's again when this returns.  Without a thread or
+ * memory for one, it is done now. */
+static void begin(ompio_file_t *fh, job_t *job)
+{
+    size_t bytes = (size_t) fh->f_num_of_io_entries * sizeof(*job->entries);
+    bool started = false;
+
+    job->count = fh->f_num_of_io_entries;
+    job->entries = malloc(bytes);
+    if (NULL != job->entries) {
+        memcpy(job->entries, fh->f_io_array, bytes);
+        pthread_mutex_lock(&lock);
+        started = start();
+        if (started) {
+            *last = job;
+            last = &job->next;
+            pthread_cond_signal(&work);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (!started) {
+        job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, fh->f_io_array, job->count, &job->outcome);
+        job->done = true;
+    }
+}
+
+static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
+{
+    const mca_fbtl_base_module_t *under = ((ompi_fbtl_crypt_module_t *) fh->f_fbtl)->under;
+    bool encrypted = NULL != ompi_fbtl_crypt_state(fh), refused = writing && ompi_common_cryptmpio_module(fh)->state->must;
+    mca_fbtl_base_module_ipreadv_fn_t by_itself = writing ? under->fbtl_ipwritev : under->fbtl_ipreadv;
+
+    if (!encrypted && !refused && NULL != by_itself) {
+        return by_itself(fh, request);
+    }
+    job_t *job = job_of(fh, request, writing);
+    if (NULL == job) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (encrypted) {
+        begin(fh, job);
+        return OMPI_SUCCESS;
+    }
+    if (refused) {                      /* fs_crypt_require */
+        job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
+    } else {                            /* the component below has no requests */
+        job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
+    }
+    job->done = true;
+    return OMPI_SUCCESS;
+}
+
+ssize_t ompi_fbtl_crypt_ipreadv(ompio_file_t *fh, ompi_request_t *request)
+{
+    return request_of(fh, request, false);
+}
+
+ssize_t ompi_fbtl_crypt_ipwritev(ompio_file_t *fh, ompi_request_t *request)
+{
+    return request_of(fh, request, true);
+}
+
+bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
+{
+    job_t *job = request->req_data;
+
+    if (!__atomic_load_n(&job->done, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    int error = ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
+    request->req_ompi.req_status.MPI_ERROR = error;
+    request->req_ompi.req_status._ucount = MPI_SUCCESS == error ? (size_t) job->bytes : 0;
+    return true;
+}
+
+void ompi_fbtl_crypt_request_free(mca_ompio_request_t *request)
+{
+    job_t *job = request->req_data;
+
+    if (NULL != job) {
+        free(job->entries);
+        free(job);
+        request->req_data = NULL;
+    }
+}

@@ -1,0 +1,143 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The application-facing library.  From the handle it finds OMPIO's file, and
+ * fs/crypt's module on it by name, magic and version; nothing is looked up by
+ * symbol, so that a program which links this library runs without components,
+ * too.
+ */
+#include "ompi/mca/common/cryptmpio/cryptmpio.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_crypt.h"
+
+/* Our components are hidden; this is what applications call. */
+#pragma GCC visibility push(default)
+int MPIX_File_set_encryption_map(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                                 const char *datarep, MPI_Info info);
+int MPIX_File_get_encryption_regions(MPI_File fh, int *regions);
+int MPIX_File_get_encryption_map(MPI_File fh, int region, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,
+                                 char *datarep, MPI_Info *info);
+#pragma GCC visibility pop
+
+/* NULL: no file, or not one of OMPIO and fs/crypt. */
+static ompi_common_cryptmpio_module_t *module_of(MPI_File fh, ompio_file_t **ompio)
+{
+    ompi_file_t *file = fh;
+
+    if (NULL == file || ompi_file_invalid(file) ||
+        0 != strcmp(file->f_io_selected_component.v2_0_0.io_version.mca_component_name, "ompio")) {
+        return NULL;
+    }
+    *ompio = &((mca_common_ompio_data_t *) file->f_io_selected_data)->ompio_fh;
+    return ompi_common_cryptmpio_module(*ompio);
+}
+
+static int fail(MPI_File fh, int error)
+{
+    if (MPI_SUCCESS != error) {
+        (void) MPI_File_call_errhandler(NULL == fh ? MPI_FILE_NULL : fh, error);
+    }
+    return error;
+}
+
+int MPIX_File_set_encryption_map(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                                 const char *datarep, MPI_Info info)
+{
+    const ompi_common_cryptmpio_map_ask_t ask = {disp, etype, filetype, datarep, MPI_INFO_NULL == info ? NULL : info};
+    ompio_file_t *ompio;
+    ompi_common_cryptmpio_module_t *module = module_of(fh, &ompio);
+
+    if (NULL == module) {
+        return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
+    }
+    if (MPI_DATATYPE_NULL == etype || MPI_DATATYPE_NULL == filetype || NULL == datarep) {
+        return fail(fh, MPI_ERR_ARG);
+    }
+    OPAL_THREAD_LOCK(&((ompi_file_t *) fh)->f_lock);
+    int rc = module->set_map(ompio, &ask);
+    OPAL_THREAD_UNLOCK(&((ompi_file_t *) fh)->f_lock);
+    return fail(fh, rc);
+}
+
+int MPIX_File_get_encryption_regions(MPI_File fh, int *regions)
+{
+    ompio_file_t *ompio;
+    ompi_common_cryptmpio_module_t *module = module_of(fh, &ompio);
+    const opal_common_crypt_map_t *map = NULL == module ? NULL : module->get_map(ompio);
+
+    if (NULL == module) {
+        return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
+    }
+    *regions = NULL == map ? 0 : (int) map->region_count;
+    return MPI_SUCCESS;
+}
+
+/* A region's tile as a datatype. */
+static int type_of(const opal_common_crypt_tiling_t *tiling, MPI_Datatype *type)
+{
+    MPI_Aint *places = calloc((size_t) tiling->run_count + 1, sizeof(*places));
+    int *lengths = calloc((size_t) tiling->run_count + 1, sizeof(*lengths));
+    MPI_Datatype tile = MPI_DATATYPE_NULL;
+    int rc = NULL == places || NULL == lengths ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+
+    for (uint32_t i = 0; MPI_SUCCESS == rc && i < tiling->run_count; ++i) {
+        places[i] = (MPI_Aint) tiling->runs[i].offset;
+        lengths[i] = (int) tiling->runs[i].bytes;
+        rc = tiling->runs[i].bytes > INT_MAX ? MPI_ERR_TYPE : MPI_SUCCESS;
+    }
+    if (MPI_SUCCESS == rc) {
+        rc = MPI_Type_create_hindexed((int) tiling->run_count, lengths, places, MPI_BYTE, &tile);
+    }
+    if (MPI_SUCCESS == rc) {
+        rc = MPI_Type_create_resized(tile, 0, (MPI_Aint) tiling->extent, type);
+        MPI_Type_free(&tile);
+    }
+    free(places);
+    free(lengths);
+    return MPI_SUCCESS == rc ? MPI_Type_commit(type) : rc;
+}
+
+static int info_of(const opal_common_crypt_region_t *region, MPI_Info *info)
+{
+    static const char *const names[] = {"aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-poly1305"};
+    char number[16];
+    int rc = MPI_Info_create(info);
+
+    if (MPI_SUCCESS == rc) {
+        rc = MPI_Info_set(*info, "crypt_algorithm", region->encrypted ? names[region->cipher] : "plain");
+    }
+    if (MPI_SUCCESS == rc && region->encrypted) {
+        snprintf(number, sizeof(number), "%u", (unsigned) region->block_bytes);
+        rc = MPI_Info_set(*info, "crypt_block_size", number);
+        rc = MPI_SUCCESS == rc ? MPI_Info_set(*info, "crypt_key_label", region->label) : rc;
+    }
+    if (MPI_SUCCESS == rc && region->tiling.once) {
+        rc = MPI_Info_set(*info, "crypt_repeat", "once");
+    }
+    return MPI_SUCCESS == rc && 0 == region->tiling.run_count ? MPI_Info_set(*info, "crypt_rest", "plain") : rc;
+}
+
+int MPIX_File_get_encryption_map(MPI_File fh, int region, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,
+                                 char *datarep, MPI_Info *info)
+{
+    ompio_file_t *ompio;
+    ompi_common_cryptmpio_module_t *module = module_of(fh, &ompio);
+    const opal_common_crypt_map_t *map = NULL == module ? NULL : module->get_map(ompio);
+
+    if (NULL == module) {
+        return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
+    }
+    if (NULL == map || region < 0 || (uint32_t) region >= map->region_count) {
+        return fail(fh, MPI_ERR_ARG);
+    }
+    *disp = (MPI_Offset) map->regions[region].tiling.displacement;
+    *etype = MPI_BYTE;
+    if (NULL != datarep) {
+        strcpy(datarep, "native");
+    }
+    int rc = type_of(&map->regions[region].tiling, filetype);
+    return fail(fh, MPI_SUCCESS == rc ? info_of(&map->regions[region], info) : rc);
+}

@@ -1,0 +1,68 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The pieces of `mpicrypt file`: an encrypted file that no job needs to have
+ * open, and what is done with it.
+ */
+#ifndef MPICRYPT_FILE_H
+#define MPICRYPT_FILE_H
+
+#include "mpicrypt.h"
+#include "mpicrypt_keystore.h"
+#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
+
+/* What the options say. */
+typedef struct mpicrypt_file_options {
+    mpicrypt_keystore_t keystore;
+    const char *recovery;               /* PEM of a recovery key; NULL: none */
+    const char *label, *algorithm;      /* of a file that is made */
+    mpicrypt_sizes_t block_size;        /* one */
+    bool json;
+} mpicrypt_file_options_t;
+
+typedef struct mpicrypt_file {
+    const char *path;
+    char *sidecar;
+    ompi_common_cryptmpio_posix_t posix;
+    uint64_t bytes;
+    opal_common_crypt_keystore_t *keystore;     /* NULL: none could be opened */
+    opal_common_crypt_sidecar_header_t header;
+    opal_common_crypt_copy_state_t copies[OPAL_CRYPT_COPIES];
+    int best;                           /* the copy that counts; -1: none, `why` says why */
+    opal_common_crypt_why_t why;
+    opal_common_crypt_file_t *file;     /* the engine, which owns its map; NULL without a key */
+    opal_common_crypt_map_t *map;       /* of the engine */
+    opal_common_crypt_file_key_t *keys; /* of its regions */
+} mpicrypt_file_t;
+
+/* ---- mpicrypt_file_open.c ---- */
+
+/* Open both parts, judge the copies of the map, and make the engine if one of
+ * them verifies; `best` says whether.  Another code after a message. */
+int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
+
+/* The same, and refuse a file whose map does not verify. */
+int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
+                                mpicrypt_file_t *file);
+
+/* Make an empty encrypted file with one region for all bytes.  Nothing of it is
+ * left after a failure. */
+int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file);
+void mpicrypt_file_remove(mpicrypt_file_t *file);      /* one that was made, when more fails; closes it */
+
+void mpicrypt_file_close(mpicrypt_file_t *file);
+
+/* What a transfer of the engine met, as a message; returns MPICRYPT_FAILED. */
+int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_common_crypt_outcome_t *outcome);
+
+/* ---- what is done, each in a file of its own; exit codes ---- */
+
+int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
+int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
+int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_mv(const char *from, const char *to);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Opening and making encrypted files as fs/crypt does it, for one process.
+ * What is read is believed only after a key of ours has verified the map.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpicrypt_file.h"
+#include "opal/constants.h"
+#include "opal/mca/aead/base/base.h"
+#include "opal/mca/common/crypt/crypt_secmem.h"
+
+/* ---- what both need ---- */
+
+static const opal_aead_module_t *provider(void *arg, opal_aead_cipher_t cipher)
+{
+    const opal_aead_module_t *module = NULL;
+    opal_aead_why_t why = {0};
+
+    (void) arg;
+    if (OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, false, &module, &why)) {
+        opal_aead_base_show(&why);
+        return NULL;
+    }
+    return module;
+}
+
+static int failed(const mpicrypt_file_t *file, const char *what, const char *reason)
+{
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s%s", file->path, what, '\0' == *reason ? "" : ": ", reason);
+}
+
+static int engine(mpicrypt_file_t *file, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+{
+    const opal_common_crypt_file_of_t of = {&file->posix.super, provider, NULL};
+    int rc = opal_common_crypt_file_create(&of, &file->file);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_file_use(file->file, map, keys);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_file_destroy(file->file);
+        file->file = NULL;
+        return failed(file, "cannot be used", opal_common_crypt_strerror(rc));
+    }
+    file->map = map;
+    file->keys = keys;
+    return MPICRYPT_OK;
+}
+
+static int open_data(mpicrypt_file_t *file, int flags, unsigned mode)
+{
+    struct stat status;
+    int fd = open(file->path, flags | O_CLOEXEC, mode);
+
+    ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
+    if (fd < 0) {
+        return failed(file, strerror(errno), "");
+    }
+    if (0 != fstat(fd, &status) || !S_ISREG(status.st_mode)) {
+        return failed(file, "it is no regular file", "");
+    }
+    file->bytes = (uint64_t) status.st_size;
+    file->sidecar = ompi_common_cryptmpio_posix_sidecar(file->path);
+    return NULL == file->sidecar ? failed(file, strerror(errno), "") : MPICRYPT_OK;
+}
+
+/* ---- opening ---- */
+
+/* Data keys that the keystore did not give, from the map's escrow parts. */
+static void recover(const mpicrypt_file_options_t *options, opal_common_crypt_copy_state_t *copy)
+{
+    opal_common_crypt_why_t why = {.topic = NULL};
+
+    for (uint32_t i = 0; NULL != copy->map && i < copy->map->region_count; ++i) {
+        const opal_common_crypt_region_t *region = &copy->map->regions[i];
+        opal_common_crypt_file_key_t *key = &copy->keys[i];
+        if (!region->encrypted || NULL != key->data_key) {
+            continue;
+        }
+        key->data_key = opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES);
+        int rc = NULL == key->data_key ? OPAL_CRYPT_ERR_MEMORY
+                 : opal_common_crypt_wrapped_recover(region->wrapped, options->recovery, options->keystore.netfs, key->data_key, &why);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_map_check(copy->map, i, key->data_key);
+            copy->refused = copy->refused || OPAL_CRYPT_ERR_AUTH == rc;
+        }
+        if (OPAL_CRYPT_OK != rc) {
+            opal_common_crypt_secmem_free(key->data_key);
+            key->data_key = NULL;
+            copy->why = NULL == why.topic ? copy->why : why;
+            continue;
+        }
+        key->grant = OPAL_CRYPT_GRANT_OPEN;
+        copy->verified = true;
+    }
+}
+
+static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
+{
+    bool differ;
+    int rc = OPAL_CRYPT_OK;
+
+    for (int i = 0; i < OPAL_CRYPT_COPIES && OPAL_CRYPT_OK == rc; ++i) {
+        uint8_t *bytes;
+        size_t count;
+        rc = OPAL_CRYPT_COPY_ATTRIBUTE == i
+                 ? ompi_common_cryptmpio_posix_attribute_read(&file->posix, &bytes, &count)
+                 : opal_common_crypt_sidecar_map_read(&file->posix.super, &file->header, i - OPAL_CRYPT_COPY_SIDECAR_0, &bytes, &count);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_copy_judge(bytes, count, file->keystore, &file->copies[i]);
+            free(bytes);
+        }
+        if (OPAL_CRYPT_OK == rc && NULL != options->recovery) {
+            recover(options, &file->copies[i]);
+        }
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return failed(file, "its map cannot be read", OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_common_crypt_strerror(rc));
+    }
+    file->best = opal_common_crypt_copy_choose(file->copies, file->header.uuid, &differ, &file->why);
+    if (file->best < 0) {
+        return MPICRYPT_OK;
+    }
+    opal_common_crypt_copy_state_t *best = &file->copies[file->best];
+    int code = engine(file, best->map, best->keys);
+    if (MPICRYPT_OK == code) {          /* they are the engine's and ours now */
+        best->map = NULL;
+        best->keys = NULL;
+    }
+    return code;
+}
+
+int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
+{
+    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
+
+    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, false)) {
+        code = ENOENT == errno ? failed(file, "it is not encrypted, or its second part is missing", file->sidecar)
+                               : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
+    }
+    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != opal_common_crypt_sidecar_read(&file->posix.super, &file->header)) {
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: it is damaged, or no such thing at all", file->sidecar);
+    }
+    if (MPICRYPT_OK == code) {
+        int opened = mpicrypt_keystore_open(&options->keystore, &file->keystore);
+        code = NULL == options->recovery ? opened : code;
+    }
+    if (MPICRYPT_OK == code) {
+        code = judge(options, file);
+    }
+    if (MPICRYPT_OK != code) {
+        mpicrypt_file_close(file);
+    }
+    return code;
+}
+
+int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
+                                mpicrypt_file_t *file)
+{
+    int code = mpicrypt_file_open(options, path, may_write, file);
+
+    if (MPICRYPT_OK == code && file->best < 0) {
+        code = mpicrypt_refused(path, OPAL_CRYPT_ERR_ACCESS, &file->why);
+        mpicrypt_file_close(file);
+    }
+    return code;
+}
+
+/* ---- making ---- */
+
+static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, opal_common_crypt_map_t **map,
+                    opal_common_crypt_file_key_t *key, opal_common_crypt_why_t *why)
+{
+    const opal_common_crypt_run_t run = {0, 1, 0};
+    opal_common_crypt_tiling_t tiling;
+    opal_aead_cipher_t cipher;
+    uint32_t region;
+    bool added;
+    int rc = opal_common_crypt_algorithm_parse(options->algorithm, &cipher, why);
+
+    rc = rc ? rc : opal_common_crypt_map_create(map);
+    rc = rc ? rc : opal_common_crypt_tiling_make(&tiling, 0, 1, false, &run, 1, why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    const opal_common_crypt_region_ask_t ask = {true, cipher, (uint32_t) options->block_size.value[0], options->label, &tiling};
+    rc = opal_common_crypt_map_add(*map, &ask, &region, &added, why);
+    opal_common_crypt_tiling_free(&tiling);
+    rc = rc ? rc : opal_common_crypt_map_lock(*map, region, file->keystore, key, why);
+    if (OPAL_CRYPT_OK == rc) {
+        (*map)->generation = 1;
+        rc = opal_common_crypt_map_mac(*map, region, key->data_key, (*map)->regions[region].mac);
+    }
+    return rc;
+}
+
+static int store_map(mpicrypt_file_t *file)
+{
+    int rc = ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, true);
+
+    rc = rc ? rc : opal_common_crypt_sidecar_create(&file->posix.super, file->map->uuid);
+    rc = rc ? rc : opal_common_crypt_sidecar_map_write(&file->posix.super, file->map, -1);
+    return rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+}
+
+static int make_parts(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
+{
+    opal_common_crypt_map_t *map = NULL;
+    opal_common_crypt_file_key_t *keys = calloc(1, sizeof(*keys));
+    opal_common_crypt_why_t why = {.topic = NULL};
+    int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : make_map(options, file, &map, keys, &why);
+    int code = OPAL_CRYPT_OK == rc ? engine(file, map, keys) : mpicrypt_refused(file->path, rc, &why);
+
+    if (MPICRYPT_OK != code) {
+        opal_common_crypt_keys_free(keys, NULL == keys ? 0 : 1);
+        opal_common_crypt_map_destroy(map);
+        return code;
+    }
+    return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its second part cannot be made", strerror(errno));
+}
+
+int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
+{
+    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    ompi_common_cryptmpio_posix_init(&file->posix, -1, true);
+    if (1 != options->block_size.count) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
+    }
+    int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
+    if (MPICRYPT_OK == code) {
+        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode);
+    }
+    if (MPICRYPT_OK == code) {
+        code = make_parts(options, file);
+    }
+    if (MPICRYPT_OK != code) {
+        mpicrypt_file_remove(file);
+    }
+    return code;
+}
+
+void mpicrypt_file_remove(mpicrypt_file_t *file)
+{
+    if (file->posix.data_fd >= 0) {
+        (void) unlink(file->path);
+    }
+    if (file->posix.sidecar_fd >= 0) {
+        (void) unlink(file->sidecar);
+    }
+    mpicrypt_file_close(file);
+}
+
+/* ---- the end ---- */
+
+void mpicrypt_file_close(mpicrypt_file_t *file)
+{
+    if (NULL != file->keys) {
+        opal_common_crypt_keys_free(file->keys, file->map->region_count);
+    }
+    opal_common_crypt_file_destroy(file->file);
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        opal_common_crypt_copy_free(&file->copies[i]);
+    }
+    opal_common_crypt_keystore_close(file->keystore);
+    ompi_common_cryptmpio_posix_close(&file->posix);
+    if (file->posix.data_fd >= 0) {
+        close(file->posix.data_fd);
+    }
+    free(file->sidecar);
+    *file = (mpicrypt_file_t){.path = file->path, .best = -1};
+    file->posix.data_fd = file->posix.sidecar_fd = -1;
+}
+
+int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_common_crypt_outcome_t *outcome)
+{
+    const char *reason = OPAL_CRYPT_ERR_STORAGE == outcome->rc ? strerror(outcome->error)
+                         : OPAL_CRYPT_ERR_ACCESS == outcome->rc ? "no key for these bytes, or no region that they belong to"
+                                                                : opal_common_crypt_strerror(outcome->rc);
+
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: at offset %llu: %s", file->path, (unsigned long long) outcome->file_offset, reason);
+}

@@ -1,0 +1,132 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file verify: every block is opened, nothing is changed.  A job may
+ * be writing meanwhile; a block is looked at under its lock.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mpicrypt_file.h"
+
+enum { CONDITIONS = OPAL_CRYPT_BLOCK_BAD + 1 };
+
+typedef struct tally {
+    uint64_t count[CONDITIONS];
+    mpicrypt_table_t *listed;           /* torn and bad blocks */
+} tally_t;
+
+static const char *const condition_names[CONDITIONS] = {"hole", "good", "behind", "torn", "bad"};
+
+static const mpicrypt_column_t listed_columns[] = {
+    {"region", "region", 0}, {"block", "block", 0}, {"offset", "offset", 0}, {"state", "state", 0}, {NULL, NULL, 0}};
+static const mpicrypt_column_t region_columns[] = {
+    {"region", "region", 0}, {"label", "label", 0}, {"checked", "checked", 0}, {"holes", "holes", 0}, {"good", "good", 0},
+    {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {NULL, NULL, 0}};
+
+static uint64_t offset_of(const opal_common_crypt_region_t *region, uint64_t block)
+{
+    uint64_t offset = 0, together;
+
+    (void) opal_common_crypt_tiling_locate(&region->tiling, block * region->block_bytes, &offset, &together);
+    return offset;
+}
+
+static void list(tally_t *tally, const opal_common_crypt_region_t *region, uint32_t number, uint64_t block, const char *state)
+{
+    mpicrypt_table_count(tally->listed, number);
+    mpicrypt_table_count(tally->listed, block);
+    mpicrypt_table_count(tally->listed, offset_of(region, block));
+    mpicrypt_table_text(tally->listed, state);
+}
+
+static int check_region(const mpicrypt_file_t *file, uint32_t number, tally_t *tally)
+{
+    const opal_common_crypt_region_t *region = &file->map->regions[number];
+    uint64_t blocks = opal_common_crypt_file_blocks(file->file, number, file->bytes);
+
+    memset(tally->count, 0, sizeof(tally->count));
+    for (uint64_t block = 0; block < blocks; ++block) {
+        opal_common_crypt_block_condition_t condition;
+        uint32_t plain_bytes;
+        int rc = opal_common_crypt_file_check(file->file, number, block, &condition, &plain_bytes);
+        if (OPAL_CRYPT_OK != rc) {
+            const opal_common_crypt_outcome_t outcome = {.rc = rc, .error = errno, .file_offset = offset_of(region, block)};
+            mpicrypt_progress_end();
+            return mpicrypt_file_failed(file, &outcome);
+        }
+        ++tally->count[condition];
+        if (OPAL_CRYPT_BLOCK_TORN == condition || OPAL_CRYPT_BLOCK_BAD == condition) {
+            list(tally, region, number, block, condition_names[condition]);
+        }
+        if (0 == block % 256) {
+            mpicrypt_progress(region->label, block, blocks);
+        }
+    }
+    mpicrypt_progress_end();
+    return MPICRYPT_OK;
+}
+
+static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tally_t *tally, bool *good)
+{
+    int code = MPICRYPT_OK;
+
+    for (uint32_t i = 0; i < file->map->region_count && MPICRYPT_OK == code; ++i) {
+        const opal_common_crypt_region_t *region = &file->map->regions[i];
+        bool can = NULL != file->keys[i].data_key;
+        if (!region->encrypted) {
+            continue;
+        }
+        memset(tally->count, 0, sizeof(tally->count));
+        code = can ? check_region(file, i, tally) : MPICRYPT_OK;
+        *good = *good && can && 0 == tally->count[OPAL_CRYPT_BLOCK_TORN] && 0 == tally->count[OPAL_CRYPT_BLOCK_BAD];
+        mpicrypt_table_count(regions, i);
+        mpicrypt_table_text(regions, region->label);
+        mpicrypt_table_text(regions, can ? "yes" : "no key");
+        for (int k = 0; k < CONDITIONS; ++k) {
+            mpicrypt_table_count(regions, tally->count[k]);
+        }
+    }
+    return code;
+}
+
+static void print(const mpicrypt_file_options_t *options, const mpicrypt_table_t *regions, const tally_t *tally, bool good)
+{
+    if (options->json) {
+        printf("{\"good\": %s, \"regions\": ", good ? "true" : "false");
+        mpicrypt_table_json(regions, stdout);
+        printf(", \"blocks\": ");
+        mpicrypt_table_json(tally->listed, stdout);
+        printf("}\n");
+        return;
+    }
+    mpicrypt_table_print(regions, stdout);
+    if (!good) {
+        printf("\n");
+        mpicrypt_table_print(tally->listed, stdout);
+    }
+}
+
+int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path)
+{
+    mpicrypt_file_t file;
+    bool good = true;
+    int code = mpicrypt_file_open_verified(options, path, false, &file);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    mpicrypt_table_t *regions = mpicrypt_table_new(region_columns);
+    tally_t tally = {.listed = mpicrypt_table_new(listed_columns)};
+    code = check_all(&file, regions, &tally, &good);
+    if (MPICRYPT_OK == code) {
+        print(options, regions, &tally, good);
+    }
+    if (MPICRYPT_OK == code && !good) {
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, or could not be checked", path);
+    }
+    mpicrypt_table_free(tally.listed);
+    mpicrypt_table_free(regions);
+    mpicrypt_file_close(&file);
+    return code;
+}

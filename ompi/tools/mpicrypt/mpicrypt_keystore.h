@@ -1,0 +1,38 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Which keystore the verbs key and file mean: the options that both have.
+ */
+#ifndef MPICRYPT_KEYSTORE_H
+#define MPICRYPT_KEYSTORE_H
+
+#include "mpicrypt.h"
+#include "opal/mca/common/crypt/crypt_keystore.h"
+
+typedef struct mpicrypt_keystore {
+    const char *backend, *directory, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
+    bool netfs;
+} mpicrypt_keystore_t;
+
+#define MPICRYPT_KEYSTORE_OPTIONS(k) \
+    {"keystore", MPICRYPT_TEXT, "KIND", "file", &(k).backend, "Where keys are: file or pkcs11 (parameter crypt_keystore)."}, \
+    {"keystore-dir", MPICRYPT_TEXT, "DIR", NULL, &(k).directory, \
+     "Directory of the keystore; by default ~/.ompi-crypt/keys (parameter crypt_keystore_dir)."}, \
+    {"keystore-log", MPICRYPT_TEXT, "FILE", NULL, &(k).log_file, "Where every use of a key is written; by default DIR/log."}, \
+    {"machine-key", MPICRYPT_TEXT, "FILE", NULL, &(k).machine_key_file, \
+     "File on local storage with the key (64 hexadecimal digits) that wraps keys kept on shared storage."}, \
+    {"pkcs11-module", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_module, "The PKCS#11 library."}, \
+    {"pkcs11-token", MPICRYPT_TEXT, "NAME", NULL, &(k).pkcs11_token, "The token's label."}, \
+    {"pkcs11-pin-file", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_pin_file, "File with the PIN, mode 0600."}, \
+    {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &(k).netfs, "Accept secret files on network file systems, where they cross the network."}
+
+/* MPICRYPT_OK, or a message and another code. */
+int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt_keystore_t **keystore);
+
+/* Make its directory, mode 0700, if there is none. */
+int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options);
+
+/* One sentence for a refusal; returns MPICRYPT_FAILED. */
+int mpicrypt_refused(const char *what, int rc, const opal_common_crypt_why_t *why);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Processes with different keystores share a file of two regions: rows of label
+ * lab, rows of label other.  access DIR LABELS, where LABELS (both, other, none)
+ * is what this process's keystore holds.
+ */
+#include "mt.h"
+
+#include "mpi_crypt.h"
+
+enum { ROW = 1000, ROWS = 40 };         /* rows of lab and other take turns */
+
+static bool has[2];                     /* lab, other */
+static char path[1024];
+static unsigned char buffer[2 * ROW * ROWS], filler[ROW];
+
+static void add_region(MPI_File f, int which, bool take_part)
+{
+    MPI_Datatype row, filetype;
+    MPI_Info info;
+
+    MT_MPI(MPI_Type_contiguous(take_part ? ROW : 0, MPI_BYTE, &row));
+    MT_MPI(MPI_Type_create_resized(row, 0, 2 * ROW, &filetype));
+    MT_MPI(MPI_Type_commit(&filetype));
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_Info_set(info, "crypt_key_label", which ? "other" : "lab"));
+    MT_MPI(MPI_Info_set(info, "crypt_block_size", "4096"));
+    MT_MPI(MPIX_File_set_encryption_map(f, which * ROW, MPI_BYTE, filetype, "native", info));
+    MT_MPI(MPI_Info_free(&info));
+    MT_MPI(MPI_Type_free(&filetype));
+    MT_MPI(MPI_Type_free(&row));
+}
+
+static unsigned char *row_of(int row)
+{
+    mt_fill(filler, ROW, mt_key(5, row, 0, 0));
+    return filler;
+}
+
+/* May succeed, or must be refused without a byte having moved. */
+static void judge(bool allowed, bool reading, int rc, const unsigned char *bytes, size_t n, const char *what)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(rc, &class);
+    MT_CHECK(class == (allowed ? MPI_SUCCESS : MPI_ERR_ACCESS), "%s: error class %d", what, class);
+    for (size_t i = 0; reading && !allowed && i < n; i++) {
+        MT_CHECK(0 == bytes[i], "%s: byte %zu is %d", what, i, bytes[i]);
+    }
+}
+
+/* Every rank reads rows of one label, by itself and with all others. */
+static void read_rows(MPI_File f, int which)
+{
+    MPI_Datatype row, filetype;
+    MPI_Status status;
+
+    MT_MPI(MPI_Type_contiguous(ROW, MPI_BYTE, &row));
+    MT_MPI(MPI_Type_create_resized(row, 0, 2 * ROW, &filetype));
+    MT_MPI(MPI_Type_commit(&filetype));
+    MT_MPI(MPI_File_set_view(f, which * ROW, MPI_BYTE, filetype, "native", MPI_INFO_NULL));
+    for (int all = 0; all < 2; all++) {
+        memset(buffer, 0xee, sizeof(buffer));
+        int rc = all ? MPI_File_read_at_all(f, 0, buffer, ROW * ROWS, MPI_BYTE, &status)
+                     : MPI_File_read_at(f, 0, buffer, ROW * ROWS, MPI_BYTE, &status);
+        judge(has[which], true, rc, buffer, ROW * ROWS, all ? "read_at_all" : "read_at");
+        for (int i = 0; has[which] && i < ROWS; i++) {
+            MT_CHECK(0 == memcmp(buffer + i * ROW, row_of(2 * i + which), ROW), "row %d", 2 * i + which);
+        }
+    }
+    MT_MPI(MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    MT_MPI(MPI_Type_free(&filetype));
+    MT_MPI(MPI_Type_free(&row));
+}
+
+/* Rank r writes rows r, r + size ... of both labels. */
+static void write_rows(MPI_File f, bool all)
+{
+    for (int row = mt_rank; row < 2 * ROWS; row += mt_size) {
+        int rc = MPI_SUCCESS;
+        MPI_Offset at = (MPI_Offset) row * ROW;
+        rc = all ? MPI_File_write_at_all(f, at, row_of(row), ROW, MPI_BYTE, MPI_STATUS_IGNORE)
+                 : MPI_File_write_at(f, at, row_of(row), ROW, MPI_BYTE, MPI_STATUS_IGNORE);
+        judge(has[row % 2], false, rc, NULL, 0, all ? "write_at_all" : "write_at");
+    }
+}
+
+/* Who holds the label writes what the others could not. */
+static void fill_up(MPI_File f)
+{
+    for (int row = 0; row < 2 * ROWS; row++) {
+        if (has[row % 2]) {
+            MT_MPI(MPI_File_write_at(f, (MPI_Offset) row * ROW, row_of(row), ROW, MPI_BYTE, MPI_STATUS_IGNORE));
+        }
+    }
+}
+
+static void barrier(MPI_File f)
+{
+    MT_MPI(MPI_File_sync(f));
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MT_MPI(MPI_File_sync(f));
+}
+
+int main(int argc, char **argv)
+{
+    MPI_File f;
+
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    if (argc < 3) {
+        mt_skip("no directory, or no labels named");
+    }
+    has[0] = 0 == strcmp(argv[2], "both");
+    has[1] = has[0] || 0 == strcmp(argv[2], "other");
+    snprintf(path, sizeof(path), "%s/access", argv[1]);
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
+    for (int which = 0; which < 2; which++) {
+        add_region(f, which, 0 == mt_rank);
+    }
+    mt_group("a map of two labels, sealed by whoever holds them");
+    write_rows(f, false);
+    write_rows(f, true);
+    barrier(f);
+    fill_up(f);
+    barrier(f);
+    mt_group("writing: refused without the label, alone and together");
+    read_rows(f, 0);
+    read_rows(f, 1);
+    mt_group("reading: refused without the label, alone and together; others go on");
+    MT_MPI(MPI_File_close(&f));
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+    MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
+    read_rows(f, 0);
+    read_rows(f, 1);
+    MT_MPI(MPI_File_close(&f));
+    mt_group("the same after opening it again");
+    return mt_end();
+}

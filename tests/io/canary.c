@@ -1,0 +1,104 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Data that can be recognised goes into a file by every kind of call, shared
+ * pointers included, and nothing that lies beside the file while it is open has
+ * it in clear: canary DIR NAME WAY, where WAY is sealed, plain (there it is) or
+ * unshared (the encrypted file has no shared pointer, and says so).
+ */
+#include "mt.h"
+
+#include <dirent.h>
+
+#define CANARY "the-canary-sings-in-clear-text\n"       /* leak.sh looks for it, too */
+
+enum { CANARY_BYTES = sizeof(CANARY) - 1, TIMES = 6000, BYTES = TIMES * CANARY_BYTES };
+
+static char buffer[BYTES];
+
+/* Do the files below `directory` hold the canary? */
+static bool found_in(const char *directory)
+{
+    static char bytes[1 << 20];
+    char path[2048];
+    bool found = false;
+    DIR *list = opendir(directory);
+
+    MT_CHECK(NULL != list, "%s cannot be read", directory);
+    for (struct dirent *entry = readdir(list); NULL != entry && !found; entry = readdir(list)) {
+        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+        FILE *file = DT_REG == entry->d_type ? fopen(path, "rb") : NULL;
+        size_t n = 0;
+        while (NULL != file && !found && (n = fread(bytes, 1, sizeof(bytes), file)) > 0) {
+            for (size_t at = 0; at + CANARY_BYTES <= n && !found; ++at) {
+                found = 0 == memcmp(bytes + at, buffer, CANARY_BYTES);
+            }
+        }
+        if (NULL != file) {
+            fclose(file);
+        }
+        if (found) {
+            printf("the canary is in %s\n", path);
+        }
+    }
+    closedir(list);
+    return found;
+}
+
+/* A view of rows by turns, so that aggregators get rows of all processes. */
+static void write_together(MPI_File f)
+{
+    MPI_Datatype row, filetype;
+
+    MT_MPI(MPI_Type_contiguous(CANARY_BYTES * 5, MPI_BYTE, &row));
+    MT_MPI(MPI_Type_create_resized(row, 0, CANARY_BYTES * 5 * mt_size, &filetype));
+    MT_MPI(MPI_Type_commit(&filetype));
+    MT_MPI(MPI_File_set_view(f, (MPI_Offset) mt_rank * CANARY_BYTES * 5, MPI_BYTE, filetype, "native", MPI_INFO_NULL));
+    MT_MPI(MPI_File_write_all(f, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_read_at_all(f, 0, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    MT_MPI(MPI_Type_free(&filetype));
+    MT_MPI(MPI_Type_free(&row));
+}
+
+static void write_shared(MPI_File f, bool refused)
+{
+    if (refused) {
+        MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
+        MT_CHECK(MPI_SUCCESS != MPI_File_write_shared(f, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE), "write_shared");
+        MT_CHECK(MPI_SUCCESS != MPI_File_write_ordered(f, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE), "write_ordered");
+    } else {
+        MT_MPI(MPI_File_write_shared(f, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+        MT_MPI(MPI_File_write_ordered(f, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char path[1100];
+    MPI_File f;
+    MPI_Request request;
+
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    MT_CHECK(4 == argc, "canary DIR NAME WAY");
+    bool plain = 0 == strcmp(argv[3], "plain");
+    snprintf(path, sizeof(path), "%s/%s", argv[1], argv[2]);
+    for (int i = 0; i < TIMES; i++) {
+        memcpy(buffer + i * CANARY_BYTES, CANARY, CANARY_BYTES);
+    }
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    write_together(f);
+    MT_MPI(MPI_File_iwrite_at(f, (MPI_Offset) mt_rank * 777, buffer, BYTES, MPI_BYTE, &request));
+    MT_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    write_shared(f, 0 == strcmp(argv[3], "unshared"));
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    if (0 == mt_rank) {
+        MT_CHECK(found_in(argv[1]) == plain, "beside the open file");
+    }
+    MT_MPI(MPI_File_close(&f));
+    if (0 == mt_rank) {
+        MT_CHECK(found_in(argv[1]) == plain, "after the file was closed");
+    }
+    mt_group("%s: %s", argv[2], argv[3]);
+    return mt_end();
+}

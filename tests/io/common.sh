@@ -1,0 +1,20 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What the scripts here share.
+. "$SRC/tests/lib.sh"
+
+export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
+
+# keys_in DIR LABEL...: a keystore with these labels, after cluster_up.
+keys_in() {
+    local directory=$1 label; shift
+    for label in "$@"; do
+        must in_variant mpicrypt key new "$label" --keystore-dir "$directory"
+    done
+}
+
+# run_io N PROGRAM [ARGUMENT...]: on N processes.
+run_io() {
+    local n=$1; shift
+    vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
+}

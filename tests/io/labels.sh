@@ -1,0 +1,27 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# One job whose processes have different keystores: two with both labels, one
+# with one of them, one with none.
+. "$SRC/tests/io/common.sh"
+
+mkdir "$CASE_DIR/files"
+cluster_up 2
+keys_in "$CASE_DIR/both" lab other
+keys_in "$CASE_DIR/none" else
+cp -a "$CASE_DIR/both" "$CASE_DIR/other"
+rm "$CASE_DIR"/other/lab.*
+program=$(mpi_program io access)
+if [ "$SERIES" = 4.1 ]; then
+    context() { echo "-n $1 env OMPI_MCA_crypt_keystore_dir=$CASE_DIR/$2 $program $CASE_DIR/files $2"; }
+    must vcluster mpirun $(context 2 both) : $(context 1 other) : $(context 1 none)
+else
+    # The prterun of Debian 13 crashes over two contexts, whatever they are.
+    cat > "$CASE_DIR/with" <<END
+#!/bin/bash
+keys=(both both other none)
+keys=\${keys[OMPI_COMM_WORLD_RANK]}
+OMPI_MCA_crypt_keystore_dir=$CASE_DIR/\$keys exec "$program" "$CASE_DIR/files" "\$keys"
+END
+    chmod +x "$CASE_DIR/with"
+    must vcluster mpirun -n 4 "$CASE_DIR/with"
+fi

@@ -1,0 +1,118 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Loaded before a program (LD_PRELOAD) that writes an encrypted file: one of
+ * its processes dies at a chosen write to one of the file's two parts.
+ *
+ *   KILL_RANK     the process that dies
+ *   KILL_AT       at which of its writes, from 1, which is its first to the data
+ *   KILL_HOW      before   before the write
+ *                 cut      after a part of it (KILL_CUT thousandths)
+ *                 between  data is written, its entry is not: before the first
+ *                          write to the sidecar behind the KILL_AT-th to the data
+ *   KILL_LOG      where it writes what it did, a line at a time
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { NEITHER, DATA, SIDECAR };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long writes, data_writes;
+
+static long number(const char *name)
+{
+    const char *text = getenv(name);
+
+    return NULL == text ? 0 : strtol(text, NULL, 10);
+}
+
+static int part_of(int fd)
+{
+    char link[64], path[4096];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    const char *suffix = ".mpicrypt";
+
+    if (n <= 0 || NULL == memmem(path, (size_t) n, "/storm", 6)) {
+        return NEITHER;
+    }
+    path[n] = '\0';
+    return (size_t) n > strlen(suffix) && 0 == strcmp(path + n - strlen(suffix), suffix) ? SIDECAR : DATA;
+}
+
+static void die(const char *what, int part, off_t at, size_t bytes)
+{
+    char line[128];
+    int fd = open(getenv("KILL_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int n = snprintf(line, sizeof(line), "%s %s %lld %zu\n", what, DATA == part ? "data" : "sidecar", (long long) at, bytes);
+
+    if (fd < 0 || n != write(fd, line, (size_t) n)) {
+        abort();
+    }
+    raise(SIGKILL);
+}
+
+typedef ssize_t (*pwritev_t)(int fd, const struct iovec *vector, int count, off_t at);
+
+/* The first `bytes` of a vector. */
+static void write_part(pwritev_t real, int fd, const struct iovec *vector, off_t at, size_t bytes)
+{
+    for (size_t left = bytes; left > 0; ++vector) {
+        struct iovec one = *vector;
+        one.iov_len = one.iov_len < left ? one.iov_len : left;
+        if (one.iov_len > 0 && (ssize_t) one.iov_len != real(fd, &one, 1, at)) {
+            abort();
+        }
+        at += (off_t) one.iov_len;
+        left -= one.iov_len;
+    }
+}
+
+static ssize_t watched(pwritev_t real, int fd, const struct iovec *vector, int count, off_t at)
+{
+    int part = part_of(fd);
+    const char *how = getenv("KILL_HOW"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    size_t bytes = 0;
+
+    if (NEITHER == part || NULL == how || NULL == rank || strtol(rank, NULL, 10) != number("KILL_RANK")) {
+        return real(fd, vector, count, at);
+    }
+    for (int i = 0; i < count; ++i) {
+        bytes += vector[i].iov_len;
+    }
+    pthread_mutex_lock(&lock);
+    writes += writes > 0 || DATA == part;
+    if (0 == strcmp(how, "between")) {
+        if (SIDECAR == part && data_writes >= number("KILL_AT")) {
+            die(how, part, at, bytes);
+        }
+    } else if (writes == number("KILL_AT")) {
+        if (0 == strcmp(how, "cut")) {
+            write_part(real, fd, vector, at, bytes * (size_t) number("KILL_CUT") / 1000);
+        }
+        die(how, part, at, bytes);
+    }
+    ssize_t done = real(fd, vector, count, at);
+    data_writes += DATA == part;
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
+ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
+{
+    return watched((pwritev_t) dlsym(RTLD_NEXT, "pwritev"), fd, vector, count, at);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at)
+{
+    return watched((pwritev_t) dlsym(RTLD_NEXT, "pwritev64"), fd, vector, count, at);
+}

@@ -1,0 +1,27 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What we write, the independent reader in Python reads, and the other way
+# round.  No plaintext at rest.
+. "$SRC/tests/io/common.sh"
+
+python3 -c 'import cryptography' 2>/dev/null || skip "python3 has no module cryptography"
+cluster_up 2
+keys_in "$CASE_DIR/keys" lab other
+key() { echo "$1=$(sed -n 's/^key plain //p' "$CASE_DIR/keys/$1.1")"; }
+file_v1() { python3 "$SRC/tests/vectors/file_v1.py" "$@"; }
+program=$(mpi_program io convert)
+
+cd "$CASE_DIR"
+for ((i = 0; i < 2500; i++)); do echo "line $i of the plain file: canary"; done > plain
+must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/ours"
+[ "$(stat -c %s ours)" = "$(stat -c %s plain)" ] || fail "the sizes differ"
+for file in ours ours.mpicrypt keys/log; do
+    must_fail grep -qa canary $file
+done
+must file_v1 info ours "$(key lab)" "$(key other)"
+must file_v1 compare plain ours "$(key lab)" "$(key other)"
+
+must file_v1 write plain theirs "$(key lab)" aes-128-gcm:lab:4096:0:1:0:0+1
+must vcluster mpirun -n 3 "$program" read "$CASE_DIR/plain" "$CASE_DIR/theirs"
+must file_v1 write plain once "$(key other)" aes-256-gcm:other:512:0:200000:1:0+100000,100500+30000
+must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/once"    # bytes of no region

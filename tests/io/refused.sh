@@ -1,0 +1,46 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What is refused, and what it says: messages in plaintext between nodes, no
+# key, files without their second part or beside another's, plain files where
+# none are wanted.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 2
+keys_in "$CASE_DIR/keys" lab other
+keys_in "$CASE_DIR/none" else
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+head -c 50000 /dev/urandom > plain
+read_it() { vcluster mpirun "$@" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"; }
+must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+must read_it -n 4
+
+says "cannot be used by a job whose messages are not encrypted" read_it -n 4 --mca pml ob1
+must read_it -n 1 --mca pml ob1
+# Not by -x: Open MPI 5.0 lets the environment of mpirun win over it.
+without_key() {
+    vcluster mpirun -n 4 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
+}
+says "holds no key for an encrypted file" without_key
+must_fail without_key
+
+mv file.mpicrypt away
+says "second part of an encrypted file is missing" read_it -n 2
+: > away2; mv away2 file.mpicrypt
+says "is damaged or no such" read_it -n 2
+mv away file.mpicrypt
+must read_it -n 2
+
+# Copied without attributes: both parts together are enough.
+cp file copy; cp file.mpicrypt copy.mpicrypt
+must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
+
+# The sidecar of another file.
+must vcluster mpirun -n 2 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/another"
+cp another.mpicrypt copy.mpicrypt
+must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
+rm file
+says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+
+says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"

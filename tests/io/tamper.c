@@ -1,0 +1,230 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Somebody changes the file at rest, then all read it, alone and together:
+ * every process that reads what was changed gets an error of class MPI_ERR_IO
+ * and zeros, and nobody hangs.  tamper DIR
+ */
+#include "mt.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { BLOCK = 4096, BLOCKS = 24, BYTES = BLOCK * BLOCKS };
+
+static char path[1024], sidecar[1100];
+static unsigned char text[BYTES], buffer[BYTES];
+
+static void poke(const char *name, off_t at, const void *bytes, size_t count)
+{
+    int fd = open(name, O_WRONLY);
+
+    MT_CHECK(fd >= 0 && (ssize_t) count == pwrite(fd, bytes, count, at), "%s cannot be changed", name);
+    close(fd);
+}
+
+static void peek(const char *name, off_t at, void *bytes, size_t count)
+{
+    int fd = open(name, O_RDONLY);
+
+    MT_CHECK(fd >= 0 && (ssize_t) count == pread(fd, bytes, count, at), "%s cannot be read", name);
+    close(fd);
+}
+
+static void make(int times)
+{
+    MPI_File f;
+    MPI_Info info;
+
+    if (0 == mt_rank) {
+        unlink(path);
+        unlink(sidecar);
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_Info_set(info, "crypt_key_label", "lab"));
+    MT_MPI(MPI_Info_set(info, "crypt_block_size", "4096"));
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f));
+    MT_MPI(MPI_Info_free(&info));
+    for (int i = 0; i < times; i++) {
+        MT_MPI(MPI_File_write_at_all(f, (MPI_Offset) mt_rank * (BYTES / mt_size), text + mt_rank * (BYTES / mt_size),
+                                     BYTES / mt_size, MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+    MT_MPI(MPI_File_close(&f));
+}
+
+static void check(int rc, bool good, const char *what, const char *call)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(rc, &class);
+    MT_CHECK(class == (good ? MPI_SUCCESS : MPI_ERR_IO), "%s, %s: error class %d", what, call, class);
+    for (size_t i = 0; i < BYTES; i++) {
+        MT_CHECK(buffer[i] == (good ? text[i] : 0), "%s, %s: byte %zu is %d", what, call, i, buffer[i]);
+    }
+}
+
+/* Everybody reads everything, in one call and through a view of every size-th kilobyte. */
+static void read_all(bool good, const char *what)
+{
+    MPI_File f;
+    MPI_Request request;
+
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+    MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
+    memset(buffer, 0xee, BYTES);
+    check(MPI_File_read_at(f, 0, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE), good, what, "read_at");
+    memset(buffer, 0xee, BYTES);
+    check(MPI_File_read_at_all(f, 0, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE), good, what, "read_at_all");
+    memset(buffer, 0xee, BYTES);
+    MT_MPI(MPI_File_iread_at(f, 0, buffer, BYTES, MPI_BYTE, &request));
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), good, what, "iread_at");
+    MT_MPI(MPI_File_close(&f));
+}
+
+/* What cannot even be opened. */
+static void open_fails(const char *what)
+{
+    MPI_File f;
+    int class = MPI_SUCCESS;
+
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MPI_Error_class(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f), &class);
+    MT_CHECK(MPI_ERR_IO == class, "%s: error class %d", what, class);
+}
+
+/* Where the first segment of entries lies, from the directory. */
+static off_t entries_at(void)
+{
+    uint64_t at = 0;
+    unsigned char bytes[8];
+
+    peek(sidecar, 4096, bytes, 8);
+    for (int i = 7; i >= 0; i--) {
+        at = at << 8 | bytes[i];
+    }
+    return (off_t) at;
+}
+
+static void flip(const char *name, off_t at, const char *what)
+{
+    unsigned char byte;
+
+    if (0 == mt_rank) {
+        peek(name, at, &byte, 1);
+        byte ^= 1;
+        poke(name, at, &byte, 1);
+    }
+    read_all(false, what);
+    if (0 == mt_rank) {
+        byte ^= 1;
+        poke(name, at, &byte, 1);
+    }
+    read_all(true, "put right again");
+}
+
+static void swap(const char *name, off_t a, off_t b, size_t count)
+{
+    unsigned char one[BLOCK], two[BLOCK];
+
+    if (0 == mt_rank) {
+        peek(name, a, one, count);
+        peek(name, b, two, count);
+        poke(name, a, two, count);
+        poke(name, b, one, count);
+    }
+}
+
+static void blocks(void)
+{
+    off_t entries = entries_at();
+
+    flip(path, 10 * BLOCK + 5, "a byte of data");
+    flip(path, BYTES - 1, "the last byte");
+    flip(sidecar, entries + 3 * 96 + 40, "a tag");
+    flip(sidecar, entries + 3 * 96 + 10, "a counter");
+    flip(sidecar, entries + 3 * 96 + 20, "an S");
+    mt_group("data, tags, counters and S changed");
+    swap(path, 5 * BLOCK, 6 * BLOCK, BLOCK);
+    read_all(false, "two blocks swapped");
+    swap(sidecar, entries + 5 * 96, entries + 6 * 96, 96);
+    read_all(false, "two blocks and their entries swapped");
+    swap(path, 5 * BLOCK, 6 * BLOCK, BLOCK);
+    swap(sidecar, entries + 5 * 96, entries + 6 * 96, 96);
+    read_all(true, "swapped back");
+    mt_group("blocks swapped, with and without their entries");
+}
+
+/* An overwritten block is in the redo, too: what happens to the data does not
+ * matter then, as nothing but the newest version opens. */
+static void overwritten(void)
+{
+    unsigned char byte = 0x55;
+
+    make(2);
+    if (0 == mt_rank) {
+        poke(path, 7 * BLOCK, &byte, 1);
+    }
+    read_all(true, "data changed, the redo is there");
+    mt_group("an overwritten block is read from its redo");
+    make(1);
+}
+
+/* The map is in the attribute and in slot 0 of the sidecar. */
+static void maps(void)
+{
+    unsigned char map[4096], byte;
+    ssize_t bytes = 0 == mt_rank ? getxattr(path, "user.mpicrypt.map", map, sizeof(map)) : 0;
+    uint64_t at = 0;
+
+    if (0 == mt_rank) {
+        unsigned char place[8];
+        peek(sidecar, 32, place, 8);
+        for (int i = 7; i >= 0; i--) {
+            at = at << 8 | place[i];
+        }
+        peek(sidecar, (off_t) at + 60, &byte, 1);
+        byte ^= 4;
+        poke(sidecar, (off_t) at + 60, &byte, 1);
+    }
+    MT_MPI(MPI_Bcast(&bytes, sizeof(bytes), MPI_BYTE, 0, MPI_COMM_WORLD));
+    if (bytes > 0) {                    /* the file system has attributes: the other copy is good */
+        read_all(true, "one copy of the map changed");
+    }
+    if (0 == mt_rank && bytes > 0) {
+        map[60] ^= 4;
+        MT_CHECK(0 == setxattr(path, "user.mpicrypt.map", map, (size_t) bytes, 0), "setxattr");
+    }
+    open_fails("both copies of the map changed");
+    if (0 == mt_rank) {
+        byte ^= 4;
+        poke(sidecar, (off_t) at + 60, &byte, 1);
+    }
+    read_all(true, "the sidecar's copy put right");
+    if (0 == mt_rank) {
+        byte = 0xff;
+        poke(sidecar, 9, &byte, 1);
+    }
+    open_fails("another version of the format");
+    mt_group("maps changed");
+}
+
+int main(int argc, char **argv)
+{
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    if (argc < 2) {
+        mt_skip("no directory named that all nodes share");
+    }
+    snprintf(path, sizeof(path), "%s/tamper", argv[1]);
+    snprintf(sidecar, sizeof(sidecar), "%s.mpicrypt", path);
+    mt_fill(text, BYTES, mt_key(6, 0, 0, 0));
+    make(1);
+    read_all(true, "as it was written");
+    blocks();
+    overwritten();
+    maps();
+    return mt_end();
+}

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# mpicrypt file: what it makes jobs can read, what jobs make it can read; what
+# was changed it finds; rekey, recovery, mv, and what it refuses.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1
+must openssl genrsa -out "$CASE_DIR/recovery.key" 2048
+must openssl rsa -in "$CASE_DIR/recovery.key" -pubout -out "$CASE_DIR/recovery.pem"
+chmod 600 "$CASE_DIR/recovery.key"
+key() { in_variant mpicrypt key "$@" --keystore-dir "$CASE_DIR/keys"; }
+must key new lab
+must key new other --recovery "$CASE_DIR/recovery.pem"
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+here() { echo "$CASE_DIR/$1"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+reads() { run_io 2 "$program" read "$(here plain)" "$(here "$1")"; }
+
+echo "--- encrypt, decrypt, info, verify"
+{ head -c 300000 /dev/urandom; echo canary; } > plain
+must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K --algorithm aes-256-gcm
+[ "$(stat -c %s made)" = "$(stat -c %s plain)" ] || fail "the sizes differ"
+must_fail grep -qa canary made made.mpicrypt
+must reads made
+must file decrypt "$(here made)" "$(here again)"
+must cmp plain again
+must vcluster mpirun -n 2 "$program" write "$(here plain)" "$(here ours)"
+for name in made ours; do
+    must file verify "$(here $name)"
+    must file info "$(here $name)"
+    must file decrypt "$(here $name)" "$(here $name.plain)"
+    must cmp plain $name.plain
+done
+says '"good": 74,' file verify "$(here made)" --json
+says "aes-256-gcm" file info "$(here made)"
+truncate -s 100000000 sparse
+must file encrypt "$(here sparse)" "$(here sparse.made)" --label lab
+[ "$(stat -c %b sparse.made)" -lt 1000 ] || fail "holes were written"
+
+echo "--- what was changed"
+entry() { # entry FILE BLOCK: where in the sidecar
+    echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2))
+}
+poke() { printf '\377' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
+poke bad $((5 * 4096 + 7))
+poke bad.mpicrypt $(($(entry bad 9) + 40))
+dd if=/dev/zero of=bad.mpicrypt bs=1 seek="$(entry bad 20)" count=96 conv=notrunc status=none
+must_fail file verify "$(here bad)"
+file verify "$(here bad)" --json > bad.json || true
+python3 - bad.json <<'END'
+import json, sys
+found = {(b["block"], b["state"], b["offset"]) for b in json.load(open(sys.argv[1]))["blocks"]}
+assert found == {(5, "bad", 5 * 4096), (9, "bad", 9 * 4096), (20, "torn", 20 * 4096)}, found
+END
+must_fail file decrypt "$(here bad)" "$(here bad.plain)"
+[ ! -e bad.plain ] || fail "a part of a damaged file was left"
+
+echo "--- rekey"
+wrapped() { python3 -c "
+import sys
+m = open('$1.mpicrypt', 'rb').read()
+at = int.from_bytes(m[32:40], 'little'); n = int.from_bytes(m[40:48], 'little')
+print(m[at:at + n][-80:-32].hex())"; }
+old=$(wrapped made)
+must key rotate lab
+says "version 2, was 1" file rekey "$(here made)"
+[ "$(wrapped made)" != "$old" ] || fail "nothing was rewrapped"
+python3 -c "import sys; sys.exit(bytes.fromhex('$old') in open('made.mpicrypt', 'rb').read())" || fail "the old wrapped key is still there"
+must file rekey "$(here ours)"
+must key revoke lab --version 1
+must reads made
+must_fail file verify "$(here bad)"                     # still under version 1
+says "keystore-refused" file verify "$(here bad)"
+
+echo "--- recovery"
+must file encrypt "$(here plain)" "$(here escrowed)" --label other
+must key revoke other
+must_fail file verify "$(here escrowed)"
+must file verify "$(here escrowed)" --recovery "$(here recovery.key)"
+must file decrypt "$(here escrowed)" "$(here recovered)" --recovery "$(here recovery.key)"
+must cmp plain recovered
+
+echo "--- mv"
+mkdir there
+must file mv "$(here made)" "$(here there)"
+must reads there/made
+[ ! -e made ] && [ ! -e made.mpicrypt ] || fail "something was left behind"
+must mv there/made.mpicrypt moved.mpicrypt              # as an mv that was killed
+must file mv "$(here there/made)" "$(here moved)"
+must reads moved
+must_fail file mv "$(here moved)" "$(here ours)"
+must reads moved
+
+echo "--- refused"
+before=$(cksum ours ours.mpicrypt)
+must_fail file encrypt "$(here plain)" "$(here ours)" --label lab
+must_fail file decrypt "$(here moved)" "$(here ours)"
+[ "$(cksum ours ours.mpicrypt)" = "$before" ] || fail "a file that existed was changed"
+must_fail file encrypt "$(here plain)" "$(here none)" --label nobody
+must_fail file encrypt "$(here plain)" "$(here none)" --label lab --block-size 1000
+says "authenticates nothing" file encrypt "$(here plain)" "$(here none)" --label lab --algorithm aes-256-xts
+[ ! -e none ] && [ ! -e none.mpicrypt ] || fail "something was left"
+must_fail file verify "$(here plain)"
+must in_variant mpicrypt key new else --keystore-dir "$(here elsewhere)"
+says "NOT VERIFIED" file info "$(here moved)" --keystore-dir "$(here elsewhere)"
+must_fail file info "$(here moved)" --keystore-dir "$(here elsewhere)"
