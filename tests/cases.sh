@@ -154,6 +154,9 @@ run_mpi() {
     for arg in "$@"; do
         if [ "$arg" = :: ]; then
             before=("${after[@]}") after=()
+        elif [ "$arg" = @UCX@ ]; then   # pml/crypt over ucx, and ucx over the virtual network
+            after+=(--mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
+                    -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
         else
             after+=("${arg//@DIR@/$CASE_DIR}")
         fi

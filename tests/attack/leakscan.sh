@@ -15,7 +15,6 @@ set -eu
 
 many=${1-}
 [ -z "$many" ] || [ "$many" = many ] || die "usage: leakscan.sh [many]"
-leak=$(mpi_program attack/leakscan leak)
 scan=$SRC/tests/attack/leakscan/leakscan.py
 canary=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
 # Below 128: it also serves as the weights of a graph, which are not negative.
@@ -42,11 +41,11 @@ job() {
 }
 
 cluster_up 2 --slots 2
+leak=$(mpi_program attack/leakscan leak)
 # tcpdump's buffer has a place of the largest packet's size for every packet.
 for node in node0 node1; do
-    vcluster exec $node ip link set dev eth0 gso_max_size 7800
+    vcluster net $node ip link set dev eth0 gso_max_size 7800
 done
-osc='--mca osc pt2pt,sm'
 ways=blocking
 [ -z "$many" ] || ways='blocking nonblocking persistent'
 
@@ -56,7 +55,9 @@ job basic      65537   "coll $ways"                     --mca coll basic,libnbc,
 job tuned      4194304 'coll blocking'                  --mca coll tuned,basic,libnbc,self,inter
 job han        65537   "coll $ways"                     --mca coll_han_priority 95
 job adapt      65537   'coll adapt blocking nonblocking' --mca coll_adapt_priority 95
-job osc        65537   'rma comms'                     $osc
+job comms      65537   comms
+# In 5.0 no component could be sealed: windows over two nodes are refused (around.sh).
+[ "$SERIES" != 4.1 ] || job osc 65537 rma               --mca osc pt2pt,sm
 job files      65537   io
 job run-time   65537   dynamic                          --host node0:4,node1:4 --map-by ppr:2:node
 

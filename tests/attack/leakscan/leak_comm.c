@@ -1,22 +1,20 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What communicates without payload of the user's: communicators and windows
- * and files come and go.  (Weights of a distributed graph are numbers of the
- * user's, so that one has payload.)  And processes that meet at run time.
+ * What communicates without payload of the user's: communicators come and go.
+ * (Weights of a distributed graph are numbers of the user's, so that one has
+ * payload.)  And processes that meet at run time.
  */
 #include "leak.h"
 
-enum { DUP, IDUP, SPLIT, SPLIT_TYPE, CREATE, CREATE_GROUP, CART, GRAPH, INTER, MERGE, WINDOW };
+enum { DUP, IDUP, SPLIT, SPLIT_TYPE, CREATE, CREATE_GROUP, CART, GRAPH, INTER, MERGE };
 
 static void make(const leak_op_t *op)
 {
     MPI_Comm c = MPI_COMM_NULL, half, inter;
     MPI_Group world;
     MPI_Request request;
-    MPI_Win win;
     int upper = mt_rank >= mt_size / 2, periodic = 1, degree[1] = {mt_size}, *nobody = calloc((size_t) mt_size, sizeof(int));
-    unsigned char *shared;
     MT_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
     switch (op->how) {
     case DUP: MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &c)); break;
@@ -38,10 +36,6 @@ static void make(const leak_op_t *op)
         }
         MT_MPI(MPI_Comm_free(&inter));
         MT_MPI(MPI_Comm_free(&half));
-        break;
-    case WINDOW:
-        MT_MPI(MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win));
-        MT_MPI(MPI_Win_free(&win));
         break;
     }
     if (MPI_COMM_NULL != c) {
@@ -77,7 +71,6 @@ static const leak_op_t ops[] = {
     {"Graph_create", make, .how = GRAPH, .bare = true},
     {"Intercomm_create", make, .how = INTER, .bare = true},
     {"Intercomm_merge", make, .how = MERGE, .bare = true},
-    {"Win_allocate", make, .how = WINDOW, .bare = true},
     {"Dist_graph_create, weights", dist_graph, .least = 7, .most = 7},
 };
 

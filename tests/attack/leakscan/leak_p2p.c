@@ -136,6 +136,36 @@ static void sendrecv(const leak_op_t *op)
     LEAK_SAME(leak_in, 1);
 }
 
+#if MT_HAS_MPI4
+static void isendrecv(const leak_op_t *op)
+{
+    int other = leak_partner(leak_comm), n = (int) leak_n;
+    MPI_Request request;
+    if (op->how) {
+        memcpy(leak_in, leak_out, leak_n);
+        MT_MPI(MPI_Isendrecv_replace(leak_in, n, MPI_BYTE, other, 1, other, 1, leak_comm, &request));
+    } else {
+        MT_MPI(MPI_Isendrecv(leak_out, n, MPI_BYTE, other, 1, leak_in, n, MPI_BYTE, other, 1, leak_comm, &request));
+    }
+    MT_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    LEAK_SAME(leak_in, 1);
+}
+
+static void partitioned(const leak_op_t *op)
+{
+    int other = leak_partner(leak_comm);
+    MPI_Request requests[2];
+    MT_MPI(MPI_Psend_init(leak_out, 1, (MPI_Count) leak_n, MPI_BYTE, other, 1, leak_comm, MPI_INFO_NULL, &requests[0]));
+    MT_MPI(MPI_Precv_init(leak_in, 1, (MPI_Count) leak_n, MPI_BYTE, other, 1, leak_comm, MPI_INFO_NULL, &requests[1]));
+    MT_MPI(MPI_Startall(2, requests));
+    MT_MPI(MPI_Pready(0, requests[0]));
+    MT_MPI(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    MT_MPI(MPI_Request_free(&requests[0]));
+    MT_MPI(MPI_Request_free(&requests[1]));
+    LEAK_SAME(leak_in, 1);
+}
+#endif
+
 static const leak_op_t ops[] = {
     {"Send, Recv", one_way, .how = SEND, .with = RECV},
     {"Bsend", one_way, .how = BSEND, .with = IRECV},
@@ -157,6 +187,11 @@ static const leak_op_t ops[] = {
     {"Sendrecv_replace", sendrecv, .how = 1},
     {"Send, strided", strided, .how = SEND, .with = RECV, .least = LEAK_LINE},
     {"Isend, strided", strided, .how = SEND | NONBLOCKING, .with = IRECV, .least = LEAK_LINE},
+#if MT_HAS_MPI4
+    {"Isendrecv", isendrecv, .how = 0},
+    {"Isendrecv_replace", isendrecv, .how = 1},
+    {"Psend_init, Precv_init", partitioned, .least = LEAK_CANARY},
+#endif
 };
 
 void leak_p2p(size_t largest)

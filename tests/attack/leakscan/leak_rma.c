@@ -109,6 +109,15 @@ static void make_and_put(const leak_op_t *op)
     base = kept_base;
 }
 
+static void only_make(const leak_op_t *op)
+{
+    MPI_Win made;
+    unsigned char *memory;
+    (void) op;
+    MT_MPI(MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &made));
+    MT_MPI(MPI_Win_free(&made));
+}
+
 static const leak_op_t ops[] = {
     {"Put, fence", rma, .how = PUT, .with = FENCE},
     {"Put, post-start", rma, .how = PUT, .with = PSCW},
@@ -127,6 +136,7 @@ static const leak_op_t ops[] = {
     {"Rget_accumulate", rma, .how = RGET_ACCUMULATE, .with = LOCK_ALL},
     {"Put, Win_create", make_and_put, .how = 0, .least = LEAK_CANARY},
     {"Put, dynamic window", make_and_put, .how = 1, .least = LEAK_CANARY},
+    {"Win_allocate", only_make, .bare = true},
 };
 
 void leak_rma(size_t largest)

@@ -242,6 +242,13 @@ static inline void ompi_pml_crypt_envelope(const ompi_common_cryptmpi_comm_t *c,
     envelope->tag = tag;
 }
 
+/* The tag of a message that the host found when it was asked for `wanted`: ucx
+ * reports 24 bits without a sign, which is wrong for tags below 0. */
+static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *status)
+{
+    return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
+}
+
 /* The reserved tag of message `id`. */
 static inline int ompi_pml_crypt_tag(int first, uint64_t id)
 {

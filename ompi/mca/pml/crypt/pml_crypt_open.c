@@ -236,6 +236,7 @@ void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t
         ompi_pml_crypt_request_put(r);
         return;
     }
+    r->status.MPI_TAG = ompi_pml_crypt_tag_of(r->base.req_tag, status);
     if (MPI_ERR_TRUNCATE == status->MPI_ERROR) {     /* longer than anything a peer of ours sends */
         drop_serial(r);
         ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);

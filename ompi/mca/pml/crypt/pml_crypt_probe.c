@@ -106,6 +106,7 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
         if (OMPI_SUCCESS != rc || !found) {
             return rc;
         }
+        status.MPI_TAG = any_tag ? status.MPI_TAG : tag;
         held = ompi_pml_crypt_held_new(c, message, &status, any_tag);
         opal_list_append(&c->held, &held->super);
         if (held->tag == tag) {
@@ -131,6 +132,7 @@ static int look(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matche
             return rc;
         }
         *matched = 0;
+        status->MPI_TAG = ompi_pml_crypt_tag_of(tag, status);
         rc = ompi_pml_crypt_peer(c, status->MPI_SOURCE, &peer);
         if (OMPI_SUCCESS != rc) {
             return rc;
@@ -156,6 +158,8 @@ static int look(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matche
     return OMPI_SUCCESS;
 }
 
+/* Whoever only asks again and again has to get on, too: a message that is being
+ * fetched arrives by progress alone. */
 static int probe_once(int source, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status,
                       ompi_pml_crypt_held_t **taken)
 {
@@ -168,6 +172,9 @@ static int probe_once(int source, int tag, ompi_communicator_t *comm, int *match
     ompi_common_cryptmpi_lock_release(&c->lock);
     if (*matched && MPI_STATUS_IGNORE != status) {
         OMPI_COPY_STATUS(status, found, false);
+    }
+    if (OMPI_SUCCESS == rc && !*matched) {
+        opal_progress();
     }
     return rc;
 }
@@ -184,7 +191,6 @@ int ompi_pml_crypt_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
     int matched = 0, rc = probe_once(src, tag, comm, &matched, status, NULL);
 
     while (OMPI_SUCCESS == rc && !matched) {
-        opal_progress();
         rc = probe_once(src, tag, comm, &matched, status, NULL);
     }
     return rc;
@@ -212,7 +218,6 @@ int ompi_pml_crypt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_mess
     int matched = 0, rc = ompi_pml_crypt_improbe(src, tag, comm, &matched, message, status);
 
     while (OMPI_SUCCESS == rc && !matched) {
-        opal_progress();
         rc = ompi_pml_crypt_improbe(src, tag, comm, &matched, message, status);
     }
     return rc;

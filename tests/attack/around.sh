@@ -1,0 +1,129 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Ways around pml/crypt: other components, other parameters, nodes that lack it.
+# Either the job runs and nothing of its payload is in a capture, or it ends with a
+# text that says why, and there is nothing in the capture, either.
+set -eu
+. "$SRC/tests/lib.sh"
+
+canary=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
+nodes='node0 node1'
+
+# job ARGUMENT... -- WAY: the program (around/canary.c) on two nodes, with captures.
+# Its output is in $CASE_DIR/out; the status is the job's, 124 if it hangs.
+job() {
+    local before=() node rc=0
+    while [ "$1" != -- ]; do before+=("$1"); shift; done
+    echo "+ ${before[*]} -- $2"
+    for node in $nodes; do capture_start $node "$CASE_DIR/$node" -Q out -B 262144; done
+    timeout -k 5 100 "$SRC/tests/vcluster" mpirun -n 4 -x MT_WATCHDOG=90 ${before[@]+"${before[@]}"} \
+        "$program" "$canary" "$2" >"$CASE_DIR/out" 2>&1 || rc=$?
+    for node in $nodes; do capture_stop $node; done
+    cat "$CASE_DIR/out"
+    [ $rc != 124 ] && ! grep -qi 'watchdog' "$CASE_DIR/out" || fail "the job hangs"
+    return $rc
+}
+
+shown() {
+    python3 -c 'import sys; c = bytes.fromhex(sys.argv[1]); print(sum(open(f, "rb").read().count(c) for f in sys.argv[2:]))' \
+        "$canary" $(printf "$CASE_DIR/%s " $nodes)
+}
+
+# in_plaintext | sealed | refused TEXT: what became of the last job, whose status is $rc.
+in_plaintext() { [ $rc = 0 ] && [ "$(shown)" -gt 0 ] || fail "status $rc, $(shown) canaries: plaintext was expected"; }
+sealed()       { [ $rc = 0 ] && [ "$(shown)" = 0 ] || fail "status $rc, $(shown) canaries"; }
+refused() {
+    [ $rc != 0 ] && [ "$(shown)" = 0 ] || fail "status $rc, $(shown) canaries: it should have been refused"
+    # The launcher breaks lines.
+    tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF -- "$1" || fail "\"$1\" is not in the output"
+}
+says_not() { ! grep -qF -- "$1" "$CASE_DIR/out" || fail "\"$1\" is in the output"; }
+says_now() { grep -qF -- "$1" "$CASE_DIR/out" || fail "\"$1\" is not in the output"; }
+
+# on NODE... -- COMMAND...: in their own mounts.
+on() {
+    local which=() node
+    while [ "$1" != -- ]; do which+=("$1"); shift; done
+    shift
+    for node in "${which[@]}"; do must vcluster exec "$node" "$@"; done
+}
+
+cluster_up 2
+program=$(mpi_program attack/around canary)
+in_variant make -C "$BUILD/tests/attack/around/coll" check TESTS= >&2
+in_variant gcc -shared -fPIC -o "$CASE_DIR/nfs.so" "$SRC/tests/attack/around/preload/nfs.c"
+ours=$PREFIX/lib/ompi-crypt
+# A job over the nodes shows what it sends; one text for all ranks would come late.
+export OMPI_MCA_orte_base_help_aggregate=0
+
+echo "== the control"
+rc=0; job --mca pml ob1 -- send || rc=$?
+in_plaintext
+rc=0; job -- send || rc=$?
+sealed
+
+echo "== hosts that cannot be wrapped"
+for host in cm ob1,ucx no-such-pml; do
+    rc=0; job --mca pml_crypt_host $host -- send || rc=$?
+    refused "but pml/crypt can only wrap ob1 and ucx"
+done
+
+echo "== a node that lacks the component"
+for list in crypt crypt,ob1; do
+    on node1 -- mount -t tmpfs none "$ours"
+    rc=0; job --mca pml $list -- send || rc=$?
+    refused "A requested component was not found"
+    refused "Component: crypt"
+    on node1 -- umount "$ours"
+done
+# Of ranks on mpirun's own node Open MPI 4.1.4 loses such texts.
+on node0 -- mount -t tmpfs none "$ours"
+rc=0; job -- send || rc=$?
+refused ""
+on node0 -- umount "$ours"
+
+echo "== a site pins it"
+etc=$(in_variant ompi_info --parsable --path sysconfdir | sed -n 's/^path:sysconfdir://p')
+mkdir "$CASE_DIR/etc"
+echo 'pml = crypt' > "$CASE_DIR/etc/openmpi-mca-params-override.conf"
+on $nodes -- mount --bind "$CASE_DIR/etc" "$etc"
+rc=0; job --mca pml ob1 -- send || rc=$?
+sealed
+rc=0; OMPI_MCA_pml=ob1 job -- send || rc=$?
+sealed
+rc=0; OMPI_MCA_pml=ob1 OMPI_MCA_mca_base_override_param_file=/dev/null job -- send || rc=$?
+sealed
+on $nodes -- umount "$etc"
+
+echo "== collectives of a component that is not known"
+export OMPI_MCA_mca_base_component_path=$BUILD/tests/attack/around/coll/.libs:$OMPI_MCA_mca_base_component_path
+rc=0; job --mca pml ob1 -- send || rc=$?
+in_plaintext
+says_now 'coll/around was asked'
+rc=0; job -- send || rc=$?
+sealed
+says_not 'coll/around'
+rc=0; job --mca crypt_audit warn -- send || rc=$?
+says_now 'PLAINTEXT POSSIBLE'
+says_now 'coll/around was asked'
+
+echo "== windows"
+rc=0; job -- node || rc=$?
+sealed
+if [ "$SERIES" = 4.1 ]; then
+    rc=0; job -- window || rc=$?
+    sealed
+    rc=0; job --mca osc rdma,sm -- window || rc=$?
+else
+    rc=0; job --mca pml ob1 -- window || rc=$?
+    in_plaintext
+    rc=0; job -- window || rc=$?
+fi
+refused 'component: osc/rdma'
+refused 'windows over more than one node need a component that sends through the PML'
+rc=0; job --mca crypt_scope all --mca osc ^pt2pt -- node || rc=$?
+refused 'component: osc/'
+
+echo "== shared memory in files on the network"
+rc=0; job -x LD_PRELOAD="$CASE_DIR/nfs.so" -- send || rc=$?
+refused 'is on a network file system (nfs'
