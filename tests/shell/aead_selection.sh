@@ -80,7 +80,9 @@ done
 # 2. auto, said and unsaid, and auto without its choice
 best=$(job 2>&1 | sed -n 's/.*aead: AES-128-GCM by \([a-z]*\) .*/\1/p')
 has "$best" || fail "auto takes \"$best\""
-uses "$best" "$installed" --mca aead auto
+first=$(xargs -n 1 <<<"$installed" | grep -xE 'ipsecmb|openssl' | xargs)
+uses "$best" "$first" --mca aead auto
+uses "$best" "$first"
 others=$(xargs -n 1 <<<"$installed" | grep -vx "$best" | xargs)
 if [ -n "$others" ]; then
     output=$(job --mca aead "^$best" 2>&1) || fail "$output"
@@ -103,7 +105,7 @@ fi
 
 # 5. FIPS: openssl with a validated module, or nothing
 if openssl list -providers 2>/dev/null | grep -qx ' *fips'; then
-    uses openssl "$installed" --mca crypt_fips 1
+    uses openssl "$first" --mca crypt_fips 1
 else
     refuses "no fips" "AES-128-GCM; there is: " --mca crypt_fips 1
     refuses "not fips" "openssl (OpenSSL " --mca crypt_fips 1 --mca aead openssl

@@ -26,6 +26,7 @@ static bool check_provider(mpicrypt_report_t *report)
     ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
     int cipher = mpicrypt_speed_cipher(p->key_bits);
     opal_aead_why_t why = {0};
+    int rc;
 
     if (cipher < 0) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "cipher", "Set crypt_key_bits to 128, 192 or 256.",
@@ -33,12 +34,13 @@ static bool check_provider(mpicrypt_report_t *report)
         return false;
     }
     p->options.cipher = (opal_aead_cipher_t) cipher;
-    if (OPAL_SUCCESS != mca_base_framework_open(&opal_aead_base_framework, 0)) {
+    rc = opal_aead_base_open_and_select(p->options.cipher, p->options.fips, &p->options.aead, &why);
+    if (!mca_base_framework_is_open(&opal_aead_base_framework)) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "cipher", "Install ompi-crypt again on this node.",
                             "the aead framework cannot be opened");
         return false;
     }
-    if (OPAL_SUCCESS != opal_aead_base_select(NULL, p->options.cipher, p->options.fips, &p->options.aead, &why)) {
+    if (OPAL_SUCCESS != rc) {
         mpicrypt_report_why(report, MPICRYPT_FOUND_FAIL, "cipher", "help-opal-aead-base.txt", why.topic, why.detail);
         return false;
     }

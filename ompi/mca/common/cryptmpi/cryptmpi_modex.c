@@ -85,13 +85,9 @@ static int choose_cipher(ompi_common_cryptmpi_params_t *p)
 static int choose_provider(ompi_common_cryptmpi_params_t *p)
 {
     opal_aead_why_t why = {0};
-    int rc = mca_base_framework_open(&opal_aead_base_framework, 0);
+    int rc = opal_aead_base_open_and_select(p->options.cipher, p->options.fips, &p->options.aead, &why);
 
-    if (OPAL_SUCCESS != rc) {
-        return rc;
-    }
-    framework_open = true;
-    rc = opal_aead_base_select(NULL, p->options.cipher, p->options.fips, &p->options.aead, &why);
+    framework_open = mca_base_framework_is_open(&opal_aead_base_framework);
     opal_aead_base_show(&why);
     return rc;
 }

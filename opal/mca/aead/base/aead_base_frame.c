@@ -8,6 +8,8 @@
  * work by this filter: no other provider's library enters the process.
  * "auto", and names that are not installed, are kept from the filter, which
  * would make opening the framework fail with an error that says too little.
+ *
+ * A job that lets `auto` choose needs few of the libraries: see first_of_auto.
  */
 #include "opal_config.h"
 
@@ -24,7 +26,15 @@
 
 const char *opal_aead_base_wanted;
 
-static char *parameter;            /* the parameter's string, while the filter is in its place */
+bool opal_aead_base_first_only = false;
+
+/* These come before all others in the order of `auto`, for every cipher and
+ * every CPU (docs/providers.rst).  Loading the others would cost each process
+ * of a job half as much again as the rest of MPI_Init. */
+static const char *const first_of_auto[] = { "ipsecmb", "openssl" };
+
+static char *parameter;            /* the parameter's string, while the filter is another */
+static char first_filter[32];
 static bool filtered;
 
 /* Help files of a private prefix are not where Open MPI looks.  Done when the
@@ -85,21 +95,43 @@ static void compare_name(const char *name, void *argument)
     search->found |= 0 == strcmp(name, search->name);
 }
 
+static bool is_installed(const char *name)
+{
+    search_t search = { name, false };
+
+    each_installed(compare_name, &search);
+    return search.found;
+}
+
+/* The filter for the first of `auto`, or NULL if none of them is installed. */
+static char *filter_of_first(void)
+{
+    first_filter[0] = '\0';
+    for (size_t i = 0; i < sizeof(first_of_auto) / sizeof(first_of_auto[0]); i++) {
+        const size_t used = strlen(first_filter);
+
+        if (is_installed(first_of_auto[i])) {
+            snprintf(first_filter + used, sizeof(first_filter) - used, "%s%s", 0 == used ? "" : ",",
+                     first_of_auto[i]);
+        }
+    }
+    return '\0' == first_filter[0] ? NULL : first_filter;
+}
+
 /* ompi_info registers everything (REGISTER_ALL) and wants no filter. */
 static int aead_base_register(mca_base_register_flag_t flags)
 {
-    search_t search = { opal_aead_base_framework.framework_selection, false };
+    char *wanted = opal_aead_base_framework.framework_selection;
+    const bool is_auto = opal_aead_base_is_auto(wanted);
 
-    opal_aead_base_wanted = opal_aead_base_framework.framework_selection;
-    if (0 != (flags & MCA_BASE_REGISTER_ALL) || NULL == search.name || '^' == search.name[0]) {
+    opal_aead_base_wanted = wanted;
+    if (0 != (flags & MCA_BASE_REGISTER_ALL) || (NULL != wanted && '^' == wanted[0])
+        || (!is_auto && is_installed(wanted)) || (NULL == wanted && !opal_aead_base_first_only)) {
         return OPAL_SUCCESS;
     }
-    each_installed(compare_name, &search);
-    if (!search.found) {
-        parameter = opal_aead_base_framework.framework_selection;
-        opal_aead_base_framework.framework_selection = NULL;
-        filtered = true;
-    }
+    parameter = wanted;
+    filtered = true;
+    opal_aead_base_framework.framework_selection = is_auto && opal_aead_base_first_only ? filter_of_first() : NULL;
     return OPAL_SUCCESS;
 }
 

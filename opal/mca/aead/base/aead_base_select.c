@@ -85,6 +85,28 @@ int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fi
     return OPAL_SUCCESS;
 }
 
+int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
+                                   const opal_aead_module_t **module, opal_aead_why_t *why)
+{
+    bool first_only = true;
+    int rc;
+
+    for (;;) {
+        opal_aead_base_first_only = first_only;
+        rc = mca_base_framework_open(&opal_aead_base_framework, 0);
+        opal_aead_base_first_only = false;
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+        rc = opal_aead_base_select(NULL, cipher, fips, module, why);
+        if (OPAL_SUCCESS == rc || !first_only || !opal_aead_base_is_auto(opal_aead_base_wanted)) {
+            return rc;
+        }
+        first_only = false;
+        (void) mca_base_framework_close(&opal_aead_base_framework);
+    }
+}
+
 void opal_aead_base_show(const opal_aead_why_t *why)
 {
     if (NULL != why->topic) {
