@@ -37,6 +37,9 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 
 /* ---- steps of opening, used by set_map too ---- */
 
+/* Can this job have encrypted files at all?  Shows why not. */
+int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
+
 /* Take map and keys into the engine, compare what the processes may do, and
  * steer OMPIO accordingly.  Map and keys are the state's or gone afterwards. */
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
@@ -64,6 +67,10 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
 
 /* Fill in cipher, or that there is none; ERR_CONFIG with `why`. */
 int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why);
+
+/* Collective: from now on what is read has to be what was sealed.  `root`: the
+ * hash that the user kept, in hexadecimal digits, or "". */
+int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
 
 /* Put our functions in front of OMPIO's. */
 void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state);

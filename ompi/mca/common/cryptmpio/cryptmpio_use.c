@@ -15,6 +15,23 @@
 #define PROBE_AT ((UINT64_C(1) << 62) - 1)      /* below all blocks' locks */
 #define STRIPE_BYTES 1048576u
 
+int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
+{
+    const mca_base_component_t *fbtl = state->fh->f_fbtl_component;
+    opal_common_crypt_why_t why;
+
+    if (ompi_common_cryptmpio_exposed(state->fh)) {
+        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
+    } else if (NULL == fbtl || 0 != strcmp(fbtl->mca_component_name, "crypt")) {
+        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed",
+                                        "fbtl/crypt is not selected: leave the parameter fbtl at its default");
+    } else {
+        return MPI_SUCCESS;
+    }
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_ACCESS;
+}
+
 /* ---- the sidecar ---- */
 
 static int show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
@@ -134,6 +151,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_c
     }
     if (MPI_SUCCESS == error) {
         state->encrypted = true;
+        state->region_count = regions;
         state->resizer = ompi_common_cryptmpio_lowest(state->fh, able);
         state->fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
     }
