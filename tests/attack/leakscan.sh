@@ -15,8 +15,8 @@ set -eu
 
 many=${1-}
 [ -z "$many" ] || [ "$many" = many ] || die "usage: leakscan.sh [many]"
-leak=$(mpi_program attack leak)
-scan=$SRC/tests/attack/leakscan.py
+leak=$(mpi_program attack/leakscan leak)
+scan=$SRC/tests/attack/leakscan/leakscan.py
 canary=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
 # Below 128: it also serves as the weights of a graph, which are not negative.
 train=$(python3 -c 'import secrets; print(bytes(b % 128 for b in secrets.token_bytes(32)).hex())')

@@ -80,7 +80,8 @@ done
 # 2. auto, said and unsaid, and auto without its choice
 best=$(job 2>&1 | sed -n 's/.*aead: AES-128-GCM by \([a-z]*\) .*/\1/p')
 has "$best" || fail "auto takes \"$best\""
-first=$(xargs -n 1 <<<"$installed" | grep -xE 'ipsecmb|openssl' | xargs)
+first=openssl
+! has ipsecmb || first=ipsecmb
 uses "$best" "$first" --mca aead auto
 uses "$best" "$first"
 others=$(xargs -n 1 <<<"$installed" | grep -vx "$best" | xargs)
@@ -105,7 +106,7 @@ fi
 
 # 5. FIPS: openssl with a validated module, or nothing
 if openssl list -providers 2>/dev/null | grep -qx ' *fips'; then
-    uses openssl "$first" --mca crypt_fips 1
+    uses openssl "$(xargs -n 1 <<<"$installed" | grep -xE 'ipsecmb|openssl' | xargs)" --mca crypt_fips 1
 else
     refuses "no fips" "AES-128-GCM; there is: " --mca crypt_fips 1
     refuses "not fips" "openssl (OpenSSL " --mca crypt_fips 1 --mca aead openssl

@@ -19,6 +19,19 @@ refuses() {
     tr '\n' ' ' < "$CASE_DIR/out" | grep -qF -- "$text" || fail "\"$text\" is not in the output"
 }
 
+names() { nm --dynamic --format=posix "$@" | cut -d ' ' -f 1 | sort -u; }
+
+# standin PREFIX LIBMPI NAME: $CASE_DIR/NAME.so has what pml/crypt of PREFIX wants
+# of Open MPI, and LIBMPI does not have.
+standin() {
+    local dir=$1 libmpi=$2 name=$CASE_DIR/$3
+    names --undefined-only "$dir"/lib/ompi-crypt/mca_pml_crypt.so "$dir"/lib/*.so | grep ^ompi_ > "$name.wanted"
+    names --defined-only "$libmpi" "$dir"/lib/*.so > "$name.there"
+    comm -23 "$name.wanted" "$name.there" | sed 's/.*/long &[16];/' > "$name.c"
+    must test -s "$name.c"
+    must gcc -shared -fPIC -o "$name.so" "$name.c"
+}
+
 # 1. a program and the libraries of 4.1, where both series can see them
 cat > "$CASE_DIR/init.c" <<'END'
 #include <mpi.h>
@@ -43,7 +56,8 @@ cd "$CASE_DIR"
 must vcluster exec node0 mpicc -o init-5.0 init.c
 
 # 2. ours for 4.1 in a job of 5.0: first as it comes, then where libopen-pal of
-# 4.1 is found as well, so that the component can be loaded.  PMIx keeps away
+# 4.1 is found as well, then with stand-ins for what 5.0 does not have, so that
+# the dynamic linker lets the component through.  PMIx keeps away
 # from our components, as after the right env.sh.
 export PMIX_MCA_mca_base_component_path=$PREFIX_50/share/ompi-crypt/pmix
 in_5_0() {
@@ -51,8 +65,10 @@ in_5_0() {
 }
 must in_5_0 OMPI_MCA_pml=ob1
 refuses 'unable to open mca_pml_crypt: libopen-pal.so' in_5_0
+refuses 'undefined symbol' in_5_0 LD_LIBRARY_PATH="$CASE_DIR/opal-4.1"
+standin "$PREFIX" "$(vcluster exec node0 sh -c 'ldd init-5.0' | sed -n "s,.*libmpi.*=> \([^ ]*\).*,$ROOT_50\1,p")" for-4.1
 refuses 'The component pml/crypt of ompi-crypt was built for Open MPI 4.1' \
-    in_5_0 LD_LIBRARY_PATH="$CASE_DIR/opal-4.1"
+    in_5_0 LD_LIBRARY_PATH="$CASE_DIR/opal-4.1" LD_PRELOAD="$CASE_DIR/for-4.1.so"
 
 # 3. ours for 5.0 in a process of 4.1, which the dynamic linker refuses; then
 # with stand-ins for what 4.1 does not have, so that the linker lets it through
@@ -62,11 +78,6 @@ in_4_1() {
 }
 must in_4_1 OMPI_MCA_pml=ob1
 refuses 'undefined symbol' in_4_1
-names() { nm --dynamic --format=posix "$@" | cut -d ' ' -f 1 | sort -u; }
-names --undefined-only "$PREFIX_50"/lib/ompi-crypt/mca_pml_crypt.so "$PREFIX_50"/lib/*.so | grep ^ompi_ > wanted
-names --defined-only "$ompi"/libmpi.so.* "$PREFIX_50"/lib/*.so > there
-comm -23 wanted there | sed 's/.*/long &[16];/' > standin.c
-must test -s standin.c
-must gcc -shared -fPIC -o standin.so standin.c
+standin "$PREFIX_50" "$(echo "$ompi"/libmpi.so.*)" for-5.0
 refuses 'The component pml/crypt of ompi-crypt was built for Open MPI 5.0' \
-    in_4_1 LD_PRELOAD="$CASE_DIR/standin.so"
+    in_4_1 LD_PRELOAD="$CASE_DIR/for-5.0.so"

@@ -16,6 +16,18 @@ static int accept_at(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counte
     return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, 0);
 }
 
+static int accept_any(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counter)
+{
+    const opal_common_crypt_envelope_t envelope = {1, 2, tag};
+
+    return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, OPAL_CRYPT_ANY_TAG);
+}
+
+static uint64_t post_any(ends_t *ends)
+{
+    return opal_common_crypt_serial_take_any(ends->serials);
+}
+
 static uint64_t post(ends_t *ends)
 {
     return opal_common_crypt_serial_take(ends->serials);
@@ -96,17 +108,48 @@ static void context_id_comes_back(void)
     ends_free(&ends);
 }
 
+/* A receive for any tag gets the first message of all tags. */
+static void any_tag(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
+    uint64_t s[12];
+
+    for (int i = 0; i < 12; ++i) {
+        s[i] = 2 == i || 3 == i || 7 == i || 9 == i ? post_any(&ends) : post(&ends);
+    }
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[0], 5, 10));
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_any(&ends, s[2], 6, 8));             /* its tag was another */
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_any(&ends, s[3], 7, 7));      /* s[2] should have got it */
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, s[4], 8, 7));       /* also this one */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[1], 7, 7));              /* posted before */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[5], -9, 4));             /* any tag is none of these */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[11], 9, 21));
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[10], 5, 30));            /* not in order with s[11] */
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_any(&ends, s[7], 3, 22));     /* s[11] got an earlier one */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_any(&ends, s[9], 3, 20));
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[6], 2, 40));             /* a tag of its own, posted early */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[8], 2, 41));
+
+    /* another communicator */
+    const opal_common_crypt_envelope_t other = {1, 3, 5};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post_any(&ends), &other, 1,
+                                                         OPAL_CRYPT_ANY_TAG));
+    ends_free(&ends);
+}
+
 /* ---- against an oracle ---- */
 
 #define LIMIT 3000
 
 typedef struct {
-    bool used;
+    bool used, any;
     int tag;
     uint64_t counter;
 } seen_t;
 
-static int oracle(const seen_t *seen, uint64_t next_serial, uint64_t serial, int tag, uint64_t counter)
+/* Whoever was posted first must not have the later of two messages that it
+ * could have had both. */
+static int oracle(const seen_t *seen, uint64_t next_serial, uint64_t serial, bool any, int tag, uint64_t counter)
 {
     int rc = OPAL_CRYPT_OK;
 
@@ -114,15 +157,17 @@ static int oracle(const seen_t *seen, uint64_t next_serial, uint64_t serial, int
         if (seen[s].used && seen[s].counter == counter) {
             return OPAL_CRYPT_ERR_REPLAY;
         }
-        if (seen[s].used && seen[s].tag == tag && (s < serial) != (seen[s].counter < counter)) {
+        bool first_is_any = s < serial ? seen[s].any : any;
+        if (seen[s].used && (seen[s].tag == tag || first_is_any) && (s < serial) != (seen[s].counter < counter)) {
             rc = OPAL_CRYPT_ERR_ORDER;
         }
     }
     return rc;
 }
 
-/* Posts, acceptances of honest and of wrong counters, drops, in random order. */
-static void against_oracle(int tags, uint64_t window, unsigned outstanding_most, uint64_t seed)
+/* Posts, acceptances of honest and of wrong counters, drops, in random order;
+ * one in `any_of` posts is for any tag (0: none). */
+static void against_oracle(int tags, uint64_t window, unsigned outstanding_most, uint64_t any_of, uint64_t seed)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, seed);
     seen_t *seen = calloc(LIMIT + 2, sizeof(seen_t));
@@ -133,7 +178,9 @@ static void against_oracle(int tags, uint64_t window, unsigned outstanding_most,
     UNIT_REQUIRE(NULL != seen && NULL != outstanding);
     while (next <= LIMIT || count > 0) {
         if (next <= LIMIT && count < outstanding_most && 0 != random_below(&seed, 3)) {
-            outstanding[count++] = post(&ends);
+            bool any = any_of > 0 && 0 == random_below(&seed, any_of);
+            outstanding[count++] = any ? post_any(&ends) : post(&ends);
+            seen[next].any = any;
             good = good && next == outstanding[count - 1];
             ++next;
             continue;
@@ -151,12 +198,13 @@ static void against_oracle(int tags, uint64_t window, unsigned outstanding_most,
         /* mostly what fits the serial, give or take the window */
         uint64_t counter = serial + random_below(&seed, window);
         int tag = (int) random_below(&seed, (uint64_t) tags);
-        int expected = oracle(seen, next, serial, tag, counter);
-        int rc = accept_at(&ends, serial, tag, counter);
+        bool any = seen[serial].any;
+        int expected = oracle(seen, next, serial, any, tag, counter);
+        int rc = any ? accept_any(&ends, serial, tag, counter) : accept_at(&ends, serial, tag, counter);
         good = good && expected == rc;
         refused += OPAL_CRYPT_OK != rc;
         if (OPAL_CRYPT_OK == rc) {
-            seen[serial] = (seen_t) {true, tag, counter};
+            seen[serial] = (seen_t) {true, any, tag, counter};
         }
     }
     UNIT_CHECK(good);
@@ -196,7 +244,7 @@ static size_t memory(const ends_t *ends)
 
 /* A million messages over `tags` tags: the sender's order is 0, 1, 2 ..., message
  * i has tag of i; they are received tag by tag in the order of `order`. */
-static void million(int32_t tags, uint64_t window, bool listener, size_t most_bytes)
+static void million(int32_t tags, uint64_t window, bool listener, bool any, size_t most_bytes)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 5);
     uint64_t *order = shuffled(MILLION, window, 77);
@@ -213,6 +261,9 @@ static void million(int32_t tags, uint64_t window, bool listener, size_t most_by
     }
     for (uint64_t i = 0; i < MILLION; ++i) {
         int32_t tag = (int32_t) (order[i] % (uint64_t) tags);       /* the turn of this tag */
+        if (any && 0 == i) {        /* from here on the order of all is remembered */
+            opal_common_crypt_serial_drop(ends.serials, post_any(&ends));
+        }
         good = good && OPAL_CRYPT_OK == accept_at(&ends, post(&ends), tag, next_of_tag[tag]);
         if (next_of_tag[tag] >= (uint64_t) tags) {                  /* an older one again */
             if (0 == i % 64) {
@@ -229,8 +280,8 @@ static void million(int32_t tags, uint64_t window, bool listener, size_t most_by
     UNIT_CHECK(good);
     UNIT_CHECK(most <= most_bytes);
     UNIT_CHECK(MILLION == ends.b->replay.accepted && MILLION == ends.b->replay.mark);
-    printf("    tags %d, window %llu%s: at most %zu bytes\n", tags, (unsigned long long) window,
-           listener ? ", one receive outstanding throughout" : "", most);
+    printf("    tags %d, window %llu%s%s: at most %zu bytes\n", tags, (unsigned long long) window,
+           listener ? ", one receive outstanding throughout" : "", any ? ", one for any tag" : "", most);
     if (listener) {
         opal_common_crypt_serial_drop(ends.serials, waiting);
     }
@@ -251,21 +302,27 @@ int main(void)
     overtaking_allowed();
     UNIT_GROUP("a context id that comes back");
     context_id_comes_back();
+    UNIT_GROUP("receives for any tag");
+    any_tag();
     UNIT_GROUP("random traffic against an oracle");
     for (uint64_t seed = 1; seed <= 6; ++seed) {
         opal_common_crypt_threads(0 == seed % 2 ? &no : NULL);      /* one thread, or any */
-        against_oracle(1, 3, 4, seed);
-        against_oracle(2, 8, 20, seed + 100);
-        against_oracle(7, 30, 200, seed + 200);
-        against_oracle(40, 200, 1000, seed + 300);
-        against_oracle(500, 20, 30, seed + 400);
+        for (uint64_t any_of = 0; any_of <= 4; ++any_of) {
+            against_oracle(1, 3, 4, any_of, seed);
+            against_oracle(2, 8, 20, any_of, seed + 100);
+            against_oracle(7, 30, 200, any_of, seed + 200);
+            against_oracle(40, 200, 1000, any_of, seed + 300);
+            against_oracle(500, 20, 30, any_of, seed + 400);
+        }
     }
     opal_common_crypt_threads(NULL);
     UNIT_GROUP("a million messages in random order across tags");
-    million(1, 1, false, 0);
-    million(1000, 1000, false, 300 << 10);
-    million(1000, MILLION, false, 600 << 10);
-    million(1000, MILLION, true, 600 << 10);
-    million(20000, MILLION, true, 8 << 20);
+    million(1, 1, false, false, 0);
+    million(1, 1, false, true, 0);
+    million(1000, 1000, false, false, 300 << 10);
+    million(1000, MILLION, false, false, 600 << 10);
+    million(1000, MILLION, true, false, 600 << 10);
+    million(1000, MILLION, true, true, 600 << 10);
+    million(20000, MILLION, true, false, 8 << 20);
     return unit_done();
 }

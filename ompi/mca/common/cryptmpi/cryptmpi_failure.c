@@ -8,6 +8,7 @@
 #include "cryptmpi.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/common/crypt/crypt_stats.h"
@@ -51,6 +52,24 @@ static const char *reason(int rc)
     }
 }
 
+static const char help_file[] = "help-ompi-common-cryptmpi.txt";
+
+/* Help texts go to mpirun by way of PMIx, and of a process that ends at once
+ * some are lost there (with Open MPI 4.1.4 about one in ten).  Why a job ended
+ * must be seen: this goes the way of the process's own output. */
+static void end_job(ompi_communicator_t *comm, const char *who, int rank, int tag, int rc)
+{
+    char *text = opal_show_help_string(help_file, "auth-failure-abort", true, who, ompi_comm_rank(comm), rank,
+                                       comm->c_name, tag, reason(rc));
+
+    if (NULL != text) {
+        fputs(text, stderr);
+        fflush(stderr);
+        free(text);
+    }
+    ompi_mpi_abort(comm, 1);
+}
+
 int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc)
 {
     bool fatal = OMPI_COMMON_CRYPTMPI_ABORT == ompi_common_cryptmpi_params.on_failure
@@ -59,10 +78,9 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     char who[128];
 
     snprintf(who, sizeof(who), "%s on %s", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
-    opal_show_help("help-ompi-common-cryptmpi.txt", fatal ? "auth-failure-abort" : "auth-failure-error", true, who,
-                   ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     if (fatal) {
-        ompi_mpi_abort(comm, 1);
+        end_job(comm, who, rank, tag, rc);
     }
+    opal_show_help(help_file, "auth-failure-error", true, who, ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     return ompi_common_cryptmpi_error_class();
 }

@@ -128,9 +128,6 @@ static void raise_limits(void)
 {
     char name[64];
 
-    if (!wanted()) {
-        return;
-    }
     for (int i = 0; i < LIMITS; i++) {
         if (!set_by_nobody(i)) {
             return;
@@ -142,9 +139,13 @@ static void raise_limits(void)
     }
 }
 
+/* It stays for the guard; pml/crypt needs the same libraries, and need not load
+ * them a second time. */
 static int component_open(void)
 {
-    raise_limits();
+    if (wanted()) {
+        raise_limits();
+    }
     ompi_hook_crypt_files_guard();
     return OMPI_SUCCESS;
 }

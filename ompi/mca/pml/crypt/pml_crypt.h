@@ -121,6 +121,7 @@ typedef struct ompi_pml_crypt_request {
     ompi_common_cryptmpi_atomic32_t life;   /* done | freed */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
     uint64_t serial;
+    bool any_tag;                           /* matched at the host whatever its tag */
     /* chopped messages */
     opal_common_crypt_chop_t *chop;
     opal_common_crypt_shape_t shape;

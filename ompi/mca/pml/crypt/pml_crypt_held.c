@@ -9,6 +9,10 @@
  * be fetched, and with it leaves the host's queue every message of that source
  * that arrived before it: else a later receive would find them out of order.
  *
+ * A probe for any tag says which message is the first of its source, but the
+ * receive after it names that message's tag and would not show it.  So a sealed
+ * message that such a probe found is taken, too.
+ *
  * All of them lie in the communicator's list, in order of arrival, until a
  * receive or a probe asks: both look here first.  A serial is taken for each
  * as it leaves the host's queue, because that is when it matched.
@@ -48,7 +52,7 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, 
 }
 
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, ompi_message_t *host_message,
-                                               const ompi_status_public_t *status)
+                                               const ompi_status_public_t *status, bool any_tag)
 {
     ompi_pml_crypt_held_t *held = OBJ_NEW(ompi_pml_crypt_held_t);
 
@@ -59,7 +63,9 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, o
     held->source = status->MPI_SOURCE;
     held->tag = status->MPI_TAG;
     held->wire_bytes = status->_ucount;
-    held->serial = opal_common_crypt_serial_take(c->serials);
+    held->any_tag = any_tag;
+    held->serial = any_tag ? opal_common_crypt_serial_take_any(c->serials)
+                           : opal_common_crypt_serial_take(c->serials);
     return held;
 }
 
@@ -116,6 +122,7 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
     int rc;
 
     r->serial = held->serial;
+    r->any_tag = held->any_tag;
     if (NULL != held->stage) {
         ompi_pml_crypt_request_t *nobody = NULL;
         r->first = stage = held->stage;

@@ -15,6 +15,7 @@ struct ompi_pml_crypt_held {
     ompi_pml_crypt_request_t *volatile taker;   /* who gets it: NULL, a receive, or HELD_ARRIVED */
     int source, tag;
     uint64_t serial;
+    bool any_tag;                   /* it was matched at the host whatever its tag */
     size_t wire_bytes, plain_bytes;
     bool known;                     /* plain_bytes is */
     ompi_status_public_t status;    /* the host's, of the first part */
@@ -27,7 +28,7 @@ OBJ_CLASS_DECLARATION(ompi_pml_crypt_held_t);
 /* All but _recv and _drop_all: under the communicator's lock. */
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_find(ompi_common_cryptmpi_comm_t *c, int source, int tag);
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, ompi_message_t *host_message,
-                                               const ompi_status_public_t *status);
+                                               const ompi_status_public_t *status, bool any_tag);
 int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held);
 
 #endif

@@ -70,9 +70,10 @@ void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *pl
 
 static int accept_message(ompi_pml_crypt_request_t *r, const opal_common_crypt_envelope_t *envelope, uint64_t counter)
 {
-    return opal_common_crypt_accept(r->peer->session, r->c->serials, r->serial, envelope, counter,
-                                    OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm)
-                                        ? OPAL_CRYPT_ALLOW_OVERTAKING : 0);
+    int flags = (OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm) ? OPAL_CRYPT_ALLOW_OVERTAKING : 0)
+                | (r->any_tag ? OPAL_CRYPT_ANY_TAG : 0);
+
+    return opal_common_crypt_accept(r->peer->session, r->c->serials, r->serial, envelope, counter, flags);
 }
 
 static void drop_serial(ompi_pml_crypt_request_t *r)

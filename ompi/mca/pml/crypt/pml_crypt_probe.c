@@ -85,6 +85,13 @@ static void report(const ompi_pml_crypt_held_t *held, ompi_status_public_t *stat
 
 /* ---- taking from the host's queue ---- */
 
+/* May the message that a probe for this tag found stay there? */
+static bool stays(const ompi_common_cryptmpi_peer_t *peer, int tag, size_t wire_bytes)
+{
+    return length_is_enough(peer, wire_bytes)
+           && (MPI_ANY_TAG != tag || OMPI_COMMON_CRYPTMPI_SEALED != peer->kind);
+}
+
 /* Everything of this source up to the first message with this tag. */
 static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi_pml_crypt_held_t **wanted)
 {
@@ -94,12 +101,12 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
         ompi_message_t *message = NULL;
         ompi_pml_crypt_held_t *held;
         int found = 0;
-        int rc = ompi_pml_crypt.host.pml_improbe(source, tag < 0 ? tag : MPI_ANY_TAG, c->comm, &found, &message,
-                                                 &status);
+        bool any_tag = tag >= 0;
+        int rc = ompi_pml_crypt.host.pml_improbe(source, any_tag ? MPI_ANY_TAG : tag, c->comm, &found, &message, &status);
         if (OMPI_SUCCESS != rc || !found) {
             return rc;
         }
-        held = ompi_pml_crypt_held_new(c, message, &status);
+        held = ompi_pml_crypt_held_new(c, message, &status, any_tag);
         opal_list_append(&c->held, &held->super);
         if (held->tag == tag) {
             *wanted = held;
@@ -128,7 +135,7 @@ static int look(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matche
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
-        if (NULL == taken && length_is_enough(peer, status->_ucount)) {
+        if (NULL == taken && stays(peer, tag, status->_ucount)) {
             status->_ucount = less_overhead(peer, status->_ucount);
             *matched = 1;
             return OMPI_SUCCESS;

@@ -11,6 +11,13 @@
  */
 #include "pml_crypt.h"
 
+static void take_serial(ompi_pml_crypt_request_t *r)
+{
+    r->any_tag = MPI_ANY_TAG == r->base.req_tag;
+    r->serial = r->any_tag ? opal_common_crypt_serial_take_any(r->c->serials)
+                           : opal_common_crypt_serial_take(r->c->serials);
+}
+
 static int post(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
@@ -18,7 +25,7 @@ static int post(ompi_pml_crypt_request_t *r)
     r->first = stage;
     stage->op.done = ompi_pml_crypt_first_in;
     stage->op.request = r;
-    r->serial = opal_common_crypt_serial_take(r->c->serials);
+    take_serial(r);
     return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
                                   r->base.req_peer, r->base.req_tag, r->base.req_comm);
 }
@@ -97,7 +104,7 @@ static int recv_directly(ompi_pml_crypt_request_t *r)
     ompi_pml_crypt_request_begin(r);
     r->first = stage;
     stage->op.request = r;
-    r->serial = opal_common_crypt_serial_take(r->c->serials);
+    take_serial(r);
     rc = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
                                       r->base.req_peer, r->base.req_tag, r->base.req_comm, &status);
     status.MPI_ERROR = rc;

@@ -26,12 +26,12 @@
 
 const char *opal_aead_base_wanted;
 
-bool opal_aead_base_first_only = false;
+size_t opal_aead_base_first = 0;
 
-/* These come before all others in the order of `auto`, for every cipher and
- * every CPU (docs/providers.rst).  Loading the others would cost each process
- * of a job half as much again as the rest of MPI_Init. */
-static const char *const first_of_auto[] = { "ipsecmb", "openssl" };
+/* So does the order of `auto` begin for AES-GCM on every CPU (docs/providers.rst),
+ * and with the two of them for every cipher.  Loading all providers would cost
+ * each process of a job as much as the rest of MPI_Init. */
+static const char *const first_of_auto[OPAL_AEAD_BASE_FIRST_MOST] = { "ipsecmb", "openssl" };
 
 static char *parameter;            /* the parameter's string, while the filter is another */
 static char first_filter[32];
@@ -103,11 +103,12 @@ static bool is_installed(const char *name)
     return search.found;
 }
 
-/* The filter for the first of `auto`, or NULL if none of them is installed. */
-static char *filter_of_first(void)
+/* The filter for the first `count` of `auto`, or the next that is installed if
+ * none of these is; NULL if none is at all. */
+static char *filter_of_first(size_t count)
 {
     first_filter[0] = '\0';
-    for (size_t i = 0; i < sizeof(first_of_auto) / sizeof(first_of_auto[0]); i++) {
+    for (size_t i = 0; i < count || ('\0' == first_filter[0] && i < OPAL_AEAD_BASE_FIRST_MOST); i++) {
         const size_t used = strlen(first_filter);
 
         if (is_installed(first_of_auto[i])) {
@@ -126,12 +127,13 @@ static int aead_base_register(mca_base_register_flag_t flags)
 
     opal_aead_base_wanted = wanted;
     if (0 != (flags & MCA_BASE_REGISTER_ALL) || (NULL != wanted && '^' == wanted[0])
-        || (!is_auto && is_installed(wanted)) || (NULL == wanted && !opal_aead_base_first_only)) {
+        || (!is_auto && is_installed(wanted)) || (NULL == wanted && 0 == opal_aead_base_first)) {
         return OPAL_SUCCESS;
     }
     parameter = wanted;
     filtered = true;
-    opal_aead_base_framework.framework_selection = is_auto && opal_aead_base_first_only ? filter_of_first() : NULL;
+    opal_aead_base_framework.framework_selection = is_auto && opal_aead_base_first > 0
+        ? filter_of_first(opal_aead_base_first) : NULL;
     return OPAL_SUCCESS;
 }
 

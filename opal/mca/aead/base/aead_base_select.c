@@ -88,21 +88,22 @@ int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fi
 int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
                                    const opal_aead_module_t **module, opal_aead_why_t *why)
 {
-    bool first_only = true;
+    /* ChaCha20-Poly1305 begins with the second. */
+    size_t first = OPAL_AEAD_CHACHA20_POLY1305 == cipher ? OPAL_AEAD_BASE_FIRST_MOST : 1;
     int rc;
 
     for (;;) {
-        opal_aead_base_first_only = first_only;
+        opal_aead_base_first = first;
         rc = mca_base_framework_open(&opal_aead_base_framework, 0);
-        opal_aead_base_first_only = false;
+        opal_aead_base_first = 0;
         if (OPAL_SUCCESS != rc) {
             return rc;
         }
         rc = opal_aead_base_select(NULL, cipher, fips, module, why);
-        if (OPAL_SUCCESS == rc || !first_only || !opal_aead_base_is_auto(opal_aead_base_wanted)) {
+        if (OPAL_SUCCESS == rc || 0 == first || !opal_aead_base_is_auto(opal_aead_base_wanted)) {
             return rc;
         }
-        first_only = false;
+        first = first < OPAL_AEAD_BASE_FIRST_MOST ? first + 1 : 0;
         (void) mca_base_framework_close(&opal_aead_base_framework);
     }
 }

@@ -21,9 +21,8 @@ OPAL_DECLSPEC extern mca_base_framework_t opal_aead_base_framework;
 OPAL_DECLSPEC int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fips,
                                         const opal_aead_module_t **module, opal_aead_why_t *why);
 
-/* Open the framework and select what --mca aead says.  Where that is `auto`, only
- * the providers that are tried first are loaded, and the others if none of those
- * will do.  Whatever comes back, the framework is open, unless that failed. */
+/* Open the framework and select what --mca aead says.  Where that is `auto`, the
+ * providers are loaded as far as it takes to find one that will do.  Whatever comes back, the framework is open, unless that failed. */
 OPAL_DECLSPEC int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
                                                  const opal_aead_module_t **module, opal_aead_why_t *why);
 
@@ -36,8 +35,10 @@ OPAL_DECLSPEC void opal_aead_base_installed(char *list, size_t size);
 /* What --mca aead says; NULL: nothing.  Used by the framework's own files. */
 extern const char *opal_aead_base_wanted;
 
-/* For `auto`, does opening the framework load only what is tried first? */
-extern bool opal_aead_base_first_only;
+/* For `auto`, how many of those that are tried first does opening the framework
+ * load?  0: all that there are. */
+enum { OPAL_AEAD_BASE_FIRST_MOST = 2 };
+extern size_t opal_aead_base_first;
 
 /* The series guard: does `running`, the version string of a library in this
  * process, belong to the series (MAJOR.MINOR) of the headers with which

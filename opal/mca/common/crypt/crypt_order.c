@@ -31,10 +31,20 @@ static inline bool outstanding_between(const opal_common_crypt_serials_t *serial
     return opal_common_crypt_replay_missing(&serials->given_back, after + 1) < before;
 }
 
+static inline void counters_join(span_t *span, const span_t *more)
+{
+    if (more->counter_low < span->counter_low) {
+        span->counter_low = more->counter_low;
+    }
+    if (more->counter_high > span->counter_high) {
+        span->counter_high = more->counter_high;
+    }
+}
+
 static inline void span_join(span_t *low, const span_t *high)
 {
     low->serial_high = high->serial_high;
-    low->counter_high = high->counter_high;
+    counters_join(low, high);
 }
 
 /* Where a span of this serial belongs. */
@@ -109,7 +119,7 @@ static int spans_add(order_t *order, entry_t *entry, const span_t *new_span)
     if (i < entry->count
         && !outstanding_between(entry->serials, new_span->serial_high, spans[i].serial_low)) {
         spans[i].serial_low = new_span->serial_low;
-        spans[i].counter_low = new_span->counter_low;
+        counters_join(&spans[i], new_span);
         return OPAL_CRYPT_OK;
     }
     int rc = spans_reserve(order, entry);
@@ -249,24 +259,87 @@ void opal_common_crypt_order_fini(order_t *order)
     memset(order, 0, sizeof(*order));
 }
 
-int opal_common_crypt_order_check(order_t *order, const opal_common_crypt_serials_t *serials,
-                                  uint64_t serial, const opal_common_crypt_envelope_t *envelope,
-                                  uint64_t counter)
+/* ---- what is refused ---- */
+
+/* The entries of a communicator that its wildcards need: tags of no message. */
+enum { TAG_WILD = INT32_MIN, TAG_ALL = INT32_MIN + 1 };
+
+static opal_common_crypt_envelope_t under(const opal_common_crypt_envelope_t *envelope, int32_t tag)
+{
+    return (opal_common_crypt_envelope_t) {envelope->context_high, envelope->context_low, tag};
+}
+
+static inline bool concerns_wildcards(const opal_common_crypt_serials_t *serials,
+                                      const opal_common_crypt_envelope_t *envelope)
+{
+    return envelope->tag >= 0 && __atomic_load_n(&serials->any_tag, __ATOMIC_ACQUIRE);
+}
+
+/* Where `serial` belongs among the spans of this entry: `position` are before it. */
+static const span_t *spans_around(const order_t *order, const opal_common_crypt_envelope_t *envelope,
+                                  const opal_common_crypt_serials_t *serials, uint64_t serial,
+                                  uint32_t *position, uint32_t *count)
 {
     entry_t *entry = entry_find(order, envelope);
 
     if (NULL == entry) {
+        *position = *count = 0;
+        return NULL;
+    }
+    *count = entry->count;
+    *position = serials == entry->serials ? span_position(spans_of(entry), entry->count, serial) : entry->count;
+    return spans_of(entry);
+}
+
+/* A receive before this one got a later message, or one behind it an earlier. */
+static bool out_of_turn(const order_t *order, const opal_common_crypt_envelope_t *envelope,
+                        const opal_common_crypt_serials_t *serials, uint64_t serial, uint64_t counter,
+                        bool look_behind)
+{
+    uint32_t i, count;
+    const span_t *spans = spans_around(order, envelope, serials, serial, &i, &count);
+
+    return (i > 0 && spans[i - 1].counter_high >= counter)
+           || (look_behind && i < count && spans[i].counter_low <= counter);
+}
+
+/* Any receive behind this one got an earlier message; they are in no order. */
+static bool earlier_behind(const order_t *order, const opal_common_crypt_envelope_t *envelope,
+                           const opal_common_crypt_serials_t *serials, uint64_t serial, uint64_t counter)
+{
+    uint32_t i, count;
+    const span_t *spans = spans_around(order, envelope, serials, serial, &i, &count);
+
+    for (; i < count; ++i) {
+        if (spans[i].counter_low < counter) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int opal_common_crypt_order_check(order_t *order, const opal_common_crypt_serials_t *serials,
+                                  uint64_t serial, bool any_tag,
+                                  const opal_common_crypt_envelope_t *envelope, uint64_t counter)
+{
+    if (0 == order->count) {
         return OPAL_CRYPT_OK;
     }
-    const span_t *spans = spans_of(entry);
-    uint32_t i = serials == entry->serials ? span_position(spans, entry->count, serial) : entry->count;
-
-    if ((i > 0 && spans[i - 1].counter_high >= counter)
-        || (i < entry->count && spans[i].counter_low <= counter)) {
+    if (out_of_turn(order, envelope, serials, serial, counter, true)) {
         return OPAL_CRYPT_ERR_ORDER;
+    }
+    if (concerns_wildcards(serials, envelope)) {
+        const opal_common_crypt_envelope_t wild = under(envelope, TAG_WILD), all = under(envelope, TAG_ALL);
+
+        if (out_of_turn(order, &wild, serials, serial, counter, any_tag)
+            || (any_tag && earlier_behind(order, &all, serials, serial, counter))) {
+            return OPAL_CRYPT_ERR_ORDER;
+        }
     }
     return OPAL_CRYPT_OK;
 }
+
+/* ---- what is remembered ---- */
 
 /* The communicator of the entry is gone, and its context id came back with
  * serials of its own: all that was accepted lies before them. */
@@ -282,9 +355,9 @@ static void entry_rebase(entry_t *entry, opal_common_crypt_serials_t *serials)
     entry->serials = serials;
 }
 
-int opal_common_crypt_order_add(order_t *order, const opal_common_crypt_replay_t *replay,
-                                opal_common_crypt_serials_t *serials, uint64_t serial,
-                                const opal_common_crypt_envelope_t *envelope, uint64_t counter)
+static int remember(order_t *order, const opal_common_crypt_replay_t *replay,
+                    opal_common_crypt_serials_t *serials, uint64_t serial,
+                    const opal_common_crypt_envelope_t *envelope, uint64_t counter)
 {
     const span_t span = {serial, serial, counter, counter};
     entry_t *entry = entry_find(order, envelope);
@@ -307,6 +380,23 @@ int opal_common_crypt_order_add(order_t *order, const opal_common_crypt_replay_t
     __atomic_fetch_add(&serials->references, 1, __ATOMIC_RELAXED);
     entry_link(order, order->count++);
     return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_order_add(order_t *order, const opal_common_crypt_replay_t *replay,
+                                opal_common_crypt_serials_t *serials, uint64_t serial, bool any_tag,
+                                const opal_common_crypt_envelope_t *envelope, uint64_t counter)
+{
+    int rc = remember(order, replay, serials, serial, envelope, counter);
+
+    if (OPAL_CRYPT_OK == rc && concerns_wildcards(serials, envelope)) {
+        const opal_common_crypt_envelope_t wild = under(envelope, TAG_WILD), all = under(envelope, TAG_ALL);
+
+        rc = remember(order, replay, serials, serial, &all, counter);
+        if (OPAL_CRYPT_OK == rc && any_tag) {
+            rc = remember(order, replay, serials, serial, &wild, counter);
+        }
+    }
+    return rc;
 }
 
 size_t opal_common_crypt_order_memory(const order_t *order)

@@ -21,6 +21,18 @@
  *
  * Traffic that comes in order makes no entry at all.
  *
+ * A receive for any tag takes the first message of its communicator, whatever
+ * the tag (of the application's, which are not negative): no later receive may
+ * get one that was sent before it.  For that a communicator has two more
+ * entries, under tags that no message has:
+ *
+ *     WILD   what receives for any tag got.  Counters rise here, too, and a later
+ *            receive of any kind must not get a counter below one that stands
+ *            before it.
+ *     ALL    what all receives got, since the first for any tag was posted.  In no
+ *            order; one that was for any tag must not get a counter above one
+ *            that stands behind it.
+ *
  * Threads: the table is locked by its session; serials lock themselves, and
  * come after the session's lock.
  */
@@ -37,13 +49,14 @@ struct opal_common_crypt_serials {
     uint64_t next;              /* 1, 2 ... */
     opal_common_crypt_replay_t given_back;
     uint64_t oldest;            /* the lowest outstanding, or next; a copy to read without the lock */
+    bool any_tag;               /* a receive for any tag was posted */
     unsigned references;        /* the owner's, and one per entry */
     bool dead;                  /* the owner's is gone: nothing is outstanding */
 };
 
 typedef struct opal_common_crypt_span {
     uint64_t serial_low, serial_high;
-    uint64_t counter_low, counter_high;
+    uint64_t counter_low, counter_high;     /* the least and the most of its counters */
 } opal_common_crypt_span_t;
 
 typedef struct opal_common_crypt_order_entry {
@@ -68,14 +81,14 @@ void opal_common_crypt_order_fini(opal_common_crypt_order_t *order);
 /* With the session's and the serials' lock held, and `serial` outstanding:
  * ERR_ORDER if `counter` does not fit between its neighbours. */
 int opal_common_crypt_order_check(opal_common_crypt_order_t *order,
-                                  const opal_common_crypt_serials_t *serials, uint64_t serial,
+                                  const opal_common_crypt_serials_t *serials, uint64_t serial, bool any_tag,
                                   const opal_common_crypt_envelope_t *envelope, uint64_t counter);
 
 /* The same after `counter` went into `replay` and `serial` was given back:
  * remember what later checks need.  ERR_MEMORY. */
 int opal_common_crypt_order_add(opal_common_crypt_order_t *order,
                                 const opal_common_crypt_replay_t *replay,
-                                opal_common_crypt_serials_t *serials, uint64_t serial,
+                                opal_common_crypt_serials_t *serials, uint64_t serial, bool any_tag,
                                 const opal_common_crypt_envelope_t *envelope, uint64_t counter);
 
 /* With the lock held: `serial` is not outstanding any more. */

@@ -49,6 +49,14 @@ uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials)
     return __atomic_fetch_add(&serials->next, 1, __ATOMIC_RELAXED);
 }
 
+uint64_t opal_common_crypt_serial_take_any(opal_common_crypt_serials_t *serials)
+{
+    if (!__atomic_load_n(&serials->any_tag, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&serials->any_tag, true, __ATOMIC_RELEASE);
+    }
+    return opal_common_crypt_serial_take(serials);
+}
+
 int opal_common_crypt_serials_give_back(opal_common_crypt_serials_t *serials, uint64_t serial)
 {
     int rc = opal_common_crypt_replay_insert(&serials->given_back, serial);

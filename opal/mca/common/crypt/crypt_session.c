@@ -191,15 +191,17 @@ uint64_t opal_common_crypt_session_sent(const opal_common_crypt_session_t *sessi
 /* With both locks held. */
 static int accept(opal_common_crypt_session_t *session, opal_common_crypt_serials_t *serials,
                   uint64_t serial, const opal_common_crypt_envelope_t *envelope,
-                  uint64_t counter, bool in_order)
+                  uint64_t counter, int flags)
 {
+    const bool in_order = 0 == (flags & OPAL_CRYPT_ALLOW_OVERTAKING);
+    const bool any_tag = 0 != (flags & OPAL_CRYPT_ANY_TAG);
     int rc = OPAL_CRYPT_OK;
 
     /* 1. may it be delivered */
     if (opal_common_crypt_replay_has(&session->replay, counter)) {
         rc = OPAL_CRYPT_ERR_REPLAY;
     } else if (in_order) {
-        rc = opal_common_crypt_order_check(&session->order, serials, serial, envelope, counter);
+        rc = opal_common_crypt_order_check(&session->order, serials, serial, any_tag, envelope, counter);
     }
     /* 2. it is not outstanding any more, whatever the answer */
     int given_back = opal_common_crypt_serials_give_back(serials, serial);
@@ -210,7 +212,7 @@ static int accept(opal_common_crypt_session_t *session, opal_common_crypt_serial
     rc = opal_common_crypt_replay_insert(&session->replay, counter);
     if (OPAL_CRYPT_OK == rc && in_order) {
         rc = opal_common_crypt_order_add(&session->order, &session->replay, serials, serial,
-                                         envelope, counter);
+                                         any_tag, envelope, counter);
     }
     return rc;
 }
@@ -220,14 +222,12 @@ int opal_common_crypt_accept(opal_common_crypt_session_t *session,
                              const opal_common_crypt_envelope_t *envelope,
                              uint64_t counter, int flags)
 {
-    const bool in_order = 0 == (flags & OPAL_CRYPT_ALLOW_OVERTAKING);
-
     if (!opal_common_crypt_threaded()) {
-        return accept(session, serials, serial, envelope, counter, in_order);
+        return accept(session, serials, serial, envelope, counter, flags);
     }
     pthread_mutex_lock(&session->arrivals);
     pthread_mutex_lock(&serials->lock);
-    int rc = accept(session, serials, serial, envelope, counter, in_order);
+    int rc = accept(session, serials, serial, envelope, counter, flags);
     pthread_mutex_unlock(&serials->lock);
     pthread_mutex_unlock(&session->arrivals);
     return rc;

@@ -51,21 +51,25 @@ int opal_common_crypt_counter_take(opal_common_crypt_session_t *session, uint64_
 
 /* An authentic message is offered for delivery: refused when its counter was
  * seen before (ERR_REPLAY), or when, within (this session, envelope), counters
- * do not rise with the serials of the receives that they matched (ERR_ORDER).
+ * do not rise with the serials of the receives that they matched, or when it was
+ * sent before one that an earlier receive for any tag got (ERR_ORDER).
  * Check and insert are one atomic step.  Call it only after the tag verified.
  *
  * Serials: the caller takes one per posted receive or mprobe, by
  * opal_common_crypt_serial_take, under the lock that also covers the host
  * call, and gives it back exactly once: by accept, or by
- * opal_common_crypt_serial_drop (cancelled, failed, plain). */
+ * opal_common_crypt_serial_drop (cancelled, failed, plain).  One for any tag is
+ * taken by opal_common_crypt_serial_take_any, and accepted with ANY_TAG. */
 typedef struct opal_common_crypt_serials opal_common_crypt_serials_t;
 
 int opal_common_crypt_serials_create(opal_common_crypt_serials_t **serials);
 void opal_common_crypt_serials_destroy(opal_common_crypt_serials_t *serials);
 uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials);
+uint64_t opal_common_crypt_serial_take_any(opal_common_crypt_serials_t *serials);
 void opal_common_crypt_serial_drop(opal_common_crypt_serials_t *serials, uint64_t serial);
 
 #define OPAL_CRYPT_ALLOW_OVERTAKING 0x1     /* MPI info mpi_assert_allow_overtaking */
+#define OPAL_CRYPT_ANY_TAG          0x2     /* the receive was for MPI_ANY_TAG */
 
 int opal_common_crypt_accept(opal_common_crypt_session_t *session,
                              opal_common_crypt_serials_t *serials, uint64_t serial,

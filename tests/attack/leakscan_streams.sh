@@ -6,4 +6,4 @@
 set -eu
 . "$SRC/tests/lib.sh"
 cd "$CASE_DIR"
-must python3 "$SRC/tests/attack/streams.py" "$SRC/tests/attack/leakscan.py"
+must python3 "$SRC/tests/attack/leakscan/streams.py" "$SRC/tests/attack/leakscan/leakscan.py"

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# tamper.sh [all]: the table of attacks (tamper.table), cell by cell.
+#
+# A PML of the tests stands between pml/crypt and ob1 and changes what passes
+# (tamper/pml); `make check` makes it, and a pml/crypt that loads it as its host,
+# and nothing installs them.  "all": every bit of every header and tag, and
+# everything again under MPI_THREAD_MULTIPLE.
+set -eu
+. "$SRC/tests/lib.sh"
+
+all=${1-}
+[ -z "$all" ] || [ "$all" = all ] || die "usage: tamper.sh [all]"
+table=$SRC/tests/attack/tamper.table
+cluster_up 2
+cells=$(mpi_program attack/tamper cells)
+hosts=$BUILD/tests/attack/tamper/pml/.libs
+in_variant make -C "$BUILD/tests/attack/tamper/pml" check TESTS= >&2
+shm=vader
+[ "$SERIES" = 4.1 ] || shm=sm
+export OMPI_MCA_mca_base_component_path=$hosts:$OMPI_MCA_mca_base_component_path
+
+# run SECTION [MPIRUN-ARGUMENT...] -- [ARGUMENT...].  Small segments: those that
+# nobody receives after a refused first part leave with the host all the same.
+run() {
+    local section=$1 before=(); shift
+    while [ "$1" != -- ]; do before+=("$1"); shift; done
+    shift
+    vcluster mpirun -n 4 -x MT_WATCHDOG=280 --mca pml_crypt_chop_min 4096 --mca pml_crypt_chunk_size 20000 \
+        ${before[@]+"${before[@]}"} "$cells" "$table" "$section" "$@"
+}
+
+# A process ends its job after 1,000 failures, whatever it was told to do.
+section() {                                     # section SECTION PARTS [MPIRUN-ARGUMENT...] [-- ARGUMENT...]
+    local section=$1 parts=$2 part rc=0 before=(); shift 2
+    while (($#)) && [ "$1" != -- ]; do before+=("$1"); shift; done
+    [ $# = 0 ] || shift
+    for ((part = 0; part < parts; part++)); do
+        run "$section" --mca crypt_on_auth_failure error ${before[@]+"${before[@]}"} -- "part=$part" "parts=$parts" "$@" \
+            >"$CASE_DIR/out" 2>&1 || rc=1
+        grep -vE 'failed authentication|receiver:|claimed from:|communicator:|tag:  |reason:|given to the application|^-*$|help message|help / error' "$CASE_DIR/out" || true
+        [ $rc = 0 ] || fail "section $section, part $part of $parts"
+    done
+}
+
+bits=()
+[ -z "$all" ] || bits=(-- all-bits)
+section sealed $([ -n "$all" ] && echo 16 || echo 5) ${bits[@]+"${bits[@]}"}
+section all 1 --mca crypt_scope all --mca "btl_${shm}_eager_limit" 40000
+[ -z "$all" ] || section sealed 5 -x CELLS_THREADS=1
+
+# By default the job ends, with one text that names the reason.
+reasons=(changed changed changed changed replay order changed changed)
+for one in "${!reasons[@]}"; do
+    must_fail run abort -- "one=$one" >"$CASE_DIR/out" 2>&1
+    [ "$(grep -c 'failed authentication, and the job ends' "$CASE_DIR/out")" = 1 ] &&
+        grep -q "reason:.*${reasons[one]}" "$CASE_DIR/out" && ! grep -q watchdog "$CASE_DIR/out" ||
+        fail "abort $one, which should say \"${reasons[one]}\": $(cat "$CASE_DIR/out")"
+    echo "abort $one: $(grep reason: "$CASE_DIR/out")"
+done
