@@ -28,7 +28,17 @@ static const mpicrypt_option_t options[] = {
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
     {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
      "For stencil: computation in percent of the time of a plain step, 0 to 95."},
-    {"ranks", MPICRYPT_COUNT, "N", "4", &plan.ranks, "For stencil: number of ranks."},
+    {"ranks", MPICRYPT_COUNT, "N", "4", &plan.ranks, "For stencil and io: number of ranks."},
+    {"dir", MPICRYPT_TEXT, "DIR", ".", &plan.directory, "For io: a directory that all nodes share."},
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &plan.key_label, "For io: the label of the files' key (mpicrypt key new)."},
+    {"workload", MPICRYPT_NAMES, "LIST", "tile,noncontig,rows,matmul", &plan.workloads, "For io: what to do."},
+    {"access", MPICRYPT_NAMES, "LIST", "row,column,block", &plan.accesses,
+     "For io: how ranks share a file. The map is by rows, so with row it is the view."},
+    {"op", MPICRYPT_NAMES, "LIST", "write,read,overwrite", &plan.ops,
+     "For io: write a new file, read one, write over one; matmul is one thing, run."},
+    {"data", MPICRYPT_SIZES, "SIZE", "8M", &plan.data, "For io: bytes of each rank."},
+    {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row, "For io: bytes of a row of the file."},
+    {"block-size", MPICRYPT_SIZES, "LIST", "64K", &plan.blocks, "For io: block sizes of the encrypted files."},
     {"fast", MPICRYPT_COUNT, "N", "9", &plan.fast,
      "Stop when every size has so many FAST rounds; a round is FAST if plain was within 10% of the best quartile of "
      "plain's times."},
@@ -117,7 +127,7 @@ static int check_files(void)
 
 static int check_pattern(int operand_count, char **operands)
 {
-    static const char *const patterns[] = {"pingpong", "pairs", "stencil", NULL};
+    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "io", NULL};
 
     for (int i = 0; NULL != patterns[i] && operand_count > 0; ++i) {
         if (0 == strcmp(operands[0], patterns[i])) {
@@ -125,14 +135,75 @@ static int check_pattern(int operand_count, char **operands)
             return MPICRYPT_OK;
         }
     }
-    return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil"
-                          : "which benchmark: pingpong, pairs or stencil?%s", operand_count > 0 ? operands[0] : "");
+    return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil, io"
+                          : "which benchmark: pingpong, pairs, stencil or io?%s", operand_count > 0 ? operands[0] : "");
 }
 
 /* ---- variants ---- */
 
+static bool contains(const mpicrypt_names_t *list, const char *const *known)
+{
+    for (int i = 0; i < list->count; ++i) {
+        int k = 0;
+        while (NULL != known[k] && 0 != strcmp(known[k], list->value[i])) {
+            ++k;
+        }
+        if (NULL == known[k]) {
+            return mpicrypt_error(MPICRYPT_USAGE, "there is no '%s'", list->value[i]), false;
+        }
+    }
+    return true;
+}
+
+/* A file of whole rows for every rank, and rows of whole pieces. */
+static int check_io(void)
+{
+    static const char *const workloads[] = {"tile", "noncontig", "rows", "matmul", NULL};
+    static const char *const accesses[] = {"row", "column", "block", NULL}, *const ops[] = {"write", "read", "overwrite", NULL};
+
+    if (0 != strcmp(plan.pattern, "io")) {
+        return MPICRYPT_OK;
+    }
+    if (!contains(&plan.workloads, workloads) || !contains(&plan.accesses, accesses) || !contains(&plan.ops, ops)) {
+        return MPICRYPT_USAGE;
+    }
+    if (NULL == plan.key_label || 1 != plan.data.count || 1 != plan.row.count) {
+        return mpicrypt_error(MPICRYPT_USAGE, "io needs --label, one --data and one --row");
+    }
+    size_t row = plan.row.value[0], data = plan.data.value[0];
+    if (0 == row || 0 != row % (16 * plan.ranks) || 0 == data || 0 != data % row || data > (size_t) 1 << 30) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--row is a multiple of 16 x --ranks, --data one of --row, of 1G at most");
+    }
+    mpicrypt_sizes_t sizes = plan.sizes;
+    plan.sizes = plan.blocks;           /* what varies within a job */
+    plan.blocks = sizes;
+    return check_range("block-size", &plan.sizes, 512, (size_t) 16 << 20);
+}
+
+static mpicrypt_bench_variant_t *make_io_variants(int *count)
+{
+    size_t most = (size_t) (plan.workloads.count * plan.accesses.count * plan.ops.count);
+    mpicrypt_bench_variant_t *variant = calloc(most, sizeof(*variant));
+
+    *count = 0;
+    for (int w = 0; w < plan.workloads.count && NULL != variant; ++w) {
+        bool matmul = 0 == strcmp(plan.workloads.value[w], "matmul");
+        for (int a = 0; a < (matmul ? 1 : plan.accesses.count); ++a) {
+            for (int o = 0; o < (matmul ? 1 : plan.ops.count); ++o) {
+                variant[(*count)++] = (mpicrypt_bench_variant_t){
+                    .ranks = plan.ranks, .dims = 2, .pairs = 1, .workload = plan.workloads.value[w],
+                    .access = matmul ? "row" : plan.accesses.value[a], .op = matmul ? "run" : plan.ops.value[o]};
+            }
+        }
+    }
+    return variant;
+}
+
 static mpicrypt_bench_variant_t *make_variants(int *count)
 {
+    if (0 == strcmp(plan.pattern, "io")) {
+        return make_io_variants(count);
+    }
     bool pairs = 0 == strcmp(plan.pattern, "pairs"), stencil = 0 == strcmp(plan.pattern, "stencil");
     int outer = stencil ? plan.dims.count : pairs ? plan.pairs.count : 1;
     int inner = stencil ? plan.compute.count : 1;
@@ -230,6 +301,7 @@ static int run(int operand_count, char **operands)
     int rc = check_pattern(operand_count, operands);
 
     rc = rc ? rc : check_values();
+    rc = rc ? rc : check_io();
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
     rc = rc ? rc : check_files();
     rc = rc ? rc : measure();
@@ -240,12 +312,15 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_bench_verb = {
     .name = "bench",
     .summary = "measure communication, plain and encrypted, on your nodes",
-    .synopsis = "pingpong|pairs|stencil [OPTION]... [COLUMN]...",
+    .synopsis = "pingpong|pairs|stencil|io [OPTION]... [COLUMN]...",
     .description =
         "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
         "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
         "several senders sends a window of messages and gets an answer; 'stencil' a step in which every rank "
-        "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions.\n\n"
+        "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions; 'io' the "
+        "time from opening to closing a file that all ranks write, with a sync, or read.\n\n"
+        "Columns of 'io' are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of "
+        "--bits; the size is the block size.\n\n"
         "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
         "are short and take turns, round after round, so that a machine that changes its speed does so for all of "
         "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
@@ -258,6 +333,7 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench pingpong --mpirun 'mpirun --host a,b'\n"
         "mpicrypt bench pingpong --schemes raised,crypt,crypt-raised --bits 128,256\n"
         "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
+        "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M\n"
         "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M",
     .run = run,
     .takes_operands = true

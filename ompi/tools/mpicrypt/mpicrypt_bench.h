@@ -22,6 +22,7 @@ typedef struct mpicrypt_bench_column {
     char pml[16];
     size_t bits;                /* 0: nothing is encrypted */
     bool naive;                 /* sealed by the benchmark */
+    bool file;                  /* io: files are encrypted */
     mpicrypt_words_t settings;  /* PARAMETER=VALUE of Open MPI */
     char said[1024];            /* what its jobs last wrote to stderr */
 } mpicrypt_bench_column_t;
@@ -32,6 +33,9 @@ typedef struct mpicrypt_bench_plan {
     mpicrypt_names_t schemes;
     size_t ranks, window, fast, rounds, laps, cpus_per_rank;
     double lap_ms;
+    mpicrypt_names_t workloads, accesses, ops;  /* io */
+    mpicrypt_sizes_t data, row, blocks;
+    const char *directory, *key_label;
     bool local, pin;
     const char *mpirun, *mapping, *host, *program;
     mpicrypt_bench_column_t column[MPICRYPT_BENCH_COLUMNS_MAX];
@@ -48,6 +52,7 @@ const char *mpicrypt_bench_scheme_names(void);
 /* What one line of a table is about, but for the size. */
 typedef struct mpicrypt_bench_variant {
     size_t ranks, pairs, dims, compute;     /* compute: percent of the plain time */
+    const char *workload, *access, *op;     /* io */
     mpicrypt_sizes_t work;                  /* units in a step, for each size */
     size_t messages;                        /* stencils: of a rank in a step */
 } mpicrypt_bench_variant_t;

@@ -59,6 +59,8 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
         snprintf(text, bytes, "%zu pair%s x %zu%s", variant->pairs, 1 == variant->pairs ? "" : "s", plan->window, where);
     } else if (0 == strcmp(plan->pattern, "stencil")) {
         snprintf(text, bytes, "%zuD %zu%%%s", variant->dims, variant->compute, where);
+    } else if (0 == strcmp(plan->pattern, "io")) {
+        snprintf(text, bytes, "%s %s %s%s", variant->workload, variant->access, variant->op, where);
     } else {
         snprintf(text, bytes, "pingpong%s", where);
     }
@@ -69,6 +71,9 @@ static double moved(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
 {
     double bytes = (double) plan->sizes.value[size];
 
+    if (0 == strcmp(plan->pattern, "io")) {
+        return (double) plan->data.value[0] * (double) variant->ranks;
+    }
     return 0 == strcmp(plan->pattern, "pairs") ? bytes * (double) (variant->pairs * plan->window)
          : 0 == strcmp(plan->pattern, "stencil") ? bytes * (double) variant->messages : bytes;
 }

@@ -24,6 +24,12 @@
 
 /* ---- the job, as its options say: mpicrypt_mpi.c ---- */
 
+typedef struct mpicrypt_mpi_io {
+    const char *directory, *workload, *access, *op;
+    const char *label, *algorithm;  /* NULL label: plain files */
+    size_t data, row;               /* bytes of a rank, and of a row */
+} mpicrypt_mpi_io_t;
+
 typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t sizes;
     size_t laps, window, pairs, dims, seal_bits;
@@ -32,6 +38,7 @@ typedef struct mpicrypt_mpi_job {
     bool local;
     const char *pml;
     mpicrypt_names_t cpus, require;
+    mpicrypt_mpi_io_t io;
 } mpicrypt_mpi_job_t;
 
 extern mpicrypt_mpi_job_t mpicrypt_mpi_job;
@@ -112,6 +119,9 @@ typedef struct mpicrypt_mpi_pattern {
 } mpicrypt_mpi_pattern_t;
 
 extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, mpicrypt_mpi_stencil;
+
+/* Files: mpicrypt_mpi_io.c.  The sizes are those of blocks. */
+void mpicrypt_mpi_io(void);
 
 /* All sizes, all laps; rank 0 prints the values. */
 void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern);
