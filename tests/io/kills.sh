@@ -28,6 +28,8 @@ for ((i = 0; i < count; i++)); do
             > "$CASE_DIR/storm.log" 2>&1; then
         fail "the storm ended by itself"
     fi
+    # mpirun does not wait for the processes that it kills on other nodes.
+    while pgrep -f -- "$program $directory write" >/dev/null; do sleep 0.05; done
     [ "$(wc -l < "$KILL_LOG")" = $((i + 1)) ] || { cat "$CASE_DIR/storm.log"; fail "it ended for another reason"; }
     run_io 1 "$program" "$directory" check > "$CASE_DIR/check.log" 2>&1 || { cat "$CASE_DIR/check.log"; fail "kill $i"; }
     in_variant mpicrypt file verify "$directory/storm" --keystore-dir "$CASE_DIR/keys" --json > "$CASE_DIR/verify.json" || true
