@@ -13,9 +13,15 @@ with an assertion.
         leaders: doubling or ring, under Naive, HS1 and HS2
         -> [(r_c, s_c, r_e, s_e, r_d, s_d) of rank 0, of rank 1 ...]
 
+    wire(...)                       the same, but
+        -> [bytes to other nodes of rank 0, of rank 1 ...]
+
     simulate.py NODES M             prints them: simulate.py 0,0,1,1 64
 """
 import sys
+
+
+OVERHEAD = 24                           # counter and tag of a sealed piece
 
 
 class Rank:
@@ -25,6 +31,7 @@ class Rank:
         self.pieces = []                # sealed pieces held, oldest first
         self.unopened = []
         self.steps = self.sent = self.seals = self.sealed = self.opens = self.opened = 0
+        self.wire = 0                   # bytes to other nodes
 
     def metrics(self):
         return (self.steps, self.sent, self.seals, self.sealed, self.opens, self.opened)
@@ -68,6 +75,9 @@ class World:
             assert set(blocks) <= source.plain, "sending what is not known"
             busy |= {source, target}
             source.sent += self.m * (len(blocks) + sum(len(p) for p in pieces))
+            if source.node != target.node:
+                assert not blocks, "plaintext leaves the node"
+                source.wire += sum(self.m * len(p) + OVERHEAD for p in pieces)
         for source, target, blocks, pieces in messages:
             target.plain |= set(blocks)
             target.pieces += pieces
@@ -246,13 +256,21 @@ ALGORITHMS = {'naive': naive, 'o-ring': o_ring, 'o-rd': o_rd, 'o-rd2': o_rd2, 'c
 WITH_LEADERS = ('naive', 'hs1', 'hs2')
 
 
-def simulate(algorithm, nodes, m, leaders=doubling):
+def play(algorithm, nodes, m, leaders):
     world = World(nodes, m)
     if algorithm in WITH_LEADERS:
         ALGORITHMS[algorithm](world, leaders)
     else:
         ALGORITHMS[algorithm](world)
-    return world.finish()
+    return world
+
+
+def simulate(algorithm, nodes, m, leaders=doubling):
+    return play(algorithm, nodes, m, leaders).finish()
+
+
+def wire(algorithm, nodes, m, leaders=doubling):
+    return [rank.wire for rank in play(algorithm, nodes, m, leaders).ranks]
 
 
 if __name__ == '__main__':

@@ -8,19 +8,8 @@
 . "$SRC/tests/lib.sh"
 set -eu
 
-# The forger stands where only Open MPI's and our own internal headers lead.
-forger=$VARIANT_DIR/tests/coll/forger
-flags=$(cd "$BUILD/ompi/mca/coll/cryptag" &&
-        printf 'include Makefile\nshow:\n\t@echo $(DEFS) $(CPPFLAGS)\n' | make -s -f - show | tail -n 1)
-mkdir -p "$(dirname "$forger")"
-(
-    cd "$BUILD/ompi/mca/coll/cryptag"           # where -I$(top_srcdir) and the like are right
-    eval "flags=($flags)"
-    mpicc -std=gnu11 -O2 -g -mcx16 -fno-strict-aliasing -Wall -Wextra -Wshadow -Werror -Wno-unused-parameter \
-        $VARIANT_CFLAGS "${flags[@]}" -I"$SRC/tests/mpi" -I"$SRC/tests/coll" -o "$forger" \
-        "$SRC"/tests/coll/forge/forger.c "$SRC/tests/coll/cryptag.c" "$SRC/tests/mpi/mt.c" \
-        -L"$PREFIX/lib" -lmca_common_cryptmpi -Wl,-rpath,"$PREFIX/lib" -lopen-pal -lm
-) || fail "the forger does not compile"
+. "$SRC/tests/coll/forge/build.sh"
+forger=$(forge forger)
 
 cases=("$@")
 [ ${#cases[@]} -gt 0 ] || for algorithm in 1 2 3 4 5 6 7 8; do

@@ -3,31 +3,7 @@
 # mpicrypt bench on two nodes: every pattern, the forms of what it writes, jobs
 # that are not what their column claims.  No figure is judged.
 set -eu
-. "$SRC/tests/lib.sh"
-PATH=$PREFIX/bin:$PATH
-launcher="$SRC/tests/vcluster mpirun"
-quick=(--mpirun "$launcher" --fast 1 --rounds 1 --laps 1 --lap-ms 1)
-
-bench() { mpicrypt bench "$@" > "$CASE_DIR/out" 2> "$CASE_DIR/err"; }
-
-# results FILE COLUMN...: those columns of a CSV, a line each
-results() {
-    awk -F, -v wanted="${*:2}" '
-        NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; n = split(wanted, name, " "); next }
-        { for (i = 1; i <= n; ++i) printf "%s%s", (i > 1 ? " " : ""), $at[name[i]]; print "" }' "$1"
-}
-
-# same WHAT EXPECTED-LINES FILE COLUMN...
-same() {
-    local got; got=$(results "${@:3}")
-    [ "$got" = "$2" ] || fail "$1: $got"
-}
-
-# refuses STATUS TEXT ARGS...
-refuses() {
-    local status=0; bench "${@:3}" || status=$?
-    grep -qF -- "$2" "$CASE_DIR/err" && [ $status = "$1" ] || fail "status $status from bench ${*:3}: $(cat "$CASE_DIR/err")"
-}
+. "$SRC/tests/tool/common.sh"
 
 cluster_up 2
 
@@ -70,14 +46,14 @@ results "$CASE_DIR/p.csv" variant work_percent | awk '($2 == "0%") != ($3 == 0) 
 
 echo "jobs that are not what their column says"
 refuses 1 "the PML should be crypt, but parameter pml is 'ob1'" \
-    pingpong "${quick[@]}" --mpirun "$launcher --mca pml ob1" --size 1 --schemes crypt
+    bench pingpong "${quick[@]}" --mpirun "$launcher --mca pml ob1" --size 1 --schemes crypt
 refuses 1 "the PML should be ob1, but parameter pml is 'crypt'" \
-    pingpong "${quick[@]}" --mpirun "$launcher --mca pml crypt" --size 1 --schemes naive
+    bench pingpong "${quick[@]}" --mpirun "$launcher --mca pml crypt" --size 1 --schemes naive
 refuses 3 "no component in this job has a parameter pml_crypt_none" \
-    pingpong "${quick[@]}" --size 1 'mine pml=crypt pml_crypt_none=1'
+    bench pingpong "${quick[@]}" --size 1 'mine pml=crypt pml_crypt_none=1'
 OMPI_MCA_crypt_psk_file=$CASE_DIR/none refuses 1 "column crypt: this command ended with status" \
-    pingpong "${quick[@]}" --size 1 --schemes crypt
-refuses 3 "puts all 2 ranks on one node" pingpong "${quick[@]}" --mapping '--map-by slot' --size 1
-refuses 3 "none-such: No such file" pingpong "${quick[@]}" --mpirun none-such --size 1
-refuses 1 "but its results are not complete" pingpong "${quick[@]}" --mpirun "$launcher" --size 1 --program /bin/true
-refuses 3 "there is no program $CASE_DIR/none" pingpong "${quick[@]}" --program "$CASE_DIR/none"
+    bench pingpong "${quick[@]}" --size 1 --schemes crypt
+refuses 3 "puts all 2 ranks on one node" bench pingpong "${quick[@]}" --mapping '--map-by slot' --size 1
+refuses 3 "none-such: No such file" bench pingpong "${quick[@]}" --mpirun none-such --size 1
+refuses 1 "but its results are not complete" bench pingpong "${quick[@]}" --mpirun "$launcher" --size 1 --program /bin/true
+refuses 3 "there is no program $CASE_DIR/none" bench pingpong "${quick[@]}" --program "$CASE_DIR/none"

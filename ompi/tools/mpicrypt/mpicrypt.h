@@ -91,6 +91,7 @@ extern const mpicrypt_verb_t mpicrypt_key_verb;
 extern const mpicrypt_verb_t mpicrypt_keygen_verb;
 extern const mpicrypt_verb_t mpicrypt_model_verb;
 extern const mpicrypt_verb_t mpicrypt_speed_verb;
+extern const mpicrypt_verb_t mpicrypt_tune_verb;
 
 /* Parse argv[0..argc-1] (the words after the verb) into the targets, defaults
  * first.  MPICRYPT_OK, or MPICRYPT_USAGE after a message on stderr.  Operands

@@ -15,14 +15,18 @@ static const char *csv_path, *raw_path, *plot_path;
 static bool json, no_pin;
 
 static const mpicrypt_option_t options[] = {
-    {"schemes", MPICRYPT_NAMES, "LIST", "tuned,naive,crypt", &plan.schemes,
-     "Columns beside plain: tuned (plain, btl/tcp told to send in fragments of 512 KiB), raised (plain, btl/tcp with "
+    {"schemes", MPICRYPT_NAMES, "LIST", NULL, &plan.schemes,
+     "Columns beside plain. Of messages (default: tuned,naive,crypt): tuned (plain, btl/tcp told to send in fragments of 512 KiB), raised (plain, btl/tcp with "
      "limits of 256 KiB), naive (plain, every message sealed by OpenSSL in the benchmark, as in the papers), crypt "
      "(pml/crypt as installed), crypt-tuned, crypt-raised (with the same settings as tuned and raised), and for the "
-     "papers' ablation pipe (one thread), threads (one chunk) and both."},
+     "papers' ablation pipe (one thread), threads (one chunk) and both. Of collectives (default: all): ring (plain, "
+     "Open MPI's ring all-gather), hop (pml/crypt alone, sealing on every hop), auto (what coll/cryptag chooses) and "
+     "its algorithms: for allgather naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, for bcast binomial, chain, "
+     "for alltoall node."},
     {"bits", MPICRYPT_SIZES, "LIST", "128", &plan.bits, "Key sizes of the encrypted columns: 128, 192, 256."},
-    {"size", MPICRYPT_SIZES, "LIST", "1,1K,4K,16K,64K,256K,1M,8M", &plan.sizes,
-     "Message sizes in bytes; K, M and G are powers of 1024."},
+    {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
+     "Message sizes in bytes; K, M and G are powers of 1024. Default: 1,1K,4K,16K,64K,256K,1M,8M; for collectives "
+     "fewer large ones. For allgather it is what a rank contributes, for alltoall the block between two ranks."},
     {"pairs", MPICRYPT_SIZES, "LIST", "1,2", &plan.pairs, "For pairs: how many pairs at once."},
     {"window", MPICRYPT_COUNT, "N", "64", &plan.window, "For pairs: messages in flight of a sender."},
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
@@ -39,16 +43,26 @@ static const mpicrypt_option_t options[] = {
     {"data", MPICRYPT_SIZES, "SIZE", "8M", &plan.data, "For io: bytes of each rank."},
     {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row, "For io: bytes of a row of the file."},
     {"block-size", MPICRYPT_SIZES, "LIST", "64K", &plan.blocks, "For io: block sizes of the encrypted files."},
+    {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes,
+     "For collectives: NODESxRANKS, so many nodes with so many ranks on each."},
+    {"order", MPICRYPT_NAMES, "LIST", "block,cyclic", &plan.orders,
+     "For collectives: are the ranks of a node consecutive (block), or dealt out to the nodes like cards (cyclic)?"},
+    {"paper", MPICRYPT_FLAG, NULL, NULL, &plan.paper,
+     "For collectives: the shapes of the paper, 8x16 and 7x13, with keys of 128 and 256 bits. Where the nodes have too "
+     "few processors, fewer ranks a node; that is printed."},
+    {"per-cpu", MPICRYPT_COUNT, "N", "8", &plan.per_cpu, "For --paper: the most ranks on a processor."},
     {"fast", MPICRYPT_COUNT, "N", "9", &plan.fast,
      "Stop when every size has so many FAST rounds; a round is FAST if plain was within 10% of the best quartile of "
-     "plain's times."},
+     "plain's times. For collectives: run so many rounds, all of which count."},
     {"rounds", MPICRYPT_COUNT, "N", "36", &plan.rounds, "Stop after so many rounds in any case."},
     {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
     {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of these should take, in milliseconds."},
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
      "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
-    {"mapping", MPICRYPT_TEXT, "WORDS", "--map-by node", &plan.mapping,
-     "Words that make the launcher place ranks on nodes in turn; not used with --local."},
+    {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
+     "Words that make the launcher place ranks on nodes in turn (default: --map-by node), for collectives as --shape "
+     "and --order say (default: --map-by ppr:N:node, and --rank-by node, or what srun has for that); not used with "
+     "--local."},
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local, "Partners on one node, where pml/crypt does not seal."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,
@@ -97,6 +111,7 @@ static int check_values(void)
     rc = rc ? rc : check_one("fast", plan.fast, 1, 10000);
     rc = rc ? rc : check_one("rounds", plan.rounds, plan.fast, 10000);
     rc = rc ? rc : check_one("laps", plan.laps, 1, 1000);
+    rc = rc ? rc : check_one("per-cpu", plan.per_cpu, 1, 1024);
     rc = rc ? rc : check_one("cpus-per-rank", plan.cpus_per_rank, 1, 1024);
     for (int i = 0; i < plan.bits.count && MPICRYPT_OK == rc; ++i) {
         if (128 != plan.bits.value[i] && 192 != plan.bits.value[i] && 256 != plan.bits.value[i]) {
@@ -127,7 +142,7 @@ static int check_files(void)
 
 static int check_pattern(int operand_count, char **operands)
 {
-    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "io", NULL};
+    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "allgather", "bcast", "alltoall", "io", NULL};
 
     for (int i = 0; NULL != patterns[i] && operand_count > 0; ++i) {
         if (0 == strcmp(operands[0], patterns[i])) {
@@ -135,80 +150,50 @@ static int check_pattern(int operand_count, char **operands)
             return MPICRYPT_OK;
         }
     }
-    return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil, io"
-                          : "which benchmark: pingpong, pairs, stencil or io?%s", operand_count > 0 ? operands[0] : "");
+    return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil, "
+                          "allgather, bcast, alltoall, io"
+                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall or io?%s", operand_count > 0 ? operands[0] : "");
+}
+
+/* Lists whose default depends on the pattern, and what --paper says. */
+static int set_defaults(void)
+{
+    const mpicrypt_bench_coll_t *coll = mpicrypt_bench_coll(plan.pattern);
+    char error[256];
+    int rc = 0;
+
+    plan.every = NULL != coll;
+    if (NULL != coll && plan.local) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--local is not for collectives, which are over all ranks");
+    }
+    if (NULL == coll && plan.paper) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--paper is for allgather, bcast and alltoall");
+    }
+    if (plan.paper) {
+        mpicrypt_sizes_free(&plan.bits);
+        rc = mpicrypt_sizes_parse("128,256", &plan.bits, error, sizeof(error));
+    }
+    if (0 == rc && 0 == plan.schemes.count) {
+        rc = mpicrypt_names_parse(NULL == coll ? "tuned,naive,crypt" : coll->schemes, &plan.schemes, error,
+                                  sizeof(error));
+    }
+    if (0 == rc && 0 == plan.sizes.count) {
+        rc = mpicrypt_sizes_parse(NULL == coll ? "1,1K,4K,16K,64K,256K,1M,8M" : coll->sizes, &plan.sizes, error,
+                                  sizeof(error));
+    }
+    return 0 == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s", error);
 }
 
 /* ---- variants ---- */
 
-static bool contains(const mpicrypt_names_t *list, const char *const *known)
+static int message_variants(mpicrypt_bench_variant_t **variants, int *count)
 {
-    for (int i = 0; i < list->count; ++i) {
-        int k = 0;
-        while (NULL != known[k] && 0 != strcmp(known[k], list->value[i])) {
-            ++k;
-        }
-        if (NULL == known[k]) {
-            return mpicrypt_error(MPICRYPT_USAGE, "there is no '%s'", list->value[i]), false;
-        }
-    }
-    return true;
-}
-
-/* A file of whole rows for every rank, and rows of whole pieces. */
-static int check_io(void)
-{
-    static const char *const workloads[] = {"tile", "noncontig", "rows", "matmul", NULL};
-    static const char *const accesses[] = {"row", "column", "block", NULL}, *const ops[] = {"write", "read", "overwrite", NULL};
-
-    if (0 != strcmp(plan.pattern, "io")) {
-        return MPICRYPT_OK;
-    }
-    if (!contains(&plan.workloads, workloads) || !contains(&plan.accesses, accesses) || !contains(&plan.ops, ops)) {
-        return MPICRYPT_USAGE;
-    }
-    if (NULL == plan.key_label || 1 != plan.data.count || 1 != plan.row.count) {
-        return mpicrypt_error(MPICRYPT_USAGE, "io needs --label, one --data and one --row");
-    }
-    size_t row = plan.row.value[0], data = plan.data.value[0];
-    if (0 == row || 0 != row % (16 * plan.ranks) || 0 == data || 0 != data % row || data > (size_t) 1 << 30) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--row is a multiple of 16 x --ranks, --data one of --row, of 1G at most");
-    }
-    mpicrypt_sizes_t sizes = plan.sizes;
-    plan.sizes = plan.blocks;           /* what varies within a job */
-    plan.blocks = sizes;
-    return check_range("block-size", &plan.sizes, 512, (size_t) 16 << 20);
-}
-
-static mpicrypt_bench_variant_t *make_io_variants(int *count)
-{
-    size_t most = (size_t) (plan.workloads.count * plan.accesses.count * plan.ops.count);
-    mpicrypt_bench_variant_t *variant = calloc(most, sizeof(*variant));
-
-    *count = 0;
-    for (int w = 0; w < plan.workloads.count && NULL != variant; ++w) {
-        bool matmul = 0 == strcmp(plan.workloads.value[w], "matmul");
-        for (int a = 0; a < (matmul ? 1 : plan.accesses.count); ++a) {
-            for (int o = 0; o < (matmul ? 1 : plan.ops.count); ++o) {
-                variant[(*count)++] = (mpicrypt_bench_variant_t){
-                    .ranks = plan.ranks, .dims = 2, .pairs = 1, .workload = plan.workloads.value[w],
-                    .access = matmul ? "row" : plan.accesses.value[a], .op = matmul ? "run" : plan.ops.value[o]};
-            }
-        }
-    }
-    return variant;
-}
-
-static mpicrypt_bench_variant_t *make_variants(int *count)
-{
-    if (0 == strcmp(plan.pattern, "io")) {
-        return make_io_variants(count);
-    }
     bool pairs = 0 == strcmp(plan.pattern, "pairs"), stencil = 0 == strcmp(plan.pattern, "stencil");
     int outer = stencil ? plan.dims.count : pairs ? plan.pairs.count : 1;
     int inner = stencil ? plan.compute.count : 1;
     mpicrypt_bench_variant_t *variant = calloc((size_t) (outer * inner), sizeof(*variant));
 
+    *variants = variant;
     *count = 0;
     for (int o = 0; o < outer && NULL != variant; ++o) {
         for (int i = 0; i < inner; ++i) {
@@ -218,7 +203,19 @@ static mpicrypt_bench_variant_t *make_variants(int *count)
                 .dims = stencil ? plan.dims.value[o] : 2, .compute = stencil ? plan.compute.value[i] : 0};
         }
     }
-    return variant;
+    return NULL == variant ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : MPICRYPT_OK;
+}
+
+static int make_variants(mpicrypt_bench_variant_t **variants, int *count)
+{
+    if (0 == strcmp(plan.pattern, "io")) {
+        return mpicrypt_bench_io_variants(&plan, variants, count);
+    }
+    if (NULL == mpicrypt_bench_coll(plan.pattern)) {
+        return message_variants(variants, count);
+    }
+    int rc = mpicrypt_bench_coll_variants(&plan, variants, count);
+    return MPICRYPT_OK == rc && plan.paper ? mpicrypt_bench_coll_scale(&plan, *variants, *count) : rc;
 }
 
 static int output(const mpicrypt_bench_places_t *places, const mpicrypt_bench_values_t *values, int count)
@@ -234,7 +231,7 @@ static int output(const mpicrypt_bench_places_t *places, const mpicrypt_bench_va
     if (json) {
         mpicrypt_bench_json(&plan, places, table);
     } else if (!csv_on_stdout) {
-        mpicrypt_bench_print(&plan, places, table, stdout);
+        mpicrypt_bench_print(&plan, places, values, count, table, stdout);
     }
     if (NULL != csv_path) {
         rc = mpicrypt_table_csv_file(table, csv_path);
@@ -264,12 +261,13 @@ static void warn_incomplete(const mpicrypt_bench_values_t *values)
 
 static int measure(void)
 {
-    int count, done = 0, rc = MPICRYPT_OK;
-    mpicrypt_bench_variant_t *variant = make_variants(&count);
+    int count, done = 0;
+    mpicrypt_bench_variant_t *variant = NULL;
+    int rc = make_variants(&variant, &count);
     mpicrypt_bench_values_t *values = calloc((size_t) count + 1, sizeof(*values));
     mpicrypt_bench_places_t places = {.nodes = 0};
 
-    if (NULL == variant || NULL == values) {
+    if (MPICRYPT_OK == rc && NULL == values) {
         rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
     }
     for (; done < count && MPICRYPT_OK == rc; ++done) {
@@ -300,8 +298,9 @@ static int run(int operand_count, char **operands)
     plan.pin = !no_pin;
     int rc = check_pattern(operand_count, operands);
 
+    rc = rc ? rc : set_defaults();
     rc = rc ? rc : check_values();
-    rc = rc ? rc : check_io();
+    rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
     rc = rc ? rc : check_files();
     rc = rc ? rc : measure();
@@ -312,19 +311,22 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_bench_verb = {
     .name = "bench",
     .summary = "measure communication, plain and encrypted, on your nodes",
-    .synopsis = "pingpong|pairs|stencil|io [OPTION]... [COLUMN]...",
+    .synopsis = "pingpong|pairs|stencil|allgather|bcast|alltoall|io [OPTION]... [COLUMN]...",
     .description =
         "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
         "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
         "several senders sends a window of messages and gets an answer; 'stencil' a step in which every rank "
-        "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions; 'io' the "
-        "time from opening to closing a file that all ranks write, with a sync, or read.\n\n"
-        "Columns of 'io' are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of "
-        "--bits; the size is the block size.\n\n"
+        "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions. 'allgather', "
+        "'bcast' and 'alltoall' are collectives over all ranks, back to back, and the time of one is that of the "
+        "slowest rank. 'io' is the time from opening to closing a file that all ranks write, with a sync, or read; its "
+        "columns are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, "
+        "and its size is the block size.\n\n"
         "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
-        "are short and take turns, round after round, so that a machine that changes its speed does so for all of "
+        "(the algorithms of coll/cryptag share one, and take turns in it) are short and take turns, round after round, so that a machine that changes its speed does so for all of "
         "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
-        "printed with the results. 'slow' is the ratio in the other rounds.\n\n"
+        "printed with the results. 'slow' is the ratio in the other rounds. Of collectives every round counts, and a "
+        "table with a line for each size shows all columns side by side, and how far auto is from the best "
+        "algorithm.\n\n"
         "A COLUMN of your own is one word of the command line, in quotes: a name, then MCA parameters, such as "
         "'big pml=crypt pml_crypt_chunk_size=524288'. A parameter that no component in the job has is an error, and "
         "so is a job that does not use the PML of its column.",
@@ -333,8 +335,10 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench pingpong --mpirun 'mpirun --host a,b'\n"
         "mpicrypt bench pingpong --schemes raised,crypt,crypt-raised --bits 128,256\n"
         "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
-        "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M\n"
-        "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M",
+        "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M\n"
+        "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"
+        "mpicrypt bench allgather --paper --csv paper.csv\n"
+        "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M",
     .run = run,
     .takes_operands = true
 };

@@ -4,8 +4,11 @@
  * The pieces of `mpicrypt bench`: columns (what is compared), jobs (one start
  * of mpicrypt-mpi), rounds (one job of each column), what is shown.
  *
- *     for each variant (pairs, dimensions, computation):
+ *     for each variant (pairs, dimensions, computation, ranks on nodes):
  *         round 1: A B C ...   round 2: B C ... A   until the rule is satisfied
+ *
+ * A letter is a job.  Most columns are a job of their own; algorithms of a
+ * collective are columns that share one, and take turns in it.
  */
 #ifndef MPICRYPT_BENCH_H
 #define MPICRYPT_BENCH_H
@@ -15,7 +18,7 @@
 
 /* ---- columns: mpicrypt_bench_columns.c ---- */
 
-#define MPICRYPT_BENCH_COLUMNS_MAX 16
+#define MPICRYPT_BENCH_COLUMNS_MAX 32
 
 typedef struct mpicrypt_bench_column {
     char label[48];             /* "crypt", "naive-256" */
@@ -24,6 +27,8 @@ typedef struct mpicrypt_bench_column {
     bool naive;                 /* sealed by the benchmark */
     bool file;                  /* io: files are encrypted */
     mpicrypt_words_t settings;  /* PARAMETER=VALUE of Open MPI */
+    const char *algorithm;      /* of a collective, chosen within the job; NULL: none */
+    bool joined;                /* measured by the job of the column before */
     char said[1024];            /* what its jobs last wrote to stderr */
 } mpicrypt_bench_column_t;
 
@@ -37,6 +42,10 @@ typedef struct mpicrypt_bench_plan {
     mpicrypt_sizes_t data, row, blocks;
     const char *directory, *key_label;
     bool local, pin;
+    mpicrypt_names_t shapes, orders;    /* collectives */
+    size_t per_cpu;
+    bool paper;
+    bool every;                 /* every round counts, FAST or not */
     const char *mpirun, *mapping, *host, *program;
     mpicrypt_bench_column_t column[MPICRYPT_BENCH_COLUMNS_MAX];
     int column_count;
@@ -44,8 +53,21 @@ typedef struct mpicrypt_bench_plan {
 
 /* Columns from --schemes, --bits and the operands "NAME PARAMETER=VALUE...". */
 int mpicrypt_bench_columns(mpicrypt_bench_plan_t *plan, int operand_count, char **operands);
+/* `settings` are words; encrypted columns get pml/crypt and the key size. */
+int mpicrypt_bench_new_column(mpicrypt_bench_plan_t *plan, const char *name, bool crypt, size_t bits,
+                              const char *settings);
+/* Columns that the job of this one measures: itself and those joined to it. */
+int mpicrypt_bench_column_jobs(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column);
 void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan);
 const char *mpicrypt_bench_scheme_names(void);
+
+/* ---- files: mpicrypt_bench_io.c ---- */
+
+typedef struct mpicrypt_bench_variant mpicrypt_bench_variant_t;
+
+/* What the options say; puts block sizes in the place of sizes. */
+int mpicrypt_bench_io_check(mpicrypt_bench_plan_t *plan);
+int mpicrypt_bench_io_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t **variants, int *count);
 
 /* ---- jobs: mpicrypt_bench_job.c ---- */
 
@@ -55,6 +77,10 @@ typedef struct mpicrypt_bench_variant {
     const char *workload, *access, *op;     /* io */
     mpicrypt_sizes_t work;                  /* units in a step, for each size */
     size_t messages;                        /* stencils: of a rank in a step */
+    size_t nodes, width;                    /* collectives: ranks a node; 0: as the launcher likes */
+    bool cyclic;
+    size_t paper_width;                     /* what --paper scaled down; 0: not --paper */
+    double processors;                      /* that a node has, then */
 } mpicrypt_bench_variant_t;
 
 /* The processes as the launcher places them. */
@@ -64,15 +90,42 @@ typedef struct mpicrypt_bench_places {
     char *cpus;                 /* for --cpus; NULL: left as they are */
     bool shared;                /* several nodes are one machine */
     bool yield;                 /* more ranks than processors somewhere */
+    double processors;          /* fewest for a rank */
+    bool misplaced;             /* not where the variant wants the ranks */
 } mpicrypt_bench_places_t;
 
-/* One start: seconds[size] and work_seconds[size], medians of the laps. */
+/* One start: seconds[column][size] and work_seconds[column][size], medians of
+ * the laps, of `column` and those joined to it. */
 int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *column,
                        mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
                        double *seconds, double *work_seconds, double *unit_seconds);
 int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
                           mpicrypt_bench_places_t *places);
 void mpicrypt_bench_places_free(mpicrypt_bench_places_t *places);
+
+/* ---- collectives: mpicrypt_bench_coll.c ---- */
+
+typedef struct mpicrypt_bench_coll {
+    const char *name;
+    const char *schemes;        /* columns beside plain */
+    const char *algorithms;     /* those of them that one job compares */
+    const char *sizes;
+} mpicrypt_bench_coll_t;
+
+/* NULL when the pattern is no collective. */
+const mpicrypt_bench_coll_t *mpicrypt_bench_coll(const char *pattern);
+int mpicrypt_bench_coll_columns(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_coll_t *coll);
+
+/* Shapes and orders; the caller frees *variants. */
+int mpicrypt_bench_coll_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t **variants, int *count);
+/* --paper: as many ranks as the nodes bear, and a sentence about it. */
+int mpicrypt_bench_coll_scale(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t *variants, int count);
+void mpicrypt_bench_coll_scaling(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, FILE *out);
+
+/* Words for the launcher that make it place ranks so; did it place this one so? */
+void mpicrypt_bench_coll_mapping(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                                 mpicrypt_words_t *command);
+bool mpicrypt_bench_coll_fits(const mpicrypt_bench_variant_t *variant, size_t rank, size_t node);
 
 /* ---- rounds: mpicrypt_bench_rounds.c ---- */
 
@@ -83,6 +136,7 @@ typedef struct mpicrypt_bench_values {
     int columns, sizes;
     double *seconds, *work;
     bool *fast;                 /* [round][size] */
+    bool every;                 /* all of them count as FAST */
     bool complete;              /* enough FAST rounds at every size */
 } mpicrypt_bench_values_t;
 
@@ -93,6 +147,9 @@ int mpicrypt_bench_rounds(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t 
                           const mpicrypt_bench_places_t *places, mpicrypt_bench_values_t *values);
 void mpicrypt_bench_values_free(mpicrypt_bench_values_t *values);
 
+/* Median of the FAST rounds, seconds. */
+double mpicrypt_bench_median(const mpicrypt_bench_values_t *values, int column, int size);
+
 /* The rule, as a sentence or two. */
 const char *mpicrypt_bench_rule(const mpicrypt_bench_plan_t *plan);
 
@@ -100,7 +157,11 @@ const char *mpicrypt_bench_rule(const mpicrypt_bench_plan_t *plan);
  * quartile of the plain values.  Returns how many. */
 size_t mpicrypt_bench_classify(mpicrypt_bench_values_t *values, int size);
 
-/* ---- what is shown: mpicrypt_bench_show.c ---- */
+/* ---- what is shown: mpicrypt_bench_show.c, mpicrypt_bench_matrix.c ---- */
+
+/* Median and quartiles, over the FAST rounds, of the time of a column over that
+ * of another, within a round. */
+mpicrypt_spread_t mpicrypt_bench_ratio(const mpicrypt_bench_values_t *values, int column, int to, int size);
 
 mpicrypt_table_t *mpicrypt_bench_table(void);
 void mpicrypt_bench_add(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values,
@@ -109,7 +170,9 @@ mpicrypt_table_t *mpicrypt_bench_raw_table(void);
 void mpicrypt_bench_add_raw(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values,
                             mpicrypt_table_t *table);
 void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
-                          const mpicrypt_table_t *table, FILE *out);
+                          const mpicrypt_bench_values_t *values, int count, const mpicrypt_table_t *table, FILE *out);
+/* Collectives: ratios to plain, a line for each size and a column for each column. */
+void mpicrypt_bench_matrix(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values, FILE *out);
 void mpicrypt_bench_json(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
                          const mpicrypt_table_t *table);
 int mpicrypt_bench_plot(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values, int count,

@@ -92,6 +92,19 @@ static void set_pml(const mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *
     }
 }
 
+int mpicrypt_bench_new_column(mpicrypt_bench_plan_t *plan, const char *name, bool crypt, size_t bits,
+                              const char *settings)
+{
+    mpicrypt_bench_column_t *column;
+    int rc = new_column(plan, name, crypt ? bits : 0, &column);
+
+    if (MPICRYPT_OK == rc) {
+        set_pml(plan, column, crypt ? "crypt" : plan->host);
+        mpicrypt_words_split(&column->settings, settings);
+    }
+    return rc;
+}
+
 static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_t bits)
 {
     mpicrypt_bench_column_t *column;
@@ -163,14 +176,18 @@ static int add_custom(mpicrypt_bench_plan_t *plan, const char *text)
 
 int mpicrypt_bench_columns(mpicrypt_bench_plan_t *plan, int operand_count, char **operands)
 {
+    const mpicrypt_bench_coll_t *coll = mpicrypt_bench_coll(plan->pattern);
     int rc = add_named(plan, "plain");
-    bool io = 0 == strcmp(plan->pattern, "io");
+    const bool io = 0 == strcmp(plan->pattern, "io");
 
+    if (NULL != coll && MPICRYPT_OK == rc) {
+        rc = mpicrypt_bench_coll_columns(plan, coll);
+    }
     if (io) {
         rc = rc ? rc : add_scheme(plan, find("messages"), plan->bits.value[0]);
         rc = rc ? rc : add_named(plan, "file");
     }
-    for (int i = 0; i < plan->schemes.count && !io && MPICRYPT_OK == rc; ++i) {
+    for (int i = 0; i < plan->schemes.count && MPICRYPT_OK == rc && NULL == coll && !io; ++i) {
         if (0 != strcmp(plan->schemes.value[i], "plain")) {
             rc = add_named(plan, plan->schemes.value[i]);
         }
@@ -179,6 +196,16 @@ int mpicrypt_bench_columns(mpicrypt_bench_plan_t *plan, int operand_count, char 
         rc = add_custom(plan, operands[i]);
     }
     return rc;
+}
+
+int mpicrypt_bench_column_jobs(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column)
+{
+    int count = 1;
+
+    while (column + count < plan->column + plan->column_count && column[count].joined) {
+        ++count;
+    }
+    return count;
 }
 
 void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan)

@@ -27,13 +27,34 @@ static void begin_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
                           const char *verb, mpicrypt_words_t *command)
 {
     mpicrypt_words_split(command, plan->mpirun);
-    if (!plan->local) {
+    if (!plan->local && NULL != plan->mapping) {
         mpicrypt_words_split(command, plan->mapping);
+    } else if (0 != variant->nodes) {
+        mpicrypt_bench_coll_mapping(plan, variant, command);
+    } else if (!plan->local) {
+        mpicrypt_words_split(command, "--map-by node");
     }
     mpicrypt_words_add(command, "-n");
     mpicrypt_words_add(command, "%zu", variant->ranks);
     mpicrypt_words_add(command, "%s", plan->program);
     mpicrypt_words_add(command, "%s", verb);
+}
+
+/* The algorithms that the job compares. */
+static void add_choices(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column,
+                        mpicrypt_words_t *command)
+{
+    char text[1024] = "";
+
+    if (NULL == column->algorithm) {
+        return;
+    }
+    for (int c = 0; c < mpicrypt_bench_column_jobs(plan, column); ++c) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "%s%s", 0 == c ? "" : ",", column[c].algorithm);
+    }
+    mpicrypt_words_add(command, "--choose=coll_cryptag_%s_algorithm", plan->pattern);
+    mpicrypt_words_add(command, "--choices=%s", text);
 }
 
 static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column,
@@ -68,6 +89,7 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
         mpicrypt_words_add(command, "--label=%s", plan->key_label);
         mpicrypt_words_add(command, "--algorithm=aes-%zu-gcm", column->bits);
     }
+    add_choices(plan, column, command);
     if (variant->work.count > 0) {
         add_sizes(command, "--work", &variant->work);
     }
@@ -119,9 +141,9 @@ static void show_warnings(mpicrypt_bench_column_t *column, const char *text)
 /* ---- what came back ---- */
 
 typedef struct laps {
-    double *seconds, *work;     /* [size][lap] */
-    size_t *count;              /* of each size */
-    size_t most;
+    double *seconds, *work;     /* [column][size][lap] */
+    size_t *count;              /* [column][size] */
+    size_t most, columns;
     double unit;
     size_t messages;
     bool done;
@@ -129,15 +151,17 @@ typedef struct laps {
 
 static void take_value(const mpicrypt_bench_plan_t *plan, const char *line, laps_t *laps)
 {
-    size_t bytes, lap;
+    size_t bytes, lap, column;
     double seconds, work;
 
-    if (4 != sscanf(line, "value %zu %zu %lf %lf", &bytes, &lap, &seconds, &work)) {
+    if (5 != sscanf(line, "value %zu %zu %lf %lf %zu", &bytes, &lap, &seconds, &work, &column)
+        || column >= laps->columns) {
         return;
     }
-    for (int s = 0; s < plan->sizes.count; ++s) {
-        if (plan->sizes.value[s] == bytes && laps->count[s] < laps->most) {
-            size_t place = (size_t) s * laps->most + laps->count[s]++;
+    for (int i = 0; i < plan->sizes.count; ++i) {
+        size_t s = column * (size_t) plan->sizes.count + (size_t) i;
+        if (plan->sizes.value[i] == bytes && laps->count[s] < laps->most) {
+            size_t place = s * laps->most + laps->count[s]++;
             laps->seconds[place] = seconds;
             laps->work[place] = work;
         }
@@ -154,7 +178,7 @@ static bool take_lines(const mpicrypt_bench_plan_t *plan, char *text, laps_t *la
         sscanf(line, "messages %zu", &laps->messages);
         laps->done = laps->done || 0 == strcmp(line, "done");
     }
-    for (int s = 0; s < plan->sizes.count; ++s) {
+    for (size_t s = 0; s < laps->columns * (size_t) plan->sizes.count; ++s) {
         complete = complete && laps->count[s] == laps->most;
     }
     return complete && laps->done;
@@ -164,10 +188,10 @@ int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *col
                        mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
                        double *seconds, double *work_seconds, double *unit_seconds)
 {
-    size_t sizes = (size_t) plan->sizes.count;
+    size_t columns = (size_t) mpicrypt_bench_column_jobs(plan, column), sizes = columns * (size_t) plan->sizes.count;
     laps_t laps = {.seconds = calloc(sizes * plan->laps, sizeof(double)),
                    .work = calloc(sizes * plan->laps, sizeof(double)),
-                   .count = calloc(sizes, sizeof(size_t)), .most = plan->laps};
+                   .count = calloc(sizes, sizeof(size_t)), .most = plan->laps, .columns = columns};
     mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
     mpicrypt_launch_t result;
     int rc = MPICRYPT_FAILED;
@@ -248,6 +272,20 @@ static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, si
     return true;
 }
 
+/* Processors that a rank has, if those of its machine share them equally. */
+static double processors_of(const place_t *place, size_t rank, size_t ranks)
+{
+    double here = 0, available = 1;
+
+    for (size_t i = 0; i < ranks; ++i) {
+        here += 0 == strcmp(place[i].boot, place[rank].boot) && 0 == strcmp(place[i].cpus, place[rank].cpus);
+    }
+    for (const char *p = place[rank].cpus; '\0' != *p; ++p) {
+        available += ',' == *p;
+    }
+    return available / here;
+}
+
 static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, char *text,
                       mpicrypt_bench_places_t *places)
 {
@@ -274,6 +312,10 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
                                                 && 0 == strcmp(place[i].boot, place[j].boot));
         }
         apart = apart && add_cpus(plan, place, i, variant->ranks, &places->cpus, &places->yield);
+        double mine = processors_of(place, i, variant->ranks);
+        places->processors = 0 == i || mine < places->processors ? mine : places->processors;
+        places->misplaced = places->misplaced
+                            || (0 != variant->nodes && !mpicrypt_bench_coll_fits(variant, i, place[i].node));
     }
     if (!apart || !plan->pin) {
         free(places->cpus);
@@ -297,6 +339,10 @@ int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
         char *text = result.out;
         if (0 != result.code || MPICRYPT_OK != understand(plan, variant, text, places)) {
             rc = failed(&command, "(placement)", &result);
+        } else if (places->misplaced) {
+            rc = mpicrypt_error(MPICRYPT_MISSING, "'%s' does not put %zu ranks on each of %zu nodes in %s order; "
+                                "--mapping has other words for it", plan->mpirun, variant->width, variant->nodes,
+                                variant->cyclic ? "cyclic" : "block");
         } else if (!plan->local && places->nodes < 2) {
             rc = mpicrypt_error(MPICRYPT_MISSING, "'%s' puts all %zu ranks on one node; two are needed, unless "
                                 "--local is given", plan->mpirun, variant->ranks);

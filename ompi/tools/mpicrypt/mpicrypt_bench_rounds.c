@@ -18,6 +18,13 @@ const char *mpicrypt_bench_rule(const mpicrypt_bench_plan_t *plan)
 {
     static char text[512];
 
+    if (plan->every) {
+        snprintf(text, sizeof(text),
+                 "In every round each job runs once, in rotating order; in a job the columns that share it take turns.\n"
+                 "%zu rounds, all of which count. Medians and quartiles are those of the rounds; a ratio is taken "
+                 "within a round.", plan->fast);
+        return text;
+    }
     snprintf(text, sizeof(text),
              "In every round each column runs once, in rotating order. A round is FAST, at a size, if plain took\n"
              "at most %.2f times the first quartile of plain's times. Stopping rule: %zu FAST rounds at every size, "
@@ -45,11 +52,29 @@ size_t mpicrypt_bench_classify(mpicrypt_bench_values_t *values, int size)
     double limit = NEAR_BEST * mpicrypt_spread(plain, (int) values->rounds).low;
     for (size_t r = 0; r < values->rounds; ++r) {
         bool *mark = &values->fast[r * (size_t) values->sizes + (size_t) size];
-        *mark = *mpicrypt_bench_at(values, values->seconds, r, 0, size) <= limit;
+        *mark = values->every || *mpicrypt_bench_at(values, values->seconds, r, 0, size) <= limit;
         fast += *mark;
     }
     free(plain);
     return fast;
+}
+
+double mpicrypt_bench_median(const mpicrypt_bench_values_t *values, int column, int size)
+{
+    double *seconds = calloc(values->rounds + 1, sizeof(*seconds));
+    int count = 0;
+
+    if (NULL == seconds) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    for (size_t r = 0; r < values->rounds; ++r) {
+        if (values->fast[r * (size_t) values->sizes + (size_t) size]) {
+            seconds[count++] = *mpicrypt_bench_at(values, values->seconds, r, column, size);
+        }
+    }
+    double median = mpicrypt_spread(seconds, count).median;
+    free(seconds);
+    return median;
 }
 
 static size_t fewest_fast(mpicrypt_bench_values_t *values)
@@ -105,7 +130,11 @@ static int one_round(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t *vari
 
     for (int turn = 0; turn < plan->column_count && MPICRYPT_OK == rc; ++turn) {
         int c = (int) (((size_t) turn + round) % (size_t) plan->column_count);
-        snprintf(label, sizeof(label), "%zu FAST: %s", fewest_fast(values), plan->column[c].label);
+        if (plan->column[c].joined) {
+            continue;
+        }
+        snprintf(label, sizeof(label), "%zu %s: %s", fewest_fast(values), plan->every ? "done" : "FAST",
+                 plan->column[c].label);
         mpicrypt_progress(label, round * (size_t) plan->column_count + (size_t) turn,
                           plan->rounds * (size_t) plan->column_count);
         rc = mpicrypt_bench_job(plan, &plan->column[c], variant, places,
@@ -123,7 +152,7 @@ int mpicrypt_bench_rounds(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t 
     int rc = MPICRYPT_OK;
 
     *values = (mpicrypt_bench_values_t){
-        .variant = variant, .columns = plan->column_count, .sizes = plan->sizes.count,
+        .variant = variant, .columns = plan->column_count, .sizes = plan->sizes.count, .every = plan->every,
         .seconds = calloc(cells, sizeof(double)), .work = calloc(cells, sizeof(double)),
         .fast = calloc(plan->rounds * (size_t) plan->sizes.count, sizeof(bool))};
     if (NULL == values->seconds || NULL == values->work || NULL == values->fast) {

@@ -61,12 +61,19 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
         snprintf(text, bytes, "%zuD %zu%%%s", variant->dims, variant->compute, where);
     } else if (0 == strcmp(plan->pattern, "io")) {
         snprintf(text, bytes, "%s %s %s%s", variant->workload, variant->access, variant->op, where);
+    } else if (0 != variant->nodes) {
+        snprintf(text, bytes, "%zux%zu %s", variant->nodes, variant->width, variant->cyclic ? "cyclic" : "block");
+        size_t used = strlen(text);
+        if (0 != variant->paper_width) {
+            snprintf(text + used, bytes - used, " (paper: %zux%zu)", variant->nodes, variant->paper_width);
+        }
     } else {
         snprintf(text, bytes, "pingpong%s", where);
     }
 }
 
-/* Bytes that the value's time moved: in a stencil, those that a rank sends. */
+/* Bytes that the value's time moved: in a stencil those that a rank sends, in
+ * allgather and alltoall those that it gets from others. */
 static double moved(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, int size)
 {
     double bytes = (double) plan->sizes.value[size];
@@ -75,7 +82,9 @@ static double moved(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
         return (double) plan->data.value[0] * (double) variant->ranks;
     }
     return 0 == strcmp(plan->pattern, "pairs") ? bytes * (double) (variant->pairs * plan->window)
-         : 0 == strcmp(plan->pattern, "stencil") ? bytes * (double) variant->messages : bytes;
+         : 0 == strcmp(plan->pattern, "stencil") ? bytes * (double) variant->messages
+         : 0 == strcmp(plan->pattern, "allgather") || 0 == strcmp(plan->pattern, "alltoall")
+         ? bytes * (double) (variant->ranks - 1) : bytes;
 }
 
 typedef struct summary {
@@ -187,19 +196,26 @@ static const char *pinning(const mpicrypt_bench_plan_t *plan, const mpicrypt_ben
 }
 
 void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
-                          const mpicrypt_table_t *table, FILE *out)
+                          const mpicrypt_bench_values_t *values, int count, const mpicrypt_table_t *table, FILE *out)
 {
     fprintf(out, "%s\n%zu node%s%s, ranks %s%s\n\n", places->library, places->nodes, 1 == places->nodes ? "" : "s",
             places->shared ? " (virtual: they share one machine)" : "", pinning(plan, places),
             places->yield ? ", more ranks than processors" : "");
     for (int c = 0; c < plan->column_count; ++c) {
-        fprintf(out, "%-14s %s", plan->column[c].label, plan->column[c].naive ? "sealed by the benchmark;" : "");
-        for (int i = 0; i < plan->column[c].settings.count; ++i) {
+        fprintf(out, "%-14s %s", plan->column[c].label, plan->column[c].joined ? "the same job" :
+                plan->column[c].naive ? "sealed by the benchmark;" : "");
+        for (int i = 0; i < plan->column[c].settings.count && !plan->column[c].joined; ++i) {
             fprintf(out, "%s%s", 0 == i && !plan->column[c].naive ? "" : " ", plan->column[c].settings.value[i]);
+        }
+        if (NULL != plan->column[c].algorithm) {
+            fprintf(out, ", in it coll_cryptag_%s_algorithm=%s", plan->pattern, plan->column[c].algorithm);
         }
         fputc('\n', out);
     }
     fprintf(out, "\n%s\n\n", mpicrypt_bench_rule(plan));
+    for (int v = 0; v < count; ++v) {
+        mpicrypt_bench_matrix(plan, &values[v], out);
+    }
     mpicrypt_table_print(table, out);
 }
 
@@ -219,6 +235,9 @@ void mpicrypt_bench_json(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench
         for (int i = 0; i < plan->column[c].settings.count; ++i) {
             printf("%s", 0 == i ? "" : ", ");
             mpicrypt_json_text(stdout, plan->column[c].settings.value[i]);
+        }
+        if (NULL != plan->column[c].algorithm) {
+            printf(", \"coll_cryptag_%s_algorithm=%s\"", plan->pattern, plan->column[c].algorithm);
         }
         putchar(']');
     }

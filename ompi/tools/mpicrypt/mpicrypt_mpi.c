@@ -40,6 +40,8 @@ static const mpicrypt_option_t options[] = {
     {"algorithm", MPICRYPT_TEXT, "NAME", "aes-128-gcm", &mpicrypt_mpi_job.io.algorithm, "io: so."},
     {"data", MPICRYPT_COUNT, "BYTES", "1048576", &mpicrypt_mpi_job.io.data, "io: of each rank."},
     {"row", MPICRYPT_COUNT, "BYTES", "65536", &mpicrypt_mpi_job.io.row, "io: of a row."},
+    {"choose", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.choose, "Parameter whose values are compared."},
+    {"choices", MPICRYPT_NAMES, "LIST", "-", &mpicrypt_mpi_job.choices, "The values, by name."},
     {"dir", MPICRYPT_NAMES, "LIST", "-", &directories, "check: directories of encrypted files."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
@@ -162,16 +164,25 @@ void mpicrypt_mpi_check(void)
 
 /* ---- verbs ---- */
 
+static const struct {
+    const char *verb;
+    const mpicrypt_mpi_pattern_t *pattern;
+} patterns[] = {
+    {"pingpong", &mpicrypt_mpi_pingpong}, {"pairs", &mpicrypt_mpi_pairs}, {"stencil", &mpicrypt_mpi_stencil},
+    {"allgather", &mpicrypt_mpi_allgather}, {"bcast", &mpicrypt_mpi_bcast}, {"alltoall", &mpicrypt_mpi_alltoall},
+    {NULL, NULL}
+};
+
 static int run(const char *verb)
 {
+    for (int i = 0; NULL != patterns[i].verb; ++i) {
+        if (0 == strcmp(verb, patterns[i].verb)) {
+            mpicrypt_mpi_measure(patterns[i].pattern);
+            return MPICRYPT_OK;
+        }
+    }
     if (0 == strcmp(verb, "nodes")) {
         mpicrypt_mpi_show_nodes();
-    } else if (0 == strcmp(verb, "pingpong")) {
-        mpicrypt_mpi_measure(&mpicrypt_mpi_pingpong);
-    } else if (0 == strcmp(verb, "pairs")) {
-        mpicrypt_mpi_measure(&mpicrypt_mpi_pairs);
-    } else if (0 == strcmp(verb, "stencil")) {
-        mpicrypt_mpi_measure(&mpicrypt_mpi_stencil);
     } else if (0 == strcmp(verb, "io")) {
         mpicrypt_mpi_io();
     } else if (0 == strcmp(verb, "meet")) {

@@ -8,7 +8,7 @@
  *     @mpicrypt rank RANK NODE HOST BOOT-ID CPU,CPU...    (verb nodes, a rank)
  *     @mpicrypt library VERSION                           (verb nodes)
  *     @mpicrypt unit SECONDS                              (one unit of work)
- *     @mpicrypt value BYTES LAP SECONDS WORK-SECONDS      (a lap, an iteration)
+ *     @mpicrypt value BYTES LAP SECONDS WORK-SECONDS CHOICE   (a lap, an iteration)
  *     @mpicrypt messages N                                (stencils: most of any rank)
  *     @mpicrypt done
  *
@@ -39,6 +39,8 @@ typedef struct mpicrypt_mpi_job {
     const char *pml;
     mpicrypt_names_t cpus, require;
     mpicrypt_mpi_io_t io;
+    const char *choose;             /* parameter whose values are compared; NULL: none */
+    mpicrypt_names_t choices;
 } mpicrypt_mpi_job_t;
 
 extern mpicrypt_mpi_job_t mpicrypt_mpi_job;
@@ -104,13 +106,23 @@ void mpicrypt_mpi_check_filled(const mpicrypt_mpi_message_t *message, int from, 
 void mpicrypt_mpi_work(size_t units);
 double mpicrypt_mpi_unit_seconds(void);
 
+/* ---- values of a parameter, compared within the job: mpicrypt_mpi_choice.c ---- */
+
+/* How many there are; 1 when the job has no such parameter. */
+int mpicrypt_mpi_choices(void);
+
+/* Sets the parameter at this rank; every rank does so between the same two
+ * collectives. */
+void mpicrypt_mpi_choose(int choice);
+
 /* ---- patterns and laps: mpicrypt_mpi_pattern.c, one file each ---- */
 
 typedef struct mpicrypt_mpi_pattern {
     /* Allocates for messages of `bytes`, which every rank calls. */
     void (*prepare)(size_t bytes);
-    /* One iteration whose messages are filled and checked. */
-    void (*verify)(void);
+    /* One iteration whose messages are filled and checked; `number` is to tell
+     * their contents from those of another such iteration. */
+    void (*verify)(int number);
     /* `count` iterations; each with `units` of work, whose time is returned. */
     double (*iterate)(size_t count, size_t units);
     void (*release)(void);
@@ -118,7 +130,8 @@ typedef struct mpicrypt_mpi_pattern {
     double share;
 } mpicrypt_mpi_pattern_t;
 
-extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, mpicrypt_mpi_stencil;
+extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, mpicrypt_mpi_stencil,
+                                    mpicrypt_mpi_allgather, mpicrypt_mpi_bcast, mpicrypt_mpi_alltoall;
 
 /* Files: mpicrypt_mpi_io.c.  The sizes are those of blocks. */
 void mpicrypt_mpi_io(void);

@@ -244,7 +244,7 @@ void mpicrypt_mpi_io(void)
             times[0] = once(&times[1]);
             MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
             if (0 == mpicrypt_mpi_rank) {
-                printf("@mpicrypt value %zu %zu %.9g %.9g\n", job->sizes.value[s], i, times[0], times[1]);
+                printf("@mpicrypt value %zu %zu %.9g %.9g 0\n", job->sizes.value[s], i, times[0], times[1]);
             }
         }
         for (int i = 0; i < 3; ++i) {

@@ -65,8 +65,9 @@ static double iterate(size_t count, size_t units)
     return 0;
 }
 
-static void verify(void)
+static void verify(int number)
 {
+    (void) number;
     bool numbered = 0 != mpicrypt_mpi_job.seal_bits;    /* then the sender has a buffer each, too */
 
     for (size_t i = 0; i < buffers() && sender && partner >= 0; ++i) {

@@ -3,11 +3,14 @@
  *
  * Timing a pattern:
  *
- *     for each size:  prepare | verify one iteration | warm up, choose how many
- *                     iterations a lap has | laps | release
+ *     for each size:  prepare | for each choice: verify one iteration, warm up,
+ *                     find how many iterations a lap has | laps, in each of
+ *                     which the choices take turns | release
  *
  * A lap's time is that of the slowest rank, over the iterations.
  */
+#include <stdlib.h>
+
 #include "mpicrypt_mpi.h"
 
 static double slowest(double seconds)
@@ -45,26 +48,42 @@ static size_t iterations(const mpicrypt_mpi_pattern_t *pattern, size_t units, do
     return fit < 1 ? 1 : (size_t) fit;
 }
 
+static void measure_size(const mpicrypt_mpi_pattern_t *pattern, size_t bytes, size_t units)
+{
+    const mpicrypt_mpi_job_t *job = &mpicrypt_mpi_job;
+    const int choices = mpicrypt_mpi_choices();
+    size_t *count = mpicrypt_mpi_memory((size_t) choices * sizeof(*count));
+    double work;
+
+    pattern->prepare(bytes);
+    for (int c = 0; c < choices; ++c) {
+        mpicrypt_mpi_choose(c);
+        pattern->verify(c);
+        count[c] = iterations(pattern, units, job->lap_ms / 1000);
+    }
+    for (size_t i = 0; i < job->laps; ++i) {
+        for (int turn = 0; turn < choices; ++turn) {
+            int c = (int) (((size_t) turn + i) % (size_t) choices);
+            mpicrypt_mpi_choose(c);
+            double seconds = lap(pattern, count[c], units, &work), each = (double) count[c] * pattern->share;
+            if (0 == mpicrypt_mpi_rank) {
+                printf("@mpicrypt value %zu %zu %.9g %.9g %d\n", bytes, i, seconds / each, work / each, c);
+            }
+        }
+    }
+    pattern->release();
+    free(count);
+}
+
 void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern)
 {
     const mpicrypt_mpi_job_t *job = &mpicrypt_mpi_job;
-    double work, unit = slowest(mpicrypt_mpi_unit_seconds());
+    double unit = slowest(mpicrypt_mpi_unit_seconds());
 
     if (0 == mpicrypt_mpi_rank) {
         printf("@mpicrypt unit %.9g\n", unit);
     }
     for (int s = 0; s < job->sizes.count; ++s) {
-        size_t units = s < job->work.count ? job->work.value[s] : 0;
-        pattern->prepare(job->sizes.value[s]);
-        pattern->verify();
-        size_t count = iterations(pattern, units, job->lap_ms / 1000);
-        for (size_t i = 0; i < job->laps; ++i) {
-            double seconds = lap(pattern, count, units, &work);
-            if (0 == mpicrypt_mpi_rank) {
-                double each = (double) count * pattern->share;
-                printf("@mpicrypt value %zu %zu %.9g %.9g\n", job->sizes.value[s], i, seconds / each, work / each);
-            }
-        }
-        pattern->release();
+        measure_size(pattern, job->sizes.value[s], s < job->work.count ? job->work.value[s] : 0);
     }
 }

@@ -71,8 +71,9 @@ static double iterate(size_t count, size_t units)
     return work;
 }
 
-static void verify(void)
+static void verify(int number)
 {
+    (void) number;
     for (int i = 0; i < neighbours; ++i) {
         mpicrypt_mpi_fill(&out[i], mpicrypt_mpi_rank, out[i].tag);
     }
