@@ -23,7 +23,7 @@ must file_v1 compare plain ours "$(key lab)" "$(key other)"
 
 must file_v1 write plain theirs "$(key lab)" aes-128-gcm:lab:4096:0:1:0:0+1
 must vcluster mpirun -n 3 "$program" read "$CASE_DIR/plain" "$CASE_DIR/theirs"
-must file_v1 write plain once "$(key other)" aes-256-gcm:other:512:0:130500:1:0+100000,100500+30000
+must file_v1 write plain once "$(key other)" aes-256-gcm:other:512:0:70500:1:0+50000,50500+20000
 says "no region of the file's map holds these bytes" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/once"
 must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/once"    # bytes of no region
 
