@@ -6,6 +6,7 @@
  *                                   turn, and over them once more
  *   convert write-once PLAIN FILE   not over them
  *   convert read PLAIN FILE         FILE must hold what PLAIN holds
+ *   convert delete PLAIN FILE       FILE goes
  */
 #include "mt.h"
 
@@ -77,6 +78,10 @@ int main(int argc, char **argv)
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_CHECK(argc > 3, "usage");
     load(argv[2]);
+    if (0 == strcmp(argv[1], "delete")) {
+        int rc = MPI_File_delete(argv[3], MPI_INFO_NULL);
+        return MPI_SUCCESS == rc ? mt_end() : (MPI_Finalize(), 1);
+    }
     if (0 == strncmp(argv[1], "write", 5)) {
         int times = 0 == strcmp(argv[1], "write") ? 2 : 1;
         size_t part = size / (size_t) mt_size, from = part * (size_t) mt_rank;

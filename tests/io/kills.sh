@@ -28,8 +28,11 @@ for ((i = 0; i < count; i++)); do
             > "$CASE_DIR/storm.log" 2>&1; then
         fail "the storm ended by itself"
     fi
+    # mpirun does not wait for the processes that it kills on other nodes.
+    while pgrep -f -- "$program $directory write" >/dev/null; do sleep 0.05; done
     [ "$(wc -l < "$KILL_LOG")" = $((i + 1)) ] || { cat "$CASE_DIR/storm.log"; fail "it ended for another reason"; }
-    run_io 1 "$program" "$directory" check > "$CASE_DIR/check.log" 2>&1 || { cat "$CASE_DIR/check.log"; fail "kill $i"; }
+    run_io 1 "$program" "$directory" check > "$CASE_DIR/check.log" 2> "$CASE_DIR/check.err" ||
+        { cat "$CASE_DIR"/check.*; fail "kill $i"; }
     in_variant mpicrypt file verify "$directory/storm" --keystore-dir "$CASE_DIR/keys" --json > "$CASE_DIR/verify.json" || true
     sed -n 's/^torn //p' "$CASE_DIR/check.log" | sort -n > "$CASE_DIR/torn"
     python3 - "$CASE_DIR/verify.json" "$CASE_DIR/torn" <<'END' || { cat "$CASE_DIR/verify.json"; fail "kill $i: verify says otherwise"; }

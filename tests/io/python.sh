@@ -23,5 +23,18 @@ must file_v1 compare plain ours "$(key lab)" "$(key other)"
 
 must file_v1 write plain theirs "$(key lab)" aes-128-gcm:lab:4096:0:1:0:0+1
 must vcluster mpirun -n 3 "$program" read "$CASE_DIR/plain" "$CASE_DIR/theirs"
-must file_v1 write plain once "$(key other)" aes-256-gcm:other:512:0:200000:1:0+100000,100500+30000
+must file_v1 write plain once "$(key other)" aes-256-gcm:other:512:0:70500:1:0+50000,50500+20000
+says "no region of the file's map holds these bytes" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/once"
 must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/once"    # bytes of no region
+
+# Seals, made by a job at its close and by the tool.
+must vcluster mpirun -n 4 --mca fs_crypt_seal 1 "$program" write "$CASE_DIR/plain" "$CASE_DIR/sealed" 2> said || { cat said; fail "sealing"; }
+root=$(sed -n 's/.*: sealed, root //p' said)
+[ "$(file_v1 root sealed "$(key lab)" "$(key other)")" = "$root" ] || fail "the roots differ: $root"
+must vcluster mpirun -n 3 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/sealed"
+must in_variant mpicrypt file verify "$CASE_DIR/sealed" --root "$root" --keystore-dir "$CASE_DIR/keys"
+says "there is none" vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/ours"
+must_fail vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/ours"
+in_variant mpicrypt file seal "$CASE_DIR/ours" --keystore-dir "$CASE_DIR/keys" > said
+[ "$(file_v1 root ours "$(key lab)" "$(key other)")" = "$(sed -n 's/^root //p' said)" ] || fail "the roots differ"
+must vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/ours"

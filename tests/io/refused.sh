@@ -2,7 +2,7 @@
 #
 # What is refused, and what it says: messages in plaintext between nodes, no
 # key, files without their second part or beside another's, plain files where
-# none are wanted.
+# none are wanted, components that know nothing of encrypted files.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 2
@@ -44,3 +44,25 @@ says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" write "$
 
 says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+
+# Components that know nothing of encrypted files: neither opened nor deleted,
+# and no new file in clear where it was to be encrypted.
+rm -f file file.mpicrypt
+must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+before=$(cksum file file.mpicrypt)
+romio=$(in_variant ompi_info --parsable | sed -n 's/^mca:io:\(romio[0-9]*\):version:.*/\1/p' | head -n 1)
+[ -n "$romio" ] || fail "this Open MPI has no io/romio to try"
+for others in "io $romio" "fs ufs" "fbtl posix"; do
+    says "Open MPI's components those that can are not selected" read_it -n 4 --mca $others
+    must_fail read_it -n 4 --mca $others
+    must_fail vcluster mpirun -n 1 --mca $others "$program" delete "$CASE_DIR/plain" "$CASE_DIR/file"
+    must_fail vcluster mpirun -n 4 --mca $others --mca fs_crypt_key_label lab "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/new"
+    [ ! -e new ] || fail "a file was made"
+    must_fail vcluster mpirun -n 4 --mca $others "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/asked"
+    [ ! -s asked ] || fail "something was written"
+    must vcluster mpirun -n 4 --mca $others "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+done
+[ "$(cksum file file.mpicrypt)" = "$before" ] || fail "the file was changed"
+must read_it -n 4
+must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/file"
+[ ! -e file ] && [ ! -e file.mpicrypt ] || fail "a part is left"

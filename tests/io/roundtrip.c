@@ -16,6 +16,13 @@ static char path[1024];
 static unsigned char *expected, *mine, *other;
 static uint64_t state;                  /* the same on all ranks */
 
+/* What the cases were, for the shares that are printed. */
+static struct {
+    long cases, regions, unaligned, collective;
+    bool case_unaligned, case_collective;
+} seen;
+static bool many_nodes;
+
 static size_t draw(size_t below) { return mt_below(&state, below); }
 
 typedef struct world {
@@ -166,6 +173,7 @@ static void move(MPI_File f, const part_t *part, int rank, int size, bool writin
     MPI_Request request;
 
     set_view(f, part, rank, size);
+    seen.case_collective = seen.case_collective || (many_nodes && size == mt_size && (1 == how || 3 == how));
     switch (how) {
     case 0:
         MT_MPI(writing ? MPI_File_write(f, packed, (int) n, MPI_BYTE, &status) : MPI_File_read(f, packed, (int) n, MPI_BYTE, &status));
@@ -188,6 +196,14 @@ static void move(MPI_File f, const part_t *part, int rank, int size, bool writin
     count_is(&status, n, writing ? "written" : "read");
 }
 
+/* Do the pieces of this access end within blocks? */
+static void look_at_part(const world_t *w, const part_t *part)
+{
+    size_t block = (size_t) w->block[0];
+
+    seen.case_unaligned = seen.case_unaligned || part->from % block || part->unit % block || (part->to % block && part->to < w->size);
+}
+
 static void step_write(MPI_File f, world_t *w, int seed)
 {
     part_t part = draw_part(w);
@@ -197,6 +213,7 @@ static void step_write(MPI_File f, world_t *w, int seed)
     mt_fill(fresh, w->span, mt_key(3, seed, 0, 0));
     memcpy(expected + part.from, fresh + part.from, part.to - part.from);
     w->size = part.to > part.from && part.to > w->size ? part.to : w->size;
+    look_at_part(w, &part);
     move(f, &part, mt_rank, mt_size, true, how, mine, pack(&part, mt_rank, mt_size, fresh, mine));
     free(fresh);
     MT_MPI(MPI_File_sync(f));
@@ -272,6 +289,7 @@ static void run_case(int number)
     int steps = 2 + (int) draw(4);
 
     draw_world(&w);
+    seen.case_unaligned = seen.case_collective = false;
     snprintf(path, sizeof(path), "%s/roundtrip-%d", directory, number);
     memset(expected, 0, SPAN_MAX);
     f = open_new(&w);
@@ -293,7 +311,33 @@ static void run_case(int number)
             MT_MPI(MPI_File_delete(path, MPI_INFO_NULL));
         }
     }
+    seen.cases++;
+    seen.regions += w.regions > 1;
+    seen.unaligned += seen.case_unaligned;
+    seen.collective += seen.case_collective;
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* Many cases have to be of all kinds. */
+static void look_at_shares(void)
+{
+    printf("cases %ld: several regions %ld%%, unaligned %ld%%, collective over nodes %ld%%\n", seen.cases,
+           100 * seen.regions / seen.cases, 100 * seen.unaligned / seen.cases, 100 * seen.collective / seen.cases);
+    if (seen.cases >= 1000) {
+        MT_CHECK(10 * seen.regions >= 3 * seen.cases && 10 * seen.unaligned >= 3 * seen.cases, "too few of a kind");
+        MT_CHECK(!many_nodes || 10 * seen.collective >= seen.cases, "too few collective calls over several nodes");
+    }
+}
+
+static void look_at_nodes(void)
+{
+    MPI_Comm node;
+    int size;
+
+    MT_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    MT_MPI(MPI_Comm_size(node, &size));
+    many_nodes = size < mt_size;
+    MT_MPI(MPI_Comm_free(&node));
 }
 
 int main(int argc, char **argv)
@@ -308,9 +352,13 @@ int main(int argc, char **argv)
     expected = malloc(SPAN_MAX);
     mine = malloc(SPAN_MAX + 1);
     other = malloc(SPAN_MAX + 1);
+    look_at_nodes();
     for (int i = 0; i < cases; i++) {
         state = mt_mix((uint64_t) seed * 1000003u + (uint64_t) i) | 1;
         run_case(i);
+    }
+    if (0 == mt_rank) {
+        look_at_shares();
     }
     mt_group("%d random files, seed %ld", cases, seed);
     return mt_end();

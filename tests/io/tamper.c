@@ -3,7 +3,8 @@
  *
  * Somebody changes the file at rest, then all read it, alone and together:
  * every process that reads what was changed gets an error of class MPI_ERR_IO
- * and zeros, and nobody hangs.  tamper DIR
+ * and zeros, and nobody hangs.  tamper DIR [sealed]: what only a seal catches is
+ * an error if there is one.
  */
 #include "mt.h"
 
@@ -33,16 +34,11 @@ static void peek(const char *name, off_t at, void *bytes, size_t count)
     close(fd);
 }
 
-static void make(int times)
+static void write_all(int times)
 {
     MPI_File f;
     MPI_Info info;
 
-    if (0 == mt_rank) {
-        unlink(path);
-        unlink(sidecar);
-    }
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     MT_MPI(MPI_Info_create(&info));
     MT_MPI(MPI_Info_set(info, "crypt_key_label", "lab"));
     MT_MPI(MPI_Info_set(info, "crypt_block_size", "4096"));
@@ -53,6 +49,16 @@ static void make(int times)
                                      BYTES / mt_size, MPI_BYTE, MPI_STATUS_IGNORE));
     }
     MT_MPI(MPI_File_close(&f));
+}
+
+static void make(int times)
+{
+    if (0 == mt_rank) {
+        unlink(path);
+        unlink(sidecar);
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    write_all(times);
 }
 
 static void check(int rc, bool good, const char *what, const char *call)
@@ -173,6 +179,44 @@ static void overwritten(void)
     make(1);
 }
 
+/* The same text, sealed anew; then a block of before, which a key holder did
+ * write here. */
+static void older(bool sealed)
+{
+    static unsigned char data[BLOCK], entry[96], zeros[BLOCK];
+    off_t entries;
+
+    make(1);
+    entries = entries_at();
+    peek(path, 5 * BLOCK, data, BLOCK);
+    peek(sidecar, entries + 5 * 96, entry, sizeof(entry));
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    write_all(1);
+    read_all(true, "written again");
+    if (0 == mt_rank) {
+        poke(path, 5 * BLOCK, data, BLOCK);
+        poke(sidecar, entries + 5 * 96, entry, sizeof(entry));
+    }
+    read_all(!sealed, "an older version of a block");
+    mt_group("an older version of a block is %s", sealed ? "an error" : "not noticed");
+    if (sealed) {
+        make(1);
+        entries = entries_at();
+        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+        if (0 == mt_rank) {
+            poke(path, 8 * BLOCK, zeros, BLOCK);
+            poke(sidecar, entries + 8 * 96, zeros, 96);
+        }
+        read_all(false, "a block turned into a hole");
+        if (0 == mt_rank) {
+            MT_CHECK(0 == truncate(path, BYTES - BLOCK), "truncate");
+        }
+        open_fails("the end cut off");
+        mt_group("a hole that was none and the end cut off are errors");
+    }
+    make(1);
+}
+
 /* The map is in the attribute and in slot 0 of the sidecar. */
 static void maps(void)
 {
@@ -214,6 +258,11 @@ static void maps(void)
 
 int main(int argc, char **argv)
 {
+    bool sealed = argc > 2 && 0 == strcmp(argv[2], "sealed");
+
+    if (sealed) {
+        setenv("OMPI_MCA_fs_crypt_seal", "1", 1);
+    }
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     if (argc < 2) {
         mt_skip("no directory named that all nodes share");
@@ -225,6 +274,7 @@ int main(int argc, char **argv)
     read_all(true, "as it was written");
     blocks();
     overwritten();
+    older(sealed);
     maps();
     return mt_end();
 }

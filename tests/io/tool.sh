@@ -82,6 +82,28 @@ must file verify "$(here escrowed)" --recovery "$(here recovery.key)"
 must file decrypt "$(here escrowed)" "$(here recovered)" --recovery "$(here recovery.key)"
 must cmp plain recovered
 
+echo "--- seal"
+root_of() { file seal "$(here "$1")" | sed -n 's/^root //p'; }
+must file encrypt "$(here plain)" "$(here kept)" --label lab --block-size 4K
+says "there is none" file verify "$(here kept)" --sealed
+must_fail file verify "$(here kept)" --sealed
+root=$(root_of kept)
+[ ${#root} = 64 ] || fail "the root is '$root'"
+must file verify "$(here kept)" --sealed
+must file verify "$(here kept)" --root "$root"
+says "root $root" file info "$(here kept)"
+must_fail file verify "$(here kept)" --root "${root//[0-9]/a}"
+must file rekey "$(here kept)"                          # touches no data, and no seal
+must file verify "$(here kept)" --root "$root"
+cp -a kept cut; cp -a kept.mpicrypt cut.mpicrypt
+truncate -s 8192 cut
+must file verify "$(here cut)"                          # the end is not promised without a seal
+must_fail file verify "$(here cut)" --sealed
+rm -f bad bad.mpicrypt
+must file encrypt "$(here plain)" "$(here bad)" --label lab --block-size 4K
+poke bad $((5 * 4096 + 7))
+must_fail file seal "$(here bad)"                       # what cannot be read is not sealed
+
 echo "--- mv"
 mkdir there
 must file mv "$(here made)" "$(here there)"

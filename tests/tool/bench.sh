@@ -44,6 +44,20 @@ must bench stencil "${quick[@]}" --dims 2,4 --compute 0,50 --size 1K,64K --schem
 results "$CASE_DIR/p.csv" variant work_percent | awk '($2 == "0%") != ($3 == 0) { bad = 1 } END { exit bad }' ||
     fail "computation where none was asked for, or none where it was"
 
+echo "files"
+export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
+must mpicrypt key new lab --keystore-dir "$CASE_DIR/keys"
+mkdir "$CASE_DIR/files"
+must bench io "${quick[@]}" --dir "$CASE_DIR/files" --label lab --ranks 4 --data 256K --row 64K --bits 128,256 --block-size 4K,64K \
+    --workload tile,matmul --access row,block --csv "$CASE_DIR/p.csv"
+same "files" "$(for v in "tile row write" "tile row read" "tile row overwrite" "tile block write" "tile block read" \
+        "tile block overwrite" "matmul row run"; do
+    for bytes in 4096 65536; do for c in plain messages-128 file-128 file-256; do echo "$v $bytes $c"; done; done
+done)" "$CASE_DIR/p.csv" variant bytes column
+[ -z "$(ls "$CASE_DIR/files")" ] || fail "files are left"
+refuses 2 "there is no 'sideways'" bench io --label lab --access sideways
+refuses 2 "io needs --label" bench io
+
 echo "jobs that are not what their column says"
 refuses 1 "the PML should be crypt, but parameter pml is 'ob1'" \
     bench pingpong "${quick[@]}" --mpirun "$launcher --mca pml ob1" --size 1 --schemes crypt

@@ -5,6 +5,7 @@
  * sizes; holes; missing keys; many threads in one block; a file that Python
  * wrote.
  */
+#include "opal/mca/common/crypt/crypt_file_seal.h"
 #include "opal/mca/common/crypt/crypt_keystore_object.h"
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -399,6 +400,8 @@ typedef struct golden {
     unsigned key_count;
     char labels[4][OPAL_CRYPT_KEY_LABEL_MAX + 1];
     uint8_t keys[4][32];
+    bool sealed;
+    uint8_t seal[OPAL_CRYPT_HASH_BYTES];
 } golden_t;
 
 static void golden_take(golden_t *g, const vector_block_t *vector)
@@ -448,6 +451,8 @@ static void golden_check(golden_t *g)
     }
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_create(&of, &file));
     if (OPAL_CRYPT_OK == opal_common_crypt_file_use(file, map, keys)) {
+        opal_common_crypt_why_t why = {.topic = NULL};
+        UNIT_CHECK(!g->sealed || OPAL_CRYPT_OK == opal_common_crypt_seal_demand(file, g->seal, &why));
         for (uint64_t at = 0; at < g->size; ++at) {
             uint32_t region;
             uint64_t plain, together, got;
@@ -484,14 +489,18 @@ static void test_golden(void)
             memory_init(&golden.memory);
             golden.size = (uint64_t) number_of(&vector, "size");
             memory_grow(&golden.memory.parts[OPAL_CRYPT_FILE_SIDECAR], (size_t) number_of(&vector, "sidecar_size"));
-            UNIT_GROUP("a file that Python wrote: %s", vector_text(&vector, "name"));
+            golden.sealed = vector_has(&vector, "seal");
+            if (golden.sealed) {
+                vector_bytes(&vector, "seal", golden.seal, sizeof(golden.seal));
+            }
+            UNIT_GROUP("a file that Python wrote: %s%s", vector_text(&vector, "name"), golden.sealed ? ", sealed" : "");
         } else {
             golden_take(&golden, &vector);
         }
     }
     golden_check(&golden);
     memory_free(&golden.memory);
-    UNIT_CHECK(2 == files);
+    UNIT_CHECK(4 == files);
     vector_clear(&vector);
     fclose(input);
 }

@@ -72,6 +72,16 @@ static inline int vector_next(FILE *file, vector_block_t *block)
     return block->count > 0;
 }
 
+static inline int vector_has(const vector_block_t *block, const char *name)
+{
+    for (int i = 0; i < block->count; ++i) {
+        if (0 == strcmp(block->names[i], name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static inline const char *vector_text(const vector_block_t *block, const char *name)
 {
     for (int i = 0; i < block->count; ++i) {

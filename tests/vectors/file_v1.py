@@ -8,6 +8,7 @@ alone, with PyPI cryptography, to check what the C code does.
     file_v1.py read FILE KEY... > PLAIN   open every block
     file_v1.py write PLAIN FILE KEY SPEC... encrypt PLAIN into FILE; SPEC as for `regions`
     file_v1.py compare PLAIN FILE KEY...  read, and compare
+    file_v1.py root FILE KEY...           check the seal, print its hash
 
 KEY is LABEL=HEX (32 bytes, the label's key).  SPEC is
 ALGORITHM:LABEL:BLOCK:DISPLACEMENT:EXTENT:ONCE:OFFSET+LENGTH,...
@@ -336,6 +337,59 @@ def read_file(data, sidecar, keys):
     return map_, bytes(plain)
 
 
+# ---- the seal ----
+
+def pages(sidecar, number, blocks, key):
+    """The hash of each page, from the entries that are there."""
+    out = []
+    for first in range(0, blocks, 128):
+        slots = b""
+        for block in range(first, min(first + 128, blocks)):
+            at = sidecar.entry(number, block)
+            used = newer_first(sidecar.get(at, 96)) if at else []
+            slots += struct.pack("<I", 1) + used[0][4:] if used else bytes(48)
+        out.append(hmac.digest(key, b"page" + struct.pack("<IQ", number, first // 128) + slots, "sha256"))
+    return out
+
+
+def region_root(map_, number, size, blocks, hashes, key):
+    head = struct.pack("<IQQQ", number, map_.generation, size, blocks)
+    return hmac.digest(key, b"root" + head + hashlib.sha256(map_.body()).digest() + b"".join(hashes), "sha256")
+
+
+def sealing(map_, sidecar, size, opened):
+    """(number, blocks, pages, root) of each region whose data key is known."""
+    for number, region in enumerate(map_.regions):
+        if region.encrypted and number in opened:
+            key = expand(opened[number], b"file seal", map_.uuid, 32)
+            blocks = (len(list(region.members(size))) + region.block - 1) // region.block
+            hashes = pages(sidecar, number, blocks, key)
+            yield number, blocks, hashes, region_root(map_, number, size, blocks, hashes, key)
+
+
+def seal_file(map_, sidecar, size, data_keys):
+    roots = b""
+    for number, blocks, hashes, root in sealing(map_, sidecar, size, data_keys):
+        at = sidecar.allocate(32 * len(hashes))
+        sidecar.put(at, b"".join(hashes))
+        sidecar.put(4096 + 512 * number + 448, struct.pack("<QQ", at, blocks) + root)
+        roots += root
+    sidecar.put(64, struct.pack("<Q", size))
+    sidecar.put(12, struct.pack("<I", 1))
+    return hashlib.sha256(roots).digest()
+
+
+def check_seal(map_, sidecar, size, opened):
+    need(sidecar.get(12, 4) == struct.pack("<I", 1) and sidecar.get(64, 8) == struct.pack("<Q", size), "not sealed, or another size")
+    roots = b""
+    for number, blocks, hashes, root in sealing(map_, sidecar, size, opened):
+        at, count, stored = struct.unpack("<QQ32s", sidecar.get(4096 + 512 * number + 448, 48))
+        need((count, stored) == (blocks, root), "root of region %d" % number)
+        need(sidecar.get(at, 32 * len(hashes)) == b"".join(hashes), "list of region %d" % number)
+        roots += root
+    return hashlib.sha256(roots).digest()
+
+
 # ---- vectors ----
 
 def stream(name, length):
@@ -416,9 +470,9 @@ def vectors(directory):
         out.section("entry", name=name, entry=entry, newer=newer)
 
     out = Out(directory, "file-v1.txt")
-    for name, map_, keys, data_keys in sample_maps():
-        if name not in ("mixed", "runs"):
-            continue
+    samples = {sample[0]: sample for sample in sample_maps()}
+    for name, sealed in (("mixed", False), ("runs", False), ("mixed", True), ("runs", True)):
+        name, map_, keys, data_keys = samples[name]
         size = 30001 if name == "mixed" else 20000
         plain = bytearray(stream("plain " + name, size))
         plain[12288:16384] = bytes(4096)
@@ -433,7 +487,9 @@ def vectors(directory):
         salts = {number: stream("S %s %d" % (name, number), 16) for number in data_keys}
         data, sidecar = write_file(plain, map_, data_keys, salts, redo={(0, 0), (1, 2)})
         need(read_file(data, sidecar, keys)[1] == plain, "own reading")
-        out.section("file", name=name, size=size, sidecar_size=sidecar.end, keys=len(keys))
+        more = {"seal": seal_file(map_, sidecar, size, data_keys)} if sealed else {}
+        need(not sealed or check_seal(map_, sidecar, size, data_keys) == more["seal"], "own seal")
+        out.section("file", name=name, size=size, sidecar_size=sidecar.end, keys=len(keys), **more)
         for label, key in keys.items():
             out.section("key", label=label, key=key)
         for at in range(0, size, 2048):
@@ -475,6 +531,10 @@ def main(arguments):
             for number, region in enumerate(map_.regions):
                 print(number, region.encrypted, region.algorithm, region.label.decode(), region.block, region.displacement,
                       region.extent, region.once, region.runs)
+    elif verb == "root":
+        data, sidecar, keys = load(arguments[1]), Sidecar(load(arguments[1] + ".mpicrypt")), key_arguments(arguments[2:])
+        map_ = read_file(data, sidecar, keys)[0]
+        print(check_seal(map_, sidecar, len(data), map_.unlock(keys)).hex())
     elif verb == "compare":
         plain = read_file(load(arguments[2]), Sidecar(load(arguments[2] + ".mpicrypt")), key_arguments(arguments[3:]))[1]
         need(plain == load(arguments[1]), "the plaintexts differ")

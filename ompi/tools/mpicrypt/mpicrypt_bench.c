@@ -32,7 +32,17 @@ static const mpicrypt_option_t options[] = {
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
     {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
      "For stencil: computation in percent of the time of a plain step, 0 to 95."},
-    {"ranks", MPICRYPT_COUNT, "N", "4", &plan.ranks, "For stencil: number of ranks."},
+    {"ranks", MPICRYPT_COUNT, "N", "4", &plan.ranks, "For stencil and io: number of ranks."},
+    {"dir", MPICRYPT_TEXT, "DIR", ".", &plan.directory, "For io: a directory that all nodes share."},
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &plan.key_label, "For io: the label of the files' key (mpicrypt key new)."},
+    {"workload", MPICRYPT_NAMES, "LIST", "tile,noncontig,rows,matmul", &plan.workloads, "For io: what to do."},
+    {"access", MPICRYPT_NAMES, "LIST", "row,column,block", &plan.accesses,
+     "For io: how ranks share a file. The map is by rows, so with row it is the view."},
+    {"op", MPICRYPT_NAMES, "LIST", "write,read,overwrite", &plan.ops,
+     "For io: write a new file, read one, write over one; matmul is one thing, run."},
+    {"data", MPICRYPT_SIZES, "SIZE", "8M", &plan.data, "For io: bytes of each rank."},
+    {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row, "For io: bytes of a row of the file."},
+    {"block-size", MPICRYPT_SIZES, "LIST", "64K", &plan.blocks, "For io: block sizes of the encrypted files."},
     {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes,
      "For collectives: NODESxRANKS, so many nodes with so many ranks on each."},
     {"order", MPICRYPT_NAMES, "LIST", "block,cyclic", &plan.orders,
@@ -132,7 +142,7 @@ static int check_files(void)
 
 static int check_pattern(int operand_count, char **operands)
 {
-    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "allgather", "bcast", "alltoall", NULL};
+    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "allgather", "bcast", "alltoall", "io", NULL};
 
     for (int i = 0; NULL != patterns[i] && operand_count > 0; ++i) {
         if (0 == strcmp(operands[0], patterns[i])) {
@@ -141,8 +151,8 @@ static int check_pattern(int operand_count, char **operands)
         }
     }
     return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil, "
-                          "allgather, bcast, alltoall"
-                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast or alltoall?%s", operand_count > 0 ? operands[0] : "");
+                          "allgather, bcast, alltoall, io"
+                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall or io?%s", operand_count > 0 ? operands[0] : "");
 }
 
 /* Lists whose default depends on the pattern, and what --paper says. */
@@ -198,6 +208,9 @@ static int message_variants(mpicrypt_bench_variant_t **variants, int *count)
 
 static int make_variants(mpicrypt_bench_variant_t **variants, int *count)
 {
+    if (0 == strcmp(plan.pattern, "io")) {
+        return mpicrypt_bench_io_variants(&plan, variants, count);
+    }
     if (NULL == mpicrypt_bench_coll(plan.pattern)) {
         return message_variants(variants, count);
     }
@@ -287,6 +300,7 @@ static int run(int operand_count, char **operands)
 
     rc = rc ? rc : set_defaults();
     rc = rc ? rc : check_values();
+    rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
     rc = rc ? rc : check_files();
     rc = rc ? rc : measure();
@@ -297,14 +311,16 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_bench_verb = {
     .name = "bench",
     .summary = "measure communication, plain and encrypted, on your nodes",
-    .synopsis = "pingpong|pairs|stencil|allgather|bcast|alltoall [OPTION]... [COLUMN]...",
+    .synopsis = "pingpong|pairs|stencil|allgather|bcast|alltoall|io [OPTION]... [COLUMN]...",
     .description =
         "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
         "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
         "several senders sends a window of messages and gets an answer; 'stencil' a step in which every rank "
         "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions. 'allgather', "
         "'bcast' and 'alltoall' are collectives over all ranks, back to back, and the time of one is that of the "
-        "slowest rank.\n\n"
+        "slowest rank. 'io' is the time from opening to closing a file that all ranks write, with a sync, or read; its "
+        "columns are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, "
+        "and its size is the block size.\n\n"
         "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
         "(the algorithms of coll/cryptag share one, and take turns in it) are short and take turns, round after round, so that a machine that changes its speed does so for all of "
         "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
@@ -321,7 +337,8 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
         "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M\n"
         "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"
-        "mpicrypt bench allgather --paper --csv paper.csv",
+        "mpicrypt bench allgather --paper --csv paper.csv\n"
+        "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M",
     .run = run,
     .takes_operands = true
 };

@@ -25,6 +25,7 @@ typedef struct mpicrypt_bench_column {
     char pml[16];
     size_t bits;                /* 0: nothing is encrypted */
     bool naive;                 /* sealed by the benchmark */
+    bool file;                  /* io: files are encrypted */
     mpicrypt_words_t settings;  /* PARAMETER=VALUE of Open MPI */
     const char *algorithm;      /* of a collective, chosen within the job; NULL: none */
     bool joined;                /* measured by the job of the column before */
@@ -37,6 +38,9 @@ typedef struct mpicrypt_bench_plan {
     mpicrypt_names_t schemes;
     size_t ranks, window, fast, rounds, laps, cpus_per_rank;
     double lap_ms;
+    mpicrypt_names_t workloads, accesses, ops;  /* io */
+    mpicrypt_sizes_t data, row, blocks;
+    const char *directory, *key_label;
     bool local, pin;
     mpicrypt_names_t shapes, orders;    /* collectives */
     size_t per_cpu;
@@ -58,11 +62,20 @@ void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan);
 const char *mpicrypt_bench_scheme_names(void);
 const char *mpicrypt_bench_scheme_settings(const char *name);   /* of one that exists */
 
+/* ---- files: mpicrypt_bench_io.c ---- */
+
+typedef struct mpicrypt_bench_variant mpicrypt_bench_variant_t;
+
+/* What the options say; puts block sizes in the place of sizes. */
+int mpicrypt_bench_io_check(mpicrypt_bench_plan_t *plan);
+int mpicrypt_bench_io_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t **variants, int *count);
+
 /* ---- jobs: mpicrypt_bench_job.c ---- */
 
 /* What one line of a table is about, but for the size. */
 typedef struct mpicrypt_bench_variant {
     size_t ranks, pairs, dims, compute;     /* compute: percent of the plain time */
+    const char *workload, *access, *op;     /* io */
     mpicrypt_sizes_t work;                  /* units in a step, for each size */
     size_t messages;                        /* stencils: of a rank in a step */
     size_t nodes, width;                    /* collectives: ranks a node; 0: as the launcher likes */

@@ -21,20 +21,23 @@ typedef struct scheme {
     const char *name;
     bool crypt, naive;
     const char *settings;
+    bool file;
 } scheme_t;
 
 static const scheme_t schemes[] = {
-    {"plain", false, false, ""},
-    {"tuned", false, false, TUNED},
-    {"raised", false, false, RAISED},
-    {"naive", false, true, ""},
-    {"crypt", true, false, ""},
-    {"crypt-tuned", true, false, TUNED},
-    {"crypt-raised", true, false, RAISED},
-    {"pipe", true, false, "pml_crypt_t=1"},
-    {"threads", true, false, "pml_crypt_k=1 " ALL_THREADS},
-    {"both", true, false, ALL_THREADS},
-    {NULL, false, false, NULL}
+    {"plain", false, false, "", false},
+    {"tuned", false, false, TUNED, false},
+    {"raised", false, false, RAISED, false},
+    {"naive", false, true, "", false},
+    {"crypt", true, false, "", false},
+    {"crypt-tuned", true, false, TUNED, false},
+    {"crypt-raised", true, false, RAISED, false},
+    {"pipe", true, false, "pml_crypt_t=1", false},
+    {"threads", true, false, "pml_crypt_k=1 " ALL_THREADS, false},
+    {"both", true, false, ALL_THREADS, false},
+    {"messages", true, false, "", false},
+    {"file", true, false, "", true},
+    {NULL, false, false, NULL, false}
 };
 
 const char *mpicrypt_bench_scheme_names(void)
@@ -42,7 +45,7 @@ const char *mpicrypt_bench_scheme_names(void)
     static char names[256];
 
     names[0] = '\0';
-    for (const scheme_t *scheme = schemes; NULL != scheme->name; ++scheme) {
+    for (const scheme_t *scheme = schemes; NULL != scheme->name && 0 != strcmp(scheme->name, "messages"); ++scheme) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof(names) - used, "%s%s", 0 == used ? "" : ", ", scheme->name);
     }
@@ -117,6 +120,7 @@ static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_
 
     if (MPICRYPT_OK == rc) {
         column->naive = scheme->naive;
+        column->file = scheme->file;
         set_pml(plan, column, scheme->crypt ? "crypt" : plan->host);
         mpicrypt_words_split(&column->settings, scheme->settings);
     }
@@ -182,11 +186,16 @@ int mpicrypt_bench_columns(mpicrypt_bench_plan_t *plan, int operand_count, char 
 {
     const mpicrypt_bench_coll_t *coll = mpicrypt_bench_coll(plan->pattern);
     int rc = add_named(plan, "plain");
+    const bool io = 0 == strcmp(plan->pattern, "io");
 
     if (NULL != coll && MPICRYPT_OK == rc) {
         rc = mpicrypt_bench_coll_columns(plan, coll);
     }
-    for (int i = 0; i < plan->schemes.count && MPICRYPT_OK == rc && NULL == coll; ++i) {
+    if (io) {
+        rc = rc ? rc : add_scheme(plan, find("messages"), plan->bits.value[0]);
+        rc = rc ? rc : add_named(plan, "file");
+    }
+    for (int i = 0; i < plan->schemes.count && MPICRYPT_OK == rc && NULL == coll && !io; ++i) {
         if (0 != strcmp(plan->schemes.value[i], "plain")) {
             rc = add_named(plan, plan->schemes.value[i]);
         }

@@ -86,6 +86,18 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     mpicrypt_words_add(command, "--dims=%zu", variant->dims);
     mpicrypt_words_add(command, "--pml=%s", column->pml);
     mpicrypt_words_add(command, "--require=%s", require);
+    if (NULL != variant->workload) {
+        mpicrypt_words_add(command, "--workload=%s", variant->workload);
+        mpicrypt_words_add(command, "--access=%s", variant->access);
+        mpicrypt_words_add(command, "--op=%s", variant->op);
+        mpicrypt_words_add(command, "--io-dir=%s", plan->directory);
+        mpicrypt_words_add(command, "--data=%zu", plan->data.value[0]);
+        mpicrypt_words_add(command, "--row=%zu", plan->row.value[0]);
+    }
+    if (column->file) {
+        mpicrypt_words_add(command, "--label=%s", plan->key_label);
+        mpicrypt_words_add(command, "--algorithm=aes-%zu-gcm", column->bits);
+    }
     add_choices(plan, column, command);
     if (variant->work.count > 0) {
         add_sizes(command, "--work", &variant->work);

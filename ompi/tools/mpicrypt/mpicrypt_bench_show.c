@@ -59,6 +59,8 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
         snprintf(text, bytes, "%zu pair%s x %zu%s", variant->pairs, 1 == variant->pairs ? "" : "s", plan->window, where);
     } else if (0 == strcmp(plan->pattern, "stencil")) {
         snprintf(text, bytes, "%zuD %zu%%%s", variant->dims, variant->compute, where);
+    } else if (0 == strcmp(plan->pattern, "io")) {
+        snprintf(text, bytes, "%s %s %s%s", variant->workload, variant->access, variant->op, where);
     } else if (0 != variant->nodes) {
         snprintf(text, bytes, "%zux%zu %s", variant->nodes, variant->width, variant->cyclic ? "cyclic" : "block");
         size_t used = strlen(text);
@@ -76,6 +78,9 @@ static double moved(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
 {
     double bytes = (double) plan->sizes.value[size];
 
+    if (0 == strcmp(plan->pattern, "io")) {
+        return (double) plan->data.value[0] * (double) variant->ranks;
+    }
     return 0 == strcmp(plan->pattern, "pairs") ? bytes * (double) (variant->pairs * plan->window)
          : 0 == strcmp(plan->pattern, "stencil") ? bytes * (double) variant->messages
          : 0 == strcmp(plan->pattern, "allgather") || 0 == strcmp(plan->pattern, "alltoall")

@@ -19,6 +19,8 @@ static const mpicrypt_option_t options[] = {
      "encrypt: bytes that are sealed together, a power of two from 512 to 16M."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &with.recovery,
      "A private recovery key, for regions whose key the keystore does not have or has revoked (mpicrypt key escrow)."},
+    {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed, "verify, decrypt: refuse a file that is not as it was sealed."},
+    {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root, "verify, decrypt: the same, and this is the root that seal printed."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "info, verify: print JSON."},
     MPICRYPT_KEYSTORE_OPTIONS(with.keystore),
     {NULL}
@@ -33,6 +35,7 @@ static int with_providers(const char *verb, char **operands)
     }
     code = 0 == strcmp(verb, "info") ? mpicrypt_file_info(&with, operands[0])
            : 0 == strcmp(verb, "verify") ? mpicrypt_file_verify(&with, operands[0])
+           : 0 == strcmp(verb, "seal") ? mpicrypt_file_seal(&with, operands[0])
            : 0 == strcmp(verb, "rekey") ? mpicrypt_file_rekey(&with, operands[0])
            : 0 == strcmp(verb, "encrypt") ? mpicrypt_file_encrypt(&with, operands[0], operands[1])
                                           : mpicrypt_file_decrypt(&with, operands[0], operands[1]);
@@ -45,7 +48,7 @@ static int run(int operand_count, char **operands)
     static const struct {
         const char *verb;
         int files;
-    } verbs[] = {{"info", 1}, {"verify", 1}, {"rekey", 1}, {"encrypt", 2}, {"decrypt", 2}, {"mv", 2}};
+    } verbs[] = {{"info", 1}, {"verify", 1}, {"seal", 1}, {"rekey", 1}, {"encrypt", 2}, {"decrypt", 2}, {"mv", 2}};
 
     for (size_t i = 0; operand_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
         if (0 == strcmp(operands[0], verbs[i].verb) && operand_count == 1 + verbs[i].files) {
@@ -53,21 +56,24 @@ static int run(int operand_count, char **operands)
                                                   : with_providers(operands[0], operands + 1);
         }
     }
-    return mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, rekey FILE, encrypt PLAIN FILE, decrypt FILE PLAIN or "
+    return mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, seal FILE, rekey FILE, encrypt PLAIN FILE, decrypt FILE PLAIN or "
                                           "mv FILE TARGET; see --help");
 }
 
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
-    .summary = "look at, check, make, decrypt, rekey and move encrypted files",
-    .synopsis = "info|verify|rekey FILE | encrypt|decrypt FROM TO | mv FILE TO [options]",
+    .summary = "look at, check, seal, make, decrypt, rekey and move encrypted files",
+    .synopsis = "info|verify|seal|rekey FILE | encrypt|decrypt FROM TO | mv FILE TO [options]",
     .description = "An encrypted file is FILE and FILE.mpicrypt, which belong together.\n\n"
                    "info prints the map: which bytes are encrypted how. verify opens every block and lists those that were "
-                   "never finished (torn) or are not what a holder of the key wrote (bad); it changes nothing. encrypt and "
+                   "never finished (torn) or are not what a holder of the key wrote (bad); it changes nothing. seal does the same, then "
+                   "makes the file's seal and prints its root: with it, an older version of a block, a cut off end and any other "
+                   "part that was replaced are noticed, too. encrypt and "
                    "decrypt make a new file; what exists is never overwritten. rekey wraps the data keys of FILE under the "
                    "newest version of their labels; the data is not touched. mv renames both parts.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
+                "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"
                 "mpicrypt key rotate results; mpicrypt file rekey results",
     .run = run,
     .takes_operands = true,

@@ -9,6 +9,7 @@
 
 #include "mpicrypt.h"
 #include "mpicrypt_keystore.h"
+#include "opal/mca/common/crypt/crypt_file_seal.h"
 #include "opal/mca/common/crypt/crypt_file_store.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
 
@@ -19,6 +20,8 @@ typedef struct mpicrypt_file_options {
     const char *label, *algorithm;      /* of a file that is made */
     mpicrypt_sizes_t block_size;        /* one */
     bool json;
+    bool sealed;                        /* demand a seal */
+    const char *root;                   /* and this hash; NULL: any */
 } mpicrypt_file_options_t;
 
 typedef struct mpicrypt_file {
@@ -42,7 +45,8 @@ typedef struct mpicrypt_file {
  * them verifies; `best` says whether.  Another code after a message. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
 
-/* The same, and refuse a file whose map does not verify. */
+/* The same, and refuse a file whose map does not verify, or which has not the
+ * seal that the options demand. */
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file);
 
@@ -56,10 +60,14 @@ void mpicrypt_file_close(mpicrypt_file_t *file);
 /* What a transfer of the engine met, as a message; returns MPICRYPT_FAILED. */
 int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_common_crypt_outcome_t *outcome);
 
+/* Open every block and print what was found: `good`, if all can be read. */
+int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good);
+
 /* ---- what is done, each in a file of its own; exit codes ---- */
 
 int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
 int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
 int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path);

@@ -66,6 +66,19 @@ static const char *copy_text(const opal_common_crypt_copy_state_t *copy)
            : copy->verified ? "verifies" : NULL == copy->map ? "damaged" : "not checked";
 }
 
+static void print_seal(const mpicrypt_file_t *file)
+{
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    char text[OPAL_CRYPT_SEAL_TEXT_BYTES];
+
+    if (file->header.sealed && NULL != file->file && OPAL_CRYPT_OK == opal_common_crypt_seal_hash(file->file, hash)) {
+        opal_common_crypt_seal_text(hash, text);
+        printf("seal        root %s (not checked here)\n", text);
+    } else {
+        printf("seal        %s\n", file->header.sealed ? "yes" : "none");
+    }
+}
+
 static void print_head(const mpicrypt_file_t *file, const opal_common_crypt_map_t *map)
 {
     struct stat sidecar = {.st_size = 0};
@@ -80,6 +93,7 @@ static void print_head(const mpicrypt_file_t *file, const opal_common_crypt_map_
     }
     printf("\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
            NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
+    print_seal(file);
     printf("copies      attribute: %s; sidecar: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPT_COPY_ATTRIBUTE]),
            copy_text(&file->copies[OPAL_CRYPT_COPY_SIDECAR_0]), copy_text(&file->copies[OPAL_CRYPT_COPY_SIDECAR_1]));
 }

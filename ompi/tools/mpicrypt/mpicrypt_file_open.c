@@ -162,13 +162,32 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     return code;
 }
 
+static int demand_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
+{
+    uint8_t wanted[OPAL_CRYPT_HASH_BYTES];
+    opal_common_crypt_why_t why = {.topic = NULL};
+
+    if (NULL != options->root && !opal_common_crypt_seal_parse(options->root, wanted)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--root: 64 hexadecimal digits");
+    }
+    int rc = opal_common_crypt_seal_demand(file->file, NULL == options->root ? NULL : wanted, &why);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
+}
+
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file)
 {
     int code = mpicrypt_file_open(options, path, may_write, file);
 
-    if (MPICRYPT_OK == code && file->best < 0) {
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    if (file->best < 0) {
         code = mpicrypt_refused(path, OPAL_CRYPT_ERR_ACCESS, &file->why);
+    } else if (options->sealed || NULL != options->root) {
+        code = demand_seal(options, file);
+    }
+    if (MPICRYPT_OK != code) {
         mpicrypt_file_close(file);
     }
     return code;

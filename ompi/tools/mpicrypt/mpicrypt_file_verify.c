@@ -107,26 +107,33 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_table_t
     }
 }
 
-int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good)
 {
-    mpicrypt_file_t file;
-    bool good = true;
-    int code = mpicrypt_file_open_verified(options, path, false, &file);
-
-    if (MPICRYPT_OK != code) {
-        return code;
-    }
     mpicrypt_table_t *regions = mpicrypt_table_new(region_columns);
     tally_t tally = {.listed = mpicrypt_table_new(listed_columns)};
-    code = check_all(&file, regions, &tally, &good);
+
+    *good = true;
+    int code = check_all(file, regions, &tally, good);
     if (MPICRYPT_OK == code) {
-        print(options, regions, &tally, good);
+        print(options, regions, &tally, *good);
     }
-    if (MPICRYPT_OK == code && !good) {
-        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, or could not be checked", path);
+    if (MPICRYPT_OK == code && !*good) {
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, or could not be checked", file->path);
     }
     mpicrypt_table_free(tally.listed);
     mpicrypt_table_free(regions);
-    mpicrypt_file_close(&file);
+    return code;
+}
+
+int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path)
+{
+    mpicrypt_file_t file;
+    bool good;
+    int code = mpicrypt_file_open_verified(options, path, false, &file);
+
+    if (MPICRYPT_OK == code) {
+        code = mpicrypt_file_check(options, &file, &good);
+        mpicrypt_file_close(&file);
+    }
     return code;
 }

@@ -33,6 +33,14 @@ static const mpicrypt_option_t options[] = {
     {"require", MPICRYPT_NAMES, "LIST", "pml", &mpicrypt_mpi_job.require, "Parameters that have to exist."},
     {"cpus", MPICRYPT_NAMES, "LIST", "-", &mpicrypt_mpi_job.cpus,
      "Processors of each rank, joined by '+', ranks separated by commas; '-': as started."},
+    {"workload", MPICRYPT_TEXT, "NAME", "tile", &mpicrypt_mpi_job.io.workload, "io: what to do."},
+    {"access", MPICRYPT_TEXT, "NAME", "row", &mpicrypt_mpi_job.io.access, "io: who has which bytes."},
+    {"op", MPICRYPT_TEXT, "NAME", "write", &mpicrypt_mpi_job.io.op, "io: write, overwrite, read or run."},
+    {"io-dir", MPICRYPT_TEXT, "DIR", ".", &mpicrypt_mpi_job.io.directory, "io: where the files are."},
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &mpicrypt_mpi_job.io.label, "io: encrypt them."},
+    {"algorithm", MPICRYPT_TEXT, "NAME", "aes-128-gcm", &mpicrypt_mpi_job.io.algorithm, "io: so."},
+    {"data", MPICRYPT_COUNT, "BYTES", "1048576", &mpicrypt_mpi_job.io.data, "io: of each rank."},
+    {"row", MPICRYPT_COUNT, "BYTES", "65536", &mpicrypt_mpi_job.io.row, "io: of a row."},
     {"choose", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.choose, "Parameter whose values are compared."},
     {"choices", MPICRYPT_NAMES, "LIST", "-", &mpicrypt_mpi_job.choices, "The values, by name."},
     {"dir", MPICRYPT_NAMES, "LIST", "-", &directories, "check: directories of encrypted files."},
@@ -178,6 +186,8 @@ static int run(const char *verb)
         mpicrypt_mpi_show_nodes();
     } else if (0 == strcmp(verb, "seal")) {
         mpicrypt_mpi_seal_verb();
+    } else if (0 == strcmp(verb, "io")) {
+        mpicrypt_mpi_io();
     } else if (0 == strcmp(verb, "meet")) {
         return mpicrypt_mpi_meet_verb();
     } else {

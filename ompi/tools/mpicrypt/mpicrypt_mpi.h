@@ -27,6 +27,12 @@
 
 /* ---- the job, as its options say: mpicrypt_mpi.c ---- */
 
+typedef struct mpicrypt_mpi_io {
+    const char *directory, *workload, *access, *op;
+    const char *label, *algorithm;  /* NULL label: plain files */
+    size_t data, row;               /* bytes of a rank, and of a row */
+} mpicrypt_mpi_io_t;
+
 typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t sizes;
     size_t laps, window, pairs, dims, seal_bits, comm_threads;
@@ -35,6 +41,7 @@ typedef struct mpicrypt_mpi_job {
     bool local;
     const char *pml;
     mpicrypt_names_t cpus, require;
+    mpicrypt_mpi_io_t io;
     const char *choose;             /* parameter whose values are compared; NULL: none */
     mpicrypt_names_t choices;
 } mpicrypt_mpi_job_t;
@@ -128,6 +135,9 @@ typedef struct mpicrypt_mpi_pattern {
 
 extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, mpicrypt_mpi_stencil,
                                     mpicrypt_mpi_allgather, mpicrypt_mpi_bcast, mpicrypt_mpi_alltoall;
+
+/* Files: mpicrypt_mpi_io.c.  The sizes are those of blocks. */
+void mpicrypt_mpi_io(void);
 
 /* All sizes, all laps; rank 0 prints the values. */
 void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern);

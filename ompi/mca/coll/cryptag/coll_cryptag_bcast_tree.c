@@ -181,6 +181,8 @@ static void await_slot(tree_run_t *run, int s)
     }
 }
 
+/* From here on others of the node may be done with this call, and what they begin
+ * next may write where segment s lies: nothing of it is read after this. */
 static void publish(tree_run_t *run, int s)
 {
     if (run->shared) {
@@ -197,10 +199,10 @@ static void prepare(tree_run_t *run, int s)
 
     await_slot(run, s);
     copy(run, s, false);
-    publish(run, s);
     if (run->nodes.children > 0) {
         ompi_coll_cryptag_seal(run->call, &name, plain_of(run, s), bytes_of(run, s), run->sealed[s & 1]);
     }
+    publish(run, s);
 }
 
 static void receive(tree_run_t *run, int s)
@@ -222,13 +224,15 @@ static void hand_on(tree_run_t *run, int s)
     if (NOBODY != run->nodes.parent) {
         await_slot(run, s);
         ompi_coll_cryptag_open(run->call, &name, run->sealed[s & 1], plain_of(run, s), bytes_of(run, s));
-        publish(run, s);
     }
     for (int i = 0; i < run->ranks.children; i++) {
         ompi_coll_cryptag_send(run->call, run->ranks.child[i], OMPI_COLL_CRYPTAG_PLAIN, plain_part(run, s), 1);
     }
     if (!run->is_root) {
         copy(run, s, true);
+    }
+    if (NOBODY != run->nodes.parent) {
+        publish(run, s);
     }
 }
 

@@ -34,7 +34,7 @@ typedef struct ompi_common_cryptmpio_params {
     char *key_label;                    /* "": new files stay plain */
     char *algorithm;
     unsigned block_size;
-    bool require;
+    bool require, seal;
     int keystore;                       /* opal_common_crypt_keystore_backend_t */
     char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
 } ompi_common_cryptmpio_params_t;
@@ -59,6 +59,7 @@ typedef struct ompi_common_cryptmpio_file {
     bool fresh;                         /* its map was made by this open, from defaults, and nothing is written */
     bool must;                          /* fs_crypt_require: plain bytes are refused */
     int kept;                           /* the sidecar's map slot that counts */
+    uint32_t region_count;              /* of the map, for everybody */
     bool uniform;                       /* all processes may do the same in all regions */
     int resizer;                        /* the lowest rank that may do everything, or 0 */
     bool hooked;
@@ -111,6 +112,10 @@ OMPI_DECLSPEC const opal_common_crypt_map_t *ompi_common_cryptmpio_get_map(ompio
 
 /* Collective. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size);
+
+/* Collective, before closing a file that was written: seal it, and say the hash
+ * that the user can keep. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state);
 
 /* Delete the sidecar of a file that is gone. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_delete_sidecar(const char *sidecar);

@@ -75,9 +75,11 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
 
 bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh)
 {
-    if (ompi_common_cryptmpi_active()) {
-        return false;
-    }
+    return !ompi_common_cryptmpi_active() && ompi_common_cryptmpio_apart(fh);
+}
+
+bool ompi_common_cryptmpio_apart(const ompio_file_t *fh)
+{
     for (int rank = 0; rank < fh->f_size; ++rank) {
         const ompi_proc_t *proc = ompi_comm_peer_lookup(fh->f_comm, rank);
         /* Of a process of another job, the flag is no more than a guess from a host's name. */

@@ -32,10 +32,19 @@ int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, bool yes);
 int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts);
 int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count);
 
+/* Are there processes of the communicator on other nodes than this one? */
+bool ompi_common_cryptmpio_apart(const ompio_file_t *fh);
+
 /* Does the communicator leave this node while nothing seals messages? */
 bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 
 /* ---- steps of opening, used by set_map too ---- */
+
+/* Show a topic about the sidecar with the text of an errno; an MPI error. */
+int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
+
+/* Can this job have encrypted files at all?  Shows why not. */
+int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 
 /* Take map and keys into the engine, compare what the processes may do, and
  * steer OMPIO accordingly.  Map and keys are the state's or gone afterwards. */
@@ -45,6 +54,10 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_c
 /* All processes open the sidecar, which rank 0 creates first if told to; then
  * they see whether a lock of one keeps out the others. */
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool create, bool opened);
+
+/* Collective: does what one process writes under a lock reach the others under
+ * theirs?  Tried beside the file, when processes of several nodes may write. */
+int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state);
 
 /* What one process asks for, as bytes: an ask, then its runs; nothing: none. */
 typedef struct ompi_common_cryptmpio_ask {
@@ -64,6 +77,10 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
 
 /* Fill in cipher, or that there is none; ERR_CONFIG with `why`. */
 int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why);
+
+/* Collective: from now on what is read has to be what was sealed.  `root`: the
+ * hash that the user kept, in hexadecimal digits, or "". */
+int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
 
 /* Put our functions in front of OMPIO's. */
 void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state);

@@ -277,8 +277,8 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     int *counts = NULL;
     size_t total = 0;
 
-    if (MPI_SUCCESS == error && ompi_common_cryptmpio_exposed(state->fh)) {
-        error = show(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-exposed", "%s", ""), &why);
+    if (MPI_SUCCESS == error) {
+        error = ompi_common_cryptmpio_usable(state);
     }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
         error = ompi_common_cryptmpio_error(state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes), errno);

@@ -20,7 +20,7 @@ typedef struct look {
     unsigned block_size;
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPT_COPIES];
-    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64];
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
     uint8_t *copies[OPAL_CRYPT_COPIES];         /* not handed out as pointers, of course */
 } look_t;
 
@@ -48,6 +48,7 @@ static void wishes(opal_info_t *info, look_t *look)
     if (!ompi_common_cryptmpi_info_get(info, "crypt_algorithm", look->algorithm, sizeof(look->algorithm))) {
         snprintf(look->algorithm, sizeof(look->algorithm), "%s", NULL == p->algorithm ? "" : p->algorithm);
     }
+    (void) ompi_common_cryptmpi_info_get(info, "crypt_seal_root", look->root, sizeof(look->root));
     look->block_size = ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))
                            ? (unsigned) strtoul(number, NULL, 10) : p->block_size;
 }
@@ -224,16 +225,11 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_st
 static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
-    opal_common_crypt_why_t why;
     bool differ;
     int best = -1, error = MPI_SUCCESS;
 
     state->encrypted = true;
-    if (ompi_common_cryptmpio_exposed(state->fh)) {
-        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
-        ompi_common_cryptmpio_show(state, &why);
-        error = MPI_ERR_ACCESS;
-    }
+    error = ompi_common_cryptmpio_usable(state);
     error = ompi_common_cryptmpio_agree(state->fh, error);
     for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
         error = ompi_common_cryptmpio_error(opal_common_crypt_copy_judge(look->copies[i], look->sizes[i],
@@ -262,6 +258,9 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
             opal_common_crypt_keys_free(chosen->keys, 0);
         }
         chosen->map = NULL;
+    }
+    if (MPI_SUCCESS == error && ('\0' != look->root[0] || (ompi_common_cryptmpio_params.seal && !state->posix.may_write))) {
+        error = ompi_common_cryptmpio_demand_seal(state, look->root);
     }
     for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
         opal_common_crypt_copy_free(&states[i]);

@@ -90,15 +90,17 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
     int rc = ompi_common_cryptmpi_params_register();
 
     rc = rc ? rc : add_keystore(p);
-    rc = rc ? rc : add(fs_component, "key_label", "Label of the key under which every new file is encrypted that does "
-                       "not name one itself. Default: none, new files stay plain", MCA_BASE_VAR_TYPE_STRING,
+    rc = rc ? rc : add(fs_component, "key_label", OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP, MCA_BASE_VAR_TYPE_STRING,
                        OPAL_INFO_LVL_2, &p->key_label);
     rc = rc ? rc : add(fs_component, "algorithm", "Algorithm of new regions: aes-128-gcm, aes-192-gcm, aes-256-gcm, "
                        "chacha20-poly1305 (default: aes-128-gcm)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_2,
                        &p->algorithm);
     rc = rc ? rc : add(fs_component, "block_size", "Bytes that new regions seal together, a power of two from 512 to "
                        "16777216 (default: 65536)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->block_size);
-    return rc ? rc : add(fs_component, "require", "Refuse plain files that have data, and plain writes (default: off)",
+    rc = rc ? rc : add(fs_component, "seal", "Seal encrypted files when they are closed after writing, and refuse to read "
+                       "one that is not sealed or not what was sealed (default: off)", MCA_BASE_VAR_TYPE_BOOL,
+                       OPAL_INFO_LVL_3, &p->seal);
+    return rc ? rc : add(fs_component, "require", OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP,
                          MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &p->require);
 }
 

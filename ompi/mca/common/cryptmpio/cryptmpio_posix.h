@@ -9,10 +9,9 @@
 #define OMPI_COMMON_CRYPTMPIO_POSIX_H
 
 #include "opal/mca/common/crypt/crypt_file.h"
+#include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
 
 #pragma GCC visibility push(default)
-
-#define OMPI_CRYPTMPIO_ATTRIBUTE "user.mpicrypt.map"
 
 typedef struct ompi_common_cryptmpio_posix {
     opal_common_crypt_storage_t super;

@@ -12,12 +12,28 @@
 
 #include "ompi/mca/fcoll/base/base.h"
 
-#define PROBE_AT ((UINT64_C(1) << 62) - 1)      /* below all blocks' locks */
 #define STRIPE_BYTES 1048576u
+
+int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
+{
+    const mca_base_component_t *fbtl = state->fh->f_fbtl_component;
+    opal_common_crypt_why_t why;
+
+    if (ompi_common_cryptmpio_exposed(state->fh)) {
+        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
+    } else if (NULL == fbtl || 0 != strcmp(fbtl->mca_component_name, "crypt")) {
+        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed",
+                                        "fbtl/crypt is not selected: leave the parameter fbtl at its default");
+    } else {
+        return MPI_SUCCESS;
+    }
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_ACCESS;
+}
 
 /* ---- the sidecar ---- */
 
-static int show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
+int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
 {
     opal_common_crypt_why_t why;
 
@@ -26,35 +42,13 @@ static int show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *t
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
-/* Rank 0 takes a lock; everybody else must find it taken. */
-static int probe_locks(ompi_common_cryptmpio_file_t *state)
-{
-    opal_common_crypt_storage_t *storage = &state->posix.super;
-    bool root = 0 == state->fh->f_rank, is_free = false;
-    int error = root && OPAL_CRYPT_OK != storage->lock(storage, PROBE_AT, 1, true) ? show_sidecar(state, "file-locks", errno)
-                                                                                   : MPI_SUCCESS;
-
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS != error) {
-        return error;
-    }
-    if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, PROBE_AT, &is_free) || is_free)) {
-        error = show_sidecar(state, "file-locks", is_free ? 0 : errno);
-    }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (root) {
-        (void) storage->unlock(storage, PROBE_AT, 1);
-    }
-    return error;
-}
-
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool create, bool opened)
 {
     bool root = 0 == state->fh->f_rank;
     int error = MPI_SUCCESS;
 
     if (root && !opened && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, create)) {
-        error = show_sidecar(state, EEXIST == errno ? "file-sidecar-stale" : "file-sidecar", errno);
+        error = ompi_common_cryptmpio_show_sidecar(state, EEXIST == errno ? "file-sidecar-stale" : "file-sidecar", errno);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS != error) {
@@ -62,10 +56,16 @@ int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool
     }
     if (!root && (NULL == state->sidecar ||
                   OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, false))) {
-        error = show_sidecar(state, "file-sidecar", errno);
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    return MPI_SUCCESS == error && state->posix.may_write && state->fh->f_size > 1 ? probe_locks(state) : error;
+    if (MPI_SUCCESS == error && state->posix.may_write && state->fh->f_size > 1) {
+        error = ompi_common_cryptmpio_probe(state);
+        if (MPI_SUCCESS != error && create && root) {
+            (void) ompi_common_cryptmpio_delete_sidecar(state->sidecar);
+        }
+    }
+    return error;
 }
 
 /* ---- the engine ---- */
@@ -134,6 +134,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_c
     }
     if (MPI_SUCCESS == error) {
         state->encrypted = true;
+        state->region_count = regions;
         state->resizer = ompi_common_cryptmpio_lowest(state->fh, able);
         state->fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
     }

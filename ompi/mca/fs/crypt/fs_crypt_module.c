@@ -69,10 +69,14 @@ static int file_open(struct ompi_communicator_t *comm, const char *filename, int
 static int file_close(ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
+    ompi_common_cryptmpio_file_t *state = module->state;
+    bool sealing = NULL != state && state->encrypted && state->posix.may_write && ompi_common_cryptmpio_params.seal;
+    int error = sealing ? ompi_common_cryptmpio_seal(state) : MPI_SUCCESS;
 
-    ompi_common_cryptmpio_close(module->state);
+    ompi_common_cryptmpio_close(state);
     module->state = NULL;
-    return module->under->fs_file_close(fh);
+    int rc = module->under->fs_file_close(fh);
+    return OMPI_SUCCESS == rc ? error : rc;
 }
 
 static int file_delete(char *filename, opal_info_t *info)

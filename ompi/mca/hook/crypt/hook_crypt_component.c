@@ -1,7 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What pml/crypt wants of btl/tcp, said in time.
+ * What has to be said in time: to the transports, and to the io framework
+ * (hook_crypt_files.c).
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
@@ -35,8 +36,11 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
 
+#include "hook_crypt.h"
+
 static int component_register(void);
 static int component_open(void);
+static int component_close(void);
 
 OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     .hookm_version = {
@@ -44,6 +48,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
         .mca_component_name = "crypt",
         MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
         .mca_open_component = component_open,
+        .mca_close_component = component_close,
         .mca_register_component_params = component_register,
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
@@ -119,23 +124,34 @@ static bool set_by_nobody(int i)
     return MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
-static int component_open(void)
+static void raise_limits(void)
 {
     char name[64];
 
-    if (!wanted()) {
-        return OMPI_ERR_NOT_AVAILABLE;
-    }
-    /* From here on we stay, though there is nothing more to do: pml/crypt needs
-     * the same libraries, and need not load them a second time. */
     for (int i = 0; i < LIMITS; i++) {
         if (!set_by_nobody(i)) {
-            return OMPI_SUCCESS;
+            return;
         }
     }
     for (int i = 0; i < LIMITS; i++) {
         snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", limits[i].name);
         setenv(name, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, 0);
     }
+}
+
+/* It stays for the guard; pml/crypt needs the same libraries, and need not load
+ * them a second time. */
+static int component_open(void)
+{
+    if (wanted()) {
+        raise_limits();
+    }
+    ompi_hook_crypt_files_guard();
+    return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+    ompi_hook_crypt_files_unguard();
     return OMPI_SUCCESS;
 }

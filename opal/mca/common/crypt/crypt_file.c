@@ -32,6 +32,8 @@ static void region_free(opal_common_crypt_file_region_t *region)
 {
     if (NULL != region) {
         opal_common_crypt_blocks_destroy(region->blocks);
+        opal_common_crypt_secmem_free(region->seal_key);
+        free(region->pages);
         pthread_mutex_destroy(&region->lock);
         free(region);
     }

@@ -142,6 +142,12 @@ undo:
     return OPAL_CRYPT_OK;
 }
 
+int opal_common_crypt_blocks_seal_key(const opal_common_crypt_blocks_t *blocks, uint8_t key[OPAL_CRYPT_SECRET_BYTES])
+{
+    return opal_common_crypt_kdf_expand(blocks->data_key, OPAL_CRYPT_LABEL_FILE_SEAL, blocks->uuid, sizeof(blocks->uuid), key,
+                                        OPAL_CRYPT_SECRET_BYTES);
+}
+
 /* 36 bytes, of which nothing but `block` and `plain_bytes` varies in a region. */
 static void make_aad(const opal_common_crypt_blocks_t *blocks, uint64_t block, uint32_t plain_bytes,
                      uint8_t aad[OPAL_CRYPT_BLOCK_AAD_BYTES])

@@ -37,6 +37,9 @@ int opal_common_crypt_blocks_create(const opal_common_crypt_blocks_of_t *of,
                                     opal_common_crypt_blocks_t **blocks);
 void opal_common_crypt_blocks_destroy(opal_common_crypt_blocks_t *blocks);     /* wipes; NULL allowed */
 
+/* The key of the region's seal; secret. */
+int opal_common_crypt_blocks_seal_key(const opal_common_crypt_blocks_t *blocks, uint8_t key[OPAL_CRYPT_SECRET_BYTES]);
+
 /* Seal `plain_bytes` (1 .. B) as block `block`; writes as many bytes to
  * `cipher` (in place allowed), and all of *slot but the generation bit.
  * ERR_FORKED in a child of the process that created `blocks`. */

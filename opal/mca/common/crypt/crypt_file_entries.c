@@ -16,7 +16,7 @@ static uint64_t *place_of(opal_common_crypt_sidecar_directory_t *directory, bool
     return redo ? &directory->redos[segment] : &directory->entries[segment];
 }
 
-static int directory_read(opal_common_crypt_file_t *file, uint32_t region)
+int opal_common_crypt_directory_read(opal_common_crypt_file_t *file, uint32_t region)
 {
     opal_common_crypt_file_region_t *of = file->regions[region];
     uint8_t bytes[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES];
@@ -35,7 +35,7 @@ static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool re
 {
     opal_common_crypt_storage_t *storage = file->storage;
     uint64_t *place = place_of(&file->regions[region]->directory, redo, segment), size;
-    int rc = directory_read(file, region);
+    int rc = opal_common_crypt_directory_read(file, region);
 
     if (OPAL_CRYPT_OK != rc || 0 != *place) {
         return rc;
@@ -74,7 +74,7 @@ int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, b
     pthread_mutex_lock(&of->lock);
     uint64_t *place = place_of(&of->directory, redo, segment);
     if (0 == *place) {
-        rc = directory_read(file, region);
+        rc = opal_common_crypt_directory_read(file, region);
     }
     if (OPAL_CRYPT_OK == rc && 0 == *place && make) {
         opal_common_crypt_range_t header;
@@ -110,13 +110,14 @@ int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_c
         return OPAL_CRYPT_ERR_STORAGE;
     }
     int rc = opal_common_crypt_segment(file, region, false, index.segment, make, segment_at);
-    if (OPAL_CRYPT_OK != rc || 0 == *segment_at) {
+    if (OPAL_CRYPT_OK != rc || (0 == *segment_at && !file->sealed)) {
         memset(work->slots, 0, count * sizeof(*work->slots));
         return rc;
     }
     const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_entry_at(*segment_at, index.within),
                                                work->slot_bytes, count * OPAL_CRYPT_ENTRY_BYTES};
-    rc = file->storage->read(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+    rc = file->sealed ? opal_common_crypt_seal_entries(file, region, first, count, work->slot_bytes)
+                      : file->storage->read(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
     for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
         parse(work->slot_bytes + i * OPAL_CRYPT_ENTRY_BYTES, file->map->regions[region].block_bytes, &work->slots[i]);
     }

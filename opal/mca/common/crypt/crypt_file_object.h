@@ -23,6 +23,9 @@ typedef struct opal_common_crypt_file_region {
     opal_common_crypt_grant_t grant;
     pthread_mutex_t lock;                       /* the directory */
     opal_common_crypt_sidecar_directory_t directory;
+    uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
+    uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks */
+    uint64_t page_blocks;
 } opal_common_crypt_file_region_t;
 
 struct opal_common_crypt_file {
@@ -30,6 +33,8 @@ struct opal_common_crypt_file {
     opal_common_crypt_storage_t *storage;
     opal_common_crypt_map_t *map;
     opal_common_crypt_file_region_t **regions;  /* as many as the map has */
+    bool sealed;                                /* the seal was demanded, and is right */
+    uint64_t sealed_bytes;
     pthread_mutex_t range_lock;
     pthread_cond_t range_free;
     struct opal_common_crypt_range *ranges;     /* held by threads of this process */
@@ -143,6 +148,9 @@ int opal_common_crypt_extent_packed(opal_common_crypt_work_t *work, const opal_c
 
 /* ---- entries ---- */
 
+/* Under the region's lock. */
+int opal_common_crypt_directory_read(opal_common_crypt_file_t *file, uint32_t region);
+
 /* Where a segment lies; 0: it was never made, and `make` is false. */
 int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment,
                               bool make, uint64_t *at);
@@ -150,6 +158,10 @@ int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, b
 /* The slots of `count` blocks of one segment; *segment_at 0: there are none. */
 int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
                                    uint64_t first, uint64_t count, bool make, uint64_t *segment_at);
+
+/* The entries of these blocks as stored, if the demanded seal has them so; else ERR_AUTH. */
+int opal_common_crypt_seal_entries(opal_common_crypt_file_t *file, uint32_t region, uint64_t first, uint64_t count,
+                                   uint8_t *entries);
 
 /* ---- one block, under its lock ---- */
 

@@ -208,6 +208,9 @@ int opal_common_crypt_file_read(opal_common_crypt_file_t *file, const opal_commo
         rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
                                : file->storage->size(file->storage, OPAL_CRYPT_FILE_DATA, &plan.end);
     }
+    if (OPAL_CRYPT_OK == rc && file->sealed && plan.end != file->sealed_bytes) {
+        rc = OPAL_CRYPT_ERR_AUTH;
+    }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_work_take(file, &r.work);
     }

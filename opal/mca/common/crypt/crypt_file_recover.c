@@ -110,11 +110,14 @@ int opal_common_crypt_recover(opal_common_crypt_file_t *file, opal_common_crypt_
                : all_zero(work->old, of->block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
     }
     tries[try_count++] = (candidate_t){&now.slot[newer], work->old, OPAL_CRYPT_FOUND_CURRENT};
-    if (redo.used) {
+    /* A sealed file has no versions but those of its entries. */
+    if (redo.used && !file->sealed) {
         tries[try_count++] = (candidate_t){&redo, work->old, OPAL_CRYPT_FOUND_AHEAD};
+    }
+    if (redo.used && (!file->sealed || opal_common_crypt_slot_same(&redo, &now.slot[newer]))) {
         tries[try_count++] = (candidate_t){&redo, work->old + of->block_bytes, OPAL_CRYPT_FOUND_REDO};
     }
-    if (now.slot[!newer].used) {
+    if (now.slot[!newer].used && !file->sealed) {
         tries[try_count++] = (candidate_t){&now.slot[!newer], work->old, OPAL_CRYPT_FOUND_OLDER};
     }
     rc = try_all(file, region, block, tries, try_count, plain, slot, found);

@@ -16,7 +16,7 @@
 
 enum { SLOT_USED = 1, SLOT_GENERATION = 2 };
 enum { STATE_OPEN = 0, STATE_SEALED = 1 };
-enum { SEALED_SIZE_AT = 64, HEADER_ZERO_AT = 72 };
+enum { SEALED_SIZE_AT = OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT, HEADER_ZERO_AT = SEALED_SIZE_AT + 8 };
 enum {
     REDOS_AT = 8 * OPAL_CRYPT_SIDECAR_SEGMENTS,
     SEAL_LIST_AT = 2 * REDOS_AT,
@@ -141,7 +141,7 @@ int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count
     directory->sealed_blocks = get64(bytes + SEALED_BLOCKS_AT);
     memcpy(directory->root, bytes + ROOT_AT, sizeof(directory->root));
     if (directory->sealed_blocks > OPAL_CRYPT_SIDECAR_BLOCKS_MAX ||
-        (0 != directory->seal_list && !place_valid(directory->seal_list, directory->sealed_blocks))) {
+        (0 != directory->seal_list && !place_valid(directory->seal_list, (directory->sealed_blocks + 127) / 128 * OPAL_CRYPT_HASH_BYTES))) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     return OPAL_CRYPT_OK;

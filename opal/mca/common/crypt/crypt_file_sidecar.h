@@ -55,6 +55,7 @@ typedef struct opal_common_crypt_sidecar_header {
 #define OPAL_CRYPT_SIDECAR_STATE_AT         12u
 #define OPAL_CRYPT_SIDECAR_MAP_SLOT_AT      32u
 #define OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES   16u
+#define OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT   64u
 
 void opal_common_crypt_sidecar_header_write(const opal_common_crypt_sidecar_header_t *header,
                                             uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES]);

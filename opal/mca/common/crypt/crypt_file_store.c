@@ -6,6 +6,7 @@
  * the old map or the new one.
  */
 #include "crypt_file_store.h"
+#include "crypt_file_seal.h"
 #include "crypt_file_le.h"
 
 #include <errno.h>
@@ -106,6 +107,17 @@ int opal_common_crypt_sidecar_map_write(opal_common_crypt_storage_t *storage, co
     }
     free(bytes);
     return rc;
+}
+
+int opal_common_crypt_seal_finish(opal_common_crypt_storage_t *storage, uint64_t data_bytes)
+{
+    uint8_t size[8], sealed[4];
+    int rc;
+
+    opal_common_crypt_le_put64(size, data_bytes);
+    opal_common_crypt_le_put32(sealed, 1);
+    rc = put(storage, OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT, size, sizeof(size));
+    return OPAL_CRYPT_OK == rc ? put(storage, OPAL_CRYPT_SIDECAR_STATE_AT, sealed, sizeof(sealed)) : rc;
 }
 
 int opal_common_crypt_sidecar_unseal(opal_common_crypt_storage_t *storage)

@@ -1,0 +1,128 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What a file system between nodes has to do for files that several of them
+ * write: a lock of one keeps out the others, and what was written under a lock
+ * is read under the next one.  Some do neither unless told to, and none says so;
+ * so it is tried, when a file is opened for writing.
+ *
+ *     rank 0  lock the sidecar |          | unlock
+ *     others                   | taken?   |
+ *
+ *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
+ *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
+ *
+ * The second time the file gets longer, too: where new room begins is its size.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOCK_AT ((UINT64_C(1) << 62) - 1)       /* below all blocks' locks */
+
+enum { BYTES = 4096 };
+
+static int probe_locks(ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_storage_t *storage = &state->posix.super;
+    bool root = 0 == state->fh->f_rank, is_free = false;
+    int error = root && OPAL_CRYPT_OK != storage->lock(storage, LOCK_AT, 1, true)
+                    ? ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno) : MPI_SUCCESS;
+
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS != error) {
+        return error;
+    }
+    if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, LOCK_AT, &is_free) || is_free)) {
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", is_free ? 0 : errno);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (root) {
+        (void) storage->unlock(storage, LOCK_AT, 1);
+    }
+    return error;
+}
+
+/* ---- a file that exists for this only ---- */
+
+/* Under the lock: write `value` so many pages long, or see that it is there. */
+static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value)
+{
+    uint8_t bytes[2 * BYTES];
+    const opal_common_crypt_extent_t extent = {0, bytes, (size_t) value * BYTES};
+    opal_common_crypt_storage_t *storage = &posix->super;
+    uint64_t size = 0;
+
+    memset(bytes, writing ? value : 0, sizeof(bytes));
+    if (OPAL_CRYPT_OK != storage->lock(storage, 0, BYTES, writing)) {
+        return false;
+    }
+    int rc = writing ? storage->write(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1)
+                     : storage->read(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size) : rc;
+    rc = OPAL_CRYPT_OK == storage->unlock(storage, 0, BYTES) ? rc : OPAL_CRYPT_ERR_STORAGE;
+    if (OPAL_CRYPT_OK == rc) {
+        errno = ESTALE;
+    }
+    return OPAL_CRYPT_OK == rc && size == extent.count && value == bytes[0] && value == bytes[extent.count - 1];
+}
+
+static int failed(ompi_common_cryptmpio_file_t *state, bool right)
+{
+    int error = right ? MPI_SUCCESS : ompi_common_cryptmpio_show_sidecar(state, "file-stale", errno);
+
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+static int write_and_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_posix_t *probe)
+{
+    bool root = 0 == state->fh->f_rank;
+    int error = MPI_SUCCESS;
+
+    for (uint8_t value = 1; value <= 2 && MPI_SUCCESS == error; ++value) {
+        error = failed(state, !root || locked(probe, true, value));
+        if (MPI_SUCCESS == error) {
+            error = failed(state, root || locked(probe, false, value));
+        }
+    }
+    return error;
+}
+
+/* In a directory that cannot be written to there is nothing to try with. */
+static int probe_bytes(ompi_common_cryptmpio_file_t *state)
+{
+    bool root = 0 == state->fh->f_rank;
+    ompi_common_cryptmpio_posix_t probe;
+    char *name = NULL;
+
+    ompi_common_cryptmpio_posix_init(&probe, state->posix.data_fd, true);
+    bool ready = 0 < asprintf(&name, "%s.probe", state->sidecar);
+    if (root && ready) {
+        (void) unlink(name);            /* of a process that was killed here */
+        ready = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, true);
+    }
+    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &ready, sizeof(ready)) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    if (MPI_SUCCESS == error && ready) {
+        error = failed(state, root || (NULL != name && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, false)));
+        error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;
+    }
+    ompi_common_cryptmpio_posix_close(&probe);
+    if (root && ready) {
+        (void) unlink(name);
+    }
+    free(name);
+    return error;
+}
+
+int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state)
+{
+    int error = probe_locks(state);
+
+    /* If one process has others on another node, all have. */
+    return MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh) ? probe_bytes(state) : error;
+}

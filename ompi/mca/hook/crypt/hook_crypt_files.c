@@ -1,0 +1,268 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Encrypted files are opened by io/ompio with fs/crypt and fbtl/crypt, or not at
+ * all.  io/romio knows nothing of them: what it read would be ciphertext, what it
+ * wrote would be plaintext in the middle of it, and what it deleted half of a
+ * file; so would ompio without the two.
+ *
+ *     MPI_File_open -> io framework opens (here) -> every io component is asked
+ *     whether it wants the file (here) -> ... -> fs/crypt
+ *
+ * The io framework is opened by the first call about a file.  Its function to
+ * open is ours from MPI_Init on; it puts a question of ours in front of each
+ * component's.  A component that must not have a file says, through us, that it
+ * does not want it; where nobody is left, the call fails after a text.
+ */
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "opal/mca/base/mca_base_framework.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/common/crypt/crypt_file_sidecar.h"
+#include "opal/util/info.h"
+#include "opal/util/show_help.h"
+#include "ompi/file/file.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
+#include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
+#include "ompi/mca/fbtl/base/base.h"
+#include "ompi/mca/fs/base/base.h"
+#include "ompi/mca/io/base/base.h"
+
+#include "hook_crypt.h"
+
+#define HELP "help-mpi-hook-crypt.txt"
+
+enum { GUARDS = 4 };                    /* Open MPI has two io components */
+
+static struct guard {
+    mca_io_base_component_2_0_0_t *component;   /* NULL: nobody's */
+    mca_io_base_component_file_query_2_0_0_fn_t query;
+    mca_io_base_component_file_delete_query_fn_t delete_query;
+} guards[GUARDS];
+
+static mca_base_framework_open_fn_t framework_open;
+static mca_base_framework_close_fn_t framework_close;
+static bool guarding, always;           /* always: new files are encrypted, or plain ones refused */
+
+/* ---- which files ---- */
+
+/* `path`, or what a link of this name leads to. */
+static bool is_encrypted(const char *path)
+{
+    struct stat status;
+    char *real = realpath(path, NULL), *sidecar = NULL;
+    bool is = getxattr(path, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) > 0;
+
+    path = NULL == real ? path : real;
+    if (!is && 0 < asprintf(&sidecar, "%s" OPAL_CRYPT_SIDECAR_SUFFIX, path)) {
+        is = 0 == stat(sidecar, &status);
+        free(sidecar);
+    }
+    free(real);
+    return is;
+}
+
+/* ROMIO takes "ufs:/dir/file" for /dir/file. */
+static bool is_ours(const char *path, opal_info_t *info)
+{
+    const char *colon = strchr(path, ':');
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2];
+
+    return always || is_encrypted(path) || (NULL != colon && is_encrypted(colon + 1))
+           || (NULL != info && ompi_common_cryptmpi_info_get(info, "crypt_key_label", label, sizeof(label)));
+}
+
+/* ---- who may have them ---- */
+
+static const mca_base_component_t *find(mca_base_framework_t *framework, const char *name)
+{
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &framework->framework_components, mca_base_component_list_item_t) {
+        if (0 == strcmp(item->cli_component->mca_component_name, name)) {
+            return item->cli_component;
+        }
+    }
+    return NULL;
+}
+
+/* Open MPI itself opens these frameworks for every file, and leaves them open. */
+static bool has_crypt(mca_base_framework_t *framework)
+{
+    return OPAL_SUCCESS == mca_base_framework_open(framework, 0) && NULL != find(framework, "crypt");
+}
+
+/* May this component have the file?  If nobody may, the first that is asked
+ * says so. */
+static bool may_have(const struct guard *guard, const char *path, opal_info_t *info, int rank)
+{
+    const mca_base_component_t *ompio = find(&ompi_io_base_framework, "ompio");
+    const char *missing;
+
+    if (!is_ours(path, info)) {
+        return true;
+    }
+    missing = NULL == ompio ? "io/ompio" : !has_crypt(&ompi_fs_base_framework) ? "fs/crypt"
+              : !has_crypt(&ompi_fbtl_base_framework) ? "fbtl/crypt" : NULL;
+    if (NULL == missing) {
+        return (const mca_base_component_t *) guard->component == ompio;
+    }
+    if (guard == guards && 0 == rank) {
+        /* Not by opal_show_help: 4.1's daemons lose some of its texts. */
+        char *text = opal_show_help_string(HELP, "no-component", true, path, opal_process_info.nodename, missing);
+        if (NULL != text) {
+            fputs(text, stderr);
+            free(text);
+        }
+    }
+    return false;
+}
+
+static const struct mca_io_base_module_2_0_0_t *query(struct guard *guard, struct ompi_file_t *file,
+                                                      struct mca_io_base_file_t **data, int *priority)
+{
+    if (!may_have(guard, file->f_filename, file->super.s_info, ompi_comm_rank(file->f_comm))) {
+        *data = NULL;
+        return NULL;
+    }
+    return guard->query(file, data, priority);
+}
+
+static int delete_query(struct guard *guard, const char *path, struct opal_info_t *info,
+                        struct mca_io_base_delete_t **data, bool *usable, int *priority)
+{
+    if (is_encrypted(path) && !may_have(guard, path, info, 0)) {
+        *usable = false;
+        return OMPI_SUCCESS;
+    }
+    return guard->delete_query(path, info, data, usable, priority);
+}
+
+/* Components are not told which of them is asked: a pair of functions for each. */
+#define FUNCTIONS(i)                                                                                                     \
+    static const struct mca_io_base_module_2_0_0_t *query_##i(struct ompi_file_t *file, struct mca_io_base_file_t **data, \
+                                                              int *priority)                                            \
+    {                                                                                                                    \
+        return query(&guards[i], file, data, priority);                                                                  \
+    }                                                                                                                    \
+    static int delete_query_##i(const char *path, struct opal_info_t *info, struct mca_io_base_delete_t **data,          \
+                                bool *usable, int *priority)                                                             \
+    {                                                                                                                    \
+        return delete_query(&guards[i], path, info, data, usable, priority);                                             \
+    }
+FUNCTIONS(0)
+FUNCTIONS(1)
+FUNCTIONS(2)
+FUNCTIONS(3)
+
+static const mca_io_base_component_file_query_2_0_0_fn_t queries[GUARDS] = {query_0, query_1, query_2, query_3};
+static const mca_io_base_component_file_delete_query_fn_t delete_queries[GUARDS] = {delete_query_0, delete_query_1,
+                                                                                   delete_query_2, delete_query_3};
+
+/* ---- the io framework ---- */
+
+static int guard_components(void)
+{
+    mca_base_component_list_item_t *item;
+    int i = 0;
+
+    OPAL_LIST_FOREACH(item, &ompi_io_base_framework.framework_components, mca_base_component_list_item_t) {
+        mca_io_base_component_2_0_0_t *component = (mca_io_base_component_2_0_0_t *) item->cli_component;
+        if (GUARDS == i) {
+            return OMPI_ERR_NOT_SUPPORTED;
+        }
+        guards[i] = (struct guard){component, component->io_file_query, component->io_delete_query};
+        component->io_file_query = queries[i];
+        component->io_delete_query = delete_queries[i];
+        ++i;
+    }
+    return OMPI_SUCCESS;
+}
+
+/* Those that are still loaded get their functions back. */
+static void unguard_components(void)
+{
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &ompi_io_base_framework.framework_components, mca_base_component_list_item_t) {
+        for (int i = 0; i < GUARDS; ++i) {
+            if ((mca_io_base_component_2_0_0_t *) item->cli_component == guards[i].component) {
+                guards[i].component->io_file_query = guards[i].query;
+                guards[i].component->io_delete_query = guards[i].delete_query;
+            }
+        }
+    }
+    memset(guards, 0, sizeof(guards));
+}
+
+/* A parameter of fs/crypt, which has registered it already or is going to. */
+static bool is_set(const char *name, const char *help, mca_base_var_type_t type)
+{
+    const mca_base_var_storage_t *value = NULL;
+    union {
+        char *text;
+        bool flag;
+    } storage = {.text = NULL};
+    int known = mca_base_var_find("ompi", "fs", "crypt", name);
+    int index = known >= 0 ? known : mca_base_var_register("ompi", "fs", "crypt", name, help, type, NULL, 0,
+                                                           MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_2,
+                                                           MCA_BASE_VAR_SCOPE_READONLY, &storage);
+    bool set = index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
+               && (MCA_BASE_VAR_TYPE_BOOL == type ? value->boolval : NULL != value->stringval && '\0' != *value->stringval);
+
+    if (known < 0 && index >= 0) {
+        mca_base_var_deregister(index);
+    }
+    return set;
+}
+
+static int io_open(mca_base_open_flag_t flags)
+{
+    int rc = NULL != framework_open ? framework_open(flags) : mca_base_framework_components_open(&ompi_io_base_framework, flags);
+
+    if (OMPI_SUCCESS == rc) {
+        always = is_set("key_label", OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP, MCA_BASE_VAR_TYPE_STRING)
+                 || is_set("require", OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP, MCA_BASE_VAR_TYPE_BOOL);
+        rc = guard_components();
+    }
+    return rc;
+}
+
+static int io_close(void)
+{
+    unguard_components();
+    return NULL != framework_close ? framework_close() : mca_base_framework_components_close(&ompi_io_base_framework, NULL);
+}
+
+void ompi_hook_crypt_files_guard(void)
+{
+    mca_base_framework_t *io = &ompi_io_base_framework;
+
+    if (!guarding) {
+        framework_open = io->framework_open;
+        framework_close = io->framework_close;
+        io->framework_open = io_open;
+        io->framework_close = io_close;
+        guarding = true;
+    }
+}
+
+void ompi_hook_crypt_files_unguard(void)
+{
+    mca_base_framework_t *io = &ompi_io_base_framework;
+
+    if (guarding) {
+        if (mca_base_framework_is_open(io)) {
+            unguard_components();
+        }
+        io->framework_open = framework_open;
+        io->framework_close = framework_close;
+        guarding = false;
+    }
+}

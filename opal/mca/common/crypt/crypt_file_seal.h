@@ -1,0 +1,51 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The seal of a file: what single blocks cannot show, namely that each is the
+ * newest of its versions, that none was turned into a hole, and that the end is
+ * where it was.  docs/file-format.rst, "Seal".
+ *
+ *     blocks' slots --128 at a time--> page hashes (the seal list) --> root of a region
+ *     roots of all regions --> one hash for the user to keep
+ *
+ * A file is sealed by those that hold its keys, when nobody writes; opening it
+ * for writing ends that.  A reader that demands the seal checks the list once,
+ * and every page whenever it reads entries of it.
+ */
+#ifndef OPAL_COMMON_CRYPT_FILE_SEAL_H
+#define OPAL_COMMON_CRYPT_FILE_SEAL_H
+
+#include "crypt_file.h"
+
+#pragma GCC visibility push(default)
+
+#define OPAL_CRYPT_SEAL_PAGE_BLOCKS 128u
+
+/* ---- sealing: all regions, by whoever has their keys, then once the end ---- */
+
+/* List and root of an encrypted region whose key this process has; overwrites
+ * that were cut short are finished first.  ERR_AUTH, ERR_TORN in `outcome` for
+ * what cannot be. */
+int opal_common_crypt_seal_region(opal_common_crypt_file_t *file, uint32_t region, uint64_t data_bytes,
+                                  opal_common_crypt_outcome_t *outcome);
+
+/* The file counts as sealed from now on.  What was written before has to be on
+ * the storage. */
+int opal_common_crypt_seal_finish(opal_common_crypt_storage_t *storage, uint64_t data_bytes);
+
+/* The hash for the user, of roots as they are stored; and as text. */
+int opal_common_crypt_seal_hash(opal_common_crypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+#define OPAL_CRYPT_SEAL_TEXT_BYTES (2 * OPAL_CRYPT_HASH_BYTES + 1)
+void opal_common_crypt_seal_text(const uint8_t hash[OPAL_CRYPT_HASH_BYTES], char text[OPAL_CRYPT_SEAL_TEXT_BYTES]);
+bool opal_common_crypt_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+
+/* ---- demanding ---- */
+
+/* From now on nothing is read that the seal does not have.  `wanted`: the hash
+ * that the user kept, or NULL.  ERR_AUTH with `why`: there is no seal, or the
+ * file is not what was sealed. */
+int opal_common_crypt_seal_demand(opal_common_crypt_file_t *file, const uint8_t *wanted, opal_common_crypt_why_t *why);
+
+#pragma GCC visibility pop
+
+#endif
