@@ -9,8 +9,6 @@
 set -eu
 
 . "$SRC/tests/coll/forge/build.sh"
-forger=$(forge forger)
-
 cases=("$@")
 [ ${#cases[@]} -gt 0 ] || for algorithm in 1 2 3 4 5 6 7 8; do
     cases+=("0:$algorithm:64")
@@ -18,6 +16,7 @@ done
 
 export MT_WATCHDOG=60
 cluster_up 3 --slots 2
+forger=$(forge forger)
 for case in "${cases[@]}"; do
     IFS=: read -r operation algorithm bytes <<<"$case"
     arguments=("operation=$operation" "algorithm=$algorithm" "bytes=$bytes")
