@@ -1,7 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What pml/crypt wants of btl/tcp, said in time.
+ * What pml/crypt wants of Open MPI outside of its own functions: btl/tcp's limits
+ * in time, and a look at the job before MPI_Finalize begins (crypt_report).
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
@@ -47,6 +48,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
         .mca_register_component_params = component_register,
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .hookm_mpi_finalize_top = ompi_common_cryptmpi_report,
 };
 
 #if OMPI_MAJOR_VERSION >= 5
@@ -72,25 +74,29 @@ static int component_register(void)
     return OMPI_COMMON_CRYPTMPI_SERIES_OK("hook/crypt") ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 
-/* Is the PML `name`, or the parameter `name` of pml/crypt, equal to `wanted`? */
-static bool text_is(const char *component, const char *name, const char *help, const char *otherwise,
-                    const char *wanted)
+/* Has the list of PMLs, or the parameter `name` of pml/crypt, the word `wanted`? */
+static bool has(const char *component, const char *name, const char *help, const char *otherwise, const char *wanted)
 {
+    const size_t length = strlen(wanted);
     char *value = (char *) otherwise;
     int index = mca_base_var_register("ompi", "pml", component, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
                                       NULL == component ? MCA_BASE_VAR_FLAG_SETTABLE : MCA_BASE_VAR_FLAG_DWG,
                                       OPAL_INFO_LVL_2,
                                       NULL == component ? MCA_BASE_VAR_SCOPE_ALL_EQ : MCA_BASE_VAR_SCOPE_READONLY,
                                       &value);
-    bool is = index >= 0 && NULL != value && 0 == strcmp(value, wanted);
+    bool found = false;
 
+    for (const char *at = index >= 0 ? value : NULL; NULL != at && '\0' != *at; at += strspn(at, ",")) {
+        found = found || (length == strcspn(at, ",") && 0 == strncmp(at, wanted, length));
+        at += strcspn(at, ",");
+    }
     if (index >= 0) {
         mca_base_var_deregister(index);
     }
-    return is;
+    return found;
 }
 
-static bool wanted(void)
+static bool raises_limits(void)
 {
     bool raise = true;
     int index = mca_base_var_register("ompi", "pml", "crypt", "raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP,
@@ -100,8 +106,7 @@ static bool wanted(void)
     if (index >= 0) {
         mca_base_var_deregister(index);
     }
-    return raise && text_is(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")
-           && text_is("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
+    return raise && has("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
 }
 
 static bool set_by_nobody(int i)
@@ -123,11 +128,15 @@ static int component_open(void)
 {
     char name[64];
 
-    if (!wanted()) {
+    if (!has(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    /* From here on we stay, though there is nothing more to do: pml/crypt needs
-     * the same libraries, and need not load them a second time. */
+    /* From here on we stay, for the report, and so that pml/crypt need not load
+     * the same libraries a second time. */
+    ompi_common_cryptmpi_report_hooked();
+    if (!raises_limits()) {
+        return OMPI_SUCCESS;
+    }
     for (int i = 0; i < LIMITS; i++) {
         if (!set_by_nobody(i)) {
             return OMPI_SUCCESS;
