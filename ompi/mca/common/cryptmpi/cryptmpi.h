@@ -69,6 +69,22 @@ OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
 static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_common_cryptmpi_host(); }
 
+/* ---- the report: crypt_report ---- */
+
+/* hook/crypt is here and will call report at MPI_Finalize. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_report_hooked(void);
+
+/* Begin to measure, if a report was asked for.  Says itself what is wrong with
+ * the parameter. */
+int ompi_common_cryptmpi_report_start(void);
+
+/* pml/crypt: a message was chopped so, for the report. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments);
+
+/* At the top of MPI_Finalize, collective over MPI_COMM_WORLD: its rank 0 writes
+ * what was asked for. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_report(void);
+
 /* ---- peers ---- */
 
 typedef enum {
@@ -102,6 +118,10 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cr
 /* Those of our own job with which there is a session and what they get is
  * sealed: how many, and an array for the caller to free. */
 OMPI_DECLSPEC size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers);
+
+/* With how many processes there is a session: what they get is sealed, or stays
+ * on the node. */
+void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local);
 
 OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);

@@ -26,4 +26,7 @@ int ompi_common_cryptmpi_modex_renew(int64_t now);
  * by one process a node, through Open MPI (which counts the others) elsewhere. */
 void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why);
 
+/* MPI_T variables, category crypt (cryptmpi_metrics.c). */
+int ompi_common_cryptmpi_metrics_register(void);
+
 #endif

@@ -114,6 +114,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
         return rc;
     }
     rc = choose_provider(p);
+    rc = OMPI_SUCCESS == rc ? ompi_common_cryptmpi_report_start() : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

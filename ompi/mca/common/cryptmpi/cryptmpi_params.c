@@ -5,6 +5,7 @@
  * files, methods and limits; none of them ever holds a secret.
  */
 #include "cryptmpi.h"
+#include "cryptmpi_internal.h"
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_enum.h"
@@ -111,8 +112,9 @@ int ompi_common_cryptmpi_params_register(void)
     rc = rc ? rc : add_choice("audit", "What follows when a component could carry payload around the encryption: "
                               "abort, or warn, which says PLAINTEXT POSSIBLE in every job and breaks the promise",
                               audit_values, OPAL_INFO_LVL_3, &p->audit);
-    return rc ? rc : add_text("report", "Summary at the end of a job: 1 (on standard error), json:FILE or syslog",
-                              OPAL_INFO_LVL_2, (const char **) &p->report);
+    rc = rc ? rc : add_text("report", "Summary at the end of a job, written by rank 0: 0 (none), 1 (on standard "
+                            "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
+    return rc ? rc : ompi_common_cryptmpi_metrics_register();
 }
 
 /* Their storage is in this library.  It may be unloaded without any component
@@ -120,9 +122,11 @@ int ompi_common_cryptmpi_params_register(void)
  * after that. */
 static void __attribute__((destructor)) params_deregister(void)
 {
-    int group = mca_base_var_group_find("ompi", "crypt", NULL);
+    const int groups[] = {mca_base_var_group_find("ompi", "crypt", NULL), mca_base_var_group_find(NULL, "crypt", NULL)};
 
-    if (group >= 0) {
-        mca_base_var_group_deregister(group);
+    for (int i = 0; i < 2; i++) {
+        if (groups[i] >= 0 && (0 == i || groups[i] != groups[0])) {
+            mca_base_var_group_deregister(groups[i]);
+        }
     }
 }

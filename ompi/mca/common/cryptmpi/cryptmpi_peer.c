@@ -161,6 +161,19 @@ size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers)
     return count;
 }
 
+void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local)
+{
+    ompi_common_cryptmpi_peer_t *peer;
+
+    *sealed = *local = 0;
+    pthread_mutex_lock(&table_lock);
+    OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
+        *sealed += OMPI_COMMON_CRYPTMPI_SEALED == peer->kind;
+        *local += OMPI_COMMON_CRYPTMPI_LOCAL == peer->kind && NULL != peer->session;
+    }
+    pthread_mutex_unlock(&table_lock);
+}
+
 bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc)
 {
     ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_peer(proc);

@@ -1,8 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What has to be said in time: to the transports, and to the io framework
- * (hook_crypt_files.c).
+ * What the suite wants of Open MPI outside of its components' own functions: of
+ * the transports and of the io framework (hook_crypt_files.c) in time, and a look
+ * at the job before MPI_Finalize begins (crypt_report).
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
@@ -52,6 +53,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
         .mca_register_component_params = component_register,
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .hookm_mpi_finalize_top = ompi_common_cryptmpi_report,
 };
 
 #if OMPI_MAJOR_VERSION >= 5
@@ -77,25 +79,29 @@ static int component_register(void)
     return OMPI_COMMON_CRYPTMPI_SERIES_OK("hook/crypt") ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 
-/* Is the PML `name`, or the parameter `name` of pml/crypt, equal to `wanted`? */
-static bool text_is(const char *component, const char *name, const char *help, const char *otherwise,
-                    const char *wanted)
+/* Has the list of PMLs, or the parameter `name` of pml/crypt, the word `wanted`? */
+static bool has(const char *component, const char *name, const char *help, const char *otherwise, const char *wanted)
 {
+    const size_t length = strlen(wanted);
     char *value = (char *) otherwise;
     int index = mca_base_var_register("ompi", "pml", component, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
                                       NULL == component ? MCA_BASE_VAR_FLAG_SETTABLE : MCA_BASE_VAR_FLAG_DWG,
                                       OPAL_INFO_LVL_2,
                                       NULL == component ? MCA_BASE_VAR_SCOPE_ALL_EQ : MCA_BASE_VAR_SCOPE_READONLY,
                                       &value);
-    bool is = index >= 0 && NULL != value && 0 == strcmp(value, wanted);
+    bool found = false;
 
+    for (const char *at = index >= 0 ? value : NULL; NULL != at && '\0' != *at; at += strspn(at, ",")) {
+        found = found || (length == strcspn(at, ",") && 0 == strncmp(at, wanted, length));
+        at += strcspn(at, ",");
+    }
     if (index >= 0) {
         mca_base_var_deregister(index);
     }
-    return is;
+    return found;
 }
 
-static bool wanted(void)
+static bool raises_limits(void)
 {
     bool raise = true;
     int index = mca_base_var_register("ompi", "pml", "crypt", "raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP,
@@ -105,8 +111,7 @@ static bool wanted(void)
     if (index >= 0) {
         mca_base_var_deregister(index);
     }
-    return raise && text_is(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")
-           && text_is("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
+    return raise && has("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
 }
 
 static bool set_by_nobody(int i)
@@ -139,12 +144,15 @@ static void raise_limits(void)
     }
 }
 
-/* It stays for the guard; pml/crypt needs the same libraries, and need not load
- * them a second time. */
+/* It stays for the guard and the report; pml/crypt needs the same libraries, and
+ * need not load them a second time. */
 static int component_open(void)
 {
-    if (wanted()) {
-        raise_limits();
+    if (has(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")) {
+        ompi_common_cryptmpi_report_hooked();
+        if (raises_limits()) {
+            raise_limits();
+        }
     }
     ompi_hook_crypt_files_guard();
     return OMPI_SUCCESS;

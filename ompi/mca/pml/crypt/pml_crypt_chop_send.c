@@ -241,6 +241,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     if (OPAL_CRYPT_OK != rc) {
         return OMPI_ERR_BAD_PARAM;
     }
+    ompi_common_cryptmpi_report_cut(r->threads, r->shape.count);
     if (MCA_PML_BASE_SEND_READY != mode) {
         mode = r->shape.count > run_ahead(r) ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD;
     }

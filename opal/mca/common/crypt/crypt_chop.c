@@ -97,14 +97,15 @@ int opal_common_crypt_first_seal(opal_common_crypt_session_t *session, uint64_t 
 
     /* 3. seal */
     opal_common_crypt_record_nonce(chop->id, nonce);
-    if (OPAL_AEAD_OK != SEAL(session->aead)(context, chop->key, nonce,
-                                            &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
-                                            plain, made.first_bytes, frame + HEADER,
-                                            frame + HEADER + made.first_bytes)) {
+    if (OPAL_AEAD_OK != opal_common_crypt_timed_seal(SEAL(session->aead), context, chop->key, nonce,
+                                                     &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+                                                     plain, made.first_bytes, frame + HEADER,
+                                                     frame + HEADER + made.first_bytes)) {
         opal_common_crypt_chop_end(chop);
         return OPAL_CRYPT_ERR_LIBRARY;
     }
     opal_common_crypt_count_sealed(thread, made.first_bytes);
+    opal_common_crypt_count(&thread->stats.chopped_sealed, 1);
     *chop_out = chop;
     return OPAL_CRYPT_OK;
 }
@@ -162,8 +163,8 @@ int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
     opal_common_crypt_nonce_segment(chop->prefix, 0 == opal_common_crypt_get32(aad + 20), 0, nonce);
 
     /* 3. open; only then is the epoch one that the peer really uses */
-    rc = OPEN(session->aead)(context, chop->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
-                             frame + HEADER, first_bytes, frame + HEADER + first_bytes, plain);
+    rc = opal_common_crypt_timed_open(OPEN(session->aead), context, chop->key, nonce,
+                                      &(opal_aead_aad_t) {aad, sizeof(aad)}, 1, frame + HEADER, first_bytes, frame + HEADER + first_bytes, plain);
     opal_common_crypt_epoch_release(&session->in, &hold, OPAL_AEAD_OK == rc);
     if (OPAL_AEAD_OK != rc) {
         rc = OPAL_AEAD_REFUSED == rc ? opal_common_crypt_count_failed() : OPAL_CRYPT_ERR_LIBRARY;
@@ -176,6 +177,7 @@ int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
         goto end_chop;
     }
     opal_common_crypt_count_opened(thread, first_bytes);
+    opal_common_crypt_count(&thread->stats.chopped_opened, 1);
     *shape = chop->shape;
     *counter_out = counter;
     *chop_out = chop;
@@ -210,8 +212,8 @@ int opal_common_crypt_segment_seal(opal_common_crypt_chop_t *chop, uint32_t segm
     const size_t plain_bytes = opal_common_crypt_segment_bytes(&chop->shape, segment);
     opal_common_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
     opal_common_crypt_record_nonce(chop->id, nonce);
-    if (OPAL_AEAD_OK != SEAL(chop->aead)(context, chop->key, nonce, NULL, 0, plain, plain_bytes,
-                                         frame, frame + plain_bytes)) {
+    if (OPAL_AEAD_OK != opal_common_crypt_timed_seal(SEAL(chop->aead), context, chop->key, nonce, NULL, 0, plain,
+                                                     plain_bytes, frame, frame + plain_bytes)) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
     opal_common_crypt_count_sealed(thread, plain_bytes);
@@ -240,7 +242,7 @@ int opal_common_crypt_segment_open(opal_common_crypt_chop_t *chop, uint32_t segm
         return rc;
     }
     opal_common_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
-    rc = OPEN(chop->aead)(context, chop->key, nonce, NULL, 0, frame, plain_bytes,
+    rc = opal_common_crypt_timed_open(OPEN(chop->aead), context, chop->key, nonce, NULL, 0, frame, plain_bytes,
                           frame + plain_bytes, plain);
     if (OPAL_AEAD_REFUSED == rc) {
         return opal_common_crypt_count_failed();

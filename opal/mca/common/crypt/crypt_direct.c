@@ -46,7 +46,7 @@ static int seal(opal_common_crypt_session_t *session, opal_common_crypt_frame_ty
 
     /* 3. seal */
     opal_common_crypt_record_nonce(hold.epoch->id, nonce);
-    rc = session->aead->seal(context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = opal_common_crypt_timed_seal(session->aead->seal, context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                              plain, plain_bytes, frame + HEADER, frame + HEADER + plain_bytes);
     opal_common_crypt_epoch_release(&session->out, &hold, true);
     if (OPAL_AEAD_OK != rc) {
@@ -81,7 +81,7 @@ static int open(opal_common_crypt_session_t *session, opal_common_crypt_frame_ty
     opal_common_crypt_envelope_put(aad + HEADER, envelope);
 
     /* 3. open; only then is the epoch one that the peer really uses */
-    rc = session->aead->open(context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = opal_common_crypt_timed_open(session->aead->open, context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                              frame + HEADER, plain_bytes, frame + HEADER + plain_bytes, plain);
     opal_common_crypt_epoch_release(&session->in, &hold, OPAL_AEAD_OK == rc);
     if (OPAL_AEAD_REFUSED == rc) {

@@ -81,6 +81,7 @@ static int epoch_make(const opal_common_crypt_epochs_t *epochs, uint64_t number,
         goto err_free;
     }
     opal_common_crypt_wipe(epoch->raw, sizeof(epoch->raw));
+    opal_common_crypt_count_epoch();
     *made = epoch;
     return OPAL_CRYPT_OK;
 

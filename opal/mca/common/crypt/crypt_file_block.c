@@ -16,6 +16,7 @@
 #include "crypt_nonce.h"
 #include "crypt_record_nonces.h"
 #include "crypt_secmem.h"
+#include "crypt_thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -229,7 +230,7 @@ int opal_common_crypt_block_seal(opal_common_crypt_blocks_t *blocks, opal_aead_c
     make_aad(blocks, block, plain_bytes, aad_bytes);
     opal_common_crypt_nonce_block(slot->counter, nonce);
     opal_common_crypt_record_nonce(sealer->id, nonce);
-    return OPAL_AEAD_OK == blocks->aead->seal(context, sealer->key, nonce, &aad, 1, plain, plain_bytes,
+    return OPAL_AEAD_OK == opal_common_crypt_timed_seal(blocks->aead->seal, context, sealer->key, nonce, &aad, 1, plain, plain_bytes,
                                               cipher, slot->tag)
                ? OPAL_CRYPT_OK
                : OPAL_CRYPT_ERR_LIBRARY;
@@ -293,7 +294,7 @@ int opal_common_crypt_block_open(opal_common_crypt_blocks_t *blocks, opal_aead_c
     }
     make_aad(blocks, block, slot->plain_bytes, aad_bytes);
     opal_common_crypt_nonce_block(slot->counter, nonce);
-    int rc = blocks->aead->open(context, key, nonce, &aad, 1, cipher, slot->plain_bytes, slot->tag, plain);
+    int rc = opal_common_crypt_timed_open(blocks->aead->open, context, key, nonce, &aad, 1, cipher, slot->plain_bytes, slot->tag, plain);
     if (NULL == known) {
         if (OPAL_AEAD_OK == rc) {
             keep_key(blocks, slot->salt, key);

@@ -218,7 +218,7 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_co
 
     /* 3. seal */
     opal_common_crypt_record_nonce(hold.epoch->id, nonce);
-    rc = group->aead->seal(context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = opal_common_crypt_timed_seal(group->aead->seal, context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                            plain, piece->plain_bytes, sealed + HEADER, sealed + HEADER + piece->plain_bytes);
     opal_common_crypt_epoch_release(epochs, &hold, true);
     if (OPAL_AEAD_OK != rc) {
@@ -283,7 +283,7 @@ int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_co
     aad_put(aad, group, counter, piece);
 
     /* 3. open; only then is the epoch one that the origin really uses */
-    rc = group->aead->open(context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = opal_common_crypt_timed_open(group->aead->open, context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                            sealed + HEADER, piece->plain_bytes, sealed + HEADER + piece->plain_bytes, plain);
     opal_common_crypt_epoch_release(&origin->epochs, &hold, OPAL_AEAD_OK == rc);
     if (OPAL_AEAD_OK != rc) {

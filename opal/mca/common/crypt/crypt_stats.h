@@ -15,11 +15,17 @@ typedef struct opal_common_crypt_stats {
     uint64_t sealed_calls, sealed_bytes;    /* bytes are plaintext */
     uint64_t opened_calls, opened_bytes;
     uint64_t failed_opens;                  /* refused by a tag, a header or a token */
+    uint64_t chopped_sealed, chopped_opened;        /* messages, by their first parts */
+    uint64_t epochs;                        /* keys of an epoch that were derived */
+    uint64_t aead_ns;                       /* in the provider, all threads; 0 unless timed */
 } opal_common_crypt_stats_t;
 
 /* The sum over all threads, living and ended.  While others seal it is a
  * moment's picture.  Any thread. */
 void opal_common_crypt_stats(opal_common_crypt_stats_t *stats);
+
+/* Measure aead_ns from now on, or no more: two looks at the clock a call. */
+void opal_common_crypt_stats_timing(bool on);
 
 /* True after OPAL_CRYPT_FAILURES_MAX failed opens in this process: somebody is
  * trying keys, and the caller ends the job. */

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <openssl/evp.h>
 
@@ -25,7 +26,8 @@ static pthread_key_t key;
 static bool key_made;
 static opal_common_crypt_thread_t *threads;
 static opal_common_crypt_stats_t ended;             /* threads that are gone */
-static uint64_t failed_opens;
+static uint64_t failed_opens, epochs;
+bool opal_common_crypt_timing = false;
 
 static const bool always = true;
 const bool *opal_common_crypt_multiple = &always;
@@ -40,6 +42,9 @@ static void stats_add(opal_common_crypt_stats_t *sum, const opal_common_crypt_st
     sum->sealed_bytes += __atomic_load_n(&one->sealed_bytes, __ATOMIC_RELAXED);
     sum->opened_calls += __atomic_load_n(&one->opened_calls, __ATOMIC_RELAXED);
     sum->opened_bytes += __atomic_load_n(&one->opened_bytes, __ATOMIC_RELAXED);
+    sum->chopped_sealed += __atomic_load_n(&one->chopped_sealed, __ATOMIC_RELAXED);
+    sum->chopped_opened += __atomic_load_n(&one->chopped_opened, __ATOMIC_RELAXED);
+    sum->aead_ns += __atomic_load_n(&one->aead_ns, __ATOMIC_RELAXED);
 }
 
 /* Called with the lock held. */
@@ -189,6 +194,33 @@ int opal_common_crypt_count_failed(void)
     return OPAL_CRYPT_ERR_AUTH;
 }
 
+void opal_common_crypt_count_epoch(void)
+{
+    __atomic_fetch_add(&epochs, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t opal_common_crypt_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return UINT64_C(1000000000) * (uint64_t) now.tv_sec + (uint64_t) now.tv_nsec;
+}
+
+void opal_common_crypt_count_time(uint64_t since)
+{
+    opal_common_crypt_thread_t *thread = opal_common_crypt_thread();
+
+    if (NULL != thread) {
+        opal_common_crypt_count(&thread->stats.aead_ns, opal_common_crypt_now() - since);
+    }
+}
+
+void opal_common_crypt_stats_timing(bool on)
+{
+    opal_common_crypt_timing = on;
+}
+
 bool opal_common_crypt_too_many_failures(void)
 {
     return __atomic_load_n(&failed_opens, __ATOMIC_RELAXED) >= OPAL_CRYPT_FAILURES_MAX;
@@ -202,6 +234,7 @@ void opal_common_crypt_stats(opal_common_crypt_stats_t *stats)
         stats_add(stats, &thread->stats);
     }
     stats->failed_opens = __atomic_load_n(&failed_opens, __ATOMIC_RELAXED);
+    stats->epochs = __atomic_load_n(&epochs, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
 }
 
@@ -218,6 +251,8 @@ void opal_common_crypt_finalize(void)
     }
     ended = (opal_common_crypt_stats_t) {0};
     __atomic_store_n(&failed_opens, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&epochs, 0, __ATOMIC_RELAXED);
+    opal_common_crypt_timing = false;
     __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
 
