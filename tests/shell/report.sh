@@ -45,7 +45,7 @@ grep -q '^ *audit  *PLAINTEXT POSSIBLE' "$CASE_DIR/text" || fail "it keeps silen
 # 4. for the system's log: one line, where it listens
 if [ -e /dev/log ]; then
     echo "this machine's log daemon is not disturbed: syslog is not tried"
-else
+else (
     python3 - "$CASE_DIR/syslog" <<'END' &
 import socket, sys
 
@@ -62,7 +62,7 @@ END
     must wait $listener
     cat "$CASE_DIR/syslog"; echo
     grep -q 'ompi-crypt: job=.* sealed_bytes=[1-9]' "$CASE_DIR/syslog" || fail "not in the log"
-fi
+) fi
 
 # 5. mistakes
 must_fail job --mca crypt_report yes > "$CASE_DIR/bad" 2>&1
