@@ -13,15 +13,49 @@
 static const size_t ks[] = {1, 2, 4, 8, 16, 32};
 enum { KS = sizeof(ks) / sizeof(*ks) };
 
-int mpicrypt_tune_fit(mpicrypt_tune_t *tune)
+/* A message that takes less time the longer it is is none that a file may have. */
+static bool comm_makes_sense(const opal_common_crypt_model_t *model)
+{
+    for (int i = 0; i < model->comm_count; ++i) {
+        if (!(model->comm[i].beta_us > 0) || !(model->comm[i].alpha_us >= 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Two pieces; on a machine too restless for that, one. */
+static bool fit_comm(mpicrypt_tune_t *tune)
+{
+    for (int eager = 0; eager >= -1; --eager) {
+        if (OPAL_CRYPT_OK == opal_common_crypt_fit_comm(tune->comm, tune->comm_count, eager, OPAL_CRYPT_FIT_RELATIVE,
+                                                        &tune->model)
+            && comm_makes_sense(&tune->model)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Threads that slow each other down add nothing. */
+static bool fit_enc(mpicrypt_tune_t *tune)
 {
     static const double pieces[] = {0, 32 << 10, 1 << 20};      /* CryptMPI's */
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_fit_comm(tune->comm, tune->comm_count, 0, OPAL_CRYPT_FIT_RELATIVE,
-                                                    &tune->model)
-        || OPAL_CRYPT_OK != opal_common_crypt_fit_enc(tune->enc, tune->enc_count, pieces, 3, OPAL_CRYPT_FIT_RELATIVE,
-                                                      &tune->model)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "the measurements do not allow a fit");
+    if (OPAL_CRYPT_OK != opal_common_crypt_fit_enc(tune->enc, tune->enc_count, pieces, 3, OPAL_CRYPT_FIT_RELATIVE,
+                                                   &tune->model)) {
+        return false;
+    }
+    for (int i = 0; i < tune->model.enc_count; ++i) {
+        tune->model.enc[i].next_rate = tune->model.enc[i].next_rate > 0 ? tune->model.enc[i].next_rate : 0;
+    }
+    return true;
+}
+
+int mpicrypt_tune_fit(mpicrypt_tune_t *tune)
+{
+    if (!fit_comm(tune) || !fit_enc(tune)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "what was measured is too irregular for a model: is the machine busy?");
     }
     return MPICRYPT_OK;
 }
