@@ -59,6 +59,7 @@ job comms      65537   comms
 # In 5.0 no component could be sealed: windows over two nodes are refused (around.sh).
 [ "$SERIES" != 4.1 ] || job osc 65537 rma               --mca osc pt2pt,sm
 job files      65537   io
-job run-time   65537   dynamic                          --host node0:4,node1:4 --map-by ppr:2:node
+# mpirun of 5.0.7 crashes when programs are spawned on two nodes, over plain ob1, too.
+[ "$SERIES" != 4.1 ] || job run-time 65537 dynamic      --host node0:4,node1:4 --map-by ppr:2:node
 
 "$scan" table "$CASE_DIR"/ob1.*.json -- "$CASE_DIR"/crypt.*.json
