@@ -21,7 +21,7 @@ must python3 - "$file" <<'END'
 import json, os, sys
 
 r = json.load(open(sys.argv[1]))
-assert r["processes"] == 2 and r["uid"] == os.geteuid(), r
+assert r["processes"] == r["reporting"] == 2 and r["uid"] == os.geteuid(), r
 assert r["authentication"] == "psk" and r["cipher"] == "AES-128-GCM", r
 assert r["providers"].endswith("(2)") and r["audit"] == "abort" and r["scope"] == "internode", r
 assert r["sealed_peers"] == 2 and r["local_peers"] == 0, r
@@ -41,6 +41,17 @@ for name in job providers sealed_bytes crypto_share; do
 done
 must job --mca crypt_report 1 --mca crypt_audit warn > "$CASE_DIR/text" 2>&1
 grep -q '^ *audit  *PLAINTEXT POSSIBLE' "$CASE_DIR/text" || fail "it keeps silent about crypt_audit=warn"
+
+# Only rank 0 was asked: it waits for nobody, and says how many it speaks for.
+cat > "$CASE_DIR/one" <<'END'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" != 0 ] || export OMPI_MCA_crypt_report=1
+exec "$@"
+END
+chmod +x "$CASE_DIR/one"
+must vcluster mpirun -n 2 --map-by node "$CASE_DIR/one" "$program" > "$CASE_DIR/text" 2>&1 < /dev/null
+cat "$CASE_DIR/text"
+grep -q '^ *reporting  *1$' "$CASE_DIR/text" || fail "not one process reported"
 
 # 4. for the system's log: one line, where it listens
 if [ -e /dev/log ]; then

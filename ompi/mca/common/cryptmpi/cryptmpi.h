@@ -81,9 +81,10 @@ int ompi_common_cryptmpi_report_start(void);
 /* pml/crypt: a message was chopped so, for the report. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments);
 
-/* At the top of MPI_Finalize, collective over MPI_COMM_WORLD: its rank 0 writes
- * what was asked for. */
+/* At the top of MPI_Finalize, and after its barrier: rank 0 of MPI_COMM_WORLD
+ * writes what was asked for. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
 
 /* ---- peers ---- */
 
@@ -160,6 +161,9 @@ static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_c
 
 /* And the one on which final counters travel at the end (pml/crypt). */
 #define OMPI_COMMON_CRYPTMPI_TAG_FINAL (-(1 << 22) + 65)
+
+/* And the one on which the parts of the report travel. */
+#define OMPI_COMMON_CRYPTMPI_TAG_REPORT (-(1 << 22) + 66)
 
 /* Collective over `comm` (an intracommunicator), at its first sealed collective.
  * The group belongs to the communicator and goes with it.  Says itself what

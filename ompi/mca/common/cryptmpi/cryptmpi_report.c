@@ -3,9 +3,13 @@
  *
  * crypt_report: one summary of a job, for its user or for an auditor.
  *
- *     MPI_Finalize begins (hook/crypt) --> every process fills a line_t
- *         --> gathered over MPI_COMM_WORLD, sealed as any message
- *         --> rank 0 adds them up and writes text, JSON, or a line for syslog
+ *     MPI_Finalize begins (hook/crypt) --> every process sends a line_t to rank 0,
+ *         sealed as any message
+ *     after Open MPI's barrier (pml/crypt) --> rank 0 takes what has come, adds it
+ *         up and writes text, JSON, or a line for syslog
+ *
+ * No collective: where processes were not all asked for a report (parameter
+ * files differ from node to node) nobody waits for those who send nothing.
  *
  * It holds no secret and nothing of what was sent.  A job that ends otherwise
  * than by MPI_Finalize leaves no report.
@@ -23,8 +27,12 @@
 #include <unistd.h>
 
 #include "opal/mca/common/crypt/crypt_stats.h"
+#include "opal/runtime/opal_progress.h"
 #include "opal/util/show_help.h"
+#include "ompi/mca/pml/pml.h"
 #include "ompi/runtime/mpiruntime.h"
+
+enum { LIMIT = 5 };     /* seconds after the barrier; the lines were sent before it */
 
 typedef struct line {
     opal_common_crypt_stats_t stats;
@@ -157,7 +165,7 @@ static const form_t as_text = {"ompi-crypt report\n", "    %-24s %s\n", "    %-2
 static const form_t as_json = {"{", "\"%s\": \"%s\", ", "\"%s\": %" PRIu64 ", ", "\"%s\": %.6f", "}\n"};
 static const form_t as_line = {"ompi-crypt:", " %s=\"%s\"", " %s=%" PRIu64, " %s=%.4f", ""};
 
-static void write_report(FILE *out, const form_t *form, const line_t *sum, const char *used, int processes)
+static void write_report(FILE *out, const form_t *form, const line_t *sum, const char *used, int processes, int reporting)
 {
     const ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
     const opal_common_crypt_stats_t *s = &sum->stats;
@@ -169,6 +177,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->text, "job", job);
     fprintf(out, form->number, "uid", (uint64_t) geteuid());
     fprintf(out, form->number, "processes", (uint64_t) processes);
+    fprintf(out, form->number, "reporting", (uint64_t) reporting);
     fprintf(out, form->text, "authentication",
             opal_common_crypt_auth_name(opal_common_crypt_local_auth(ompi_common_cryptmpi_local())));
     fprintf(out, form->text, "cipher", cipher);
@@ -198,7 +207,7 @@ static FILE *open_file(const char *name)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-static void deliver(const line_t *sum, const char *used, int processes)
+static void deliver(const line_t *sum, const char *used, int processes, int reporting)
 {
     const char *report = ompi_common_cryptmpi_params.report;
     char *text = NULL;
@@ -210,7 +219,7 @@ static void deliver(const line_t *sum, const char *used, int processes)
         return;
     }
     write_report(out, NULL == text && 'j' == *report ? &as_json : 's' == *report ? &as_line : &as_text, sum, used,
-                 processes);
+                 processes, reporting);
     if (0 != fclose(out)) {
         fprintf(stderr, "ompi-crypt: the report cannot be written to %s: %m\n", report);
     } else if ('s' == *report) {
@@ -221,40 +230,102 @@ static void deliver(const line_t *sum, const char *used, int processes)
     free(text);
 }
 
+/* ---- collecting ---- */
+
+static line_t mine;
+static ompi_request_t *sending;
+static bool filled;
+
 void ompi_common_cryptmpi_report(void)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
-    int processes, rank, rc;
-    line_t mine, sum = {.wall_ns = 0}, *lines;
-    char *used;
 
     if (!wanted || !ompi_common_cryptmpi_active() || OMPI_MPI_STATE_INIT_COMPLETED != ompi_mpi_state) {
         return;
     }
     wanted = false;
-    processes = ompi_comm_size(world);
-    rank = ompi_comm_rank(world);
+    filled = true;
+    sending = NULL;
     fill(&mine);
-    lines = 0 == rank ? calloc((size_t) processes, sizeof(*lines)) : &mine;
-    if (NULL == lines) {
-        ompi_mpi_abort(world, MPI_ERR_NO_MEM);      /* the others are about to send theirs */
-        return;
+    if (0 != ompi_comm_rank(world)
+        && OMPI_SUCCESS != MCA_PML_CALL(isend(&mine, sizeof(mine), MPI_BYTE, 0, OMPI_COMMON_CRYPTMPI_TAG_REPORT,
+                                              MCA_PML_BASE_SEND_STANDARD, world, &sending))) {
+        sending = NULL;
     }
-    rc = world->c_coll->coll_gather(&mine, sizeof(mine), &ompi_mpi_byte.dt, lines, sizeof(mine), &ompi_mpi_byte.dt, 0,
-                                    world, world->c_coll->coll_gather_module);
-    if (0 != rank) {
-        return;
-    }
-    if (MPI_SUCCESS != rc) {
-        fprintf(stderr, "ompi-crypt: no report: its parts could not be gathered (error %d)\n", rc);
-    } else {
-        for (int i = 0; i < processes; i++) {
-            add(&sum, &lines[i]);
+}
+
+/* The line of `rank`, if it has come. */
+static bool take_line(ompi_communicator_t *world, int rank, line_t *line)
+{
+    ompi_status_public_t status;
+    int arrived = 0;
+
+    return OMPI_SUCCESS == MCA_PML_CALL(iprobe(rank, OMPI_COMMON_CRYPTMPI_TAG_REPORT, world, &arrived, &status))
+           && arrived && sizeof(*line) == status._ucount
+           && OMPI_SUCCESS == MCA_PML_CALL(recv(line, sizeof(*line), MPI_BYTE, rank, OMPI_COMMON_CRYPTMPI_TAG_REPORT,
+                                                world, &status));
+}
+
+/* Of rank 0: all lines, or those that came before `end`; how many. */
+static int take_lines(ompi_communicator_t *world, line_t *lines, uint64_t end)
+{
+    const int processes = ompi_comm_size(world);
+    bool *here = calloc((size_t) processes, sizeof(*here));
+    line_t line;
+    int count = 1;
+
+    lines[0] = mine;
+    while (NULL != here && count < processes && now() < end) {
+        for (int rank = 1; rank < processes; rank++) {
+            if (!here[rank] && take_line(world, rank, &line)) {
+                here[rank] = true;
+                lines[count++] = line;
+            }
         }
-        qsort(lines, (size_t) processes, sizeof(*lines), by_provider);
-        used = providers(lines, processes);
-        deliver(&sum, used, processes);
-        free(used);
+        opal_progress();
     }
+    free(here);
+    return count;
+}
+
+static void write_lines(line_t *lines, int count, int processes)
+{
+    line_t sum = {.wall_ns = 0};
+    char *used;
+
+    for (int i = 0; i < count; i++) {
+        add(&sum, &lines[i]);
+    }
+    qsort(lines, (size_t) count, sizeof(*lines), by_provider);
+    used = providers(lines, count);
+    deliver(&sum, used, processes, count);
+    free(used);
+}
+
+void ompi_common_cryptmpi_report_end(void)
+{
+    ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
+    const uint64_t end = now() + UINT64_C(1000000000) * LIMIT;
+    line_t *lines;
+
+    if (!filled) {
+        return;
+    }
+    filled = false;
+    if (0 != ompi_comm_rank(world)) {
+        while (NULL != sending && !REQUEST_COMPLETE(sending) && now() < end) {
+            opal_progress();
+        }
+        if (NULL != sending && REQUEST_COMPLETE(sending)) {
+            ompi_request_free(&sending);
+        }
+        return;
+    }
+    lines = calloc((size_t) ompi_comm_size(world), sizeof(*lines));
+    if (NULL == lines) {
+        fprintf(stderr, "ompi-crypt: no report: out of memory\n");
+        return;
+    }
+    write_lines(lines, take_lines(world, lines, end), ompi_comm_size(world));
     free(lines);
 }

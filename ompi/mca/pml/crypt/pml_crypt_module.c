@@ -114,6 +114,7 @@ int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
 
     if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
+        ompi_common_cryptmpi_report_end();      /* its messages are counted by the next */
         ompi_pml_crypt_final_take();
     }
     if (NULL != c) {
