@@ -74,11 +74,18 @@ static void payload_new(size_t largest)
     MT_CHECK(NULL != leak_block && NULL != leak_out && NULL != leak_in, "memory");
 }
 
-static void payload(int i)
+static bool by_train(const leak_op_t *op)
+{
+    return leak_n < (op->splits ? LEAK_CANARY : LEAK_CANARY_LEAST);
+}
+
+static void payload(const leak_op_t *op, int i)
 {
     size_t all = leak_n * (size_t) mt_size;
-    if (leak_n < LEAK_CANARY) {
+    if (by_train(op)) {
         memset(leak_block, train[i % LEAK_TRAIN], leak_n);
+    } else if (leak_n < LEAK_CANARY) {
+        memcpy(leak_block, canary, leak_n);
     } else {
         mt_fill(leak_block, leak_n, mt_key(1, 0, 0, 0));
         for (size_t at = 0; at + LEAK_CANARY <= leak_n; at += LEAK_LINE) {
@@ -121,8 +128,8 @@ void leak_run(const char *group, const leak_op_t *ops, int count, size_t largest
             mark(step, group, op);
             for (int turn = 0; turn < (op->rooted ? 2 : 1); turn++) {
                 leak_root = turn;
-                for (int i = 0; i < (leak_n < LEAK_CANARY ? LEAK_TRAIN * LEAK_TRAINS : 1); i++) {
-                    payload(i);
+                for (int i = 0; i < (by_train(op) ? LEAK_TRAIN * LEAK_TRAINS : 1); i++) {
+                    payload(op, i);
                     op->run(op);
                 }
             }

@@ -5,10 +5,12 @@
  * with payload that can be found again in a capture.
  *
  *   16 bytes and more   every 64 bytes begin with the 16 bytes of the canary
+ *   7 to 15 bytes       as many bytes of the canary as there is room for
  *   fewer               LEAK_TRAIN messages in a row; the i-th carries the i-th
  *                       byte of the train, over and over; and that LEAK_TRAINS
  *                       times, because messages of the other direction's
- *                       operations stand between them as it comes
+ *                       operations stand between them as it comes.  So also up
+ *                       to 15 bytes where a block may be cut into pieces
  *
  * Canary and train are random and given in hex on the command line, so that
  * what the launcher carries does not contain them.  Before and after each
@@ -20,7 +22,7 @@
 
 #include "mt.h"
 
-enum { LEAK_TRAIN = 32, LEAK_TRAINS = 4, LEAK_CANARY = 16, LEAK_LINE = 64 };
+enum { LEAK_TRAIN = 32, LEAK_TRAINS = 8, LEAK_CANARY = 16, LEAK_CANARY_LEAST = 7, LEAK_LINE = 64 };
 
 typedef struct leak_op leak_op_t;
 struct leak_op {
@@ -30,7 +32,7 @@ struct leak_op {
     size_t least, most;     /* bytes of a block; most 0: as large as the group goes */
     bool bare;              /* nothing of the user's payload is on the wire */
     bool rooted;            /* again with the last rank as root */
-    bool splits;            /* may cut a block into as many pieces as there are ranks */
+    bool splits;            /* does not carry a block whole: maybe as many pieces as there are ranks */
 };
 
 extern size_t leak_n;               /* bytes of a block */

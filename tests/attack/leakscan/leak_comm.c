@@ -45,7 +45,7 @@ static void make(const leak_op_t *op)
     free(nobody);
 }
 
-/* An edge whose weight is the user's number.  It is named by the rank at its
+/* An edge whose weight is the user's number, the first bytes of the block.  It is named by the rank at its
  * far end, so the weight has to travel. */
 static void dist_graph(const leak_op_t *op)
 {
@@ -71,7 +71,7 @@ static const leak_op_t ops[] = {
     {"Graph_create", make, .how = GRAPH, .bare = true},
     {"Intercomm_create", make, .how = INTER, .bare = true},
     {"Intercomm_merge", make, .how = MERGE, .bare = true},
-    {"Dist_graph_create, weights", dist_graph, .least = 7, .most = 7},
+    {"Dist_graph_create, weights", dist_graph, .least = 7, .most = 7, .splits = true},
 };
 
 void leak_comms(void)
@@ -126,7 +126,7 @@ static const leak_op_t met_ops[] = {
     {"Bcast", talk, .how = 1, .rooted = true},
     {"Allgather", talk, .how = 2},
     {"merged: Bcast", talk, .how = 3},
-    {"merged: Allreduce", talk, .how = 4},
+    {"merged: Allreduce", talk, .how = 4, .splits = true},
 };
 
 static void met(const char *group, MPI_Comm inter, int low, size_t largest)

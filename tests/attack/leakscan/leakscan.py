@@ -10,7 +10,7 @@ streams are put together again, retransmissions and disorder included; a byte
 that is missing in a stream is an error, because it could not be looked at.
 What stands between two marker packets (leak.h) belongs to one operation.
 
-`scan` counts canaries, and looks for the train: bytes that come up one after
+`scan` counts canaries, short ones (leak.h) where payload is, and looks for the train: bytes that come up one after
 the other at equal distances, as payload of one byte does in equal messages.
 `table` prints one line per operation.  The control must show every operation
 that has payload, at every size, and none of the others; the other run nothing
@@ -20,7 +20,7 @@ import json
 import struct
 import sys
 
-WINDOW, DISTANCE, LOOK_FOR_TRAIN = 8, 4096, 1 << 18
+WINDOW, DISTANCE, LOOK_FOR_TRAIN, CANARY_LEAST = 8, 4096, 1 << 18, 7
 OTHER = "outside of any operation|||"
 
 
@@ -159,13 +159,14 @@ class Scanner:
     def take(self, data):
         entry = self.found.setdefault(self.name, [0, 0, False])
         entry[0] += len(data)
-        entry[1] += data.count(self.canary)
-        if not entry[2] and self.small():
+        size = self.size()
+        entry[1] += data.count(self.canary[:size] if size >= CANARY_LEAST else self.canary)
+        if not entry[2] and size < len(self.canary):
             entry[2] = train_in(data, self.train)
 
-    def small(self):
-        size = self.name.split("|")[3]
-        return size == "" or int(size) < 16
+    def size(self):
+        """Bytes of the operation's blocks; outside of operations, as of the smallest."""
+        return int(self.name.split("|")[3] or 0)
 
     def end_phase(self):
         keep = len(self.canary) - 1
