@@ -32,10 +32,16 @@ shown() {
 # in_plaintext | sealed | refused TEXT: what became of the last job, whose status is $rc.
 in_plaintext() { [ $rc = 0 ] && [ "$(shown)" -gt 0 ] || fail "status $rc, $(shown) canaries: plaintext was expected"; }
 sealed()       { [ $rc = 0 ] && [ "$(shown)" = 0 ] || fail "status $rc, $(shown) canaries"; }
+# One of the texts is what the user sees.
 refused() {
+    local said text
     [ $rc != 0 ] && [ "$(shown)" = 0 ] || fail "status $rc, $(shown) canaries: it should have been refused"
     # The launcher breaks lines.
-    tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF -- "$1" || fail "\"$1\" is not in the output"
+    said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")
+    for text; do
+        [[ "$said" != *"$text"* ]] || return 0
+    done
+    fail "not in the output: $*"
 }
 says_not() { ! grep -qF -- "$1" "$CASE_DIR/out" || fail "\"$1\" is in the output"; }
 says_now() { grep -qF -- "$1" "$CASE_DIR/out" || fail "\"$1\" is not in the output"; }
@@ -72,8 +78,8 @@ echo "== a node that lacks the component"
 for list in crypt crypt,ob1; do
     on node1 -- mount -t tmpfs none "$ours"
     rc=0; job --mca pml $list -- send || rc=$?
-    refused "A requested component was not found"
-    refused "Component: crypt"
+    # With a list, the node that finds nothing of it may speak first.
+    refused "Component: crypt" "No components were able to be opened in the pml framework"
     on node1 -- umount "$ours"
 done
 # Of ranks on mpirun's own node Open MPI 4.1.4 loses such texts.
