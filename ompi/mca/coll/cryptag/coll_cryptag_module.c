@@ -64,16 +64,15 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 }
 
-/* Looks no further than the first peer of another node. */
+/* As the launcher placed the processes: asking the sessions would agree on keys
+ * with every process of this node in MPI_Init.  Should a launcher be wrong, the
+ * algorithms of others run, over a PML that seals all the same. */
 static bool has_remote_peer(ompi_communicator_t *comm)
 {
-    for (int i = 0; i < ompi_comm_size(comm); i++) {
-        if (i != ompi_comm_rank(comm)
-            && !ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, i))) {
-            return true;
-        }
+    if (OMPI_COMMON_CRYPTMPI_ALL == ompi_common_cryptmpi_params.scope) {
+        return ompi_comm_size(comm) > 1;
     }
-    return false;
+    return ompi_group_have_remote_peers(comm->c_local_group);
 }
 
 mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority)
