@@ -93,6 +93,20 @@ static int add_auth(opal_common_crypt_options_t *o)
                          &o->fips);
 }
 
+#ifdef OPAL_CRYPT_TEST_RECORD
+static int add_test(opal_common_crypt_options_t *o)
+{
+    return add("epoch_shift", "Test builds only: an epoch is 2^epoch_shift messages, at most 2^20 (default: 20)",
+               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_9, &o->epoch_shift);
+}
+#else
+static int add_test(opal_common_crypt_options_t *o)
+{
+    (void) o;
+    return OMPI_SUCCESS;
+}
+#endif
+
 int ompi_common_cryptmpi_params_register(void)
 {
     ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
@@ -114,6 +128,7 @@ int ompi_common_cryptmpi_params_register(void)
                               audit_values, OPAL_INFO_LVL_3, &p->audit);
     rc = rc ? rc : add_text("report", "Summary at the end of a job, written by rank 0: 0 (none), 1 (on standard "
                             "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
+    rc = rc ? rc : add_test(&p->options);
     return rc ? rc : ompi_common_cryptmpi_metrics_register();
 }
 
