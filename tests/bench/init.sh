@@ -1,36 +1,49 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# init.sh [PAIRS [RANKS]]: what MPI_Init takes with pml/crypt and without, 16
-# ranks on two nodes, 15 pairs of jobs in turn.  It measures and judges nothing:
+# init.sh [ROUNDS [RANKS]]: what MPI_Init takes with pml/crypt, with pml/ob1, and
+# where ompi-crypt is not installed at all, 16 ranks on two nodes, 15 rounds of
+# three jobs in turn.  It measures and judges nothing:
 # say how busy the machine was, beside its figures.  The target is a median of
 # the differences of at most 3% or 20 ms.
 set -eu
 . "$SRC/tests/lib.sh"
 
-pairs=${1:-15} ranks=${2:-16}
+rounds=${1:-15} ranks=${2:-16}
 cluster_up 2 --slots $((ranks / 2))
 program=$CASE_DIR/init
 must in_variant mpicc -O2 -o "$program" "$SRC/tests/bench/init/measure.c"
 
-init() { OMPI_MCA_pml=$1 vcluster mpirun -n "$ranks" "$program" 2>/dev/null < /dev/null | tail -n 1; }
+# one WHAT: without ompi-crypt, with it installed but pml/ob1, with pml/crypt.
+one() {
+    local path=$OMPI_MCA_mca_base_component_path pml=$1
+    [ "$1" != without ] || { path=SYS_DEFAULT:USER_DEFAULT pml=ob1; }
+    OMPI_MCA_mca_base_component_path=$path OMPI_MCA_pml=$pml vcluster mpirun -n "$ranks" "$program" 2>/dev/null \
+        < /dev/null | tail -n 1
+}
 
-init ob1 >/dev/null                     # from now on everything is in the page cache
-init crypt >/dev/null
-echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg); $(nproc) processors, $ranks ranks on two nodes, $pairs pairs"
-for ((i = 0; i < pairs; i++)); do
-    # Each goes first in half of the pairs.
-    if ((i % 2)); then plain=$(init ob1) crypt=$(init crypt); else crypt=$(init crypt) plain=$(init ob1); fi
-    echo "$plain $crypt"
+kinds=(without ob1 crypt)
+for kind in "${kinds[@]}"; do one "$kind" >/dev/null; done      # from now on everything is in the page cache
+echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg); $(nproc) processors, $ranks ranks on two nodes, $rounds rounds"
+for ((i = 0; i < rounds; i++)); do
+    for ((j = 0; j < 3; j++)); do       # each goes first in a third of the rounds
+        kind=${kinds[(i + j) % 3]}
+        echo "$kind $(one "$kind")"
+    done
 done > "$CASE_DIR/figures"
 
 python3 - "$CASE_DIR/figures" <<'END'
 import statistics
 import sys
 
-rows = [[float(word) for word in line.split()] for line in open(sys.argv[1])]
-for name, plain, crypt in ("longest rank, wall clock", 0, 2), ("all ranks, processor time", 1, 3):
-    of = lambda column: statistics.median(row[column] for row in rows)
-    more = statistics.median(row[crypt] - row[plain] for row in rows)
-    print(f"{name:26} plain {of(plain):8.1f} ms   crypt {of(crypt):8.1f} ms   "
-          f"median of the differences {more:+7.1f} ms ({100 * more / of(plain):+.1f}%)")
+rows = {"without": [], "ob1": [], "crypt": []}
+for line in open(sys.argv[1]):
+    kind, *figures = line.split()
+    rows[kind].append([float(figure) for figure in figures])
+for column, name in enumerate(("longest rank, wall clock", "all ranks, processor time")):
+    of = {kind: [row[column] for row in rows[kind]] for kind in rows}
+    print(name + ": " + "   ".join("%s %.1f ms" % (kind, statistics.median(of[kind])) for kind in of))
+    for less, more in ("ob1", "crypt"), ("without", "ob1"), ("without", "crypt"):
+        median = statistics.median(b - a for a, b in zip(of[less], of[more]))
+        print(f"    {more:5} - {less:7}: median of the differences {median:+7.1f} ms "
+              f"({100 * median / statistics.median(of[less]):+.1f}%)")
 END
