@@ -105,7 +105,7 @@ static void fill(line_t *line)
     line->wall_ns = now() - began;
     line->threads = most_threads;
     line->segments = most_segments;
-    snprintf(line->provider, sizeof(line->provider), "%s", aead->version());
+    snprintf(line->provider, sizeof(line->provider), "%s", NULL == aead ? "none needed" : aead->version());
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
