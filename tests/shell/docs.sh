@@ -1,11 +1,28 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# The manual builds without a warning, and no document is left out of it.
+# The manual builds without a warning, as HTML and as man pages, and no document
+# is left out of it; man pages that were made are installed, and go again.
 set -eu
 . "$SRC/tests/lib.sh"
 
 cd "$BUILD"
+trap 'make -s clean-local' EXIT
 must make -s docs
-for page in install mpicrypt security design/001-build; do
-    must test -s "docs/html/$page.html"
+for page in "$SRC"/docs/*.rst "$SRC"/docs/design/*.rst; do
+    page=${page#"$SRC/docs/"}
+    must test -s "docs/html/${page%.rst}.html"
 done
+must make -s install DESTDIR="$CASE_DIR/stage"
+for page in mpicrypt.1 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-security.7; do
+    file=$CASE_DIR/stage$PREFIX/share/man/man${page##*.}/$page
+    must grep -q '^\.TH ' "$file"
+    # Its first line names it, as man -k needs it.
+    must grep -A 1 '^\.SH NAME' "$file" | grep -qF "${page%.*} \\- "
+done
+verbs=$(mpicrypt --help | sed -n '/^VERBS/,/^$/s/^       \([a-z]*\) .*/\1/p')
+for verb in $verbs; do
+    must grep -q "^\.SH .*$verb\$" -i "$CASE_DIR/stage$PREFIX/share/man/man1/mpicrypt.1"
+done
+must make -s uninstall DESTDIR="$CASE_DIR/stage"
+left=$(find "$CASE_DIR/stage" ! -type d)
+[ -z "$left" ] || fail "make uninstall left: $left"

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# munge.sh HOST...: set up MUNGE on these hosts, as root, through ssh, for
+# crypt_auth=munge.  Every host gets the same new key; the daemon is to be
+# installed there (Debian: munge).  Where Slurm runs, all of this is done.
+#
+#   RSH      what runs a command on a host (ssh)
+#   KEY      the key's file there (/etc/munge/munge.key)
+#   OWNER    whose it is (munge:munge)
+#   RESTART  what starts the daemon anew (systemctl restart munge)
+set -eu
+[ $# -gt 0 ] || { sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p;}' "$0" >&2; exit 2; }
+: "${RSH:=ssh}" "${KEY:=/etc/munge/munge.key}" "${OWNER:=munge:munge}" "${RESTART:=systemctl restart munge}"
+
+# 128 random bytes, in a file that only we can read; not in a variable, which
+# would lose zero bytes.
+key=$(mktemp)
+trap 'rm -f "$key"' EXIT
+dd if=/dev/urandom of="$key" bs=128 count=1 2>/dev/null
+
+for host; do
+    # The key goes through standard input; it stands in no argument.
+    $RSH "$host" "umask 077; cat > '$KEY' && chmod 400 '$KEY' && chown '$OWNER' '$KEY' && $RESTART" < "$key"
+    echo "$host: a new munge key, and its daemon started anew"
+done
+echo "Check it with: mpicrypt doctor --mpirun 'mpirun --hostfile HOSTS'"

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# ring.py FILE: as ring.c, with mpi4py (Debian: python3-mpi4py): an object of
+# Python and a large buffer go through all ranks.
+#
+#     mpirun -n 4 --mca pml crypt python3 ring.py secret.txt
+import sys
+
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, ranks = comm.Get_rank(), comm.Get_size()
+left, right = (rank - 1) % ranks, (rank + 1) % ranks
+
+if rank == 0:
+    with open(sys.argv[1]) as file:
+        text = file.read()
+    large = bytearray((text * (1 + 2**20 // len(text))).encode()[: 2**20])
+    sent = {"text": text, "bytes": len(large)}
+    received = comm.sendrecv(sent, dest=right, source=left)
+    buffer = bytearray(len(large))
+    comm.Sendrecv([large, MPI.BYTE], dest=right, recvbuf=[buffer, MPI.BYTE], source=left)
+    good = received == sent and buffer == large
+    print(f"{ranks} ranks: the messages came back {'as they were sent' if good else 'CHANGED'}")
+    sys.exit(not good)
+
+received = comm.recv(source=left)
+comm.send(received, dest=right)
+buffer = bytearray(received["bytes"])
+comm.Recv([buffer, MPI.BYTE], source=left)
+comm.Send([buffer, MPI.BYTE], dest=right)

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# examples/job.slurm under Slurm on two virtual nodes: sbatch, srun --mpi=pmix,
+# munge for Slurm and for us.
+set -eu
+. "$SRC/tests/lib.sh"
+
+for program in slurmctld slurmd srun sbatch munged; do
+    command -v $program > /dev/null || skip "$program is missing (Debian: slurmctld, slurmd, slurm-client, munge)"
+done
+[ "$(id -u)" = 0 ] || skip "slurmd needs root"
+ls /usr/lib/*/slurm*/mpi_pmix.so > /dev/null 2>&1 || skip "this Slurm has no plugin for PMIx"
+cluster_up 2
+cd "$CASE_DIR"
+must mpicc -o ring "$SRC/examples/ring.c"
+echo "secret-$(od -An -tx1 -N8 /dev/urandom | tr -d ' \n') of the job" > secret.txt
+
+# One file for all; every node has a /dev/shm of its own.
+cat > slurm.conf <<CONF
+ClusterName=virtual
+SlurmctldHost=node0
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=/dev/shm/m/s
+CryptoType=crypto/munge
+StateSaveLocation=/dev/shm/slurmctld
+SlurmdSpoolDir=/dev/shm/slurmd
+SlurmctldPidFile=/dev/shm/slurmctld.pid
+SlurmdPidFile=/dev/shm/slurmd.pid
+SlurmctldLogFile=$CASE_DIR/slurmctld.log
+SlurmdLogFile=$CASE_DIR/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/linear
+MpiDefault=pmix
+ReturnToService=2
+NodeName=node[0-1] CPUs=2 State=UNKNOWN
+PartitionName=all Nodes=node[0-1] Default=YES State=UP
+CONF
+# No cgroups are used, but slurmd wants to know which kind they would be, and
+# does not find out where a node has a /sys of its own.
+echo CgroupPlugin=cgroup/v1 > cgroup.conf
+# Virtual nodes share /tmp.
+echo PMIxCliTmpDirBase=/dev/shm > mpi.conf
+on() { local node=$1; shift; vcluster exec "$node" env SLURM_CONF="$CASE_DIR/slurm.conf" "$@"; }
+
+head -c 128 /dev/urandom > munge.key
+for node in node0 node1; do
+    vcluster exec "$node" bash -c 'mkdir -m 755 /dev/shm/m /dev/shm/slurmd; cd /dev/shm/m; (umask 077; cat > key)
+        munged --key-file=$PWD/key --socket=$PWD/s --pid-file=$PWD/pid --log-file=$PWD/log --seed-file=$PWD/seed' < munge.key
+done
+on node0 mkdir /dev/shm/slurmctld
+must on node0 slurmctld
+must on node0 slurmd -N node0
+must on node1 slurmd -N node1
+for ((i = 0; i < 300; i++)); do
+    [ "$(on node0 sinfo -h -t idle -o %D 2> sinfo.err || true)" != 2 ] || break
+    sleep 0.1
+done
+[ "$(on node0 sinfo -h -t idle -o %D)" = 2 ] || { on node0 sinfo; tail -n 5 slurm*.log; fail "Slurm's nodes did not come up"; }
+
+capture_start node1 wire.pcap -B 65536
+must on node0 env OMPI_CRYPT="$PREFIX" RING="$CASE_DIR/ring" SECRET="$CASE_DIR/secret.txt" \
+    OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_crypt_report=1 OMPI_MCA_btl_tcp_if_include=eth0 \
+    sbatch --wait --chdir="$CASE_DIR" --output="$CASE_DIR/job.out" "$SRC/examples/job.slurm"
+capture_stop node1
+cat job.out
+must grep -qx "4 ranks: the messages came back as they were sent" job.out
+must grep -q "authentication  *munge" job.out
+must test "$(stat -c %s wire.pcap)" -gt 1000000
+must_fail grep -qaF "$(cat secret.txt)" wire.pcap
