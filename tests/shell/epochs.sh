@@ -31,9 +31,9 @@ assert r["sealed_messages"] >= int(sys.argv[2]) and r["epochs"] >= int(sys.argv[
 short=(--mca crypt_epoch_shift)
 
 match=$(mpi_program mpi p2p_match) threads=$(mpi_program mpi threads) dynamic=$(mpi_program mpi dynamic)
-job 8000 8000 "${short[@]}" 0 "$match"                 # a message an epoch
-job 8000 3000 "${short[@]}" 2 "$match"
-job 8000 0 "$match"
+job 5000 5000 "${short[@]}" 0 "$match"                 # a message an epoch
+job 5000 2000 "${short[@]}" 2 "$match"
+job 5000 0 "$match"
 job 1000 100 "${short[@]}" 4 "$threads" threads=8
 if [ "$SERIES" = 4.1 ]; then                            # 5.0.7 ends a second meeting with an error
     job 100000 30000 "${short[@]}" 2 "$dynamic" connect meetings=1000
