@@ -95,22 +95,19 @@ compare() {
 # times FILE TEXT: how often TEXT is in FILE.
 times() { { grep -aoF -- "$2" "$1" || true; } | wc -l; }
 
-# place FILE TEXT: at which byte it begins the first time, or a place in the middle.
-place() {
-    local at; at=$(grep -abo -m 1 -F -- "$2" "$1" | head -n 1 | cut -d : -f 1) || true
-    echo "${at:-$(($(stat -c %s "$1") / 2))}"
-}
-
-# window FILE BYTE COLUMNS: six lines of what is there, with dots for what is no letter.
+# window NAME COLUMNS: six lines out of the middle of a capture, with dots for what
+# is no letter.
 window() {
-    tail -c +$(($2 + 1)) "$1" 2>/dev/null | head -c $(($3 * 6)) | LC_ALL=C tr -c '[:print:]' '.' | fold -w "$3" || true
+    local file=$WORK/$1.pcap
+    tail -c +$(($(stat -c %s "$file") / 2)) "$file" 2>/dev/null | head -c $(($2 * 6)) |
+        LC_ALL=C tr -c '[:print:]' '.' | fold -w "$2" || true
     echo
 }
 
 side_by_side() {
     local name left right
     printf '\n    %-44s  %s\n' "plain, as the network sees it" "encrypted"
-    paste -d '\t' <(window "$WORK/plain.pcap" "$plain_at" 44) <(window "$WORK/sealed.pcap" "$sealed_at" 44) |
+    paste -d '\t' <(window plain 44) <(window sealed 44) |
         while IFS=$'\t' read -r left right; do printf '    %-44s  %s\n' "$left" "$right"; done
     for name in plain sealed; do
         printf '    %s: %d bytes of packets, the text is readable there %d times\n' \
@@ -145,15 +142,16 @@ svg { max-width: 100%; height: auto; }
 <h2>What the network sees</h2>
 <div class="pair">
 <div><h3>plain</h3><p>readable $(times "$WORK/plain.pcap" "$canary") times</p>
-<pre>$(window "$WORK/plain.pcap" "$plain_at" 60 | escaped)</pre></div>
+<pre>$(window plain 60 | escaped)</pre></div>
 <div><h3>encrypted</h3><p>readable $(times "$WORK/sealed.pcap" "$canary") times</p>
-<pre>$(window "$WORK/sealed.pcap" "$sealed_at" 60 | escaped)</pre></div>
+<pre>$(window sealed 60 | escaped)</pre></div>
 </div>
 <h2>What the disk holds</h2>
 <p>A file with a plain header of 64 bytes, and encrypted lines after it (<code>examples/regions.c</code>).</p>
 <pre>$(bytes_on_disk | escaped)</pre>
 <h2>What it costs</h2>
-<p>Two virtual nodes share this machine's processors; few rounds.  <code>mpicrypt bench all --html</code> measures more.</p>
+<p>Two virtual nodes share this machine's processors.  Few rounds: on a machine that does other
+things, too, these figures say little.  <code>mpicrypt bench all --html</code> measures more.</p>
 <pre>$(ratios | escaped)</pre>
 $(sed -n '/<svg /,$p' "$WORK/bench.svg")
 </body></html>
@@ -180,7 +178,6 @@ export OMPI_MCA_crypt_psk_file=$WORK/psk
 step "latency and bandwidth" compare
 
 canary=$(cut -d ' ' -f 1 "$WORK/secret.txt")
-plain_at=$(place "$WORK/plain.pcap" "$canary") sealed_at=$(place "$WORK/sealed.pcap" "$canary")
 printf '\n$ mpirun -n 4 --mca pml ob1 ./ring secret.txt\n    %s\n' "$(cat "$WORK/plain.out")"
 printf '$ mpirun -n 4 --mca pml crypt ./ring secret.txt\n    %s\n' "$(cat "$WORK/sealed.out")"
 side_by_side
@@ -193,6 +190,7 @@ bytes_on_disk | sed 's/^/    /'
 [ "$(times "$WORK/results" "lines of 1024 bytes")" = 1 ] || die "the file's header is not readable: the file proves nothing"
 printf '\n$ mpicrypt bench pingpong --schemes crypt\n'
 ratios | sed 's/^/    /'
+echo "    (few rounds: on a machine that does other things, too, these figures say little)"
 page > "$WORK/report.html"
 printf '\nAll of this as one page: %s\n\n' "$WORK/report.html"
 cat <<END

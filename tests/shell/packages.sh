@@ -91,11 +91,12 @@ left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name
 [ $distribution = bookworm ] || exit 0
 
 echo "5. the RPM, of a tarball"
-apt build install -y --no-install-recommends rpm
+apt build install -y --no-install-recommends cpio rpm
 in_root build bash -c 'cd /src/ompi-crypt/debian/build && make -s dist' > "$CASE_DIR/dist.log" 2>&1 || { tail "$CASE_DIR/dist.log"; fail "make dist"; }
 in_root build bash -c 'rpmbuild -tb --nodeps --define "_topdir /src/rpm" /src/ompi-crypt/debian/build/ompi-crypt-*.tar.gz' \
     > "$CASE_DIR/rpm.log" 2>&1 || { tail -n 30 "$CASE_DIR/rpm.log"; fail "rpmbuild"; }
-in_root build bash -c 'rpm2cpio /src/rpm/RPMS/*/ompi-crypt-*.rpm' | (cd "$CASE_DIR/user/root" && cpio -id --quiet)
+in_root build bash -c 'mkdir /src/unpacked && cd /src/unpacked && rpm2cpio /src/rpm/RPMS/*/ompi-crypt-0*.rpm | cpio -id --quiet'
+cp -a "$CASE_DIR/build/root/src/unpacked/." "$CASE_DIR/user/root/"
 must vcluster up 2 --root "$CASE_DIR/user/root"
 . "$CASE_DIR/user/root/opt/ompi-crypt/share/ompi-crypt/env.sh"
 says "4 ranks: the messages came back as they were sent" vcluster mpirun -n 4 --mca pml crypt ring /secret.txt
