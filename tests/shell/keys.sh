@@ -49,6 +49,16 @@ give node1 "$key" 640
 refused "psk: a mode too wide" "can be read or changed by other users" "0640"
 give node1 "${key%??}" 600
 refused "psk: too short" "wrong length" "64 hexadecimal digits"
+give node1 "${key%?}g" 600
+refused "psk: a letter that is no digit" "This file holds something else"
+give node1 "$key" 600
+vcluster exec node1 chown 54321 $psk
+refused "psk: somebody else's" "must belong to the user who runs the job" "54321"
+set_node node1 crypt_auth=psk crypt_psk_file=/proc/self/environ
+refused "psk: on no local file system" "a network's, or of an unknown kind" "0x9fa0" "crypt_secret_on_netfs=1"
+set_node node1 crypt_auth=psk crypt_psk_file=/dev/shm
+refused "psk: a directory" "is a directory, a pipe or a device"
+set_node node1 crypt_psk_file=$psk
 vcluster exec node1 rm $psk
 refused "psk: missing on one node" "The pre-shared key does not exist" "mpicrypt keygen"
 vcluster exec node1 ln -s /dev/null $psk

@@ -128,6 +128,25 @@ static void refusals(void)
     opal_common_crypt_local_destroy(b);
 }
 
+/* There is no session without a provider, and one as soon as there is one. */
+static void provider_comes_later(void)
+{
+    options.aead = NULL;
+    opal_common_crypt_local_t *a = process(0, 0);
+    options.aead = &opal_aead_openssl_module;
+    opal_common_crypt_local_t *b = process(1, 0);
+
+    UNIT_CHECK(NULL == contact(a, b));
+    opal_common_crypt_local_provide(a, &opal_aead_openssl_module);
+    opal_common_crypt_session_t *ab = contact(a, b), *ba = contact(b, a);
+    UNIT_REQUIRE(NULL != ab && NULL != ba);
+    UNIT_CHECK(0 == direct(ab, ba) && 0 == direct(ba, ab));
+    opal_common_crypt_session_destroy(ab);
+    opal_common_crypt_session_destroy(ba);
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
 /* A disconnect keeps the session; only the pair of keys ends it. */
 static void reconnects(void)
 {
@@ -324,6 +343,8 @@ int main(int count, char **arguments)
     both_ways();
     UNIT_GROUP("refusals leave no session");
     refusals();
+    UNIT_GROUP("a provider that comes later");
+    provider_comes_later();
     UNIT_GROUP("%d reconnects of one pair of keys", ROUNDS);
     reconnects();
     UNIT_GROUP("%d lives of one rank", ROUNDS);

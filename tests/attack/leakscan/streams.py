@@ -23,7 +23,7 @@ def mark(text):
     return frame(17, struct.pack(">HHHH", 5, 9, 8 + len(text), 0) + text.encode())
 
 
-def scan(frames):
+def scan(frames, size):
     """What leakscan says of the phase `x`, and its exit status."""
     with open("capture", "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
@@ -31,7 +31,7 @@ def scan(frames):
             file.write(struct.pack("<IIII", 0, 0, len(one), len(one)) + one)
     rc = subprocess.run([sys.argv[1], "scan", CANARY.hex(), TRAIN.hex(), "out", "capture"], stderr=subprocess.DEVNULL).returncode
     with open("out") as file:
-        return json.load(file)["phases"].get("l|g|x|1|payload", [0, 0, False]), rc
+        return json.load(file)["phases"].get(f"l|g|x|{size}|payload", [0, 0, False]), rc
 
 
 def pieces(text, start, cuts):
@@ -39,8 +39,8 @@ def pieces(text, start, cuts):
     return [tcp(start + a, text[a:b]) for a, b in zip(at, at[1:])]
 
 
-def expect(what, frames, canaries, train, rc):
-    got, status = scan([tcp(start - 1, b"", 2), mark("leakscan l|g|x|1|payload")] + frames + [mark("leakscan end")])
+def expect(what, frames, canaries, train, rc, size=1):
+    got, status = scan([tcp(start - 1, b"", 2), mark(f"leakscan l|g|x|{size}|payload")] + frames + [mark("leakscan end")], size)
     if got[1:] != [canaries, train] or status != rc:
         sys.exit(f"{what}: found {got[1:]}, status {status}; expected {[canaries, train]}, {rc}")
     print("ok", what)
@@ -66,6 +66,10 @@ for start in (1, 0xFFFFFF00, 0xFFFFFE60):
     expect("a train that is too short", pieces(noise + train[:41 * 7], start, 50), 0, False, 0)
     expect("an uneven train", [tcp(start, train[:200] + b"\xff" + train[200:400])], 0, False, 0)
 expect("in a packet that is not TCP", [frame(17, struct.pack(">HHHH", 5, 6, 0, 0) + CANARY)], 1, False, 0)
-split, rc = scan([tcp(0, b"", 2), tcp(1, text[:308]), mark("leakscan l|g|x|1|payload"), tcp(309, text[308:]), mark("leakscan end")])
+start = 1
+for size, canaries in ((7, 2), (9, 1), (15, 1), (16, 0), (1, 0)):
+    expect(f"short canaries, {size} bytes",
+           [tcp(start, noise + CANARY[:8] + noise[:50] + CANARY[:15] + noise)], canaries, False, 0, size)
+split, rc = scan([tcp(0, b"", 2), tcp(1, text[:308]), mark("leakscan l|g|x|1|payload"), tcp(309, text[308:]), mark("leakscan end")], 1)
 if split[1] != 2:
     sys.exit("a canary across a marker was not seen")

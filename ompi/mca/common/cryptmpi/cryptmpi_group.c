@@ -161,6 +161,10 @@ static int agree(talk_t *talk)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
+    rc = ompi_common_cryptmpi_provider_needed();
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     rc = opal_common_crypt_group_create(ompi_common_cryptmpi_local(), talk->secret, talk->entry->context_high,
                                         talk->entry->context_low, (const uint8_t (*)[HASH]) talk->hashes,
                                         (uint32_t) talk->ranks, (uint32_t) talk->rank, &talk->entry->group);

@@ -12,7 +12,14 @@ void ompi_common_cryptmpi_peers_start(void);
 void ompi_common_cryptmpi_peers_stop(void);
 
 /* Our key pair and record; NULL before start and after stop. */
-const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
+opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
+
+/* The provider of encryption (cryptmpi_provider.c): chosen in start, or when the
+ * first session or group key is made, which calls needed.  Says itself what went
+ * wrong, once; nothing can be sealed then. */
+int ompi_common_cryptmpi_provider_start(void);
+int ompi_common_cryptmpi_provider_needed(void);
+void ompi_common_cryptmpi_provider_stop(void);
 
 /* Fetch the record of `proc`, which came to be needed at `met` (0: when we
  * started), check that it speaks for this process, agree on keys.  Shows what
@@ -22,9 +29,13 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
 /* Have our record vouched for again, if that is needed `now`, and publish it. */
 int ompi_common_cryptmpi_modex_renew(int64_t now);
 
-/* Show a refusal, or a warning, of the core that concerns this process: in full
- * by one process a node, through Open MPI (which counts the others) elsewhere. */
-void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why);
+/* Show an entry of a help file that has one %s, which concerns this process: in
+ * full by one process a node, through Open MPI (which counts the others)
+ * elsewhere. */
+void ompi_common_cryptmpi_show(const char *file, const char *topic, const char *detail);
+
+/* The same where no other process may have it to say. */
+void ompi_common_cryptmpi_show_here(const char *file, const char *topic, const char *detail);
 
 /* MPI_T variables, category crypt (cryptmpi_metrics.c). */
 int ompi_common_cryptmpi_metrics_register(void);

@@ -13,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/aead/base/base.h"
 #include "opal/util/show_help.h"
 #include "ompi/constants.h"
 #include "ompi/runtime/mpiruntime.h"
+
+#define CORE_HELP "help-opal-common-crypt.txt"
 
 static mca_base_component_t modex_key = {
     OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
@@ -33,35 +34,12 @@ static mca_base_component_t renewal_key = {
 static opal_common_crypt_local_t *self;
 static const mca_pml_base_module_t *host_module;
 static const char *host_name;
-static bool framework_open = false;
 bool ompi_common_cryptmpi_threads = false;
 
 /* How a process is named in records: the job's number, and the rank in it. */
 static void name_of(const opal_process_name_t *name, char text[32])
 {
     snprintf(text, 32, "%" PRIu32, (uint32_t) name->jobid);
-}
-
-/* Straight to standard error: Open MPI 4.1 loses some of the help messages that
- * processes on mpirun's node hand to it (docs/design/003-keys.rst). */
-static void show_here(const opal_common_crypt_why_t *why)
-{
-    char *text = opal_show_help_string("help-opal-common-crypt.txt", why->topic, true, why->detail);
-
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
-        free(text);
-    }
-}
-
-void ompi_common_cryptmpi_show(const opal_common_crypt_why_t *why)
-{
-    if (0 == opal_process_info.my_local_rank) {
-        show_here(why);
-    } else {
-        opal_show_help("help-opal-common-crypt.txt", why->topic, true, why->detail);
-    }
 }
 
 static int choose_cipher(ompi_common_cryptmpi_params_t *p)
@@ -82,16 +60,6 @@ static int choose_cipher(ompi_common_cryptmpi_params_t *p)
     }
 }
 
-static int choose_provider(ompi_common_cryptmpi_params_t *p)
-{
-    opal_aead_why_t why = {0};
-    int rc = opal_aead_base_open_and_select(p->options.cipher, p->options.fips, &p->options.aead, &why);
-
-    framework_open = mca_base_framework_is_open(&opal_aead_base_framework);
-    opal_aead_base_show(&why);
-    return rc;
-}
-
 static int publish(void)
 {
     size_t bytes;
@@ -106,6 +74,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
 {
     ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
     opal_common_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
+    const opal_common_crypt_why_t *warning;
     opal_common_crypt_why_t why = {0};
     char nspace[32];
     int rc = choose_cipher(p);
@@ -113,7 +82,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = choose_provider(p);
+    rc = ompi_common_cryptmpi_provider_start();
     rc = OMPI_SUCCESS == rc ? ompi_common_cryptmpi_report_start() : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
@@ -127,7 +96,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
         rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
-        ompi_common_cryptmpi_show(&why);
+        ompi_common_cryptmpi_show(CORE_HELP, why.topic, why.detail);
         return OMPI_ERROR;
     }
     if (opal_common_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
@@ -136,8 +105,9 @@ int ompi_common_cryptmpi_start(const char *agreed)
     opal_common_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
     ompi_common_cryptmpi_device_start();
-    if (NULL != opal_common_crypt_local_warning(self) && 0 == OPAL_PROC_MY_NAME.vpid) {
-        ompi_common_cryptmpi_show(opal_common_crypt_local_warning(self));
+    warning = opal_common_crypt_local_warning(self);
+    if (NULL != warning && 0 == OPAL_PROC_MY_NAME.vpid) {
+        ompi_common_cryptmpi_show(CORE_HELP, warning->topic, warning->detail);
     }
     return publish();
 }
@@ -150,13 +120,10 @@ void ompi_common_cryptmpi_stop(void)
         self = NULL;
     }
     opal_common_crypt_finalize();
-    if (framework_open) {
-        mca_base_framework_close(&opal_aead_base_framework);
-        framework_open = false;
-    }
+    ompi_common_cryptmpi_provider_stop();
 }
 
-const opal_common_crypt_local_t *ompi_common_cryptmpi_local(void)
+opal_common_crypt_local_t *ompi_common_cryptmpi_local(void)
 {
     return self;
 }
@@ -185,7 +152,7 @@ int ompi_common_cryptmpi_modex_renew(int64_t now)
     int rc;
 
     if (OPAL_CRYPT_OK != opal_common_crypt_local_renew(self, now, &fresh, &bytes, &why)) {
-        show_here(&why);
+        ompi_common_cryptmpi_show_here(CORE_HELP, why.topic, why.detail);
         return OMPI_ERROR;
     }
     if (0 == bytes) {
@@ -216,8 +183,11 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
     char nspace[32];
     void *record = NULL;
     size_t bytes = 0;
-    int rc;
+    int rc = ompi_common_cryptmpi_provider_needed();
 
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     OPAL_MODEX_RECV(rc, &modex_key, &proc->super.proc_name, &record, &bytes);
     if (OPAL_SUCCESS != rc || NULL == record) {
         bytes = 0;      /* refused below, as a process without a record */
@@ -235,6 +205,7 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
     if (OPAL_CRYPT_OK == rc) {
         return OMPI_SUCCESS;
     }
-    show_here(&why);    /* one of a pair: there is nobody else to say it */
+    /* One of a pair: there is nobody else to say it. */
+    ompi_common_cryptmpi_show_here(CORE_HELP, why.topic, why.detail);
     return OMPI_ERR_UNREACH;
 }

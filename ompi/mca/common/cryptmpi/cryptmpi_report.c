@@ -31,6 +31,9 @@
 #include "opal/util/show_help.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
+
+#define SECOND UINT64_C(1000000000)     /* in nanoseconds */
 
 enum { LIMIT = 5 };     /* seconds after the barrier; the lines were sent before it */
 
@@ -49,7 +52,7 @@ static uint64_t now(void)
     struct timespec time;
 
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return UINT64_C(1000000000) * (uint64_t) time.tv_sec + (uint64_t) time.tv_nsec;
+    return SECOND * (uint64_t) time.tv_sec + (uint64_t) time.tv_nsec;
 }
 
 /* ---- before ---- */
@@ -105,7 +108,7 @@ static void fill(line_t *line)
     line->wall_ns = now() - began;
     line->threads = most_threads;
     line->segments = most_segments;
-    snprintf(line->provider, sizeof(line->provider), "%s", aead->version());
+    snprintf(line->provider, sizeof(line->provider), "%s", NULL == aead ? "none needed" : aead->version());
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -236,6 +239,23 @@ static line_t mine;
 static ompi_request_t *sending;
 static bool filled;
 
+/* Rank 0 hears of it in Open MPI's barrier at the latest.  That must not come
+ * later: by a first connection while everything is taken down, the transports of
+ * 5.0 crash. */
+static void send_mine(ompi_communicator_t *world)
+{
+    const uint64_t end = now() + SECOND * LIMIT;
+
+    if (OMPI_SUCCESS != MCA_PML_CALL(isend(&mine, sizeof(mine), MPI_BYTE, 0, OMPI_COMMON_CRYPTMPI_TAG_REPORT,
+                                           MCA_PML_BASE_SEND_STANDARD, world, &sending))) {
+        sending = NULL;
+        return;
+    }
+    while (!REQUEST_COMPLETE(sending) && (!ompi_async_mpi_finalize || now() < end)) {
+        opal_progress();
+    }
+}
+
 void ompi_common_cryptmpi_report(void)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
@@ -247,10 +267,8 @@ void ompi_common_cryptmpi_report(void)
     filled = true;
     sending = NULL;
     fill(&mine);
-    if (0 != ompi_comm_rank(world)
-        && OMPI_SUCCESS != MCA_PML_CALL(isend(&mine, sizeof(mine), MPI_BYTE, 0, OMPI_COMMON_CRYPTMPI_TAG_REPORT,
-                                              MCA_PML_BASE_SEND_STANDARD, world, &sending))) {
-        sending = NULL;
+    if (0 != ompi_comm_rank(world)) {
+        send_mine(world);
     }
 }
 
@@ -305,7 +323,7 @@ static void write_lines(line_t *lines, int count, int processes)
 void ompi_common_cryptmpi_report_end(void)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
-    const uint64_t end = now() + UINT64_C(1000000000) * LIMIT;
+    const uint64_t end = now() + SECOND * LIMIT;
     line_t *lines;
 
     if (!filled) {
@@ -313,9 +331,6 @@ void ompi_common_cryptmpi_report_end(void)
     }
     filled = false;
     if (0 != ompi_comm_rank(world)) {
-        while (NULL != sending && !REQUEST_COMPLETE(sending) && now() < end) {
-            opal_progress();
-        }
         if (NULL != sending && REQUEST_COMPLETE(sending)) {
             ompi_request_free(&sending);
         }

@@ -103,6 +103,16 @@ static bool is_installed(const char *name)
     return search.found;
 }
 
+const char *opal_aead_base_first_installed(void)
+{
+    for (size_t i = 0; i < OPAL_AEAD_BASE_FIRST_MOST; i++) {
+        if (is_installed(first_of_auto[i])) {
+            return first_of_auto[i];
+        }
+    }
+    return NULL;
+}
+
 /* The filter for the first `count` of `auto`, or the next that is installed if
  * none of these is; NULL if none is at all. */
 static char *filter_of_first(size_t count)

@@ -108,6 +108,34 @@ int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
     }
 }
 
+/* Open MPI registers the parameter with the framework, and with that loads its
+ * components: so it is registered for a moment, asked for, and given up again. */
+static bool wanted_is_auto(void)
+{
+    char *value = NULL;
+    int index = mca_base_var_register("opal", "aead", NULL, NULL, "Default selection set of components for the aead "
+                                      "framework", MCA_BASE_VAR_TYPE_STRING, NULL, 0, MCA_BASE_VAR_FLAG_SETTABLE,
+                                      OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ, &value);
+    const bool is = index >= 0 && opal_aead_base_is_auto(value);
+
+    if (index >= 0) {
+        mca_base_var_deregister(index);
+    }
+    return is;
+}
+
+bool opal_aead_base_may_wait(opal_aead_cipher_t cipher, bool fips)
+{
+    const char *first;
+
+    if (mca_base_framework_is_registered(&opal_aead_base_framework)) {
+        return false;       /* the libraries are here */
+    }
+    first = opal_aead_base_first_installed();
+    return !fips && OPAL_AEAD_CHACHA20_POLY1305 != cipher && NULL != first && 0 != strcmp("openssl", first)
+           && wanted_is_auto();
+}
+
 void opal_aead_base_show(const opal_aead_why_t *why)
 {
     if (NULL != why->topic) {

@@ -26,11 +26,22 @@ OPAL_DECLSPEC int opal_aead_base_select(const char *wanted, opal_aead_cipher_t c
 OPAL_DECLSPEC int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
                                                  const opal_aead_module_t **module, opal_aead_why_t *why);
 
+/* Before the framework is open: may open_and_select wait until the provider is
+ * needed?  Yes where `auto` begins with one that brings a library of its own.  Not
+ * where the user named or excluded one, and wants to know at once whether it can
+ * be used; not with `fips`; and not where openssl comes first, which keeps keys
+ * out of core files best if it is there before libcrypto is used. */
+OPAL_DECLSPEC bool opal_aead_base_may_wait(opal_aead_cipher_t cipher, bool fips);
+
 /* Show `why` from help-opal-aead-base.txt; nothing if its topic is NULL. */
 OPAL_DECLSPEC void opal_aead_base_show(const opal_aead_why_t *why);
 
 /* The names of all providers that are installed, loaded or not, as text. */
 OPAL_DECLSPEC void opal_aead_base_installed(char *list, size_t size);
+
+/* The first provider that `auto` would try and that is installed, NULL if none
+ * of the usual ones is.  Used by the framework's own files. */
+const char *opal_aead_base_first_installed(void);
 
 /* What --mca aead says; NULL: nothing.  Used by the framework's own files. */
 extern const char *opal_aead_base_wanted;

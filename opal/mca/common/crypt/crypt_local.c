@@ -149,6 +149,11 @@ void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local)
     free(local);
 }
 
+void opal_common_crypt_local_provide(opal_common_crypt_local_t *local, const opal_aead_module_t *aead)
+{
+    local->options.aead = aead;
+}
+
 /* Renewed at half its age, so that who looks at it a little later finds it fresh. */
 int opal_common_crypt_local_renew(opal_common_crypt_local_t *local, int64_t now,
                                   const uint8_t **fresh, size_t *bytes, opal_common_crypt_why_t *why)

@@ -41,7 +41,7 @@ typedef struct opal_common_crypt_options {
     bool secret_on_netfs;           /* accept secret files on network file systems */
     bool fips;                      /* P-256 instead of X25519, FIPS provider only */
 
-    const opal_aead_module_t *aead;
+    const opal_aead_module_t *aead; /* NULL: local_provide says it later */
     opal_aead_cipher_t cipher;
     unsigned epoch_shift;           /* 20; test builds lower it */
     bool scope_all;                 /* local peers are sealed too */
@@ -69,6 +69,10 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
                                    opal_common_crypt_local_t **local,
                                    opal_common_crypt_why_t *why);
 void opal_common_crypt_local_destroy(opal_common_crypt_local_t *local);
+
+/* Where options.aead was NULL: the provider, before the first session or group is
+ * made with `local`.  By one thread, while no other uses `local`. */
+void opal_common_crypt_local_provide(opal_common_crypt_local_t *local, const opal_aead_module_t *aead);
 
 /* The bytes to publish; they belong to `local`. */
 const uint8_t *opal_common_crypt_local_record(const opal_common_crypt_local_t *local, size_t *bytes);
