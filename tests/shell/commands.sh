@@ -64,8 +64,8 @@ int main(int argc, char **argv)
 END_C
 must mpicc -Wall -o app app.c
 
-# mpirun takes the cluster's nodes, ssh goes to one of them, and what measures
-# measures little.
+# mpirun takes the cluster's nodes, the first two where ranks are dealt out (hosts
+# a and b of the documents); ssh goes to one of them; what measures measures little.
 cat > "$CASE_DIR/bin/mpirun" <<END_SH
 #!/bin/bash
 words=()
@@ -73,6 +73,7 @@ while ((\$#)); do
     case \$1 in --host|--hostfile) shift ;; *) words+=("\$1") ;; esac
     shift
 done
+[[ " \${words[*]} " != *" --map-by node "* ]] || words=(--host node0:8,node1:8 "\${words[@]}")
 PATH=$PATH exec "$SRC/tests/vcluster" mpirun "\${words[@]}"
 END_SH
 cat > "$CASE_DIR/bin/ssh" <<END_SH
