@@ -122,7 +122,7 @@ static void with_gaps(size_t bytes, int distance, int out_stride, int in_stride)
 int main(int argc, char **argv)
 {
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
-    size_t first = (size_t) mt_arg("first", 32768), piece = (size_t) mt_arg("piece", 106400);
+    size_t first = (size_t) mt_arg("first", 65536), piece = (size_t) mt_arg("piece", 106400);
     int strided = (int) mt_arg("strided", 300000);
     make_sizes(first, piece, (size_t) mt_arg("most", 16000000));
     for (int d = 1; d < mt_size; d++) {

@@ -72,6 +72,9 @@ typedef struct ompi_pml_crypt_state {
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_common_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
+    struct {                        /* lengths of lists of others than their files, to look at without their locks */
+        volatile int polled, deferred, queued;
+    } waiting;
 } ompi_pml_crypt_state_t;
 
 extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;

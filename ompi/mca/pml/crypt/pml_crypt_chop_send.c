@@ -32,12 +32,11 @@ static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
 
 enum { STALLED = 256 };                 /* calls of the progress function without a segment that moved */
 static ompi_common_cryptmpi_atomic32_t idle = 0;
-static volatile int queued = 0;         /* length of the queue, to look at without the lock */
 
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
-    notes = flying = idle = queued = 0;
+    notes = flying = idle = ompi_pml_crypt.waiting.queued = 0;
 }
 
 void ompi_pml_crypt_queue_stop(void)
@@ -80,7 +79,7 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment)
             *segment = found->next_segment++;
             if (found->next_segment > found->shape.count) {
                 opal_list_remove_item(&queue, item);
-                queued--;
+                ompi_pml_crypt.waiting.queued--;
             }
             break;
         }
@@ -187,7 +186,7 @@ void ompi_pml_crypt_pump_stalled(void)
     if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0)) {
         ompi_pml_crypt_pump();
     }
-    if (OPAL_UNLIKELY(queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {
         ompi_pml_crypt_pump();
         idle = 0;
     }
@@ -264,7 +263,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     }
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
     opal_list_append(&queue, &r->queued);
-    queued++;
+    ompi_pml_crypt.waiting.queued++;
     ompi_common_cryptmpi_lock_release(&queue_lock);
     ompi_pml_crypt_pump();
     return OMPI_SUCCESS;

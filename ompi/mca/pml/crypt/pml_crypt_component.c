@@ -42,7 +42,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 };
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
-    .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 32768, .chunk_size = 106400,
+    .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 65536, .chunk_size = 106400,
                .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4000},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
@@ -72,7 +72,7 @@ static int add_text(const char *name, const char *help, char **storage)
 static int register_cut(ompi_pml_crypt_params_t *p)
 {
     int rc = add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent "
-                 "and opened while others travel; all processes must agree (default: 32768)", &p->chop_min,
+                 "and opened while others travel; all processes must agree (default: 65536)", &p->chop_min,
                  OPAL_INFO_LVL_4);
 
     rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message, where neither k, a table nor a model "

@@ -18,7 +18,6 @@
 
 static opal_list_t deferred;
 static pthread_mutex_t deferred_lock = PTHREAD_MUTEX_INITIALIZER;
-static volatile int deferred_count = 0;
 static bool deferred_made = false;
 
 /* ---- failure ---- */
@@ -266,26 +265,38 @@ void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r)
         deferred_made = true;
     }
     opal_list_append(&deferred, &r->queued);
-    deferred_count++;
+    ompi_pml_crypt.waiting.deferred++;
     pthread_mutex_unlock(&deferred_lock);
+}
+
+/* Open MPI calls this eight times for every look at its sockets. */
+static inline bool nothing_waits(void)
+{
+    return 0 == (ompi_pml_crypt.waiting.polled | ompi_pml_crypt.waiting.deferred | ompi_pml_crypt.waiting.queued
+                 | ompi_pml_crypt.sealing.count | ompi_pml_crypt.opening.count)
+           && !ompi_pml_crypt_ending();
 }
 
 int ompi_pml_crypt_progress(void)
 {
-    int events = ompi_pml_crypt_op_poll() + ompi_pml_crypt_opened();
+    int events;
 
+    if (OPAL_LIKELY(nothing_waits())) {
+        return 0;
+    }
+    events = ompi_pml_crypt_op_poll() + ompi_pml_crypt_opened();
     ompi_pml_crypt_pump_stalled();
     if (ompi_pml_crypt_ending()) {
         ompi_pml_crypt_final_send();
     }
-    while (OPAL_UNLIKELY(deferred_count > 0)) {
+    while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.deferred > 0)) {
         ompi_pml_crypt_request_t *r = NULL;
         opal_list_item_t *item;
 
         pthread_mutex_lock(&deferred_lock);
         item = opal_list_remove_first(&deferred);
         if (NULL != item) {
-            deferred_count--;
+            ompi_pml_crypt.waiting.deferred--;
             r = (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
         }
         pthread_mutex_unlock(&deferred_lock);

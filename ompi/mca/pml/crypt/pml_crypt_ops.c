@@ -83,7 +83,6 @@ int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, 
 
 static opal_list_t polled;              /* stages */
 static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
-static volatile int polled_count = 0;
 static bool polled_made = false;
 
 static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
@@ -97,7 +96,7 @@ static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
         polled_made = true;
     }
     opal_list_append(&polled, (opal_list_item_t *) &stage->super);
-    polled_count++;
+    ompi_pml_crypt.waiting.polled++;
     pthread_mutex_unlock(&polled_lock);
 }
 
@@ -129,7 +128,7 @@ static ompi_pml_crypt_op_t *poll_one(void)
         if (REQUEST_COMPLETE(stage->op.inner)) {
             ended = &stage->op;
             opal_list_remove_item(&polled, item);
-            polled_count--;
+            ompi_pml_crypt.waiting.polled--;
             break;
         }
     }
@@ -142,7 +141,7 @@ int ompi_pml_crypt_op_poll(void)
     ompi_pml_crypt_op_t *op;
     int events = 0;
 
-    while (OPAL_UNLIKELY(polled_count > 0) && NULL != (op = poll_one())) {
+    while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.polled > 0) && NULL != (op = poll_one())) {
         ompi_request_t *inner = op->inner;
         ompi_status_public_t status = inner->req_status;
         op->inner = NULL;
