@@ -107,7 +107,7 @@ write_file('tests/unit/aead_found.h', "/* Made by autogen.pl: PROVIDER(name) for
 
 # 4. what a tarball holds besides what the build names: in a repository, what
 # git knows or would add; a tarball brings its list; else all that there is
-my @places = ('.ci', 'docs', 'examples', 'tests');
+my @places = ('.ci', 'debian', 'docs', 'examples', 'packaging', 'tests');
 my @files;
 if (-e '.git') {
     @files = split(/\0/, `git ls-files -z --cached --others --exclude-standard -- @places`);

@@ -5,9 +5,10 @@
  * of ours that Open MPI knows, as MPI_T tells of them.
  *
  *     mpicc -o parameters docs/parameters.c
- *     mpirun -n 1 --mca pml crypt ./parameters > docs/parameters.rst
+ *     mpirun -n 2 --map-by node --mca pml crypt ./parameters > docs/parameters.rst
  *
- * What is set where it runs would stand there as a default: the key is to be at
+ * Two processes on two nodes, as a provider is loaded when there is something to
+ * seal.  What is set where it runs would stand there as a default: the key is to be at
  * its usual place, and no parameter set.
  */
 #include <mpi.h>
@@ -334,9 +335,16 @@ static void print_sections(bool titles)
 
 int main(int argc, char **argv)
 {
-    int provided;
+    int provided, rank, other = -1;
 
     check(MPI_Init(&argc, &argv), "MPI_Init");
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    check(MPI_Sendrecv(&rank, 1, MPI_INT, 1 - rank, 0, &other, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE), "MPI_Sendrecv");
+    if (0 != rank) {
+        MPI_Finalize();
+        return other != 1 - rank;
+    }
     check(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), "MPI_T_init_thread");
     puts("..  Made by docs/parameters.c from what the components register; a test compares.\n\n"
          "Parameters\n"

@@ -7,7 +7,9 @@
 #
 # Installs the packages that are missing, builds ompi-crypt, makes a key and two
 # virtual nodes on this machine, and runs ring.c between them twice, plain and
-# encrypted, with a packet capture of each.  Builds and keeps everything under
+# encrypted, with a packet capture of each; then writes an encrypted file and
+# compares latency and bandwidth.  What it found is printed, and stands in one
+# HTML page.  Builds and keeps everything under
 # ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart; besides the packages
 # nothing is left on the machine, and deleting that directory is always allowed.
 set -euo pipefail
@@ -22,7 +24,7 @@ OMPI_CRYPT_TEST_DIR=${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart
 
 PREFIX=$WORK/prefix
 LOG=$WORK/log/quickstart.log
-STEPS=6
+STEPS=8
 
 # ---- progress: a line a step; on a terminal it lives while the step runs ----
 
@@ -55,6 +57,8 @@ build() {
     make -j"$(nproc)"
     make install
     mpicc -O2 -Wall -o "$WORK/ring" "$SRC/examples/ring.c"
+    mpicc -O2 -Wall -I"$PREFIX/include" -o "$WORK/regions" "$SRC/examples/regions.c" \
+        -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmpi_crypt
 }
 
 # A text that is nowhere else: in a file of this node, not on a command line,
@@ -72,19 +76,86 @@ job() {
     capture_stop node1
 }
 
+# A file of which the first 64 bytes are plain and the rest is encrypted.
+file_job() {
+    rm -rf "$WORK/keys.files" "$WORK/results" "$WORK/results.mpicrypt"
+    mpicrypt key new results --keystore-dir "$WORK/keys.files"
+    vcluster mpirun -n 4 "${sealed[@]}" --mca crypt_keystore_dir "$WORK/keys.files" "$WORK/regions" "$WORK/results"
+    mpicrypt file verify "$WORK/results" --keystore-dir "$WORK/keys.files"
+}
+
+# Few rounds: figures to see, not to quote.
+compare() {
+    mpicrypt bench pingpong --mpirun "$SRC/tests/vcluster mpirun" --schemes crypt --size 1,4K,64K,1M --fast 3 --rounds 9 \
+        --csv "$WORK/bench.csv" --plot "$WORK/bench.svg"
+}
+
 # ---- what it shows ----
 
 # times FILE TEXT: how often TEXT is in FILE.
 times() { { grep -aoF -- "$2" "$1" || true; } | wc -l; }
 
-report() {
-    local name=$1 capture=$WORK/$1.pcap found; shift
-    found=$(times "$capture" "$canary")
-    printf '\n%s\n    %s\n    node1 received and sent %d bytes; the text is readable there %d times\n' \
-        "\$ $*" "$(cat "$WORK/$name.out")" "$(stat -c %s "$capture")" "$found"
-    if [ "$found" -gt 0 ]; then
-        printf '    first: "%s"\n' "$(grep -aoE -m 1 -- "$canary[ -~]*" "$capture" | head -n 1)"
-    fi
+# window NAME COLUMNS: six lines out of the middle of a capture, with dots for what
+# is no letter.
+window() {
+    local file=$WORK/$1.pcap
+    tail -c +$(($(stat -c %s "$file") / 2)) "$file" 2>/dev/null | head -c $(($2 * 6)) |
+        LC_ALL=C tr -c '[:print:]' '.' | fold -w "$2" || true
+    echo
+}
+
+side_by_side() {
+    local name left right
+    printf '\n    %-44s  %s\n' "plain, as the network sees it" "encrypted"
+    paste -d '\t' <(window plain 44) <(window sealed 44) |
+        while IFS=$'\t' read -r left right; do printf '    %-44s  %s\n' "$left" "$right"; done
+    for name in plain sealed; do
+        printf '    %s: %d bytes of packets, the text is readable there %d times\n' \
+            $name "$(stat -c %s "$WORK/$name.pcap")" "$(times "$WORK/$name.pcap" "$canary")"
+    done
+}
+
+bytes_on_disk() { od -A d -t x1z -N 160 "$WORK/results"; }
+
+# A line for each size: the times of a message, and bytes a second.
+ratios() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
+             $at["column"] == "plain" { us[$at["bytes"]] = $at["us"]; rate[$at["bytes"]] = $at["MBps"] }
+             $at["column"] == "crypt" { b = $at["bytes"]; printf "%8d bytes: %9.1f us plain, %9.1f us encrypted (%.2f);" \
+                 " %8.1f and %8.1f MB/s\n", b, us[b], $at["us"], $at["ratio"], rate[b], $at["MBps"] }' "$WORK/bench.csv"
+}
+
+escaped() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
+
+# The same as one page that needs no other file.
+page() {
+    cat <<END
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>ompi-crypt: quickstart</title><style>
+body { font-family: sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
+pre { background: #f4f4f4; padding: 1em; overflow-x: auto; }
+.pair { display: flex; gap: 1em; } .pair div { flex: 1; min-width: 0; }
+svg { max-width: 100%; height: auto; }
+</style></head><body>
+<h1>ompi-crypt $(cat "$SRC/VERSION")</h1>
+<p>$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -n), $(nproc) processors, two virtual nodes.</p>
+<h2>What the network sees</h2>
+<div class="pair">
+<div><h3>plain</h3><p>readable $(times "$WORK/plain.pcap" "$canary") times</p>
+<pre>$(window plain 60 | escaped)</pre></div>
+<div><h3>encrypted</h3><p>readable $(times "$WORK/sealed.pcap" "$canary") times</p>
+<pre>$(window sealed 60 | escaped)</pre></div>
+</div>
+<h2>What the disk holds</h2>
+<p>A file with a plain header of 64 bytes, and encrypted lines after it (<code>examples/regions.c</code>).</p>
+<pre>$(bytes_on_disk | escaped)</pre>
+<h2>What it costs</h2>
+<p>Two virtual nodes share this machine's processors.  Few rounds: on a machine that does other
+things, too, these figures say little.  <code>mpicrypt bench all --html</code> measures more.</p>
+<pre>$(ratios | escaped)</pre>
+$(sed -n '/<svg /,$p' "$WORK/bench.svg")
+</body></html>
+END
 }
 
 begin=$SECONDS
@@ -100,15 +171,28 @@ step "a key of 32 random bytes: mpicrypt keygen" make_secrets
 . "$PREFIX/share/ompi-crypt/env.sh"
 step "two virtual nodes" vcluster up 2
 step "four ranks, plain" job plain --mca pml ob1
-step "four ranks, encrypted" job sealed --mca pml crypt --mca crypt_psk_file "$WORK/psk"
+sealed=(--mca pml crypt --mca crypt_psk_file "$WORK/psk")
+step "four ranks, encrypted" job sealed "${sealed[@]}"
+step "an encrypted file" file_job
+export OMPI_MCA_crypt_psk_file=$WORK/psk
+step "latency and bandwidth" compare
 
 canary=$(cut -d ' ' -f 1 "$WORK/secret.txt")
-report plain  "mpirun -n 4 --mca pml ob1 ./ring secret.txt"
-report sealed "mpirun -n 4 --mca pml crypt ./ring secret.txt"
-echo
+printf '\n$ mpirun -n 4 --mca pml ob1 ./ring secret.txt\n    %s\n' "$(cat "$WORK/plain.out")"
+printf '$ mpirun -n 4 --mca pml crypt ./ring secret.txt\n    %s\n' "$(cat "$WORK/sealed.out")"
+side_by_side
 [ "$(times "$WORK/plain.pcap" "$canary")" -gt 0 ] || die "the plain run was not readable: the capture proves nothing"
 [ "$(times "$WORK/sealed.pcap" "$canary")" = 0 ] || die "THE ENCRYPTED RUN WAS READABLE"
 [ "$(stat -c %s "$WORK/sealed.pcap")" -gt 2000000 ] || die "the encrypted run did not cross the network"
+printf '\n$ mpirun -n 4 --mca pml crypt ./regions results; od -t x1z results\n'
+bytes_on_disk | sed 's/^/    /'
+[ "$(times "$WORK/results" "secret of the rank")" = 0 ] || die "THE ENCRYPTED FILE IS READABLE"
+[ "$(times "$WORK/results" "lines of 1024 bytes")" = 1 ] || die "the file's header is not readable: the file proves nothing"
+printf '\n$ mpicrypt bench pingpong --schemes crypt\n'
+ratios | sed 's/^/    /'
+echo "    (few rounds: on a machine that does other things, too, these figures say little)"
+page > "$WORK/report.html"
+printf '\nAll of this as one page: %s\n\n' "$WORK/report.html"
 cat <<END
 The same program, and nobody on the network can read the second run.
 It took $(duration $((SECONDS - begin))).  For programs of your own on this machine:

@@ -5,14 +5,14 @@
 set -eu
 . "$SRC/tests/lib.sh"
 
-cluster_up 1
+cluster_up 2
 export HOME=$CASE_DIR/home
 mkdir -p -m 700 "$HOME/.ompi-crypt"
 (umask 077; od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' > "$HOME/.ompi-crypt/psk")
 unset OMPI_MCA_crypt_psk_file
 
 must in_variant mpicc -Wall -Wextra -Wshadow -Werror -o "$CASE_DIR/parameters" "$SRC/docs/parameters.c"
-must vcluster mpirun -n 1 -x HOME "$CASE_DIR/parameters" > "$CASE_DIR/out"
+must vcluster mpirun -n 2 --map-by node -x HOME "$CASE_DIR/parameters" > "$CASE_DIR/out"
 sed '1{/^+ /d}' "$CASE_DIR/out" > "$CASE_DIR/parameters.rst"
 diff -u "$SRC/docs/parameters.rst" "$CASE_DIR/parameters.rst" ||
     fail "docs/parameters.rst is not what the components say: take $CASE_DIR/parameters.rst"

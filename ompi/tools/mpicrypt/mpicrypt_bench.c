@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "mpicrypt_bench.h"
+#include "mpicrypt_bench_html.h"
 #include "mpicrypt_plot.h"
 
 static mpicrypt_bench_plan_t plan;
-static const char *csv_path, *raw_path, *plot_path;
+static const char *csv_path, *raw_path, *plot_path, *html_path;
 static bool json, no_pin;
 
 static const mpicrypt_option_t options[] = {
@@ -76,6 +77,8 @@ static const mpicrypt_option_t options[] = {
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
      "Also draw times and ratios to plain over the message size. FILE ends in .svg, or in .png if the cairo library "
      "(Debian: libcairo2) is installed."},
+    {"html", MPICRYPT_TEXT, "FILE", NULL, &html_path,
+     "Write a report instead: one HTML page, with plots, tables and the papers' own figures, that needs no other file."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &plan.program,
      "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
@@ -293,11 +296,30 @@ static int measure(void)
     return rc;
 }
 
+/* Each benchmark on its own takes the options that are its own. */
+static int run_many(const char *pattern)
+{
+    if (NULL != csv_path || NULL != raw_path || NULL != plot_path || json) {
+        return mpicrypt_error(MPICRYPT_USAGE, "all and --html have no --csv, --raw, --plot and --json");
+    }
+    if (0 == strcmp(pattern, "all") && (plan.schemes.count > 0 || plan.local)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--schemes and --local are for one benchmark, not for all");
+    }
+    int rc = check_values();
+
+    rc = rc ? rc : mpicrypt_writable(html_path);
+    return rc ? rc : mpicrypt_bench_all(pattern, html_path, plan.key_label, plan.fast, plan.lap_ms);
+}
+
 static int run(int operand_count, char **operands)
 {
     plan.pin = !no_pin;
-    int rc = check_pattern(operand_count, operands);
+    bool all = operand_count > 0 && 0 == strcmp(operands[0], "all");
+    int rc = all ? MPICRYPT_OK : check_pattern(operand_count, operands);
 
+    if (MPICRYPT_OK == rc && (all || NULL != html_path)) {
+        return run_many(operands[0]);
+    }
     rc = rc ? rc : set_defaults();
     rc = rc ? rc : check_values();
     rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
@@ -311,7 +333,7 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_bench_verb = {
     .name = "bench",
     .summary = "measure communication, plain and encrypted, on your nodes",
-    .synopsis = "pingpong|pairs|stencil|allgather|bcast|alltoall|io [OPTION]... [COLUMN]...",
+    .synopsis = "pingpong|pairs|stencil|allgather|bcast|alltoall|io|all [OPTION]... [COLUMN]...",
     .description =
         "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
         "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
@@ -320,7 +342,8 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "'bcast' and 'alltoall' are collectives over all ranks, back to back, and the time of one is that of the "
         "slowest rank. 'io' is the time from opening to closing a file that all ranks write, with a sync, or read; its "
         "columns are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, "
-        "and its size is the block size.\n\n"
+        "and its size is the block size. 'all' is mpicrypt speed and each of these with its defaults; io only if there "
+        "is a --label.\n\n"
         "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
         "(the algorithms of coll/cryptag share one, and take turns in it) are short and take turns, round after round, so that a machine that changes its speed does so for all of "
         "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
@@ -338,6 +361,7 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M\n"
         "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"
         "mpicrypt bench allgather --paper --csv paper.csv\n"
+        "mpicrypt bench all --mpirun 'mpirun --hostfile hosts' --html report.html\n"
         "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M",
     .run = run,
     .takes_operands = true

@@ -169,7 +169,7 @@ const mpicrypt_verb_t mpicrypt_key_verb = {
                    "they are rekeyed. revoke ends all use of a key: what is encrypted under it can then only be read "
                    "through escrow. escrow names a recovery key to which data keys are wrapped from now on.",
     .options = options,
-    .examples = "mpicrypt key new results\nmpicrypt key new results-2026 --not-after 2026-12-31 --recovery site.pem\n"
+    .examples = "mpicrypt key new results\nmpicrypt key new results-2099 --not-after 2099-12-31 --recovery site.pem\n"
                 "mpicrypt key list",
     .run = run,
     .takes_operands = true,

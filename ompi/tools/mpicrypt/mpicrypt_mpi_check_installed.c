@@ -150,4 +150,5 @@ void mpicrypt_check_installation(mpicrypt_report_t *report)
     check_component(report, "coll_cryptag", false);
     check_component(report, "fs_crypt", false);
     check_component(report, "fbtl_crypt", false);
+    check_component(report, "hook_crypt", false);
 }
