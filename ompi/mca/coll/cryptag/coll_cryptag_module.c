@@ -64,15 +64,28 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 }
 
-/* As the launcher placed the processes: asking the sessions would agree on keys
- * with every process of this node in MPI_Init.  Should a launcher be wrong, the
- * algorithms of others run, over a PML that seals all the same. */
+/* For processes of this job, as the launcher placed them: asking the sessions
+ * would agree on keys with every process of the node in MPI_Init.  For those that
+ * were met at run time the sessions are asked: what Open MPI 4.1 believes of
+ * their place goes by rank numbers alone, and all ranks must come to one answer. */
+static bool is_remote(ompi_proc_t *proc)
+{
+    if (OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid) {
+        return OMPI_COMMON_CRYPTMPI_ALL == ompi_common_cryptmpi_params.scope
+               || !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
+    }
+    return !ompi_common_cryptmpi_is_local(proc);
+}
+
+/* Looks no further than the first peer of another node. */
 static bool has_remote_peer(ompi_communicator_t *comm)
 {
-    if (OMPI_COMMON_CRYPTMPI_ALL == ompi_common_cryptmpi_params.scope) {
-        return ompi_comm_size(comm) > 1;
+    for (int i = 0; i < ompi_comm_size(comm); i++) {
+        if (i != ompi_comm_rank(comm) && is_remote(ompi_comm_peer_lookup(comm, i))) {
+            return true;
+        }
     }
-    return ompi_group_have_remote_peers(comm->c_local_group);
+    return false;
 }
 
 mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority)
