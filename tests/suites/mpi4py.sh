@@ -1,18 +1,20 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpi4py.sh NODES RANKS [--OPTION=VALUE] [PATTERN...]: mpi4py's own test suite, with
-# RANKS processes on each of NODES nodes; of its modules those that match a
-# pattern, or all.  First over plain ob1, then over pml/crypt: what passes there has
-# to pass here.  mpi4py.list says what is left out, and what pml/crypt refuses.
+# mpi4py.sh NODES RANKS [--OPTION=VALUE]... [PATTERN...]: mpi4py's own test suite,
+# with RANKS processes on each of NODES nodes; of its modules those that match a
+# pattern, or all.  OPTIONs are its own (test/main.py --help).  First over plain ob1,
+# then over pml/crypt: what passes there has to pass here.  mpi4py.list says what is
+# left out, and what pml/crypt refuses; both are printed.
 #
 # mpi4py is built once: in the cache, or for 5.0 in the root.
 set -eu
 . "$SRC/tests/lib.sh"
 
-nodes=$1 ranks=$2 option=; shift 2
-[[ ${1-} != --* ]] || { option=$1; shift; }
-arguments=$option
-for pattern in "$@"; do arguments+=" -i $pattern"; done
+nodes=$1 ranks=$2 arguments=; shift 2
+for one in "$@"; do
+    [[ $one = --* ]] || one="-i $one"
+    arguments+=" $one"
+done
 version=4.1.1 sha256=eb2c8489bdbc47fdc6b26ca7576e927a11b070b6de196a443132766b3d0a2a22
 list=$SRC/tests/suites/mpi4py.list
 results=$SRC/tests/suites/mpi4py.py
@@ -46,16 +48,17 @@ build() {
     touch "$from_here/complete"
 }
 
-# suite NAME MPIRUN-ARGUMENT...: every rank's log is in $CASE_DIR/NAME.
+# suite NAME MPIRUN-ARGUMENT...: every rank's log is in $CASE_DIR/NAME.  One that
+# hangs leaves time for the other, and "unfinished" where it hung.
 suite() {
-    local name=$1 rc=0; shift
+    local name=$1 rc=0 begin=$SECONDS; shift
     mkdir "$CASE_DIR/$name"
     cat > "$CASE_DIR/$name/rank" <<END
 exec $place/venv/bin/python $place/mpi4py-$version/test/main.py -v $arguments >$CASE_DIR/$name/\$OMPI_COMM_WORLD_RANK.log 2>&1
 END
-    vcluster mpirun -n $((nodes * ranks)) -x TMPDIR="$CASE_DIR/tmp" "$@" sh "$CASE_DIR/$name/rank" \
-        >"$CASE_DIR/$name/mpirun" 2>&1 || rc=$?
-    echo "$name: status $rc, after $SECONDS seconds"
+    timeout -k 10 $((LIMIT / 2 - 300)) "$SRC/tests/vcluster" mpirun -n $((nodes * ranks)) -x TMPDIR="$CASE_DIR/tmp" \
+        "$@" sh "$CASE_DIR/$name/rank" >"$CASE_DIR/$name/mpirun" 2>&1 || rc=$?
+    echo "$name: status $rc of mpirun, after $((SECONDS - begin)) seconds"
     tail -n 20 "$CASE_DIR/$name/mpirun"
 }
 
@@ -67,4 +70,7 @@ cluster_up "$nodes" --slots $((2 * ranks))
 shape=(--host "$(seq -s, -f "node%g:$((4 * ranks))" 0 $((nodes - 1)))" --map-by "ppr:$ranks:node:oversubscribe")
 suite plain "${shape[@]}" --mca pml ob1
 suite sealed "${shape[@]}" --mca pml crypt
-must python3 "$results" compare "$list" "$SERIES" "$CASE_DIR/plain" "$CASE_DIR/sealed"
+# Windows over nodes, and on 4.1 only where there are threads.
+refuse=yes
+if [ "$nodes" = 1 ] || [[ $SERIES$arguments = 4.1*--thread-level=single* ]]; then refuse=no; fi
+must python3 "$results" compare "$list" "$SERIES" $refuse "$CASE_DIR/plain" "$CASE_DIR/sealed"
