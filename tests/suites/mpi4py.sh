@@ -1,20 +1,16 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpi4py.sh NODES RANKS [--OPTION=VALUE]... [PATTERN...]: mpi4py's own test suite,
-# with RANKS processes on each of NODES nodes; of its modules those that match a
-# pattern, or all.  OPTIONs are its own (test/main.py --help).  First over plain ob1,
-# then over pml/crypt: what passes there has to pass here.  mpi4py.list says what is
-# left out, and what pml/crypt refuses; both are printed.
+# mpi4py.sh NODES RANKS [ARGUMENT...]: mpi4py's own test suite, with RANKS processes
+# on each of NODES nodes; ARGUMENTs are its own (test/main.py --help).  First over
+# plain ob1, then over pml/crypt: what passes there has to pass here.  mpi4py.list
+# says what is left out, and what pml/crypt refuses; both are printed.
 #
 # mpi4py is built once: in the cache, or for 5.0 in the root.
 set -eu
 . "$SRC/tests/lib.sh"
 
-nodes=$1 ranks=$2 arguments=; shift 2
-for one in "$@"; do
-    [[ $one = --* ]] || one="-i $one"
-    arguments+=" $one"
-done
+nodes=$1 ranks=$2; shift 2
+arguments=$*
 version=4.1.1 sha256=eb2c8489bdbc47fdc6b26ca7576e927a11b070b6de196a443132766b3d0a2a22
 list=$SRC/tests/suites/mpi4py.list
 results=$SRC/tests/suites/mpi4py.py
@@ -39,7 +35,7 @@ build() {
     # Certificates of this system: some sites have their own.
     cp /etc/ssl/certs/ca-certificates.crt "$from_here/"
     at_home python3 -m venv "$place/venv" || return 1
-    export PIP_CERT=$place/ca-certificates.crt PIP_CONFIG_FILE=/dev/null
+    export PIP_CERT=$place/ca-certificates.crt SSL_CERT_FILE=$place/ca-certificates.crt PIP_CONFIG_FILE=/dev/null
     at_home "$pip" -q install numpy || return 1
     at_home "$pip" -q download --no-deps --no-binary :all: --dest "$place" "mpi4py==$version" || return 1
     echo "$sha256  $from_here/mpi4py-$version.tar.gz" | sha256sum --check --quiet || fail "this is another mpi4py-$version.tar.gz"
@@ -73,5 +69,5 @@ suite plain "${shape[@]}" --mca pml ob1
 suite sealed "${shape[@]}" --mca pml crypt
 # Windows over nodes, and on 4.1 only where there are threads.
 refuse=yes
-if [ "$nodes" = 1 ] || [[ $SERIES$arguments = 4.1*--thread-level=single* ]]; then refuse=no; fi
+if [ "$nodes" = 1 ] || [[ $SERIES$arguments = 4.1*'--thread-level single'* ]]; then refuse=no; fi
 must python3 "$results" compare "$list" "$SERIES" $refuse "$CASE_DIR/plain" "$CASE_DIR/sealed"
