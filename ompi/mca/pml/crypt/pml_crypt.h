@@ -67,6 +67,7 @@ typedef struct ompi_pml_crypt_state {
     size_t stage_bytes;             /* room for the largest first part */
     int chunk_tag, local_tag;       /* the reserved tags start here, and go down */
     uint32_t tag_span;              /* a power of two */
+    bool sends_later;               /* the host's callbacks are no place to send from: ucx */
     opal_free_list_t requests;
     bool lists;
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */

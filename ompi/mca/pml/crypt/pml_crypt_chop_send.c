@@ -32,11 +32,13 @@ static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
 
 enum { STALLED = 256 };                 /* calls of the progress function without a segment that moved */
 static ompi_common_cryptmpi_atomic32_t idle = 0;
+static volatile bool moved = false;     /* for the progress function: something may be sent now */
 
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
     notes = flying = idle = ompi_pml_crypt.waiting.queued = 0;
+    moved = false;
 }
 
 void ompi_pml_crypt_queue_stop(void)
@@ -88,6 +90,18 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment)
     return found;
 }
 
+/* Something has left: send on.  ucx calls back from the middle of its own work,
+ * while sends that it could not start yet wait to be tried again; what is sent
+ * from there overtakes them.  So the progress function has to do it. */
+static void go_on(void)
+{
+    if (ompi_pml_crypt.sends_later) {
+        moved = true;
+    } else {
+        ompi_pml_crypt_pump();
+    }
+}
+
 static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
@@ -100,7 +114,7 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     opal_atomic_add_fetch_32(&flying, -1);
     opal_atomic_add_fetch_32(&r->window, -1);
     idle = 0;
-    ompi_pml_crypt_pump();
+    go_on();
     ompi_pml_crypt_request_put(r);
 }
 
@@ -183,7 +197,8 @@ void ompi_pml_crypt_pump(void)
 
 void ompi_pml_crypt_pump_stalled(void)
 {
-    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0)) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0 || moved)) {
+        moved = false;
         ompi_pml_crypt_pump();
     }
     if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {
@@ -200,7 +215,7 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
         r->status.MPI_ERROR = status->MPI_ERROR;
     }
     r->gate_open = 1;
-    ompi_pml_crypt_pump();
+    go_on();
     ompi_pml_crypt_request_put(r);
 }
 

@@ -175,6 +175,7 @@ static void choose_tags(void)
 {
     bool ucx = 0 == strcmp(ompi_pml_crypt.params.host_name, "ucx");
 
+    ompi_pml_crypt.sends_later = ucx;
     ompi_pml_crypt.tag_span = ucx ? 1u << 20 : 1u << 28;
     ompi_pml_crypt.chunk_tag = ucx ? -(1 << 22) : -(1 << 30) - 4096;
     ompi_pml_crypt.local_tag = ompi_pml_crypt.chunk_tag - (int) ompi_pml_crypt.tag_span;
