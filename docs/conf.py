@@ -2,6 +2,10 @@
 #
 # Sphinx: `make docs` in a build tree.
 import pathlib
+import re
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
 
 project = "ompi-crypt"
 author = "The ompi-crypt authors"
@@ -25,3 +29,26 @@ man_pages = [
     ("security", "ompi-crypt-security", "what ompi-crypt promises, and what not", [author], 7),
 ]
 man_show_urls = True
+
+
+class Messages(Directive):
+    """`.. messages:: PATH`: the texts of a help file, by topic, as they stand in it."""
+
+    required_arguments = 1
+
+    def run(self):
+        path = pathlib.Path(__file__).parent.parent / self.arguments[0]
+        self.state.document.settings.env.note_dependency(str(path))
+        words = re.split(r"^\[(.+)\]$", path.read_text(), flags=re.M)
+        listed = nodes.definition_list()
+        for topic, text in zip(words[1::2], words[2::2]):
+            text = "\n".join(line for line in text.splitlines() if not line.startswith("#")).strip("\n")
+            text = re.sub(r"%(l*u|zu|[dps])", "...", text)
+            listed += nodes.definition_list_item("", nodes.term("", "", nodes.literal("", topic)),
+                                                 nodes.definition("", nodes.literal_block(text, text)))
+        return [listed]
+
+
+def setup(app):
+    app.add_directive("messages", Messages)
+    return {"parallel_read_safe": True}
