@@ -98,6 +98,7 @@ in_variant() {
 
 # mpi_program KIND NAME: compile tests/KIND/NAME.c, print the program's path.
 # Sources in tests/mpi and tests/KIND without a main() belong to every one.
+# -rdynamic: a program can stand in for a function that the libraries call.
 mpi_program() {
     local kind=$1 name=$2 program=$VARIANT_DIR/tests/$1/$2 sources extra=() file stale=
     sources=("$SRC/tests/$kind/$name.c")
@@ -113,7 +114,7 @@ mpi_program() {
     ! grep -q '^#pragma omp' "$SRC/tests/$kind/$name.c" || extra+=(-fopenmp)
     if [ -n "$stale" ]; then
         mkdir -p "$(dirname "$program")"
-        in_variant mpicc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -pthread $VARIANT_CFLAGS \
+        in_variant mpicc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -pthread -rdynamic $VARIANT_CFLAGS \
             -I"$SRC/tests/mpi" -I"$PREFIX/include" -o "$program" "${sources[@]}" \
             -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -Wl,--as-needed ${extra[@]+"${extra[@]}"} -lm >&2 ||
             fail "$2.c does not compile"

@@ -60,7 +60,8 @@ static const mpicrypt_option_t options[] = {
      "A first look: 3 FAST rounds, 6 rounds and 3 laps at most, and for io the defaults tile,noncontig by row,column, "
      "write,read."},
     {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
-    {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of these should take, in milliseconds."},
+    {"lap-ms", MPICRYPT_REAL, "MS", NULL, &plan.lap_ms,
+     "How long one of these should take, in milliseconds. Default: 10; for collectives 50."},
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
      "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
@@ -70,7 +71,8 @@ static const mpicrypt_option_t options[] = {
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local, "Partners on one node, where pml/crypt does not seal."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,
-     "Do not pin ranks. Otherwise each is pinned to a core of its own, unless the launcher binds them."},
+     "Do not pin ranks. Otherwise each is pinned to a core of its own, if there are enough and unless the launcher "
+     "binds them."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
      "Pin each rank to so many processors, where there are enough."},
     {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path,
@@ -191,6 +193,9 @@ static int set_defaults(void)
     int rc = 0;
 
     plan.every = NULL != coll;
+    if (0 == plan.lap_ms) {
+        plan.lap_ms = NULL == coll ? 10 : 50;
+    }
     if (NULL != coll && plan.local) {
         return mpicrypt_error(MPICRYPT_USAGE, "--local is not for collectives, which are over all ranks");
     }
@@ -330,6 +335,7 @@ static int run_many(const char *pattern)
     if (0 == strcmp(pattern, "all") && (plan.schemes.count > 0 || plan.local)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes and --local are for one benchmark, not for all");
     }
+    plan.lap_ms = 0 == plan.lap_ms ? 10 : plan.lap_ms;
     int rc = check_values();
 
     rc = rc ? rc : mpicrypt_writable(html_path);

@@ -196,7 +196,7 @@ void mpicrypt_bench_add_raw(const mpicrypt_bench_plan_t *plan, const mpicrypt_be
 
 static const char *pinning(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places)
 {
-    return !plan->pin ? "not pinned" : NULL == places->cpus ? "bound by the launcher" : "pinned";
+    return !plan->pin || places->yield ? "not pinned" : NULL == places->cpus ? "bound by the launcher" : "pinned";
 }
 
 void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,

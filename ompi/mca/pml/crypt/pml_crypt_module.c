@@ -5,7 +5,9 @@
  */
 #include "pml_crypt.h"
 
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "opal/runtime/opal_progress.h"
 #include "ompi/mca/pml/base/base.h"
@@ -89,9 +91,27 @@ int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count)
     return ompi_pml_crypt.host.pml_add_procs(procs, count);
 }
 
+/* The transports close their connections in here.  btl/tcp of 5.0 says goodbye on
+ * each, by a send() that raises SIGPIPE where the peer was faster: one rank in some
+ * hundred jobs died of it in MPI_Finalize.  This thread does without the signal for
+ * so long; where one waited already, it waits on. */
 int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count)
 {
-    return ompi_pml_crypt.host.pml_del_procs(procs, count);
+    const struct timespec at_once = {0};
+    sigset_t broken_pipe, before, waiting;
+    int rc;
+
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    sigemptyset(&waiting);
+    (void) sigpending(&waiting);
+    (void) pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+    rc = ompi_pml_crypt.host.pml_del_procs(procs, count);
+    if (!sigismember(&waiting, SIGPIPE)) {
+        (void) sigtimedwait(&broken_pipe, NULL, &at_once);
+    }
+    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
 }
 
 int ompi_pml_crypt_add_comm(ompi_communicator_t *comm)

@@ -1,0 +1,73 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The transports' last words in MPI_Finalize: a peer that was faster has closed
+ * its end, and btl/tcp of 5.0 writes to it with a plain send().  Here every
+ * send() of MPI_Finalize meets that, as the kernel would tell it; no rank may die
+ * of it, and SIGPIPE is afterwards what it was before.
+ */
+#define _GNU_SOURCE
+#include "mt.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+static volatile sig_atomic_t ending;
+static int sent;
+static pthread_t finalizer;
+
+/* In place of libc's: the program's symbols come first. */
+ssize_t send(int fd, const void *bytes, size_t count, int flags)
+{
+    static ssize_t (*real)(int, const void *, size_t, int);
+
+    if (ending && pthread_equal(finalizer, pthread_self())) {
+        if (0 == (flags & MSG_NOSIGNAL)) {
+            pthread_kill(pthread_self(), SIGPIPE);
+        }
+        errno = EPIPE;
+        return -1;
+    }
+    if (NULL == real) {
+        *(void **) &real = dlsym(RTLD_NEXT, "send");
+    }
+    sent++;
+    return real(fd, bytes, count, flags);
+}
+
+/* Neither handled nor blocked nor pending? */
+static bool as_ever(void)
+{
+    struct sigaction action;
+    sigset_t mask, pending;
+
+    return 0 == sigaction(SIGPIPE, NULL, &action) && SIG_DFL == action.sa_handler
+           && 0 == pthread_sigmask(SIG_SETMASK, NULL, &mask) && !sigismember(&mask, SIGPIPE)
+           && 0 == sigpending(&pending) && !sigismember(&pending, SIGPIPE);
+}
+
+int main(int argc, char **argv)
+{
+    int value, sum;
+
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    for (int peer = 0; peer < mt_size; peer++) {    /* a connection to everybody */
+        MT_MPI(MPI_Sendrecv(&mt_rank, 1, MPI_INT, peer, 1, &value, 1, MPI_INT, peer, 1, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+        MT_CHECK(peer == value, "from %d: %d", peer, value);
+    }
+    MT_MPI(MPI_Allreduce(&mt_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    MT_CHECK(sent > 0, "btl/tcp's handshakes did not come through the send() of this program");
+    MT_CHECK(as_ever(), "SIGPIPE is not as it was before MPI_Init");
+    finalizer = pthread_self();
+    ending = 1;
+    (void) mt_end();
+    if (!as_ever()) {
+        fprintf(stderr, "rank %d: SIGPIPE is not as it was before MPI_Finalize\n", mt_rank);
+        return 1;
+    }
+    return 0;
+}
