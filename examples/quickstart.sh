@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# quickstart.sh - see it work: from a fresh Debian 12 to encrypted messages.
+# quickstart.sh - see it work: from a fresh Debian 12 or 13 to encrypted messages.
 #
 #   sudo examples/quickstart.sh
 #

@@ -11,6 +11,19 @@ export CACHE
 
 declare -A VARIANT_STATE VARIANT_REASON
 
+# The series of this system's own Open MPI, or of that which its packages will bring.
+native_series() {
+    local version
+    version=$(ompi_info --version 2>/dev/null | sed -nE 's/^Open MPI v([0-9]+\.[0-9]+)\..*/\1/p')
+    if [ -z "$version" ]; then
+        version=$(. /etc/os-release 2>/dev/null
+                  [ "${ID-}" = debian ] && [ "${VERSION_ID:-99}" -ge 13 ] && echo 5.0 || echo 4.1)
+    fi
+    echo "$version"
+}
+NATIVE=$(native_series)
+[ "$NATIVE" != 5.0 ] || ROOT_50=                # no root is needed for it
+
 # ---- packages ----
 
 # packages_in FILE [GROUP...]: those of no group, and of these (packages.txt).
@@ -18,7 +31,8 @@ packages_in() {
     local file=$SRC/tests/$1 name group rest; shift
     while read -r name group rest; do
         case $name in ''|'#'*) continue ;; esac
-        [[ -n $group && " $* " != *" $group "* ]] || echo "$name"
+        [ "$NATIVE" = 4.1 ] || name=${name##*|}
+        [[ -n $group && " $* " != *" $group "* ]] || echo "${name%%|*}"
     done < "$file"
 }
 
@@ -69,7 +83,11 @@ build_variant() {
         VARIANT_STATE[$variant]=broken VARIANT_REASON[$variant]=$WORK/log/autogen.log
         return 0
     fi
-    if [ "$variant" = 5.0 ]; then
+    if [ "$variant" = 4.1 ] && [ "$NATIVE" != 4.1 ]; then
+        VARIANT_STATE[4.1]=absent VARIANT_REASON[4.1]="needs Open MPI 4.1, and this system's is $NATIVE"
+        return 0
+    fi
+    if [ "$variant" = 5.0 ] && [ -n "$ROOT_50" ]; then
         make_root
         if [ -n "$ROOT_REASON" ]; then
             VARIANT_STATE[$variant]=absent VARIANT_REASON[$variant]=$ROOT_REASON
@@ -124,7 +142,7 @@ compile_variant() {
 
 # What a case has in its environment (tests/lib.sh).
 use_variant() {
-    export SERIES=4.1 VARIANT=$1 VARIANT_DIR=$WORK/$1 VARIANT_CFLAGS=
+    export SERIES=$NATIVE VARIANT=$1 VARIANT_DIR=$WORK/$1 VARIANT_CFLAGS=
     case $1 in
         5.0)  SERIES=5.0 ;;
         asan) VARIANT_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" ;;
@@ -146,7 +164,7 @@ cluster() {                                     # cluster NODES SLOTS
     local wanted="$1 $2 $VARIANT" root=()
     [ "$(cat "$VCLUSTER_DIR/shape" 2>/dev/null)" != "$wanted" ] || return 0
     cluster_stop
-    [ "$VARIANT" != 5.0 ] || root=(--root "$ROOT_50" --bind "$SRC" --bind "$WORK")
+    ! in_other_root || root=(--root "$ROOT_50" --bind "$SRC" --bind "$WORK")
     "$SRC/tests/vcluster" up "$1" --slots "$2" ${root[@]+"${root[@]}"}
     echo "$VARIANT" > "$VCLUSTER_DIR/kind"
     echo "$wanted" > "$VCLUSTER_DIR/shape"

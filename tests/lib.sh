@@ -35,12 +35,15 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
+# Is this variant's Open MPI not this system's, but that of the root $ROOT_50?
+in_other_root() { [ "$VARIANT" = 5.0 ] && [ -n "$ROOT_50" ]; }
+
 # cluster_up N [UP-OPTION...]: taken down when the script ends.  For a case of
 # 5.0 the nodes are in its root, where what run.sh made can be seen.
 cluster_up() {
     local root=()
     trap 'vcluster down >/dev/null 2>&1 || true' EXIT
-    [ "$VARIANT" != 5.0 ] || root=(--root "$ROOT_50" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")")
+    ! in_other_root || root=(--root "$ROOT_50" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")")
     vcluster up "$@" ${root[@]+"${root[@]}"}
     echo "$VARIANT" > "$VCLUSTER_DIR/kind"
 }
@@ -88,7 +91,7 @@ capture_alive() {
 
 # in_variant CMD...: where that variant is at home; a script's cluster is up.
 in_variant() {
-    if [ "$VARIANT" != 5.0 ]; then
+    if ! in_other_root; then
         "$@"
         return
     fi

@@ -14,9 +14,10 @@
 #   --no-packages  do not install anything
 #   CASE...        only these, of any tier (shell patterns: 'mpi/p2p_*')
 #
-# Works on a bare Debian 12 as root (packages, virtual clusters); as somebody
-# else where the packages are there and user namespaces are allowed, without
-# Open MPI 5.0.  Builds outside of the source tree, under
+# Works on a bare Debian 12 or 13 as root (packages, virtual clusters); as somebody
+# else where the packages are there and user namespaces are allowed, on Debian 12
+# without Open MPI 5.0.  Debian 13's own is 5.0: there the cases without a suffix
+# run on it, and those that need 4.1 are skipped.  Builds outside of the source tree, under
 # ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt (OMPI_CRYPT_TEST_DIR overrides it).
 # How to add a test: tests/README.rst.
 set -uo pipefail
@@ -56,6 +57,7 @@ trap 'exit 130' INT TERM
 exec </dev/null
 [ "$packages" = no ] || install_packages tests $([ "$tier" = default ] || echo full)
 prepare_directories
+echo "this system's Open MPI: $NATIVE"
 begin=$SECONDS
 for case in "${SELECTED[@]}"; do
     run_case "$case"

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # The manual builds without a warning, as HTML and as man pages, and no document
-# is left out of it; man pages that were made are installed, and go again.
+# is left out of it; man pages that were made are installed, and go again.  It says
+# what the program says.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -26,3 +27,17 @@ done
 must make -s uninstall DESTDIR="$CASE_DIR/stage"
 left=$(find "$CASE_DIR/stage" ! -type d)
 [ -z "$left" ] || fail "make uninstall left: $left"
+
+# Texts that docs/troubleshooting.rst quotes, but for those of Open MPI, are shown by
+# something; and no help file is left out of docs/messages.rst.
+find "$SRC" -name 'help-*.txt' -path '*/mca/*' > "$CASE_DIR/help"
+while read -r file; do
+    must grep -qxF ".. messages:: ${file#"$SRC/"}" "$SRC/docs/messages.rst"
+done < "$CASE_DIR/help"
+sed '/^What belongs to Open MPI/,$d; /^"A requested component/d' "$SRC/docs/troubleshooting.rst" |
+    grep '^"' | grep -o '"[^"]*"' | tr -d '"' > "$CASE_DIR/quoted"
+must test "$(wc -l < "$CASE_DIR/quoted")" -gt 10
+xargs cat < "$CASE_DIR/help" | sed -E 's/%(l*u|zu|[dps])/.../g' | tr -s ' \n' ' ' > "$CASE_DIR/texts"
+while read -r text; do
+    must grep -qF "$text" "$CASE_DIR/texts"
+done < "$CASE_DIR/quoted"

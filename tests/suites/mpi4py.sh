@@ -16,7 +16,7 @@ list=$SRC/tests/suites/mpi4py.list
 results=$SRC/tests/suites/mpi4py.py
 arguments+=" $(python3 "$results" out "$list" "$SERIES")"
 
-if [ "$SERIES" = 5.0 ]; then
+if in_other_root; then
     place=/opt/mpi4py-$version from_here=$ROOT_50$place
     at_home() { "$SRC/tests/in_root" "$ROOT_50" "$@"; }
 else
@@ -28,7 +28,7 @@ build() {
     local pip=$place/venv/bin/pip
     rm -rf "$from_here"
     mkdir -p "$from_here"
-    if [ "$SERIES" = 5.0 ]; then
+    if in_other_root; then
         at_home env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 install -y \
             --no-install-recommends python3-dev python3-venv >/dev/null || return 1
     fi

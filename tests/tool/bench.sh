@@ -44,6 +44,20 @@ must bench stencil "${quick[@]}" --dims 2,4 --compute 0,50 --size 1K,64K --schem
 results "$CASE_DIR/p.csv" variant work_percent | awk '($2 == "0%") != ($3 == 0) { bad = 1 } END { exit bad }' ||
     fail "computation where none was asked for, or none where it was"
 
+echo "as the paper has it"
+must bench pingpong "${quick[@]}" --paper --percent 1 --size 64K,1M --rounds 2 --csv "$CASE_DIR/p.csv"
+same "columns" "$(for bytes in 65536 1048576; do for c in plain naive crypt; do echo "$bytes $c 2"; done; done)" \
+    "$CASE_DIR/p.csv" bytes column fast_rounds
+grep -q "10 iterations a round from 1M on, else 100: 1% of the paper's 1000 and 10000" "$CASE_DIR/out" || fail "iterations"
+grep -q "standard deviation of every time is within 5% of its mean" "$CASE_DIR/out" || fail "the paper's rule is not printed"
+grep -q "after 2 rounds the paper's rule was not satisfied" "$CASE_DIR/err" || fail "two rounds satisfied it"
+must bench pairs "${quick[@]}" --paper --percent 1 --size 1K --per-cpu 2 --schemes crypt --csv "$CASE_DIR/p.csv"
+grep -q "Fewer pairs than the paper's 16" "$CASE_DIR/out" || [ "$(nproc)" -ge 32 ] || fail "scaling is not said"
+must bench stencil "${quick[@]}" --paper --percent 1 --dims 2 --size 1K --schemes crypt --csv "$CASE_DIR/p.csv"
+same "computation" "$(for c in 30 60 80; do for k in plain crypt; do echo "2D $c% $k"; done; done)" "$CASE_DIR/p.csv" variant column
+grep -q "4 ranks on 2 nodes (--ranks) instead of the paper's 784 on 112" "$CASE_DIR/out" || fail "ranks"
+refuses 2 "paper is for messages" bench io --label lab --paper
+
 echo "files"
 export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
 must mpicrypt key new lab --keystore-dir "$CASE_DIR/keys"

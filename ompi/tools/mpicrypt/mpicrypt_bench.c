@@ -33,7 +33,7 @@ static const mpicrypt_option_t options[] = {
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
     {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
      "For stencil: computation in percent of the time of a plain step, 0 to 95."},
-    {"ranks", MPICRYPT_SIZES, "LIST", "4", &plan.ranks, "For stencil and io: numbers of ranks."},
+    {"ranks", MPICRYPT_SIZES, "LIST", "4", &plan.ranks, "For stencil and io: numbers of ranks; for nas one."},
     {"dir", MPICRYPT_TEXT, "DIR", ".", &plan.directory, "For io: a directory that all nodes share."},
     {"label", MPICRYPT_TEXT, "LABEL", NULL, &plan.key_label, "For io: the label of the files' key (mpicrypt key new)."},
     {"workload", MPICRYPT_NAMES, "LIST", NULL, &plan.workloads, "For io: what to do. Default: tile,noncontig,rows,matmul."},
@@ -44,18 +44,26 @@ static const mpicrypt_option_t options[] = {
     {"data", MPICRYPT_SIZES, "SIZE", "8M", &plan.data, "For io: bytes of each rank."},
     {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row, "For io: bytes of a row of the file."},
     {"block-size", MPICRYPT_SIZES, "LIST", "64K", &plan.blocks, "For io: block sizes of the encrypted files."},
+    {"npb", MPICRYPT_TEXT, "DIR", NULL, &plan.npb,
+     "For nas: where the NAS Parallel Benchmarks (the MPI version) were built; the programs are in DIR/bin."},
+    {"kernels", MPICRYPT_NAMES, "LIST", "cg,lu,sp,bt", &plan.kernels, "For nas: which programs."},
+    {"class", MPICRYPT_TEXT, "LETTER", "D", &plan.npb_class, "For nas: the size that they were built for."},
     {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes,
      "For collectives: NODESxRANKS, so many nodes with so many ranks on each."},
     {"order", MPICRYPT_NAMES, "LIST", "block,cyclic", &plan.orders,
      "For collectives: are the ranks of a node consecutive (block), or dealt out to the nodes like cards (cyclic)?"},
     {"paper", MPICRYPT_FLAG, NULL, NULL, &plan.paper,
-     "For collectives: the shapes of the paper, 8x16 and 7x13, with keys of 128 and 256 bits. Where the nodes have too "
-     "few processors, fewer ranks a node; that is printed."},
+     "As the papers have it. For collectives: the shapes 8x16 and 7x13, with keys of 128 and 256 bits. For messages "
+     "CryptMPI's sizes, iterations, 1 to 16 pairs, 30, 60 and 80 % computation, 128 bits, and its stopping rule. What the "
+     "nodes are too small for is scaled down; that is printed."},
     {"per-cpu", MPICRYPT_COUNT, "N", "8", &plan.per_cpu, "For --paper: the most ranks on a processor."},
-    {"fast", MPICRYPT_COUNT, "N", "9", &plan.fast,
-     "Stop when every size has so many FAST rounds; a round is FAST if plain was within 10% of the best quartile of "
-     "plain's times. For collectives: run so many rounds, all of which count."},
-    {"rounds", MPICRYPT_COUNT, "N", "36", &plan.rounds, "Stop after so many rounds in any case."},
+    {"percent", MPICRYPT_COUNT, "N", "100", &plan.percent, "For --paper: so much of the paper's iterations of messages."},
+    {"fast", MPICRYPT_COUNT, "N", NULL, &plan.fast,
+     "Stop when every size has so many FAST rounds (default: 9); a round is FAST if plain was within 10% of the best "
+     "quartile of plain's times. For collectives and nas: run so many rounds, all of which count. With --paper, of "
+     "messages: at least so many (default: 10)."},
+    {"rounds", MPICRYPT_COUNT, "N", NULL, &plan.rounds,
+     "Stop after so many rounds in any case. Default: 36, or --fast if that is more; with --paper, of messages, 100."},
     {"quick", MPICRYPT_FLAG, NULL, NULL, &quick,
      "A first look: 3 FAST rounds, 6 rounds and 3 laps at most, and for io the defaults tile,noncontig by row,column, "
      "write,read."},
@@ -119,6 +127,7 @@ static int check_values(void)
     rc = rc ? rc : check_one("fast", plan.fast, 1, 10000);
     rc = rc ? rc : check_one("rounds", plan.rounds, plan.fast, 10000);
     rc = rc ? rc : check_one("laps", plan.laps, 1, 1000);
+    rc = rc ? rc : check_one("percent", plan.percent, 1, 100);
     rc = rc ? rc : check_one("per-cpu", plan.per_cpu, 1, 1024);
     rc = rc ? rc : check_one("cpus-per-rank", plan.cpus_per_rank, 1, 1024);
     for (int i = 0; i < plan.bits.count && MPICRYPT_OK == rc; ++i) {
@@ -150,7 +159,8 @@ static int check_files(void)
 
 static int check_pattern(int operand_count, char **operands)
 {
-    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "allgather", "bcast", "alltoall", "io", NULL};
+    static const char *const patterns[] = {"pingpong", "pairs", "stencil", "allgather", "bcast", "alltoall", "io",
+                                           "nas", NULL};
 
     for (int i = 0; NULL != patterns[i] && operand_count > 0; ++i) {
         if (0 == strcmp(operands[0], patterns[i])) {
@@ -159,8 +169,8 @@ static int check_pattern(int operand_count, char **operands)
         }
     }
     return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil, "
-                          "allgather, bcast, alltoall, io"
-                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall or io?%s", operand_count > 0 ? operands[0] : "");
+                          "allgather, bcast, alltoall, io, nas"
+                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall, io or nas?%s", operand_count > 0 ? operands[0] : "");
 }
 
 static size_t at_most(size_t value, size_t limit) { return value < limit ? value : limit; }
@@ -199,15 +209,16 @@ static int set_defaults(void)
     if (NULL != coll && plan.local) {
         return mpicrypt_error(MPICRYPT_USAGE, "--local is not for collectives, which are over all ranks");
     }
-    if (NULL == coll && plan.paper) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--paper is for allgather, bcast and alltoall");
+    if (NULL == coll && plan.paper && MPICRYPT_OK != (rc = mpicrypt_bench_cryptmpi(&plan))) {
+        return rc;
     }
-    if (plan.paper) {
+    if (NULL != coll && plan.paper) {
         mpicrypt_sizes_free(&plan.bits);
         rc = mpicrypt_sizes_parse("128,256", &plan.bits, error, sizeof(error));
     }
     if (0 == rc && 0 == plan.schemes.count) {
-        rc = mpicrypt_names_parse(NULL == coll ? "tuned,naive,crypt" : coll->schemes, &plan.schemes, error,
+        rc = mpicrypt_names_parse(NULL != coll ? coll->schemes
+                                  : plan.paper || 0 == strcmp(plan.pattern, "nas") ? "naive,crypt" : "tuned,naive,crypt", &plan.schemes, error,
                                   sizeof(error));
     }
     if (0 == rc && 0 == plan.sizes.count) {
@@ -245,7 +256,8 @@ static int make_variants(mpicrypt_bench_variant_t **variants, int *count)
         return mpicrypt_bench_io_variants(&plan, variants, count);
     }
     if (NULL == mpicrypt_bench_coll(plan.pattern)) {
-        return message_variants(variants, count);
+        int rc = message_variants(variants, count);
+        return MPICRYPT_OK == rc && plan.cryptmpi ? mpicrypt_bench_cryptmpi_scale(&plan, *variants, count) : rc;
     }
     int rc = mpicrypt_bench_coll_variants(&plan, variants, count);
     return MPICRYPT_OK == rc && plan.paper ? mpicrypt_bench_coll_scale(&plan, *variants, *count) : rc;
@@ -287,6 +299,11 @@ static void warn_incomplete(const mpicrypt_bench_values_t *values)
 
     if (!values->complete) {
         mpicrypt_bench_variant_text(&plan, values->variant, text, sizeof(text));
+        if (plan.cryptmpi) {
+            fprintf(stderr, "mpicrypt bench: %s: after %zu rounds the paper's rule was not satisfied\n", text,
+                    values->rounds);
+            return;
+        }
         fprintf(stderr, "mpicrypt bench: %s: %zu rounds did not give %zu FAST ones at every size\n", text,
                 values->rounds, plan.fast);
     }
@@ -344,12 +361,20 @@ static int run_many(const char *pattern)
 
 static int run(int operand_count, char **operands)
 {
+    const bool messages = plan.paper && operand_count > 0 && NULL == mpicrypt_bench_coll(operands[0]);
+
     plan.pin = !no_pin;
+    plan.fast = 0 != plan.fast ? plan.fast : messages ? mpicrypt_bench_cryptmpi_least() : 9;
+    if (0 == plan.rounds) {
+        size_t most = messages ? mpicrypt_bench_cryptmpi_most() : 36;
+        plan.rounds = plan.fast > most ? plan.fast : most;
+    }
     bool all = operand_count > 0 && 0 == strcmp(operands[0], "all");
     int rc = all ? MPICRYPT_OK : check_pattern(operand_count, operands);
 
     if (MPICRYPT_OK == rc && (all || NULL != html_path)) {
-        return run_many(operands[0]);
+        return NULL != plan.pattern && 0 == strcmp(plan.pattern, "nas")
+                   ? mpicrypt_error(MPICRYPT_USAGE, "nas has no --html") : run_many(operands[0]);
     }
     rc = rc ? rc : set_defaults();
     rc = rc ? rc : set_quick();
@@ -357,7 +382,7 @@ static int run(int operand_count, char **operands)
     rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
     rc = rc ? rc : check_files();
-    rc = rc ? rc : measure();
+    rc = rc ? rc : 0 == strcmp(plan.pattern, "nas") ? mpicrypt_bench_nas(&plan, csv_path, json) : measure();
     mpicrypt_bench_columns_free(&plan);
     return rc;
 }
@@ -365,7 +390,7 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_bench_verb = {
     .name = "bench",
     .summary = "measure communication, plain and encrypted, on your nodes",
-    .synopsis = "pingpong|pairs|stencil|allgather|bcast|alltoall|io|all [OPTION]... [COLUMN]...",
+    .synopsis = "PATTERN [OPTION]... [COLUMN]...",
     .description =
         "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
         "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
@@ -375,7 +400,8 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "slowest rank. 'io' is the time from opening to closing a file that all ranks write, with a sync, or read; its "
         "columns are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, "
         "and its size is the block size. 'all' is mpicrypt speed and each of these with its defaults; io only if there "
-        "is a --label.\n\n"
+        "is a --label. 'nas' runs programs of the NAS Parallel Benchmarks that you have built, and prints the time of "
+        "communication between nodes, of all communication and of the whole run, as CryptMPI's Table III does.\n\n"
         "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
         "(the algorithms of coll/cryptag share one, and take turns in it) are short and take turns, round after round, so that a machine that changes its speed does so for all of "
         "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
@@ -395,7 +421,8 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench allgather --paper --csv paper.csv\n"
         "mpicrypt bench all --mpirun 'mpirun --hostfile hosts' --html report.html\n"
         "mpicrypt bench io --dir /scratch --label results --quick --ranks 2,8,16\n"
-        "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M",
+        "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M\n"
+        "mpicrypt bench nas --npb NPB3.4-MPI --class C --ranks 64 --mpirun 'mpirun --hostfile hosts'",
     .run = run,
     .takes_operands = true
 };

@@ -41,10 +41,15 @@ typedef struct mpicrypt_bench_plan {
     mpicrypt_names_t workloads, accesses, ops;  /* io */
     mpicrypt_sizes_t data, row, blocks;
     const char *directory, *key_label;
+    const char *npb, *npb_class;                /* nas */
+    mpicrypt_names_t kernels;
     bool local, pin;
     mpicrypt_names_t shapes, orders;    /* collectives */
     size_t per_cpu;
     bool paper;
+    bool cryptmpi;              /* --paper, of messages */
+    size_t percent;             /* of the papers' iterations */
+    double processors;          /* of a rank of one pair, if --paper looked */
     bool every;                 /* every round counts, FAST or not */
     const char *mpirun, *mapping, *host, *program;
     mpicrypt_bench_column_t column[MPICRYPT_BENCH_COLUMNS_MAX];
@@ -100,6 +105,14 @@ typedef struct mpicrypt_bench_places {
 int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *column,
                        mpicrypt_bench_variant_t *variant, const mpicrypt_bench_places_t *places,
                        double *seconds, double *work_seconds, double *unit_seconds);
+/* The parts of a command: the launcher with its words for the ranks, what the
+ * environment gets, and a message about one that failed (the result is the exit status). */
+void mpicrypt_bench_launcher(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                             mpicrypt_words_t *command);
+void mpicrypt_bench_settings(const mpicrypt_bench_column_t *column, const mpicrypt_bench_places_t *places,
+                             mpicrypt_words_t *settings);
+int mpicrypt_bench_failed(const mpicrypt_words_t *command, const char *label, const mpicrypt_launch_t *result);
+
 /* Another verb of mpicrypt-mpi, with the sizes, laps and processors of the plan
  * and one word of its own; plain.  The result is freed by the caller. */
 int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
@@ -133,18 +146,35 @@ void mpicrypt_bench_coll_mapping(const mpicrypt_bench_plan_t *plan, const mpicry
                                  mpicrypt_words_t *command);
 bool mpicrypt_bench_coll_fits(const mpicrypt_bench_variant_t *variant, size_t rank, size_t node);
 
+/* ---- --paper for messages: mpicrypt_bench_cryptmpi.c ---- */
+
+typedef struct mpicrypt_bench_values mpicrypt_bench_values_t;
+
+/* Puts what the paper has into the plan; drops variants for which the nodes are too
+ * small. */
+int mpicrypt_bench_cryptmpi(mpicrypt_bench_plan_t *plan);
+int mpicrypt_bench_cryptmpi_scale(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t *variants, int *count);
+size_t mpicrypt_bench_cryptmpi_iterations(const mpicrypt_bench_plan_t *plan, size_t bytes);
+
+/* Its stopping rule: has it been satisfied?  In words; what was scaled, and why. */
+bool mpicrypt_bench_cryptmpi_complete(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values);
+size_t mpicrypt_bench_cryptmpi_least(void);
+size_t mpicrypt_bench_cryptmpi_most(void);
+void mpicrypt_bench_cryptmpi_rule(const mpicrypt_bench_plan_t *plan, char *text, size_t bytes);
+void mpicrypt_bench_cryptmpi_scaling(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places, FILE *out);
+
 /* ---- rounds: mpicrypt_bench_rounds.c ---- */
 
 /* Every value of a variant: [round][column][size], and which rounds were FAST. */
-typedef struct mpicrypt_bench_values {
+struct mpicrypt_bench_values {
     const mpicrypt_bench_variant_t *variant;
     size_t rounds;              /* that were run */
     int columns, sizes;
     double *seconds, *work;
     bool *fast;                 /* [round][size] */
     bool every;                 /* all of them count as FAST */
-    bool complete;              /* enough FAST rounds at every size */
-} mpicrypt_bench_values_t;
+    bool complete;              /* the stopping rule is satisfied */
+};
 
 double *mpicrypt_bench_at(const mpicrypt_bench_values_t *values, double *of, size_t round, int column, int size);
 
@@ -162,6 +192,11 @@ const char *mpicrypt_bench_rule(const mpicrypt_bench_plan_t *plan);
 /* Mark FAST rounds of one size: plain (column 0) at most 1.1 times the first
  * quartile of the plain values.  Returns how many. */
 size_t mpicrypt_bench_classify(mpicrypt_bench_values_t *values, int size);
+
+/* ---- the NAS Parallel Benchmarks: mpicrypt_bench_nas.c ---- */
+
+/* All of it, with the columns of the plan. */
+int mpicrypt_bench_nas(mpicrypt_bench_plan_t *plan, const char *csv_path, bool json);
 
 /* ---- what is shown: mpicrypt_bench_show.c, mpicrypt_bench_matrix.c ---- */
 

@@ -87,7 +87,7 @@ static void make_command(int b, const char *which, const mpicrypt_words_t *words
         for (int i = 0; i < words->count; ++i) {
             bool mine = !replaced && 0 == strcmp(words->value[i], which) && !is_value(words, i);
             replaced = replaced || mine;
-            if (benchmarks[b].collective || 0 != strcmp(words->value[i], "--paper")) {
+            if (0 != strcmp(benchmarks[b].name, "io") || 0 != strcmp(words->value[i], "--paper")) {
                 mpicrypt_words_add(command, "%s", mine ? benchmarks[b].name : words->value[i]);
             }
         }

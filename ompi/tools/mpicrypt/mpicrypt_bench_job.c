@@ -23,8 +23,8 @@ static void add_sizes(mpicrypt_words_t *command, const char *option, const mpicr
     mpicrypt_words_add(command, "%s=%s", option, text);
 }
 
-static void begin_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                          const char *verb, mpicrypt_words_t *command)
+void mpicrypt_bench_launcher(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                             mpicrypt_words_t *command)
 {
     mpicrypt_words_split(command, plan->mpirun);
     if (!plan->local && NULL != plan->mapping) {
@@ -36,6 +36,12 @@ static void begin_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
     }
     mpicrypt_words_add(command, "-n");
     mpicrypt_words_add(command, "%zu", variant->ranks);
+}
+
+static void begin_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
+                          const char *verb, mpicrypt_words_t *command)
+{
+    mpicrypt_bench_launcher(plan, variant, command);
     mpicrypt_words_add(command, "%s", plan->program);
     mpicrypt_words_add(command, "%s", verb);
 }
@@ -48,6 +54,15 @@ static void add_laps(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_pla
     mpicrypt_words_add(command, "--lap-ms=%g", plan->lap_ms);
     if (NULL != places->cpus) {
         mpicrypt_words_add(command, "--cpus=%s", places->cpus);
+    }
+    if (plan->cryptmpi) {
+        char text[2048] = "";
+        for (int i = 0; i < plan->sizes.count; ++i) {
+            size_t used = strlen(text);
+            snprintf(text + used, sizeof(text) - used, "%s%zu", 0 == i ? "" : ",",
+                     mpicrypt_bench_cryptmpi_iterations(plan, plan->sizes.value[i]));
+        }
+        mpicrypt_words_add(command, "--iterations=%s", text);
     }
 }
 
@@ -110,8 +125,8 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     }
 }
 
-static void job_settings(const mpicrypt_bench_column_t *column, const mpicrypt_bench_places_t *places,
-                         mpicrypt_words_t *settings)
+void mpicrypt_bench_settings(const mpicrypt_bench_column_t *column, const mpicrypt_bench_places_t *places,
+                             mpicrypt_words_t *settings)
 {
     mpicrypt_words_add(settings, "OMPI_MCA_mpi_yield_when_idle=%d", places->yield);
     for (int i = 0; i < column->settings.count; ++i) {
@@ -119,7 +134,7 @@ static void job_settings(const mpicrypt_bench_column_t *column, const mpicrypt_b
     }
 }
 
-static int failed(const mpicrypt_words_t *command, const char *label, const mpicrypt_launch_t *result)
+int mpicrypt_bench_failed(const mpicrypt_words_t *command, const char *label, const mpicrypt_launch_t *result)
 {
     char text[4096] = "";
 
@@ -207,13 +222,13 @@ int mpicrypt_bench_job(mpicrypt_bench_plan_t *plan, mpicrypt_bench_column_t *col
         goto free_laps;
     }
     job_command(plan, column, variant, places, &command);
-    job_settings(column, places, &settings);
+    mpicrypt_bench_settings(column, places, &settings);
     rc = mpicrypt_launch(&command, &settings, &result);
     if (MPICRYPT_OK != rc) {
         goto free_words;
     }
     if (!take_lines(plan, result.out, &laps) || 0 != result.code) {
-        rc = failed(&command, column->label, &result);
+        rc = mpicrypt_bench_failed(&command, column->label, &result);
     } else {
         show_warnings(column, result.err);
         for (size_t s = 0; s < sizes; ++s) {
@@ -364,7 +379,7 @@ int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
     if (MPICRYPT_OK == rc) {
         char *text = result.out;
         if (0 != result.code || MPICRYPT_OK != understand(plan, variant, text, places)) {
-            rc = failed(&command, "(placement)", &result);
+            rc = mpicrypt_bench_failed(&command, "(placement)", &result);
         } else if (places->misplaced) {
             rc = mpicrypt_error(MPICRYPT_MISSING, "'%s' does not put %zu ranks on each of %zu nodes in %s order; "
                                 "--mapping has other words for it", plan->mpirun, variant->width, variant->nodes,

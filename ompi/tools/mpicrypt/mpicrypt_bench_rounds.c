@@ -18,6 +18,17 @@ const char *mpicrypt_bench_rule(const mpicrypt_bench_plan_t *plan)
 {
     static char text[512];
 
+    if (plan->cryptmpi) {
+        mpicrypt_bench_cryptmpi_rule(plan, text, sizeof(text));
+        return text;
+    }
+    if (0 == strcmp(plan->pattern, "nas")) {
+        snprintf(text, sizeof(text),
+                 "%zu rounds: in each every program runs once in each column, in rotating order. Times are means over "
+                 "the\nrounds, and over the ranks; overheads are those of the summed times. own: the program's own "
+                 "\"Time in seconds\".", plan->fast);
+        return text;
+    }
     if (plan->every) {
         snprintf(text, sizeof(text),
                  "In every round each job runs once, in rotating order; in a job the columns that share it take turns.\n"
@@ -163,7 +174,8 @@ int mpicrypt_bench_rounds(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t 
     }
     while (MPICRYPT_OK == rc && values->rounds < plan->rounds && !values->complete) {
         rc = one_round(plan, variant, places, values);
-        values->complete = fewest_fast(values) >= plan->fast;
+        size_t fast = fewest_fast(values);
+        values->complete = plan->cryptmpi ? mpicrypt_bench_cryptmpi_complete(plan, values) : fast >= plan->fast;
     }
     mpicrypt_progress_end();
     return rc;

@@ -217,6 +217,10 @@ void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
         fputc('\n', out);
     }
     fprintf(out, "\n%s\n\n", mpicrypt_bench_rule(plan));
+    if (plan->cryptmpi) {
+        mpicrypt_bench_cryptmpi_scaling(plan, places, out);
+        fputc('\n', out);
+    }
     for (int v = 0; v < count; ++v) {
         mpicrypt_bench_matrix(plan, &values[v], out);
     }

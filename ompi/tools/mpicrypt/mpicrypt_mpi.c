@@ -22,6 +22,7 @@ static const mpicrypt_option_t options[] = {
     {"size", MPICRYPT_SIZES, "LIST", "1", &mpicrypt_mpi_job.sizes, "Message sizes."},
     {"laps", MPICRYPT_COUNT, "N", "5", &mpicrypt_mpi_job.laps, "Laps of every size."},
     {"lap-ms", MPICRYPT_REAL, "MS", "10", &mpicrypt_mpi_job.lap_ms, "How long a lap should take."},
+    {"iterations", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.iterations, "Iterations of a lap, for each size."},
     {"window", MPICRYPT_COUNT, "N", "64", &mpicrypt_mpi_job.window, "pairs: messages in flight."},
     {"pairs", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.pairs, "pairs: how many."},
     {"dims", MPICRYPT_COUNT, "N", "2", &mpicrypt_mpi_job.dims, "stencil: dimensions."},

@@ -38,6 +38,7 @@ typedef struct mpicrypt_mpi_job {
     size_t laps, window, pairs, dims, seal_bits, comm_threads;
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
+    mpicrypt_sizes_t iterations;    /* of a lap, one for each size; 0: by lap_ms */
     bool local;
     const char *pml;
     mpicrypt_names_t cpus, require;

@@ -48,7 +48,8 @@ static size_t iterations(const mpicrypt_mpi_pattern_t *pattern, size_t units, do
     return fit < 1 ? 1 : (size_t) fit;
 }
 
-static void measure_size(const mpicrypt_mpi_pattern_t *pattern, size_t bytes, size_t units)
+/* `given`: iterations of a lap; 0: as many as fit. */
+static void measure_size(const mpicrypt_mpi_pattern_t *pattern, size_t bytes, size_t units, size_t given)
 {
     const mpicrypt_mpi_job_t *job = &mpicrypt_mpi_job;
     const int choices = mpicrypt_mpi_choices();
@@ -59,7 +60,7 @@ static void measure_size(const mpicrypt_mpi_pattern_t *pattern, size_t bytes, si
     for (int c = 0; c < choices; ++c) {
         mpicrypt_mpi_choose(c);
         pattern->verify(c);
-        count[c] = iterations(pattern, units, job->lap_ms / 1000);
+        count[c] = 0 != given ? given : iterations(pattern, units, job->lap_ms / 1000);
     }
     for (size_t i = 0; i < job->laps; ++i) {
         for (int turn = 0; turn < choices; ++turn) {
@@ -84,6 +85,7 @@ void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern)
         printf("@mpicrypt unit %.9g\n", unit);
     }
     for (int s = 0; s < job->sizes.count; ++s) {
-        measure_size(pattern, job->sizes.value[s], s < job->work.count ? job->work.value[s] : 0);
+        measure_size(pattern, job->sizes.value[s], s < job->work.count ? job->work.value[s] : 0,
+                     s < job->iterations.count ? job->iterations.value[s] : 0);
     }
 }
