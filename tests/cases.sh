@@ -51,7 +51,7 @@ read_list() {
 # add_case CASE TAGS FILE ARGS, unless it is not for this variant.
 add_case() {
     case $VARIANT_SUFFIX in
-        -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* ]] && [[ ,$2, != *,4.1,* ]] || return 0 ;;
+        -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ,$2, != *,4.1,* ]] || return 0 ;;
         -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
     esac
     CASES+=("$1")

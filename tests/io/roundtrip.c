@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Random maps, views, calls and numbers of processes against an array in
- * memory: roundtrip DIR [cases=N] [seed=S] [keep].  Labels lab and other are in
- * the keystore.
+ * Random maps, views, datatypes, calls and processes against an array in memory:
+ * roundtrip DIR [cases=N] [seed=S] [keep].  Of N processes, 1 to N write, and 1 to
+ * N others read afterwards.  Labels lab and other are in the keystore.
  */
-#include "mt.h"
+#include "part.h"
 
 #include "mpi_crypt.h"
 
@@ -13,7 +13,7 @@
 
 static const char *directory;
 static char path[1024];
-static unsigned char *expected, *mine, *other;
+static unsigned char *expected, *mine, *other, *buffer, *untouched;
 static uint64_t state;                  /* the same on all ranks */
 
 /* What the cases were, for the shares that are printed. */
@@ -21,7 +21,6 @@ static struct {
     long cases, regions, unaligned, collective;
     bool case_unaligned, case_collective;
 } seen;
-static bool many_nodes;
 
 static size_t draw(size_t below) { return mt_below(&state, below); }
 
@@ -79,21 +78,57 @@ static int region_at(const world_t *w, size_t at)
     return 0 == w->regions ? 0 : at < head_of(w) ? -1 : (int) ((at - head_of(w)) / w->row % (size_t) w->regions);
 }
 
-static MPI_File open_new(const world_t *w)
+/* ---- who takes part ---- */
+
+/* A member of the team: its rank there, or MPI_COMM_NULL. */
+typedef struct team {
+    MPI_Comm comm;
+    int rank, size;
+    bool many_nodes;
+} team_t;
+
+static team_t draw_team(void)
+{
+    team_t team = {.size = 1 + (int) draw((size_t) mt_size)};
+    int turn = (int) draw((size_t) mt_size), place = (mt_rank + turn) % mt_size;
+    MPI_Comm node;
+    int size;
+
+    MT_MPI(MPI_Comm_split(MPI_COMM_WORLD, place < team.size ? 0 : MPI_UNDEFINED, draw(2) ? place : -place, &team.comm));
+    if (MPI_COMM_NULL != team.comm) {
+        MT_MPI(MPI_Comm_rank(team.comm, &team.rank));
+        MT_MPI(MPI_Comm_split_type(team.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+        MT_MPI(MPI_Comm_size(node, &size));
+        MT_MPI(MPI_Comm_free(&node));
+        team.many_nodes = size < team.size;
+    }
+    return team;
+}
+
+static void free_team(team_t *team)
+{
+    if (MPI_COMM_NULL != team->comm) {
+        MT_MPI(MPI_Comm_free(&team->comm));
+    }
+}
+
+/* ---- transfers ---- */
+
+static MPI_File open_new(const world_t *w, const team_t *team)
 {
     MPI_File f;
     MPI_Datatype row, filetype;
 
     if (0 == w->regions) {
         MPI_Info info = info_of(w, 0);
-        MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f));
+        MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f));
         MT_MPI(MPI_Info_free(&info));
         return f;
     }
-    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
     /* in one call, each rank its own; what is left in further calls, by all */
     for (int i = 0; i < w->regions; i++) {
-        int region = i + (0 == i ? mt_rank % w->regions : 0);
+        int region = i + (0 == i ? team->rank % w->regions : 0);
         MPI_Info info = info_of(w, region);
         MT_MPI(MPI_Type_contiguous((int) w->row, MPI_BYTE, &row));
         MT_MPI(MPI_Type_create_resized(row, 0, (MPI_Aint) (w->row * (size_t) w->regions), &filetype));
@@ -106,59 +141,6 @@ static MPI_File open_new(const world_t *w)
     return f;
 }
 
-/* ---- who takes which bytes ---- */
-
-typedef struct part {
-    size_t unit, from, to;              /* units of so many bytes take turns among ranks, in [from, to) */
-    int shift;
-} part_t;
-
-static part_t draw_part(const world_t *w)
-{
-    part_t part = {.unit = 1 + (draw(2) ? draw(5000) : draw(100)), .shift = (int) draw(100)};
-
-    part.from = draw(3) ? 0 : draw(w->span);
-    part.to = draw(3) ? w->span : part.from + draw(w->span - part.from + 1);
-    if ((part.to - part.from) / part.unit > 3000) {
-        part.unit = (part.to - part.from) / 3000 + 1;
-    }
-    return part;
-}
-
-static int owner(const part_t *part, size_t at, int size)
-{
-    return (int) (((at - part->from) / part->unit + (size_t) part->shift) % (size_t) size);
-}
-
-/* My bytes of `from`, packed; or back. */
-static size_t pack(const part_t *part, int rank, int size, const unsigned char *from, unsigned char *packed)
-{
-    size_t n = 0;
-
-    for (size_t at = part->from; at < part->to; at += part->unit) {
-        size_t bytes = part->to - at < part->unit ? part->to - at : part->unit;
-        if (owner(part, at, size) == rank) {
-            memcpy(packed + n, from + at, bytes);
-            n += bytes;
-        }
-    }
-    return n;
-}
-
-/* A view of exactly those bytes. */
-static void set_view(MPI_File f, const part_t *part, int rank, int size)
-{
-    MPI_Datatype unit, filetype;
-    int first = ((rank - part->shift) % size + size) % size;
-
-    MT_MPI(MPI_Type_contiguous((int) part->unit, MPI_BYTE, &unit));
-    MT_MPI(MPI_Type_create_resized(unit, 0, (MPI_Aint) (part->unit * (size_t) size), &filetype));
-    MT_MPI(MPI_Type_commit(&filetype));
-    MT_MPI(MPI_File_set_view(f, (MPI_Offset) (part->from + part->unit * (size_t) first), MPI_BYTE, filetype, "native", MPI_INFO_NULL));
-    MT_MPI(MPI_Type_free(&filetype));
-    MT_MPI(MPI_Type_free(&unit));
-}
-
 static void count_is(const MPI_Status *status, size_t bytes, const char *what)
 {
     int count;
@@ -167,33 +149,55 @@ static void count_is(const MPI_Status *status, size_t bytes, const char *what)
     MT_CHECK((size_t) count == bytes, "%s: %d bytes instead of %zu", what, count, bytes);
 }
 
-static void move(MPI_File f, const part_t *part, int rank, int size, bool writing, int how, unsigned char *packed, size_t n)
+/* n bytes, packed, at `at` etypes of the view. */
+static void move_some(MPI_File f, const part_t *part, MPI_Offset at, bool writing, int how, unsigned char *packed, size_t n)
 {
     MPI_Status status;
     MPI_Request request;
+    part_memory_t memory = part_memory(part, n);
+    MPI_Datatype type = memory.type;
+    int count = memory.count;
 
-    set_view(f, part, rank, size);
-    seen.case_collective = seen.case_collective || (many_nodes && size == mt_size && (1 == how || 3 == how));
+    memset(buffer, 0xa5, memory.room + 1);
+    if (writing) {
+        part_scatter(&memory, packed, buffer);
+    }
     switch (how) {
     case 0:
-        MT_MPI(writing ? MPI_File_write(f, packed, (int) n, MPI_BYTE, &status) : MPI_File_read(f, packed, (int) n, MPI_BYTE, &status));
+        MT_MPI(writing ? MPI_File_write(f, buffer, count, type, &status) : MPI_File_read(f, buffer, count, type, &status));
         break;
     case 1:
-        MT_MPI(writing ? MPI_File_write_all(f, packed, (int) n, MPI_BYTE, &status)
-                       : MPI_File_read_all(f, packed, (int) n, MPI_BYTE, &status));
+        MT_MPI(writing ? MPI_File_write_all(f, buffer, count, type, &status) : MPI_File_read_all(f, buffer, count, type, &status));
         break;
     case 2:
-        MT_MPI(writing ? MPI_File_iwrite_at(f, 0, packed, (int) n, MPI_BYTE, &request)
-                       : MPI_File_iread_at(f, 0, packed, (int) n, MPI_BYTE, &request));
+        MT_MPI(writing ? MPI_File_iwrite_at(f, at, buffer, count, type, &request) : MPI_File_iread_at(f, at, buffer, count, type, &request));
         MT_MPI(MPI_Wait(&request, &status));
         break;
     default:
-        MT_MPI(writing ? MPI_File_write_at_all_begin(f, 0, packed, (int) n, MPI_BYTE)
-                       : MPI_File_read_at_all_begin(f, 0, packed, (int) n, MPI_BYTE));
-        MT_MPI(writing ? MPI_File_write_at_all_end(f, packed, &status) : MPI_File_read_at_all_end(f, packed, &status));
+        MT_MPI(writing ? MPI_File_write_at_all_begin(f, at, buffer, count, type) : MPI_File_read_at_all_begin(f, at, buffer, count, type));
+        MT_MPI(writing ? MPI_File_write_at_all_end(f, buffer, &status) : MPI_File_read_at_all_end(f, buffer, &status));
         break;
     }
     count_is(&status, n, writing ? "written" : "read");
+    if (!writing) {
+        part_gather(&memory, buffer, packed);
+        memset(untouched, 0xa5, memory.room + 1);
+        part_scatter(&memory, packed, untouched);
+        MT_CHECK(0 == memcmp(buffer, untouched, memory.room + 1), "bytes beside those of the datatype were written");
+    }
+    part_memory_free(&memory);
+}
+
+/* In one call or in two. */
+static void move(MPI_File f, const part_t *part, const team_t *team, bool writing, int how, unsigned char *packed, size_t n)
+{
+    size_t first = part->seed % 3 ? n : n / 2 / part->etype * part->etype;
+
+    part_set_view(part, f, team->rank);
+    move_some(f, part, 0, writing, how, packed, first);
+    if (0 == part->seed % 3) {
+        move_some(f, part, (MPI_Offset) (first / part->etype), writing, how, packed + first, n - first);
+    }
 }
 
 /* Do the pieces of this access end within blocks? */
@@ -204,9 +208,9 @@ static void look_at_part(const world_t *w, const part_t *part)
     seen.case_unaligned = seen.case_unaligned || part->from % block || part->unit % block || (part->to % block && part->to < w->size);
 }
 
-static void step_write(MPI_File f, world_t *w, int seed)
+static void step_write(MPI_File f, world_t *w, const team_t *team, int seed)
 {
-    part_t part = draw_part(w);
+    part_t part = part_draw(&state, w->span, team->size);
     int how = (int) draw(4);
     unsigned char *fresh = malloc(w->span);
 
@@ -214,54 +218,54 @@ static void step_write(MPI_File f, world_t *w, int seed)
     memcpy(expected + part.from, fresh + part.from, part.to - part.from);
     w->size = part.to > part.from && part.to > w->size ? part.to : w->size;
     look_at_part(w, &part);
-    move(f, &part, mt_rank, mt_size, true, how, mine, pack(&part, mt_rank, mt_size, fresh, mine));
+    if (MPI_COMM_NULL != team->comm) {
+        seen.case_collective = seen.case_collective || (team->many_nodes && (1 == how || 3 == how));
+        move(f, &part, team, true, how, mine, part_pack(&part, team->rank, fresh, mine));
+        MT_MPI(MPI_File_sync(f));
+        MT_MPI(MPI_Barrier(team->comm));
+        MT_MPI(MPI_File_sync(f));
+    }
     free(fresh);
-    MT_MPI(MPI_File_sync(f));
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
-    MT_MPI(MPI_File_sync(f));
 }
 
-static void step_read(MPI_File f, const world_t *w, int rank, int size)
+static void step_read(MPI_File f, const world_t *w, const team_t *team)
 {
-    part_t part = draw_part(w);
+    part_t part = part_draw(&state, w->span, team->size);
     int how = (int) draw(4);
 
-    part.to = part.to > w->size ? w->size : part.to;
-    part.from = part.from > part.to ? part.to : part.from;
-    size_t n = pack(&part, rank, size, expected, mine);
-    memset(other, 0xa5, n + 1);
-    move(f, &part, rank, size, false, how, other, n);
-    for (size_t i = 0; i < n; i++) {
-        MT_CHECK(mine[i] == other[i], "byte %zu of %zu is %d instead of %d (how %d, unit %zu, from %zu to %zu)", i, n, other[i], mine[i],
-                 how, part.unit, part.from, part.to);
+    part_clip(&part, w->size);
+    if (MPI_COMM_NULL == team->comm) {
+        return;
     }
-    MT_CHECK(0xa5 == other[n], "a byte behind the buffer was written");
-    MPI_Comm comm = size == mt_size ? MPI_COMM_WORLD : MPI_COMM_SELF;
-    MT_MPI(MPI_Barrier(comm));          /* nobody writes on while others read */
+    seen.case_collective = seen.case_collective || (team->many_nodes && (1 == how || 3 == how));
+    size_t n = part_pack(&part, team->rank, expected, mine);
+    move(f, &part, team, false, how, other, n);
+    for (size_t i = 0; i < n; i++) {
+        MT_CHECK(mine[i] == other[i], "byte %zu of %zu is %d instead of %d (how %d, view %d, unit %zu, from %zu to %zu)", i, n, other[i],
+                 mine[i], how, part.view, part.unit, part.from, part.to);
+    }
+    MT_MPI(MPI_Barrier(team->comm));    /* nobody writes on while others read */
 }
 
-/* Another number of processes reads the file. */
+/* Other processes, and another number of them, read the file. */
 static void reopen(const world_t *w)
 {
-    MPI_Comm comm;
-    MPI_File f;
+    team_t team = draw_team();
+    MPI_File f = MPI_FILE_NULL;
     MPI_Offset size;
-    int members = 1 + (int) draw((size_t) mt_size), rank, count;
 
-    MT_MPI(MPI_Comm_split(MPI_COMM_WORLD, mt_rank < members ? 0 : MPI_UNDEFINED, mt_size - mt_rank, &comm));
-    if (MPI_COMM_NULL != comm) {
-        MT_MPI(MPI_Comm_rank(comm, &rank));
-        MT_MPI(MPI_Comm_size(comm, &count));
-        MT_MPI(MPI_File_open(comm, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+    if (MPI_COMM_NULL != team.comm) {
+        MT_MPI(MPI_File_open(team.comm, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
         MT_MPI(MPI_File_get_size(f, &size));
         MT_CHECK((size_t) size == w->size, "size %lld instead of %zu", (long long) size, w->size);
-        for (int i = 0; i < 3; i++) {
-            step_read(f, w, rank, count);
-        }
-        MT_MPI(MPI_File_close(&f));
-        MT_MPI(MPI_Comm_free(&comm));
     }
-    MT_MPI(MPI_Bcast(&state, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD));
+    for (int i = 0; i < 3; i++) {
+        step_read(f, w, &team);
+    }
+    if (MPI_COMM_NULL != team.comm) {
+        MT_MPI(MPI_File_close(&f));
+    }
+    free_team(&team);
 }
 
 /* What is on disk: plaintext where, and only where, the map says so. */
@@ -282,29 +286,46 @@ static void look_at_disk(const world_t *w)
     }
 }
 
+/* All processes draw the same; those of the team write and read. */
+static void work_on(world_t *w, const team_t *team, int number)
+{
+    MPI_File f = MPI_FILE_NULL;
+    int steps = 2 + (int) draw(4);
+
+    if (MPI_COMM_NULL != team->comm) {
+        f = open_new(w, team);
+    }
+    for (int i = 0; i < steps; i++) {
+        if (0 == draw(6)) {
+            w->size = draw(w->span);
+            memset(expected + w->size, 0, SPAN_MAX - w->size);
+            if (MPI_COMM_NULL != team->comm) {
+                MT_MPI(MPI_File_set_size(f, (MPI_Offset) w->size));
+            }
+        } else {
+            step_write(f, w, team, number * 100 + i);
+        }
+        step_read(f, w, team);
+    }
+    if (MPI_COMM_NULL != team->comm) {
+        MT_MPI(MPI_File_close(&f));
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+}
+
 static void run_case(int number)
 {
     world_t w;
-    MPI_File f;
-    int steps = 2 + (int) draw(4);
 
     draw_world(&w);
     seen.case_unaligned = seen.case_collective = false;
     snprintf(path, sizeof(path), "%s/roundtrip-%d", directory, number);
     memset(expected, 0, SPAN_MAX);
-    f = open_new(&w);
-    for (int i = 0; i < steps; i++) {
-        if (0 == draw(6)) {
-            w.size = draw(w.span);
-            MT_MPI(MPI_File_set_size(f, (MPI_Offset) w.size));
-            memset(expected + w.size, 0, SPAN_MAX - w.size);
-        } else {
-            step_write(f, &w, number * 100 + i);
-        }
-        step_read(f, &w, mt_rank, mt_size);
-    }
-    MT_MPI(MPI_File_close(&f));
+    team_t team = draw_team();
+    work_on(&w, &team, number);
+    free_team(&team);
     reopen(&w);
+    MT_MPI(MPI_Allreduce(MPI_IN_PLACE, &seen.case_collective, 1, MPI_C_BOOL, MPI_LOR, MPI_COMM_WORLD));
     if (0 == mt_rank) {
         look_at_disk(&w);
         if (!mt_flag("keep")) {
@@ -315,29 +336,22 @@ static void run_case(int number)
     seen.regions += w.regions > 1;
     seen.unaligned += seen.case_unaligned;
     seen.collective += seen.case_collective;
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 /* Many cases have to be of all kinds. */
 static void look_at_shares(void)
 {
+    bool many_nodes = false;
+
+    for (int i = 0; i < mt_size; i++) {
+        many_nodes = many_nodes || mt_remote(i);
+    }
     printf("cases %ld: several regions %ld%%, unaligned %ld%%, collective over nodes %ld%%\n", seen.cases,
            100 * seen.regions / seen.cases, 100 * seen.unaligned / seen.cases, 100 * seen.collective / seen.cases);
     if (seen.cases >= 1000) {
         MT_CHECK(10 * seen.regions >= 3 * seen.cases && 10 * seen.unaligned >= 3 * seen.cases, "too few of a kind");
         MT_CHECK(!many_nodes || 10 * seen.collective >= seen.cases, "too few collective calls over several nodes");
     }
-}
-
-static void look_at_nodes(void)
-{
-    MPI_Comm node;
-    int size;
-
-    MT_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    MT_MPI(MPI_Comm_size(node, &size));
-    many_nodes = size < mt_size;
-    MT_MPI(MPI_Comm_free(&node));
 }
 
 int main(int argc, char **argv)
@@ -352,7 +366,8 @@ int main(int argc, char **argv)
     expected = malloc(SPAN_MAX);
     mine = malloc(SPAN_MAX + 1);
     other = malloc(SPAN_MAX + 1);
-    look_at_nodes();
+    buffer = malloc(2 * SPAN_MAX + 64);
+    untouched = malloc(2 * SPAN_MAX + 64);
     for (int i = 0; i < cases; i++) {
         state = mt_mix((uint64_t) seed * 1000003u + (uint64_t) i) | 1;
         run_case(i);

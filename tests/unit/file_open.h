@@ -57,13 +57,15 @@ static inline const opal_aead_module_t *first_provider(void *arg, opal_aead_ciph
     return NULL;
 }
 
+static uint32_t file_part_bytes;        /* of those that are opened; 0: the default */
+
 /* Another process opens the file: same UUID and data keys, fresh S. */
 static inline opal_common_crypt_file_t *open_file(opal_common_crypt_storage_t *storage, const region_spec_t *specs, unsigned count,
                                                   const uint8_t uuid[16], const opal_common_crypt_grant_t *grants)
 {
     opal_common_crypt_map_t *map = map_of(specs, count);
     opal_common_crypt_file_key_t *keys = calloc(count, sizeof(*keys));
-    const opal_common_crypt_file_of_t of = {storage, first_provider, NULL};
+    const opal_common_crypt_file_of_t of = {storage, first_provider, NULL, file_part_bytes};
     opal_common_crypt_file_t *file;
 
     memcpy(map->uuid, uuid, 16);

@@ -221,6 +221,9 @@ int main(void)
     spec = strided;
     test_overwrites();
     test_cut();
+    UNIT_GROUP("a run in parts of two blocks");
+    file_part_bytes = 2 * B;
+    test_overwrites();
     providers_fini();
     return unit_done();
 }

@@ -151,6 +151,7 @@ static void test_world(unsigned w)
     opal_common_crypt_outcome_t outcome;
 
     UNIT_GROUP("%s", worlds[w].name);
+    file_part_bytes = w % 2 ? 1024 : 0;
     memory_init(&memory);
     memset(&shadow, 0, sizeof(shadow));
     for (uint64_t at = 0; at < SPAN; ++at) {
@@ -194,6 +195,7 @@ static void test_canary(void)
     unsigned found = 0;
 
     UNIT_GROUP("no plaintext on storage, also after overwrites");
+    file_part_bytes = 0;
     memory_init(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
     opal_common_crypt_file_t *file = open_file(&memory.super, two, 2, uuid, NULL);
@@ -428,7 +430,7 @@ static void golden_check(golden_t *g)
 {
     opal_common_crypt_sidecar_header_t header;
     opal_common_crypt_map_t *map;
-    const opal_common_crypt_file_of_t of = {&g->memory.super, first_provider, NULL};
+    const opal_common_crypt_file_of_t of = {&g->memory.super, first_provider, NULL, file_part_bytes};
     opal_common_crypt_file_t *file;
     uint8_t *bytes, out[65536];
     size_t count;

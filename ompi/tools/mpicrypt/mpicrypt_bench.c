@@ -13,7 +13,7 @@
 
 static mpicrypt_bench_plan_t plan;
 static const char *csv_path, *raw_path, *plot_path, *html_path;
-static bool json, no_pin;
+static bool json, no_pin, quick;
 
 static const mpicrypt_option_t options[] = {
     {"schemes", MPICRYPT_NAMES, "LIST", NULL, &plan.schemes,
@@ -33,14 +33,14 @@ static const mpicrypt_option_t options[] = {
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
     {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
      "For stencil: computation in percent of the time of a plain step, 0 to 95."},
-    {"ranks", MPICRYPT_COUNT, "N", "4", &plan.ranks, "For stencil, io and nas: number of ranks."},
+    {"ranks", MPICRYPT_SIZES, "LIST", "4", &plan.ranks, "For stencil and io: numbers of ranks; for nas one."},
     {"dir", MPICRYPT_TEXT, "DIR", ".", &plan.directory, "For io: a directory that all nodes share."},
     {"label", MPICRYPT_TEXT, "LABEL", NULL, &plan.key_label, "For io: the label of the files' key (mpicrypt key new)."},
-    {"workload", MPICRYPT_NAMES, "LIST", "tile,noncontig,rows,matmul", &plan.workloads, "For io: what to do."},
-    {"access", MPICRYPT_NAMES, "LIST", "row,column,block", &plan.accesses,
-     "For io: how ranks share a file. The map is by rows, so with row it is the view."},
-    {"op", MPICRYPT_NAMES, "LIST", "write,read,overwrite", &plan.ops,
-     "For io: write a new file, read one, write over one; matmul is one thing, run."},
+    {"workload", MPICRYPT_NAMES, "LIST", NULL, &plan.workloads, "For io: what to do. Default: tile,noncontig,rows,matmul."},
+    {"access", MPICRYPT_NAMES, "LIST", NULL, &plan.accesses,
+     "For io: how ranks share a file. The map is by rows, so with row it is the view. Default: row,column,block."},
+    {"op", MPICRYPT_NAMES, "LIST", NULL, &plan.ops,
+     "For io: write a new file, read one, write over one; matmul is one thing, run. Default: write,read,overwrite."},
     {"data", MPICRYPT_SIZES, "SIZE", "8M", &plan.data, "For io: bytes of each rank."},
     {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row, "For io: bytes of a row of the file."},
     {"block-size", MPICRYPT_SIZES, "LIST", "64K", &plan.blocks, "For io: block sizes of the encrypted files."},
@@ -64,8 +64,12 @@ static const mpicrypt_option_t options[] = {
      "messages: at least so many (default: 10)."},
     {"rounds", MPICRYPT_COUNT, "N", NULL, &plan.rounds,
      "Stop after so many rounds in any case. Default: 36, or --fast if that is more; with --paper, of messages, 100."},
+    {"quick", MPICRYPT_FLAG, NULL, NULL, &quick,
+     "A first look: 3 FAST rounds, 6 rounds and 3 laps at most, and for io the defaults tile,noncontig by row,column, "
+     "write,read."},
     {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
-    {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of these should take, in milliseconds."},
+    {"lap-ms", MPICRYPT_REAL, "MS", NULL, &plan.lap_ms,
+     "How long one of these should take, in milliseconds. Default: 10; for collectives 50."},
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
      "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
@@ -75,7 +79,8 @@ static const mpicrypt_option_t options[] = {
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local, "Partners on one node, where pml/crypt does not seal."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,
-     "Do not pin ranks. Otherwise each is pinned to a core of its own, unless the launcher binds them."},
+     "Do not pin ranks. Otherwise each is pinned to a core of its own, if there are enough and unless the launcher "
+     "binds them."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
      "Pin each rank to so many processors, where there are enough."},
     {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path,
@@ -118,7 +123,7 @@ static int check_values(void)
     rc = rc ? rc : check_range("dims", &plan.dims, 2, 4);
     rc = rc ? rc : check_range("compute", &plan.compute, 0, 95);
     rc = rc ? rc : check_one("window", plan.window, 1, 1 << 16);
-    rc = rc ? rc : check_one("ranks", plan.ranks, 2, 1 << 20);
+    rc = rc ? rc : check_range("ranks", &plan.ranks, 2, 1 << 20);
     rc = rc ? rc : check_one("fast", plan.fast, 1, 10000);
     rc = rc ? rc : check_one("rounds", plan.rounds, plan.fast, 10000);
     rc = rc ? rc : check_one("laps", plan.laps, 1, 1000);
@@ -168,6 +173,28 @@ static int check_pattern(int operand_count, char **operands)
                           : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall, io or nas?%s", operand_count > 0 ? operands[0] : "");
 }
 
+static size_t at_most(size_t value, size_t limit) { return value < limit ? value : limit; }
+
+static int set_default(mpicrypt_names_t *list, const char *text)
+{
+    char error[256];
+
+    return list->count > 0 || 0 == mpicrypt_names_parse(text, list, error, sizeof(error))
+               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s", error);
+}
+
+static int set_quick(void)
+{
+    if (quick) {
+        plan.fast = at_most(plan.fast, 3);
+        plan.rounds = at_most(plan.rounds, 6);
+        plan.laps = at_most(plan.laps, 3);
+    }
+    int rc = set_default(&plan.workloads, quick ? "tile,noncontig" : "tile,noncontig,rows,matmul");
+    rc = rc ? rc : set_default(&plan.accesses, quick ? "row,column" : "row,column,block");
+    return rc ? rc : set_default(&plan.ops, quick ? "write,read" : "write,read,overwrite");
+}
+
 /* Lists whose default depends on the pattern, and what --paper says. */
 static int set_defaults(void)
 {
@@ -176,6 +203,9 @@ static int set_defaults(void)
     int rc = 0;
 
     plan.every = NULL != coll;
+    if (0 == plan.lap_ms) {
+        plan.lap_ms = NULL == coll ? 10 : 50;
+    }
     if (NULL != coll && plan.local) {
         return mpicrypt_error(MPICRYPT_USAGE, "--local is not for collectives, which are over all ranks");
     }
@@ -204,17 +234,17 @@ static int message_variants(mpicrypt_bench_variant_t **variants, int *count)
 {
     bool pairs = 0 == strcmp(plan.pattern, "pairs"), stencil = 0 == strcmp(plan.pattern, "stencil");
     int outer = stencil ? plan.dims.count : pairs ? plan.pairs.count : 1;
-    int inner = stencil ? plan.compute.count : 1;
-    mpicrypt_bench_variant_t *variant = calloc((size_t) (outer * inner), sizeof(*variant));
+    int inner = stencil ? plan.compute.count : 1, sizes = stencil ? plan.ranks.count : 1;
+    mpicrypt_bench_variant_t *variant = calloc((size_t) (outer * inner * sizes), sizeof(*variant));
 
     *variants = variant;
     *count = 0;
     for (int o = 0; o < outer && NULL != variant; ++o) {
-        for (int i = 0; i < inner; ++i) {
+        for (int i = 0; i < inner * sizes; ++i) {
             size_t number = pairs ? plan.pairs.value[o] : 1;
             variant[(*count)++] = (mpicrypt_bench_variant_t){
-                .ranks = stencil ? plan.ranks : 2 * number, .pairs = number,
-                .dims = stencil ? plan.dims.value[o] : 2, .compute = stencil ? plan.compute.value[i] : 0};
+                .ranks = stencil ? plan.ranks.value[i / inner] : 2 * number, .pairs = number,
+                .dims = stencil ? plan.dims.value[o] : 2, .compute = stencil ? plan.compute.value[i % inner] : 0};
         }
     }
     return NULL == variant ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : MPICRYPT_OK;
@@ -322,6 +352,7 @@ static int run_many(const char *pattern)
     if (0 == strcmp(pattern, "all") && (plan.schemes.count > 0 || plan.local)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes and --local are for one benchmark, not for all");
     }
+    plan.lap_ms = 0 == plan.lap_ms ? 10 : plan.lap_ms;
     int rc = check_values();
 
     rc = rc ? rc : mpicrypt_writable(html_path);
@@ -346,6 +377,7 @@ static int run(int operand_count, char **operands)
                    ? mpicrypt_error(MPICRYPT_USAGE, "nas has no --html") : run_many(operands[0]);
     }
     rc = rc ? rc : set_defaults();
+    rc = rc ? rc : set_quick();
     rc = rc ? rc : check_values();
     rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
@@ -388,6 +420,7 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"
         "mpicrypt bench allgather --paper --csv paper.csv\n"
         "mpicrypt bench all --mpirun 'mpirun --hostfile hosts' --html report.html\n"
+        "mpicrypt bench io --dir /scratch --label results --quick --ranks 2,8,16\n"
         "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M\n"
         "mpicrypt bench nas --npb NPB3.4-MPI --class C --ranks 64 --mpirun 'mpirun --hostfile hosts'",
     .run = run,

@@ -34,9 +34,9 @@ typedef struct mpicrypt_bench_column {
 
 typedef struct mpicrypt_bench_plan {
     const char *pattern;
-    mpicrypt_sizes_t sizes, pairs, dims, compute, bits;
+    mpicrypt_sizes_t sizes, pairs, dims, compute, bits, ranks;
     mpicrypt_names_t schemes;
-    size_t ranks, window, fast, rounds, laps, cpus_per_rank;
+    size_t window, fast, rounds, laps, cpus_per_rank;
     double lap_ms;
     mpicrypt_names_t workloads, accesses, ops;  /* io */
     mpicrypt_sizes_t data, row, blocks;

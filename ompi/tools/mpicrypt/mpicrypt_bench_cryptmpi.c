@@ -156,7 +156,7 @@ void mpicrypt_bench_cryptmpi_scaling(const mpicrypt_bench_plan_t *plan, const mp
         fprintf(out, "Fewer pairs than the paper's 16 where there would be more: a rank of one pair has %.3g processors,\n"
                 "and with more than %zu ranks on each (--per-cpu) the scheduler would be measured.\n", plan->processors,
                 plan->per_cpu);
-    } else if (0 == strcmp(plan->pattern, "stencil") && 784 != plan->ranks) {
-        fprintf(out, "%zu ranks on %zu nodes (--ranks) instead of the paper's 784 on 112.\n", plan->ranks, places->nodes);
+    } else if (0 == strcmp(plan->pattern, "stencil") && 784 != plan->ranks.value[0]) {
+        fprintf(out, "%zu ranks on %zu nodes (--ranks) instead of the paper's 784 on 112.\n", plan->ranks.value[0], places->nodes);
     }
 }

@@ -36,8 +36,10 @@ int mpicrypt_bench_io_check(mpicrypt_bench_plan_t *plan)
         return mpicrypt_error(MPICRYPT_USAGE, "io needs --label, one --data and one --row");
     }
     size_t row = plan->row.value[0], data = plan->data.value[0];
-    if (0 == row || 0 != row % (16 * plan->ranks) || 0 == data || 0 != data % row || data > (size_t) 1 << 30) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--row is a multiple of 16 x --ranks, --data one of --row, of 1G at most");
+    for (int i = 0; i < plan->ranks.count; ++i) {
+        if (0 == row || 0 != row % (16 * plan->ranks.value[i]) || 0 == data || 0 != data % row || data > (size_t) 1 << 30) {
+            return mpicrypt_error(MPICRYPT_USAGE, "--row is a multiple of 16 x --ranks, --data one of --row, of 1G at most");
+        }
     }
     for (int i = 0; i < plan->blocks.count; ++i) {
         if (plan->blocks.value[i] < 512 || plan->blocks.value[i] > (size_t) 16 << 20) {
@@ -50,22 +52,28 @@ int mpicrypt_bench_io_check(mpicrypt_bench_plan_t *plan)
     return MPICRYPT_OK;
 }
 
-int mpicrypt_bench_io_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t **variants, int *count)
+static void add_variants(const mpicrypt_bench_plan_t *plan, size_t ranks, mpicrypt_bench_variant_t *variant, int *count)
 {
-    mpicrypt_bench_variant_t *variant = calloc((size_t) (plan->workloads.count * plan->accesses.count * plan->ops.count),
-                                               sizeof(*variant));
-
-    *variants = variant;
-    *count = 0;
-    for (int w = 0; w < plan->workloads.count && NULL != variant; ++w) {
+    for (int w = 0; w < plan->workloads.count; ++w) {
         bool matmul = 0 == strcmp(plan->workloads.value[w], "matmul");
         for (int a = 0; a < (matmul ? 1 : plan->accesses.count); ++a) {
             for (int o = 0; o < (matmul ? 1 : plan->ops.count); ++o) {
                 variant[(*count)++] = (mpicrypt_bench_variant_t){
-                    .ranks = plan->ranks, .dims = 2, .pairs = 1, .workload = plan->workloads.value[w],
+                    .ranks = ranks, .dims = 2, .pairs = 1, .workload = plan->workloads.value[w],
                     .access = matmul ? "row" : plan->accesses.value[a], .op = matmul ? "run" : plan->ops.value[o]};
             }
         }
     }
-    return NULL == variant ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : MPICRYPT_OK;
+}
+
+int mpicrypt_bench_io_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t **variants, int *count)
+{
+    int most = plan->ranks.count * plan->workloads.count * plan->accesses.count * plan->ops.count;
+
+    *variants = calloc((size_t) most, sizeof(**variants));
+    *count = 0;
+    for (int r = 0; r < plan->ranks.count && NULL != *variants; ++r) {
+        add_variants(plan, plan->ranks.value[r], *variants, count);
+    }
+    return NULL == *variants ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : MPICRYPT_OK;
 }

@@ -275,8 +275,8 @@ typedef struct place {
     char boot[64], cpus[8192];
 } place_t;
 
-/* Processors of one rank: on each machine ranks take turns in the list of its
- * processors, but for ranks that the launcher has bound apart. */
+/* Processors of one rank: on each machine ranks have theirs in turn, but for
+ * ranks that the launcher has bound apart. */
 static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, size_t rank, size_t ranks, char **text,
                      bool *yield)
 {
@@ -357,7 +357,8 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
         places->misplaced = places->misplaced
                             || (0 != variant->nodes && !mpicrypt_bench_coll_fits(variant, i, place[i].node));
     }
-    if (!apart || !plan->pin) {
+    /* Without a core for each, pinning would decide which ranks share one. */
+    if (!apart || !plan->pin || places->yield) {
         free(places->cpus);
         places->cpus = NULL;
     }

@@ -63,15 +63,15 @@ static double *at(const results_t *results, size_t program, size_t column, size_
 /* bin/cg.C.64 (NPB 3.3) or bin/cg.C.x (3.4). */
 static int find_program(const mpicrypt_bench_plan_t *plan, const char *name, char *path, size_t bytes)
 {
-    snprintf(path, bytes, "%s/bin/%s.%s.%zu", plan->npb, name, plan->npb_class, plan->ranks);
+    snprintf(path, bytes, "%s/bin/%s.%s.%zu", plan->npb, name, plan->npb_class, plan->ranks.value[0]);
     if (0 == access(path, X_OK)) {
         return MPICRYPT_OK;
     }
     snprintf(path, bytes, "%s/bin/%s.%s.x", plan->npb, name, plan->npb_class);
     return 0 == access(path, X_OK) ? MPICRYPT_OK
          : mpicrypt_error(MPICRYPT_MISSING, "there is neither %s/bin/%s.%s.%zu nor %s; build it there (make %s CLASS=%s, "
-                          "and for NPB 3.3 NPROCS=%zu)", plan->npb, name, plan->npb_class, plan->ranks, path, name,
-                          plan->npb_class, plan->ranks);
+                          "and for NPB 3.3 NPROCS=%zu)", plan->npb, name, plan->npb_class, plan->ranks.value[0], path, name,
+                          plan->npb_class, plan->ranks.value[0]);
 }
 
 /* The program has verified its result, and the times are there. */
@@ -180,7 +180,7 @@ static void add_row(const mpicrypt_bench_plan_t *plan, const results_t *results,
         spread = mpicrypt_spread(at(results, first, c, RUN), (int) results->rounds);
     }
     mpicrypt_table_text(table, name);
-    mpicrypt_table_count(table, plan->ranks);
+    mpicrypt_table_count(table, plan->ranks.value[0]);
     mpicrypt_table_text(table, plan->column[c].label);
     mpicrypt_table_count(table, plan->column[c].bits);
     mpicrypt_table_count(table, results->rounds);
@@ -246,11 +246,14 @@ int mpicrypt_bench_nas(mpicrypt_bench_plan_t *plan, const char *csv_path, bool j
 {
     results_t results = {.programs = (size_t) plan->kernels.count, .columns = (size_t) plan->column_count,
                          .rounds = plan->fast};
-    mpicrypt_bench_variant_t variant = {.ranks = plan->ranks};
+    mpicrypt_bench_variant_t variant = {.ranks = plan->ranks.value[0]};
     mpicrypt_bench_places_t places;
     char path[4096];
     int rc = NULL == plan->npb ? mpicrypt_error(MPICRYPT_USAGE, "nas needs --npb DIR") : MPICRYPT_OK;
 
+    if (MPICRYPT_OK == rc && 1 != plan->ranks.count) {
+        rc = mpicrypt_error(MPICRYPT_USAGE, "nas takes one number of --ranks: its programs are built for it");
+    }
     for (int p = 0; p < plan->kernels.count && MPICRYPT_OK == rc; ++p) {
         rc = find_program(plan, plan->kernels.value[p], path, sizeof(path));
     }

@@ -54,13 +54,17 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
                                  char *text, size_t bytes)
 {
     const char *where = plan->local ? ", one node" : "";
+    char ranks[32] = "";
 
+    if (plan->ranks.count > 1) {
+        snprintf(ranks, sizeof(ranks), ", %zu ranks", variant->ranks);
+    }
     if (0 == strcmp(plan->pattern, "pairs")) {
         snprintf(text, bytes, "%zu pair%s x %zu%s", variant->pairs, 1 == variant->pairs ? "" : "s", plan->window, where);
     } else if (0 == strcmp(plan->pattern, "stencil")) {
-        snprintf(text, bytes, "%zuD %zu%%%s", variant->dims, variant->compute, where);
+        snprintf(text, bytes, "%zuD %zu%%%s%s", variant->dims, variant->compute, ranks, where);
     } else if (0 == strcmp(plan->pattern, "io")) {
-        snprintf(text, bytes, "%s %s %s%s", variant->workload, variant->access, variant->op, where);
+        snprintf(text, bytes, "%s %s %s%s%s", variant->workload, variant->access, variant->op, ranks, where);
     } else if (0 != variant->nodes) {
         snprintf(text, bytes, "%zux%zu %s", variant->nodes, variant->width, variant->cyclic ? "cyclic" : "block");
         size_t used = strlen(text);
@@ -192,7 +196,7 @@ void mpicrypt_bench_add_raw(const mpicrypt_bench_plan_t *plan, const mpicrypt_be
 
 static const char *pinning(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places)
 {
-    return !plan->pin ? "not pinned" : NULL == places->cpus ? "bound by the launcher" : "pinned";
+    return !plan->pin || places->yield ? "not pinned" : NULL == places->cpus ? "bound by the launcher" : "pinned";
 }
 
 void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,

@@ -38,7 +38,7 @@ static int failed(const mpicrypt_file_t *file, const char *what, const char *rea
 
 static int engine(mpicrypt_file_t *file, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
 {
-    const opal_common_crypt_file_of_t of = {&file->posix.super, provider, NULL};
+    const opal_common_crypt_file_of_t of = {&file->posix.super, provider, NULL, 0};
     int rc = opal_common_crypt_file_create(&of, &file->file);
 
     if (OPAL_CRYPT_OK == rc) {

@@ -41,7 +41,7 @@ static void lay_out(ompi_coll_cryptag_hs_t *hs, bool by_node)
     for (int node = 0; node < topo->nodes; node++) {
         ompi_coll_cryptag_part_t *part = &hs->node_sealed[node];
 
-        *part = (ompi_coll_cryptag_part_t) { hs->shm->data + sealed, 0, 0 };
+        *part = (ompi_coll_cryptag_part_t) { hs->data + sealed, 0, 0 };
         for (int i = topo->node_first[node]; i < topo->node_first[node + 1]; i++) {
             size_t bytes = ompi_coll_cryptag_block_bytes(call, topo->by_node[i]);
 
@@ -57,6 +57,22 @@ static void lay_out(ompi_coll_cryptag_hs_t *hs, bool by_node)
     }
 }
 
+/* Where this call's data goes.  Everywhere in the segment, or after another
+ * user of it, everybody must have copied out what is there. */
+static void take_turn(ompi_coll_cryptag_hs_t *hs)
+{
+    ompi_coll_cryptag_shm_t *shm = hs->shm;
+    const size_t half = shm->data_bytes / 2;
+    const bool whole = ompi_coll_cryptag_hs_bytes(hs->call) > half;
+
+    if (whole || 0 == shm->turn || shm->turn_phase != hs->phase) {
+        ompi_coll_cryptag_shm_await_all(shm, hs->phase);
+        shm->turn = 0;
+    }
+    hs->data = shm->data + shm->turn % 2 * half;
+    shm->turn += whole ? 0 : 1;
+}
+
 void ompi_coll_cryptag_hs_begin(ompi_coll_cryptag_call_t *call, bool by_node, ompi_coll_cryptag_hs_t *hs)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
@@ -68,11 +84,9 @@ void ompi_coll_cryptag_hs_begin(ompi_coll_cryptag_call_t *call, bool by_node, om
     hs->place = ompi_coll_cryptag_scratch(call, (ranks + 1) * sizeof(size_t));
     hs->sealed = ompi_coll_cryptag_scratch(call, (ranks + 1) * sizeof(size_t));
     hs->node_sealed = ompi_coll_cryptag_scratch(call, (size_t) topo->nodes * sizeof(*hs->node_sealed));
+    take_turn(hs);
     lay_out(hs, by_node);
-
-    /* the last call's data must have been copied out by everybody */
-    ompi_coll_cryptag_shm_await_all(hs->shm, hs->phase);
-    ompi_coll_cryptag_take_own(call, hs->shm->data + hs->place[topo->node_first[topo->node] + topo->local]);
+    ompi_coll_cryptag_take_own(call, hs->data + hs->place[topo->node_first[topo->node] + topo->local]);
 }
 
 void ompi_coll_cryptag_hs_leaders(ompi_coll_cryptag_hs_t *hs)
@@ -118,12 +132,12 @@ void ompi_coll_cryptag_hs_end(ompi_coll_cryptag_hs_t *hs)
 
     /* 4. copy all of it to the user's buffer */
     if (topo->in_order && call->user.dense) {
-        memcpy(call->user.rbuf, hs->shm->data, call->offset[topo->ranks]);
+        memcpy(call->user.rbuf, hs->data, call->offset[topo->ranks]);
     } else {
         for (int i = 0; i < topo->ranks; i++) {
-            ompi_coll_cryptag_deliver(call, topo->by_node[i], hs->shm->data + hs->place[i]);
+            ompi_coll_cryptag_deliver(call, topo->by_node[i], hs->data + hs->place[i]);
         }
     }
     ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 4);
-    hs->shm->phase = hs->phase + 4;
+    hs->shm->phase = hs->shm->turn_phase = hs->phase + 4;
 }

@@ -5,6 +5,11 @@
  * all-gather of the leaders, and the last step.
  *
  *     | plaintext blocks, node by node | sealed items, node by node |
+ *
+ * Calls that follow each other take turns in the two halves of the segment,
+ * where they fit: nobody waits for those who still copy out the last one.  Who
+ * writes into a half has left the call between, and for that saw everybody past
+ * the end of the one before, which was the last in that half.
  */
 #ifndef COLL_CRYPTAG_HS_H
 #define COLL_CRYPTAG_HS_H
@@ -14,7 +19,8 @@
 typedef struct ompi_coll_cryptag_hs {
     ompi_coll_cryptag_call_t *call;
     ompi_coll_cryptag_shm_t *shm;
-    uint64_t phase;             /* all flags of the node are at least this */
+    uint64_t phase;             /* our flag */
+    uint8_t *data;              /* of this call */
     size_t *place;              /* [ranks + 1] of block by_node[i], in the data */
     size_t *sealed;             /* [ranks + 1] of sealed block by_node[i] (HS2) */
     ompi_coll_cryptag_part_t *node_sealed;  /* [nodes] what each leader contributes */

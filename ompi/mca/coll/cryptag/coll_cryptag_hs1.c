@@ -12,7 +12,7 @@
 
 static uint8_t *plain_of_node(const ompi_coll_cryptag_hs_t *hs, int node)
 {
-    return hs->shm->data + hs->place[hs->call->topo->node_first[node]];
+    return hs->data + hs->place[hs->call->topo->node_first[node]];
 }
 
 static ompi_coll_cryptag_name_t name_of(const ompi_coll_cryptag_hs_t *hs, int node)

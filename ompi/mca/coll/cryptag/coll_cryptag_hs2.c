@@ -21,8 +21,8 @@ void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call)
     /* 1. every rank puts its block into the shared plaintext, and sealed
      *    beside it */
     ompi_coll_cryptag_hs_begin(call, false, &hs);
-    ompi_coll_cryptag_seal(call, &name, hs.shm->data + hs.place[own],
-                           ompi_coll_cryptag_block_bytes(call, topo->rank), hs.shm->data + hs.sealed[own]);
+    ompi_coll_cryptag_seal(call, &name, hs.data + hs.place[own],
+                           ompi_coll_cryptag_block_bytes(call, topo->rank), hs.data + hs.sealed[own]);
     ompi_coll_cryptag_shm_arrive(hs.shm, hs.phase + 1);
 
     /* 2. leaders all-gather what is sealed */
@@ -36,7 +36,7 @@ void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call)
     for (int i = 0; i < topo->ranks; i++) {
         name.origin = topo->by_node[i];
         if (topo->node_of[name.origin] != topo->node && ompi_coll_cryptag_hs_ours(&hs, k++)) {
-            ompi_coll_cryptag_open(call, &name, hs.shm->data + hs.sealed[i], hs.shm->data + hs.place[i],
+            ompi_coll_cryptag_open(call, &name, hs.data + hs.sealed[i], hs.data + hs.place[i],
                                    ompi_coll_cryptag_block_bytes(call, name.origin));
         }
     }

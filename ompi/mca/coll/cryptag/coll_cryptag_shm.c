@@ -8,6 +8,7 @@
 #include "coll_cryptag_shm.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #define FLAG_BYTES 64
+#define LOOKS_A_PROGRESS 16     /* a look at the sockets costs more than a turn of a neighbour */
 #define LEAST_DATA ((size_t) 256 << 10)
 #define NAME_BYTES 64           /* an empty name: the leader has no segment */
 
@@ -36,8 +38,14 @@ void ompi_coll_cryptag_shm_arrive(ompi_coll_cryptag_shm_t *shm, uint64_t phase)
 
 void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64_t phase)
 {
-    while (__atomic_load_n(flag_of(shm, local), __ATOMIC_ACQUIRE) < phase) {
-        opal_progress();
+    const uint64_t *flag = flag_of(shm, local);
+
+    for (unsigned looks = 1; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < phase; looks++) {
+        if (0 == looks % LOOKS_A_PROGRESS) {
+            opal_progress();
+        } else {
+            sched_yield();
+        }
     }
 }
 
@@ -60,7 +68,8 @@ static bool map_segment(ompi_coll_cryptag_shm_t *shm, int fd, size_t map_bytes)
     shm->map = map;
     shm->map_bytes = map_bytes;
     shm->data = shm->map + (size_t) shm->here * FLAG_BYTES;
-    shm->phase = 0;
+    shm->phase = shm->turn_phase = 0;
+    shm->turn = 0;
     return true;
 }
 

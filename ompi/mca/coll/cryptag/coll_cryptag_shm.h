@@ -23,7 +23,9 @@ struct ompi_coll_cryptag_shm {
     size_t data_bytes;
     size_t refused;         /* this many data bytes could not be had, 0: nothing was refused */
     int here, local;        /* ranks on the node, our index */
-    uint64_t phase;         /* flags are at least this when a call begins */
+    uint64_t phase;         /* our flag when a call begins */
+    unsigned turn;          /* HS1, HS2: calls in a row that took halves */
+    uint64_t turn_phase;    /* ... until `phase` was this */
 };
 
 /* Make sure of `bytes` of data on every node.  All ranks of the communicator

@@ -7,7 +7,7 @@
  * lock: a communicator is added before its first message and removed after
  * its last.
  */
-#include "cryptmpi.h"
+#include "cryptmpi_internal.h"
 
 #include <stdlib.h>
 
@@ -86,4 +86,20 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     pthread_mutex_destroy(&c->lock);
     free(c->peers);
     free(c);
+}
+
+/* Pages that nobody needs.  One with a communicator that is still to be removed stays. */
+void ompi_common_cryptmpi_comms_stop(void)
+{
+    for (uint32_t p = 0; p < PAGES; p++) {
+        uint32_t used = 0;
+
+        for (uint32_t i = 0; NULL != pages[p] && i < PAGE; i++) {
+            used += NULL != pages[p][i];
+        }
+        if (0 == used) {
+            free(pages[p]);
+            pages[p] = NULL;
+        }
+    }
 }

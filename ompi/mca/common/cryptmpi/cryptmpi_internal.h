@@ -10,6 +10,7 @@
 
 void ompi_common_cryptmpi_peers_start(void);
 void ompi_common_cryptmpi_peers_stop(void);
+void ompi_common_cryptmpi_comms_stop(void);
 
 /* Our key pair and record; NULL before start and after stop. */
 opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);

@@ -119,6 +119,7 @@ void ompi_common_cryptmpi_stop(void)
         opal_common_crypt_local_destroy(self);
         self = NULL;
     }
+    ompi_common_cryptmpi_comms_stop();
     opal_common_crypt_finalize();
     ompi_common_cryptmpi_provider_stop();
 }

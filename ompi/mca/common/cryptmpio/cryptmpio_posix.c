@@ -258,10 +258,22 @@ void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
     }
 }
 
+void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix)
+{
+    if (posix->sidecar_fd >= 0) {
+        (void) sync_file_range(posix->sidecar_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
+}
+
+int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix)
+{
+    return posix->sidecar_fd < 0 || 0 == fsync(posix->sidecar_fd) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
 int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix)
 {
-    return 0 == fsync(posix->data_fd) && (posix->sidecar_fd < 0 || 0 == fsync(posix->sidecar_fd)) ? OPAL_CRYPT_OK
-                                                                                                  : OPAL_CRYPT_ERR_STORAGE;
+    ompi_common_cryptmpio_posix_sync_begin(posix);
+    return 0 == fsync(posix->data_fd) ? ompi_common_cryptmpio_posix_sync_sidecar(posix) : OPAL_CRYPT_ERR_STORAGE;
 }
 
 /* ---- the attribute ---- */

@@ -38,7 +38,11 @@ int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
                                                 const opal_common_crypt_map_t *map);
 
+/* Both parts to storage.  Who syncs the data himself: begin before, the sidecar
+ * after, so that the sidecar is on its way while he waits for the data. */
 int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix);
+void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix);
+int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix);
 
 /* Could another process lock this byte of the sidecar now? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);

@@ -72,7 +72,7 @@ int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool
 
 static int make_engine(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
 {
-    const opal_common_crypt_file_of_t of = {&state->posix.super, ompi_common_cryptmpio_provider, NULL};
+    const opal_common_crypt_file_of_t of = {&state->posix.super, ompi_common_cryptmpio_provider, NULL, 0};
     uint32_t old = NULL == state->file ? 0 : opal_common_crypt_file_map(state->file)->region_count;
     int rc = NULL == state->file ? opal_common_crypt_file_create(&of, &state->file) : OPAL_CRYPT_OK;
 

@@ -110,9 +110,10 @@ static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
 static int file_sync(ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
-    int rc = module->under->fs_file_sync(fh);
 
-    return OMPI_SUCCESS != rc || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&module->state->posix) ? rc : MPI_ERR_IO;
+    ompi_common_cryptmpio_posix_sync_begin(&module->state->posix);
+    int rc = module->under->fs_file_sync(fh);
+    return OMPI_SUCCESS != rc || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_sidecar(&module->state->posix) ? rc : MPI_ERR_IO;
 }
 
 mca_fs_base_module_t *ompi_fs_crypt_module(ompio_file_t *fh, mca_fs_base_module_t *under, mca_fs_base_component_t *component)

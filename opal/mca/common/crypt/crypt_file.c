@@ -20,6 +20,7 @@ int opal_common_crypt_file_create(const opal_common_crypt_file_of_t *of, opal_co
         return OPAL_CRYPT_ERR_MEMORY;
     }
     made->of = *of;
+    made->of.part_bytes = 0 == of->part_bytes ? OPAL_CRYPT_PART_BYTES : of->part_bytes;
     made->storage = of->storage;
     pthread_mutex_init(&made->range_lock, NULL);
     pthread_cond_init(&made->range_free, NULL);
@@ -224,12 +225,14 @@ static int room(uint8_t **memory, size_t *have, size_t want)
     return OPAL_CRYPT_OK;
 }
 
-int opal_common_crypt_work_room(opal_common_crypt_work_t *work, uint64_t blocks, uint32_t block_bytes, bool plain)
+int opal_common_crypt_work_room(const opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint64_t blocks,
+                                uint32_t block_bytes)
 {
-    int rc = room(&work->cipher, &work->cipher_room, blocks * block_bytes);
+    size_t part = opal_common_crypt_run_part(file, block_bytes, blocks) * block_bytes;
+    int rc = room(&work->cipher, &work->cipher_room, part);
 
-    if (OPAL_CRYPT_OK == rc && plain) {
-        rc = room(&work->plain, &work->plain_room, blocks * block_bytes);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = room(&work->plain, &work->plain_room, part);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = room(&work->old, &work->old_room, 2 * (size_t) block_bytes);

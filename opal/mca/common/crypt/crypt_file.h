@@ -62,6 +62,7 @@ typedef struct opal_common_crypt_file_of {
     /* The provider for a cipher; NULL: there is none. */
     const opal_aead_module_t *(*provider)(void *arg, opal_aead_cipher_t cipher);
     void *arg;
+    uint32_t part_bytes;                /* sealed and written at a time; 0: the default */
 } opal_common_crypt_file_of_t;
 
 int opal_common_crypt_file_create(const opal_common_crypt_file_of_t *of, opal_common_crypt_file_t **file);

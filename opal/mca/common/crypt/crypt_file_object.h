@@ -13,7 +13,8 @@
 
 #include <pthread.h>
 
-#define OPAL_CRYPT_RUN_BYTES    (4u << 20)      /* sealed and written at a time, unless a block is larger */
+#define OPAL_CRYPT_RUN_BYTES    (4u << 20)      /* locked at a time, unless a block is larger */
+#define OPAL_CRYPT_PART_BYTES   (256u << 10)    /* sealed and written at a time, unless a block is larger */
 #define OPAL_CRYPT_RUN_BLOCKS   4096u
 #define OPAL_CRYPT_PLAN_PIECES  65536u          /* planned at a time */
 
@@ -101,6 +102,15 @@ typedef struct opal_common_crypt_run_of_blocks {
     uint64_t used;
 } opal_common_crypt_blockrun_t;
 
+/* Blocks of a run that are sealed and written, or read and opened, at a time:
+ * their bytes are still in the processor's cache then. */
+static inline uint64_t opal_common_crypt_run_part(const opal_common_crypt_file_t *file, uint32_t block_bytes, uint64_t left)
+{
+    uint64_t blocks = block_bytes < file->of.part_bytes ? file->of.part_bytes / block_bytes : 1;
+
+    return blocks < left ? blocks : left;
+}
+
 bool opal_common_crypt_plan_run(const opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan,
                                 size_t *piece, uint64_t *used, opal_common_crypt_blockrun_t *run);
 
@@ -114,7 +124,7 @@ typedef struct opal_common_crypt_slots {
 
 typedef struct opal_common_crypt_work {
     struct opal_common_crypt_work *next;
-    uint8_t *cipher, *plain;            /* room for one run, aligned to a page */
+    uint8_t *cipher, *plain;            /* room for a part of a run, aligned to a page */
     uint8_t *old;                       /* of one block: data, then the redo's ciphertext */
     size_t cipher_room, plain_room, old_room;
     uint8_t *slot_bytes;                /* entries of a run, then its redo slots */
@@ -127,7 +137,9 @@ typedef struct opal_common_crypt_work {
 
 int opal_common_crypt_work_take(opal_common_crypt_file_t *file, opal_common_crypt_work_t **work);
 void opal_common_crypt_work_give(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work);
-int opal_common_crypt_work_room(opal_common_crypt_work_t *work, uint64_t blocks, uint32_t block_bytes, bool plain);
+/* For a run of so many blocks. */
+int opal_common_crypt_work_room(const opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint64_t blocks,
+                                uint32_t block_bytes);
 
 /* A range that a whole call holds, when it is atomic: one for each region that
  * its pieces reach into, in rising order. */
@@ -185,11 +197,14 @@ int opal_common_crypt_settle(opal_common_crypt_file_t *file, opal_common_crypt_w
                              uint64_t block, const opal_common_crypt_slot_t *slot, opal_common_crypt_found_t found,
                              opal_common_crypt_slots_t *slots);
 
-/* Redo, data and entries of a run whose blocks are sealed: ciphertext of block
- * i at work->cipher + i B, its slot in work->fresh, what the entry held in
- * work->slots. */
-int opal_common_crypt_commit(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
-                             uint64_t first, uint64_t count, uint64_t segment_at);
+/* Blocks [from, from + count) of a run, sealed: ciphertext of block from + i at
+ * work->cipher + i B, its slot in work->fresh, what its entry held in
+ * work->slots (of the whole run, both).  Redo and data are written. */
+int opal_common_crypt_commit_part(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
+                                  const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count);
+/* After that, the entries of `count` blocks from the run's first on. */
+int opal_common_crypt_commit_entries(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint64_t first,
+                                     uint64_t count, uint64_t segment_at);
 
 bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b);
 

@@ -52,21 +52,20 @@ static void copy_out(const reader_t *r, uint32_t region, size_t piece, uint64_t 
     }
 }
 
-/* Ciphertext of the run to where each block is going to be opened. */
-static int fetch(const reader_t *r, const opal_common_crypt_blockrun_t *run)
+/* Ciphertext of blocks [from, from + count) of the run to where each is going to be opened. */
+static int fetch_part(const reader_t *r, const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count, size_t piece)
 {
     const opal_common_crypt_region_t *of = &r->file->map->regions[run->region];
-    size_t piece = run->piece;
     int rc = OPAL_CRYPT_OK;
 
     r->work->extent_count = 0;
-    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
-        uint64_t from = (run->first + i) * of->block_bytes;
-        uint8_t *target = direct_of(r, run->region, from, from + of->block_bytes, &piece);
-        const opal_common_crypt_slots_t *slots = &r->work->slots[i];
+    for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
+        uint64_t at = (run->first + from + i) * of->block_bytes;
+        uint8_t *target = direct_of(r, run->region, at, at + of->block_bytes, &piece);
+        const opal_common_crypt_slots_t *slots = &r->work->slots[from + i];
         int newer = opal_common_crypt_entry_newer(slots->slot);
         target = NULL == target ? r->work->plain + i * of->block_bytes : target;
-        rc = opal_common_crypt_extent_packed(r->work, &of->tiling, from, target,
+        rc = opal_common_crypt_extent_packed(r->work, &of->tiling, at, target,
                                              newer < 0 ? of->block_bytes : slots->slot[newer].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc) {
@@ -112,21 +111,20 @@ static int open_block(const reader_t *r, const opal_common_crypt_blockrun_t *run
     return OPAL_CRYPT_ERR_AUTH == rc ? look_again(r, run->region, run->first + i, text) : rc;
 }
 
-static int open_all(const reader_t *r, const opal_common_crypt_blockrun_t *run)
+static int open_part(const reader_t *r, const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count, size_t *piece)
 {
     uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
-    size_t piece = run->piece;
 
-    for (uint64_t i = 0; i < run->count; ++i) {
-        uint64_t from = (run->first + i) * block_bytes;
-        uint8_t *direct = direct_of(r, run->region, from, from + block_bytes, &piece);
+    for (uint64_t i = 0; i < count; ++i) {
+        uint64_t at = (run->first + from + i) * block_bytes;
+        uint8_t *direct = direct_of(r, run->region, at, at + block_bytes, piece);
         uint8_t *text = NULL == direct ? r->work->plain + i * block_bytes : direct;
-        int rc = open_block(r, run, i, text);
+        int rc = open_block(r, run, from + i, text);
         if (OPAL_CRYPT_OK != rc) {
-            return opal_common_crypt_outcome_set(r->file, r->outcome, rc, run->region, run->first + i);
+            return opal_common_crypt_outcome_set(r->file, r->outcome, rc, run->region, run->first + from + i);
         }
         if (NULL == direct) {
-            copy_out(r, run->region, piece, from, from + block_bytes, text);
+            copy_out(r, run->region, *piece, at, at + block_bytes, text);
         }
     }
     return OPAL_CRYPT_OK;
@@ -135,18 +133,24 @@ static int open_all(const reader_t *r, const opal_common_crypt_blockrun_t *run)
 static int read_run(reader_t *r, const opal_common_crypt_blockrun_t *run)
 {
     opal_common_crypt_file_region_t *region = r->file->regions[run->region];
+    uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
     uint64_t segment_at;
-    int rc = opal_common_crypt_work_room(r->work, run->count, r->file->map->regions[run->region].block_bytes, true);
+    size_t piece = run->piece;
+    int rc = opal_common_crypt_work_room(r->file, r->work, run->count, block_bytes);
 
     r->context = opal_common_crypt_thread_context(r->thread, region->aead);
     if (OPAL_CRYPT_OK != rc || NULL == r->context) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
     rc = opal_common_crypt_entries_read(r->file, r->work, run->region, run->first, run->count, false, &segment_at);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = fetch(r, run);
+    for (uint64_t done = 0, count; OPAL_CRYPT_OK == rc && done < run->count; done += count) {
+        count = opal_common_crypt_run_part(r->file, block_bytes, run->count - done);
+        rc = fetch_part(r, run, done, count, piece);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = open_part(r, run, done, count, &piece);
+        }
     }
-    return OPAL_CRYPT_OK == rc ? open_all(r, run) : rc;
+    return rc;
 }
 
 static int read_plain(reader_t *r, const opal_common_crypt_blockrun_t *run)

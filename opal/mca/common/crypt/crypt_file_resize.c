@@ -40,9 +40,10 @@ static int cut_block(opal_common_crypt_file_t *file, opal_common_crypt_work_t *w
     if (OPAL_CRYPT_OK == rc) {
         (void) opal_common_crypt_entry_next(work->slots[0].slot, &work->fresh[0].generation);
         opal_common_crypt_count_sealed(thread, keep);
-        rc = opal_common_crypt_commit(file, work, region, block, 1, segment_at);
+        const opal_common_crypt_blockrun_t run = {.region = region, .first = block, .count = 1};
+        rc = opal_common_crypt_commit_part(file, work, &run, 0, 1);
     }
-    return rc;
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_commit_entries(file, work, block, 1, segment_at) : rc;
 }
 
 /* Blocks from `first` on were never written. */
@@ -83,7 +84,7 @@ static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *
         return rc;
     }
     if (keep > 0) {
-        rc = opal_common_crypt_work_room(work, 1, of->block_bytes, true);
+        rc = opal_common_crypt_work_room(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
             rc = cut_block(file, work, region, first, keep);
         }

@@ -137,7 +137,7 @@ static int settle(opal_common_crypt_file_t *file, uint32_t region, uint64_t bloc
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    rc = opal_common_crypt_work_room(work, 1, file->map->regions[region].block_bytes, true);
+    rc = opal_common_crypt_work_room(file, work, 1, file->map->regions[region].block_bytes);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_range_lock(file, &range, opal_common_crypt_sidecar_lock_at(region, block), 1, true);
     }

@@ -130,14 +130,14 @@ static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, co
                               opal_common_crypt_tiling_before(&of->tiling, data_bytes) <= block * of->block_bytes + shape->end));
 }
 
-/* The text that block i of the run gets: *plain, *plain_bytes. */
+/* The text that block i of the run gets, in the caller's memory or in `text`:
+ * *plain, *plain_bytes. */
 static int make_text(const writer_t *w, const opal_common_crypt_blockrun_t *run, uint64_t i, const shape_t *shape,
-                     const uint8_t **plain, uint32_t *plain_bytes)
+                     uint8_t *text, const uint8_t **plain, uint32_t *plain_bytes)
 {
     uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
     uint64_t block = run->first + i;
     opal_common_crypt_slots_t *slots = &w->work->slots[i];
-    uint8_t *text = w->work->plain + i * block_bytes;
     int newer = opal_common_crypt_entry_newer(slots->slot);
     uint32_t old_bytes = newer < 0 ? 0 : slots->slot[newer].plain_bytes;
     bool whole = shape->prefix && shape->end >= old_bytes;
@@ -169,45 +169,54 @@ static int make_text(const writer_t *w, const opal_common_crypt_blockrun_t *run,
     return OPAL_CRYPT_OK;
 }
 
-static int seal_all(const writer_t *w, const opal_common_crypt_blockrun_t *run)
+/* Blocks [from, from + count) of the run; *piece: where to look for the first. */
+static int seal_part(const writer_t *w, const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count, size_t *piece)
 {
     uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
-    size_t piece = run->piece;
 
-    for (uint64_t i = 0; i < run->count; ++i) {
-        uint64_t from = (run->first + i) * block_bytes;
-        shape_t shape = shape_of(w, run->region, from, from + block_bytes, &piece);
-        opal_common_crypt_slot_t *fresh = &w->work->fresh[i];
+    for (uint64_t i = 0; i < count; ++i) {
+        uint64_t block = run->first + from + i, at = block * block_bytes;
+        shape_t shape = shape_of(w, run->region, at, at + block_bytes, piece);
+        opal_common_crypt_slot_t *fresh = &w->work->fresh[from + i];
         const uint8_t *plain = NULL;
         uint32_t plain_bytes = 0;
-        int rc = make_text(w, run, i, &shape, &plain, &plain_bytes);
+        int rc = make_text(w, run, from + i, &shape, w->work->plain + i * block_bytes, &plain, &plain_bytes);
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        rc = opal_common_crypt_block_seal(w->file->regions[run->region]->blocks, w->context, run->first + i, plain,
-                                          plain_bytes, w->work->cipher + i * block_bytes, fresh);
+        rc = opal_common_crypt_block_seal(w->file->regions[run->region]->blocks, w->context, block, plain, plain_bytes,
+                                          w->work->cipher + i * block_bytes, fresh);
         if (OPAL_CRYPT_OK != rc) {
-            return opal_common_crypt_outcome_set(w->file, w->outcome, rc, run->region, run->first + i);
+            return opal_common_crypt_outcome_set(w->file, w->outcome, rc, run->region, block);
         }
-        (void) opal_common_crypt_entry_next(w->work->slots[i].slot, &fresh->generation);
+        (void) opal_common_crypt_entry_next(w->work->slots[from + i].slot, &fresh->generation);
         opal_common_crypt_count_sealed(w->thread, plain_bytes);
     }
     return OPAL_CRYPT_OK;
 }
 
+/* Where a part fails, the ones before it stay written. */
 static int write_locked(writer_t *w, const opal_common_crypt_blockrun_t *run)
 {
-    uint64_t segment_at;
+    uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
+    uint64_t segment_at, done = 0;
+    size_t piece = run->piece;
     int rc = opal_common_crypt_entries_read(w->file, w->work, run->region, run->first, run->count, true, &segment_at);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = look_at_redos(w, run);
     }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = seal_all(w, run);
+    while (OPAL_CRYPT_OK == rc && done < run->count) {
+        uint64_t count = opal_common_crypt_run_part(w->file, block_bytes, run->count - done);
+        rc = seal_part(w, run, done, count, &piece);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_commit_part(w->file, w->work, run, done, count);
+        }
+        done += OPAL_CRYPT_OK == rc ? count : 0;
     }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_commit(w->file, w->work, run->region, run->first, run->count, segment_at);
+    if (done > 0) {
+        int error = opal_common_crypt_commit_entries(w->file, w->work, run->first, done, segment_at);
+        rc = OPAL_CRYPT_OK == rc ? error : rc;
     }
     return rc;
 }
@@ -216,7 +225,7 @@ static int write_run(writer_t *w, const opal_common_crypt_blockrun_t *run)
 {
     opal_common_crypt_file_region_t *region = w->file->regions[run->region];
     opal_common_crypt_range_t range;
-    int rc = opal_common_crypt_work_room(w->work, run->count, w->file->map->regions[run->region].block_bytes, true);
+    int rc = opal_common_crypt_work_room(w->file, w->work, run->count, w->file->map->regions[run->region].block_bytes);
 
     w->context = opal_common_crypt_thread_context(w->thread, region->aead);
     if (OPAL_CRYPT_OK != rc || NULL == w->context) {
