@@ -121,8 +121,14 @@ vcluster exec node1 cat /dev/shm/key | vcluster exec node0 bash -c 'umask 077; c
 set_node node0 "${certificate[@]}"
 set_node node1 "${certificate[@]}"
 finds "" "1 of 1 authenticated by x509" "warn key x509" "before this one expires"
-vcluster exec node1 openssl x509 -req -in "$CASE_DIR/ca/leaf.csr" -CA "$CASE_DIR/ca/ca.pem" -CAkey "$CASE_DIR/ca/ca.key" \
-    -extfile "$CASE_DIR/ca/ext" -days -1 -out "$CASE_DIR/ca/old.pem" 2> "$CASE_DIR/openssl" || fail "$(cat "$CASE_DIR/openssl")"
+vcluster exec node1 bash -e -c '
+    cd "$1"
+    : > index; echo 01 > serial
+    printf "%s\n" "[site]" database=index serial=serial new_certs_dir=. default_md=sha256 policy=any unique_subject=no "[any]" \
+        commonName=supplied > ca.cnf
+    openssl ca -config ca.cnf -name site -batch -notext -keyfile ca.key -cert ca.pem -extfile ext \
+        -startdate 20200101000000Z -enddate 20200201000000Z -in leaf.csr -out old.pem
+    ' - "$CASE_DIR/ca" 2> "$CASE_DIR/openssl" || fail "$(cat "$CASE_DIR/openssl")"
 set_node node1 "${certificate[@]}" "crypt_x509_cert=$CASE_DIR/ca/old.pem"
 finds "key:node1" "A certificate has expired" "Ask the CA for a new one"
 

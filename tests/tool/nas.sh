@@ -39,8 +39,8 @@ must nas --kernels far --schemes crypt --bits 128,256 --json 'mine pml=crypt pml
 python3 -c '
 import json, sys
 data = json.load(open(sys.argv[1]))
-assert [row["column"] for row in data["results"]] == ["plain", "crypt-128", "crypt-256", "mine"], data
-assert "pml_crypt_chunk_size=65536" in data["columns"]["mine"], data' "$CASE_DIR/out"
+assert [row["column"] for row in data["results"]] == ["plain", "crypt-128", "crypt-256", "mine-128"], data
+assert "pml_crypt_chunk_size=65536" in data["columns"]["mine-128"], data' "$CASE_DIR/out"
 
 
 for name in bad silent; do

@@ -57,7 +57,7 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
     char ranks[32] = "";
 
     if (plan->ranks.count > 1) {
-        snprintf(ranks, sizeof(ranks), ", %zu ranks", variant->ranks);
+        snprintf(ranks, sizeof(ranks), " %zu ranks", variant->ranks);
     }
     if (0 == strcmp(plan->pattern, "pairs")) {
         snprintf(text, bytes, "%zu pair%s x %zu%s", variant->pairs, 1 == variant->pairs ? "" : "s", plan->window, where);

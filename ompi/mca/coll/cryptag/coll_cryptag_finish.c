@@ -10,6 +10,7 @@
  */
 #include "coll_cryptag.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ompi/runtime/mpiruntime.h"
@@ -46,9 +47,21 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
     return call->failure;
 }
 
-void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes)
+/* Straight to standard error: Open MPI 4.1 loses some of the help messages of a
+ * process that ends at once. */
+void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, char *text)
 {
-    opal_show_help("help-mpi-coll-cryptag.txt", "no-memory", true, bytes, ompi_comm_rank(comm), comm->c_name);
+    if (NULL != text) {
+        fputs(text, stderr);
+        fflush(stderr);
+        free(text);
+    }
     ompi_mpi_abort(comm, 1);
     abort();
+}
+
+void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes)
+{
+    ompi_coll_cryptag_end_job(comm, opal_show_help_string("help-mpi-coll-cryptag.txt", "no-memory", true, bytes,
+                                                          ompi_comm_rank(comm), comm->c_name));
 }

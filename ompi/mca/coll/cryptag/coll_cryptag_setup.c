@@ -53,15 +53,16 @@ static void exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
     ompi_coll_cryptag_scratch_reset(&module->scratch);
 }
 
-/* All ranks see the same greetings, so all stop together. */
+/* All ranks see the same greetings, so all stop together; the two that differ say
+ * why. */
 static void check_settings(const greeting_t *greetings, ompi_communicator_t *comm)
 {
     for (int i = 1; i < ompi_comm_size(comm); i++) {
         if (greetings[i].settings != greetings[0].settings) {
-            if (0 == ompi_comm_rank(comm)) {
-                opal_show_help("help-mpi-coll-cryptag.txt", "settings-differ", true, i, comm->c_name);
-            }
-            ompi_mpi_abort(comm, 1);
+            bool concerned = 0 == ompi_comm_rank(comm) || i == ompi_comm_rank(comm);
+            ompi_coll_cryptag_end_job(comm, concerned ? opal_show_help_string("help-mpi-coll-cryptag.txt",
+                                                                              "settings-differ", true, i, comm->c_name)
+                                                      : NULL);
         }
     }
 }
@@ -104,8 +105,8 @@ int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicato
     module->topo = make_topo(greetings, comm);
     free(greetings);
     if (NULL == module->topo) {
-        opal_show_help("help-mpi-coll-cryptag.txt", "no-node-map", true, comm->c_name);
-        ompi_mpi_abort(comm, 1);
+        ompi_coll_cryptag_end_job(comm, opal_show_help_string("help-mpi-coll-cryptag.txt", "no-node-map", true,
+                                                              comm->c_name));
     }
     rc = ompi_common_cryptmpi_group(comm, &module->group);
     if (OMPI_SUCCESS != rc) {
