@@ -16,7 +16,7 @@ export OMPI_MCA_mca_base_component_path=$BUILD/tests/attack/tamper/pml/.libs:$OM
 # and bodies below the limit of shared memory.
 run() {
     echo "+ $*"
-    vcluster mpirun -n 4 -x MT_WATCHDOG=120 --mca pml_crypt_chop_min 4096 --mca pml_crypt_chunk_size 20000 \
+    vcluster mpirun -n 4 -x MT_WATCHDOG=$((LIMIT - 20)) --mca pml_crypt_chop_min 4096 --mca pml_crypt_chunk_size 20000 \
         --mca "btl_${shm}_eager_limit" 40000 "$@" "$faults" > "$CASE_DIR/out" 2>&1 || fail "$(cat "$CASE_DIR/out")"
     cat "$CASE_DIR/out"
     ! grep -E 'failed authentication|are missing' "$CASE_DIR/out" || fail "a fault of the host is no attack"
