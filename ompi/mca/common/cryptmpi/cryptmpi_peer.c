@@ -69,7 +69,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->kind = OMPI_COMMON_CRYPTMPI_UNKNOWN;
         peer->session = NULL;
         peer->token_out = peer->token_in = NULL;
-        peer->local_id = 0;
+        peer->local_id = peer->unsent = 0;
         peer->met = 0;
         peer->failure = OMPI_SUCCESS;
         pthread_mutex_init(&peer->send_lock, NULL);

@@ -27,6 +27,7 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #include "opal/class/opal_free_list.h"
+#include "ompi/errhandler/errcode-internal.h"
 #include "ompi/mca/pml/base/pml_base_request.h"
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -162,7 +163,8 @@ typedef struct ompi_pml_crypt_request {
     ompi_common_cryptmpi_atomic32_t work, window, gate_open;
     unsigned threads;                       /* t: more than 1 is the team's */
     int chop_tag;
-    int failure;                            /* of any segment */
+    int failure;                            /* of any segment, or the body: it did not authenticate */
+    int host_error;                         /* the same: the host could not bring it; an MPI code */
 } ompi_pml_crypt_request_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
 
@@ -174,12 +176,14 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
                                                      ompi_communicator_t *comm, bool persistent);
 void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r);     /* inactive -> active, pending = 1 */
 void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r);       /* one pending less; the last completes */
-void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r);      /* it never started: give it back */
+/* It did not start: given back, or, a persistent one, inactive again. */
+void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r);
 void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r);      /* nobody will wait for it or free it */
 int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status);
 
 /* ---- sending ---- */
 
+/* An error: the host has nothing of it, and the request is the caller's to drop. */
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r);
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* under the peer's send lock */
 void ompi_pml_crypt_queue_start(void);

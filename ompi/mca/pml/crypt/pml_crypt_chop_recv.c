@@ -36,7 +36,9 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
 {
     ompi_pml_crypt_request_t *r = stage->op.request;
 
-    if (OPAL_CRYPT_OK != stage->rc) {
+    if (MPI_SUCCESS != r->host_error) {
+        ;       /* the others may have come in each other's places: that is no forgery */
+    } else if (OPAL_CRYPT_OK != stage->rc) {
         r->failure = stage->rc;
     } else if (stage->plain == stage->bytes) {
         uint64_t offset = opal_common_crypt_segment_offset(&r->shape, stage->op.segment);
@@ -58,8 +60,11 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
 
     stage->wire_bytes = status->_ucount;
     stage->plain = place_of(r, op->segment, stage->bytes);
-    if (MPI_SUCCESS != status->MPI_ERROR) {
+    if (MPI_ERR_TRUNCATE == status->MPI_ERROR) {    /* longer than its sender makes it */
         stage->rc = OPAL_CRYPT_ERR_AUTH;
+    } else if (MPI_SUCCESS != status->MPI_ERROR) {
+        stage->rc = OPAL_CRYPT_OK;
+        r->host_error = status->MPI_ERROR;
     } else if (r->threads > 1) {
         ompi_pml_crypt_team_open(&ompi_pml_crypt.opening, stage);
         return;
@@ -94,7 +99,7 @@ static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->status.MPI_SOURCE,
                                 r->chop_tag, r->base.req_comm);
     if (OMPI_SUCCESS != rc) {
-        ompi_status_public_t failed = {.MPI_ERROR = MPI_ERR_INTERN};
+        ompi_status_public_t failed = {.MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
         segment_in(&stage->op, &failed);
     }
 }

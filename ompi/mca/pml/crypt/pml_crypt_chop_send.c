@@ -123,7 +123,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
 {
     ompi_pml_crypt_request_t *r = stage->op.request;
     bool last = stage->op.segment == r->shape.count;
-    int rc = stage->rc;
+    int rc = OMPI_SUCCESS == stage->rc ? OMPI_SUCCESS : MPI_ERR_INTERN;
 
     if (OMPI_SUCCESS == rc) {
         /* Who sends synchronously learns from the last segment that a receive
@@ -135,7 +135,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
                                     r->base.req_comm);
     }
     if (OMPI_SUCCESS != rc) {
-        ompi_status_public_t failed = {.MPI_ERROR = MPI_ERR_INTERN};
+        ompi_status_public_t failed = {.MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
         segment_out(&stage->op, &failed);
     }
 }
@@ -269,6 +269,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
                                     &ompi_mpi_byte.dt, r->base.req_peer, r->base.req_tag, mode, r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
+            r->peer->unsent++;
             opal_atomic_add_fetch_32(&r->pending, -1 - (int32_t) r->shape.count);
         }
     }

@@ -52,7 +52,8 @@ static void send_one(const ompi_common_cryptmpi_comm_t *world, final_t *f)
     envelope_of(world, &envelope);
     ompi_common_cryptmpi_lock_acquire(&f->peer->send_lock);
     if (OPAL_CRYPT_OK == opal_common_crypt_counter_take(f->peer->session, &counter)
-        && OPAL_CRYPT_OK == opal_common_crypt_final_seal(f->peer->session, counter, &envelope, counter + 1, f->frame)
+        && OPAL_CRYPT_OK == opal_common_crypt_final_seal(f->peer->session, counter, &envelope,
+                                                          counter + 1 - f->peer->unsent, f->frame)
         && OMPI_SUCCESS != ompi_pml_crypt.host.pml_isend(f->frame, sizeof(f->frame), &ompi_mpi_byte.dt,
                                                          (int) f->peer->name.vpid, OMPI_COMMON_CRYPTMPI_TAG_FINAL,
                                                          MCA_PML_BASE_SEND_STANDARD, world->comm, &f->send)) {
@@ -109,12 +110,12 @@ static void compare(const ompi_common_cryptmpi_comm_t *world, final_t *f, const 
     envelope_of(world, &envelope);
     opal_common_crypt_session_gap(f->peer->session, &highest, &accepted);
     if (OPAL_CRYPT_OK != opal_common_crypt_final_open(f->peer->session, &envelope, frame, bytes, &took, &counter)
-        || took != counter + 1) {
+        || took < 1 || took > counter + 1) {
         tally->refused++;
         tally->rank_refused = (int) f->peer->name.vpid;
-    } else if (counter > accepted) {
+    } else if (took - 1 > accepted) {   /* less the frame itself */
         tally->from++;
-        tally->missing += counter - accepted;
+        tally->missing += took - 1 - accepted;
         tally->rank_from = (int) f->peer->name.vpid;
     }
 }

@@ -144,7 +144,9 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
 
-    if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
+    if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
+        r->host_error = status->MPI_ERROR;
+    } else if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
         r->failure = OPAL_CRYPT_ERR_AUTH;
     } else if (NULL != r->body) {
         ompi_pml_crypt_deliver_first(r, r->body, r->shape.total_bytes);
@@ -180,7 +182,9 @@ static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
     opal_atomic_add_fetch_32(&r->pending, 1);
     rc = ompi_pml_crypt_op_recv(&r->rest, buffer, count, type, r->status.MPI_SOURCE, tag, r->base.req_comm);
     if (OMPI_SUCCESS != rc) {
-        r->status.MPI_ERROR = rc;
+        r->host_error = ompi_errcode_get_mpi_code(rc);
+        free(r->body);
+        r->body = NULL;
         opal_atomic_add_fetch_32(&r->pending, -1);
     }
 }

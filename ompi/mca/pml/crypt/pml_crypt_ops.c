@@ -39,10 +39,19 @@ static void watch(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 
 static int begin(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
+    ompi_request_t *started = inner;
+    int rc;
+
     op->inner = inner;
     inner->req_complete_cb_data = op;
     inner->req_complete_cb = inner_complete;
-    return ompi_pml_crypt.host.pml_start(1, &inner);
+    rc = ompi_pml_crypt.host.pml_start(1, &started);
+    if (OMPI_SUCCESS != rc) {
+        op->inner = NULL;
+        inner->req_complete_cb = NULL;
+        ompi_request_free(&inner);
+    }
+    return rc;
 }
 
 int ompi_pml_crypt_op_send(ompi_pml_crypt_op_t *op, const void *buffer, size_t count, ompi_datatype_t *type,

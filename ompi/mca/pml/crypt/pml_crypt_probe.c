@@ -237,12 +237,13 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
                                    (*message)->comm, false);
     ompi_pml_crypt_request_begin(r);
     rc = ompi_pml_crypt_held_recv(r, held);
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
     if (OMPI_SUCCESS != rc) {
+        opal_common_crypt_serial_drop(r->c->serials, r->serial);
         ompi_pml_crypt_request_drop(r);
         return rc;
     }
-    ompi_message_return(*message);
-    *message = MPI_MESSAGE_NULL;
     *request = &r->base.req_ompi;
     return OMPI_SUCCESS;
 }

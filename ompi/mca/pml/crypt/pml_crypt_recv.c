@@ -61,10 +61,6 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
     }
     if (OMPI_SUCCESS != rc) {
         opal_common_crypt_serial_drop(c->serials, r->serial);
-        if (NULL != r->first) {
-            ompi_pml_crypt_stage_return(r->first);
-            r->first = NULL;
-        }
     }
     return rc;
 }

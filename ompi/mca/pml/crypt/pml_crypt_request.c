@@ -10,6 +10,7 @@
  */
 #include "pml_crypt.h"
 
+#include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"
 
 enum { DONE = 1, FREED = 2 };
@@ -77,6 +78,7 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     request->req_state = OMPI_REQUEST_ACTIVE;
     r->base.req_pml_complete = false;
     r->failure = OPAL_CRYPT_OK;
+    r->host_error = MPI_SUCCESS;
     r->next_segment = 1;
     r->work = r->window = r->gate_open = 0;
     r->life &= FREED;
@@ -91,27 +93,9 @@ static void give_back(ompi_pml_crypt_request_t *r)
     opal_free_list_return(&ompi_pml_crypt.requests, (opal_free_list_item_t *) r);
 }
 
-void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
+/* Everything that it has for one message. */
+static void leave(ompi_pml_crypt_request_t *r)
 {
-    if (!r->base.req_ompi.req_persistent) {
-        give_back(r);
-    }
-}
-
-void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
-{
-    r->hidden = true;
-    r->life = FREED;
-}
-
-static void complete(ompi_pml_crypt_request_t *r)
-{
-    int32_t life;
-
-    if (OPAL_CRYPT_OK != r->failure) {      /* of a part behind the first one */
-        ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
-        ompi_pml_crypt_fail(r, r->failure);
-    }
     if (NULL != r->first) {
         ompi_pml_crypt_stage_return(r->first);
         r->first = NULL;
@@ -127,6 +111,41 @@ static void complete(ompi_pml_crypt_request_t *r)
         mca_pml_base_bsend_request_free(r->bsend);
         r->bsend = NULL;
     }
+}
+
+void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
+{
+    leave(r);
+    if (!r->base.req_ompi.req_persistent) {
+        give_back(r);
+        return;
+    }
+    r->base.req_pml_complete = true;
+    r->base.req_ompi.req_complete = REQUEST_COMPLETED;
+    r->base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
+    r->life |= DONE;
+}
+
+void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
+{
+    r->hidden = true;
+    r->life = FREED;
+}
+
+static void complete(ompi_pml_crypt_request_t *r)
+{
+    int32_t life;
+
+    if (OPAL_CRYPT_OK != r->failure || MPI_SUCCESS != r->host_error) {  /* of a part behind the first one */
+        ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
+    }
+    if (OPAL_CRYPT_OK != r->failure) {
+        ompi_pml_crypt_fail(r, r->failure);
+    } else if (MPI_SUCCESS != r->host_error) {
+        r->status.MPI_ERROR = r->host_error;
+        r->status._ucount = 0;
+    }
+    leave(r);
     r->base.req_pml_complete = true;
     r->base.req_ompi.req_status = r->status;
     /* DONE first: once it is complete another thread may start or free it. */
@@ -195,7 +214,9 @@ int ompi_pml_crypt_start(size_t count, ompi_request_t **requests)
         }
         rc = MCA_PML_REQUEST_SEND == r->base.req_type ? ompi_pml_crypt_start_send(r) : ompi_pml_crypt_start_recv(r);
         if (OMPI_SUCCESS != rc) {
-            return rc;
+            ompi_pml_crypt_request_drop(r);
+            /* MPI_Startall, and MPI_Start of 4.1, pass the code on and call no handler. */
+            return OMPI_ERRHANDLER_INVOKE(r->base.req_comm, rc, "MPI_Start");
         }
     }
     return OMPI_SUCCESS;

@@ -93,6 +93,7 @@ static int send_frame(ompi_pml_crypt_request_t *r)
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
                                     r->base.req_tag, r->mode, r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
+            r->peer->unsent++;
             opal_atomic_add_fetch_32(&r->pending, -1);
         }
     }
@@ -130,10 +131,11 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
                                 ompi_pml_crypt_tag(ompi_pml_crypt.local_tag, r->peer->token_out->base + id),
                                 synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                 r->base.req_comm);
-    if (OMPI_SUCCESS != rc) {
+    if (OMPI_SUCCESS != rc) {       /* too late to take the frame back */
+        r->status.MPI_ERROR = ompi_errcode_get_mpi_code(rc);
         opal_atomic_add_fetch_32(&r->pending, -1);
     }
-    return rc;
+    return OMPI_SUCCESS;
 }
 
 /* ---- any message ---- */
@@ -160,8 +162,10 @@ static int send_buffered(ompi_pml_crypt_request_t *r)
     hidden->bsend = copy;
     ompi_pml_crypt_request_hide(hidden);
     rc = ompi_pml_crypt_start_send(hidden);
-    ompi_pml_crypt_request_put(r);      /* nothing of the user's is needed any more */
-    return rc;
+    if (OMPI_SUCCESS != rc) {
+        ompi_pml_crypt_request_drop(hidden);
+    }
+    return rc;      /* nothing of the user's is needed any more */
 }
 
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
@@ -181,17 +185,16 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     if (one_frame(r->peer, r->plain_bytes, r->mode)) {
         rc = send_frame(r);
     } else if (MCA_PML_BASE_SEND_BUFFERED == r->mode) {
-        return send_buffered(r);
+        rc = send_buffered(r);
     } else if (OMPI_COMMON_CRYPTMPI_SEALED == r->peer->kind) {
         rc = ompi_pml_crypt_chop_send(r);
     } else {
         rc = send_local_large(r);
     }
-    if (OMPI_SUCCESS != rc && MPI_SUCCESS == r->status.MPI_ERROR) {
-        r->status.MPI_ERROR = rc;
+    if (OMPI_SUCCESS == rc) {
+        ompi_pml_crypt_request_put(r);
     }
-    ompi_pml_crypt_request_put(r);
-    return OMPI_SUCCESS;
+    return rc;
 }
 
 /* ---- the module's functions ---- */
@@ -246,6 +249,7 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     wire_bytes = make_frame(c, peer, buffer, count, type, plain_bytes, tag, stage->bytes, &rc);
     if (wire_bytes > 0) {
         rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst, tag, mode, comm);
+        peer->unsent += OMPI_SUCCESS != rc;
     }
     ompi_pml_crypt_stage_return(stage);
     return rc;

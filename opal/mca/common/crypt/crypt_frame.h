@@ -85,7 +85,7 @@ int opal_common_crypt_direct_open(opal_common_crypt_session_t *session,
                                   void *plain, uint64_t *counter);
 
 /* The last message to a peer, at disconnect and finalize: how many counters we
- * took.  `sent` counts this one too. */
+ * took, less those of messages that were never sent.  `sent` counts this one too. */
 int opal_common_crypt_final_seal(opal_common_crypt_session_t *session, uint64_t counter,
                                  const opal_common_crypt_envelope_t *envelope,
                                  uint64_t sent, uint8_t frame[OPAL_CRYPT_FINAL_BYTES]);

@@ -28,15 +28,23 @@
  *     impostor RANK     ... sends what RANK gave him in place of his own frame
  *     forge TYPE BYTES  send a made-up frame before it
  *     exchange          two frames of this kind go under each other's tags
+ *
+ * It can be a host with faults, too (pml_tamper_fault.c); for these, KIND may be
+ * a kind of receive:
+ *
+ *     refuse LEAVES     the call that hands it over returns OMPI_ERR_BUFFER ...
+ *     fail LEAVES       ... or succeeds, and the request ends with MPI_ERR_NO_SPACE;
+ *                       LEAVES not 0: and the frame is sent all the same
  */
 #ifndef MCA_PML_TAMPER_H
 #define MCA_PML_TAMPER_H
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
-enum { TAMPER_ANY, TAMPER_DIRECT, TAMPER_FIRST, TAMPER_LOCAL, TAMPER_LOCAL_LARGE, TAMPER_SEGMENT, TAMPER_BODY, TAMPER_KINDS };
+enum { TAMPER_ANY, TAMPER_DIRECT, TAMPER_FIRST, TAMPER_LOCAL, TAMPER_LOCAL_LARGE, TAMPER_SEGMENT, TAMPER_BODY,
+       TAMPER_RECEIVE, TAMPER_RECEIVE_SEGMENT, TAMPER_RECEIVE_BODY, TAMPER_KINDS };
 
-/* What pml/crypt hands over. */
+/* What pml/crypt hands over, or a receive of it. */
 typedef struct ompi_pml_tamper_frame {
     const void *bytes;
     size_t count;
@@ -44,6 +52,7 @@ typedef struct ompi_pml_tamper_frame {
     int dst, tag;
     mca_pml_base_send_mode_t mode;
     ompi_communicator_t *comm;
+    bool receive, refused, failed;
 } ompi_pml_tamper_frame_t;
 
 extern ompi_common_cryptmpi_pml_component_t mca_pml_tamper_component;
@@ -61,5 +70,10 @@ bool ompi_pml_tamper_act(ompi_pml_tamper_frame_t *frame);
 /* Send what became due by the frame that was just sent. */
 void ompi_pml_tamper_after(void);
 void ompi_pml_tamper_forget(void);
+
+/* What the host says of a frame that was not to be sent, or a receive that was not
+ * to be posted: the code to return, and for those of no fault an empty request. */
+int ompi_pml_tamper_fault(const ompi_pml_tamper_frame_t *frame, bool persistent, ompi_request_t **request);
+int ompi_pml_tamper_start(size_t count, ompi_request_t **requests);
 
 #endif

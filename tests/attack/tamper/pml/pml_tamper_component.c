@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The component and its module: ob1's, with another way to send.
+ * The component and its module: ob1's, with another way to send, and faults.
  */
 #include "pml_tamper.h"
 
@@ -42,13 +42,13 @@ static int component_register(void)
 static int isend(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                  mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
-    ompi_pml_tamper_frame_t f = {buffer, count, type, dst, tag, mode, comm};
+    ompi_pml_tamper_frame_t f = {buffer, count, type, dst, tag, mode, comm, false, false, false};
     int rc = OMPI_SUCCESS;
 
     if (ompi_pml_tamper_act(&f)) {
         rc = ompi_pml_tamper_ob1.pml_isend(f.bytes, f.count, f.type, f.dst, f.tag, f.mode, f.comm, request);
     } else {
-        *request = &ompi_request_empty;
+        rc = ompi_pml_tamper_fault(&f, false, request);
     }
     ompi_pml_tamper_after();
     return rc;
@@ -57,11 +57,13 @@ static int isend(const void *buffer, size_t count, ompi_datatype_t *type, int ds
 static int send_blocking(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                          mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
-    ompi_pml_tamper_frame_t f = {buffer, count, type, dst, tag, mode, comm};
+    ompi_pml_tamper_frame_t f = {buffer, count, type, dst, tag, mode, comm, false, false, false};
     int rc = OMPI_SUCCESS;
 
     if (ompi_pml_tamper_act(&f)) {
         rc = ompi_pml_tamper_ob1.pml_send(f.bytes, f.count, f.type, f.dst, f.tag, f.mode, f.comm);
+    } else if (f.refused || f.failed) {
+        rc = OMPI_ERR_BUFFER;
     }
     ompi_pml_tamper_after();
     return rc;
@@ -72,14 +74,37 @@ static int send_blocking(const void *buffer, size_t count, ompi_datatype_t *type
 static int isend_init(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                       mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
-    ompi_pml_tamper_frame_t f = {buffer, count, type, dst, tag, mode, comm};
+    ompi_pml_tamper_frame_t f = {buffer, count, type, dst, tag, mode, comm, false, false, false};
 
     if (!ompi_pml_tamper_act(&f)) {
+        if (f.refused || f.failed) {
+            return ompi_pml_tamper_fault(&f, true, request);
+        }
         f.tag = -999999;
         f.count = 0;
     }
     ompi_pml_tamper_after();
     return ompi_pml_tamper_ob1.pml_isend_init(f.bytes, f.count, f.type, f.dst, f.tag, f.mode, f.comm, request);
+}
+
+/* ---- receiving: no attacks, but faults ---- */
+
+static int irecv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag, ompi_communicator_t *comm,
+                 ompi_request_t **request)
+{
+    ompi_pml_tamper_frame_t f = {buffer, count, type, src, tag, MCA_PML_BASE_SEND_STANDARD, comm, true, false, false};
+
+    return ompi_pml_tamper_act(&f) ? ompi_pml_tamper_ob1.pml_irecv(buffer, count, type, src, tag, comm, request)
+                                   : ompi_pml_tamper_fault(&f, false, request);
+}
+
+static int irecv_init(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag, ompi_communicator_t *comm,
+                      ompi_request_t **request)
+{
+    ompi_pml_tamper_frame_t f = {buffer, count, type, src, tag, MCA_PML_BASE_SEND_STANDARD, comm, true, false, false};
+
+    return ompi_pml_tamper_act(&f) ? ompi_pml_tamper_ob1.pml_irecv_init(buffer, count, type, src, tag, comm, request)
+                                   : ompi_pml_tamper_fault(&f, true, request);
 }
 
 /* ---- life ---- */
@@ -96,6 +121,9 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     module.pml_isend = isend;
     module.pml_send = send_blocking;
     module.pml_isend_init = isend_init;
+    module.pml_irecv = irecv;
+    module.pml_irecv_init = irecv_init;
+    module.pml_start = ompi_pml_tamper_start;
     return &module;
 }
 

@@ -79,10 +79,13 @@ static int kind_of(const ompi_pml_tamper_frame_t *frame)
     const uint8_t *bytes = frame->bytes;
 
     if (frame->tag <= -(1 << 30) - 4096 - (1 << 28)) {
-        return TAMPER_BODY;
+        return frame->receive ? TAMPER_RECEIVE_BODY : TAMPER_BODY;
     }
     if (frame->tag <= -(1 << 30) - 4096) {
-        return TAMPER_SEGMENT;
+        return frame->receive ? TAMPER_RECEIVE_SEGMENT : TAMPER_SEGMENT;
+    }
+    if (frame->receive) {
+        return TAMPER_RECEIVE;
     }
     switch (bytes[0] & 0xf) {
     case OPAL_CRYPT_FRAME_DIRECT: return TAMPER_DIRECT;
@@ -230,6 +233,13 @@ static bool apply(ompi_pml_tamper_frame_t *frame)
         forge(frame);
     } else if (0 == strcmp(action, "exchange")) {
         return exchange(frame);
+    } else if (0 == strcmp(action, "refuse") || 0 == strcmp(action, "fail")) {
+        if (0 != plan.a) {
+            send_now(frame);
+        }
+        frame->refused = 'r' == action[0];
+        frame->failed = !frame->refused;
+        return false;
     } else {
         abort();
     }
@@ -240,8 +250,9 @@ static bool apply(ompi_pml_tamper_frame_t *frame)
 
 static void read_plan(void)
 {
-    static const char *const kinds[TAMPER_KINDS] = {"any", "direct", "first", "local", "local-large", "segment", "body"};
-    char kind[16] = "";
+    static const char *const kinds[TAMPER_KINDS] = {"any", "direct", "first", "local", "local-large", "segment", "body",
+                                                     "receive", "receive-segment", "receive-body"};
+    char kind[24] = "";
 
     snprintf(plan_text, sizeof(plan_text), "%s", ompi_pml_tamper_plan);
     memset(&plan, 0, sizeof(plan));
@@ -249,7 +260,7 @@ static void read_plan(void)
     if ('\0' == plan_text[0]) {
         return;
     }
-    if (sscanf(plan_text, "%ld %15s %d %d %15s %ld %ld", &plan.cell, kind, &plan.nth, &plan.count, plan.action, &plan.a,
+    if (sscanf(plan_text, "%ld %23s %d %d %15s %ld %ld", &plan.cell, kind, &plan.nth, &plan.count, plan.action, &plan.a,
                &plan.b) < 5) {
         abort();
     }
@@ -272,7 +283,7 @@ bool ompi_pml_tamper_act(ompi_pml_tamper_frame_t *frame)
         return true;
     }
     if ('\0' == plan.action[0] || 0 == strcmp(plan.action, "release")
-        || (TAMPER_ANY != plan.kind && kind_of(frame) != plan.kind)) {
+        || (TAMPER_ANY == plan.kind ? frame->receive : kind_of(frame) != plan.kind)) {
         return true;
     }
     number = seen++;
