@@ -114,18 +114,34 @@ static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t cou
 
 /* ---- 2. ---- */
 
+/* May this process make the MAC of region i?  Regions that come together mostly share a label. */
+static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, uint32_t i,
+                     const uint8_t *can)
+{
+    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+    const opal_common_crypt_region_t *regions = map->regions;
+
+    if (!regions[i].encrypted) {
+        return false;
+    }
+    if (i < old) {
+        return NULL != state->keys && NULL != state->keys[i].data_key;
+    }
+    if (i > old && regions[i - 1].encrypted && 0 == strcmp(regions[i - 1].label, regions[i].label)) {
+        return can[i - 1];
+    }
+    return NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, regions[i].label);
+}
+
 /* The lowest rank that can make each region's MAC, from what every rank can. */
 static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, int *owners,
                        opal_common_crypt_why_t *why)
 {
     uint8_t *can = calloc(1, map->region_count), *all = NULL;
     int *counts = NULL, rc = OPAL_CRYPT_ERR_LIBRARY;
-    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
 
     for (uint32_t i = 0; NULL != can && i < map->region_count; ++i) {
-        can[i] = !map->regions[i].encrypted ? 0
-                 : i < old ? NULL != state->keys && NULL != state->keys[i].data_key
-                 : NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, map->regions[i].label);
+        can[i] = can_seal(state, map, old, i, can);
     }
     if (OMPI_SUCCESS == ompi_common_cryptmpio_gather(state->fh, can, map->region_count, &all, &counts)) {
         rc = OPAL_CRYPT_OK;
@@ -145,28 +161,46 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_com
     return rc;
 }
 
-static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old, const int *owners,
-                     sealed_t *sealed, size_t *count, opal_common_crypt_why_t *why)
+/* The keys of the old regions, which this process verified when it got them. */
+static int inherit(const ompi_common_cryptmpio_file_t *state, uint32_t old, uint32_t count, opal_common_crypt_file_key_t **keys)
 {
-    int rc = OPAL_CRYPT_OK;
+    *keys = calloc(count, sizeof(**keys));
+    for (uint32_t i = 0; NULL != *keys && NULL != state->keys && i < old; ++i) {
+        const opal_common_crypt_file_key_t *of = &state->keys[i];
+        if (NULL == of->data_key) {
+            continue;
+        }
+        (*keys)[i] = (opal_common_crypt_file_key_t){opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES), of->grant};
+        if (NULL == (*keys)[i].data_key) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        memcpy((*keys)[i].data_key, of->data_key, OPAL_CRYPT_DATA_KEY_BYTES);
+    }
+    return NULL == *keys ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+}
+
+static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old, const int *owners,
+                     opal_common_crypt_file_key_t *keys, sealed_t *sealed, size_t *count, opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_input_t body = {NULL, 0};
+    int rc = opal_common_crypt_map_body(map, &body);
 
     *count = 0;
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        opal_common_crypt_file_key_t fresh = {.data_key = NULL};
         if (!map->regions[i].encrypted || owners[i] != state->fh->f_rank) {
             continue;
         }
         if (i >= old) {
-            rc = opal_common_crypt_map_lock(map, i, ompi_common_cryptmpio_keystore(), &fresh, why);
+            rc = opal_common_crypt_map_lock(map, i, ompi_common_cryptmpio_keystore(), &keys[i], why);
         }
         if (OPAL_CRYPT_OK == rc) {
             sealed_t *one = &sealed[(*count)++];
             one->region = i;
             one->wrapped = *map->regions[i].wrapped;
-            rc = opal_common_crypt_map_mac(map, i, i < old ? state->keys[i].data_key : fresh.data_key, one->mac);
+            rc = opal_common_crypt_map_body_mac(map, &body, i, keys[i].data_key, one->mac);
         }
-        opal_common_crypt_secmem_free(fresh.data_key);
     }
+    free((void *) (uintptr_t) body.base);
     return rc;
 }
 
@@ -182,9 +216,10 @@ static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
     opal_common_crypt_why_t why = {.topic = NULL};
     int error = show(state, find_owners(state, map, old, owners, &why), &why);
 
+    error = MPI_SUCCESS == error ? show(state, inherit(state, old, map->region_count, keys), &why) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        error = show(state, seal_mine(state, map, old, owners, mine, &count, &why), &why);
+        error = show(state, seal_mine(state, map, old, owners, *keys, mine, &count, &why), &why);
         error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, mine, count * sizeof(*mine), &all, &counts)) {
@@ -199,7 +234,6 @@ static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
         *map->regions[one->region].wrapped = one->wrapped;
     }
     if (MPI_SUCCESS == error) {
-        *keys = calloc(map->region_count, sizeof(**keys));
         int rc = opal_common_crypt_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
         if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* none of them is ours */
             opal_common_crypt_keys_free(*keys, map->region_count);

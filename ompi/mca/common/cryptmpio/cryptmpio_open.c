@@ -222,6 +222,26 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_st
     return MPI_SUCCESS;
 }
 
+/* Copies of the same bytes are judged once. */
+static int judge(const look_t *look, opal_common_crypt_copy_state_t *states)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    for (int i = 0; i < OPAL_CRYPT_COPIES && OPAL_CRYPT_OK == rc; ++i) {
+        int k = 0;
+        while (k < i && (look->sizes[k] != look->sizes[i] || 0 == look->sizes[i] ||
+                         0 != memcmp(look->copies[k], look->copies[i], look->sizes[i]))) {
+            ++k;
+        }
+        if (k < i) {
+            opal_common_crypt_copy_again(&states[k], &states[i]);
+        } else {
+            rc = opal_common_crypt_copy_judge(look->copies[i], look->sizes[i], ompi_common_cryptmpio_keystore(), &states[i]);
+        }
+    }
+    return ompi_common_cryptmpio_error(rc, 0);
+}
+
 static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
@@ -230,11 +250,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 
     state->encrypted = true;
     error = ompi_common_cryptmpio_usable(state);
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
-        error = ompi_common_cryptmpio_error(opal_common_crypt_copy_judge(look->copies[i], look->sizes[i],
-                                                                         ompi_common_cryptmpio_keystore(), &states[i]), 0);
-    }
+    error = MPI_SUCCESS == error ? judge(look, states) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
         error = choose(state, states, look->uuid, &best, &differ);

@@ -141,6 +141,15 @@ int opal_common_crypt_map_mac(const opal_common_crypt_map_t *map, uint32_t regio
 int opal_common_crypt_map_check(const opal_common_crypt_map_t *map, uint32_t region,
                                 const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES]);
 
+/* The same, for many regions of a map: its body is written once.  The body is
+ * malloc'd (free body->base), and the caller's. */
+int opal_common_crypt_map_body(const opal_common_crypt_map_t *map, opal_common_crypt_input_t *body);
+int opal_common_crypt_map_body_mac(const opal_common_crypt_map_t *map, const opal_common_crypt_input_t *body,
+                                   uint32_t region, const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                                   uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES]);
+int opal_common_crypt_map_body_check(const opal_common_crypt_map_t *map, const opal_common_crypt_input_t *body,
+                                     uint32_t region, const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES]);
+
 /* ---- looking up ---- */
 
 /* Which region holds the byte at this offset: *region, its packed position

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int body_of(const opal_common_crypt_map_t *map, opal_common_crypt_input_t *body)
+int opal_common_crypt_map_body(const opal_common_crypt_map_t *map, opal_common_crypt_input_t *body)
 {
     uint8_t *bytes = malloc(opal_common_crypt_map_body_bytes(map));
 
@@ -23,33 +23,35 @@ static int body_of(const opal_common_crypt_map_t *map, opal_common_crypt_input_t
     return OPAL_CRYPT_OK;
 }
 
-int opal_common_crypt_map_mac(const opal_common_crypt_map_t *map, uint32_t region,
-                              const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
-                              uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES])
+static void body_free(const opal_common_crypt_input_t *body)
+{
+    free((void *) (uintptr_t) body->base);
+}
+
+int opal_common_crypt_map_body_mac(const opal_common_crypt_map_t *map, const opal_common_crypt_input_t *body,
+                                   uint32_t region, const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                                   uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES])
 {
     uint8_t *map_key = opal_common_crypt_secmem_alloc(OPAL_CRYPT_SECRET_BYTES);
     uint8_t number[4];
-    opal_common_crypt_input_t pieces[2] = {{number, sizeof(number)}};
-    int rc = NULL == map_key ? OPAL_CRYPT_ERR_MEMORY : body_of(map, &pieces[1]);
+    const opal_common_crypt_input_t pieces[2] = {{number, sizeof(number)}, *body};
+    int rc = NULL == map_key ? OPAL_CRYPT_ERR_MEMORY
+                             : opal_common_crypt_kdf_expand(data_key, OPAL_CRYPT_LABEL_FILE_MAP, map->uuid, sizeof(map->uuid),
+                                                            map_key, OPAL_CRYPT_SECRET_BYTES);
 
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_kdf_expand(data_key, OPAL_CRYPT_LABEL_FILE_MAP, map->uuid, sizeof(map->uuid),
-                                          map_key, OPAL_CRYPT_SECRET_BYTES);
-    }
     if (OPAL_CRYPT_OK == rc) {
         opal_common_crypt_le_put32(number, region);
         rc = opal_common_crypt_hmac(map_key, pieces, 2, mac);
     }
-    free((void *) (uintptr_t) pieces[1].base);
     opal_common_crypt_secmem_free(map_key);
     return rc;
 }
 
-int opal_common_crypt_map_check(const opal_common_crypt_map_t *map, uint32_t region,
-                                const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES])
+int opal_common_crypt_map_body_check(const opal_common_crypt_map_t *map, const opal_common_crypt_input_t *body,
+                                     uint32_t region, const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES])
 {
     uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES];
-    int rc = opal_common_crypt_map_mac(map, region, data_key, mac);
+    int rc = opal_common_crypt_map_body_mac(map, body, region, data_key, mac);
 
     if (OPAL_CRYPT_OK == rc && 0 != opal_common_crypt_differ(mac, map->regions[region].mac, sizeof(mac))) {
         rc = OPAL_CRYPT_ERR_AUTH;
@@ -58,16 +60,43 @@ int opal_common_crypt_map_check(const opal_common_crypt_map_t *map, uint32_t reg
     return rc;
 }
 
+int opal_common_crypt_map_mac(const opal_common_crypt_map_t *map, uint32_t region,
+                              const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                              uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES])
+{
+    opal_common_crypt_input_t body = {NULL, 0};
+    int rc = opal_common_crypt_map_body(map, &body);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_map_body_mac(map, &body, region, data_key, mac);
+    }
+    body_free(&body);
+    return rc;
+}
+
+int opal_common_crypt_map_check(const opal_common_crypt_map_t *map, uint32_t region,
+                                const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES])
+{
+    opal_common_crypt_input_t body = {NULL, 0};
+    int rc = opal_common_crypt_map_body(map, &body);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_map_body_check(map, &body, region, data_key);
+    }
+    body_free(&body);
+    return rc;
+}
+
 int opal_common_crypt_map_digest(const opal_common_crypt_map_t *map, opal_common_crypt_map_digest_t *digest)
 {
     opal_common_crypt_input_t body = {NULL, 0};
-    int rc = body_of(map, &body);
+    int rc = opal_common_crypt_map_body(map, &body);
 
     if (OPAL_CRYPT_OK == rc) {
         memcpy(digest->uuid, map->uuid, sizeof(digest->uuid));
         digest->generation = map->generation;
         rc = opal_common_crypt_sha256(&body, 1, digest->hash);
     }
-    free((void *) (uintptr_t) body.base);
+    body_free(&body);
     return rc;
 }

@@ -47,9 +47,11 @@ int opal_common_crypt_sidecar_unseal(opal_common_crypt_storage_t *storage);
 /* ---- keys ---- */
 
 /* Data keys of all regions whose label the keystore grants, and the map's MACs
- * checked with each.  `keys` has room for every region.  ERR_AUTH: a MAC or a
- * wrapped key does not fit; the map is refused.  ERR_ACCESS: there is no key to
- * check with.  `why` says more. */
+ * checked with each.  `keys` has room for every region: zeros, or a key that
+ * the caller has already, from making the region or from an earlier state of
+ * this map that was verified.  Of those, one MAC is checked: it covers the
+ * whole body.  ERR_AUTH: a MAC or a wrapped key does not fit; the map is
+ * refused.  ERR_ACCESS: there is no key to check with.  `why` says more. */
 int opal_common_crypt_map_unlock(const opal_common_crypt_map_t *map, opal_common_crypt_keystore_t *keystore,
                                  opal_common_crypt_file_key_t *keys, opal_common_crypt_why_t *why);
 
@@ -77,6 +79,9 @@ typedef struct opal_common_crypt_copy_state {
  * ERR_MEMORY or OK. */
 int opal_common_crypt_copy_judge(const uint8_t *bytes, size_t count, opal_common_crypt_keystore_t *keystore,
                                  opal_common_crypt_copy_state_t *state);
+/* A copy of the same bytes as one that was judged: the same verdict.  Map and
+ * keys stay with that one, which comes first when one is chosen. */
+void opal_common_crypt_copy_again(const opal_common_crypt_copy_state_t *of, opal_common_crypt_copy_state_t *state);
 void opal_common_crypt_copy_free(opal_common_crypt_copy_state_t *state);
 
 /* The copy to use, once `verified` and `refused` say what any process found.

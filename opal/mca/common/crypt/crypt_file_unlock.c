@@ -19,34 +19,122 @@ void opal_common_crypt_keys_free(opal_common_crypt_file_key_t *keys, uint32_t co
     free(keys);
 }
 
-static int unlock_region(const opal_common_crypt_map_t *map, uint32_t number, opal_common_crypt_keystore_t *keystore,
-                         opal_common_crypt_file_key_t *key, opal_common_crypt_why_t *why)
-{
-    const opal_common_crypt_region_t *region = &map->regions[number];
+/* Regions that were wrapped under one version of one label are unwrapped together. */
+typedef struct unlocker {
+    const opal_common_crypt_map_t *map;
+    opal_common_crypt_input_t body;
+    opal_common_crypt_keystore_t *keystore;
+    opal_common_crypt_file_key_t *keys;
+    opal_common_crypt_why_t *why;
+    bool *seen;                         /* of each region */
+    uint32_t *numbers;                  /* of those that belong together now */
+    opal_common_crypt_unwrap_t *blobs;
+    uint32_t count;
+} unlocker_t;
 
-    if (OPAL_CRYPT_GRANT_NONE == opal_common_crypt_keystore_grant(keystore, region->label)) {
-        return OPAL_CRYPT_OK;
-    }
-    key->data_key = opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES);
-    if (NULL == key->data_key) {
-        return OPAL_CRYPT_ERR_MEMORY;
-    }
-    int rc = opal_common_crypt_keystore_unwrap(keystore, region->label, map->uuid, region->wrapped, key->data_key,
-                                               &key->grant, why);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_map_check(map, number, key->data_key);
-        if (OPAL_CRYPT_ERR_AUTH == rc) {
-            rc = opal_common_crypt_refuse(why, rc, "file-map-forged", "region %u, label %s", (unsigned) number, region->label);
+static int forged(const unlocker_t *u, const char *topic, uint32_t number)
+{
+    return opal_common_crypt_refuse(u->why, OPAL_CRYPT_ERR_AUTH, topic, "region %u, label %s", (unsigned) number,
+                                    u->map->regions[number].label);
+}
+
+static int check_mac(const unlocker_t *u, uint32_t number)
+{
+    int rc = opal_common_crypt_map_body_check(u->map, &u->body, number, u->keys[number].data_key);
+
+    return OPAL_CRYPT_ERR_AUTH == rc ? forged(u, "file-map-forged", number) : rc;
+}
+
+/* The regions without a key that belong to region `first`, and room for their keys. */
+static int collect(unlocker_t *u, uint32_t first)
+{
+    const opal_common_crypt_region_t *of = &u->map->regions[first];
+
+    u->count = 0;
+    for (uint32_t i = first; i < u->map->region_count; ++i) {
+        const opal_common_crypt_region_t *region = &u->map->regions[i];
+        if (!region->encrypted || u->seen[i] || NULL != u->keys[i].data_key || 0 != strcmp(region->label, of->label) ||
+            !opal_common_crypt_wrapped_alike(region->wrapped, of->wrapped)) {
+            continue;
         }
-    } else if (OPAL_CRYPT_ERR_AUTH == rc) {
-        rc = opal_common_crypt_refuse(why, rc, "file-map-other-key", "region %u, label %s", (unsigned) number, region->label);
+        u->seen[i] = true;
+        u->keys[i].data_key = opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES);
+        if (NULL == u->keys[i].data_key) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        u->blobs[u->count] = (opal_common_crypt_unwrap_t){region->wrapped, u->keys[i].data_key};
+        u->numbers[u->count++] = i;
     }
-    if (OPAL_CRYPT_OK != rc) {
+    return OPAL_CRYPT_OK;
+}
+
+static int unwrap(const unlocker_t *u, const char *label)
+{
+    opal_common_crypt_grant_t grant;
+    size_t which = 0;
+
+    if (OPAL_CRYPT_GRANT_NONE == opal_common_crypt_keystore_grant(u->keystore, label)) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    int rc = opal_common_crypt_keystore_unwrap_all(u->keystore, label, u->map->uuid, u->blobs, u->count, &which, &grant, u->why);
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        return forged(u, "file-map-other-key", u->numbers[which]);
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < u->count; ++i) {
+        u->keys[u->numbers[i]].grant = grant;
+        rc = check_mac(u, u->numbers[i]);
+    }
+    return rc;
+}
+
+static int unlock_alike(unlocker_t *u, uint32_t first)
+{
+    int rc = collect(u, first);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = unwrap(u, u->map->regions[first].label);
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK != rc && i < u->count; ++i) {
+        opal_common_crypt_file_key_t *key = &u->keys[u->numbers[i]];
         opal_common_crypt_secmem_free(key->data_key);
-        key->data_key = NULL;
-        key->grant = OPAL_CRYPT_GRANT_NONE;
+        memset(key, 0, sizeof(*key));
     }
     return OPAL_CRYPT_ERR_CONFIG == rc ? OPAL_CRYPT_OK : rc;       /* refused by the keystore: no key, that is all */
+}
+
+/* Of the keys that are there already, one MAC: it covers the whole body. */
+static int check_known(const unlocker_t *u)
+{
+    uint32_t i = 0;
+
+    while (i < u->map->region_count && NULL == u->keys[i].data_key) {
+        ++i;
+    }
+    return i == u->map->region_count ? OPAL_CRYPT_OK : check_mac(u, i);
+}
+
+static int unlock_all(const opal_common_crypt_map_t *map, opal_common_crypt_keystore_t *keystore,
+                      opal_common_crypt_file_key_t *keys, opal_common_crypt_why_t *why)
+{
+    size_t count = (size_t) map->region_count + 1;
+    unlocker_t u = {.map = map, .keystore = keystore, .keys = keys, .why = why, .seen = calloc(count, sizeof(*u.seen)),
+                    .numbers = calloc(count, sizeof(*u.numbers)), .blobs = calloc(count, sizeof(*u.blobs))};
+    int rc = NULL == u.seen || NULL == u.numbers || NULL == u.blobs ? OPAL_CRYPT_ERR_MEMORY
+                                                                    : opal_common_crypt_map_body(map, &u.body);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = check_known(&u);
+    }
+    for (uint32_t i = 0; NULL != keystore && OPAL_CRYPT_OK == rc && i < map->region_count; ++i) {
+        if (map->regions[i].encrypted && NULL == keys[i].data_key && !u.seen[i]) {
+            rc = unlock_alike(&u, i);
+        }
+    }
+    free((void *) (uintptr_t) u.body.base);
+    free(u.blobs);
+    free(u.numbers);
+    free(u.seen);
+    return rc;
 }
 
 int opal_common_crypt_map_unlock(const opal_common_crypt_map_t *map, opal_common_crypt_keystore_t *keystore,
@@ -54,17 +142,14 @@ int opal_common_crypt_map_unlock(const opal_common_crypt_map_t *map, opal_common
 {
     uint32_t opened = 0;
     const char *label = "";
+    int rc = unlock_all(map, keystore, keys, why);
 
-    memset(keys, 0, map->region_count * sizeof(*keys));
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
     for (uint32_t i = 0; i < map->region_count; ++i) {
-        if (map->regions[i].encrypted) {
-            int rc = NULL == keystore ? OPAL_CRYPT_OK : unlock_region(map, i, keystore, &keys[i], why);
-            if (OPAL_CRYPT_OK != rc) {
-                return rc;
-            }
-            opened += NULL != keys[i].data_key;
-            label = '\0' == *label ? map->regions[i].label : label;
-        }
+        opened += NULL != keys[i].data_key;
+        label = '\0' == *label && map->regions[i].encrypted ? map->regions[i].label : label;
     }
     if (0 != opened) {
         return OPAL_CRYPT_OK;
@@ -117,6 +202,13 @@ int opal_common_crypt_copy_judge(const uint8_t *bytes, size_t count, opal_common
         state->refused = OPAL_CRYPT_ERR_AUTH == rc;
     }
     return OPAL_CRYPT_ERR_MEMORY == rc ? rc : OPAL_CRYPT_OK;
+}
+
+void opal_common_crypt_copy_again(const opal_common_crypt_copy_state_t *of, opal_common_crypt_copy_state_t *state)
+{
+    *state = *of;
+    state->map = NULL;
+    state->keys = NULL;
 }
 
 void opal_common_crypt_copy_free(opal_common_crypt_copy_state_t *state)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOB_FORMAT = 1, BLOB_WRAPPED_AT = 6, BLOB_ESCROW_AT = BLOB_WRAPPED_AT + OPAL_CRYPT_RFC3394_BYTES };
+enum { BLOB_FORMAT = 1, BLOB_HEAD = 4, BLOB_ESCROW_AT = OPAL_CRYPT_BLOB_WRAPPED_AT + OPAL_CRYPT_RFC3394_BYTES };
 
 static_assert(BLOB_ESCROW_AT + 2 + OPAL_CRYPT_ESCROW_MAX <= OPAL_CRYPT_WRAPPED_MAX, "the largest blob");
 
@@ -193,6 +193,11 @@ int opal_common_crypt_wrapped_parse(const opal_common_crypt_wrapped_t *wrapped,
     return OPAL_CRYPT_OK;
 }
 
+bool opal_common_crypt_wrapped_alike(const opal_common_crypt_wrapped_t *a, const opal_common_crypt_wrapped_t *b)
+{
+    return 0 == memcmp(a->blob, b->blob, BLOB_HEAD);
+}
+
 int opal_common_crypt_wrapped_recover(const opal_common_crypt_wrapped_t *wrapped, const char *private_pem,
                                       bool secret_on_netfs, uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                                       opal_common_crypt_why_t *why)
@@ -222,7 +227,7 @@ static int wrap(opal_common_crypt_keystore_t *keystore, const char *label, const
     if (OPAL_CRYPT_GRANT_SEAL != grant_of(keystore, &record, &refusal)) {
         return refuse_use(keystore, "wrap", label, record.version, uuid, refusal, why);
     }
-    rc = keystore->ops->wrap(keystore, &record, data_key, wrapped->blob + BLOB_WRAPPED_AT, why);
+    rc = keystore->ops->wrap(keystore, &record, data_key, wrapped->blob + OPAL_CRYPT_BLOB_WRAPPED_AT, why);
     if (OPAL_CRYPT_OK == rc && 0 != record.escrow_bytes) {
         rc = opal_common_crypt_escrow_wrap(record.escrow, record.escrow_bytes, data_key,
                                            wrapped->blob + BLOB_ESCROW_AT + 2, &escrow_bytes);
@@ -248,23 +253,38 @@ int opal_common_crypt_keystore_wrap(opal_common_crypt_keystore_t *keystore, cons
     return rc;
 }
 
+/* All blobs are what they should be, and of one version. */
+static int parse_all(const opal_common_crypt_unwrap_t *blobs, size_t count, size_t *which,
+                     opal_common_crypt_keystore_backend_t *backend, uint16_t *version, opal_common_crypt_why_t *why)
+{
+    for (*which = 0; *which < count; ++*which) {
+        const opal_common_crypt_wrapped_t *wrapped = blobs[*which].wrapped;
+        if (OPAL_CRYPT_OK != opal_common_crypt_wrapped_parse(wrapped, backend, version) ||
+            !opal_common_crypt_wrapped_alike(wrapped, blobs[0].wrapped)) {
+            return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
 static int unwrap(opal_common_crypt_keystore_t *keystore, const char *label, const uint8_t *uuid,
-                  const opal_common_crypt_wrapped_t *wrapped, uint8_t *data_key,
+                  const opal_common_crypt_unwrap_t *blobs, size_t count, size_t *which,
                   opal_common_crypt_grant_t *grant, opal_common_crypt_why_t *why)
 {
     opal_common_crypt_keystore_record_t record;
     opal_common_crypt_keystore_backend_t backend;
     uint16_t version;
     const char *refusal;
+    int rc = parse_all(blobs, count, which, &backend, &version, why);
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_wrapped_parse(wrapped, &backend, &version)) {
-        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
     if (backend != keystore->backend) {
         return refuse_use(keystore, "unwrap", label, version, uuid,
                           "the file's key was wrapped by the other keystore backend", why);
     }
-    int rc = find(keystore, label, version, true, &record, why);
+    rc = find(keystore, label, version, true, &record, why);
     if (OPAL_CRYPT_OK != rc) {
         (void) opal_common_crypt_keystore_log(keystore, "unwrap", label, version, uuid, "no such key", NULL);
         return rc;
@@ -273,7 +293,7 @@ static int unwrap(opal_common_crypt_keystore_t *keystore, const char *label, con
     if (OPAL_CRYPT_GRANT_NONE == *grant) {
         return refuse_use(keystore, "unwrap", label, version, uuid, refusal, why);
     }
-    rc = keystore->ops->unwrap(keystore, &record, wrapped->blob + BLOB_WRAPPED_AT, data_key, why);
+    rc = keystore->ops->unwrap(keystore, &record, blobs, count, which, why);
     if (OPAL_CRYPT_OK != rc) {
         (void) opal_common_crypt_keystore_log(keystore, "unwrap", label, version, uuid, "not wrapped by this key", NULL);
         return rc;
@@ -281,19 +301,31 @@ static int unwrap(opal_common_crypt_keystore_t *keystore, const char *label, con
     return opal_common_crypt_keystore_log(keystore, "unwrap", label, version, uuid, NULL, why);
 }
 
+int opal_common_crypt_keystore_unwrap_all(opal_common_crypt_keystore_t *keystore, const char *label,
+                                          const uint8_t *uuid, const opal_common_crypt_unwrap_t *blobs, size_t count,
+                                          size_t *which, opal_common_crypt_grant_t *grant, opal_common_crypt_why_t *why)
+{
+    pthread_mutex_lock(&keystore->lock);
+    int rc = 0 == count ? OPAL_CRYPT_ERR_LIBRARY : unwrap(keystore, label, uuid, blobs, count, which, grant, why);
+    if (OPAL_CRYPT_OK != rc) {
+        for (size_t i = 0; i < count; ++i) {
+            opal_common_crypt_wipe(blobs[i].data_key, OPAL_CRYPT_DATA_KEY_BYTES);
+        }
+        *grant = OPAL_CRYPT_GRANT_NONE;
+    }
+    pthread_mutex_unlock(&keystore->lock);
+    return rc;
+}
+
 int opal_common_crypt_keystore_unwrap(opal_common_crypt_keystore_t *keystore, const char *label,
                                       const uint8_t *uuid, const opal_common_crypt_wrapped_t *wrapped,
                                       uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                                       opal_common_crypt_grant_t *grant, opal_common_crypt_why_t *why)
 {
-    pthread_mutex_lock(&keystore->lock);
-    int rc = unwrap(keystore, label, uuid, wrapped, data_key, grant, why);
-    if (OPAL_CRYPT_OK != rc) {
-        opal_common_crypt_wipe(data_key, OPAL_CRYPT_DATA_KEY_BYTES);
-        *grant = OPAL_CRYPT_GRANT_NONE;
-    }
-    pthread_mutex_unlock(&keystore->lock);
-    return rc;
+    const opal_common_crypt_unwrap_t one = {wrapped, data_key};
+    size_t which;
+
+    return opal_common_crypt_keystore_unwrap_all(keystore, label, uuid, &one, 1, &which, grant, why);
 }
 
 /* ---- management ---- */

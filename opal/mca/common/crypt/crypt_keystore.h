@@ -65,8 +65,16 @@ typedef enum {
 opal_common_crypt_grant_t opal_common_crypt_keystore_grant(opal_common_crypt_keystore_t *keystore,
                                                            const char *label);
 
+/* A blob, and where its data key (32 bytes) goes. */
+typedef struct opal_common_crypt_unwrap {
+    const opal_common_crypt_wrapped_t *wrapped;
+    uint8_t *data_key;
+} opal_common_crypt_unwrap_t;
+
 /* `uuid` (16 bytes) names the file in the log.  ERR_CONFIG with `why` when
- * refused; ERR_AUTH when the blob was not made under this label. */
+ * refused; ERR_AUTH when a blob was not made under this label: *which.  What
+ * is unwrapped together was wrapped under one version of the label: one look
+ * at the key and one line in the log serve for all, and one failure fails all. */
 int opal_common_crypt_keystore_wrap(opal_common_crypt_keystore_t *keystore, const char *label,
                                     const uint8_t *uuid, const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                                     opal_common_crypt_wrapped_t *wrapped, opal_common_crypt_why_t *why);
@@ -74,6 +82,11 @@ int opal_common_crypt_keystore_unwrap(opal_common_crypt_keystore_t *keystore, co
                                       const uint8_t *uuid, const opal_common_crypt_wrapped_t *wrapped,
                                       uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                                       opal_common_crypt_grant_t *grant, opal_common_crypt_why_t *why);
+int opal_common_crypt_keystore_unwrap_all(opal_common_crypt_keystore_t *keystore, const char *label,
+                                          const uint8_t *uuid, const opal_common_crypt_unwrap_t *blobs, size_t count,
+                                          size_t *which, opal_common_crypt_grant_t *grant, opal_common_crypt_why_t *why);
+/* Were two blobs wrapped under one version, by one backend? */
+bool opal_common_crypt_wrapped_alike(const opal_common_crypt_wrapped_t *a, const opal_common_crypt_wrapped_t *b);
 
 /* ---- what `mpicrypt key` needs ---- */
 

@@ -369,14 +369,16 @@ static int wrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_
 }
 
 static int unwrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
-                  const uint8_t wrapped[OPAL_CRYPT_RFC3394_BYTES], uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
-                  opal_common_crypt_why_t *why)
+                  const opal_common_crypt_unwrap_t *blobs, size_t count, size_t *which, opal_common_crypt_why_t *why)
 {
     content_t *content;
     int rc = load(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_rfc3394_unwrap(content->key, wrapped, data_key);
+        for (*which = 0; OPAL_CRYPT_OK == rc && *which < count; *which += OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_rfc3394_unwrap(content->key, blobs[*which].wrapped->blob + OPAL_CRYPT_BLOB_WRAPPED_AT,
+                                                  blobs[*which].data_key);
+        }
         opal_common_crypt_secmem_free(content);
         if (OPAL_CRYPT_ERR_AUTH == rc) {
             opal_common_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u", record->label, record->version);

@@ -15,6 +15,7 @@
 
 #define OPAL_CRYPT_RFC3394_BYTES    (OPAL_CRYPT_DATA_KEY_BYTES + 8)
 #define OPAL_CRYPT_RECORD_TEXT_MAX  4096
+#define OPAL_CRYPT_BLOB_WRAPPED_AT  6           /* in a blob: the key as RFC 3394 has it */
 
 typedef struct opal_common_crypt_keystore_ops {
     const char *name;
@@ -38,13 +39,12 @@ typedef struct opal_common_crypt_keystore_ops {
     int (*update)(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
                   opal_common_crypt_why_t *why);
 
-    /* RFC 3394 under the record's key.  unwrap: ERR_AUTH if it does not fit. */
+    /* RFC 3394 under the record's key.  unwrap: ERR_AUTH if blob *which does not fit. */
     int (*wrap)(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
                 const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPT_RFC3394_BYTES],
                 opal_common_crypt_why_t *why);
     int (*unwrap)(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
-                  const uint8_t wrapped[OPAL_CRYPT_RFC3394_BYTES], uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
-                  opal_common_crypt_why_t *why);
+                  const opal_common_crypt_unwrap_t *blobs, size_t count, size_t *which, opal_common_crypt_why_t *why);
 } opal_common_crypt_keystore_ops_t;
 
 struct opal_common_crypt_keystore {

@@ -382,21 +382,15 @@ static int wrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_
     return CKR_OK == rv && OPAL_CRYPT_RFC3394_BYTES == bytes ? OPAL_CRYPT_OK : refuse(why, "C_WrapKey", rv);
 }
 
-static int unwrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
-                  const uint8_t wrapped[OPAL_CRYPT_RFC3394_BYTES], uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
-                  opal_common_crypt_why_t *why)
+static int unwrap_one(token_t *token, CK_OBJECT_HANDLE kek, const opal_common_crypt_keystore_record_t *record,
+                      const uint8_t wrapped[OPAL_CRYPT_RFC3394_BYTES], uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
+                      opal_common_crypt_why_t *why)
 {
-    token_t *token = keystore->token;
     CK_MECHANISM mechanism = {CKM_AES_KEY_WRAP, NULL, 0};
     CK_ATTRIBUTE attributes[] = {ATTRIBUTE(CKA_CLASS, secret_class), ATTRIBUTE(CKA_KEY_TYPE, generic_type),
                                  ATTRIBUTE(CKA_TOKEN, no), ATTRIBUTE(CKA_SENSITIVE, no), ATTRIBUTE(CKA_EXTRACTABLE, yes)};
     CK_ATTRIBUTE value = {CKA_VALUE, data_key, OPAL_CRYPT_DATA_KEY_BYTES};
-    CK_OBJECT_HANDLE kek, object;
-    int rc = key_object(token, record->label, record->version, &kek, why);
-
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
-    }
+    CK_OBJECT_HANDLE object;
     CK_RV rv = token->call->C_UnwrapKey(token->session, &mechanism, kek, (uint8_t *) (uintptr_t) wrapped,
                                         OPAL_CRYPT_RFC3394_BYTES, attributes, 5, &object);
     if (CKR_OK != rv) {
@@ -407,6 +401,19 @@ static int unwrap(opal_common_crypt_keystore_t *keystore, const opal_common_cryp
     token->call->C_DestroyObject(token->session, object);
     return CKR_OK == rv && OPAL_CRYPT_DATA_KEY_BYTES == value.ulValueLen ? OPAL_CRYPT_OK
                                                                          : refuse(why, "C_GetAttributeValue", rv);
+}
+
+static int unwrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
+                  const opal_common_crypt_unwrap_t *blobs, size_t count, size_t *which, opal_common_crypt_why_t *why)
+{
+    CK_OBJECT_HANDLE kek;
+    int rc = key_object(keystore->token, record->label, record->version, &kek, why);
+
+    for (*which = 0; OPAL_CRYPT_OK == rc && *which < count; *which += OPAL_CRYPT_OK == rc) {
+        rc = unwrap_one(keystore->token, kek, record, blobs[*which].wrapped->blob + OPAL_CRYPT_BLOB_WRAPPED_AT,
+                        blobs[*which].data_key, why);
+    }
+    return rc;
 }
 
 const opal_common_crypt_keystore_ops_t opal_common_crypt_keystore_pkcs11_ops = {
