@@ -310,67 +310,6 @@ static void test_auto(void)
     opal_common_crypt_local_destroy(local);
 }
 
-static void test_silent(void)
-{
-    opal_common_crypt_options_t options = with_munge(fixture_path("no-socket"));
-    opal_common_crypt_local_t *a, *b;
-
-    UNIT_GROUP("no daemon behind the socket, at the start and later");
-    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", "no-socket"));
-    options.munge_socket = sockets[1];
-    a = fixture_local(&options, 0);
-    b = fixture_local(&options, 1);
-    kill(daemons[1], SIGTERM);
-    waitpid(daemons[1], NULL, 0);
-    daemons[1] = -1;
-    UNIT_CHECK(fixture_peer_refused(a, b, "munge-socket-later", ""));
-    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", ""));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
-}
-
-/* Answers of munged that are hard to bring about stand in for its own: a clock
- * that runs ahead, a daemon that makes no credential. */
-static opal_common_crypt_munge_t real;
-
-static munge_err_t no_credential(char **credential, munge_ctx_t context, const void *payload, int bytes)
-{
-    (void) context;
-    (void) payload;
-    (void) bytes;
-    *credential = NULL;
-    return EMUNGE_SNAFU;
-}
-
-static munge_err_t of_the_future(const char *credential, munge_ctx_t context, void **payload, int *bytes, uid_t *uid,
-                                 gid_t *gid)
-{
-    munge_err_t error = real.decode(credential, context, payload, bytes, uid, gid);
-
-    return EMUNGE_SUCCESS == error || EMUNGE_CRED_REPLAYED == error ? EMUNGE_CRED_REWOUND : error;
-}
-
-static void test_rare_answers(void)
-{
-    opal_common_crypt_options_t options = with_munge(sockets[0]);
-    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
-    opal_common_crypt_munge_t *loaded = (opal_common_crypt_munge_t *) munge;
-
-    real = *munge;
-    UNIT_GROUP("munged makes no credential");
-    loaded->encode = no_credential;
-    UNIT_CHECK(fixture_local_refused(&options, "munge-encode", sockets[0]));
-    *loaded = real;
-
-    UNIT_GROUP("a credential of the future");
-    loaded->decode = of_the_future;
-    UNIT_CHECK(fixture_peer_refused(a, b, "munge-clock", "munge: "));
-    *loaded = real;
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
-}
-
 int main(void)
 {
     opal_common_crypt_why_t why;
@@ -391,8 +330,6 @@ int main(void)
     test_other_cluster();
     test_other_uid();
     test_auto();
-    test_rare_answers();
-    test_silent();
     opal_common_crypt_secmem_finalize();
     return unit_done();
 }
