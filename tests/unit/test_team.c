@@ -10,6 +10,7 @@
 #include "sessions.h"
 
 #include "opal/mca/common/crypt/crypt_team.h"
+#include "opal/mca/common/crypt/crypt_thread.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -267,6 +268,59 @@ static void test_fork(void)
     opal_common_crypt_team_destroy(team);
 }
 
+/* ---- what its threads keep to themselves ---- */
+
+static int contexts;                    /* of the team's threads, that are there now */
+
+static int context_new(opal_aead_context_t **context)
+{
+    *context = malloc(1);
+    __atomic_fetch_add(&contexts, 1, __ATOMIC_RELAXED);
+    return OPAL_AEAD_OK;
+}
+
+static void context_free(opal_aead_context_t *context)
+{
+    free(context);
+    __atomic_fetch_sub(&contexts, 1, __ATOMIC_RELAXED);
+}
+
+static const opal_aead_module_t counting = {.context_new = context_new, .context_free = context_free};
+
+static void keep_state(job_t *job)
+{
+    if (NULL == opal_common_crypt_context(&counting)) {
+        abort();
+    }
+    meet(job);
+}
+
+/* OpenMP's are not joined: they end when they like, and that may be while
+ * finalize frees what is left, or after it. */
+static void test_states(void)
+{
+    enum { THREADS = 4, ROUNDS = 100 };
+
+    UNIT_GROUP("a team that is destroyed leaves no state of its threads behind");
+    for (int round = 0; round < ROUNDS; ++round) {
+        team_t *team = team_of(THREADS);
+        job_t jobs[THREADS] = {{.work = NULL}};
+        pthread_barrier_init(&together, NULL, THREADS);
+        for (int i = 0; i < THREADS; ++i) {
+            jobs[i].work = keep_state;
+            opal_common_crypt_team_submit(team, &jobs[i]);
+        }
+        for (int i = 0; i < THREADS; ++i) {
+            wait_for(&jobs[i]);
+        }
+        UNIT_CHECK(THREADS == __atomic_load_n(&contexts, __ATOMIC_RELAXED));
+        opal_common_crypt_team_destroy(team);
+        UNIT_CHECK(0 == __atomic_load_n(&contexts, __ATOMIC_RELAXED));
+        pthread_barrier_destroy(&together);
+        opal_common_crypt_finalize();
+    }
+}
+
 static void test_share(void)
 {
     UNIT_GROUP("processors: at least one, shared out among the ranks of a node");
@@ -303,6 +357,7 @@ int main(void)
     test_together();
     test_chopped();
     test_fork();
+    test_states();
     test_share();
     openmp = with_openmp();
     printf("%s\n", openmp ? "again, with the threads of OpenMP" : "no OpenMP");
@@ -311,6 +366,7 @@ int main(void)
         test_together();
         test_chopped();
         test_fork();
+        test_states();
     }
     opal_common_crypt_finalize();
     return unit_done();

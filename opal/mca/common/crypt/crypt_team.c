@@ -9,6 +9,7 @@
 #include "crypt_team.h"
 #include "crypt_team_openmp.h"
 #include "crypt_secmem.h"
+#include "crypt_thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -64,6 +65,8 @@ static void work_on(void *argument)
         job->work(job);
         __atomic_store_n(&job->done, 1, __ATOMIC_RELEASE);
     }
+    /* OpenMP's threads go on for a while after the region, and nobody joins them. */
+    opal_common_crypt_thread_end();
 }
 
 static void *worker(void *team)

@@ -4,9 +4,10 @@
  * Per-thread state and the statistics that are summed from it.
  *
  * All states hang in one list.  A thread that ends takes its own out (by the
- * destructor of a pthread key); finalize takes out all and deletes the key, so
- * that no destructor points into a library that may then be unloaded.  The
- * generation tells a thread that outlives finalize that its pointer is stale.
+ * destructor of a pthread key); finalize takes out all and deletes the key.  A
+ * thread may end at that very moment: its generation tells it, with the lock
+ * held, that its pointer is stale, and the library is never unloaded (-z
+ * nodelete), so that the destructor is still there.
  */
 #include "crypt_thread.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include "crypt_chop.h"
@@ -66,11 +68,25 @@ static void thread_free(opal_common_crypt_thread_t *thread)
     free(thread);
 }
 
-static void thread_ended(void *thread)
+static void thread_ended(void *unused)
 {
+    (void) unused;
     pthread_mutex_lock(&lock);
-    thread_free(thread);
+    if (NULL != mine && mine_generation == generation) {
+        thread_free(mine);
+    }
+    if (key_made) {
+        pthread_setspecific(key, NULL);
+    }
+    mine = NULL;
+    mine_generation = 0;
     pthread_mutex_unlock(&lock);
+}
+
+void opal_common_crypt_thread_end(void)
+{
+    thread_ended(NULL);
+    OPENSSL_thread_stop();
 }
 
 static opal_common_crypt_thread_t *thread_make(void)

@@ -36,6 +36,10 @@ static inline bool opal_common_crypt_threaded(void)
 /* The calling thread's; NULL without memory. */
 opal_common_crypt_thread_t *opal_common_crypt_thread(void);
 
+/* Frees it, and what libcrypto keeps for this thread, before the thread ends:
+ * for one that nobody joins. */
+void opal_common_crypt_thread_end(void);
+
 /* Its context for this provider; NULL without memory. */
 opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
                                                       const opal_aead_module_t *aead);
