@@ -22,10 +22,11 @@ _EOF
 dnl OMPI_CRYPT_COMPONENT(project, framework, component)
 dnl
 dnl A component's configure.m4 may set ompi_crypt_why to the reason why it
-dnl cannot be built; the summary shows it.
+dnl cannot be built, or add "; FEATURE" to ompi_crypt_without; the summary shows it.
 AC_DEFUN([OMPI_CRYPT_COMPONENT], [
     AC_MSG_NOTICE([--- $2/$3])
     ompi_crypt_why=
+    ompi_crypt_without=
     ompi_crypt_build=yes
     case ",$enable_mca_no_build," in
         *,$2,*|*,$2-$3,*) ompi_crypt_build=no; ompi_crypt_why="--enable-mca-no-build" ;;
@@ -44,7 +45,7 @@ AC_DEFUN([OMPI_CRYPT_COMPONENT], [
                  [dnl For unit tests: the module without the component.
                   OMPI_CRYPT_MODULE_$3="\$(top_builddir)/opal/mca/aead/$3/libaead_$3_module.la"
                   AC_DEFINE([OMPI_CRYPT_HAVE_AEAD_]m4_toupper([$3]), [1], [provider $3 is built])])
-           OMPI_CRYPT_SUMMARIZE([$2/$3], [yes])],
+           OMPI_CRYPT_SUMMARIZE([$2/$3], [yes${ompi_crypt_without:+, without${ompi_crypt_without#;}}])],
           [OMPI_CRYPT_SUMMARIZE([$2/$3], [no${ompi_crypt_why:+: $ompi_crypt_why}])])
     AC_SUBST([OMPI_CRYPT_opal_COMMON_SUBDIRS])
     AC_SUBST([OMPI_CRYPT_ompi_COMMON_SUBDIRS])

@@ -34,6 +34,12 @@ find "$SRC" -name 'help-*.txt' -path '*/mca/*' > "$CASE_DIR/help"
 while read -r file; do
     must grep -qxF ".. messages:: ${file#"$SRC/"}" "$SRC/docs/messages.rst"
 done < "$CASE_DIR/help"
+# Nothing has a text that is never shown.
+while read -r file; do
+    for topic in $(sed -n 's/^\[\(.*\)\]$/\1/p' "$file" | tr ' ' '?'); do
+        grep -rqE --include='*.[ch]' "\"${topic//\?/ }\"" "$SRC/ompi" "$SRC/opal" || fail "nothing shows [$topic] of $file"
+    done
+done < "$CASE_DIR/help"
 sed '/^What belongs to Open MPI/,$d; /^"A requested component/d' "$SRC/docs/troubleshooting.rst" |
     grep '^"' | grep -o '"[^"]*"' | tr -d '"' > "$CASE_DIR/quoted"
 must test "$(wc -l < "$CASE_DIR/quoted")" -gt 10

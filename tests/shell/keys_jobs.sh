@@ -23,8 +23,9 @@ set_both() { set_node node0 "$@"; set_node node1 "$@"; }
 
 # The job of all that follows: $program, one process a node.
 job() {
-    vcluster mpirun -n 2 --map-by node "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1 < /dev/null
+    vcluster mpirun -n 2 --map-by node "$CASE_DIR/with" "$program" ${arguments[@]+"${arguments[@]}"} > "$CASE_DIR/out" 2>&1 < /dev/null
 }
+arguments=()
 
 runs() {
     echo "+ $1"

@@ -7,26 +7,22 @@ set -eu
 . "$SRC/tests/lib.sh"
 . "$SRC/tests/shell/keys_jobs.sh"
 
-program=$CASE_DIR/gather
-cat > "$program.c" <<'END'
-#include <mpi.h>
-int main(int argc, char **argv)
-{
-    int rank, all[64];
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Allgather(&rank, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return all[1] != 1;
-}
-END
-must in_variant mpicc -O2 -o "$program" "$program.c"
+here=$SRC/tests/shell/messages
+program=$CASE_DIR/faults
+must in_variant mpicc -O2 -Wall -Wextra -Werror -rdynamic -o "$program" "$here/faults.c" -ldl
 psk=/dev/shm/psk
 for node in node0 node1; do
     vcluster exec $node bash -c "umask 077; echo $(printf '%064d' 7) > $psk"
 done
 # with SETTING...: on node1, beside what both have.
 with() { set_node node0 crypt_psk_file=$psk; set_node node1 crypt_psk_file=$psk "$@"; }
+# with_fault FAULT SETTING...: too, on node1 or the other one.
+with_fault() {
+    local fault=$1; shift
+    with "$@"
+    echo "FAULT=$fault" >> "$CASE_DIR/$faulty.env"
+}
+faulty=node1
 # on_node1 COMMAND...: in its mounts.
 on_node1() { must vcluster exec node1 "$@"; }
 with
@@ -59,6 +55,40 @@ on_node1 mount --bind /dev/null /proc/sys/kernel/random/boot_id
 refused "boot id" "The boot id of this node" "cannot be read"
 on_node1 umount /proc/sys/kernel/random/boot_id
 
+echo "== what fails on a node"
+with_fault list:2
+refused "no memory for a list" "The key of a communicator for encrypted collectives could not be made" "reason: out of memory"
+faulty=node0
+with_fault liar
+refused "a liar" "Rank 1 was given another public key of rank 0 than the one that this rank had authenticated"
+faulty=node1
+with_fault cryptag:8
+refused "no node map" "coll/cryptag could not find out which ranks share a node"
+with_fault memalign:1000000
+arguments=(gather 2000000)
+refused "no memory for an all-gather" "could not allocate"
+with_fault malloc:16000000 pml_crypt_k=1
+arguments=(send 100000000)
+refused "no memory for a segment" "There is no memory for a sealed segment of"
+with pml_crypt_k=1
+arguments=(send 100000000)
+runs "in order: send 100000000"
+
+if [ "$SERIES" != 4.1 ]; then
+    include=$(in_variant ompi_info --parsable --path pkgincludedir | sed -n 's/^path:pkgincludedir://p')
+    mkdir "$CASE_DIR/components"
+    must in_variant mpicc -O2 -Wall -shared -fPIC "-I$include" "-I$include/openmpi" -o "$CASE_DIR/components/mca_accelerator_pretend.so" \
+        "$here/accelerator.c" -lopen-pal
+    pretend=("mca_base_component_path=$CASE_DIR/components:$OMPI_MCA_mca_base_component_path" accelerator=pretend)
+    with_fault host "${pretend[@]}"
+    arguments=(send 100000)
+    runs "in order: send 100000"
+    with_fault device "${pretend[@]}"
+    arguments=(send 100000)
+    refused "an accelerator's buffer" "lies in the memory of an accelerator"
+fi
+arguments=()
+
 echo "== hosts"
 ucx=$(vcluster exec node1 ompi_info --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')
 ucx=$(vcluster exec node1 find -L "$ucx" /usr/lib -name mca_pml_ucx.so 2> "$CASE_DIR/null" | head -n 1 || true)
@@ -69,6 +99,15 @@ if [ -n "$ucx" ]; then
     refused "ucx without hardware" 'The PML "ucx" that pml/crypt should wrap refuses to start on this node'
     on_node1 mount --bind /dev/null "$ucx"
     refused "no ucx" 'pml/crypt cannot find the PML "ucx"'
+    on_node1 umount "$ucx"
+    # The head of a component struct, of another series.
+    cat > "$CASE_DIR/other.c" <<'END'
+struct { int v[3]; char project[16]; int pv[3]; char type[32]; int tv[3]; char name[64]; int cv[3]; char rest[512]; }
+    mca_pml_ucx_component = {{2, 1, 0}, "ompi", {2, 1, 0}, "pml", {2, 0, 0}, "ucx", {7, 3, 1}, ""};
+END
+    must in_variant mpicc -shared -fPIC -o "$CASE_DIR/other.so" "$CASE_DIR/other.c"
+    on_node1 mount --bind "$CASE_DIR/other.so" "$ucx"
+    refused "ucx of another series" 'The PML "ucx" that pml/crypt should wrap is of another version of Open MPI'
     on_node1 umount "$ucx"
 fi
 

@@ -11,7 +11,7 @@ must python3 -B "$vectors/make_frame_v1.py" --check
 python3 -B "$vectors/records-v1.py" > "$CASE_DIR/records-v1.txt"
 must cmp "$CASE_DIR/records-v1.txt" "$vectors/records-v1.txt"
 mkdir "$CASE_DIR/file"
-must python3 -B "$vectors/file_v1.py" vectors "$CASE_DIR/file"
+must python3 -B "$vectors/make_file_v1.py" "$CASE_DIR/file"
 for made in "$CASE_DIR/file"/*; do
     must cmp "$made" "$vectors/$(basename "$made")"
 done

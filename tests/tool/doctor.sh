@@ -135,8 +135,12 @@ finds "key:node1" "A certificate has expired" "Ask the CA for a new one"
 echo "8. the component path is wrong"
 clean
 set_node node1 "mca_base_component_path=$CASE_DIR/none:SYS_DEFAULT"
-# Open MPI then finds none of its own either.
-finds "cipher:node1 component:node1 meet:launcher path:node1" "A plain MPI job does not run" "names $CASE_DIR/none, which is not there" "source share/ompi-crypt/env.sh"
+# Open MPI 4.1 then finds none of its own either; those of 5.0 are a part of its libraries.
+case $SERIES in
+    4.1) finds "cipher:node1 component:node1 meet:launcher path:node1" "A plain MPI job does not run" \
+             "names $CASE_DIR/none, which is not there" "source share/ompi-crypt/env.sh" ;;
+    *)   finds "cipher:node1 component:node1 path:node1" "names $CASE_DIR/none, which is not there" "source share/ompi-crypt/env.sh" ;;
+esac
 
 echo "9. a component goes around the encryption"
 set_node node1 osc=ucx

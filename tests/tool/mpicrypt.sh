@@ -125,7 +125,11 @@ for verb in $verbs; do
     cp "$work/out" "$work/page"
     run help "$verb"
     check "help $verb is the same page" cmp -s "$work/out" "$work/page"
-    # The manual names every verb and every option.
+    # The manual names every verb and every option, and no others.
+    for option in $(awk -v "verb=mpicrypt $verb" '$0 == verb { on = 1; next } /^mpicrypt [a-z]+$/ { on = 0 } on' "$manual" |
+                    sed -n 's/^``\(--[a-z0-9-]*\).*/\1/p'); do
+        check "mpicrypt $verb has $option of docs/mpicrypt.rst" grep -qE "^ {7}$option( |\$)" "$work/page"
+    done
     check "docs/mpicrypt.rst describes $verb" grep -q "^mpicrypt $verb\$" "$manual"
     for option in $(sed -n 's/^       \(--[a-z0-9-]*\).*/\1/p' "$work/page"); do
         check "docs/mpicrypt.rst names $option of $verb" \

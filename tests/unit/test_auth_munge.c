@@ -310,25 +310,6 @@ static void test_auto(void)
     opal_common_crypt_local_destroy(local);
 }
 
-static void test_silent(void)
-{
-    opal_common_crypt_options_t options = with_munge(fixture_path("no-socket"));
-    opal_common_crypt_local_t *a, *b;
-
-    UNIT_GROUP("no daemon behind the socket, at the start and later");
-    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", "no-socket"));
-    options.munge_socket = sockets[1];
-    a = fixture_local(&options, 0);
-    b = fixture_local(&options, 1);
-    kill(daemons[1], SIGTERM);
-    waitpid(daemons[1], NULL, 0);
-    daemons[1] = -1;
-    UNIT_CHECK(fixture_peer_refused(a, b, "munge-socket-later", ""));
-    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", ""));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
-}
-
 int main(void)
 {
     opal_common_crypt_why_t why;
@@ -349,7 +330,6 @@ int main(void)
     test_other_cluster();
     test_other_uid();
     test_auto();
-    test_silent();
     opal_common_crypt_secmem_finalize();
     return unit_done();
 }

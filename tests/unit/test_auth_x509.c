@@ -84,6 +84,7 @@ static void test_own(void)
     own("future", "x509-not-yet-valid", "CN=alice");
     own("stranger", "x509-foreign-ca", "CN=alice");
     own("cipher", "x509-key-usage", "CN=alice");
+    own("unknown", "x509-invalid", "unhandled critical extension");
     own("rsa1024", "x509-weak-key", "");
     own("p521", "x509-key-type", "secp521r1");
     own("locked", "x509-key-encrypted", "locked.key");
@@ -196,6 +197,7 @@ static void test_peers(void)
         { "stranger", 0x0807, "x509-foreign-ca" },
         { "below", 0x0807, "x509-foreign-ca" },
         { "cipher", 0x0807, "x509-key-usage" },
+        { "unknown", 0x0807, "x509-invalid" },
         { "rsa1024", 0x0804, "x509-weak-key" },
         { "p521", 0x0603, "x509-key-type" },
         { "bob", 0x0807, "x509-other-subject" },

@@ -6,6 +6,8 @@
  */
 #include "tests/unit/crypt_fixture.h"
 
+#include <openssl/provider.h>
+
 #include "opal/mca/common/crypt/crypt_local_object.h"
 
 /* Both ends of a pair have the same keys, other ones for each direction. */
@@ -182,6 +184,20 @@ static void test_options(opal_common_crypt_options_t psk)
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, NULL));
 }
 
+/* A process is what it began as; a system without the FIPS provider says so. */
+static void test_fips(bool begun)
+{
+    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_NONE);
+
+    options.fips = true;
+    UNIT_GROUP("crypt_fips=1 %s", begun ? "after keys were made without" : "without a FIPS provider");
+    if (!begun && OSSL_PROVIDER_available(NULL, "fips")) {
+        printf("  skipped: there is one\n");
+        return;
+    }
+    UNIT_CHECK(fixture_local_refused(&options, begun ? "fips-too-late" : "fips-no-provider", "OpenSSL 3"));
+}
+
 static void test_names(void)
 {
     static const char *const names[] = { "auto", "none", "psk", "munge", "x509" };
@@ -202,6 +218,7 @@ int main(void)
 
     fixture_begin();
     psk.psk_file = fixture_file("psk", FIXTURE_PSK "\n", 0600);
+    test_fips(false);
     test_agreement(psk, "psk");
     test_agreement(fixture_options(OPAL_CRYPT_AUTH_NONE), "none");
     test_differences(psk);
@@ -210,6 +227,7 @@ int main(void)
     test_warnings(psk);
     test_options(psk);
     test_names();
+    test_fips(true);
     opal_common_crypt_secmem_finalize();
     return unit_done();
 }

@@ -5,6 +5,9 @@
  */
 #include "tests/unit/crypt_fixture.h"
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
 #include "opal/mca/common/crypt/crypt_secret_file.h"
 
 #define DIGITS_63 "0011223344556677889 aabbccddeeff0123456789abcdef00112233445566"
@@ -166,9 +169,52 @@ static void test_default(void)
     }
 }
 
+/* A kernel without MADV_DONTDUMP: the core's calls come here. */
+static int without_dontdump;
+
+int madvise(void *block, size_t bytes, int advice)
+{
+    if (without_dontdump && MADV_DONTDUMP == advice) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int) syscall(SYS_madvise, block, bytes, advice);
+}
+
+static void test_memory(void)
+{
+    const char *path = fixture_file("psk", FIXTURE_PSK, 0600);
+    void *block, *taken_blocks = NULL;
+
+    UNIT_GROUP("no memory that is left out of core files: refused, although there is other memory");
+    without_dontdump = 1;
+    /* What was mapped before must not be enough. */
+    for (size_t bytes = 64; bytes <= 128; bytes *= 2) {
+        while (NULL != (block = opal_common_crypt_secmem_alloc(bytes))) {
+            memcpy(block, &taken_blocks, sizeof(taken_blocks));
+            taken_blocks = block;
+        }
+    }
+    {
+        opal_common_crypt_secret_file_t file;
+        opal_common_crypt_why_t why;
+
+        UNIT_CHECK(OPAL_CRYPT_ERR_MEMORY == opal_common_crypt_secret_file_read(path, "key", 64, 65, false, &file, &why));
+        UNIT_CHECK(fixture_said(&why, "no-secret-memory", path));
+    }
+    without_dontdump = 0;
+    while (NULL != taken_blocks) {
+        block = taken_blocks;
+        memcpy(&taken_blocks, block, sizeof(taken_blocks));
+        opal_common_crypt_secmem_free(block);
+    }
+    taken("there is memory again", path);
+}
+
 int main(void)
 {
     fixture_begin();
+    test_memory();
     test_hex();
     test_contents();
     test_kinds();

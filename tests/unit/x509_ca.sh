@@ -43,6 +43,9 @@ basicConstraints = critical,CA:FALSE
 [cipher]
 basicConstraints = critical,CA:FALSE
 keyUsage = critical,keyEncipherment
+[unknown]
+keyUsage = critical,digitalSignature
+1.2.3.4.5 = critical,ASN1:NULL
 CNF
 : >index
 echo 01 >serial
@@ -84,6 +87,7 @@ root foreign "/O=Site/CN=CA"
     leaf rsa1024 "$me" ca leaf $from $to -algorithm RSA -pkeyopt rsa_keygen_bits:1024
     leaf bare "$me" ca bare $from $to $ed
     leaf cipher "$me" ca cipher $from $to $ed
+    leaf unknown "$me" ca unknown $from $to $ed
     leaf expired "$me" ca leaf $from 20200201000000Z $ed
     leaf short "$me" ca leaf 20260101000000Z 20980101000000Z $ed
     leaf future "$me" ca leaf 20980101000000Z $to $ed

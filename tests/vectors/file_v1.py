@@ -3,7 +3,6 @@
 """Encrypted files, version 1, a second time: written from docs/file-format.rst
 alone, with PyPI cryptography, to check what the C code does.
 
-    file_v1.py vectors [DIR]              write map-v1.txt, block-v1.txt, sidecar-v1.txt, file-v1.txt
     file_v1.py info FILE KEY...           verify the map, print it
     file_v1.py read FILE KEY... > PLAIN   open every block
     file_v1.py write PLAIN FILE KEY SPEC... encrypt PLAIN into FILE; SPEC as for `regions`
@@ -12,6 +11,8 @@ alone, with PyPI cryptography, to check what the C code does.
 
 KEY is LABEL=HEX (32 bytes, the label's key).  SPEC is
 ALGORITHM:LABEL:BLOCK:DISPLACEMENT:EXTENT:ONCE:OFFSET+LENGTH,...
+
+make_file_v1.py makes the vectors with it.
 """
 import hashlib
 import hmac
@@ -390,117 +391,6 @@ def check_seal(map_, sidecar, size, opened):
     return hashlib.sha256(roots).digest()
 
 
-# ---- vectors ----
-
-def stream(name, length):
-    """Bytes that are the same in every run."""
-    out = b""
-    while len(out) < length:
-        out += hashlib.sha256(b"%s %d" % (name.encode(), len(out))).digest()
-    return out[:length]
-
-
-def sample_maps():
-    """Name, map, label keys, data keys."""
-    simple = [Region(1, 1, b"lab", 65536, 0, 1, 0, [(0, 1)])]
-    mixed = [Region(1, 1, b"rows.even", 4096, 4096, 2048, 0, [(0, 1024)]),
-             Region(1, 3, b"rows.odd", 512, 5120, 2048, 0, [(0, 1024)]),
-             Region(0, displacement=0, extent=4096, once=1, runs=[(0, 4096)])]
-    runs = [Region(1, 2, b"a", 512, 3, 100, 0, [(0, 5), (10, 1), (40, 60)]),
-            Region(1, 4, b"b_-.9", 1 << 24, 9, 100, 0, [(0, 3), (10, 10)]), Region(0)]
-    once = [Region(1, 3, b"L" * 64, 1024, 1 << 40, 3000, 1, [(0, 1000), (2000, 1000)])]
-    for name, regions in (("simple", simple), ("mixed", mixed), ("runs", runs), ("once", once)):
-        map_ = Map(stream("uuid " + name, 16), {"simple": 1, "mixed": 7}.get(name, 2 ** 40), regions)
-        keys, data_keys = {}, {}
-        for number, region in enumerate(regions):
-            if region.encrypted:
-                keys[region.label.decode()] = stream("key " + region.label.decode(), 32)
-                data_keys[number] = stream("data key %s %d" % (name, number), 32)
-                region.wrapped = wrap(keys[region.label.decode()], data_keys[number])
-        for number in data_keys:
-            regions[number].mac = map_.mac(number, data_keys[number])
-        yield name, map_, keys, data_keys
-
-
-class Out:
-    def __init__(self, directory, name):
-        self.file = open(os.path.join(directory, name), "w")
-        print("# Made by file_v1.py with PyPI cryptography.  Do not edit.", file=self.file)
-
-    def section(self, section, **fields):
-        print("\nkind = %s" % section, file=self.file)
-        for field, value in fields.items():
-            print("%s = %s" % (field, value.hex() if isinstance(value, bytes) else value), file=self.file)
-
-
-def vectors(directory):
-    out = Out(directory, "map-v1.txt")
-    for name, map_, keys, data_keys in sample_maps():
-        out.section("map", name=name, uuid=map_.uuid, generation=map_.generation, regions=len(map_.regions),
-                    map=map_.bytes(), digest=map_.digest())
-        for number, region in enumerate(map_.regions):
-            fields = dict(number=number, encrypted=region.encrypted, algorithm=region.algorithm, label=region.label.decode(),
-                          block=region.block, displacement=region.displacement, extent=region.extent, once=region.once,
-                          runs=" ".join("%d+%d" % run for run in region.runs))
-            if region.encrypted:
-                fields.update(key=keys[region.label.decode()], data_key=data_keys[number], mac=region.mac)
-            out.section("region", **fields)
-
-    out = Out(directory, "block-v1.txt")
-    for name, map_, keys, data_keys in sample_maps():
-        for number, data_key in data_keys.items():
-            size = map_.regions[number].block
-            for block, length, counter in ((0, 1, 0), (1, 16, 1), (63, 511, 2 ** 30 - 1), (2 ** 33, min(size, 1500), 77)):
-                plain, salt = stream("plain %d" % length, length), stream("salt %d" % block, 16)
-                cipher, slot = seal_block(data_key, map_, number, block, salt, counter, plain, block & 1)
-                out.section("block", map=name, uuid=map_.uuid, region=number, algorithm=map_.regions[number].algorithm,
-                            block_bytes=size, data_key=data_key, block=block, plain=plain, cipher=cipher, slot=slot)
-
-    out = Out(directory, "sidecar-v1.txt")
-    for block in (0, 63, 64, 65, 191, 192, 447, 448, 10 ** 6, 64 * (2 ** 28 - 1) - 1):
-        k, within = segment_of(block)
-        out.section("index", block=block, segment=k, within=within, entries_bytes=grain(96 * 64 * 2 ** k),
-                    redos_bytes=grain((48 + 4096) * 64 * 2 ** k))
-    salt = stream("salt", 16)
-    slot = [struct.pack("<IIQ16s16s", flags, 100, 5, salt, stream("tag %d" % flags, 16)) for flags in (1, 3)]
-    for name, entry in (("none", bytes(96)), ("first", slot[1] + bytes(48)), ("second", slot[1] + slot[1]),
-                        ("third", slot[0] + slot[1]), ("fourth", slot[0] + slot[0]), ("only slot 1", bytes(48) + slot[0])):
-        used = newer_first(entry)
-        newer = -1 if not used else 1 if len(used) == 2 and entry[:4] == entry[48:52] or not entry[0] & 1 else 0
-        out.section("entry", name=name, entry=entry, newer=newer)
-
-    out = Out(directory, "file-v1.txt")
-    samples = {sample[0]: sample for sample in sample_maps()}
-    for name, sealed in (("mixed", False), ("runs", False), ("mixed", True), ("runs", True)):
-        name, map_, keys, data_keys = samples[name]
-        size = 30001 if name == "mixed" else 20000
-        plain = bytearray(stream("plain " + name, size))
-        plain[12288:16384] = bytes(4096)
-        covered = bytearray(size)
-        for region in map_.regions:
-            for at in region.members(size):
-                covered[at] = 1
-        if any(not region.runs for region in map_.regions):
-            # the rest is plain, and not checked here
-            covered = bytearray(covered)
-        plain = bytes(p if c else 0 for p, c in zip(plain, covered))
-        salts = {number: stream("S %s %d" % (name, number), 16) for number in data_keys}
-        data, sidecar = write_file(plain, map_, data_keys, salts, redo={(0, 0), (1, 2)})
-        need(read_file(data, sidecar, keys)[1] == plain, "own reading")
-        more = {"seal": seal_file(map_, sidecar, size, data_keys)} if sealed else {}
-        need(not sealed or check_seal(map_, sidecar, size, data_keys) == more["seal"], "own seal")
-        out.section("file", name=name, size=size, sidecar_size=sidecar.end, keys=len(keys), **more)
-        for label, key in keys.items():
-            out.section("key", label=label, key=key)
-        for at in range(0, size, 2048):
-            out.section("data", at=at, cipher=data[at:at + 2048], plain=plain[at:at + 2048])
-        for at in sorted(sidecar.pages):
-            for part in (0, 2048):
-                piece = bytes(sidecar.pages[at][part:part + 2048])
-                if any(piece):
-                    out.section("sidecar", at=at + part, bytes=piece)
-
-
 # ---- command line ----
 
 def load(path):
@@ -520,9 +410,7 @@ def parse_spec(spec):
 
 def main(arguments):
     verb = arguments[0] if arguments else "help"
-    if verb == "vectors":
-        vectors(arguments[1] if len(arguments) > 1 else os.path.dirname(os.path.abspath(__file__)))
-    elif verb in ("info", "read"):
+    if verb in ("info", "read"):
         map_, plain = read_file(load(arguments[1]), Sidecar(load(arguments[1] + ".mpicrypt")), key_arguments(arguments[2:]))
         if verb == "read":
             sys.stdout.buffer.write(plain)

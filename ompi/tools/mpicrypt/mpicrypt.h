@@ -132,6 +132,7 @@ void mpicrypt_table_print(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array of objects */
 void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped */
+void mpicrypt_xml_text(FILE *out, const char *text);                /* escaped, for SVG and HTML */
 
 /* Can `path` be written?  Asked before a long measurement; NULL and "-" can. */
 int mpicrypt_writable(const char *path);

@@ -4,7 +4,6 @@
  * mpicrypt bench PATTERN: the papers' benchmarks of communication, plain and
  * encrypted compared within one run.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "mpicrypt_bench.h"
@@ -12,8 +11,9 @@
 #include "mpicrypt_plot.h"
 
 static mpicrypt_bench_plan_t plan;
-static const char *csv_path, *raw_path, *plot_path, *html_path;
-static bool json, no_pin, quick;
+static mpicrypt_bench_output_t to;
+static const char *html_path;
+static bool no_pin, quick;
 
 static const mpicrypt_option_t options[] = {
     {"schemes", MPICRYPT_NAMES, "LIST", NULL, &plan.schemes,
@@ -83,11 +83,11 @@ static const mpicrypt_option_t options[] = {
      "binds them."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
      "Pin each rank to so many processors, where there are enough."},
-    {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path,
+    {"csv", MPICRYPT_TEXT, "FILE", NULL, &to.csv,
      "Also write the results as CSV; '-' is standard output, and replaces the table."},
-    {"raw", MPICRYPT_TEXT, "FILE", NULL, &raw_path, "Also write the values of every single round as CSV."},
-    {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print JSON instead of the table."},
-    {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
+    {"raw", MPICRYPT_TEXT, "FILE", NULL, &to.raw, "Also write the values of every single round as CSV."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &to.json, "Print JSON instead of the table."},
+    {"plot", MPICRYPT_TEXT, "FILE", NULL, &to.plot,
      "Also draw times and ratios to plain over the message size. FILE ends in .svg, or in .png if the cairo library "
      "(Debian: libcairo2) is installed."},
     {"html", MPICRYPT_TEXT, "FILE", NULL, &html_path,
@@ -99,61 +99,16 @@ static const mpicrypt_option_t options[] = {
 
 /* ---- checks ---- */
 
-static int check_range(const char *option, const mpicrypt_sizes_t *list, size_t low, size_t high)
-{
-    for (int i = 0; i < list->count; ++i) {
-        if (list->value[i] < low || list->value[i] > high) {
-            return mpicrypt_error(MPICRYPT_USAGE, "--%s: %zu is not between %zu and %zu", option, list->value[i], low,
-                                  high);
-        }
-    }
-    return MPICRYPT_OK;
-}
-
-static int check_one(const char *option, size_t value, size_t low, size_t high)
-{
-    return check_range(option, &(mpicrypt_sizes_t){&value, 1}, low, high);
-}
-
-static int check_values(void)
-{
-    int rc = check_range("size", &plan.sizes, 0, (size_t) 1 << 30);
-
-    rc = rc ? rc : check_range("pairs", &plan.pairs, 1, 1 << 16);
-    rc = rc ? rc : check_range("dims", &plan.dims, 2, 4);
-    rc = rc ? rc : check_range("compute", &plan.compute, 0, 95);
-    rc = rc ? rc : check_one("window", plan.window, 1, 1 << 16);
-    rc = rc ? rc : check_range("ranks", &plan.ranks, 2, 1 << 20);
-    rc = rc ? rc : check_one("fast", plan.fast, 1, 10000);
-    rc = rc ? rc : check_one("rounds", plan.rounds, plan.fast, 10000);
-    rc = rc ? rc : check_one("laps", plan.laps, 1, 1000);
-    rc = rc ? rc : check_one("percent", plan.percent, 1, 100);
-    rc = rc ? rc : check_one("per-cpu", plan.per_cpu, 1, 1024);
-    rc = rc ? rc : check_one("cpus-per-rank", plan.cpus_per_rank, 1, 1024);
-    for (int i = 0; i < plan.bits.count && MPICRYPT_OK == rc; ++i) {
-        if (128 != plan.bits.value[i] && 192 != plan.bits.value[i] && 256 != plan.bits.value[i]) {
-            rc = mpicrypt_error(MPICRYPT_USAGE, "--bits: %zu is not one of 128, 192, 256", plan.bits.value[i]);
-        }
-    }
-    if (MPICRYPT_OK == rc && (plan.lap_ms <= 0 || plan.lap_ms > 60000)) {
-        rc = mpicrypt_error(MPICRYPT_USAGE, "--lap-ms: %g is not between 0 and 60000", plan.lap_ms);
-    }
-    if (MPICRYPT_OK == rc && 0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx")) {
-        rc = mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan.host);
-    }
-    return rc;
-}
-
 /* Before the measurement, not after it. */
 static int check_files(void)
 {
-    if (json && NULL != csv_path && 0 == strcmp(csv_path, "-")) {
+    if (to.json && NULL != to.csv && 0 == strcmp(to.csv, "-")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--json and --csv - both want standard output");
     }
-    int rc = NULL == plot_path ? MPICRYPT_OK : mpicrypt_plot_check(plot_path);
-    rc = rc ? rc : mpicrypt_writable(csv_path);
-    rc = rc ? rc : mpicrypt_writable(raw_path);
-    rc = rc ? rc : mpicrypt_writable(plot_path);
+    int rc = NULL == to.plot ? MPICRYPT_OK : mpicrypt_plot_check(to.plot);
+    rc = rc ? rc : mpicrypt_writable(to.csv);
+    rc = rc ? rc : mpicrypt_writable(to.raw);
+    rc = rc ? rc : mpicrypt_writable(to.plot);
     return rc ? rc : mpicrypt_mpi_program(plan.program, &plan.program);
 }
 
@@ -173,187 +128,17 @@ static int check_pattern(int operand_count, char **operands)
                           : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall, io or nas?%s", operand_count > 0 ? operands[0] : "");
 }
 
-static size_t at_most(size_t value, size_t limit) { return value < limit ? value : limit; }
-
-static int set_default(mpicrypt_names_t *list, const char *text)
-{
-    char error[256];
-
-    return list->count > 0 || 0 == mpicrypt_names_parse(text, list, error, sizeof(error))
-               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s", error);
-}
-
-static int set_quick(void)
-{
-    if (quick) {
-        plan.fast = at_most(plan.fast, 3);
-        plan.rounds = at_most(plan.rounds, 6);
-        plan.laps = at_most(plan.laps, 3);
-    }
-    int rc = set_default(&plan.workloads, quick ? "tile,noncontig" : "tile,noncontig,rows,matmul");
-    rc = rc ? rc : set_default(&plan.accesses, quick ? "row,column" : "row,column,block");
-    return rc ? rc : set_default(&plan.ops, quick ? "write,read" : "write,read,overwrite");
-}
-
-/* Lists whose default depends on the pattern, and what --paper says. */
-static int set_defaults(void)
-{
-    const mpicrypt_bench_coll_t *coll = mpicrypt_bench_coll(plan.pattern);
-    char error[256];
-    int rc = 0;
-
-    plan.every = NULL != coll;
-    if (0 == plan.lap_ms) {
-        plan.lap_ms = NULL == coll ? 10 : 50;
-    }
-    if (NULL != coll && plan.local) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--local is not for collectives, which are over all ranks");
-    }
-    if (NULL == coll && plan.paper && MPICRYPT_OK != (rc = mpicrypt_bench_cryptmpi(&plan))) {
-        return rc;
-    }
-    if (NULL != coll && plan.paper) {
-        mpicrypt_sizes_free(&plan.bits);
-        rc = mpicrypt_sizes_parse("128,256", &plan.bits, error, sizeof(error));
-    }
-    if (0 == rc && 0 == plan.schemes.count) {
-        rc = mpicrypt_names_parse(NULL != coll ? coll->schemes
-                                  : plan.paper || 0 == strcmp(plan.pattern, "nas") ? "naive,crypt" : "tuned,naive,crypt", &plan.schemes, error,
-                                  sizeof(error));
-    }
-    if (0 == rc && 0 == plan.sizes.count) {
-        rc = mpicrypt_sizes_parse(NULL == coll ? "1,1K,4K,16K,64K,256K,1M,8M" : coll->sizes, &plan.sizes, error,
-                                  sizeof(error));
-    }
-    return 0 == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s", error);
-}
-
-/* ---- variants ---- */
-
-static int message_variants(mpicrypt_bench_variant_t **variants, int *count)
-{
-    bool pairs = 0 == strcmp(plan.pattern, "pairs"), stencil = 0 == strcmp(plan.pattern, "stencil");
-    int outer = stencil ? plan.dims.count : pairs ? plan.pairs.count : 1;
-    int inner = stencil ? plan.compute.count : 1, sizes = stencil ? plan.ranks.count : 1;
-    mpicrypt_bench_variant_t *variant = calloc((size_t) (outer * inner * sizes), sizeof(*variant));
-
-    *variants = variant;
-    *count = 0;
-    for (int o = 0; o < outer && NULL != variant; ++o) {
-        for (int i = 0; i < inner * sizes; ++i) {
-            size_t number = pairs ? plan.pairs.value[o] : 1;
-            variant[(*count)++] = (mpicrypt_bench_variant_t){
-                .ranks = stencil ? plan.ranks.value[i / inner] : 2 * number, .pairs = number,
-                .dims = stencil ? plan.dims.value[o] : 2, .compute = stencil ? plan.compute.value[i % inner] : 0};
-        }
-    }
-    return NULL == variant ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : MPICRYPT_OK;
-}
-
-static int make_variants(mpicrypt_bench_variant_t **variants, int *count)
-{
-    if (0 == strcmp(plan.pattern, "io")) {
-        return mpicrypt_bench_io_variants(&plan, variants, count);
-    }
-    if (NULL == mpicrypt_bench_coll(plan.pattern)) {
-        int rc = message_variants(variants, count);
-        return MPICRYPT_OK == rc && plan.cryptmpi ? mpicrypt_bench_cryptmpi_scale(&plan, *variants, count) : rc;
-    }
-    int rc = mpicrypt_bench_coll_variants(&plan, variants, count);
-    return MPICRYPT_OK == rc && plan.paper ? mpicrypt_bench_coll_scale(&plan, *variants, *count) : rc;
-}
-
-static int output(const mpicrypt_bench_places_t *places, const mpicrypt_bench_values_t *values, int count)
-{
-    mpicrypt_table_t *table = mpicrypt_bench_table(), *raw = mpicrypt_bench_raw_table();
-    bool csv_on_stdout = NULL != csv_path && 0 == strcmp(csv_path, "-");
-    int rc = MPICRYPT_OK;
-
-    for (int v = 0; v < count; ++v) {
-        mpicrypt_bench_add(&plan, &values[v], table);
-        mpicrypt_bench_add_raw(&plan, &values[v], raw);
-    }
-    if (json) {
-        mpicrypt_bench_json(&plan, places, table);
-    } else if (!csv_on_stdout) {
-        mpicrypt_bench_print(&plan, places, values, count, table, stdout);
-    }
-    if (NULL != csv_path) {
-        rc = mpicrypt_table_csv_file(table, csv_path);
-    }
-    if (MPICRYPT_OK == rc && NULL != raw_path) {
-        rc = mpicrypt_table_csv_file(raw, raw_path);
-    }
-    if (MPICRYPT_OK == rc && NULL != plot_path) {
-        rc = mpicrypt_bench_plot(&plan, values, count, plot_path);
-    }
-    mpicrypt_table_free(table);
-    mpicrypt_table_free(raw);
-    return rc;
-}
-
-/* Too few FAST rounds are no failure, but are said. */
-static void warn_incomplete(const mpicrypt_bench_values_t *values)
-{
-    char text[96];
-
-    if (!values->complete) {
-        mpicrypt_bench_variant_text(&plan, values->variant, text, sizeof(text));
-        if (plan.cryptmpi) {
-            fprintf(stderr, "mpicrypt bench: %s: after %zu rounds the paper's rule was not satisfied\n", text,
-                    values->rounds);
-            return;
-        }
-        fprintf(stderr, "mpicrypt bench: %s: %zu rounds did not give %zu FAST ones at every size\n", text,
-                values->rounds, plan.fast);
-    }
-}
-
-static int measure(void)
-{
-    int count, done = 0;
-    mpicrypt_bench_variant_t *variant = NULL;
-    int rc = make_variants(&variant, &count);
-    mpicrypt_bench_values_t *values = calloc((size_t) count + 1, sizeof(*values));
-    mpicrypt_bench_places_t places = {.nodes = 0};
-
-    if (MPICRYPT_OK == rc && NULL == values) {
-        rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
-    }
-    for (; done < count && MPICRYPT_OK == rc; ++done) {
-        mpicrypt_bench_places_free(&places);
-        rc = mpicrypt_bench_places(&plan, &variant[done], &places);
-        if (MPICRYPT_OK == rc) {
-            rc = mpicrypt_bench_rounds(&plan, &variant[done], &places, &values[done]);
-        }
-        if (MPICRYPT_OK == rc) {
-            warn_incomplete(&values[done]);
-        }
-    }
-    if (MPICRYPT_OK == rc) {
-        rc = output(&places, values, count);
-    }
-    for (int v = 0; v < done; ++v) {
-        mpicrypt_bench_values_free(&values[v]);
-        mpicrypt_sizes_free(&variant[v].work);
-    }
-    mpicrypt_bench_places_free(&places);
-    free(values);
-    free(variant);
-    return rc;
-}
-
 /* Each benchmark on its own takes the options that are its own. */
 static int run_many(const char *pattern)
 {
-    if (NULL != csv_path || NULL != raw_path || NULL != plot_path || json) {
+    if (NULL != to.csv || NULL != to.raw || NULL != to.plot || to.json) {
         return mpicrypt_error(MPICRYPT_USAGE, "all and --html have no --csv, --raw, --plot and --json");
     }
     if (0 == strcmp(pattern, "all") && (plan.schemes.count > 0 || plan.local)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes and --local are for one benchmark, not for all");
     }
     plan.lap_ms = 0 == plan.lap_ms ? 10 : plan.lap_ms;
-    int rc = check_values();
+    int rc = mpicrypt_bench_check(&plan);
 
     rc = rc ? rc : mpicrypt_writable(html_path);
     return rc ? rc : mpicrypt_bench_all(pattern, html_path, plan.key_label, plan.fast, plan.lap_ms);
@@ -376,13 +161,13 @@ static int run(int operand_count, char **operands)
         return NULL != plan.pattern && 0 == strcmp(plan.pattern, "nas")
                    ? mpicrypt_error(MPICRYPT_USAGE, "nas has no --html") : run_many(operands[0]);
     }
-    rc = rc ? rc : set_defaults();
-    rc = rc ? rc : set_quick();
-    rc = rc ? rc : check_values();
+    rc = rc ? rc : mpicrypt_bench_defaults(&plan);
+    rc = rc ? rc : mpicrypt_bench_quick(&plan, quick);
+    rc = rc ? rc : mpicrypt_bench_check(&plan);
     rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
     rc = rc ? rc : check_files();
-    rc = rc ? rc : 0 == strcmp(plan.pattern, "nas") ? mpicrypt_bench_nas(&plan, csv_path, json) : measure();
+    rc = rc ? rc : 0 == strcmp(plan.pattern, "nas") ? mpicrypt_bench_nas(&plan, to.csv, to.json) : mpicrypt_bench_measure(&plan, &to);
     mpicrypt_bench_columns_free(&plan);
     return rc;
 }

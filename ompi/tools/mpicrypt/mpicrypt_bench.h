@@ -67,6 +67,25 @@ void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan);
 const char *mpicrypt_bench_scheme_names(void);
 const char *mpicrypt_bench_scheme_settings(const char *name);   /* of one that exists */
 
+/* ---- options: mpicrypt_bench_check.c ---- */
+
+/* Lists whose default depends on the pattern, and what --paper says. */
+int mpicrypt_bench_defaults(mpicrypt_bench_plan_t *plan);
+/* A first look, or not; io has lists of its own for it. */
+int mpicrypt_bench_quick(mpicrypt_bench_plan_t *plan, bool quick);
+/* Are the values such that they can be used? */
+int mpicrypt_bench_check(const mpicrypt_bench_plan_t *plan);
+
+/* ---- all of it: mpicrypt_bench_measure.c ---- */
+
+/* Where results go; NULL: nowhere.  On standard output a table, or JSON. */
+typedef struct mpicrypt_bench_output {
+    const char *csv, *raw, *plot;
+    bool json;
+} mpicrypt_bench_output_t;
+
+int mpicrypt_bench_measure(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_output_t *to);
+
 /* ---- files: mpicrypt_bench_io.c ---- */
 
 typedef struct mpicrypt_bench_variant mpicrypt_bench_variant_t;

@@ -24,19 +24,6 @@ static const char head[] =
     "nav a { margin-right: 1em; }\n"
     "</style>\n</head>\n<body>\n<h1>mpicrypt bench</h1>\n";
 
-static void escaped(FILE *out, const char *text)
-{
-    for (; '\0' != *text; ++text) {
-        switch (*text) {
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '&': fputs("&amp;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default: fputc(*text, out);
-        }
-    }
-}
-
 /* The model name of the first processor, as /proc/cpuinfo has it. */
 static void processor(char *name, size_t bytes)
 {
@@ -72,11 +59,11 @@ FILE *mpicrypt_html_begin(const char *path, const char *command)
     processor(cpu, sizeof(cpu));
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
     fprintf(out, "%s<p>ompi-crypt %s, %s, started on ", head, OMPI_CRYPT_VERSION, when);
-    escaped(out, host);
+    mpicrypt_xml_text(out, host);
     fprintf(out, " (%ld processors, ", sysconf(_SC_NPROCESSORS_ONLN));
-    escaped(out, cpu);
+    mpicrypt_xml_text(out, cpu);
     fputs(")</p>\n<pre>", out);
-    escaped(out, command);
+    mpicrypt_xml_text(out, command);
     fputs("</pre>\n<p>Ratios are times over that of plain MPI of the same run: 1 is as fast as plain, 2 takes twice as "
           "long. Tables say how often each value was measured, and how far the values are apart.</p>\n", out);
     return out;
@@ -184,9 +171,9 @@ static void paper_table(FILE *out, const char *pattern)
           "<th>source</th></tr>\n", out);
     for (const mpicrypt_paper_t *p = mpicrypt_paper_next(NULL, pattern); NULL != p; p = mpicrypt_paper_next(p, pattern)) {
         fputs("<tr><td>", out);
-        escaped(out, p->curve);
+        mpicrypt_xml_text(out, p->curve);
         fprintf(out, "</td><td>%s</td><td>%.3f</td><td>", mpicrypt_size_text((size_t) p->bytes, size), p->ratio);
-        escaped(out, p->source);
+        mpicrypt_xml_text(out, p->source);
         fputs("</td></tr>\n", out);
     }
     fputs("</table>\n<p>Other machines, networks and plain MPI libraries: what can be compared is how the ratio goes "
@@ -223,14 +210,14 @@ int mpicrypt_html_section(FILE *out, const mpicrypt_section_t *section, const ch
     int rc = MPICRYPT_OK;
 
     fprintf(out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>", section->name, section->name);
-    escaped(out, section->about);
+    mpicrypt_xml_text(out, section->about);
     fputs("</p>\n", out);
     if (NULL != section->svg && !insert_svg(out, section->svg)) {
         rc = mpicrypt_error(MPICRYPT_FAILED, "%s holds no picture", section->svg);
     }
     rc = rc ? rc : compare(out, section, scratch);
     fprintf(out, "<details%s><summary>Table</summary>\n<pre>", NULL == section->svg ? " open" : "");
-    escaped(out, section->said);
+    mpicrypt_xml_text(out, section->said);
     fputs("</pre></details>\n</section>\n", out);
     return rc;
 }

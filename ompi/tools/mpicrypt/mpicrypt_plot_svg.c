@@ -28,18 +28,6 @@ static void disc(void *state, double x, double y, double radius, unsigned colour
     fprintf(state, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#%06x\"/>\n", x, y, radius, colour);
 }
 
-static void escaped(FILE *out, const char *text)
-{
-    for (; '\0' != *text; ++text) {
-        switch (*text) {
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '&': fputs("&amp;", out); break;
-        default: fputc(*text, out);
-        }
-    }
-}
-
 static void text(void *state, double x, double y, double size, mpicrypt_anchor_t anchor, bool turned,
                  unsigned colour, const char *words)
 {
@@ -51,7 +39,7 @@ static void text(void *state, double x, double y, double size, mpicrypt_anchor_t
         fprintf(state, " transform=\"rotate(-90 %.1f %.1f)\"", x, y);
     }
     fputc('>', state);
-    escaped(state, words);
+    mpicrypt_xml_text(state, words);
     fputs("</text>\n", state);
 }
 

@@ -250,6 +250,19 @@ void mpicrypt_json_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
+void mpicrypt_xml_text(FILE *out, const char *text)
+{
+    for (; '\0' != *text; ++text) {
+        switch (*text) {
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc(*text, out);
+        }
+    }
+}
+
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out)
 {
     fputc('[', out);

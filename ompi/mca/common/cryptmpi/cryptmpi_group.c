@@ -137,6 +137,12 @@ static int tell_group(const talk_t *talk)
     return OMPI_SUCCESS;
 }
 
+static int failed(const ompi_communicator_t *comm, int reason, int rc)
+{
+    opal_show_help("help-ompi-common-cryptmpi.txt", "group-failed", true, comm->c_name, opal_common_crypt_strerror(reason));
+    return rc;
+}
+
 static int agree(talk_t *talk)
 {
     int lowest = talk->rank & -talk->rank, rc;
@@ -168,12 +174,7 @@ static int agree(talk_t *talk)
     rc = opal_common_crypt_group_create(ompi_common_cryptmpi_local(), talk->secret, talk->entry->context_high,
                                         talk->entry->context_low, (const uint8_t (*)[HASH]) talk->hashes,
                                         (uint32_t) talk->ranks, (uint32_t) talk->rank, &talk->entry->group);
-    if (OPAL_CRYPT_OK != rc) {
-        opal_show_help("help-ompi-common-cryptmpi.txt", "group-failed", true, talk->comm->c_name,
-                       opal_common_crypt_strerror(rc));
-        return OMPI_ERROR;
-    }
-    return OMPI_SUCCESS;
+    return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : failed(talk->comm, rc, OMPI_ERROR);
 }
 
 int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group)
@@ -190,7 +191,8 @@ int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_grou
         talk.rank = ompi_comm_rank(comm);
         talk.hashes = calloc((size_t) talk.ranks, HASH);
         talk.secret = opal_common_crypt_secmem_alloc(sizeof(*talk.secret));
-        rc = NULL != talk.hashes && NULL != talk.secret ? agree(&talk) : OMPI_ERR_OUT_OF_RESOURCE;
+        rc = NULL != talk.hashes && NULL != talk.secret ? agree(&talk)
+                                                        : failed(comm, OPAL_CRYPT_ERR_MEMORY, OMPI_ERR_OUT_OF_RESOURCE);
         opal_common_crypt_secmem_free(talk.secret);
         free(talk.hashes);
     }

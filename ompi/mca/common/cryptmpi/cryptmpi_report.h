@@ -1,0 +1,22 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What one process says for the report of a job, and what is written of all.
+ */
+#ifndef OMPI_COMMON_CRYPTMPI_REPORT_H
+#define OMPI_COMMON_CRYPTMPI_REPORT_H
+
+#include "opal/mca/common/crypt/crypt_stats.h"
+
+typedef struct ompi_common_cryptmpi_report_line {
+    opal_common_crypt_stats_t stats;
+    uint64_t sealed_peers, local_peers, wall_ns;
+    uint64_t threads, segments;         /* the most that a chopped message had */
+    char provider[64];
+} ompi_common_cryptmpi_report_line_t;
+
+/* Of rank 0: adds `count` lines up, in an order of its own, and writes the report to
+ * where crypt_report says.  `processes`: how many there are in the job. */
+void ompi_common_cryptmpi_report_write(ompi_common_cryptmpi_report_line_t *lines, int count, int processes);
+
+#endif

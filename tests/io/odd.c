@@ -1,0 +1,105 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Files that something is odd with; what is said of it is a script's to look at.
+ *
+ *   odd open FILE      open for reading and writing, close
+ *   odd locks FILE     so, where a lock of one process is not seen by others
+ *   odd AT FILE        one more region, of 1,000 bytes from AT on
+ *   odd many FILE      many of them, more than an extended attribute holds
+ *   odd label FILE     one of label "else"
+ *   odd back FILE      whose filetype falls back
+ *   odd runs FILE      of more runs than a map may have
+ *
+ * 0 when nothing was refused.
+ */
+#define _GNU_SOURCE
+#include "mt.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mpi_crypt.h"
+
+enum { RUNS = 1048577, MANY = 60 };
+
+static bool blind;
+
+/* Stands in for the C library's, also in Open MPI: to ask for locks finds none. */
+int fcntl(int fd, int command, ...)
+{
+    va_list list;
+
+    va_start(list, command);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    int rc = (int) syscall(SYS_fcntl, fd, command, argument);
+    if (blind && 0 == rc && F_OFD_GETLK == command) {
+        ((struct flock *) argument)->l_type = F_UNLCK;
+    }
+    return rc;
+}
+
+int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
+
+static MPI_Datatype filetype_of(const char *mode)
+{
+    const int lengths[] = {10, 10}, places[] = {100, 0};
+    MPI_Datatype type;
+
+    if (0 == strcmp(mode, "back")) {
+        MT_MPI(MPI_Type_indexed(2, lengths, places, MPI_BYTE, &type));
+    } else if (0 == strcmp(mode, "runs")) {
+        MT_MPI(MPI_Type_vector(RUNS, 1, 2, MPI_BYTE, &type));
+    } else {
+        MT_MPI(MPI_Type_contiguous(1000, MPI_BYTE, &type));
+    }
+    MT_MPI(MPI_Type_commit(&type));
+    return type;
+}
+
+static int set_map(MPI_File f, const char *mode, MPI_Offset at)
+{
+    MPI_Datatype type = filetype_of(mode);
+    MPI_Info info;
+
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_Info_set(info, "crypt_key_label", 0 == strcmp(mode, "label") ? "else" : "lab"));
+    MT_MPI(MPI_Info_set(info, "crypt_repeat", "once"));
+    int rc = MPIX_File_set_encryption_map(f, at, MPI_BYTE, type, "native", info);
+    MT_MPI(MPI_Info_free(&info));
+    MT_MPI(MPI_Type_free(&type));
+    return rc;
+}
+
+static int set_maps(MPI_File f, const char *mode)
+{
+    int rc = MPI_SUCCESS;
+
+    if (0 != strcmp(mode, "many")) {
+        return set_map(f, mode, atoi(mode));
+    }
+    for (int i = 0; i < MANY && MPI_SUCCESS == rc; i++) {
+        rc = set_map(f, mode, 2000 * i);
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_File f;
+
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    MT_CHECK(3 == argc, "usage");
+    bool made = 0 != strcmp(argv[1], "open") && 0 != strcmp(argv[1], "locks");
+    blind = 0 == strcmp(argv[1], "locks");
+    int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], MPI_MODE_RDWR | (made ? MPI_MODE_CREATE : 0), MPI_INFO_NULL, &f);
+    if (MPI_SUCCESS == rc) {
+        rc = made ? set_maps(f, argv[1]) : MPI_SUCCESS;
+        int closed = MPI_File_close(&f);
+        rc = MPI_SUCCESS == rc ? closed : rc;
+    }
+    return MPI_SUCCESS == rc ? mt_end() : (MPI_Finalize(), 1);
+}

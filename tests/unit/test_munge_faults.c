@@ -1,0 +1,146 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * crypt_auth=munge where munge is at fault: no library, no daemon, one that makes no
+ * credential, clocks that differ.
+ */
+#include "tests/unit/crypt_fixture.h"
+
+#include "opal/mca/common/crypt/crypt_munge.h"
+
+#if OPAL_CRYPT_HAVE_MUNGE
+
+#include "tests/unit/munge_daemon.h"
+
+static opal_common_crypt_options_t with_munge(const char *socket)
+{
+    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_MUNGE);
+
+    options.munge_socket = socket;
+    return options;
+}
+
+/* A node whose libmunge cannot be loaded: this program once more, which finds an
+ * empty file by that name first. */
+static int without_library(void)
+{
+    opal_common_crypt_options_t options = with_munge(NULL);
+
+    UNIT_GROUP("libmunge cannot be loaded");
+    UNIT_CHECK(fixture_local_refused(&options, "munge-library", "libmunge.so.2"));
+    return unit_done();
+}
+
+static void test_library(void)
+{
+    const char *others = getenv("LD_LIBRARY_PATH");
+    char path[4096];
+    int status;
+    pid_t child;
+
+    fixture_file("libmunge.so.2", "", 0600);
+    snprintf(path, sizeof(path), "%s:%s", fixture_directory, NULL == others ? "" : others);
+    fflush(stdout);
+    child = fork();
+    if (0 == child) {
+        setenv("LD_LIBRARY_PATH", path, 1);
+        execl("/proc/self/exe", "test_munge_faults", "without-library", (char *) NULL);
+        _exit(127);
+    }
+    UNIT_REQUIRE(child > 0 && child == waitpid(child, &status, 0));
+    UNIT_CHECK(WIFEXITED(status) && 0 == WEXITSTATUS(status));
+}
+
+/* Answers of munged that are hard to bring about stand in for its own: a clock
+ * that runs ahead, a daemon that makes no credential. */
+static opal_common_crypt_munge_t real;
+
+static munge_err_t no_credential(char **credential, munge_ctx_t context, const void *payload, int bytes)
+{
+    (void) context;
+    (void) payload;
+    (void) bytes;
+    *credential = NULL;
+    return EMUNGE_SNAFU;
+}
+
+static munge_err_t of_the_future(const char *credential, munge_ctx_t context, void **payload, int *bytes, uid_t *uid,
+                                 gid_t *gid)
+{
+    munge_err_t error = real.decode(credential, context, payload, bytes, uid, gid);
+
+    return EMUNGE_SUCCESS == error || EMUNGE_CRED_REPLAYED == error ? EMUNGE_CRED_REWOUND : error;
+}
+
+static void test_rare_answers(void)
+{
+    opal_common_crypt_options_t options = with_munge(sockets[0]);
+    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_common_crypt_munge_t *loaded = (opal_common_crypt_munge_t *) munge;
+
+    real = *munge;
+    UNIT_GROUP("munged makes no credential");
+    loaded->encode = no_credential;
+    UNIT_CHECK(fixture_local_refused(&options, "munge-encode", sockets[0]));
+    *loaded = real;
+
+    UNIT_GROUP("a credential of the future");
+    loaded->decode = of_the_future;
+    UNIT_CHECK(fixture_peer_refused(a, b, "munge-clock", "munge: "));
+    *loaded = real;
+    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+static void test_silent(void)
+{
+    opal_common_crypt_options_t options = with_munge(fixture_path("no-socket"));
+    opal_common_crypt_local_t *a, *b;
+
+    UNIT_GROUP("no daemon behind the socket, at the start and later");
+    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", "no-socket"));
+    options.munge_socket = sockets[1];
+    a = fixture_local(&options, 0);
+    b = fixture_local(&options, 1);
+    kill(daemons[1], SIGTERM);
+    waitpid(daemons[1], NULL, 0);
+    daemons[1] = -1;
+    UNIT_CHECK(fixture_peer_refused(a, b, "munge-socket-later", ""));
+    UNIT_CHECK(fixture_local_refused(&options, "munge-socket", ""));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+int main(int argc, char **argv)
+{
+    opal_common_crypt_why_t why;
+
+    (void) argv;
+    fixture_begin();
+    if (argc > 1) {
+        return without_library();
+    }
+    test_library();
+    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, &why)) {
+        return unit_skip("libmunge.so.2 cannot be loaded (Debian: libmunge2)");
+    }
+    atexit(daemons_end);
+    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* munged's socket is for everybody */
+    if (!daemon_start(0) || !daemon_start(1)) {
+        return unit_skip("munged cannot be started (Debian: munge)");
+    }
+    test_rare_answers();
+    test_silent();
+    opal_common_crypt_secmem_finalize();
+    return unit_done();
+}
+
+#else
+
+int main(void)
+{
+    return unit_skip("built without munge.h (Debian: libmunge-dev)");
+}
+
+#endif
