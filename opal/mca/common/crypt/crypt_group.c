@@ -11,6 +11,7 @@
  * a sender's epoch key seals at most 2^42 bytes.
  */
 #include "crypt_internal.h"
+#include "crypt_no_crypto.h"
 #include "crypt_record_nonces.h"
 #include "crypt_secmem.h"
 
@@ -218,8 +219,9 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_co
 
     /* 3. seal */
     opal_common_crypt_record_nonce(hold.epoch->id, nonce);
-    rc = opal_common_crypt_timed_seal(group->aead->seal, context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
-                           plain, piece->plain_bytes, sealed + HEADER, sealed + HEADER + piece->plain_bytes);
+    rc = opal_common_crypt_timed_seal(SEAL(group->aead), context, hold.epoch->key, nonce,
+                                      &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+                                      plain, piece->plain_bytes, sealed + HEADER, sealed + HEADER + piece->plain_bytes);
     opal_common_crypt_epoch_release(epochs, &hold, true);
     if (OPAL_AEAD_OK != rc) {
         return OPAL_CRYPT_ERR_LIBRARY;
@@ -283,8 +285,9 @@ int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_co
     aad_put(aad, group, counter, piece);
 
     /* 3. open; only then is the epoch one that the origin really uses */
-    rc = opal_common_crypt_timed_open(group->aead->open, context, hold.epoch->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
-                           sealed + HEADER, piece->plain_bytes, sealed + HEADER + piece->plain_bytes, plain);
+    rc = opal_common_crypt_timed_open(OPEN(group->aead), context, hold.epoch->key, nonce,
+                                      &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+                                      sealed + HEADER, piece->plain_bytes, sealed + HEADER + piece->plain_bytes, plain);
     opal_common_crypt_epoch_release(&origin->epochs, &hold, OPAL_AEAD_OK == rc);
     if (OPAL_AEAD_OK != rc) {
         rc = OPAL_AEAD_REFUSED == rc ? opal_common_crypt_count_failed() : OPAL_CRYPT_ERR_LIBRARY;

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What seals and opens chopped messages: the provider.  Or, in builds made with
- * --enable-no-crypto, nothing: texts are copied, and no tag is looked at.  Those
- * builds are for measuring what copies, waits and hand-overs cost beside the
- * cipher.  They say so in every job, and a process of another build does not
+ * What seals and opens chopped messages and the pieces of collectives: the
+ * provider.  Or, in builds made with --enable-no-crypto, nothing: texts are
+ * copied, and no tag is looked at.  Those builds are for measuring what copies,
+ * waits and hand-overs cost beside the cipher.  They say so in every job, and a process of another build does not
  * talk to theirs.
  */
 #ifndef OPAL_COMMON_CRYPT_NO_CRYPTO_H
