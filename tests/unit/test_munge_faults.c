@@ -114,7 +114,7 @@ static void test_silent(void)
 
 int main(int argc, char **argv)
 {
-    opal_common_crypt_why_t why;
+    const char *reason;
 
     (void) argv;
     fixture_begin();
@@ -122,13 +122,9 @@ int main(int argc, char **argv)
         return without_library();
     }
     test_library();
-    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, &why)) {
-        return unit_skip("libmunge.so.2 cannot be loaded (Debian: libmunge2)");
-    }
-    atexit(daemons_end);
-    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* munged's socket is for everybody */
-    if (!daemon_start(0) || !daemon_start(1)) {
-        return unit_skip("munged cannot be started (Debian: munge)");
+    reason = daemons_begin();
+    if (NULL != reason) {
+        return unit_skip(reason);
     }
     test_rare_answers();
     test_silent();
