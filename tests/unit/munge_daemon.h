@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A munged, or two, of a test's own.  The test sets `munge` by
- * opal_common_crypt_munge_load and calls daemons_end when it ends.
+ * Two munged of a test's own, with different keys: daemons_begin.  For one of them
+ * set `munge` by opal_common_crypt_munge_load, and call daemons_end at the end.
  */
 #ifndef TESTS_MUNGE_DAEMON_H
 #define TESTS_MUNGE_DAEMON_H
@@ -85,6 +85,19 @@ static int daemon_start(int which)
     }
     daemons[which] = -1;
     return 0;
+}
+
+/* NULL, or why there are none here. */
+static inline const char *daemons_begin(void)
+{
+    opal_common_crypt_why_t why;
+
+    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, &why)) {
+        return "libmunge.so.2 cannot be loaded (Debian: libmunge2)";
+    }
+    atexit(daemons_end);
+    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* munged's socket is for everybody */
+    return daemon_start(0) && daemon_start(1) ? NULL : "munged cannot be started (Debian: munge)";
 }
 
 #endif
