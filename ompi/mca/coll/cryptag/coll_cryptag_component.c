@@ -180,9 +180,8 @@ static int component_open(void)
     c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
         opal_show_help("help-mpi-coll-cryptag.txt", "bad-rules", true, why);
-        return OPAL_ERR_BAD_PARAM;
     }
-    return OPAL_SUCCESS;
+    return OPAL_SUCCESS;        /* usable() acts on it */
 }
 
 static int component_close(void)
@@ -212,6 +211,11 @@ bool ompi_coll_cryptag_usable(void)
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
 
     if (ompi_common_cryptmpi_active()) {
+        /* Being left out here, and not where the file is good, would let ranks
+         * wait for each other in different algorithms. */
+        if (NULL == mca_coll_cryptag_component.rules) {
+            ompi_mpi_abort(MPI_COMM_WORLD, 1);
+        }
         return true;
     }
     if (asked_for()) {
