@@ -11,7 +11,7 @@ target=$1 seconds=${2:-60}
 here=$SRC/tests/fuzz
 flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all"
 sanitize=address,undefined
-found=${FUZZ_FOUND:-$WORK/fuzz/$target}
+found=${FUZZ_FOUND:-$VARIANT_DIR/fuzz/$target}
 
 command -v clang >/dev/null || skip "clang is not installed"
 echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n); int LLVMFuzzerTestOneInput(const char *p, unsigned long n) { return n && !p; }' \
