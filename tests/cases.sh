@@ -60,17 +60,32 @@ add_case() {
 
 tagged() { [[ ,${CASE_TAGS[$1]}, = *,$2,* ]]; }
 
+# match_cases PATTERN... -> SELECTED, in the order of the lists.  A pattern that
+# matches nothing is a mistake: the case that was meant would pass unseen.
+match_cases() {
+    local case pattern
+    local -A matched
+    for case in "${CASES[@]}"; do
+        for pattern in "$@"; do
+            [ "$NATIVE" = 4.1 ] || pattern=${pattern/-5.0\//\/}
+            [[ $case != $pattern ]] || matched[$pattern]=yes matched[$case]=yes
+        done
+        [ -z "${matched[$case]-}" ] || SELECTED+=("$case")
+    done
+    for pattern in "$@"; do
+        [ "$NATIVE" = 4.1 ] || pattern=${pattern/-5.0\//\/}
+        [ -n "${matched[$pattern]-}" ] || { echo "run.sh: no case matches $pattern" >&2; exit 2; }
+    done
+}
+
 # select_cases TIER SANITIZE [PATTERN...] -> SELECTED
 select_cases() {
-    local tier=$1 sanitize=$2 case pattern; shift 2
+    local tier=$1 sanitize=$2 case; shift 2
+    if (($#)); then
+        match_cases "$@"
+        return
+    fi
     for case in "${CASES[@]}"; do
-        if (($#)); then
-            for pattern in "$@"; do
-                [ "$NATIVE" = 4.1 ] || pattern=${pattern/-5.0\//\/}
-                [[ $case != $pattern ]] || { SELECTED+=("$case"); break; }
-            done
-            continue
-        fi
         case ${case%%/*} in
             *-asan) [ "$sanitize" = yes ] || continue ;;
             *-5.0)  [ "$tier" != default ] || tagged "$case" 5.0 || continue ;;
