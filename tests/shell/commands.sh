@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# commands.sh [measure]: every command of README.md, HACKING.md and docs/ is in
+# commands.sh [SECTION]: every command of README.md, HACKING.md and docs/ is in
 # commands.list; those of a section are run here as they stand, on a virtual
 # cluster.  What stands for places of a site is put into a scratch directory:
 # /scratch, /keys, /var/lib and PREFIX; hosts, a, b are nodes of the cluster.
@@ -16,7 +16,7 @@ python3 tests/shell/commands.py tests/shell/commands.list README.md HACKING.md t
 # Sections that another test or nobody runs.
 while IFS=$'\t' read -r where command; do
     case $where in
-        run|measure|'not: '?*) ;;
+        run|measure-?*|'not: '?*) ;;
         packages)
             for package in ${command#apt install}; do
                 grep -qE "^${package//+/\\+}( |\$)" tests/packages.txt || fail "$package is not in tests/packages.txt"
