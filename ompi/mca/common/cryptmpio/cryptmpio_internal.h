@@ -82,6 +82,9 @@ int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const 
  * hash that the user kept, in hexadecimal digits, or "". */
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
 
+/* Collective: how many processes do input and output in collective calls, and
+ * where the parts of the file end that each of them has. */
+int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes);
 /* Put our functions in front of OMPIO's. */
 void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state);
 /* Choose how OMPIO exchanges data, after every view.  MPI_ERR_UNSUPPORTED_OPERATION

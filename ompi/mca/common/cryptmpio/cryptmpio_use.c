@@ -1,18 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * From a map that everybody agrees on to an open file: the sidecar, the
- * engine, and how OMPIO is to exchange data.
+ * From a map that everybody agrees on to an open file: the sidecar and the
+ * engine.
  */
 #include "cryptmpio_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "ompi/mca/fcoll/base/base.h"
-
-#define STRIPE_BYTES 1048576u
 
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
 {
@@ -136,34 +132,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_c
         state->encrypted = true;
         state->region_count = regions;
         state->resizer = ompi_common_cryptmpio_lowest(state->fh, able);
-        state->fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
+        error = ompi_common_cryptmpio_spread(state->fh, block_bytes);
     }
     return error;
-}
-
-/* ---- how OMPIO exchanges data ---- */
-
-/* An aggregator sees the data of others.  Where processes differ in what they
- * may see, and in atomic mode, everybody does his own; else file domains are
- * to end where blocks end. */
-int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state)
-{
-    ompio_file_t *fh = state->fh;
-    bool alone = !state->uniform || 0 != fh->f_atomicity;
-    const char *wanted = alone ? "individual" : "dynamic_gen2";
-    const char *now = NULL == fh->f_fcoll_component ? "" : fh->f_fcoll_component->mca_component_name;
-    mca_fcoll_base_component_t *component;
-    int priority;
-
-    if (0 == strcmp(now, wanted) || (!alone && 0 == strcmp(now, "individual"))) {
-        return MPI_SUCCESS;
-    }
-    component = mca_fcoll_base_component_lookup(wanted);
-    mca_fcoll_base_module_t *module = NULL == component ? NULL : component->fcollm_file_query(fh, &priority);
-    if (NULL != module) {
-        fh->f_fcoll = module;
-        fh->f_fcoll_component = (mca_base_component_t *) component;
-        return OMPI_SUCCESS == module->fcoll_module_init(fh) ? MPI_SUCCESS : MPI_ERR_INTERN;
-    }
-    return alone ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_SUCCESS;     /* the others are right too, but slower */
 }

@@ -1,0 +1,110 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * How OMPIO exchanges data of an encrypted file in collective calls: by which
+ * algorithm, and through how many aggregators.
+ *
+ * Left to itself OMPIO lets one process of a node do the input and output of
+ * all, and so all of the cipher.  Here up to SPREAD of a node do.  A read is
+ * then exchanged within as many groups: where the pieces of a view are shorter
+ * than a block, a block is opened in each of them, so that even then it takes
+ * no longer than in one process.
+ */
+#include "cryptmpio_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
+#include "ompi/mca/fcoll/base/base.h"
+
+#define STRIPE_BYTES 1048576u
+#define SPREAD 4
+
+/* OMPIO's own, the same for every file. */
+static mca_common_ompio_get_mca_parameter_value_fn_t ompio_parameter;
+
+/* A number that is not -1 keeps OMPIO from choosing groups by volume; which
+ * groups there are, "cb_nodes" says. */
+static int parameter(char *name, int length)
+{
+    int value = ompio_parameter(name, length);
+
+    return -1 == value && 0 == strncmp(name, "num_aggregators", (size_t) length) ? 1 : value;
+}
+
+/* Is this process one of the first SPREAD of its node? */
+static bool among_first(const ompio_file_t *fh)
+{
+    int before = 0;
+
+    for (int rank = 0; rank < fh->f_rank; ++rank) {
+        const ompi_proc_t *proc = ompi_comm_peer_lookup(fh->f_comm, rank);
+        before += OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) ? 1 : 0;
+    }
+    return before < SPREAD;
+}
+
+/* The hint of MPI-IO for the number of aggregators; 0: there is none. */
+static int hint_of(ompio_file_t *fh)
+{
+    char text[16];
+
+    return ompi_common_cryptmpi_info_get(fh->f_info, "cb_nodes", text, sizeof(text)) ? atoi(text) : 0;
+}
+
+int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
+{
+    mca_common_ompio_get_mca_parameter_value_fn_t own = fh->f_get_mca_parameter_value;
+    enum { FIRST, SET, HINT, VALUES };      /* added up: rank 0's hint is everybody's */
+    int mine[VALUES] = {[FIRST] = among_first(fh) ? 1 : 0, [HINT] = 0 == fh->f_rank ? hint_of(fh) : 0}, sum[VALUES];
+    char text[16];
+
+    own = parameter == own ? ompio_parameter : own;
+    mine[SET] = -1 != own("num_aggregators", (int) strlen("num_aggregators")) ? 1 : 0;
+    if (OMPI_SUCCESS != fh->f_comm->c_coll->coll_allreduce(mine, sum, VALUES, MPI_INT, MPI_SUM, fh->f_comm,
+                                                           fh->f_comm->c_coll->coll_allreduce_module)) {
+        return MPI_ERR_INTERN;
+    }
+    fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
+    if (0 != sum[SET]) {                    /* the user's parameter decides as it does without us */
+        return MPI_SUCCESS;
+    }
+    ompio_parameter = own;
+    fh->f_get_mca_parameter_value = parameter;
+    if (sum[HINT] > 0) {
+        sum[FIRST] = sum[HINT] < fh->f_size ? sum[HINT] : fh->f_size;
+    }
+    if (fh->f_stripe_count < 2) {           /* else the file system has its own */
+        fh->f_stripe_count = sum[FIRST];
+    }
+    snprintf(text, sizeof(text), "%d", sum[FIRST]);
+    return OPAL_SUCCESS == opal_info_set(fh->f_info, "cb_nodes", text) ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
+/* An aggregator sees the data of others.  Where processes differ in what they
+ * may see, and in atomic mode, everybody does his own; else file domains are
+ * to end where blocks end. */
+int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state)
+{
+    ompio_file_t *fh = state->fh;
+    bool alone = !state->uniform || 0 != fh->f_atomicity;
+    const char *wanted = alone ? "individual" : "dynamic_gen2";
+    const char *now = NULL == fh->f_fcoll_component ? "" : fh->f_fcoll_component->mca_component_name;
+    mca_fcoll_base_component_t *component;
+    int priority;
+
+    if (0 == strcmp(now, wanted) || (!alone && 0 == strcmp(now, "individual"))) {
+        return MPI_SUCCESS;
+    }
+    component = mca_fcoll_base_component_lookup(wanted);
+    mca_fcoll_base_module_t *module = NULL == component ? NULL : component->fcollm_file_query(fh, &priority);
+    if (NULL != module) {
+        fh->f_fcoll = module;
+        fh->f_fcoll_component = (mca_base_component_t *) component;
+        return OMPI_SUCCESS == module->fcoll_module_init(fh) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    }
+    return alone ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_SUCCESS;     /* the others are right too, but slower */
+}
