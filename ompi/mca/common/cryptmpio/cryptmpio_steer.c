@@ -62,13 +62,16 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
     int mine[VALUES] = {[FIRST] = among_first(fh) ? 1 : 0, [HINT] = 0 == fh->f_rank ? hint_of(fh) : 0}, sum[VALUES];
     char text[16];
 
+    fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
+    if (NULL == fh->f_fh) {                 /* OMPIO's own, on one process; its hints are MPI_INFO_NULL's */
+        return MPI_SUCCESS;
+    }
     own = parameter == own ? ompio_parameter : own;
     mine[SET] = -1 != own("num_aggregators", (int) strlen("num_aggregators")) ? 1 : 0;
     if (OMPI_SUCCESS != fh->f_comm->c_coll->coll_allreduce(mine, sum, VALUES, MPI_INT, MPI_SUM, fh->f_comm,
                                                            fh->f_comm->c_coll->coll_allreduce_module)) {
         return MPI_ERR_INTERN;
     }
-    fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
     if (0 != sum[SET]) {                    /* the user's parameter decides as it does without us */
         return MPI_SUCCESS;
     }
