@@ -7,8 +7,8 @@
  * Left to itself OMPIO lets one process of a node do the input and output of
  * all, and so all of the cipher.  Here up to SPREAD of a node do.  A read is
  * then exchanged within as many groups: where the pieces of a view are shorter
- * than a block, a block is opened in each of them, so that even then it takes
- * no longer than in one process.
+ * than a block, a block is opened in each of them, at the same time if the node
+ * has as many processors.
  */
 #include "cryptmpio_internal.h"
 
