@@ -84,7 +84,9 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
         fh->f_stripe_count = sum[FIRST];
     }
     snprintf(text, sizeof(text), "%d", sum[FIRST]);
-    return OPAL_SUCCESS == opal_info_set(fh->f_info, "cb_nodes", text) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    /* All or nobody: with other groups than the others have, a process would wait for ever. */
+    return ompi_common_cryptmpio_agree(fh, OPAL_SUCCESS == opal_info_set(fh->f_info, "cb_nodes", text) ? MPI_SUCCESS
+                                                                                                       : MPI_ERR_NO_MEM);
 }
 
 /* An aggregator sees the data of others.  Where processes differ in what they
