@@ -66,12 +66,12 @@ must bench io "${quick[@]}" --dir "$CASE_DIR/files" --label lab --ranks 4 --data
     --workload tile,matmul --access row,block --csv "$CASE_DIR/p.csv"
 same "files" "$(for v in "tile row write" "tile row read" "tile row overwrite" "tile block write" "tile block read" \
         "tile block overwrite" "matmul row run"; do
-    for bytes in 4096 65536; do for c in plain messages-128 file-128 file-256; do echo "$v $bytes $c"; done; done
+    for bytes in 4096 65536; do for c in plain plain-cycles messages-128 file-128 file-256; do echo "$v $bytes $c"; done; done
 done)" "$CASE_DIR/p.csv" variant bytes column
 must bench io "${quick[@]}" --quick --dir "$CASE_DIR/files" --label lab --ranks 2,4 --data 256K --row 64K --workload tile --access row \
     --csv "$CASE_DIR/p.csv"
 same "numbers of ranks" "$(for n in 2 4; do
-    for v in write read; do for c in plain messages file; do echo "tile row $v $n ranks $n $c"; done; done
+    for v in write read; do for c in plain plain-cycles messages file; do echo "tile row $v $n ranks $n $c"; done; done
 done)" "$CASE_DIR/p.csv" variant ranks column
 [ -z "$(ls "$CASE_DIR/files")" ] || fail "files are left"
 refuses 2 "there is no 'sideways'" bench io --label lab --access sideways

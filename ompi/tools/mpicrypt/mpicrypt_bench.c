@@ -60,7 +60,7 @@ static const mpicrypt_option_t options[] = {
     {"percent", MPICRYPT_COUNT, "N", "100", &plan.percent, "For --paper: so much of the paper's iterations of messages."},
     {"fast", MPICRYPT_COUNT, "N", NULL, &plan.fast,
      "Stop when every size has so many FAST rounds (default: 9); a round is FAST if plain was within 10% of the best "
-     "quartile of plain's times. For collectives and nas: run so many rounds, all of which count. With --paper, of "
+     "quartile of plain's times. For collectives, io and nas: run so many rounds, all of which count. With --paper, of "
      "messages: at least so many (default: 10)."},
     {"rounds", MPICRYPT_COUNT, "N", NULL, &plan.rounds,
      "Stop after so many rounds in any case. Default: 36, or --fast if that is more; with --paper, of messages, 100."},
@@ -183,16 +183,17 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions. 'allgather', "
         "'bcast' and 'alltoall' are collectives over all ranks, back to back, and the time of one is that of the "
         "slowest rank. 'io' is the time from opening to closing a file that all ranks write, with a sync, or read; its "
-        "columns are plain, messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, "
-        "and its size is the block size. 'all' is mpicrypt speed and each of these with its defaults; io only if there "
+        "columns are plain, plain-cycles (plain, exchanged in cycles of 4 MiB as those of encrypted files are), "
+        "messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, and its size is "
+        "the block size. 'all' is mpicrypt speed and each of these with its defaults; io only if there "
         "is a --label. 'nas' runs programs of the NAS Parallel Benchmarks that you have built, and prints the time of "
         "communication between nodes, of all communication and of the whole run, as CryptMPI's Table III does.\n\n"
         "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
         "(the algorithms of coll/cryptag share one, and take turns in it) are short and take turns, round after round, so that a machine that changes its speed does so for all of "
         "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
-        "printed with the results. 'slow' is the ratio in the other rounds. Of collectives every round counts, and a "
-        "table with a line for each size shows all columns side by side, and how far auto is from the best "
-        "algorithm.\n\n"
+        "printed with the results. 'slow' is the ratio in the other rounds. Of collectives and of io every "
+        "round counts. A table of collectives with a line for each size shows all columns side by side, and how far "
+        "auto is from the best algorithm.\n\n"
         "A COLUMN of your own is one word of the command line, in quotes: a name, then MCA parameters, such as "
         "'big pml=crypt pml_crypt_chunk_size=524288'. A parameter that no component in the job has is an error, and "
         "so is a job that does not use the PML of its column.",

@@ -2,13 +2,16 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * How OMPIO exchanges data of an encrypted file in collective calls: by which
- * algorithm, and through how many aggregators.
+ * algorithm, through how many aggregators, and how much in a cycle.
  *
  * Left to itself OMPIO lets one process of a node do the input and output of
  * all, and so all of the cipher.  Here up to SPREAD of a node do.  A read is
  * then exchanged within as many groups: where the pieces of a view are shorter
  * than a block, a block is opened in each of them, at the same time if the node
  * has as many processors.
+ *
+ * Left to itself OMPIO also exchanges 32 MiB in a cycle, out of a buffer that no
+ * cache holds and that the kernel has to provide anew for each call.
  */
 #include "cryptmpio_internal.h"
 
@@ -19,9 +22,12 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 #include "ompi/mca/fcoll/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
 
 #define STRIPE_BYTES 1048576u
 #define SPREAD 4
+#define CYCLE_BYTES (4u << 20)
+#define CYCLE_BLOCKS 64u                /* one of them may be cut, and be opened twice */
 
 /* OMPIO's own, the same for every file. */
 static mca_common_ompio_get_mca_parameter_value_fn_t ompio_parameter;
@@ -55,10 +61,33 @@ static int hint_of(ompio_file_t *fh)
     return ompi_common_cryptmpi_info_get(fh->f_info, "cb_nodes", text, sizeof(text)) ? atoi(text) : 0;
 }
 
+/* Did the user say how many bytes a cycle has? */
+static bool has_cycle(const ompio_file_t *fh)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+    char text[16];
+    int index;
+
+    if (OPAL_SUCCESS == mca_base_var_find_by_name("io_ompio_bytes_per_agg", &index)) {
+        (void) mca_base_var_get_value(index, NULL, &source, NULL);
+    }
+    return MCA_BASE_VAR_SOURCE_DEFAULT != source
+           || ompi_common_cryptmpi_info_get(fh->f_info, "cb_buffer_size", text, sizeof(text));
+}
+
+/* Never more than OMPIO's own. */
+static void shorten_cycle(ompio_file_t *fh, uint32_t block_bytes)
+{
+    uint32_t own = (uint32_t) fh->f_get_mca_parameter_value("bytes_per_agg", (int) strlen("bytes_per_agg"));
+    uint32_t wanted = block_bytes > CYCLE_BYTES / CYCLE_BLOCKS ? CYCLE_BLOCKS * block_bytes : CYCLE_BYTES;
+
+    fh->f_bytes_per_agg = (int) (wanted < own ? wanted : own);
+}
+
 int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
 {
     mca_common_ompio_get_mca_parameter_value_fn_t own = fh->f_get_mca_parameter_value;
-    enum { FIRST, SET, HINT, VALUES };      /* added up: rank 0's hint is everybody's */
+    enum { FIRST, SET, HINT, CYCLE, VALUES };       /* added up: rank 0's hint is everybody's */
     int mine[VALUES] = {[FIRST] = among_first(fh) ? 1 : 0, [HINT] = 0 == fh->f_rank ? hint_of(fh) : 0}, sum[VALUES];
     char text[16];
 
@@ -68,9 +97,13 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
     }
     own = parameter == own ? ompio_parameter : own;
     mine[SET] = -1 != own("num_aggregators", (int) strlen("num_aggregators")) ? 1 : 0;
+    mine[CYCLE] = has_cycle(fh) ? 1 : 0;
     if (OMPI_SUCCESS != fh->f_comm->c_coll->coll_allreduce(mine, sum, VALUES, MPI_INT, MPI_SUM, fh->f_comm,
                                                            fh->f_comm->c_coll->coll_allreduce_module)) {
         return MPI_ERR_INTERN;
+    }
+    if (0 == sum[CYCLE]) {
+        shorten_cycle(fh, block_bytes);
     }
     if (0 != sum[SET]) {                    /* the user's parameter decides as it does without us */
         return MPI_SUCCESS;
