@@ -30,17 +30,30 @@ typedef struct world {
     bool plain[4];
     int block[4], algorithm[4], label[4];
     bool rest, head;
+    int cycle;                          /* bytes that a collective call exchanges at a time; 0: by default */
 } world_t;
 
 static const char *const algorithms[] = {"aes-128-gcm", "aes-256-gcm", "aes-192-gcm", "chacha20-poly1305"};
 static const char *const labels[] = {"lab", "other"};
 
-static MPI_Info info_of(const world_t *w, int region)
+static MPI_Info info_at_open(const world_t *w)
 {
     MPI_Info info;
     char number[16];
 
     MT_MPI(MPI_Info_create(&info));
+    if (w->cycle > 0) {
+        snprintf(number, sizeof(number), "%d", w->cycle);
+        MT_MPI(MPI_Info_set(info, "cb_buffer_size", number));
+    }
+    return info;
+}
+
+static MPI_Info info_of(const world_t *w, int region)
+{
+    MPI_Info info = info_at_open(w);
+    char number[16];
+
     snprintf(number, sizeof(number), "%d", w->block[region]);
     MT_MPI(MPI_Info_set(info, "crypt_block_size", number));
     MT_MPI(MPI_Info_set(info, "crypt_algorithm", w->plain[region] ? "plain" : algorithms[w->algorithm[region]]));
@@ -65,6 +78,7 @@ static void draw_world(world_t *w)
         w->label[i] = (int) draw(2);
         w->plain[i] = i > 0 && 0 == draw(4);
     }
+    w->cycle = draw(3) ? 0 : 2000 + (int) draw(40000);
     if (w->span / w->row > 4000) {
         w->row = w->span / 4000 + 1;
     }
@@ -118,14 +132,10 @@ static MPI_File open_new(const world_t *w, const team_t *team)
 {
     MPI_File f;
     MPI_Datatype row, filetype;
+    MPI_Info open = 0 == w->regions ? info_of(w, 0) : info_at_open(w);
 
-    if (0 == w->regions) {
-        MPI_Info info = info_of(w, 0);
-        MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f));
-        MT_MPI(MPI_Info_free(&info));
-        return f;
-    }
-    MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, open, &f));
+    MT_MPI(MPI_Info_free(&open));
     /* in one call, each rank its own; what is left in further calls, by all */
     for (int i = 0; i < w->regions; i++) {
         int region = i + (0 == i ? team->rank % w->regions : 0);
@@ -255,7 +265,9 @@ static void reopen(const world_t *w)
     MPI_Offset size;
 
     if (MPI_COMM_NULL != team.comm) {
-        MT_MPI(MPI_File_open(team.comm, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+        MPI_Info info = info_at_open(w);
+        MT_MPI(MPI_File_open(team.comm, path, MPI_MODE_RDONLY, info, &f));
+        MT_MPI(MPI_Info_free(&info));
         MT_MPI(MPI_File_get_size(f, &size));
         MT_CHECK((size_t) size == w->size, "size %lld instead of %zu", (long long) size, w->size);
     }
