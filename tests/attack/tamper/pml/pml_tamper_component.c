@@ -83,7 +83,6 @@ static int isend_init(const void *buffer, size_t count, ompi_datatype_t *type, i
         f.tag = -999999;
         f.count = 0;
     }
-    ompi_pml_tamper_after();
     return ompi_pml_tamper_ob1.pml_isend_init(f.bytes, f.count, f.type, f.dst, f.tag, f.mode, f.comm, request);
 }
 

@@ -66,6 +66,7 @@ int ompi_pml_tamper_start(size_t count, ompi_request_t **requests)
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
+        ompi_pml_tamper_after();        /* only now the frame has been sent */
     }
     return OMPI_SUCCESS;
 }
