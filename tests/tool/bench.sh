@@ -8,15 +8,15 @@ set -eu
 cluster_up 2
 
 echo "ping-pong"
-must bench pingpong "${quick[@]}" --size 0,100K --schemes tuned,raised,naive,crypt,crypt-tuned,crypt-raised,pipe \
+must bench pingpong "${quick[@]}" --size 0,100K --schemes tuned,raised,naive,bare,crypt,crypt-tuned,crypt-raised,pipe \
     --csv "$CASE_DIR/p.csv" --raw "$CASE_DIR/r.csv" --plot "$CASE_DIR/p.svg" 'mine pml=crypt pml_crypt_chunk_size=65536'
 same "columns" "$(for bytes in 0 102400; do
-    for c in plain:0 tuned:0 raised:0 naive:128 crypt:128 crypt-tuned:128 crypt-raised:128 pipe:128 mine:128; do
+    for c in plain:0 tuned:0 raised:0 naive:128 bare:128 crypt:128 crypt-tuned:128 crypt-raised:128 pipe:128 mine:128; do
         echo "pingpong $bytes ${c%:*} ${c#*:} 1"
     done
 done)" "$CASE_DIR/p.csv" pattern bytes column bits fast_rounds
 awk -F, 'NR > 1 && !($9 > 0 && $14 > 0) { bad = 1 } END { exit bad }' "$CASE_DIR/p.csv" || fail "a time is not positive"
-[ "$(wc -l < "$CASE_DIR/r.csv")" = 19 ] || fail "every value once"
+[ "$(wc -l < "$CASE_DIR/r.csv")" = 21 ] || fail "every value once"
 grep -q "Stopping rule: 1 FAST rounds at every size, or" "$CASE_DIR/out" || fail "the rule is not printed"
 grep -q "2 nodes (virtual: they share one machine), ranks pinned" "$CASE_DIR/out" || fail "places"
 grep -q "pml=crypt pml_crypt_host=ob1 crypt_key_bits=128 pml_crypt_chunk_size=65536" "$CASE_DIR/out" || fail "settings"

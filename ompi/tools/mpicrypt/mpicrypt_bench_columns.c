@@ -28,24 +28,25 @@ typedef struct scheme {
     const char *name;
     bool crypt, naive;
     const char *settings;
-    bool file;
+    bool file, bare;
 } scheme_t;
 
 static const scheme_t schemes[] = {
-    {"plain", false, false, "", false},
-    {"tuned", false, false, TUNED, false},
-    {"raised", false, false, RAISED, false},
-    {"naive", false, true, "", false},
-    {"crypt", true, false, "", false},
-    {"crypt-tuned", true, false, TUNED, false},
-    {"crypt-raised", true, false, RAISED, false},
-    {"pipe", true, false, "pml_crypt_t=1", false},
-    {"threads", true, false, "pml_crypt_k=1 " ALL_THREADS, false},
-    {"both", true, false, ALL_THREADS, false},
-    {"messages", true, false, "", false},
-    {"plain-cycles", false, false, SHORT_CYCLES, false},
-    {"file", true, false, "", true},
-    {NULL, false, false, NULL, false}
+    {.name = "plain", .settings = ""},
+    {.name = "tuned", .settings = TUNED},
+    {.name = "raised", .settings = RAISED},
+    {.name = "naive", .naive = true, .settings = ""},
+    {.name = "bare", .naive = true, .bare = true, .settings = ""},
+    {.name = "crypt", .crypt = true, .settings = ""},
+    {.name = "crypt-tuned", .crypt = true, .settings = TUNED},
+    {.name = "crypt-raised", .crypt = true, .settings = RAISED},
+    {.name = "pipe", .crypt = true, .settings = "pml_crypt_t=1"},
+    {.name = "threads", .crypt = true, .settings = "pml_crypt_k=1 " ALL_THREADS},
+    {.name = "both", .crypt = true, .settings = ALL_THREADS},
+    {.name = "messages", .crypt = true, .settings = ""},
+    {.name = "plain-cycles", .settings = SHORT_CYCLES},
+    {.name = "file", .crypt = true, .settings = "", .file = true},
+    {.name = NULL}
 };
 
 const char *mpicrypt_bench_scheme_names(void)
@@ -128,6 +129,7 @@ static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_
 
     if (MPICRYPT_OK == rc) {
         column->naive = scheme->naive;
+        column->bare = scheme->bare;
         column->file = scheme->file;
         set_pml(plan, column, scheme->crypt ? "crypt" : plan->host);
         mpicrypt_words_split(&column->settings, scheme->settings);
@@ -146,6 +148,9 @@ static int add_named(mpicrypt_bench_plan_t *plan, const char *name)
     }
     if (NULL != strstr(scheme->settings, "btl_tcp_") && 0 != strcmp(plan->host, "ob1")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s changes btl/tcp, which only the host ob1 uses", name);
+    }
+    if (scheme->bare && 0 == strcmp(plan->pattern, "nas")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s is for messages of this benchmark's own", name);
     }
     if (!scheme->crypt && !scheme->naive) {
         return add_scheme(plan, scheme, 0);

@@ -120,6 +120,9 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     if (column->naive) {
         mpicrypt_words_add(command, "--seal=%zu", column->bits);
     }
+    if (column->bare) {
+        mpicrypt_words_add(command, "--bare");
+    }
     if (plan->local) {
         mpicrypt_words_add(command, "--local");
     }

@@ -29,6 +29,7 @@ static const mpicrypt_option_t options[] = {
     {"comm-threads", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.comm_threads, "seal: processors left to others."},
     {"work", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.work, "stencil: units of work, for each size."},
     {"seal", MPICRYPT_COUNT, "BITS", "0", &mpicrypt_mpi_job.seal_bits, "Seal in this program, naively."},
+    {"bare", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.bare, "... with pml/crypt's provider, and one key."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.local, "Partners of one node."},
     {"pml", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.pml, "The PML that has to be in use."},
     {"require", MPICRYPT_NAMES, "LIST", "pml", &mpicrypt_mpi_job.require, "Parameters that have to exist."},
@@ -221,7 +222,7 @@ int main(int argc, char **argv)
         mpicrypt_mpi_pin(mpicrypt_mpi_rank);
     }
     mpicrypt_mpi_check();
-    mpicrypt_mpi_messages_start(mpicrypt_mpi_job.seal_bits);
+    mpicrypt_mpi_messages_start(mpicrypt_mpi_job.seal_bits, mpicrypt_mpi_job.bare);
     rc = run(argv[1]);
     MPI_Finalize();
     if (0 == mpicrypt_mpi_rank) {

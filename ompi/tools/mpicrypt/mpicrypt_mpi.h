@@ -25,6 +25,8 @@
 
 #include "mpicrypt.h"
 
+#include "opal/mca/aead/aead.h"
+
 /* ---- the job, as its options say: mpicrypt_mpi.c ---- */
 
 typedef struct mpicrypt_mpi_io {
@@ -39,7 +41,7 @@ typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
     mpicrypt_sizes_t iterations;    /* of a lap, one for each size; 0: by lap_ms */
-    bool local;
+    bool local, bare;
     const char *pml;
     mpicrypt_names_t cpus, require;
     mpicrypt_mpi_io_t io;
@@ -78,7 +80,11 @@ void mpicrypt_mpi_show_nodes(void);
  * nodes, or with --local ranks 2i and 2i + 1 of the first. */
 int mpicrypt_mpi_partner(size_t pairs, bool local, bool *lower);
 
-/* ---- messages, sealed the naive way if --seal asks for it: _message.c ---- */
+/* What pml/crypt would seal with, and a key of these bytes; ends the job when there
+ * is nothing: mpicrypt_mpi_seal.c */
+const opal_aead_module_t *mpicrypt_mpi_provider(opal_aead_cipher_t cipher, const uint8_t *raw, void **key);
+
+/* ---- messages, sealed by this program if --seal asks for it: _message.c ---- */
 
 typedef struct mpicrypt_mpi_message {
     uint8_t *plain;
@@ -87,7 +93,7 @@ typedef struct mpicrypt_mpi_message {
     int peer, tag;
 } mpicrypt_mpi_message_t;
 
-void mpicrypt_mpi_messages_start(size_t seal_bits);
+void mpicrypt_mpi_messages_start(size_t seal_bits, bool bare);
 mpicrypt_mpi_message_t mpicrypt_mpi_message_new(size_t bytes, int peer, int tag);
 void mpicrypt_mpi_message_free(mpicrypt_mpi_message_t *message);
 

@@ -1,14 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Messages of the benchmarks: plain, or sealed by this program as the papers'
- * naive library did it, under every MPI library:
+ * Messages of the benchmarks: plain, or sealed by this program, under every MPI
+ * library, before they are sent, and opened after they have arrived:
  *
- *     | nonce 12, random | ciphertext | tag 16 |
+ *     | nonce 12 | ciphertext | tag 16 |
  *
- * with OpenSSL, a new context for every message, sealed before it is sent and
- * opened after it has arrived.  Its buffers are made beforehand, which the
- * papers' library could not do.  The key is a constant: nothing is protected.
+ * As the papers' naive library did it, with OpenSSL, a new context and a random
+ * nonce for every message; or bare, with the provider that pml/crypt chooses, one
+ * context and a counter, which is what the cipher alone takes here.  Buffers are
+ * made beforehand, which the papers' library could not do.  The key is a
+ * constant: nothing is protected.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -19,12 +21,16 @@
 #include "mpicrypt_mpi.h"
 #include "mpicrypt_speed.h"
 
+#include "opal/mca/common/crypt/crypt_session.h"
+
 enum { OVERHEAD = OPAL_AEAD_NONCE_BYTES + OPAL_AEAD_TAG_BYTES };
 
-static const opal_aead_module_t *const naive = &mpicrypt_speed_naive;
+static const opal_aead_module_t *aead = &mpicrypt_speed_naive;
+static opal_aead_context_t *context = NULL;     /* bare */
+static uint64_t counter = 0;
 static void *key = NULL;
 
-void mpicrypt_mpi_messages_start(size_t seal_bits)
+void mpicrypt_mpi_messages_start(size_t seal_bits, bool bare)
 {
     static const uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES] = "a benchmark's key guards nothing";
 
@@ -35,8 +41,16 @@ void mpicrypt_mpi_messages_start(size_t seal_bits)
     if (cipher < 0) {
         mpicrypt_mpi_abort(MPICRYPT_USAGE, "--seal: %zu is not one of 128, 192, 256", seal_bits);
     }
-    key = mpicrypt_mpi_memory(naive->key_bytes((opal_aead_cipher_t) cipher));
-    naive->key_init((opal_aead_cipher_t) cipher, raw, key);
+    if (bare) {
+        aead = mpicrypt_mpi_provider((opal_aead_cipher_t) cipher, raw, &key);
+        context = opal_common_crypt_context(aead);
+        if (NULL == context) {
+            mpicrypt_mpi_abort(MPICRYPT_FAILED, "out of memory");
+        }
+        return;
+    }
+    key = mpicrypt_mpi_memory(aead->key_bytes((opal_aead_cipher_t) cipher));
+    aead->key_init((opal_aead_cipher_t) cipher, raw, key);
 }
 
 mpicrypt_mpi_message_t mpicrypt_mpi_message_new(size_t bytes, int peer, int tag)
@@ -69,6 +83,17 @@ static void *wire(const mpicrypt_mpi_message_t *message)
     return NULL == message->sealed ? message->plain : message->sealed;
 }
 
+static bool make_nonce(uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
+{
+    if (NULL == context) {
+        return 1 == RAND_bytes(nonce, OPAL_AEAD_NONCE_BYTES);
+    }
+    memset(nonce, 0, OPAL_AEAD_NONCE_BYTES);
+    memcpy(nonce, &counter, sizeof(counter));
+    ++counter;
+    return true;
+}
+
 static void seal(const mpicrypt_mpi_message_t *message)
 {
     uint8_t *nonce = message->sealed, *text = nonce + OPAL_AEAD_NONCE_BYTES;
@@ -76,10 +101,10 @@ static void seal(const mpicrypt_mpi_message_t *message)
     if (NULL == message->sealed) {
         return;
     }
-    if (1 != RAND_bytes(nonce, OPAL_AEAD_NONCE_BYTES)
-        || OPAL_AEAD_OK != naive->seal(NULL, key, nonce, NULL, 0, message->plain, message->bytes, text,
-                                       text + message->bytes)) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "OpenSSL cannot seal %zu bytes", message->bytes);
+    if (!make_nonce(nonce)
+        || OPAL_AEAD_OK != aead->seal(context, key, nonce, NULL, 0, message->plain, message->bytes, text,
+                                      text + message->bytes)) {
+        mpicrypt_mpi_abort(MPICRYPT_FAILED, "%s cannot seal %zu bytes", aead->name, message->bytes);
     }
 }
 
@@ -88,8 +113,8 @@ void mpicrypt_mpi_received(const mpicrypt_mpi_message_t *message)
     const uint8_t *nonce = message->sealed, *text = nonce + OPAL_AEAD_NONCE_BYTES;
 
     if (NULL != message->sealed
-        && OPAL_AEAD_OK != naive->open(NULL, key, nonce, NULL, 0, text, message->bytes, text + message->bytes,
-                                       message->plain)) {
+        && OPAL_AEAD_OK != aead->open(context, key, nonce, NULL, 0, text, message->bytes, text + message->bytes,
+                                      message->plain)) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "a message of %zu bytes from rank %d does not open", message->bytes,
                            message->peer);
     }

@@ -135,10 +135,26 @@ static void measure_all(void)
     free(buffer);
 }
 
+const opal_aead_module_t *mpicrypt_mpi_provider(opal_aead_cipher_t cipher, const uint8_t *raw, void **made)
+{
+    const opal_aead_module_t *found;
+    opal_aead_why_t why = {0};
+
+    if (OPAL_SUCCESS != mca_base_framework_open(&opal_aead_base_framework, 0)
+        || OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, false, &found, &why)) {
+        opal_aead_base_show(&why);
+        mpicrypt_mpi_abort(MPICRYPT_MISSING, "no provider of encryption can be used");
+    }
+    *made = mpicrypt_mpi_memory(found->key_bytes(cipher));
+    if (OPAL_AEAD_OK != found->key_init(cipher, raw, *made)) {
+        mpicrypt_mpi_abort(MPICRYPT_FAILED, "the provider %s takes no key", found->name);
+    }
+    return found;
+}
+
 void mpicrypt_mpi_seal_verb(void)
 {
     static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
-    opal_aead_why_t why = {0};
 
     if (0 != mpicrypt_mpi_rank) {
         return;
@@ -147,15 +163,10 @@ void mpicrypt_mpi_seal_verb(void)
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "the parameters of this node cannot be read");
     }
     int cipher = mpicrypt_speed_cipher(ompi_common_cryptmpi_params.key_bits);
-    if (cipher < 0 || OPAL_SUCCESS != mca_base_framework_open(&opal_aead_base_framework, 0)
-        || OPAL_SUCCESS != opal_aead_base_select(NULL, (opal_aead_cipher_t) cipher, false, &aead, &why)) {
-        opal_aead_base_show(&why);
-        mpicrypt_mpi_abort(MPICRYPT_MISSING, "no provider of encryption can be used");
+    if (cipher < 0) {
+        mpicrypt_mpi_abort(MPICRYPT_FAILED, "crypt_key_bits is %u", ompi_common_cryptmpi_params.key_bits);
     }
-    key = mpicrypt_mpi_memory(aead->key_bytes((opal_aead_cipher_t) cipher));
-    if (OPAL_AEAD_OK != aead->key_init((opal_aead_cipher_t) cipher, zeros, key)) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "the provider %s takes no key", aead->name);
-    }
+    aead = mpicrypt_mpi_provider((opal_aead_cipher_t) cipher, zeros, &key);
     printf("@mpicrypt provider %s, %s\n", aead->name, aead->version());
     measure_all();
     aead->key_wipe(key);
