@@ -43,7 +43,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
     .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 65536, .chunk_size = 106400,
-               .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4000},
+               .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4096},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
@@ -117,7 +117,7 @@ static int component_register(void)
     rc = rc ? rc : add("run_ahead", "Segments that are sent before the first part of their message is known to have "
                        "matched a receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_5);
     return rc ? rc : add("local_inline", "A message to a process of the same node of more bytes than this follows "
-                         "its frame directly from the user's buffer (default: 4000)", &p->local_inline,
+                         "its frame directly from the user's buffer (default: 4096)", &p->local_inline,
                          OPAL_INFO_LVL_6);
 }
 
