@@ -31,4 +31,4 @@ printf 'pml = crypt\npml_crypt_raise_limits = 0\n' > "$CASE_DIR/params"
 echo "pml = crypt" > "$CASE_DIR/params"
 ( unset OMPI_MCA_pml; job --mca mca_base_param_files "$CASE_DIR/params" "$program" $(all 262144 262144 262144) )
 
-says 'pml_crypt_raise_limits' ompi_info --param pml crypt --level 9
+[ "$SERIES" != 4.1 ] || says 'pml_crypt_raise_limits' ompi_info --param pml crypt --level 9
