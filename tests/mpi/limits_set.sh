@@ -1,18 +1,18 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# pml/crypt raises the limits of btl/tcp and of shared memory where nobody has set
-# one of the transport's, and only then: not over the environment, the command line or
-# a file, not for another PML.
+# pml/crypt raises the limits of btl/tcp, and that of shared memory, where nobody has
+# set one of the transport's, and only then: not over the environment, the command
+# line or a file, not for another PML.
 set -eu
 . "$SRC/tests/lib.sh"
 
+cluster_up 2 --slots 2
 program=$(mpi_program mpi limits)
 shm=btl_vader_eager_limit
 [ "$SERIES" = 4.1 ] || shm=btl_sm_eager_limit
 all() { echo "btl_tcp_eager_limit=$1 btl_tcp_rndv_eager_limit=$2 btl_tcp_max_send_size=$3 $shm=${4:-4608}"; }
 job() { must vcluster mpirun -n 4 "$@"; }      # shared memory is there where a node has several
 
-cluster_up 2 --slots 2
 job "$program" $(all 262144 262144 262144)
 job --mca pml_crypt_raise_limits 0 "$program" $(all 65536 65536 131072 4096)
 job --mca pml ob1 "$program" $(all 65536 65536 131072 4096)

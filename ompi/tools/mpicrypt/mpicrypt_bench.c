@@ -19,7 +19,8 @@ static const mpicrypt_option_t options[] = {
     {"schemes", MPICRYPT_NAMES, "LIST", NULL, &plan.schemes,
      "Columns beside plain. Of messages (default: tuned,naive,crypt): tuned (plain, btl/tcp told to send in fragments of 512 KiB), raised (plain, btl/tcp with "
      "limits of 256 KiB), naive (plain, every message sealed by OpenSSL in the benchmark, as in the papers), bare "
-     "(plain, sealed in the benchmark by pml/crypt's provider, and nothing else), crypt (pml/crypt as installed), crypt-tuned, crypt-raised (with the same settings as tuned and raised), and for the "
+     "(plain, sealed in the benchmark by pml/crypt's provider, and nothing else), crypt (pml/crypt as installed), "
+     "crypt-tuned, crypt-raised (with the same settings as tuned and raised), and for the "
      "papers' ablation pipe (one thread), threads (one chunk) and both. Of collectives (default: all): ring (plain, "
      "Open MPI's ring all-gather), hop (pml/crypt alone, sealing on every hop), auto (what coll/cryptag chooses) and "
      "its algorithms: for allgather naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, for bcast binomial, chain, "

@@ -87,10 +87,9 @@ static void payload(const leak_op_t *op, int i)
     } else if (leak_n < LEAK_CANARY) {
         memcpy(leak_block, canary, leak_n);
     } else {
-        /* A shorter block is how a longer one begins: files are read that longer ones were written to. */
         mt_fill(leak_block, leak_n, mt_key(1, 0, 0, 0));
-        for (size_t at = 0; at < leak_n; at += LEAK_LINE) {
-            memcpy(leak_block + at, canary, at + LEAK_CANARY <= leak_n ? LEAK_CANARY : leak_n - at);
+        for (size_t at = 0; at + LEAK_CANARY <= leak_n; at += LEAK_LINE) {
+            memcpy(leak_block + at, canary, LEAK_CANARY);
         }
     }
     for (int b = 0; b < mt_size; b++) {

@@ -52,15 +52,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
 #define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                       \
     "Set btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to " OMPI_COMMON_CRYPTMPI_RAISED_LIMIT \
     " bytes where the host is ob1 and none of them was set otherwise: sealed segments then travel eagerly; and the "  \
-    "eager_limit of btl/vader (5.0: btl/sm) to " OMPI_COMMON_CRYPTMPI_RAISED_SHM_LIMIT " where it was not: so do 4 "   \
-    "KiB to a process of this node, with their header (default: on)"
+    "eager_limit of btl/vader (5.0: btl/sm) to 4608 where it is Open MPI's own and less: so do 4 KiB to a process of " \
+    "this node, with their header (default: on)"
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
-#define OMPI_COMMON_CRYPTMPI_RAISED_SHM_LIMIT "4608"
-#if OMPI_MAJOR_VERSION >= 5
-#define OMPI_COMMON_CRYPTMPI_SHM "sm"
-#else
-#define OMPI_COMMON_CRYPTMPI_SHM "vader"
-#endif
 
 /* ---- life ---- */
 

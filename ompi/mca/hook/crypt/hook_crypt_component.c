@@ -16,9 +16,7 @@
  *     anybody: btl_tcp_eager_limit = btl_tcp_rndv_eager_limit =
  *     btl_tcp_max_send_size = 262144
  *
- * All or none: the user's value of one of them may not fit ours of another.  By
- * the same rule the limit of shared memory makes room for our header of a message
- * that has its size.
+ * All or none: the user's value of one of them may not fit ours of another.
  *
  * Open MPI's own rules say whether somebody has set a parameter (environment,
  * command line, files): the parameter is registered for a moment, asked for
@@ -67,20 +65,14 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
 static const void *const only_in_5_0 __attribute__((used)) = &ompi_mpi_instance_null;
 #endif
 
-typedef struct limit {
+static const struct {
     const char *name, *help;
-} limit_t;
-
-static const limit_t tcp_limits[] = {
+} limits[] = {
     {"eager_limit", "Bytes, header included, up to which a message is sent without asking"},
     {"rndv_eager_limit", "Bytes, header included, of the first fragment of a longer message"},
     {"max_send_size", "Bytes of a further fragment"},
-    {NULL, NULL}
 };
-static const limit_t shm_limits[] = {
-    {"eager_limit", "Bytes, header included, up to which a message is copied without asking"},
-    {NULL, NULL}
-};
+enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
 
 static int component_register(void)
 {
@@ -122,11 +114,11 @@ static bool raises_limits(void)
     return raise && has("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
 }
 
-static bool set_by_nobody(const char *btl, const limit_t *limit)
+static bool set_by_nobody(int i)
 {
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
     size_t value = 0;
-    int index = mca_base_var_register("opal", "btl", btl, limit->name, limit->help, MCA_BASE_VAR_TYPE_SIZE_T,
+    int index = mca_base_var_register("opal", "btl", "tcp", limits[i].name, limits[i].help, MCA_BASE_VAR_TYPE_SIZE_T,
                                       NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
                                       &value);
 
@@ -137,18 +129,18 @@ static bool set_by_nobody(const char *btl, const limit_t *limit)
     return MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
-static void raise_limits(const char *btl, const limit_t *limits, const char *bytes)
+static void raise_limits(void)
 {
     char name[64];
 
-    for (const limit_t *limit = limits; NULL != limit->name; limit++) {
-        if (!set_by_nobody(btl, limit)) {
+    for (int i = 0; i < LIMITS; i++) {
+        if (!set_by_nobody(i)) {
             return;
         }
     }
-    for (const limit_t *limit = limits; NULL != limit->name; limit++) {
-        snprintf(name, sizeof(name), "OMPI_MCA_btl_%s_%s", btl, limit->name);
-        setenv(name, bytes, 0);
+    for (int i = 0; i < LIMITS; i++) {
+        snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", limits[i].name);
+        setenv(name, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, 0);
     }
 }
 
@@ -159,8 +151,7 @@ static int component_open(void)
     if (has(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")) {
         ompi_common_cryptmpi_report_hooked();
         if (raises_limits()) {
-            raise_limits("tcp", tcp_limits, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT);
-            raise_limits(OMPI_COMMON_CRYPTMPI_SHM, shm_limits, OMPI_COMMON_CRYPTMPI_RAISED_SHM_LIMIT);
+            raise_limits();
         }
     }
     ompi_hook_crypt_files_guard();

@@ -41,7 +41,7 @@ BEGIN_C_DECLS
 
 typedef struct ompi_pml_crypt_params {
     char *host_name;
-    bool raise_limits;              /* hook/crypt has acted on it before */
+    bool raise_limits;              /* hook/crypt has acted on btl/tcp's before */
     unsigned chop_min;              /* a longer message is chopped; also the plaintext in its first part */
     unsigned chunk_size;
     unsigned k, t;                  /* 0: by the table, the model, or chunk_size */
@@ -85,6 +85,7 @@ extern ompi_pml_crypt_state_t ompi_pml_crypt;
 
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads);
 int ompi_pml_crypt_host_finalize(void);
+void ompi_pml_crypt_limits_raise(void);    /* after host_load, before the host has peers */
 void ompi_pml_crypt_host_close(void);
 int ompi_pml_crypt_audit(void);
 void ompi_pml_crypt_audit_osc(void);

@@ -209,6 +209,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     if (NULL == host) {
         return NULL;
     }
+    ompi_pml_crypt_limits_raise();
     become_module_of(host);
     ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, p->host_name);
     if (OMPI_SUCCESS != ompi_common_cryptmpi_start(agreed)) {

@@ -1,0 +1,50 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The eager limit of shared memory, raised where it is Open MPI's own.
+ *
+ * Its 4 KiB have no room for the header of a message of 4 KiB, whose payload
+ * would then be asked for by itself.  Not by hook/crypt, as btl/tcp's limits
+ * are: what Open MPI's own is, the transport knows once it has started (where it
+ * finds XPMEM, 32 KiB), and it makes its buffers later, when it gets its peers.
+ */
+#include "pml_crypt.h"
+
+#include <string.h>
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/btl/base/base.h"
+
+#if OMPI_MAJOR_VERSION >= 5
+static const char shared_memory[] = "sm";
+#else
+static const char shared_memory[] = "vader";
+#endif
+enum { ENOUGH = 4096 + 512 };       /* the host's header, ours, and some more */
+
+static bool set_by_nobody(void)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
+    int index = mca_base_var_find("opal", "btl", shared_memory, "eager_limit");
+
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL)
+           && MCA_BASE_VAR_SOURCE_DEFAULT == source;
+}
+
+void ompi_pml_crypt_limits_raise(void)
+{
+    mca_btl_base_selected_module_t *item;
+
+    if (!ompi_pml_crypt.params.raise_limits || !mca_base_framework_is_open(&opal_btl_base_framework)
+        || !set_by_nobody()) {
+        return;
+    }
+    OPAL_LIST_FOREACH(item, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+        mca_btl_base_module_t *btl = item->btl_module;
+
+        if (0 == strcmp(item->btl_component->btl_version.mca_component_name, shared_memory)
+            && btl->btl_eager_limit < ENOUGH && btl->btl_max_send_size >= ENOUGH) {
+            btl->btl_eager_limit = ENOUGH;
+        }
+    }
+}
