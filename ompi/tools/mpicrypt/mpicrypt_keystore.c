@@ -6,7 +6,9 @@
 #include "mpicrypt_keystore.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "opal/mca/common/crypt/crypt_secret_file.h"
@@ -17,24 +19,53 @@ int mpicrypt_refused(const char *what, int rc, const opal_common_crypt_why_t *wh
                           NULL == why->topic ? "" : ": ", NULL == why->topic ? "" : why->detail);
 }
 
+static const char *setting(const char *option, const char *variable)
+{
+    return NULL != option ? option : getenv(variable);
+}
+
+/* True as Open MPI reads it. */
+static bool is_on(const char *value)
+{
+    return NULL != value && (0 != atoi(value) || 0 == strcasecmp(value, "true") || 0 == strcasecmp(value, "t")
+                             || 0 == strcasecmp(value, "enabled") || 0 == strcasecmp(value, "yes"));
+}
+
+/* What no option says, the settings for jobs say: a key made where jobs do not look
+ * is a riddle. */
+static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
+{
+    return (mpicrypt_keystore_t){
+        .backend = setting(options->backend, "OMPI_MCA_crypt_keystore"),
+        .directory = setting(options->directory, "OMPI_MCA_crypt_keystore_dir"),
+        .log_file = setting(options->log_file, "OMPI_MCA_crypt_keystore_log"),
+        .machine_key_file = setting(options->machine_key_file, "OMPI_MCA_crypt_keystore_machine_key"),
+        .pkcs11_module = setting(options->pkcs11_module, "OMPI_MCA_crypt_pkcs11_module"),
+        .pkcs11_token = setting(options->pkcs11_token, "OMPI_MCA_crypt_pkcs11_token"),
+        .pkcs11_pin_file = setting(options->pkcs11_pin_file, "OMPI_MCA_crypt_pkcs11_pin_file"),
+        .netfs = options->netfs || is_on(getenv("OMPI_MCA_crypt_secret_on_netfs")),
+    };
+}
+
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt_keystore_t **keystore)
 {
+    mpicrypt_keystore_t set = with_environment(options);
     opal_common_crypt_keystore_options_t of = {
         .backend = OPAL_CRYPT_KEYSTORE_FILE,
-        .directory = options->directory,
-        .log_file = options->log_file,
-        .machine_key_file = options->machine_key_file,
-        .secret_on_netfs = options->netfs,
-        .pkcs11_module = options->pkcs11_module,
-        .pkcs11_token = options->pkcs11_token,
-        .pkcs11_pin_file = options->pkcs11_pin_file,
+        .directory = set.directory,
+        .log_file = set.log_file,
+        .machine_key_file = set.machine_key_file,
+        .secret_on_netfs = set.netfs,
+        .pkcs11_module = set.pkcs11_module,
+        .pkcs11_token = set.pkcs11_token,
+        .pkcs11_pin_file = set.pkcs11_pin_file,
     };
     opal_common_crypt_why_t why = {.topic = NULL};
 
-    if (0 == strcmp(options->backend, "pkcs11")) {
+    if (NULL != set.backend && 0 == strcmp(set.backend, "pkcs11")) {
         of.backend = OPAL_CRYPT_KEYSTORE_PKCS11;
-    } else if (0 != strcmp(options->backend, "file")) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", options->backend);
+    } else if (NULL != set.backend && 0 != strcmp(set.backend, "file")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
     }
     int rc = opal_common_crypt_keystore_open(&of, keystore, &why);
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused("the keystore cannot be used", rc, &why);
@@ -45,8 +76,10 @@ int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
     char path[4096];
     opal_common_crypt_why_t why = {.topic = NULL};
 
-    if (NULL != options->directory) {
-        snprintf(path, sizeof(path), "%s", options->directory);
+    const char *directory = with_environment(options).directory;
+
+    if (NULL != directory) {
+        snprintf(path, sizeof(path), "%s", directory);
     } else {
         int rc = opal_common_crypt_home_path("keys", path, sizeof(path), &why);
         char *slash = OPAL_CRYPT_OK == rc ? strrchr(path, '/') : NULL;

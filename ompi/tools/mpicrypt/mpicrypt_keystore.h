@@ -1,7 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Which keystore the verbs key and file mean: the options that both have.
+ * Which keystore the verbs key and file mean: the options that both have, and the
+ * environment's settings for jobs (OMPI_MCA_crypt_keystore_dir and so on) where an
+ * option is not given.
  */
 #ifndef MPICRYPT_KEYSTORE_H
 #define MPICRYPT_KEYSTORE_H
@@ -15,9 +17,11 @@ typedef struct mpicrypt_keystore {
 } mpicrypt_keystore_t;
 
 #define MPICRYPT_KEYSTORE_OPTIONS(k) \
-    {"keystore", MPICRYPT_TEXT, "KIND", "file", &(k).backend, "Where keys are: file or pkcs11 (parameter crypt_keystore)."}, \
+    {"keystore", MPICRYPT_TEXT, "KIND", NULL, &(k).backend, \
+     "Where keys are: file (the default) or pkcs11. This option and those below are by default what the environment sets "\
+     "for jobs: this one OMPI_MCA_crypt_keystore."}, \
     {"keystore-dir", MPICRYPT_TEXT, "DIR", NULL, &(k).directory, \
-     "Directory of the keystore; by default ~/.ompi-crypt/keys (parameter crypt_keystore_dir)."}, \
+     "Directory of the keystore. Default: OMPI_MCA_crypt_keystore_dir, else ~/.ompi-crypt/keys."}, \
     {"keystore-log", MPICRYPT_TEXT, "FILE", NULL, &(k).log_file, "Where every use of a key is written; by default DIR/log."}, \
     {"machine-key", MPICRYPT_TEXT, "FILE", NULL, &(k).machine_key_file, \
      "File on local storage with the key (64 hexadecimal digits) that wraps keys kept on shared storage."}, \
