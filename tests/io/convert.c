@@ -7,6 +7,7 @@
  *   convert write-once PLAIN FILE   not over them
  *   convert read PLAIN FILE         FILE must hold what PLAIN holds
  *   convert delete PLAIN FILE       FILE goes
+ *   convert ... ROOT                of a file whose seal has this root
  */
 #include "mt.h"
 
@@ -16,6 +17,7 @@ enum { ROW = 1000 };
 
 static unsigned char *plain, *bytes;
 static size_t size;
+static MPI_Info info = MPI_INFO_NULL;       /* of opening */
 
 static void load(const char *name)
 {
@@ -32,7 +34,7 @@ static void load(const char *name)
 static MPI_File open_or_end(const char *name, int mode)
 {
     MPI_File f;
-    int rc = MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &f), length;
+    int rc = MPI_File_open(MPI_COMM_WORLD, name, mode, info, &f), length;
     char text[MPI_MAX_ERROR_STRING];
 
     if (MPI_SUCCESS != rc) {
@@ -47,23 +49,23 @@ static MPI_File open_or_end(const char *name, int mode)
 static void set_map(MPI_File f)
 {
     MPI_Datatype row, filetype;
-    MPI_Info info;
+    MPI_Info what;
 
     for (int i = 0; i < 2; i++) {
         MT_MPI(MPI_Type_contiguous(ROW, MPI_BYTE, &row));
         MT_MPI(MPI_Type_create_resized(row, 0, 2 * ROW, &filetype));
         MT_MPI(MPI_Type_commit(&filetype));
-        MT_MPI(MPI_Info_create(&info));
-        MT_MPI(MPI_Info_set(info, "crypt_key_label", i ? "other" : "lab"));
-        MT_MPI(MPI_Info_set(info, "crypt_algorithm", i ? "aes-256-gcm" : "aes-128-gcm"));
-        MT_MPI(MPI_Info_set(info, "crypt_block_size", i ? "512" : "4096"));
-        int rc = MPIX_File_set_encryption_map(f, i * ROW, MPI_BYTE, filetype, "native", info);
+        MT_MPI(MPI_Info_create(&what));
+        MT_MPI(MPI_Info_set(what, "crypt_key_label", i ? "other" : "lab"));
+        MT_MPI(MPI_Info_set(what, "crypt_algorithm", i ? "aes-256-gcm" : "aes-128-gcm"));
+        MT_MPI(MPI_Info_set(what, "crypt_block_size", i ? "512" : "4096"));
+        int rc = MPIX_File_set_encryption_map(f, i * ROW, MPI_BYTE, filetype, "native", what);
         if (MPI_SUCCESS != rc) {
             MT_MPI(MPI_File_close(&f));
             MT_MPI(MPI_Finalize());
             exit(1);
         }
-        MT_MPI(MPI_Info_free(&info));
+        MT_MPI(MPI_Info_free(&what));
         MT_MPI(MPI_Type_free(&filetype));
         MT_MPI(MPI_Type_free(&row));
     }
@@ -77,6 +79,10 @@ int main(int argc, char **argv)
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_CHECK(argc > 3, "usage");
+    if (argc > 4) {
+        MT_MPI(MPI_Info_create(&info));
+        MT_MPI(MPI_Info_set(info, "crypt_seal_root", argv[4]));
+    }
     load(argv[2]);
     if (0 == strcmp(argv[1], "delete")) {
         int rc = MPI_File_delete(argv[3], MPI_INFO_NULL);

@@ -9,6 +9,8 @@
 
 #include "mpi_crypt.h"
 
+#include <limits.h>
+
 enum { ROW = 96, REGIONS = 1000 };
 
 static char path[1024];
@@ -122,6 +124,66 @@ static void refused_modes(const char *directory)
     mt_group("files that get no map");
 }
 
+/* What lies in the rest of a file stays there. */
+static void rest(const char *directory)
+{
+    MPI_File f = open_file(directory, "rest", MPI_MODE_CREATE | MPI_MODE_RDWR);
+    unsigned char bytes[100], again[100];
+    MPI_Info info = info_of("lab", "aes-128-gcm", "4096");
+
+    mt_fill(bytes, sizeof(bytes), mt_key(8, 0, 0, 0));
+    MT_MPI(MPI_Info_set(info, "crypt_rest", "plain"));
+    MT_MPI(MPIX_File_set_encryption_map(f, 0, MPI_BYTE, MPI_INT, "native", info));
+    MT_MPI(MPI_Info_free(&info));
+    MT_MPI(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "native"));       /* of an empty file */
+    MT_CHECK(3 == regions_of(f), "%d regions", regions_of(f));
+    MT_MPI(MPI_File_write_at_all(f, 10000, bytes, mt_rank ? 0 : sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_sync(f));
+    class_is(set_run(f, 8192, 8192, "lab", "aes-128-gcm", "4096", "native"), MPI_ERR_ARG, "a region over the rest");
+    MT_MPI(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "native"));
+    MT_CHECK(3 == regions_of(f), "%d regions", regions_of(f));
+    MT_MPI(MPI_File_read_at_all(f, 10000, again, sizeof(again), MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_CHECK(0 == memcmp(bytes, again, sizeof(bytes)), "the rest was lost");
+    MT_MPI(MPI_File_close(&f));
+    mt_group("no region over the rest of a file that has bytes");
+}
+
+/* Runs of more bytes than an int counts, and of just as many. */
+static void large(const char *directory)
+{
+    const MPI_Count sizes[] = {(MPI_Count) 3 << 30, INT_MAX, (MPI_Count) INT_MAX + 1, (MPI_Count) 2 * INT_MAX};
+    MPI_File f = open_file(directory, "large", MPI_MODE_CREATE | MPI_MODE_RDWR);
+    MPI_Offset at = 0, disp;
+    char datarep[MPI_MAX_DATAREP_STRING];
+
+    for (int i = 0; i < 4; i++) {
+        MPI_Datatype parts[2], run, etype;
+        MPI_Info info = info_of("lab", "aes-128-gcm", "65536");
+        int lengths[2] = {1, 1};
+        MPI_Aint places[2] = {0, sizes[i] / 2}, lower, extent;
+        MPI_Count size;
+        MT_MPI(MPI_Type_contiguous((int) (sizes[i] / 2), MPI_BYTE, &parts[0]));
+        MT_MPI(MPI_Type_contiguous((int) (sizes[i] - sizes[i] / 2), MPI_BYTE, &parts[1]));
+        MT_MPI(MPI_Type_create_struct(2, lengths, places, parts, &run));
+        MT_MPI(MPI_Type_commit(&run));
+        MT_MPI(MPIX_File_set_encryption_map(f, at, MPI_BYTE, run, "native", info));
+        MT_MPI(MPI_Type_free(&run));
+        MT_MPI(MPI_Type_free(&parts[0]));
+        MT_MPI(MPI_Type_free(&parts[1]));
+        MT_MPI(MPI_Info_free(&info));
+        MT_MPI(MPIX_File_get_encryption_map(f, i, &disp, &etype, &run, datarep, &info));
+        MT_MPI(MPI_Type_size_x(run, &size));
+        MT_MPI(MPI_Type_get_true_extent(run, &lower, &extent));
+        MT_CHECK(disp == at && size == sizes[i] && 0 == lower && extent == sizes[i], "region %d: %lld bytes at %lld, extent %lld", i,
+                 (long long) size, (long long) disp, (long long) extent);
+        MT_MPI(MPI_Type_free(&run));
+        MT_MPI(MPI_Info_free(&info));
+        at += sizes[i];
+    }
+    MT_MPI(MPI_File_close(&f));
+    mt_group("runs of 2 GiB and more");
+}
+
 /* ---- many regions ---- */
 
 static const char *label_of(int region) { return region % 3 ? "lab" : "other"; }
@@ -198,6 +260,8 @@ int main(int argc, char **argv)
     }
     refused(argv[1]);
     refused_modes(argv[1]);
+    rest(argv[1]);
+    large(argv[1]);
     many(argv[1]);
     return mt_end();
 }

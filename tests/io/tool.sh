@@ -93,6 +93,12 @@ must file verify "$(here kept)" --sealed
 must file verify "$(here kept)" --root "$root"
 says "root $root" file info "$(here kept)"
 must_fail file verify "$(here kept)" --root "${root//[0-9]/a}"
+must run_io 2 "$program" read "$(here plain)" "$(here kept)" "$root"
+must_fail run_io 2 "$program" read "$(here plain)" "$(here kept)" "${root//[0-9]/a}"
+says "crypt_seal_root is for opening with MPI_MODE_RDONLY" run_io 2 "$program" write "$(here plain)" "$(here kept)" "$root"
+says "the file is not encrypted" run_io 2 "$program" read "$(here plain)" "$(here plain)" "$root"
+must_fail run_io 2 "$program" read "$(here plain)" "$(here plain)" "$root"
+must file verify "$(here kept)" --root "$root"          # it is still sealed
 must file rekey "$(here kept)"                          # touches no data, and no seal
 must file verify "$(here kept)" --root "$root"
 cp -a kept cut; cp -a kept.mpicrypt cut.mpicrypt

@@ -75,21 +75,36 @@ int MPIX_File_get_encryption_regions(MPI_File fh, int *regions)
     return MPI_SUCCESS;
 }
 
+/* Blocks of a datatype that a run needs: each counts its bytes as an int. */
+static size_t blocks_of(const opal_common_crypt_run_t *run)
+{
+    return (size_t) ((run->bytes + INT_MAX - 1) / INT_MAX);
+}
+
 /* A region's tile as a datatype. */
 static int type_of(const opal_common_crypt_tiling_t *tiling, MPI_Datatype *type)
 {
-    MPI_Aint *places = calloc((size_t) tiling->run_count + 1, sizeof(*places));
-    int *lengths = calloc((size_t) tiling->run_count + 1, sizeof(*lengths));
     MPI_Datatype tile = MPI_DATATYPE_NULL;
-    int rc = NULL == places || NULL == lengths ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    size_t count = 0, used = 0;
+
+    for (uint32_t i = 0; i < tiling->run_count; ++i) {
+        count += blocks_of(&tiling->runs[i]);
+    }
+    MPI_Aint *places = calloc(count + 1, sizeof(*places));
+    int *lengths = calloc(count + 1, sizeof(*lengths));
+    int rc = NULL == places || NULL == lengths ? MPI_ERR_NO_MEM : count > INT_MAX ? MPI_ERR_TYPE : MPI_SUCCESS;
 
     for (uint32_t i = 0; MPI_SUCCESS == rc && i < tiling->run_count; ++i) {
-        places[i] = (MPI_Aint) tiling->runs[i].offset;
-        lengths[i] = (int) tiling->runs[i].bytes;
-        rc = tiling->runs[i].bytes > INT_MAX ? MPI_ERR_TYPE : MPI_SUCCESS;
+        uint64_t at = tiling->runs[i].offset, left = tiling->runs[i].bytes;
+        for (size_t k = blocks_of(&tiling->runs[i]); k > 0; --k) {
+            places[used] = (MPI_Aint) at;
+            lengths[used] = left < INT_MAX ? (int) left : INT_MAX;
+            at += (uint64_t) lengths[used];
+            left -= (uint64_t) lengths[used++];
+        }
     }
     if (MPI_SUCCESS == rc) {
-        rc = MPI_Type_create_hindexed((int) tiling->run_count, lengths, places, MPI_BYTE, &tile);
+        rc = MPI_Type_create_hindexed((int) count, lengths, places, MPI_BYTE, &tile);
     }
     if (MPI_SUCCESS == rc) {
         rc = MPI_Type_create_resized(tile, 0, (MPI_Aint) tiling->extent, type);

@@ -28,13 +28,13 @@ int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
     return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : worst;
 }
 
-int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, bool yes)
+int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says)
 {
-    int mine = yes ? fh->f_size - fh->f_rank : 0, most = 0;
+    int mine = says > 0 ? says * fh->f_size - fh->f_rank : 0, most = 0;
     int rc = fh->f_comm->c_coll->coll_allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
-    return OMPI_SUCCESS == rc && most > 0 ? fh->f_size - most : 0;
+    return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;
 }
 
 int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count)

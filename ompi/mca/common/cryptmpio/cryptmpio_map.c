@@ -274,7 +274,25 @@ static int store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_ma
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew)
+/* What was written as the rest of the file would become bytes of a new region,
+ * which has no entry for them. */
+static int keep_the_rest(const opal_common_crypt_map_t *map, uint32_t old, opal_common_crypt_why_t *why)
+{
+    uint32_t rest = 0;
+
+    while (rest < old && map->regions[rest].tiling.run_count > 0) {
+        ++rest;
+    }
+    for (uint32_t i = old; rest < old && i < map->region_count; ++i) {
+        if (map->regions[i].tiling.run_count > 0) {
+            return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-overlap",
+                                            "region %u, the rest of a file that is not empty", (unsigned) rest);
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool filled)
 {
     opal_common_crypt_map_t *map = NULL;
     opal_common_crypt_file_key_t *keys = NULL;
@@ -284,7 +302,9 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
 
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_agree(state->fh, show(state, add_all(map, asks, count, &changed, &why), &why));
+        int rc = add_all(map, asks, count, &changed, &why);
+        rc = OPAL_CRYPT_OK == rc && filled ? keep_the_rest(map, old, &why) : rc;
+        error = ompi_common_cryptmpio_agree(state->fh, show(state, rc, &why));
     }
     if (MPI_SUCCESS != error || !changed) {
         opal_common_crypt_map_destroy(map);
@@ -332,7 +352,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* What the defaults made of a new file gives way to what the program says. */
-        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes));
+        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes), bytes > 0);
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
     free(all);

@@ -60,6 +60,8 @@ static void look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
 
     if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)) {
         (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if ('\0' != look->root[0]) {
+        (void) refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (bytes > 0 && (wanted || ompi_common_cryptmpio_params.require)) {
         (void) refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
     } else if (wanted && state->posix.may_write) {
@@ -115,6 +117,9 @@ static void look_at_file(ompi_common_cryptmpio_file_t *state, const char *filena
     state->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
     if (OPAL_CRYPT_OK != rc || NULL == state->sidecar) {
         (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if ('\0' != look->root[0] && state->posix.may_write) {
+        /* Pages are checked as they are read, and a writer's reading has no seal to hold them against. */
+        (void) refuse(state, look, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
     } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, false)) {
         if (is_stale(state, look)) {
             (void) refuse(state, look, MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* One process does it: the first that has every key. */
+/* One process does it: the first that has every key, if one has; which it needs, the engine says. */
 int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size)
 {
     opal_common_crypt_outcome_t outcome = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};

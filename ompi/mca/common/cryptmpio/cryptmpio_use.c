@@ -131,7 +131,8 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_c
     if (MPI_SUCCESS == error) {
         state->encrypted = true;
         state->region_count = regions;
-        state->resizer = ompi_common_cryptmpio_lowest(state->fh, able);
+        /* Who has all keys, or else who has any: lengthening needs none. */
+        state->resizer = ompi_common_cryptmpio_lowest(state->fh, able ? 2 : NULL != state->file ? 1 : 0);
         error = ompi_common_cryptmpio_spread(state->fh, block_bytes);
     }
     return error;

@@ -96,14 +96,16 @@ static job_t *job_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
 }
 
 /* The list of entries is OMPIO's again when this returns.  Without a thread or
- * memory for one, it is done now. */
+ * memory for one, it is done now; and so it is where the view converts: OMPIO of 5.0
+ * then posts one cycle before it waits for the last, and if that failed it frees the
+ * buffers of both. */
 static void begin(ompio_file_t *fh, job_t *job)
 {
     size_t bytes = (size_t) fh->f_num_of_io_entries * sizeof(*job->entries);
-    bool started = false;
+    bool converts = 0 == (fh->f_flags & OMPIO_DATAREP_NATIVE), started = false;
 
     job->count = fh->f_num_of_io_entries;
-    job->entries = malloc(bytes);
+    job->entries = converts ? NULL : malloc(bytes);
     if (NULL != job->entries) {
         memcpy(job->entries, fh->f_io_array, bytes);
         pthread_mutex_lock(&lock);

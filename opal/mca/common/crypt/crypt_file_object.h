@@ -91,6 +91,9 @@ typedef struct opal_common_crypt_plan {
  * for which `grant` is missing. */
 int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_common_crypt_plan_t *plan, size_t limit,
                                 opal_common_crypt_grant_t grant, opal_common_crypt_outcome_t *outcome);
+/* Would it be the same plan if the file ended there?  And begin anew. */
+bool opal_common_crypt_plan_ends(const opal_common_crypt_plan_t *plan, uint64_t end);
+void opal_common_crypt_plan_again(opal_common_crypt_plan_t *plan, uint64_t end);
 void opal_common_crypt_plan_free(opal_common_crypt_plan_t *plan);
 
 /* Consecutive blocks of one region and one segment that the pieces from

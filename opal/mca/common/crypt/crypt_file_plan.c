@@ -196,6 +196,27 @@ int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_commo
     return part(plan);
 }
 
+bool opal_common_crypt_plan_ends(const opal_common_crypt_plan_t *plan, uint64_t end)
+{
+    uint64_t lower = end < plan->end ? end : plan->end;
+    bool same = end == plan->end;
+
+    for (size_t i = 0; !same && i < plan->request_count; ++i) {
+        const opal_common_crypt_request_t *request = &plan->requests[i];
+        if (0 != request->bytes && (request->offset > lower || request->bytes > lower - request->offset)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void opal_common_crypt_plan_again(opal_common_crypt_plan_t *plan, uint64_t end)
+{
+    plan->request = plan->piece_count = plan->copy_count = 0;
+    plan->within = plan->planned = 0;
+    plan->end = end;
+}
+
 void opal_common_crypt_plan_free(opal_common_crypt_plan_t *plan)
 {
     free(plan->pieces);

@@ -180,6 +180,31 @@ static int read_pieces(reader_t *r)
     return rc;
 }
 
+/* Locks what is planned.  Somebody who held it may have moved the end of the file:
+ * then what is to be read is another, and so is what is to be locked. */
+static int hold_to_the_end(reader_t *r, opal_common_crypt_plan_t *plan, opal_common_crypt_held_t *held)
+{
+    uint64_t end;
+    int rc = opal_common_crypt_hold(r->file, plan, false, held);
+
+    while (OPAL_CRYPT_OK == rc && plan->piece_count > 0) {
+        rc = r->file->storage->size(r->file->storage, OPAL_CRYPT_FILE_DATA, &end);
+        if (OPAL_CRYPT_OK != rc || opal_common_crypt_plan_ends(plan, end)) {
+            break;
+        }
+        if (r->file->sealed) {
+            return OPAL_CRYPT_ERR_AUTH;
+        }
+        opal_common_crypt_hold_end(r->file, held);
+        opal_common_crypt_plan_again(plan, end);
+        rc = opal_common_crypt_plan_next(r->file, plan, SIZE_MAX, OPAL_CRYPT_GRANT_OPEN, r->outcome);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_hold(r->file, plan, false, held);
+        }
+    }
+    return rc;
+}
+
 static int read_all(reader_t *r, opal_common_crypt_plan_t *plan, bool atomic)
 {
     opal_common_crypt_held_t held = {.count = 0};
@@ -189,7 +214,7 @@ static int read_all(reader_t *r, opal_common_crypt_plan_t *plan, bool atomic)
         rc = opal_common_crypt_plan_next(r->file, plan, atomic ? SIZE_MAX : OPAL_CRYPT_PLAN_PIECES,
                                          OPAL_CRYPT_GRANT_OPEN, r->outcome);
         if (OPAL_CRYPT_OK == rc && atomic) {
-            rc = opal_common_crypt_hold(r->file, plan, false, &held);
+            rc = hold_to_the_end(r, plan, &held);
         }
         if (OPAL_CRYPT_OK == rc) {
             rc = read_pieces(r);

@@ -68,10 +68,18 @@ static int clear_entries(opal_common_crypt_file_t *file, uint32_t region, uint64
     return rc;
 }
 
+/* Does a cut of the file from `now` to `bytes` go through a block of the region? */
+static bool goes_through(const opal_common_crypt_region_t *of, uint64_t now, uint64_t bytes)
+{
+    uint64_t plain = opal_common_crypt_tiling_before(&of->tiling, bytes);
+
+    return 0 != plain % of->block_bytes && plain < opal_common_crypt_tiling_before(&of->tiling, now);
+}
+
 /* Takes the lock of everything behind the cut, which the caller gives back when
  * the data is cut, too: nobody shall see data without its entry. */
-static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t bytes,
-                      opal_common_crypt_range_t *range)
+static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t now,
+                      uint64_t bytes, opal_common_crypt_range_t *range)
 {
     const opal_common_crypt_region_t *of = &file->map->regions[region];
     uint64_t plain = opal_common_crypt_tiling_before(&of->tiling, bytes), first = plain / of->block_bytes;
@@ -83,41 +91,40 @@ static int cut_region(opal_common_crypt_file_t *file, opal_common_crypt_work_t *
         range->last = 0;
         return rc;
     }
-    if (keep > 0) {
+    if (goes_through(of, now, bytes)) {
         rc = opal_common_crypt_work_room(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
             rc = cut_block(file, work, region, first, keep);
         }
-        ++first;
     }
+    first += keep > 0 ? 1 : 0;
     return OPAL_CRYPT_OK == rc ? clear_entries(file, region, first) : rc;
 }
 
 /* A block that is cut has to be opened and sealed. */
-static int may_cut(const opal_common_crypt_file_t *file, uint64_t bytes, opal_common_crypt_outcome_t *outcome)
+static int may_cut(const opal_common_crypt_file_t *file, uint64_t now, uint64_t bytes, opal_common_crypt_outcome_t *outcome)
 {
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
         const opal_common_crypt_region_t *of = &file->map->regions[i];
-        if (of->encrypted && file->regions[i]->grant < OPAL_CRYPT_GRANT_SEAL &&
-            0 != opal_common_crypt_tiling_before(&of->tiling, bytes) % of->block_bytes) {
+        if (of->encrypted && file->regions[i]->grant < OPAL_CRYPT_GRANT_SEAL && goes_through(of, now, bytes)) {
             return opal_common_crypt_outcome_set(file, outcome, OPAL_CRYPT_ERR_ACCESS, i, 0);
         }
     }
     return OPAL_CRYPT_OK;
 }
 
-static int cut(opal_common_crypt_file_t *file, uint64_t bytes, opal_common_crypt_outcome_t *outcome)
+static int cut(opal_common_crypt_file_t *file, uint64_t now, uint64_t bytes, opal_common_crypt_outcome_t *outcome)
 {
     opal_common_crypt_range_t *ranges = calloc(file->map->region_count, sizeof(*ranges));
     opal_common_crypt_work_t *work = NULL;
-    int rc = NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : may_cut(file, bytes, outcome);
+    int rc = NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : may_cut(file, now, bytes, outcome);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_work_take(file, &work);
     }
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (file->map->regions[i].encrypted) {
-            rc = cut_region(file, work, i, bytes, &ranges[i]);
+            rc = cut_region(file, work, i, now, bytes, &ranges[i]);
             if (OPAL_CRYPT_OK != rc) {
                 (void) opal_common_crypt_outcome_set(file, outcome, rc, i, 0);
             }
@@ -148,7 +155,7 @@ int opal_common_crypt_file_resize(opal_common_crypt_file_t *file, uint64_t bytes
     int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
                                : file->storage->size(file->storage, OPAL_CRYPT_FILE_DATA, &now);
     if (OPAL_CRYPT_OK == rc) {
-        rc = bytes < now ? cut(file, bytes, outcome) : file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
+        rc = bytes < now ? cut(file, now, bytes, outcome) : file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
     }
     outcome->bytes = bytes;
     return outcome->rc = rc;

@@ -142,7 +142,9 @@ static int make_text(const writer_t *w, const opal_common_crypt_blockrun_t *run,
     uint32_t old_bytes = newer < 0 ? 0 : slots->slot[newer].plain_bytes;
     bool whole = shape->prefix && shape->end >= old_bytes;
 
-    if (!whole || slots->behind || slots->bad[0] || slots->bad[1]) {
+    /* How long the old text is, an entry that nobody has checked says: unless nothing
+     * can stay of it, it is opened. */
+    if (!whole || slots->behind || slots->bad[0] || slots->bad[1] || !nothing_stays(w, run->region, block, shape)) {
         opal_common_crypt_slot_t slot;
         opal_common_crypt_found_t found;
         int rc = opal_common_crypt_recover(w->file, w->work, run->region, block, text, &slot, &found);

@@ -1,0 +1,187 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What is taken for granted of a file before anything of it was opened: how long
+ * its blocks are, where it ends, which blocks a cut goes through.
+ */
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
+
+enum { B = 512, SIZE = 3 * B };
+
+static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file bounds uuid";
+static const region_spec_t one[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
+
+static opal_common_crypt_file_t *written(memory_t *memory, const uint8_t *text, size_t bytes)
+{
+    memory_init(memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory->super, uuid));
+    opal_common_crypt_file_t *file = open_file(&memory->super, one, 1, uuid, NULL);
+    UNIT_REQUIRE(0 == bytes || OPAL_CRYPT_OK == put_bytes(file, 0, text, bytes));
+    return file;
+}
+
+/* The first slot of a block of region 0, whose entries come first in the free room. */
+static uint8_t *slot_of(memory_t *memory, unsigned block)
+{
+    return memory->parts[OPAL_CRYPT_FILE_SIDECAR].bytes + MEMORY_GAP_FROM + block * OPAL_CRYPT_ENTRY_BYTES;
+}
+
+/* Whatever the length in an entry says, the old text is not forgotten. */
+static void test_forged_length(void)
+{
+    memory_t memory, good;
+    uint8_t text[SIZE], out[SIZE], patch[100];
+    uint64_t got;
+
+    UNIT_GROUP("writing the first bytes of a block whose entry has another length");
+    fill(text, sizeof(text), 1);
+    fill(patch, sizeof(patch), 2);
+    opal_common_crypt_file_t *file = written(&memory, text, SIZE);
+    memory_init(&good);
+    memory_copy(&good, &memory);
+    for (unsigned block = 0; block < 3; ++block) {
+        UNIT_REQUIRE(0 == slot_of(&memory, block)[4] && 2 == slot_of(&memory, block)[5]);      /* 512 */
+        slot_of(&memory, block)[4] = 1;
+        slot_of(&memory, block)[5] = 0;
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, block * B, out, B, &got));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == put_bytes(file, block * B, patch, sizeof(patch)));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, block * B, out, B, &got));
+        UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, block * B, text + block * B, B));           /* a whole block may */
+    }
+    memset(slot_of(&memory, 1), 0, OPAL_CRYPT_ENTRY_BYTES);
+    UNIT_CHECK(OPAL_CRYPT_ERR_TORN == put_bytes(file, B, patch, sizeof(patch)));
+    memory_copy(&memory, &good);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));
+    memcpy(text + B, patch, sizeof(patch));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got) && SIZE == got);
+    UNIT_EQUAL_BYTES(text, out, SIZE);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+    memory_free(&good);
+}
+
+/* A torn block: data, and no entry. */
+static void test_torn(void)
+{
+    memory_t memory;
+    uint8_t text[SIZE], out[SIZE];
+    uint64_t got;
+
+    UNIT_GROUP("writing the first bytes of a torn block, and of a hole");
+    fill(text, sizeof(text), 3);
+    opal_common_crypt_file_t *file = written(&memory, text, SIZE);
+    memset(slot_of(&memory, 1), 0, OPAL_CRYPT_ENTRY_BYTES);
+    memset(slot_of(&memory, 2), 0, OPAL_CRYPT_ENTRY_BYTES);
+    UNIT_CHECK(OPAL_CRYPT_ERR_TORN == put_bytes(file, B, text, 100));
+    UNIT_CHECK(OPAL_CRYPT_ERR_TORN == put_bytes(file, 2 * B, text, B - 1));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, B));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text + 2 * B, B));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got));
+    UNIT_EQUAL_BYTES(text, out, SIZE);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+
+    file = written(&memory, text, 100);                 /* as far as the file goes */
+    memset(slot_of(&memory, 0), 0, OPAL_CRYPT_ENTRY_BYTES);
+    UNIT_CHECK(OPAL_CRYPT_ERR_TORN == put_bytes(file, 0, text, 99));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 100));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text + 2 * B, B));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, 7));       /* of a hole */
+    memset(text + 100, 0, B - 100);
+    memset(text + B + 7, 0, B - 7);
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got) && SIZE == got);
+    UNIT_EQUAL_BYTES(text, out, SIZE);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+}
+
+/* ---- an atomic read, and somebody who had the lock before ---- */
+
+static struct {
+    opal_common_crypt_file_t *file;     /* NULL: nobody any more */
+    const uint8_t *text;
+    uint64_t size;                      /* what the file then has */
+} before;
+
+static int lock_after(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+{
+    opal_common_crypt_file_t *file = before.file;
+    opal_common_crypt_outcome_t outcome;
+
+    before.file = NULL;
+    if (NULL != file) {
+        uint64_t now = memory_of(storage)->parts[OPAL_CRYPT_FILE_DATA].size;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == (before.size < now ? opal_common_crypt_file_resize(file, before.size, &outcome)
+                                                         : put_bytes(file, 0, before.text, before.size)));
+    }
+    return memory_lock(storage, at, bytes, exclusive);
+}
+
+static void test_atomic_end(void)
+{
+    memory_t memory;
+    uint8_t text[SIZE], longer[SIZE], out[SIZE];
+    opal_common_crypt_outcome_t outcome;
+    opal_common_crypt_request_t whole = {0, out, SIZE};
+
+    UNIT_GROUP("an atomic read has all of a write that lengthened the file, and nothing that was cut off");
+    fill(text, sizeof(text), 4);
+    fill(longer, sizeof(longer), 5);
+    opal_common_crypt_file_t *reader = written(&memory, text, 200);
+    opal_common_crypt_file_t *writer = open_file(&memory.super, one, 1, uuid, NULL);
+    memory.super.lock = lock_after;
+    before.file = writer;
+    before.text = longer;
+    before.size = SIZE;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(reader, &whole, 1, true, &outcome) && SIZE == outcome.bytes);
+    UNIT_EQUAL_BYTES(longer, out, SIZE);
+    before.file = writer;
+    before.size = 700;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(reader, &whole, 1, true, &outcome) && 700 == outcome.bytes);
+    UNIT_EQUAL_BYTES(longer, out, 700);
+    UNIT_CHECK(0 == memory.locks);
+    opal_common_crypt_file_destroy(reader);
+    opal_common_crypt_file_destroy(writer);
+    memory_free(&memory);
+}
+
+/* Only the keys of blocks that are cut. */
+static void test_cut_without_key(void)
+{
+    static const region_spec_t split[2] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1000, true, 1, {{0, 1000, 0}}},
+                                           {1, OPAL_AEAD_AES_128_GCM, B, 1000, 1000, false, 1, {{0, 1000, 0}}}};
+    static const opal_common_crypt_grant_t grants[] = {OPAL_CRYPT_GRANT_NONE, OPAL_CRYPT_GRANT_SEAL};
+    memory_t memory;
+    uint8_t text[4000], out[4000];
+    uint64_t got;
+    opal_common_crypt_outcome_t outcome;
+
+    UNIT_GROUP("cutting and lengthening without the key of a region that stays as it is");
+    fill(text, sizeof(text), 6);
+    memory_init(&memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    opal_common_crypt_file_t *all = open_file(&memory.super, split, 2, uuid, NULL);
+    opal_common_crypt_file_t *half = open_file(&memory.super, split, 2, uuid, grants);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(all, 0, text, sizeof(text)));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(half, 2100, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_common_crypt_file_resize(half, 900, &outcome) && 0 == outcome.region);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(half, 3000, &outcome));
+    memset(text + 2100, 0, 900);
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(all, 0, out, sizeof(out), &got) && 3000 == got);
+    UNIT_EQUAL_BYTES(text, out, 3000);
+    opal_common_crypt_file_destroy(all);
+    opal_common_crypt_file_destroy(half);
+    memory_free(&memory);
+}
+
+int main(void)
+{
+    providers_init();
+    test_forged_length();
+    test_torn();
+    test_atomic_end();
+    test_cut_without_key();
+    providers_fini();
+    return unit_done();
+}
