@@ -3,7 +3,8 @@
  *
  * MPI_THREAD_MULTIPLE: threads with tags of their own, threads that share
  * tags and communicators, matched probes by several threads, collectives and
- * persistent requests in every thread.
+ * persistent requests in every thread, sends whose request is freed at once, and
+ * receives that are cancelled while their message comes.
  */
 #include "mt.h"
 
@@ -174,6 +175,58 @@ static void persistent(int t)
     }
 }
 
+/* The freed send completes in whatever thread makes progress, beside the next
+ * receive of this one. */
+static void freed(int t)
+{
+    enum { RING = 16, BYTES = 400 };
+    int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
+    unsigned char *ring = malloc(RING * BYTES), p[BYTES];
+    for (int r = 0; r < 20 * rounds; r++) {
+        unsigned char *out = ring + (r % RING) * BYTES;
+        MPI_Request send, receive;
+        MPI_Status status;
+        mt_fill(out, BYTES, mt_key(t, mt_rank, to, r));
+        MT_MPI(MPI_Isend(out, BYTES, MPI_BYTE, to, 300 + t, comms[0], &send));
+        MT_MPI(MPI_Request_free(&send));
+        MT_MPI(MPI_Irecv(p, BYTES, MPI_BYTE, from, 300 + t, comms[0], &receive));
+        MT_MPI(MPI_Wait(&receive, &status));
+        MT_STATUS(&status, from, 300 + t, BYTES);
+        MT_SAME(p, BYTES, mt_key(t, from, mt_rank, r), "after a send that was freed");
+        if (0 == r % (RING / 2)) {
+            MPI_Barrier(comms[1 + t]);      /* what is in the ring has arrived when it comes round */
+        }
+    }
+    MPI_Barrier(comms[1 + t]);
+    free(ring);
+}
+
+static void cancelled(int t)
+{
+    int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
+    for (int r = 0; r < 5 * rounds; r++) {
+        size_t n = size_of(t, mt_rank, r), m = size_of(t, from, r);
+        unsigned char *out = malloc(n), *in = malloc(m);
+        MPI_Request send, receive;
+        MPI_Status status;
+        int gone;
+        mt_fill(out, n, mt_key(t, mt_rank, to, r));
+        MT_MPI(MPI_Irecv(in, (int) m, MPI_BYTE, from, 400 + t, comms[0], &receive));
+        MT_MPI(MPI_Isend(out, (int) n, MPI_BYTE, to, 400 + t, comms[0], &send));
+        MT_MPI(MPI_Cancel(&receive));
+        MT_MPI(MPI_Wait(&receive, &status));
+        MT_MPI(MPI_Test_cancelled(&status, &gone));
+        if (gone) {
+            MT_MPI(MPI_Recv(in, (int) m, MPI_BYTE, from, 400 + t, comms[0], &status));
+        }
+        MT_STATUS(&status, from, 400 + t, m);
+        MT_SAME(in, m, mt_key(t, from, mt_rank, r), "beside receives that are cancelled");
+        MT_MPI(MPI_Wait(&send, MPI_STATUS_IGNORE));
+        free(out);
+        free(in);
+    }
+}
+
 static void *body(void *arg)
 {
     int t = (int) (intptr_t) arg;
@@ -182,7 +235,9 @@ static void *body(void *arg)
     case 1: shared_tag(t, false); break;
     case 2: shared_tag(t, true); break;
     case 3: collectives(t); break;
-    default: persistent(t); break;
+    case 4: persistent(t); break;
+    case 5: freed(t); break;
+    default: cancelled(t); break;
     }
     return NULL;
 }
@@ -190,7 +245,8 @@ static void *body(void *arg)
 int main(int argc, char **argv)
 {
     static const char *names[] = {"own tags", "a shared tag", "matched probes on a shared tag",
-                                  "collectives", "persistent requests"};
+                                  "collectives", "persistent requests", "sends freed at once",
+                                  "receives that are cancelled"};
     mt_start(&argc, &argv, MPI_THREAD_MULTIPLE);
     threads = (int) mt_arg("threads", 8);
     rounds = (int) mt_arg("rounds", 40);
@@ -201,7 +257,7 @@ int main(int argc, char **argv)
         MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]));
     }
     for (long repeat = mt_arg("repeat", 1); repeat > 0; repeat--) {
-        for (mode = 0; mode < 5; mode++) {
+        for (mode = 0; mode < 7; mode++) {
             memset(seen, 0, (size_t) mt_size * (size_t) rounds * (size_t) threads * sizeof(int));
             next_number = 0;
             for (int t = 0; t < threads; t++) {

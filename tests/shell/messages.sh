@@ -39,6 +39,10 @@ with pml_crypt_team=ants
 refused "team" "pml_crypt_team: it is pool or openmp"
 with crypt_psk_file="/dev/shm/$(printf '%0300d' 0)"
 refused "psk" "A file with a secret key cannot be opened or read"
+if [ "$SERIES" != 4.1 ]; then
+    with mpi_ft_enable=1
+    refused "fault tolerance" "and pml/crypt does not support it: operations with a process that failed would"
+fi
 with
 set_node node0 crypt_psk_file=$psk coll_cryptag_allgather_algorithm=c-ring
 echo "+ ! algorithms"

@@ -39,6 +39,18 @@ ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t
     return NULL == slot ? NULL : *slot;
 }
 
+/* A probe asks the host under it, which may make progress; progress may start a
+ * receive of a non-blocking collective on the same communicator. */
+static void make_lock(ompi_common_cryptmpi_lock_t *lock)
+{
+    pthread_mutexattr_t again;
+
+    pthread_mutexattr_init(&again);
+    pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(lock, &again);
+    pthread_mutexattr_destroy(&again);
+}
+
 int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t **slot = slot_of(comm, true);
@@ -57,7 +69,7 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
         goto free_peers;
     }
     ompi_common_cryptmpi_context(comm, &c->context_high, &c->context_low);
-    pthread_mutex_init(&c->lock, NULL);
+    make_lock(&c->lock);
     OBJ_CONSTRUCT(&c->held, opal_list_t);
     *slot = c;
     return OMPI_SUCCESS;

@@ -214,18 +214,34 @@ static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *
 /* A lock that costs one test while the application has a single thread.  The
  * threads framework's own header is not part of every devel package. */
 typedef pthread_mutex_t ompi_common_cryptmpi_lock_t;
-extern OMPI_DECLSPEC bool ompi_common_cryptmpi_threads;     /* MPI_THREAD_MULTIPLE was given */
+
+/* May several threads be in here at once?  In 5.0 a session may be the first to
+ * bring them, long after the start; Open MPI of 4.1 uses its locks for
+ * MPI_THREAD_FUNNELED, too, which needs none of ours. */
+#if OMPI_MAJOR_VERSION >= 5
+static inline bool ompi_common_cryptmpi_threaded(void)
+{
+    return opal_uses_threads;
+}
+#else
+extern OMPI_DECLSPEC bool ompi_common_cryptmpi_threads;     /* decided at the start */
+
+static inline bool ompi_common_cryptmpi_threaded(void)
+{
+    return ompi_common_cryptmpi_threads;
+}
+#endif
 
 static inline void ompi_common_cryptmpi_lock_acquire(ompi_common_cryptmpi_lock_t *lock)
 {
-    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threads)) {
+    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
         pthread_mutex_lock(lock);
     }
 }
 
 static inline void ompi_common_cryptmpi_lock_release(ompi_common_cryptmpi_lock_t *lock)
 {
-    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threads)) {
+    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
         pthread_mutex_unlock(lock);
     }
 }

@@ -34,7 +34,9 @@ static mca_base_component_t renewal_key = {
 static opal_common_crypt_local_t *self;
 static const mca_pml_base_module_t *host_module;
 static const char *host_name;
+#if OMPI_MAJOR_VERSION < 5
 bool ompi_common_cryptmpi_threads = false;
+#endif
 
 /* How a process is named in records: the job's number, and the rank in it. */
 static void name_of(const opal_process_name_t *name, char text[32])

@@ -66,7 +66,7 @@ int ompi_common_cryptmpi_provider_start(void)
     opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
 
     options->aead = NULL;
-    waiting = !ompi_common_cryptmpi_threads && opal_aead_base_may_wait(options->cipher, options->fips);
+    waiting = !ompi_common_cryptmpi_threaded() && opal_aead_base_may_wait(options->cipher, options->fips);
     return waiting ? OMPI_SUCCESS : choose(false);
 }
 

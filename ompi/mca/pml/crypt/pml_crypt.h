@@ -16,8 +16,9 @@
  *   - What is sealed, and what may stay plain, is decided by the peer table
  *     (common/cryptmpi) and never by a header.
  *   - Nothing blocks in a completion callback, and no lock is held across a
- *     call of the host but the peer's send lock and the communicator's lock,
- *     which no callback takes.
+ *     call of the host but the peer's send lock and the communicator's lock.
+ *     No callback takes these; but what a probe runs into (progress, and with it
+ *     non-blocking collectives) may take the communicator's again.
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */
@@ -106,6 +107,7 @@ typedef struct ompi_pml_crypt_op {
     ompi_pml_crypt_done_fn_t done;
     struct ompi_pml_crypt_request *request;
     ompi_request_t *inner;          /* while the host has it */
+    struct ompi_pml_crypt_op *behind;   /* of those that are polled */
     uint32_t segment;
 } ompi_pml_crypt_op_t;
 
@@ -132,6 +134,11 @@ typedef struct ompi_pml_crypt_stage {
     int rc;
 } ompi_pml_crypt_stage_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_stage_t);
+
+/* Cancelling what a request has at the host, and taking its staging from it: the
+ * other thread finds all of it or nothing. */
+int ompi_pml_crypt_op_cancel(ompi_pml_crypt_stage_t *const *place, int flag);
+ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place);
 
 int ompi_pml_crypt_stages_start(void);
 void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that failed */

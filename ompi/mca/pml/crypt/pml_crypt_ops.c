@@ -3,38 +3,137 @@
  *
  * One operation at the host PML.
  *
- * Two ways lead into the host.  With one thread, isend/irecv are cheapest (the
+ * Three ways lead into the host.  With one thread, isend/irecv are cheapest (the
  * host may send inline and make no request at all), and a callback set on
  * their request cannot come too late.  Under MPI_THREAD_MULTIPLE it could, so
- * there the request is made first, given its callback, and then started.
+ * there the request is made first, given its callback, and then started; or,
+ * where that cannot be (matched receives, and ucx, which may lose the
+ * completion of a request that it is just starting), it is polled.
  */
 #include "pml_crypt.h"
 
-#include <stddef.h>
+#include <pthread.h>
+
+/* ---- cancelling ---- */
+
+/* For an operation and where it stands; completion may come from a cancel. */
+static pthread_mutex_t places[32] = {[0 ... 31] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+
+static ompi_common_cryptmpi_lock_t *lock_of(const ompi_pml_crypt_op_t *op)
+{
+    return &places[((uintptr_t) op >> 7) % 32];
+}
+
+int ompi_pml_crypt_op_cancel(ompi_pml_crypt_stage_t *const *place, int flag)
+{
+    ompi_pml_crypt_stage_t *stage = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    ompi_request_t *inner;
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == stage) {
+        return OMPI_SUCCESS;
+    }
+    ompi_common_cryptmpi_lock_acquire(lock_of(&stage->op));
+    inner = stage == *place ? stage->op.inner : NULL;
+    if (NULL != inner && NULL != inner->req_cancel) {
+        rc = inner->req_cancel(inner, flag);
+    }
+    ompi_common_cryptmpi_lock_release(lock_of(&stage->op));
+    return rc;
+}
+
+ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place)
+{
+    ompi_pml_crypt_stage_t *stage = *place;
+
+    ompi_common_cryptmpi_lock_acquire(lock_of(&stage->op));
+    *place = NULL;
+    ompi_common_cryptmpi_lock_release(lock_of(&stage->op));
+    return stage;
+}
+
+/* ---- what has ended ---- */
+
+static void ended(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
+{
+    ompi_status_public_t status = inner->req_status;
+
+    ompi_common_cryptmpi_lock_acquire(lock_of(op));
+    op->inner = NULL;
+    ompi_request_free(&inner);
+    ompi_common_cryptmpi_lock_release(lock_of(op));
+    op->done(op, &status);
+}
 
 static int inner_complete(ompi_request_t *inner)
 {
-    ompi_pml_crypt_op_t *op = inner->req_complete_cb_data;
-    ompi_status_public_t status = inner->req_status;
-
-    op->inner = NULL;
-    ompi_request_free(&inner);
-    op->done(op, &status);
+    ended(inner->req_complete_cb_data, inner);
     return 1;
 }
 
-/* One thread: the host has started it already. */
+static ompi_pml_crypt_op_t *polled = NULL;
+static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
+{
+    op->inner = inner;
+    pthread_mutex_lock(&polled_lock);
+    op->behind = polled;
+    polled = op;
+    ompi_pml_crypt.waiting.polled++;
+    pthread_mutex_unlock(&polled_lock);
+}
+
+/* The first operation of the list that has ended, taken out of it. */
+static ompi_pml_crypt_op_t *poll_one(void)
+{
+    ompi_pml_crypt_op_t **place, *found = NULL;
+
+    pthread_mutex_lock(&polled_lock);
+    for (place = &polled; NULL != *place && NULL == found; ) {
+        if (REQUEST_COMPLETE((*place)->inner)) {
+            found = *place;
+            *place = found->behind;
+            ompi_pml_crypt.waiting.polled--;
+        } else {
+            place = &(*place)->behind;
+        }
+    }
+    pthread_mutex_unlock(&polled_lock);
+    return found;
+}
+
+int ompi_pml_crypt_op_poll(void)
+{
+    ompi_pml_crypt_op_t *op;
+    int events = 0;
+
+    while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.polled > 0) && NULL != (op = poll_one())) {
+        ended(op, op->inner);
+        events++;
+    }
+    return events;
+}
+
+/* The host has started it already. */
 static void watch(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
     if (REQUEST_COMPLETE(inner)) {
-        ompi_status_public_t status = inner->req_status;
-        ompi_request_free(&inner);
-        op->done(op, &status);
-        return;
+        ended(op, inner);
+    } else if (ompi_common_cryptmpi_threaded()) {
+        poll_later(op, inner);
+    } else {
+        op->inner = inner;
+        inner->req_complete_cb_data = op;
+        inner->req_complete_cb = inner_complete;
     }
-    op->inner = inner;
-    inner->req_complete_cb_data = op;
-    inner->req_complete_cb = inner_complete;
+}
+
+/* ---- what begins ---- */
+
+static bool begins_later(void)
+{
+    return OPAL_UNLIKELY(ompi_common_cryptmpi_threaded()) && !ompi_pml_crypt.sends_later;      /* ob1 */
 }
 
 static int begin(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
@@ -60,15 +159,15 @@ int ompi_pml_crypt_op_send(ompi_pml_crypt_op_t *op, const void *buffer, size_t c
     ompi_request_t *inner = NULL;
     int rc;
 
-    if (!ompi_common_cryptmpi_threads) {
-        rc = ompi_pml_crypt.host.pml_isend(buffer, count, type, peer, tag, mode, comm, &inner);
-        if (OMPI_SUCCESS == rc) {
-            watch(op, inner);
-        }
-        return rc;
+    if (begins_later()) {
+        rc = ompi_pml_crypt.host.pml_isend_init(buffer, count, type, peer, tag, mode, comm, &inner);
+        return OMPI_SUCCESS == rc ? begin(op, inner) : rc;
     }
-    rc = ompi_pml_crypt.host.pml_isend_init(buffer, count, type, peer, tag, mode, comm, &inner);
-    return OMPI_SUCCESS == rc ? begin(op, inner) : rc;
+    rc = ompi_pml_crypt.host.pml_isend(buffer, count, type, peer, tag, mode, comm, &inner);
+    if (OMPI_SUCCESS == rc) {
+        watch(op, inner);
+    }
+    return rc;
 }
 
 int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_datatype_t *type,
@@ -77,86 +176,25 @@ int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, 
     ompi_request_t *inner = NULL;
     int rc;
 
-    if (!ompi_common_cryptmpi_threads) {
-        rc = ompi_pml_crypt.host.pml_irecv(buffer, count, type, peer, tag, comm, &inner);
-        if (OMPI_SUCCESS == rc) {
-            watch(op, inner);
-        }
-        return rc;
+    if (begins_later()) {
+        rc = ompi_pml_crypt.host.pml_irecv_init(buffer, count, type, peer, tag, comm, &inner);
+        return OMPI_SUCCESS == rc ? begin(op, inner) : rc;
     }
-    rc = ompi_pml_crypt.host.pml_irecv_init(buffer, count, type, peer, tag, comm, &inner);
-    return OMPI_SUCCESS == rc ? begin(op, inner) : rc;
+    rc = ompi_pml_crypt.host.pml_irecv(buffer, count, type, peer, tag, comm, &inner);
+    if (OMPI_SUCCESS == rc) {
+        watch(op, inner);
+    }
+    return rc;
 }
 
-/* ---- matched receives: no way to set a callback before they start ---- */
-
-static opal_list_t polled;              /* stages */
-static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool polled_made = false;
-
-static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
-{
-    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
-
-    op->inner = inner;
-    pthread_mutex_lock(&polled_lock);
-    if (!polled_made) {
-        OBJ_CONSTRUCT(&polled, opal_list_t);
-        polled_made = true;
-    }
-    opal_list_append(&polled, (opal_list_item_t *) &stage->super);
-    ompi_pml_crypt.waiting.polled++;
-    pthread_mutex_unlock(&polled_lock);
-}
-
+/* There is no way to make a matched receive and start it later. */
 int ompi_pml_crypt_op_imrecv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_message_t **message)
 {
     ompi_request_t *inner = NULL;
     int rc = ompi_pml_crypt.host.pml_imrecv(buffer, count, &ompi_mpi_byte.dt, message, &inner);
 
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    if (ompi_common_cryptmpi_threads && !REQUEST_COMPLETE(inner)) {
-        poll_later(op, inner);
-    } else {
+    if (OMPI_SUCCESS == rc) {
         watch(op, inner);
     }
-    return OMPI_SUCCESS;
-}
-
-/* The first operation of the list that has ended, taken out of it. */
-static ompi_pml_crypt_op_t *poll_one(void)
-{
-    ompi_pml_crypt_op_t *ended = NULL;
-    opal_list_item_t *item;
-
-    pthread_mutex_lock(&polled_lock);
-    for (item = opal_list_get_first(&polled); item != opal_list_get_end(&polled); item = opal_list_get_next(item)) {
-        ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) item;
-        if (REQUEST_COMPLETE(stage->op.inner)) {
-            ended = &stage->op;
-            opal_list_remove_item(&polled, item);
-            ompi_pml_crypt.waiting.polled--;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&polled_lock);
-    return ended;
-}
-
-int ompi_pml_crypt_op_poll(void)
-{
-    ompi_pml_crypt_op_t *op;
-    int events = 0;
-
-    while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.polled > 0) && NULL != (op = poll_one())) {
-        ompi_request_t *inner = op->inner;
-        ompi_status_public_t status = inner->req_status;
-        op->inner = NULL;
-        ompi_request_free(&inner);
-        op->done(op, &status);
-        events++;
-    }
-    return events;
+    return rc;
 }

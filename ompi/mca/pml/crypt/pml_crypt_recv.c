@@ -115,7 +115,7 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
                                                              comm, false);
     int rc;
 
-    if (ompi_common_cryptmpi_threads || !opal_list_is_empty(&r->c->held)) {
+    if (ompi_common_cryptmpi_threaded() || !opal_list_is_empty(&r->c->held)) {
         rc = ompi_pml_crypt_start_recv(r);
     } else {
         rc = ompi_common_cryptmpi_device_check(buffer);

@@ -97,8 +97,7 @@ static void give_back(ompi_pml_crypt_request_t *r)
 static void leave(ompi_pml_crypt_request_t *r)
 {
     if (NULL != r->first) {
-        ompi_pml_crypt_stage_return(r->first);
-        r->first = NULL;
+        ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
     }
     if (NULL != r->chop) {
         if (MCA_PML_REQUEST_SEND == r->base.req_type) {
@@ -134,7 +133,8 @@ void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
 
 static void complete(ompi_pml_crypt_request_t *r)
 {
-    int32_t life;
+    bool again = r->base.req_ompi.req_persistent;
+    int32_t life = 0;
 
     if (OPAL_CRYPT_OK != r->failure || MPI_SUCCESS != r->host_error) {  /* of a part behind the first one */
         ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
@@ -148,10 +148,17 @@ static void complete(ompi_pml_crypt_request_t *r)
     leave(r);
     r->base.req_pml_complete = true;
     r->base.req_ompi.req_status = r->status;
-    /* DONE first: once it is complete another thread may start or free it. */
-    life = opal_atomic_fetch_or_32(&r->life, DONE);
+    /* Once it is complete another thread may free it, and get it again for its next
+     * message: so it is given back behind that.  A persistent one may be started
+     * again as soon as it is complete. */
+    if (again) {
+        life = opal_atomic_fetch_or_32(&r->life, DONE);
+    }
     if (!r->hidden) {
         ompi_request_complete(&r->base.req_ompi, true);
+    }
+    if (!again) {
+        life = opal_atomic_fetch_or_32(&r->life, DONE);
     }
     if (life & FREED) {
         give_back(r);
@@ -181,12 +188,8 @@ static int request_free(ompi_request_t **request)
 static int request_cancel(ompi_request_t *request, int flag)
 {
     ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) request;
-    ompi_request_t *inner = NULL;
 
-    if (MCA_PML_REQUEST_RECV == r->base.req_type && NULL != r->first) {
-        inner = r->first->op.inner;
-    }
-    return NULL == inner || NULL == inner->req_cancel ? OMPI_SUCCESS : inner->req_cancel(inner, flag);
+    return MCA_PML_REQUEST_RECV == r->base.req_type ? ompi_pml_crypt_op_cancel(&r->first, flag) : OMPI_SUCCESS;
 }
 
 int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status)

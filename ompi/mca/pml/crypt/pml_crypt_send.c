@@ -239,7 +239,7 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (ompi_common_cryptmpi_threads || !one_frame(peer, plain_bytes, mode)) {
+    if (ompi_common_cryptmpi_threaded() || !one_frame(peer, plain_bytes, mode)) {
         ompi_request_t *request;
         rc = ompi_pml_crypt_isend(buffer, count, type, dst, tag, mode, comm, &request);
         return OMPI_SUCCESS != rc ? rc
