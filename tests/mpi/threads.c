@@ -227,6 +227,15 @@ static void cancelled(int t)
     }
 }
 
+/* Every rank must go on as long as the others: rank 0's clock says. */
+static bool time_is_left(double since, long minutes)
+{
+    int left = MPI_Wtime() - since < 60.0 * (double) minutes;
+
+    MT_MPI(MPI_Bcast(&left, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    return left;
+}
+
 static void *body(void *arg)
 {
     int t = (int) (intptr_t) arg;
@@ -256,7 +265,9 @@ int main(int argc, char **argv)
     for (int i = 0; i <= threads; i++) {
         MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]));
     }
-    for (long repeat = mt_arg("repeat", 1); repeat > 0; repeat--) {
+    double since = MPI_Wtime();
+    long minutes = mt_arg("minutes", 0);
+    do {
         for (mode = 0; mode < 7; mode++) {
             memset(seen, 0, (size_t) mt_size * (size_t) rounds * (size_t) threads * sizeof(int));
             next_number = 0;
@@ -268,7 +279,7 @@ int main(int argc, char **argv)
             }
             mt_group("%d threads, %d rounds: %s", threads, rounds, names[mode]);
         }
-    }
+    } while (time_is_left(since, minutes));
     for (int i = 0; i <= threads; i++) {
         MT_MPI(MPI_Comm_free(&comms[i]));
     }
