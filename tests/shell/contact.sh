@@ -10,7 +10,8 @@ cat > "$CASE_DIR/pair.c" <<'END_OF_C'
 #include <mpi.h>
 #include <stdlib.h>
 
-/* pair [A B]: ranks A and B send one another a number; nobody else does anything. */
+/* pair [A B]: ranks A and B send one another a number; nobody else does anything.
+ * pair bcast: a broadcast to all. */
 int main(int argc, char **argv)
 {
     int rank, other = -1, got = 0;
@@ -20,7 +21,9 @@ int main(int argc, char **argv)
     if (argc > 2) {
         other = atoi(argv[1]) == rank ? atoi(argv[2]) : atoi(argv[2]) == rank ? atoi(argv[1]) : -1;
     }
-    if (other >= 0) {
+    if (2 == argc) {
+        MPI_Bcast(&got, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    } else if (other >= 0) {
         MPI_Sendrecv(&rank, 1, MPI_INT, other, 3, &got, 1, MPI_INT, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     MPI_Finalize();
@@ -51,3 +54,6 @@ END_OF_PYTHON
 sessions 0 0 'none needed \(4\)'
 sessions 2 0 '([^(]+ \(2\), )?none needed \(2\)(, [^(]+ \(2\))?' 1 2
 sessions 0 2 '([^(]+ \(2\), )?none needed \(2\)(, [^(]+ \(2\))?' 0 2
+# The ranks are told where all of them live in two steps, and ask nobody else: each
+# meets one of the other node, and the other one of its own.
+sessions 4 4 '[^(]+ \(4\)' bcast

@@ -92,6 +92,8 @@ OBJ_CLASS_DECLARATION(ompi_coll_cryptag_module_t);
 
 /* False without pml/crypt: then there is no key and no peer table. */
 bool ompi_coll_cryptag_usable(void);
+/* Is a process surely not one of this node?  False: its session has the last word. */
+bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc);
 /* Checksum of the parameters and rules on which the ranks must agree. */
 uint32_t ompi_coll_cryptag_settings(void);
 /* Add the metrics of a call to those of the process. */

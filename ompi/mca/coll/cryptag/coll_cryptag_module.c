@@ -68,7 +68,7 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
  * would agree on keys with every process of the node in MPI_Init.  For those that
  * were met at run time the sessions are asked: what Open MPI 4.1 believes of
  * their place goes by rank numbers alone, and all ranks must come to one answer. */
-static bool is_remote(ompi_proc_t *proc)
+bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc)
 {
     if (OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid) {
         return OMPI_COMMON_CRYPTMPI_ALL == ompi_common_cryptmpi_params.scope
@@ -81,7 +81,7 @@ static bool is_remote(ompi_proc_t *proc)
 static bool has_remote_peer(ompi_communicator_t *comm)
 {
     for (int i = 0; i < ompi_comm_size(comm); i++) {
-        if (i != ompi_comm_rank(comm) && is_remote(ompi_comm_peer_lookup(comm, i))) {
+        if (i != ompi_comm_rank(comm) && ompi_coll_cryptag_is_remote(ompi_comm_peer_lookup(comm, i))) {
             return true;
         }
     }

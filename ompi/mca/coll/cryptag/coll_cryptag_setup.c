@@ -20,12 +20,16 @@ typedef struct {
     uint32_t settings;          /* checksum of all that the ranks must agree on */
 } greeting_t;
 
+/* Asks the sessions of those alone that may be local: with most of the others
+ * this rank never speaks, and so agrees on no keys with them. */
 static int lowest_local_rank(ompi_communicator_t *comm)
 {
     const int rank = ompi_comm_rank(comm);
 
     for (int i = 0; i < rank; i++) {
-        if (ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, i))) {
+        ompi_proc_t *proc = ompi_comm_peer_lookup(comm, i);
+
+        if (!ompi_coll_cryptag_is_remote(proc) && ompi_common_cryptmpi_is_local(proc)) {
             return i;
         }
     }
