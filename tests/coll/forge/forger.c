@@ -7,8 +7,9 @@
  *     forger operation=N algorithm=N [bytes=64] [abort=KIND]
  *
  * Run with crypt_on_auth_failure=error, every rank must get our error class,
- * and zeros in its buffer; the next call must be right.  With abort=KIND only
- * that attack is made and the job must not survive it.
+ * and zeros in its buffer; the next call must be right, and no request may stay
+ * behind.  With abort=KIND only that attack is made and the job must not survive
+ * it.
  */
 #include "ompi_config.h"
 
@@ -234,6 +235,23 @@ static void all_attacks(int counts[])
     }
 }
 
+static int held(void)
+{
+    return ((opal_object_t *) MPI_COMM_WORLD)->obj_reference_count;
+}
+
+/* A request that is not given back holds its communicator.  The network may need
+ * a moment for the last ones. */
+static void check_given_back(int before)
+{
+    const double start = MPI_Wtime();
+
+    for (int found; held() > before && MPI_Wtime() < start + 20;) {
+        MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
+    }
+    MT_CHECK(held() <= before, "requests hold the communicator %d times", held() - before);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const operation_name[] = { "allgather", "bcast", "alltoall" };
@@ -257,7 +275,7 @@ int main(int argc, char **argv)
         check_right(round);
     }
     cryptag_set(parameter, 0);
-    const int mine = now_count;
+    const int mine = now_count, before = held();
     ompi_common_cryptmpi_set_host(host, ompi_common_cryptmpi_host_name());
     MT_MPI(MPI_Allgather(&mine, 1, MPI_INT, counts, 1, MPI_INT, MPI_COMM_WORLD));
     ompi_common_cryptmpi_set_host(&forged, ompi_common_cryptmpi_host_name());
@@ -274,6 +292,7 @@ int main(int argc, char **argv)
         printf("the call returned at rank %d\n", mt_rank);
     } else {
         all_attacks(counts);
+        check_given_back(before);
     }
     ompi_common_cryptmpi_set_host(host, ompi_common_cryptmpi_host_name());
     mt_group("%s, algorithm %ld, %zu bytes", operation_name[operation], mt_arg("algorithm", 0), bytes);

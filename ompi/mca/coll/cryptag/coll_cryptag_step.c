@@ -188,6 +188,17 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     }
 }
 
+/* Open MPI keeps a request that ended with an error, and it its communicator. */
+static int wait_and_free(ompi_request_t **request, ompi_status_public_t *status)
+{
+    int rc = ompi_request_wait(request, status);
+
+    if (OMPI_SUCCESS != rc && MPI_REQUEST_NULL != *request) {
+        (void) ompi_request_free(request);
+    }
+    return rc;
+}
+
 void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
@@ -200,7 +211,7 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
         int rc;
 
         status = (ompi_status_public_t) { .MPI_ERROR = MPI_SUCCESS };
-        rc = ompi_request_wait(&step->requests[i], &status);
+        rc = wait_and_free(&step->requests[i], &status);
         if (SIZE_MAX != step->arrivals[i].bytes) {
             status.MPI_ERROR = OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
             check_arrival(call, &step->arrivals[i], &status);
