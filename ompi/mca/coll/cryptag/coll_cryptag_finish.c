@@ -12,9 +12,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ompi/runtime/mpiruntime.h"
+#include "opal/runtime/opal_progress.h"
 #include "opal/util/show_help.h"
+
+#define PATIENCE_SECONDS 10
 
 static void remember(ompi_coll_cryptag_call_t *call, int rc)
 {
@@ -48,9 +52,14 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
 }
 
 /* Straight to standard error: Open MPI 4.1 loses some of the help messages of a
- * process that ends at once. */
+ * process that ends at once.  Who has nothing to say would end those who do before
+ * they said it. */
 void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, char *text)
 {
+    for (int i = 0; NULL == text && i < PATIENCE_SECONDS * 100; i++) {
+        opal_progress();
+        usleep(10000);
+    }
     if (NULL != text) {
         fputs(text, stderr);
         fflush(stderr);
