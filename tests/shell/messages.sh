@@ -43,12 +43,14 @@ if [ "$SERIES" != 4.1 ]; then
     with mpi_ft_enable=1
     refused "fault tolerance" "and pml/crypt does not support it: operations with a process that failed would"
 fi
-with
-set_node node0 crypt_psk_file=$psk coll_cryptag_allgather_algorithm=c-ring
-echo "+ ! algorithms"
-# Rank 0 says it.
-must_fail vcluster mpirun -n 2 --host node1:1,node0:1 "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1
-says_too "are not the same at all ranks: those of rank 1 differ"
+# Rank 0 says it, on node1.
+for setting in allgather_algorithm=c-ring stage_max=0; do
+    with
+    set_node node0 crypt_psk_file=$psk "coll_cryptag_$setting"
+    echo "+ ! $setting"
+    must_fail vcluster mpirun -n 4 --host node1:2,node0:2 "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1
+    says_too "are not the same at all ranks: those of rank 2 differ"
+done
 echo "allgather any two" > "$CASE_DIR/rules"
 with "coll_cryptag_rules_file=$CASE_DIR/rules"
 refused "rules" "The file of rules for coll/cryptag cannot be used"

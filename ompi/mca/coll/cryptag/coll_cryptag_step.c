@@ -4,7 +4,8 @@
  * The messages of one communication step.  The parts of a message travel as
  * one while they are small (through a staging buffer unless they lie side by
  * side), each by itself above coll_cryptag_stage_max: sender and receiver
- * decide that from the sizes alone.
+ * decide that from the sizes alone.  In setup they travel as one in any case,
+ * for whether the ranks have the same maximum is what it finds out.
  */
 #include "coll_cryptag.h"
 
@@ -89,7 +90,7 @@ typedef struct {
     bool adjacent;      /* that needs no staging here */
 } shape_t;
 
-static shape_t shape_of(const ompi_coll_cryptag_part_t *parts, int count)
+static shape_t shape_of(const ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_part_t *parts, int count)
 {
     shape_t shape = { .adjacent = true };
 
@@ -98,14 +99,15 @@ static shape_t shape_of(const ompi_coll_cryptag_part_t *parts, int count)
         shape.adjacent = shape.adjacent
                          && (0 == i || parts[i - 1].base + parts[i - 1].wire_bytes == parts[i].base);
     }
-    shape.together = 1 == count || shape.wire_bytes <= mca_coll_cryptag_component.stage_max;
+    shape.together = 1 == count || !call->module->ready
+                     || shape.wire_bytes <= mca_coll_cryptag_component.stage_max;
     return shape;
 }
 
 void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count)
 {
-    shape_t shape = shape_of(parts, count);
+    shape_t shape = shape_of(call, parts, count);
     uint8_t *staged, *end;
 
     for (int i = 0; i < count; i++) {
@@ -130,7 +132,7 @@ void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
 void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count)
 {
-    shape_t shape = shape_of(parts, count);
+    shape_t shape = shape_of(call, parts, count);
     ompi_coll_cryptag_arrival_t arrival = { .peer = peer, .parts = parts, .count = count };
 
     if (!shape.together) {
