@@ -44,9 +44,9 @@ if [ "$SERIES" != 4.1 ]; then
     refused "fault tolerance" "and pml/crypt does not support it: operations with a process that failed would"
 fi
 # Rank 0 says it, on node1.
-for setting in allgather_algorithm=c-ring stage_max=0; do
+for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0 crypt_on_auth_failure=error; do
     with
-    set_node node0 crypt_psk_file=$psk "coll_cryptag_$setting"
+    set_node node0 crypt_psk_file=$psk "$setting"
     echo "+ ! $setting"
     must_fail vcluster mpirun -n 4 --host node1:2,node0:2 "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1
     says_too "are not the same at all ranks: those of rank 2 differ"

@@ -104,7 +104,8 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
 
 /* Everything that a communicator needs before its first collective: collective
  * itself, communicates only through the selected PML.  Never returns when the
- * ranks' settings differ (the job is stopped with a message). */
+ * ranks' settings differ (the job is stopped with a message).  An error is the same
+ * at all ranks, and the next collective sets up anew. */
 int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm);
 
 int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,

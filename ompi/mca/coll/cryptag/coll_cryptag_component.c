@@ -233,7 +233,7 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->ring_min, c->stage_max, c->piece_max, c->bcast_segment, c->bcast_chain_min,
-        c->alltoall_node_max, c->shm_max,
+        c->alltoall_node_max, c->shm_max, (uint64_t) ompi_common_cryptmpi_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 

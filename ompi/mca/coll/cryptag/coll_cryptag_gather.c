@@ -96,7 +96,8 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)
  * number of ranks. */
 int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value)
 {
-    const int n = call->topo->ranks, rounds = ompi_coll_cryptag_rounds(OMPI_COLL_CRYPTAG_DOUBLING, n);
+    const int n = ompi_comm_size(call->comm), rank = ompi_comm_rank(call->comm);
+    const int rounds = ompi_coll_cryptag_rounds(OMPI_COLL_CRYPTAG_DOUBLING, n);
     const ompi_coll_cryptag_metrics_t before = call->metrics;
 
     for (int i = 0; i < rounds; i++) {
@@ -105,7 +106,7 @@ int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value)
         ompi_coll_cryptag_part_t theirs = { (uint8_t *) &other, sizeof(other), sizeof(other) };
         ompi_coll_cryptag_round_t round;
 
-        ompi_coll_cryptag_round(OMPI_COLL_CRYPTAG_DOUBLING, n, call->topo->rank, i, &round);
+        ompi_coll_cryptag_round(OMPI_COLL_CRYPTAG_DOUBLING, n, rank, i, &round);
         ompi_coll_cryptag_recv(call, round.from, OMPI_COLL_CRYPTAG_PLAIN, &theirs, 1);
         ompi_coll_cryptag_send(call, round.to, OMPI_COLL_CRYPTAG_PLAIN, &mine, 1);
         ompi_coll_cryptag_wait(call);

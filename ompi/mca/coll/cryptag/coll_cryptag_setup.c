@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "ompi/mca/coll/base/coll_tags.h"
-#include "ompi/runtime/mpiruntime.h"
 #include "opal/util/show_help.h"
 
 /* What every rank tells; equal byte order on all ranks is assumed as for the
@@ -36,7 +35,28 @@ static int lowest_local_rank(ompi_communicator_t *comm)
     return rank;
 }
 
-static void exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm, greeting_t *greetings)
+static void setup_failed(ompi_communicator_t *comm) __attribute__((noreturn));
+static void setup_failed(ompi_communicator_t *comm)
+{
+    ompi_coll_cryptag_end_job(comm, opal_show_help_string("help-mpi-coll-cryptag.txt", "setup-failed", true,
+                                                          comm->c_name));
+}
+
+/* All ranks return the same, or the job ends: a rank alone could not go back to
+ * before the setup. */
+static int agree_on_success(ompi_coll_cryptag_call_t *call)
+{
+    if (OMPI_COMMON_CRYPTMPI_ERROR == ompi_common_cryptmpi_params.on_failure
+        && 0 != ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1)) {
+        return ompi_common_cryptmpi_error_class();
+    }
+    if (OMPI_SUCCESS != call->failure) {
+        setup_failed(call->comm);
+    }
+    return OMPI_SUCCESS;
+}
+
+static int exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm, greeting_t *greetings)
 {
     const int p = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
     ompi_coll_cryptag_call_t call = { .module = module, .comm = comm, .tag = MCA_COLL_BASE_TAG_ALLGATHER };
@@ -44,6 +64,7 @@ static void exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
     int *first = ompi_coll_cryptag_scratch(&call, ((size_t) p + 1) * sizeof(*first));
     ompi_coll_cryptag_part_t *parts = ompi_coll_cryptag_scratch(&call, (size_t) p * sizeof(*parts));
     const ompi_coll_cryptag_lane_t lane = { members, parts, first };
+    int rc;
 
     for (int i = 0; i < p; i++) {
         members[i] = first[i] = i;
@@ -54,7 +75,9 @@ static void exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
         .kind = OMPI_COLL_CRYPTAG_DOUBLING, .form = OMPI_COLL_CRYPTAG_PLAIN,
         .n = p, .me = rank, .lanes = &lane, .lane_count = 1,
     });
+    rc = agree_on_success(&call);
     ompi_coll_cryptag_scratch_reset(&module->scratch);
+    return rc;
 }
 
 /* All ranks see the same greetings, so all stop together; the two that differ say
@@ -98,13 +121,19 @@ int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicato
         return OMPI_SUCCESS;
     }
     greetings = calloc(p, sizeof(*greetings));
-    module->offset = calloc(p + 1, sizeof(*module->offset));
+    if (NULL == module->offset) {       /* else an earlier setup failed */
+        module->offset = calloc(p + 1, sizeof(*module->offset));
+    }
     if (NULL == greetings || NULL == module->offset) {
         ompi_coll_cryptag_no_memory(comm, p * sizeof(*greetings));
     }
     greetings[ompi_comm_rank(comm)] = (greeting_t) { lowest_local_rank(comm),
                                                      ompi_coll_cryptag_settings() };
-    exchange(module, comm, greetings);
+    rc = exchange(module, comm, greetings);
+    if (OMPI_SUCCESS != rc) {
+        free(greetings);
+        return rc;
+    }
     check_settings(greetings, comm);
     module->topo = make_topo(greetings, comm);
     free(greetings);
@@ -114,7 +143,7 @@ int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicato
     }
     rc = ompi_common_cryptmpi_group(comm, &module->group);
     if (OMPI_SUCCESS != rc) {
-        ompi_mpi_abort(comm, 1);
+        setup_failed(comm);
     }
     module->ready = true;
     return OMPI_SUCCESS;
