@@ -73,6 +73,20 @@ typedef struct ompi_coll_cryptag_below {
     mca_coll_base_module_t *alltoallv_module;
 } ompi_coll_cryptag_below_t;
 
+/* Swaps the communicator's entry of a function with the saved one.  The component
+ * below is called between two swaps, in its own place: coll/han puts whatever is
+ * below it there, for good, and calls what it finds there.  The references that
+ * both entries hold are swapped along. */
+#define OMPI_COLL_CRYPTAG_SWAP(comm, below, function)                                       \
+    do {                                                                                    \
+        __typeof__((below)->function) function_ = (comm)->c_coll->coll_##function;          \
+        mca_coll_base_module_t *module_ = (comm)->c_coll->coll_##function##_module;         \
+        (comm)->c_coll->coll_##function = (below)->function;                                \
+        (comm)->c_coll->coll_##function##_module = (below)->function##_module;              \
+        (below)->function = function_;                                                      \
+        (below)->function##_module = module_;                                               \
+    } while (0)
+
 struct ompi_coll_cryptag_module {
     mca_coll_base_module_t super;
     ompi_coll_cryptag_below_t below;

@@ -113,8 +113,13 @@ int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sd
         return OMPI_SUCCESS;
     }
     rc = run(&alltoall, &left);
-    return !left ? rc : module->below.alltoall(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm,
-                                               module->below.alltoall_module);
+    if (left) {
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, alltoall);
+        rc = comm->c_coll->coll_alltoall(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm,
+                                         comm->c_coll->coll_alltoall_module);
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, alltoall);
+    }
+    return rc;
 }
 
 int ompi_coll_cryptag_alltoallv(const void *sbuf, const int *scounts, const int *sdisps, ompi_datatype_t *sdtype,
@@ -133,6 +138,11 @@ int ompi_coll_cryptag_alltoallv(const void *sbuf, const int *scounts, const int 
     bool left;
     int rc = run(&alltoall, &left);
 
-    return !left ? rc : module->below.alltoallv(sbuf, scounts, sdisps, sdtype, rbuf, rcounts, rdisps, rdtype, comm,
-                                                module->below.alltoallv_module);
+    if (left) {
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, alltoallv);
+        rc = comm->c_coll->coll_alltoallv(sbuf, scounts, sdisps, sdtype, rbuf, rcounts, rdisps, rdtype, comm,
+                                          comm->c_coll->coll_alltoallv_module);
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, alltoallv);
+    }
+    return rc;
 }

@@ -82,7 +82,10 @@ int ompi_coll_cryptag_bcast(void *buffer, int count, ompi_datatype_t *dtype, int
     bcast.call.topo = module->topo;
     bcast.call.algorithm = choose(&bcast);
     if (OMPI_COLL_CRYPTAG_BCAST_HOP == bcast.call.algorithm) {
-        return module->below.bcast(buffer, count, dtype, root, comm, module->below.bcast_module);
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, bcast);
+        rc = comm->c_coll->coll_bcast(buffer, count, dtype, root, comm, comm->c_coll->coll_bcast_module);
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, bcast);
+        return rc;
     }
     bcast.call.sequence = module->sequence++;
     bcast.dense = ompi_common_cryptmpi_contiguous(buffer, dtype, bcast.count);
