@@ -86,12 +86,16 @@ if [ "$SERIES" != 4.1 ]; then
     must in_variant mpicc -O2 -Wall -shared -fPIC "-I$include" "-I$include/openmpi" -o "$CASE_DIR/components/mca_accelerator_pretend.so" \
         "$here/accelerator.c" -lopen-pal
     pretend=("mca_base_component_path=$CASE_DIR/components:$OMPI_MCA_mca_base_component_path" accelerator=pretend)
-    with_fault host "${pretend[@]}"
-    arguments=(send 100000)
-    runs "in order: send 100000"
-    with_fault device "${pretend[@]}"
-    arguments=(send 100000)
-    refused "an accelerator's buffer" "lies in the memory of an accelerator"
+    # Other all-to-alls of one rank a node are messages of pml/crypt.
+    export OMPI_MCA_coll_cryptag_alltoall_algorithm=node
+    for call in send:100000 bcast:100000 gather:100000 alltoall:4000; do
+        arguments=(${call/:/ })
+        with_fault host "${pretend[@]}"
+        runs "in order: ${arguments[*]}"
+        with_fault device "${pretend[@]}"
+        refused "an accelerator's buffer: ${arguments[*]}" "lies in the memory of an accelerator"
+    done
+    unset OMPI_MCA_coll_cryptag_alltoall_algorithm
 fi
 arguments=()
 

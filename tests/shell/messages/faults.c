@@ -10,7 +10,8 @@
  *   device                 what it sends lies in an accelerator's memory, says
  *                          the component of accelerator.c
  *
- *   faults [send BYTES]    an all-gather, or BYTES bytes from rank 1 to rank 0
+ *   faults [WHAT BYTES]    send: BYTES bytes from rank 1 to rank 0; bcast (from rank 1),
+ *                          alltoall, or (and without arguments) gather: of BYTES bytes
  *
  * Its functions stand in for those of the C library, and for one of the core.  Only
  * calls of the thread that sends are concerned.
@@ -122,6 +123,12 @@ int main(int argc, char **argv)
         } else if (0 == rank) {
             MPI_Recv(all + bytes, (int) bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
+    } else if (argc > 1 && 0 == strcmp(argv[1], "bcast")) {
+        MPI_Bcast(mine, (int) bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
+        all[bytes] = mine[0];
+    } else if (argc > 1 && 0 == strcmp(argv[1], "alltoall")) {
+        MPI_Alltoall(mine, (int) bytes / ranks, MPI_BYTE, all + bytes - bytes / (size_t) ranks, (int) bytes / ranks,
+                     MPI_BYTE, MPI_COMM_WORLD);
     } else {
         MPI_Allgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, MPI_COMM_WORLD);
     }

@@ -109,6 +109,11 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
     if (0 == call.offset[call.topo->ranks]) {
         return OMPI_SUCCESS;
     }
+    rc = ompi_coll_cryptag_device_check(user->sbuf, ompi_coll_cryptag_block_bytes(&call, call.topo->rank));
+    rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_device_check(user->rbuf, call.offset[call.topo->ranks]) : rc;
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call.algorithm = choose(&call);
     run(&call);
     ompi_coll_cryptag_count(&call);

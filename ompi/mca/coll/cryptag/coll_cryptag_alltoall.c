@@ -67,13 +67,26 @@ static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
     return algorithm;
 }
 
+static int check_device(const ompi_coll_cryptag_side_t *side, int ranks)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < ranks && MPI_IN_PLACE != side->buffer; i++) {
+        bytes += ompi_coll_cryptag_cell(side, i).bytes;
+    }
+    return ompi_coll_cryptag_device_check(side->buffer, bytes);
+}
+
 /* *left: to be left to the component below. */
 static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
 {
     ompi_coll_cryptag_call_t *call = &alltoall->call;
-    int rc = ompi_coll_cryptag_setup(call->module, call->comm);
+    const int ranks = ompi_comm_size(call->comm);
+    int rc = check_device(&alltoall->out, ranks);
 
     *left = false;
+    rc = OMPI_SUCCESS == rc ? check_device(&alltoall->in, ranks) : rc;
+    rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_setup(call->module, call->comm) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

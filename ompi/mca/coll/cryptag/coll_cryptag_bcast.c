@@ -75,7 +75,8 @@ int ompi_coll_cryptag_bcast(void *buffer, int count, ompi_datatype_t *dtype, int
     if (0 == bcast.bytes) {
         return OMPI_SUCCESS;
     }
-    rc = ompi_coll_cryptag_setup(module, comm);
+    rc = ompi_coll_cryptag_device_check(buffer, bcast.bytes);
+    rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_setup(module, comm) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

@@ -220,6 +220,9 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 
 /* ---- the user's buffers (coll_cryptag_user.c) ---- */
 
+/* OMPI_SUCCESS, or an error (shown) when `bytes` bytes are in an accelerator's
+ * memory, or to be put there.  MPI_IN_PLACE is allowed. */
+int ompi_coll_cryptag_device_check(const void *buffer, size_t bytes);
 /* Copy our contribution to `to`, in packed form. */
 void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to);
 /* Copy the block of `rank` from packed form to where the user wants it. */

@@ -7,6 +7,11 @@
 
 #include <string.h>
 
+int ompi_coll_cryptag_device_check(const void *buffer, size_t bytes)
+{
+    return MPI_IN_PLACE == buffer || 0 == bytes ? OMPI_SUCCESS : ompi_common_cryptmpi_device_check(buffer);
+}
+
 static char *place_of(const ompi_coll_cryptag_user_t *user, int rank)
 {
     ptrdiff_t elements = NULL != user->rcounts ? user->disps[rank]
