@@ -43,6 +43,10 @@ if [ "$SERIES" != 4.1 ]; then
     with mpi_ft_enable=1
     refused "fault tolerance" "and pml/crypt does not support it: operations with a process that failed would"
 fi
+for setting in coll=^cryptag coll_cryptag_priority=20; do
+    with "$setting"
+    refused "$setting" "Two processes were given different parameters" "coll_cryptag"
+done
 # Rank 0 says it, on node1.
 for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0 crypt_on_auth_failure=error; do
     with

@@ -88,6 +88,9 @@ mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_
 int ompi_pml_crypt_host_finalize(void);
 void ompi_pml_crypt_limits_raise(void);    /* after host_load, before the host has peers */
 void ompi_pml_crypt_host_close(void);
+bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
+void ompi_pml_crypt_find_threads(bool mpi_threads);
+const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
 int ompi_pml_crypt_audit(void);
 void ompi_pml_crypt_audit_osc(void);
 void ompi_pml_crypt_audit_osc_end(void);

@@ -20,7 +20,6 @@
 #include "opal/util/show_help.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
 #include "ompi/mca/pml/base/base.h"
-#include "ompi/runtime/params.h"
 
 static int component_register(void);
 static int component_open(void);
@@ -48,8 +47,6 @@ ompi_pml_crypt_state_t ompi_pml_crypt = {
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
-
-static char agreed[128];
 
 static int add_any(const char *name, const char *help, mca_base_var_type_t type, void *storage,
                    mca_base_var_info_lvl_t level)
@@ -182,34 +179,6 @@ static void choose_tags(void)
     ompi_pml_crypt.local_tag = ompi_pml_crypt.chunk_tag - (int) ompi_pml_crypt.tag_span;
 }
 
-/* Requests that fail because a process did (ULFM) are the host's; ours would wait. */
-static bool fault_tolerant(void)
-{
-#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
-    if (ompi_ftmpi_enabled) {
-        opal_show_help("help-mpi-pml-crypt.txt", "fault-tolerant", true);
-        return true;
-    }
-#endif
-    return false;
-}
-
-/* The application's threads, or that of btl/tcp, which runs completions of its own. */
-static void find_threads(bool mpi_threads)
-{
-#if OMPI_MAJOR_VERSION < 5
-    const int *tcp = NULL;
-    int index;
-
-    if (OPAL_SUCCESS == mca_base_var_find_by_name("btl_tcp_progress_thread", &index)) {
-        (void) mca_base_var_get_value(index, &tcp, NULL, NULL);
-    }
-    ompi_common_cryptmpi_threads = mpi_threads || (NULL != tcp && 0 != *tcp);
-#else
-    (void) mpi_threads;             /* Open MPI tells at any time */
-#endif
-}
-
 static void become_module_of(const mca_pml_base_module_t *host)
 {
     ompi_pml_crypt.host = *host;
@@ -225,23 +194,21 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const mca_pml_base_module_t *host;
 
-    if (!bounds_hold(p) || !ompi_pml_crypt_cut_start() || fault_tolerant()) {
+    if (!bounds_hold(p) || !ompi_pml_crypt_cut_start() || ompi_pml_crypt_fault_tolerant()) {
         return NULL;
     }
     p->local_inline = p->local_inline < p->chop_min ? p->local_inline : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
     choose_tags();
-    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u%s", p->host_name,
-             p->chop_min, ompi_common_cryptmpi_params.key_bits, opal_common_crypt_no_crypto() ? ";no-crypto" : "");
     host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
     if (NULL == host) {
         return NULL;
     }
-    find_threads(mpi_threads);
+    ompi_pml_crypt_find_threads(mpi_threads);
     ompi_pml_crypt_limits_raise();
     become_module_of(host);
     ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, p->host_name);
-    if (OMPI_SUCCESS != ompi_common_cryptmpi_start(agreed)) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {
         return NULL;
     }
     strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, p->host_name);

@@ -1,0 +1,77 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What a process finds out about its Open MPI before its first message.
+ */
+#include "pml_crypt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/util/show_help.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/runtime/params.h"
+
+/* Requests that fail because a process did (ULFM) are the host's; ours would wait. */
+bool ompi_pml_crypt_fault_tolerant(void)
+{
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+    if (ompi_ftmpi_enabled) {
+        opal_show_help("help-mpi-pml-crypt.txt", "fault-tolerant", true);
+        return true;
+    }
+#endif
+    return false;
+}
+
+/* The application's threads, or that of btl/tcp, which runs completions of its own. */
+void ompi_pml_crypt_find_threads(bool mpi_threads)
+{
+#if OMPI_MAJOR_VERSION < 5
+    const int *tcp = NULL;
+    int index;
+
+    if (OPAL_SUCCESS == mca_base_var_find_by_name("btl_tcp_progress_thread", &index)) {
+        (void) mca_base_var_get_value(index, &tcp, NULL, NULL);
+    }
+    ompi_common_cryptmpi_threads = mpi_threads || (NULL != tcp && 0 != *tcp);
+#else
+    (void) mpi_threads;             /* Open MPI tells at any time */
+#endif
+}
+
+/* coll/cryptag's priority; negative where it is not there or not to be used.  The
+ * framework has been opened, in both series, when PMLs are selected. */
+static int cryptag_priority(void)
+{
+    const int *value = NULL;
+    int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &ompi_coll_base_framework.framework_components, mca_base_component_list_item_t) {
+        if (0 == strcmp(item->cli_component->mca_component_name, "cryptag") && index >= 0
+            && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value) {
+            return *value;
+        }
+    }
+    return -1;
+}
+
+/* What the processes compare when they meet.  Where one runs a collective by
+ * coll/cryptag and another does not, they would wait for each other for ever. */
+const char *ompi_pml_crypt_agreed(void)
+{
+    static char agreed[256];            /* the core keeps it */
+    const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
+    const int priority = cryptag_priority();
+    char cryptag[32] = "off";
+
+    if (priority >= 0) {
+        snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
+    }
+    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;pml_crypt_chop_min=%u;crypt_key_bits=%u;coll_cryptag=%s%s",
+             p->host_name, p->chop_min, ompi_common_cryptmpi_params.key_bits, cryptag,
+             opal_common_crypt_no_crypto() ? ";no-crypto" : "");
+    return agreed;
+}
