@@ -77,4 +77,9 @@ refused "The keystore of this process cannot be used." label new4 OMPI_MCA_crypt
 echo "--- locks that others do not see"
 refused "Locks on this file system do not keep out other nodes" locks file
 opens file
+: > new
+refused "Locks on this file system do not keep out other nodes" locks new OMPI_MCA_fs_crypt_key_label=lab
+[ ! -e new.mpicrypt ] || fail "a sidecar is left that nobody made"
+opens new OMPI_MCA_fs_crypt_key_label=lab
+[ -s new.mpicrypt ] || fail "it was not made"
 must run_io 2 "$convert" read "$CASE_DIR/plain" "$CASE_DIR/file"

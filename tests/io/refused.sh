@@ -39,6 +39,14 @@ must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
 must vcluster mpirun -n 2 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/another"
 cp another.mpicrypt copy.mpicrypt
 must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
+
+# One that is cut to nothing is no new one: neither made anew nor deleted.
+odd=$(mpi_program io odd)
+: > copy.mpicrypt
+says "is damaged or no such" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
+says "is damaged or no such" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" open "$CASE_DIR/copy"
+[ -e copy.mpicrypt ] && [ ! -s copy.mpicrypt ] || fail "the sidecar was touched"
+cp another.mpicrypt copy.mpicrypt
 rm file
 says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 

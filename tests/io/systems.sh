@@ -39,11 +39,13 @@ cluster_up 2 --slots 2
 trap 'vcluster down >/dev/null 2>&1 || true; unmount' EXIT
 keys_in "$CASE_DIR/keys" lab other
 roundtrip=$(mpi_program io roundtrip) tamper=$(mpi_program io tamper) convert=$(mpi_program io convert)
+together=$(mpi_program io together)
 head -c 100000 /dev/urandom > "$CASE_DIR/plain"
 for directory in "${mounts[@]}"; do
     echo "--- ${directory##*/mnt.} ($(stat -f -c %T "$directory"))"
     must run_io 4 "$roundtrip" "$directory" cases=12 seed=4
     must run_io 4 "$tamper" "$directory" sealed
+    must run_io 4 "$together" "$directory" rounds=24
     must run_io 4 "$convert" write "$CASE_DIR/plain" "$directory/file"
     python3 -c "
 import os, sys

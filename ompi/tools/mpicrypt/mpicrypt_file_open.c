@@ -142,7 +142,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
 
-    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, false)) {
+    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0)) {
         code = ENOENT == errno ? failed(file, "it is not encrypted, or its second part is missing", file->sidecar)
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
     }
@@ -221,13 +221,32 @@ static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_
     return rc;
 }
 
+/* Under the maker's lock: a job that finds the new file may want to make it, too. */
+static int begin_sidecar(mpicrypt_file_t *file)
+{
+    bool there = false;
+    int rc = ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, O_CREAT);
+
+    rc = rc ? rc : ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->sidecar, &there);
+    if (OPAL_CRYPT_OK == rc && !(there && ompi_common_cryptmpio_posix_is_vacant(&file->posix))) {
+        ompi_common_cryptmpio_posix_close(&file->posix);
+        errno = EEXIST;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    return rc;
+}
+
 static int store_map(mpicrypt_file_t *file)
 {
-    int rc = ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, true);
+    int rc = begin_sidecar(file);
 
     rc = rc ? rc : opal_common_crypt_sidecar_create(&file->posix.super, file->map->uuid);
     rc = rc ? rc : opal_common_crypt_sidecar_map_write(&file->posix.super, file->map, -1);
-    return rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+    if (OPAL_CRYPT_OK == rc) {
+        ompi_common_cryptmpio_posix_maker_unlock(&file->posix);
+    }
+    return rc;
 }
 
 static int make_parts(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)

@@ -57,6 +57,9 @@ typedef struct ompi_common_cryptmpio_file {
     opal_common_crypt_file_key_t *keys; /* of its regions */
     bool encrypted;                     /* the file is, for everybody */
     bool fresh;                         /* its map was made by this open, from defaults, and nothing is written */
+    bool making;                        /* by this communicator, whose rank 0 has the maker's lock */
+    bool joined;                        /* its map was made by others since this open */
+    uint64_t made_bytes;                /* how long the sidecar was when it was made here */
     bool must;                          /* fs_crypt_require: plain bytes are refused */
     int kept;                           /* the sidecar's map slot that counts */
     uint32_t region_count;              /* of the map, for everybody */

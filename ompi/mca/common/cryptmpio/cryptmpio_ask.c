@@ -172,7 +172,7 @@ int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_
 
     error = ompi_common_cryptmpio_add_regions(state, asks, count, error);
     free(asks);
-    if (MPI_SUCCESS == error && state->encrypted) {
+    if (state->encrypted) {             /* also by others, whom this call could not follow */
         ompi_common_cryptmpio_hook(state);
     }
     return error;

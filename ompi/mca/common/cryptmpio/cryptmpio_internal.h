@@ -40,6 +40,37 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 
 /* ---- steps of opening, used by set_map too ---- */
 
+enum {
+    OMPI_CRYPTMPIO_LOOK_PLAIN,
+    OMPI_CRYPTMPIO_LOOK_ENCRYPTED,
+    OMPI_CRYPTMPIO_LOOK_NEW,            /* ours to make: the sidecar is open, and its maker's lock is held */
+    OMPI_CRYPTMPIO_LOOK_REFUSED
+};
+
+/* What rank 0 saw, and decided. */
+typedef struct ompi_common_cryptmpio_look {
+    int kind, error;
+    unsigned block_size;
+    uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
+    uint64_t sizes[OPAL_CRYPT_COPIES];
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
+    uint8_t *copies[OPAL_CRYPT_COPIES];         /* not handed out as pointers, of course */
+} ompi_common_cryptmpio_look_t;
+
+/* Rank 0: fill in what is there; `label` and `root`: what is wanted.  Waits for
+ * others that make the file at this moment. */
+void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
+
+/* Collective, for a file that was plain when it was opened: make it ours to make
+ * (`making`), or join those who made it since. */
+int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
+
+/* Collective: rank 0 writes the map; a sidecar that is being made is whole then. */
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew);
+
+/* Local: what is being made, if anything, is not going to be. */
+void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state);
+
 /* Show a topic about the sidecar with the text of an errno; an MPI error. */
 int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
 
@@ -51,9 +82,9 @@ int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
                               opal_common_crypt_file_key_t *keys);
 
-/* All processes open the sidecar, which rank 0 creates first if told to; then
- * they see whether a lock of one keeps out the others. */
-int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool create, bool opened);
+/* All processes open the sidecar, as rank 0 has; then they see whether a lock of one
+ * keeps out the others. */
+int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: does what one process writes under a lock reach the others under
  * theirs?  Tried beside the file, when processes of several nodes may write. */

@@ -3,7 +3,8 @@
  *
  * Adding regions to the map of an open file.
  *
- *     1. everybody hands in what it asks for; all build the same map
+ *     1. everybody hands in what it asks for; all build the same map, of a file
+ *        that is theirs to make or that others have made meanwhile
  *     2. of each region, the lowest rank that holds its label draws and wraps
  *        the data key, and makes the MAC; no key travels
  *     3. all fill in wrapped keys and MACs, and verify with their own labels
@@ -249,30 +250,7 @@ static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
     return error;
 }
 
-/* ---- 4. ---- */
-
-static int store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
-{
-    int error = state->posix.sidecar_fd < 0 || !state->encrypted ? ompi_common_cryptmpio_open_sidecar(state, true, false)
-                                                                 : MPI_SUCCESS;
-    int rc = OPAL_CRYPT_OK;
-
-    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        if (anew) {
-            rc = opal_common_crypt_sidecar_create(&state->posix.super, map->uuid);
-            state->kept = -1;
-        }
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, state->kept);
-            state->kept = 0 == state->kept;
-        }
-        if (OPAL_CRYPT_OK == rc) {
-            rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
-        }
-        error = ompi_common_cryptmpio_error(rc, errno);
-    }
-    return ompi_common_cryptmpio_agree(state->fh, error);
-}
+/* ---- all of it ---- */
 
 /* What was written as the rest of the file would become bytes of a new region,
  * which has no entry for them. */
@@ -304,6 +282,9 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     if (MPI_SUCCESS == error) {
         int rc = add_all(map, asks, count, &changed, &why);
         rc = OPAL_CRYPT_OK == rc && filled ? keep_the_rest(map, old, &why) : rc;
+        if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* those who made it use the map that they know */
+            rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
+        }
         error = ompi_common_cryptmpio_agree(state->fh, show(state, rc, &why));
     }
     if (MPI_SUCCESS != error || !changed) {
@@ -313,7 +294,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     ++map->generation;
     error = state->posix.may_write ? seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
     if (MPI_SUCCESS == error) {
-        error = store(state, map, anew);
+        error = ompi_common_cryptmpio_store(state, map, anew);
     }
     if (MPI_SUCCESS != error) {
         opal_common_crypt_keys_free(keys, map->region_count);
@@ -321,6 +302,20 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         return error;
     }
     return ompi_common_cryptmpio_use(state, map, keys);
+}
+
+/* The bytes that the file has, for everybody. */
+static int size_of(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes)
+{
+    opal_common_crypt_storage_t *storage = (opal_common_crypt_storage_t *) &state->posix.super;
+    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPT_FILE_DATA, bytes), errno)
+                                       : MPI_SUCCESS;
+
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, bytes, sizeof(*bytes))) {
+        error = MPI_ERR_INTERN;
+    }
+    return error;
 }
 
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error)
@@ -334,27 +329,28 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_usable(state);
     }
-    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        error = ompi_common_cryptmpio_error(state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes), errno);
-    }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &bytes, sizeof(bytes))) {
-        error = MPI_ERR_INTERN;
-    }
-    if (MPI_SUCCESS == error && !state->encrypted && bytes > 0) {
-        error = show(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
-    }
     if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, asks, ask_bytes, &all, &counts)) {
         error = MPI_ERR_INTERN;
     }
     for (int r = 0; MPI_SUCCESS == error && r < state->fh->f_size; ++r) {
         total += (size_t) counts[r];
     }
+    if (MPI_SUCCESS == error && total > 0 && !state->encrypted && !state->making && state->posix.may_write) {
+        error = ompi_common_cryptmpio_look_again(state);
+    }
+    if (MPI_SUCCESS == error) {
+        error = size_of(state, &bytes);
+    }
+    if (MPI_SUCCESS == error && !state->encrypted && bytes > 0) {
+        error = show(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
+    }
     if (MPI_SUCCESS == error && total > 0) {
         /* What the defaults made of a new file gives way to what the program says. */
         error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes), bytes > 0);
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
+    ompi_common_cryptmpio_abandon(state);
     free(all);
     free(counts);
     return error;

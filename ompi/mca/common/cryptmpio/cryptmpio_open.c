@@ -12,30 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_PLAIN, LOOK_ENCRYPTED, LOOK_NEW, LOOK_REFUSED };
+typedef ompi_common_cryptmpio_look_t look_t;
 
-/* What rank 0 saw, and decided. */
-typedef struct look {
-    int kind, error;
-    unsigned block_size;
-    uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
-    uint64_t sizes[OPAL_CRYPT_COPIES];
-    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
-    uint8_t *copies[OPAL_CRYPT_COPIES];         /* not handed out as pointers, of course */
-} look_t;
-
-static int refuse(ompi_common_cryptmpio_file_t *state, look_t *look, int error, const char *topic, const char *detail)
-{
-    opal_common_crypt_why_t why;
-
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, topic, "%s", detail);
-    ompi_common_cryptmpio_show(state, &why);
-    look->kind = LOOK_REFUSED;
-    look->error = error;
-    return error;
-}
-
-/* ---- rank 0 ---- */
+/* ---- what rank 0 finds ---- */
 
 static void wishes(opal_info_t *info, look_t *look)
 {
@@ -51,88 +30,6 @@ static void wishes(opal_info_t *info, look_t *look)
     (void) ompi_common_cryptmpi_info_get(info, "crypt_seal_root", look->root, sizeof(look->root));
     look->block_size = ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))
                            ? (unsigned) strtoul(number, NULL, 10) : p->block_size;
-}
-
-static void look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
-{
-    bool wanted = '\0' != look->label[0];
-    uint64_t bytes = 0;
-
-    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)) {
-        (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
-    } else if ('\0' != look->root[0]) {
-        (void) refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
-    } else if (bytes > 0 && (wanted || ompi_common_cryptmpio_params.require)) {
-        (void) refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
-    } else if (wanted && state->posix.may_write) {
-        look->kind = LOOK_NEW;
-    }
-}
-
-static void look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
-{
-    opal_common_crypt_sidecar_header_t header;
-    size_t count;
-    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
-
-    if (OPAL_CRYPT_OK != rc) {
-        (void) refuse(state, look, MPI_ERR_IO, "file-sidecar-damaged", opal_common_crypt_strerror(rc));
-        return;
-    }
-    memcpy(look->uuid, header.uuid, sizeof(look->uuid));
-    for (int slot = 0; slot < 2; ++slot) {
-        rc = opal_common_crypt_sidecar_map_read(&state->posix.super, &header, slot,
-                                                &look->copies[OPAL_CRYPT_COPY_SIDECAR_0 + slot], &count);
-        look->sizes[OPAL_CRYPT_COPY_SIDECAR_0 + slot] = count;
-        if (OPAL_CRYPT_OK != rc) {
-            (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
-            return;
-        }
-    }
-    look->kind = LOOK_ENCRYPTED;
-}
-
-/* A sidecar, but the file is empty and has no attribute where it could have
- * one: it was made anew beside the sidecar of another. */
-static bool is_stale(const ompi_common_cryptmpio_file_t *state, const look_t *look)
-{
-    uint64_t bytes;
-    uint8_t *ignored;
-    size_t count;
-
-    errno = 0;
-    return 0 == look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE]
-           && OPAL_CRYPT_OK == state->posix.super.size((opal_common_crypt_storage_t *) &state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)
-           && 0 == bytes && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(&state->posix, &ignored, &count)
-           && ENODATA == errno;
-}
-
-static void look_at_file(ompi_common_cryptmpio_file_t *state, const char *filename, opal_info_t *info, look_t *look)
-{
-    size_t count = 0;
-    int rc = ompi_common_cryptmpio_posix_attribute_read(&state->posix, &look->copies[OPAL_CRYPT_COPY_ATTRIBUTE], &count);
-
-    wishes(info, look);
-    look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] = count;
-    state->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
-    if (OPAL_CRYPT_OK != rc || NULL == state->sidecar) {
-        (void) refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
-    } else if ('\0' != look->root[0] && state->posix.may_write) {
-        /* Pages are checked as they are read, and a writer's reading has no seal to hold them against. */
-        (void) refuse(state, look, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
-    } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, false)) {
-        if (is_stale(state, look)) {
-            (void) refuse(state, look, MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar);
-        } else {
-            look_at_sidecar(state, look);
-        }
-    } else if (ENOENT != errno) {
-        (void) refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
-    } else if (count > 0) {
-        (void) refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
-    } else {
-        look_at_plain(state, look);
-    }
 }
 
 /* Copies of the map, which are as large as rank 0 found them; agreed on. */
@@ -157,6 +54,24 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
         }
     }
     return error;
+}
+
+/* Rank 0 keeps the maker's lock if the file is ours to make; all know. */
+static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    if (0 == state->fh->f_rank) {
+        ompi_common_cryptmpio_look(state, look);
+    }
+    int error = hand_out(state, look);
+    state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
+    return error;
+}
+
+static void forget(look_t *look)
+{
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        free(look->copies[i]);
+    }
 }
 
 /* ---- everybody ---- */
@@ -261,7 +176,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
         error = choose(state, states, look->uuid, &best, &differ);
     }
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_open_sidecar(state, false, 0 == state->fh->f_rank);
+        error = ompi_common_cryptmpio_open_sidecar(state);
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
         int rc = repair(state, states, best, differ);
@@ -294,11 +209,11 @@ static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
     int error;
 
     switch (look->kind) {
-    case LOOK_REFUSED:
+    case OMPI_CRYPTMPIO_LOOK_REFUSED:
         return look->error;
-    case LOOK_ENCRYPTED:
+    case OMPI_CRYPTMPIO_LOOK_ENCRYPTED:
         return open_encrypted(state, look);
-    case LOOK_NEW:
+    case OMPI_CRYPTMPIO_LOOK_NEW:
         error = ompi_common_cryptmpio_set_default_map(state, look->label, look->algorithm, look->block_size);
         state->fresh = MPI_SUCCESS == error;
         return error;
@@ -308,11 +223,26 @@ static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
 }
 
+int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state)
+{
+    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN, .label = "set_encryption_map"};       /* by whom it is wanted */
+    int error = look_and_tell(state, &look);
+
+    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_LOOK_REFUSED == look.kind) {
+        error = look.error;
+    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_LOOK_ENCRYPTED == look.kind) {
+        state->joined = true;
+        error = open_encrypted(state, &look);
+    }
+    forget(&look);
+    return error;
+}
+
 int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info, int rc,
                                ompi_common_cryptmpio_file_t **state)
 {
     ompi_common_cryptmpio_file_t *made = calloc(1, sizeof(*made));
-    look_t look = {.kind = LOOK_PLAIN};
+    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN};
     int error = ompi_common_cryptmpio_agree(fh, NULL == made ? MPI_ERR_NO_MEM : rc);
 
     if (MPI_SUCCESS != error) {
@@ -322,18 +252,13 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     made->fh = fh;
     made->kept = -1;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
-    if (0 == fh->f_rank) {
-        look_at_file(made, filename, info, &look);
-    } else {
-        made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
-    }
-    error = hand_out(made, &look);
+    wishes(info, &look);
+    made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
+    error = look_and_tell(made, &look);
     if (MPI_SUCCESS == error) {
         error = act(made, &look);
     }
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
-        free(look.copies[i]);
-    }
+    forget(&look);
     if (MPI_SUCCESS != error) {
         ompi_common_cryptmpio_close(made);
         return error;
@@ -353,6 +278,7 @@ void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
     const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
     opal_common_crypt_keys_free(state->keys, NULL == map ? 0 : map->region_count);
     opal_common_crypt_file_destroy(state->file);
+    ompi_common_cryptmpio_abandon(state);
     ompi_common_cryptmpio_posix_close(&state->posix);
     free(state->sidecar);
     free(state);

@@ -230,14 +230,14 @@ char *ompi_common_cryptmpio_posix_sidecar(const char *path)
     return sidecar;
 }
 
-int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool create)
+int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating)
 {
     struct stat data, side;
 
     if (0 != fstat(posix->data_fd, &data)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | (create ? O_CREAT | O_EXCL : 0) | O_NOFOLLOW | O_CLOEXEC,
+    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | creating | O_NOFOLLOW | O_CLOEXEC,
                              data.st_mode & 0666);
     if (posix->sidecar_fd < 0) {
         return OPAL_CRYPT_ERR_STORAGE;

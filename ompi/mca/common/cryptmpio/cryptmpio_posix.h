@@ -26,9 +26,9 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
  * or NULL with errno. */
 char *ompi_common_cryptmpio_posix_sidecar(const char *path);
 
-/* Open or create it; never through a link, and never over one that exists.
- * ERR_STORAGE with errno. */
-int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool create);
+/* Open it, never through a link; `creating`: 0, or O_CREAT with or without O_EXCL,
+ * as for open(2).  ERR_STORAGE with errno. */
+int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating);
 void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix);
 
 /* The attribute: malloc'd, or NULL and 0 where there is none. */
@@ -43,6 +43,27 @@ int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posi
 int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix);
 void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix);
 int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix);
+
+/* ---- making: several may want to at the same time (cryptmpio_posix_make.c) ---- */
+
+/* Wait until nobody is making the sidecar that is open, and nobody else can: a
+ * process that may only read keeps out makers, but no other readers.  *there: it is
+ * still what lies at that path.  ERR_STORAGE with errno: there are no locks. */
+int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool *there);
+void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *posix);
+
+/* Has the sidecar neither a map nor room for anything else yet? */
+bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix);
+
+/* Under the lock: what was begun is deleted, and closed.  ERR_STORAGE with errno:
+ * it lies there still. */
+int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
+
+/* ---- locks ---- */
+
+/* Bytes of the sidecar that are locked for more than a block: below all blocks' locks. */
+#define OMPI_CRYPTMPIO_LOCK_PROBE ((UINT64_C(1) << 62) - 1)
+#define OMPI_CRYPTMPIO_LOCK_MAKER ((UINT64_C(1) << 62) - 2)
 
 /* Could another process lock this byte of the sidecar now? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);

@@ -6,13 +6,15 @@
  * is read under the next one.  Some do neither unless told to, and none says so;
  * so it is tried, when a file is opened for writing.
  *
- *     rank 0  lock the sidecar |          | unlock
- *     others                   | taken?   |
+ *     rank 0  lock the sidecar |
+ *     others                   | taken?
  *
  *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
  *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
  *
  * The second time the file gets longer, too: where new room begins is its size.
+ * Rank 0 keeps the lock of the sidecar all the time: who opens the same file with
+ * other processes tries this one after the other.
  */
 #include "cryptmpio_internal.h"
 
@@ -23,29 +25,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOCK_AT ((UINT64_C(1) << 62) - 1)       /* below all blocks' locks */
-
 enum { BYTES = 4096 };
 
 static int probe_locks(ompi_common_cryptmpio_file_t *state)
 {
     opal_common_crypt_storage_t *storage = &state->posix.super;
     bool root = 0 == state->fh->f_rank, is_free = false;
-    int error = root && OPAL_CRYPT_OK != storage->lock(storage, LOCK_AT, 1, true)
+    int error = root && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
                     ? ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno) : MPI_SUCCESS;
 
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS != error) {
         return error;
     }
-    if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, LOCK_AT, &is_free) || is_free)) {
+    if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &is_free) ||
+                  is_free)) {
         error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", is_free ? 0 : errno);
     }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (root) {
-        (void) storage->unlock(storage, LOCK_AT, 1);
-    }
-    return error;
+    return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
 /* ---- a file that exists for this only ---- */
@@ -104,11 +101,11 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
     bool ready = 0 < asprintf(&name, "%s.probe", state->sidecar);
     if (root && ready) {
         (void) unlink(name);            /* of a process that was killed here */
-        ready = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, true);
+        ready = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, O_CREAT | O_EXCL);
     }
     int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &ready, sizeof(ready)) ? MPI_SUCCESS : MPI_ERR_INTERN;
     if (MPI_SUCCESS == error && ready) {
-        error = failed(state, root || (NULL != name && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, false)));
+        error = failed(state, root || (NULL != name && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, 0)));
         error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;
     }
     ompi_common_cryptmpio_posix_close(&probe);
@@ -121,8 +118,15 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 
 int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state)
 {
+    opal_common_crypt_storage_t *storage = &state->posix.super;
     int error = probe_locks(state);
 
     /* If one process has others on another node, all have. */
-    return MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh) ? probe_bytes(state) : error;
+    if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
+        error = probe_bytes(state);
+    }
+    if (0 == state->fh->f_rank) {
+        (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1);
+    }
+    return error;
 }

@@ -38,28 +38,17 @@ int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
-int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state, bool create, bool opened)
+int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
 {
-    bool root = 0 == state->fh->f_rank;
     int error = MPI_SUCCESS;
 
-    if (root && !opened && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, create)) {
-        error = ompi_common_cryptmpio_show_sidecar(state, EEXIST == errno ? "file-sidecar-stale" : "file-sidecar", errno);
-    }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS != error) {
-        return error;
-    }
-    if (!root && (NULL == state->sidecar ||
-                  OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, false))) {
+    if (0 != state->fh->f_rank && (NULL == state->sidecar ||
+                                   OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0))) {
         error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error && state->posix.may_write && state->fh->f_size > 1) {
         error = ompi_common_cryptmpio_probe(state);
-        if (MPI_SUCCESS != error && create && root) {
-            (void) ompi_common_cryptmpio_delete_sidecar(state->sidecar);
-        }
     }
     return error;
 }

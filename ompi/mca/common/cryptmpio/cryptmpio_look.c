@@ -1,0 +1,216 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Rank 0 looks at a file: plain, encrypted, or to be made.  Others may be making
+ * the same one at this moment, which then has one part, or a part of one:
+ *
+ *     no sidecar, and one is wanted    create it, with nothing in it, and look again
+ *     it seems whole                   take it
+ *     it does not                      wait for the maker's lock, and look once more
+ *         whole by now                     take it
+ *         vacant, and so is the file       ours, and the lock stays: make it, or delete it
+ *         else                             refused: nobody is making this
+ *
+ * Nothing here is collective.  Whoever keeps the lock goes on with processes that
+ * are all in this call: none of them can wait for the lock elsewhere.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef ompi_common_cryptmpio_look_t look_t;
+
+/* What speaks against a sidecar; no topic: nothing. */
+typedef struct verdict {
+    int error;
+    const char *topic, *detail;
+} verdict_t;
+
+static void refuse(ompi_common_cryptmpio_file_t *state, look_t *look, int error, const char *topic, const char *detail)
+{
+    opal_common_crypt_why_t why;
+
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, topic, "%s", detail);
+    ompi_common_cryptmpio_show(state, &why);
+    look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
+    look->error = error;
+}
+
+/* ---- the parts ---- */
+
+/* One copy of the map more, or another one than last time. */
+static uint8_t **copy_at(look_t *look, int copy)
+{
+    free(look->copies[copy]);
+    look->copies[copy] = NULL;
+    look->sizes[copy] = 0;
+    return &look->copies[copy];
+}
+
+static int look_at_attribute(const ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    size_t count;
+    int rc = ompi_common_cryptmpio_posix_attribute_read(&state->posix, copy_at(look, OPAL_CRYPT_COPY_ATTRIBUTE), &count);
+
+    look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] = count;
+    return rc;
+}
+
+static bool is_empty(ompi_common_cryptmpio_file_t *state)
+{
+    uint64_t bytes;
+
+    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes) && 0 == bytes;
+}
+
+/* A sidecar, but the file is empty and has no attribute where it could have
+ * one: it was made anew beside the sidecar of another. */
+static bool is_stale(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    if (look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] > 0) {
+        return false;
+    }
+    errno = 0;                          /* a maker may have written it since the sidecar was opened */
+    return OPAL_CRYPT_OK == look_at_attribute(state, look) && 0 == look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] &&
+           ENODATA == errno && is_empty(state);
+}
+
+static verdict_t read_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    opal_common_crypt_sidecar_header_t header;
+    size_t count;
+
+    if (is_stale(state, look)) {
+        return (verdict_t){MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar};
+    }
+    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+    if (OPAL_CRYPT_OK != rc) {
+        return (verdict_t){MPI_ERR_IO, "file-sidecar-damaged", opal_common_crypt_strerror(rc)};
+    }
+    memcpy(look->uuid, header.uuid, sizeof(look->uuid));
+    for (int slot = 0; slot < 2; ++slot) {
+        int copy = OPAL_CRYPT_COPY_SIDECAR_0 + slot;
+        rc = opal_common_crypt_sidecar_map_read(&state->posix.super, &header, slot, copy_at(look, copy), &count);
+        look->sizes[copy] = count;
+        if (OPAL_CRYPT_OK != rc) {
+            return (verdict_t){MPI_ERR_IO, "file-failed", strerror(errno)};
+        }
+    }
+    return (verdict_t){MPI_SUCCESS, NULL, NULL};
+}
+
+static bool has_map(const look_t *look)
+{
+    bool any = false;
+
+    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+        any = any || look->sizes[i] > 0;
+    }
+    return any;
+}
+
+/* ---- the file; true: look again ---- */
+
+static void judge(ompi_common_cryptmpio_file_t *state, look_t *look, const verdict_t *verdict)
+{
+    if (NULL != verdict->topic) {
+        refuse(state, look, verdict->error, verdict->topic, verdict->detail);
+    } else {
+        look->kind = OMPI_CRYPTMPIO_LOOK_ENCRYPTED;
+    }
+}
+
+/* Under the maker's lock.  A vacant sidecar is no damaged one only if neither
+ * the file nor its attribute says that there was a map. */
+static bool settle(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    int rc = look_at_attribute(state, look);
+    bool ours = OPAL_CRYPT_OK == rc && state->posix.may_write && 0 == look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] &&
+                is_empty(state) && ompi_common_cryptmpio_posix_is_vacant(&state->posix);
+
+    if (ours && '\0' != look->label[0]) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
+        return false;
+    }
+    if (ours && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_abandon(&state->posix, state->sidecar)) {
+        return true;
+    }
+    verdict_t verdict = ours ? (verdict_t){MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar}
+                             : read_sidecar(state, look);
+    judge(state, look, &verdict);
+    ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
+    return false;
+}
+
+static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    verdict_t verdict = read_sidecar(state, look);
+    bool there;
+
+    if (NULL == verdict.topic && has_map(look)) {
+        judge(state, look, &verdict);
+        return false;
+    }
+    if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->sidecar, &there)) {
+        return !there || settle(state, look);
+    }
+    if (ompi_common_cryptmpio_posix_is_vacant(&state->posix) && is_empty(state)) {
+        verdict = (verdict_t){MPI_ERR_IO, "file-locks", strerror(errno)};
+    }
+    judge(state, look, &verdict);
+    return false;
+}
+
+static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    bool wanted = '\0' != look->label[0];
+    uint64_t bytes = 0;
+
+    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)) {
+        refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if ('\0' != look->root[0]) {
+        refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
+    } else if (bytes > 0 && (wanted || ompi_common_cryptmpio_params.require)) {
+        refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
+    } else if (wanted && state->posix.may_write) {
+        if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, O_CREAT)) {
+            return true;
+        }
+        look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
+        look->error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
+    }
+    return false;
+}
+
+static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    ompi_common_cryptmpio_posix_close(&state->posix);
+    if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
+        refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
+        return look_at_sidecar(state, look);
+    } else if (ENOENT != errno) {
+        refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
+    } else if (look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] > 0) {
+        refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
+    } else {
+        return look_at_plain(state, look);
+    }
+    return false;
+}
+
+void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    if (NULL == state->sidecar) {
+        refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if ('\0' != look->root[0] && state->posix.may_write) {
+        /* Pages are checked as they are read, and a writer's reading has no seal to hold them against. */
+        refuse(state, look, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
+    } else {
+        while (look_once(state, look)) {
+        }
+    }
+}

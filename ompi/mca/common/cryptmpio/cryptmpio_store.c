@@ -1,0 +1,86 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Writing a file's map, by rank 0: sidecar first, then the data's attribute.  A
+ * new file's, and one that takes the place of a map from defaults, under the
+ * maker's lock, which tells others that the parts do not fit together yet.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+
+static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    if (anew) {
+        rc = opal_common_crypt_sidecar_create(&state->posix.super, map->uuid);
+        state->kept = -1;
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, state->kept);
+        state->kept = 0 == state->kept;
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
+    }
+    return ompi_common_cryptmpio_error(rc, errno);
+}
+
+static int show_came_late(const ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_why_t why;
+    int rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late",
+                                      "others use it with the map that the defaults made");
+
+    ompi_common_cryptmpio_show(state, &why);
+    return ompi_common_cryptmpio_error(rc, 0);
+}
+
+/* Is what the defaults made, by this very open, still as it was then? */
+static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map)
+{
+    opal_common_crypt_storage_t *storage = &state->posix.super;
+    uint64_t bytes;
+    bool there;
+    int rc = ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->sidecar, &there);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    rc = storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &bytes);
+    int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
+                : !there || bytes != state->made_bytes ? show_came_late(state) : write_map(state, map, true);
+    ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
+    return error;
+}
+
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
+{
+    opal_common_crypt_storage_t *storage = &state->posix.super;
+    int error = state->making ? ompi_common_cryptmpio_open_sidecar(state) : MPI_SUCCESS;
+
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        error = anew && !state->making ? write_over_defaults(state, map) : write_map(state, map, anew);
+        if (MPI_SUCCESS == error && state->making) {
+            (void) storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &state->made_bytes);
+            ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
+            state->making = false;
+        }
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error) {
+        state->making = false;
+    }
+    return error;
+}
+
+void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state)
+{
+    if (state->making && 0 == state->fh->f_rank) {
+        (void) ompi_common_cryptmpio_posix_abandon(&state->posix, state->sidecar);
+    } else if (state->making) {
+        ompi_common_cryptmpio_posix_close(&state->posix);
+    }
+    state->making = false;
+}
