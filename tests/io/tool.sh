@@ -42,7 +42,11 @@ echo "--- what was changed"
 entry() { # entry FILE BLOCK: where in the sidecar
     echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2))
 }
-poke() { printf '\377' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+poke() { # poke FILE OFFSET: another byte than the one there
+    local byte
+    byte=$(od -An -tu1 -j"$2" -N1 "$1")
+    printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
 cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
 poke bad $((5 * 4096 + 7))
 poke bad.mpicrypt $(($(entry bad 9) + 40))
