@@ -79,12 +79,17 @@ must_fail file verify "$(here bad)"                     # still under version 1
 says "keystore-refused" file verify "$(here bad)"
 
 echo "--- recovery"
+must key rotate other                                   # its recovery key stays
 must file encrypt "$(here plain)" "$(here escrowed)" --label other
+chmod 644 escrowed                                      # as a storage server may do
 must key revoke other
 must_fail file verify "$(here escrowed)"
 must file verify "$(here escrowed)" --recovery "$(here recovery.key)"
 must file decrypt "$(here escrowed)" "$(here recovered)" --recovery "$(here recovery.key)"
 must cmp plain recovered
+[ "$(stat -c %a recovered)" = 600 ] || fail "plaintext has the mode of its ciphertext"
+must_fail key new third --recovery "$(here nobody.pem)"
+must key new third --recovery "$(here recovery.pem)"    # what failed left no key
 
 echo "--- seal"
 root_of() { file seal "$(here "$1")" | sed -n 's/^root //p'; }

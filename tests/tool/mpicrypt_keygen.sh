@@ -46,8 +46,12 @@ echo "$host $*" >>"$work/calls"
 HOME=$work/hosts/$host
 export HOME
 mkdir -p "$HOME"
+[ "$host" != nfs ] || PATH=$work/nfs:$PATH     # where stat finds NFS
 exec sh -c "$*"
 RSH
+mkdir "$work/nfs"
+printf '#!/bin/sh\necho 6969\n' >"$work/nfs/stat"
+chmod +x "$work/nfs/stat"
 chmod +x "$work/rsh"
 export work
 
@@ -84,6 +88,9 @@ check "the key is in no argument" sh -c '! grep -qF "$1" "$2"' - "$first" "$work
 keygen 0 "a: installed" --existing --hosts a,c --rsh "$work/rsh"
 keygen 1 "down: the key was not installed" --existing --hosts down,d --rsh "$work/rsh"
 check "the others are still tried" cmp -s "$psk" "$work/hosts/d/.ompi-crypt/psk"
+keygen 1 "nfs: the key was not sent: its place there is on a network file system" --existing --hosts nfs --rsh "$work/rsh"
+check "nothing of it is there" sh -c '! grep -rqF "$1" "$2"' - "$first" "$work/hosts/nfs"
+keygen 0 "nfs: installed" --existing --allow-netfs --hosts nfs --rsh "$work/rsh"
 keygen 0 "b: installed" --force --hosts a,b --rsh "$work/rsh"
 check "replaced on b" cmp -s "$psk" "$work/hosts/b/.ompi-crypt/psk"
 keygen 1 "c: another key is there already" --existing --hosts c,e --rsh "$work/rsh"

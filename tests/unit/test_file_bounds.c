@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * What is taken for granted of a file before anything of it was opened: how long
- * its blocks are, where it ends, which blocks a cut goes through.
+ * its blocks are, where it ends, which blocks a cut goes through; and what is left
+ * of what it had.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -175,6 +176,33 @@ static void test_cut_without_key(void)
     memory_free(&memory);
 }
 
+/* Each new map goes to the slot that the last one did not, over what that had. */
+static void test_maps_overwritten(void)
+{
+    memory_t memory;
+    opal_common_crypt_sidecar_header_t header;
+    opal_common_crypt_map_t *map = map_of(one, 1);
+    uint64_t places[5];
+
+    UNIT_GROUP("of the maps that a sidecar had, two are left");
+    memory_init(&memory);
+    memcpy(map->uuid, uuid, sizeof(map->uuid));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    for (int i = 0; i < 5; ++i) {
+        ++map->generation;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_map_write(&memory.super, map, i % 2));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(&memory.super, &header));
+        places[i] = header.maps[0 == i % 2].offset;
+        for (int k = 0; k <= i; ++k) {
+            const uint8_t *bytes = memory.parts[OPAL_CRYPT_FILE_SIDECAR].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, places[k]);
+            bool gone = zeros_only(bytes, opal_common_crypt_map_bytes(map));
+            UNIT_CHECK(gone == (k < i - 1));
+        }
+    }
+    opal_common_crypt_map_destroy(map);
+    memory_free(&memory);
+}
+
 int main(void)
 {
     providers_init();
@@ -182,6 +210,7 @@ int main(void)
     test_torn();
     test_atomic_end();
     test_cut_without_key();
+    test_maps_overwritten();
     providers_fini();
     return unit_done();
 }

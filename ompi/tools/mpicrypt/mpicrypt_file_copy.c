@@ -152,10 +152,11 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path, uint8_t *by
     return 0 == ftruncate(to, (off_t) file->bytes) && 0 == fsync(to) ? MPICRYPT_OK : failed(to_path);
 }
 
+/* The mode of the ciphertext is whatever the storage says; who may read the text, its
+ * owner does. */
 static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
 {
-    struct stat status;
-    int fd = 0 == fstat(file->posix.data_fd, &status) ? open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777) : -1;
+    int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     if (fd < 0) {
         return failed(to);

@@ -46,8 +46,8 @@ static int wrap_all(mpicrypt_file_t *file, unsigned *count)
     return MPICRYPT_OK;
 }
 
-/* The new map to one slot, then to the other, then the old bytes to nothing:
- * at any time a slot has a map that somebody can unlock. */
+/* The new map to one slot, then to the other, each over what it had: at any time a
+ * slot has a map that somebody can unlock. */
 static int store(mpicrypt_file_t *file)
 {
     opal_common_crypt_storage_t *storage = &file->posix.super;
@@ -58,10 +58,6 @@ static int store(mpicrypt_file_t *file)
     rc = rc ? rc : opal_common_crypt_sidecar_map_write(storage, file->map, !kept);
     rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
     rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
-    for (int i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
-        const opal_common_crypt_sidecar_place_t *old = &file->header.maps[i];
-        rc = 0 == old->bytes ? OPAL_CRYPT_OK : storage->zero(storage, OPAL_CRYPT_FILE_SIDECAR, old->offset, old->bytes);
-    }
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path,
                                                               OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_common_crypt_strerror(rc));
 }

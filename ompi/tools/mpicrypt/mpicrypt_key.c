@@ -72,9 +72,10 @@ static int make(opal_common_crypt_keystore_t *keystore, const char *label, bool 
     if (NULL != not_after && MPICRYPT_OK != parse_day(not_after, &record.not_after)) {
         return MPICRYPT_USAGE;
     }
-    int rc = opal_common_crypt_keystore_new(keystore, rotate, &record, &why);
-    if (OPAL_CRYPT_OK == rc && NULL != recovery) {
-        rc = opal_common_crypt_keystore_escrow(keystore, label, recovery, &why);
+    int rc = NULL == recovery ? OPAL_CRYPT_OK
+                              : opal_common_crypt_escrow_key(recovery, record.escrow, &record.escrow_bytes, &why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_keystore_new(keystore, rotate, &record, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
         return mpicrypt_refused(label, rc, &why);

@@ -43,10 +43,12 @@ static const mpicrypt_option_t options[] = {
     {NULL}
 };
 
-/* What runs on a host; the key is its standard input.  $f is set before it.
- * Exit 4: there is another key. */
+/* What runs on a host; the key is its standard input.  $f is set before it, and
+ * $local: kinds of file systems.  Exit 4: there is another key; 5: writing it there
+ * may send it over a network. */
 static const char remote[] =
     "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || exit 3; t=$f.new.$$; "
+    "case $local in any | *\" $(stat -f -c %t \"$d\") \"*) ;; *) exit 5 ;; esac; "
     "trap 'rm -f \"$t\"' EXIT; (set -C; cat >\"$t\") || exit 3; "
     "[ \"$(wc -c <\"$t\")\" -eq 65 ] || exit 3; "
     "if [ -n \"$force\" ]; then mv -f \"$t\" \"$f\" || exit 3; exit 0; fi; "
@@ -74,12 +76,17 @@ static int quote(const char *text, char *quoted, size_t room)
 static int command(const char *path, char *text, size_t text_bytes)
 {
     char name[2 * PATH_BYTES] = "$HOME/.ompi-crypt/psk", script[3 * PATH_BYTES], quoted[4 * PATH_BYTES];
+    char local[OPAL_CRYPT_FS_LOCAL_BYTES] = "any";
     int bytes;
+
+    if (!netfs) {
+        opal_common_crypt_fs_local(local);
+    }
 
     if (NULL != out && quote(path, name, sizeof(name)) < 0) {
         return -1;
     }
-    bytes = snprintf(script, sizeof(script), "f=%s; force=%s; %s", name, force ? "1" : "", remote);
+    bytes = snprintf(script, sizeof(script), "f=%s; force=%s; local='%s'; %s", name, force ? "1" : "", local, remote);
     if (bytes < 0 || (size_t) bytes >= sizeof(script) || quote(script, quoted, sizeof(quoted)) < 0) {
         return -1;
     }
@@ -145,6 +152,9 @@ static int install(const char *path)
         } else if (4 == status) {
             mpicrypt_error(MPICRYPT_FAILED, "%s: another key is there already; --force replaces it",
                            hosts.value[i]);
+        } else if (5 == status) {
+            mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not sent: its place there is on a network file system, or on one "
+                           "of an unknown kind (--allow-netfs)", hosts.value[i]);
         } else if (127 == status) {
             mpicrypt_error(MPICRYPT_FAILED, "%s: %s cannot be run", hosts.value[i], rsh);
         } else {

@@ -71,11 +71,14 @@ int opal_common_crypt_sidecar_map_read(opal_common_crypt_storage_t *storage,
     return rc;
 }
 
-/* Under the header's lock. */
+/* Under the header's lock.  What the slot had is overwritten: keys that are wrapped
+ * there may be wrapped under what somebody is not to use any more. */
 static int map_write(opal_common_crypt_storage_t *storage, uint8_t *bytes, size_t count, int slot)
 {
     uint8_t place[OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES];
+    opal_common_crypt_sidecar_header_t header;
     uint64_t size;
+    bool had = OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(storage, &header) && header.maps[slot].bytes > 0;
     int rc = storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size);
 
     if (OPAL_CRYPT_OK != rc) {
@@ -88,9 +91,13 @@ static int map_write(opal_common_crypt_storage_t *storage, uint8_t *bytes, size_
     if (OPAL_CRYPT_OK == rc) {
         rc = put(storage, at, bytes, count);
     }
-    return OPAL_CRYPT_OK == rc ? put(storage, OPAL_CRYPT_SIDECAR_MAP_SLOT_AT +
-                                              (unsigned) slot * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES, place, sizeof(place))
-                               : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        rc = put(storage, OPAL_CRYPT_SIDECAR_MAP_SLOT_AT + (unsigned) slot * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES, place,
+                 sizeof(place));
+    }
+    had = had && header.maps[slot].offset <= size && header.maps[slot].bytes <= size - header.maps[slot].offset;
+    return OPAL_CRYPT_OK == rc && had
+               ? storage->zero(storage, OPAL_CRYPT_FILE_SIDECAR, header.maps[slot].offset, header.maps[slot].bytes) : rc;
 }
 
 int opal_common_crypt_sidecar_map_write(opal_common_crypt_storage_t *storage, const opal_common_crypt_map_t *map,

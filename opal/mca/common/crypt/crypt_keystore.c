@@ -348,6 +348,10 @@ static int new_key(opal_common_crypt_keystore_t *keystore, bool rotate,
     if (rotate && UINT16_MAX == newest.version) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
+    if (rotate && 0 == record->escrow_bytes) {      /* once named, a recovery key stays */
+        memcpy(record->escrow, newest.escrow, sizeof(record->escrow));
+        record->escrow_bytes = newest.escrow_bytes;
+    }
     record->version = (uint16_t) (newest.version + 1);
     record->bits = 256;
     record->created = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);

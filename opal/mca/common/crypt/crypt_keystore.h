@@ -102,8 +102,14 @@ typedef struct opal_common_crypt_keystore_record {
     uint8_t escrow[OPAL_CRYPT_SPKI_MAX];                /* recovery key, SubjectPublicKeyInfo */
 } opal_common_crypt_keystore_record_t;
 
+/* A recovery key for a record: read a PEM public key (RSA >= 2048, or P-256), check that
+ * it can serve, and give its SPKI. */
+int opal_common_crypt_escrow_key(const char *public_pem, uint8_t spki[OPAL_CRYPT_SPKI_MAX], uint16_t *bytes,
+                                 opal_common_crypt_why_t *why);
+
 /* Make version 1 of record->label, or, with rotate, the next version: not_after,
- * owners and escrow are as given; the rest is filled in. */
+ * owners and escrow are as given (a rotation without a recovery key keeps the one that
+ * there is); the rest is filled in. */
 int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool rotate,
                                    opal_common_crypt_keystore_record_t *record,
                                    opal_common_crypt_why_t *why);

@@ -85,9 +85,6 @@ int opal_common_crypt_rfc3394_wrap(const uint8_t key[32], const uint8_t plain[32
 int opal_common_crypt_rfc3394_unwrap(const uint8_t key[32], const uint8_t wrapped[40], uint8_t plain[32]);
 
 /* ---- escrow ---- */
-/* Read a PEM public key, check that it can serve, and give its SPKI. */
-int opal_common_crypt_escrow_key(const char *public_pem, uint8_t spki[OPAL_CRYPT_SPKI_MAX], uint16_t *bytes,
-                                 opal_common_crypt_why_t *why);
 int opal_common_crypt_escrow_wrap(const uint8_t *spki, size_t spki_bytes,
                                   const uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                                   uint8_t escrow[OPAL_CRYPT_ESCROW_MAX], uint16_t *bytes);

@@ -19,42 +19,42 @@
 
 #define PSK_DIGITS 64
 
+static const struct {
+    unsigned long magic;
+    opal_common_crypt_fs_t kind;
+    const char *name;
+} known[] = {
+    /* statfs(2) and linux/magic.h */
+    {0xef53, OPAL_CRYPT_FS_LOCAL, "ext4"},
+    {0x58465342, OPAL_CRYPT_FS_LOCAL, "xfs"},
+    {0x9123683e, OPAL_CRYPT_FS_LOCAL, "btrfs"},
+    {0x01021994, OPAL_CRYPT_FS_LOCAL, "tmpfs"},
+    {0x858458f6, OPAL_CRYPT_FS_LOCAL, "ramfs"},
+    {0x794c7630, OPAL_CRYPT_FS_LOCAL, "overlayfs"},
+    {0x2fc12fc1, OPAL_CRYPT_FS_LOCAL, "zfs"},
+    {0xf2f52010, OPAL_CRYPT_FS_LOCAL, "f2fs"},
+    {0xca451a4e, OPAL_CRYPT_FS_LOCAL, "bcachefs"},
+    {0x3153464a, OPAL_CRYPT_FS_LOCAL, "jfs"},
+    {0x73717368, OPAL_CRYPT_FS_LOCAL, "squashfs"},
+    {0x6969, OPAL_CRYPT_FS_NETWORK, "nfs"},
+    {0xff534d42, OPAL_CRYPT_FS_NETWORK, "cifs"},
+    {0xfe534d42, OPAL_CRYPT_FS_NETWORK, "smb2"},
+    {0x517b, OPAL_CRYPT_FS_NETWORK, "smb"},
+    {0x0bd00bd0, OPAL_CRYPT_FS_NETWORK, "lustre"},
+    {0x47504653, OPAL_CRYPT_FS_NETWORK, "gpfs"},
+    {0x19830326, OPAL_CRYPT_FS_NETWORK, "beegfs"},
+    {0x20030528, OPAL_CRYPT_FS_NETWORK, "orangefs"},
+    {0x00c36400, OPAL_CRYPT_FS_NETWORK, "ceph"},
+    {0x01161970, OPAL_CRYPT_FS_NETWORK, "gfs2"},
+    {0x7461636f, OPAL_CRYPT_FS_NETWORK, "ocfs2"},
+    {0x5346414f, OPAL_CRYPT_FS_NETWORK, "afs"},
+    {0x6b414653, OPAL_CRYPT_FS_NETWORK, "afs"},
+    {0x01021997, OPAL_CRYPT_FS_NETWORK, "9p"},
+    {0x65735546, OPAL_CRYPT_FS_UNKNOWN, "fuse"},
+};
+
 opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char **name)
 {
-    static const struct {
-        unsigned long magic;
-        opal_common_crypt_fs_t kind;
-        const char *name;
-    } known[] = {
-        /* statfs(2) and linux/magic.h */
-        {0xef53, OPAL_CRYPT_FS_LOCAL, "ext4"},
-        {0x58465342, OPAL_CRYPT_FS_LOCAL, "xfs"},
-        {0x9123683e, OPAL_CRYPT_FS_LOCAL, "btrfs"},
-        {0x01021994, OPAL_CRYPT_FS_LOCAL, "tmpfs"},
-        {0x858458f6, OPAL_CRYPT_FS_LOCAL, "ramfs"},
-        {0x794c7630, OPAL_CRYPT_FS_LOCAL, "overlayfs"},
-        {0x2fc12fc1, OPAL_CRYPT_FS_LOCAL, "zfs"},
-        {0xf2f52010, OPAL_CRYPT_FS_LOCAL, "f2fs"},
-        {0xca451a4e, OPAL_CRYPT_FS_LOCAL, "bcachefs"},
-        {0x3153464a, OPAL_CRYPT_FS_LOCAL, "jfs"},
-        {0x73717368, OPAL_CRYPT_FS_LOCAL, "squashfs"},
-        {0x6969, OPAL_CRYPT_FS_NETWORK, "nfs"},
-        {0xff534d42, OPAL_CRYPT_FS_NETWORK, "cifs"},
-        {0xfe534d42, OPAL_CRYPT_FS_NETWORK, "smb2"},
-        {0x517b, OPAL_CRYPT_FS_NETWORK, "smb"},
-        {0x0bd00bd0, OPAL_CRYPT_FS_NETWORK, "lustre"},
-        {0x47504653, OPAL_CRYPT_FS_NETWORK, "gpfs"},
-        {0x19830326, OPAL_CRYPT_FS_NETWORK, "beegfs"},
-        {0x20030528, OPAL_CRYPT_FS_NETWORK, "orangefs"},
-        {0x00c36400, OPAL_CRYPT_FS_NETWORK, "ceph"},
-        {0x01161970, OPAL_CRYPT_FS_NETWORK, "gfs2"},
-        {0x7461636f, OPAL_CRYPT_FS_NETWORK, "ocfs2"},
-        {0x5346414f, OPAL_CRYPT_FS_NETWORK, "afs"},
-        {0x6b414653, OPAL_CRYPT_FS_NETWORK, "afs"},
-        {0x01021997, OPAL_CRYPT_FS_NETWORK, "9p"},
-        {0x65735546, OPAL_CRYPT_FS_UNKNOWN, "fuse"},
-    };
-
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
         if (known[i].magic == (magic & 0xffffffff)) {
             *name = known[i].name;
@@ -63,6 +63,18 @@ opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char
     }
     *name = "unknown";
     return OPAL_CRYPT_FS_UNKNOWN;
+}
+
+void opal_common_crypt_fs_local(char text[OPAL_CRYPT_FS_LOCAL_BYTES])
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
+        if (OPAL_CRYPT_FS_LOCAL == known[i].kind) {
+            used += (size_t) snprintf(text + used, OPAL_CRYPT_FS_LOCAL_BYTES - used, " %lx ", known[i].magic);
+        }
+    }
 }
 
 int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name)

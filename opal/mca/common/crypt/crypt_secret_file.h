@@ -24,6 +24,10 @@ typedef enum {
 /* `name` gets a name for messages. */
 opal_common_crypt_fs_t opal_common_crypt_fs_kind(unsigned long magic, const char **name);
 
+/* The magic numbers of local ones, in hexadecimal, each between two blanks. */
+#define OPAL_CRYPT_FS_LOCAL_BYTES 256
+void opal_common_crypt_fs_local(char text[OPAL_CRYPT_FS_LOCAL_BYTES]);
+
 /* The same of the file system on which `path` lies; ERR_CONFIG if it cannot be told. */
 int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name);
 
