@@ -183,7 +183,9 @@ static inline void memory_copy(memory_t *to, const memory_t *from)
         to->parts[i] = from->parts[i];
         to->parts[i].bytes = malloc(from->parts[i].room);
         UNIT_REQUIRE(0 == from->parts[i].room || NULL != to->parts[i].bytes);
-        memcpy(to->parts[i].bytes, from->parts[i].bytes, from->parts[i].room);
+        if (from->parts[i].room > 0) {
+            memcpy(to->parts[i].bytes, from->parts[i].bytes, from->parts[i].room);
+        }
     }
     to->page = from->page;
     to->life = -1;

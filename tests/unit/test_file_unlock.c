@@ -63,7 +63,9 @@ static int try(const opal_common_crypt_map_t *map, const opal_common_crypt_file_
 {
     opal_common_crypt_file_key_t *keys = calloc(map->region_count, sizeof(*keys));
 
-    memcpy(keys, known, known_count * sizeof(*keys));
+    if (known_count > 0) {
+        memcpy(keys, known, known_count * sizeof(*keys));
+    }
     why_not = (opal_common_crypt_why_t){.topic = NULL};
     int rc = opal_common_crypt_map_unlock(map, keystore, keys, &why_not);
     drop(keys, known_count, map->region_count);
