@@ -190,7 +190,8 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     }
 }
 
-/* Open MPI keeps a request that ended with an error, and it its communicator. */
+/* Open MPI keeps a request that ended with an error, and the request keeps its
+ * communicator. */
 static int wait_and_free(ompi_request_t **request, ompi_status_public_t *status)
 {
     int rc = ompi_request_wait(request, status);

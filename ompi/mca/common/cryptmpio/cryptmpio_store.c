@@ -17,6 +17,9 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_cryp
         rc = opal_common_crypt_sidecar_create(&state->posix.super, map->uuid);
         state->kept = -1;
     }
+    if (OPAL_CRYPT_OK == rc && !anew) {     /* the map that stays, before the place of the other one is overwritten */
+        rc = ompi_common_cryptmpio_posix_sync_sidecar(&state->posix);
+    }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, state->kept);
         state->kept = 0 == state->kept;
