@@ -329,7 +329,7 @@ int mpicrypt_plot_write(const mpicrypt_plot_t *plot, const char *path)
 {
     const layout_t layout = layout_of(plot);
     int width = layout.columns * layout.width, height = layout.rows * layout.height + TITLE_HEIGHT;
-    mpicrypt_canvas_t canvas;
+    mpicrypt_canvas_t canvas = { 0 };
 
     int rc = ends_in(path, ".png") ? mpicrypt_canvas_png(&canvas, path, width, height)
                                    : mpicrypt_canvas_svg(&canvas, path, width, height);
