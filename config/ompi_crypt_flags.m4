@@ -36,7 +36,7 @@ AC_DEFUN([OMPI_CRYPT_LTO], [
     AS_CASE([$enable_asan$enable_ubsan$enable_tsan$CFLAGS], [*yes*|*-fno-lto*], [enable_lto=no])
     AS_IF([test "x$enable_lto" != xno], [
         ompi_crypt_save_CFLAGS=$CFLAGS
-        ompi_crypt_lto="-flto=auto -ffat-lto-objects -fno-semantic-interposition"
+        ompi_crypt_lto="-flto=auto -ffat-lto-objects -fno-semantic-interposition -fno-plt"
         CFLAGS="$CFLAGS $ompi_crypt_lto"
         AC_MSG_CHECKING([whether link-time optimisation works])
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[

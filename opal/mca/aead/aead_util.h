@@ -30,15 +30,17 @@ static inline void opal_aead_wipe(void *block, size_t bytes)
     }
 }
 
-/* Constant-time comparison of two tags: 0 when equal. */
+/* Constant-time comparison of two tags: 0 when equal.  Both are read whole, and the
+ * compiler does not know what it compares. */
 static inline int opal_aead_tags_differ(const uint8_t *a, const uint8_t *b)
 {
-    volatile uint8_t difference = 0;
+    uint64_t left[2], right[2], difference;
 
-    for (int i = 0; i < OPAL_AEAD_TAG_BYTES; ++i) {
-        difference |= (uint8_t) (a[i] ^ b[i]);
-    }
-    return difference;
+    memcpy(left, a, OPAL_AEAD_TAG_BYTES);
+    memcpy(right, b, OPAL_AEAD_TAG_BYTES);
+    difference = (left[0] ^ right[0]) | (left[1] ^ right[1]);
+    __asm__ volatile("" : "+r"(difference));
+    return 0 != difference;
 }
 
 /* The longest text that one nonce may cover: 2^32 - 2 blocks of 16 bytes for

@@ -117,7 +117,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t
 /* Fetch the peer's record, agree on keys, decide its kind.  May block on the
  * runtime: never call it in a completion callback.  A refusal has been shown
  * when this returns. */
-OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer);
+OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer) OPAL_CRYPT_RARE;
 
 /* Those of our own job with which there is a session and what they get is
  * sealed: how many, and an array for the caller to free. */
@@ -210,7 +210,8 @@ static inline int ompi_common_cryptmpi_device_check(const void *buffer)
 /* A message from `rank` did not authenticate.  Under crypt_on_auth_failure =
  * abort this shows one text and ends the job; else it returns our own MPI
  * error class, to be put into the status.  Never names key material. */
-OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc);
+OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc)
+    OPAL_CRYPT_RARE;
 
 /* That class, for ranks that learn of a failure from others. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_error_class(void);

@@ -246,4 +246,30 @@ static inline void ompi_common_cryptmpi_lock_release(ompi_common_cryptmpi_lock_t
     }
 }
 
+/* The same for what only threads inside of MPI change (the team's workers do not):
+ * a locked instruction waits for the stores of a whole message. */
+static inline int32_t ompi_common_cryptmpi_add(ompi_common_cryptmpi_atomic32_t *at, int32_t more)
+{
+    volatile int32_t *plain = (volatile int32_t *) at;
+
+    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
+        return opal_atomic_add_fetch_32(at, more);
+    }
+    return *plain = *plain + more;
+}
+
+/* Returns what was there before. */
+static inline int32_t ompi_common_cryptmpi_set_bits(ompi_common_cryptmpi_atomic32_t *at, int32_t bits)
+{
+    volatile int32_t *plain = (volatile int32_t *) at;
+    int32_t before;
+
+    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
+        return opal_atomic_fetch_or_32(at, bits);
+    }
+    before = *plain;
+    *plain = before | bits;
+    return before;
+}
+
 #endif

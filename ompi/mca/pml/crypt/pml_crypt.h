@@ -188,7 +188,7 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
 void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r);     /* inactive -> active, pending = 1 */
 void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r);       /* one pending less; the last completes */
 /* It did not start: given back, or, a persistent one, inactive again. */
-void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r);      /* nobody will wait for it or free it */
 int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status);
 
@@ -240,12 +240,17 @@ typedef struct ompi_pml_crypt_held ompi_pml_crypt_held_t;
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r);
 void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);
+/* Opens and accepts a message of one piece that the host `brought`: true, and the result is
+ * known->status.  False, and nothing was done: it is another, or none.  Of `known` are set: c,
+ * serial, any_tag, plain_bytes, and of base: req_addr, req_count, req_datatype, req_comm, req_tag. */
+bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
+                               const ompi_status_public_t *brought);
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);
 int ompi_pml_crypt_opened(void);            /* from the progress function: what workers have opened */
 void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *plain, size_t plain_bytes);
-void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc);      /* wipe, report, set the status */
-void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes);
-void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc) OPAL_CRYPT_RARE;      /* wipe, report, set the status */
+void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes) OPAL_CRYPT_RARE;
+void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 int ompi_pml_crypt_progress(void);
 
 /* A held message for this receive, or NULL; under the communicator's lock. */

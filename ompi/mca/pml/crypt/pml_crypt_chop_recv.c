@@ -48,7 +48,7 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
                                            plain_bytes < room ? plain_bytes : room, stage->bytes);
     }
     ompi_pml_crypt_stage_return(stage);
-    opal_atomic_add_fetch_32(&r->window, -1);
+    ompi_common_cryptmpi_add(&r->window, -1);
     post_more(r);
     ompi_pml_crypt_request_put(r);
 }
@@ -108,16 +108,16 @@ static void post_more(ompi_pml_crypt_request_t *r)
 {
     int32_t seen;
 
-    if (1 != opal_atomic_add_fetch_32(&r->work, 1)) {
+    if (1 != ompi_common_cryptmpi_add(&r->work, 1)) {
         return;
     }
     do {
         seen = r->work;
         while (r->window < ompi_pml_crypt_room(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
-            opal_atomic_add_fetch_32(&r->window, 1);
+            ompi_common_cryptmpi_add(&r->window, 1);
             post_segment(r, r->next_segment++);
         }
-    } while (0 != opal_atomic_add_fetch_32(&r->work, -seen));
+    } while (0 != ompi_common_cryptmpi_add(&r->work, -seen));
 }
 
 /* The caller's own pending keeps the request alive while this runs. */
@@ -125,6 +125,6 @@ void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
     r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
                                                                    : ompi_pml_crypt_cut_open(r->shape.total_bytes);
-    opal_atomic_add_fetch_32(&r->pending, (int32_t) r->shape.count);
+    ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);
     post_more(r);
 }

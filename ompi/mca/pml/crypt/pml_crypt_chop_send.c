@@ -111,8 +111,8 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
         r->status.MPI_ERROR = status->MPI_ERROR;
     }
     ompi_pml_crypt_stage_return(stage);
-    opal_atomic_add_fetch_32(&flying, -1);
-    opal_atomic_add_fetch_32(&r->window, -1);
+    ompi_common_cryptmpi_add(&flying, -1);
+    ompi_common_cryptmpi_add(&r->window, -1);
     idle = 0;
     go_on();
     ompi_pml_crypt_request_put(r);
@@ -173,7 +173,7 @@ void ompi_pml_crypt_pump(void)
 {
     int32_t seen;
 
-    if (1 != opal_atomic_add_fetch_32(&notes, 1)) {
+    if (1 != ompi_common_cryptmpi_add(&notes, 1)) {
         return;
     }
     do {
@@ -187,12 +187,12 @@ void ompi_pml_crypt_pump(void)
                 hand_over(stage);
             }
             if (NULL != (r = next_ready(&segment))) {
-                opal_atomic_add_fetch_32(&flying, 1);
-                opal_atomic_add_fetch_32(&r->window, 1);
+                ompi_common_cryptmpi_add(&flying, 1);
+                ompi_common_cryptmpi_add(&r->window, 1);
                 send_segment(r, segment);
             }
         } while (NULL != r);
-    } while (0 != opal_atomic_add_fetch_32(&notes, -seen));
+    } while (0 != ompi_common_cryptmpi_add(&notes, -seen));
 }
 
 void ompi_pml_crypt_pump_stalled(void)
@@ -201,7 +201,7 @@ void ompi_pml_crypt_pump_stalled(void)
         moved = false;
         ompi_pml_crypt_pump();
     }
-    if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && opal_atomic_add_fetch_32(&idle, 1) > STALLED) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && ompi_common_cryptmpi_add(&idle, 1) > STALLED) {
         ompi_pml_crypt_pump();
         idle = 0;
     }
@@ -238,7 +238,7 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
                                           frame + OPAL_CRYPT_FIRST_HEADER, frame, &r->chop);
     }
     if (OPAL_CRYPT_OK == rc) {
-        opal_atomic_add_fetch_32(&ompi_pml_crypt.outstanding, 1);
+        ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
     }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
                                : ompi_common_cryptmpi_auth_failure(r->c->comm, r->base.req_peer, r->base.req_tag, rc);
@@ -265,12 +265,12 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
     rc = make_first(r, stage->bytes);
     if (OMPI_SUCCESS == rc) {
-        opal_atomic_add_fetch_32(&r->pending, 1 + (int32_t) r->shape.count);
+        ompi_common_cryptmpi_add(&r->pending, 1 + (int32_t) r->shape.count);
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
                                     &ompi_mpi_byte.dt, r->base.req_peer, r->base.req_tag, mode, r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
             r->peer->unsent++;
-            opal_atomic_add_fetch_32(&r->pending, -1 - (int32_t) r->shape.count);
+            ompi_common_cryptmpi_add(&r->pending, -1 - (int32_t) r->shape.count);
         }
     }
     ompi_common_cryptmpi_lock_release(&r->peer->send_lock);

@@ -88,7 +88,7 @@ void ompi_pml_crypt_final_send(void)
     ompi_common_cryptmpi_comm_t *world = ompi_common_cryptmpi_comm(&ompi_mpi_comm_world.comm);
 
     /* Sessions have no MPI_COMM_WORLD, and no moment at which all of them end. */
-    if (NULL != world && &ompi_mpi_comm_world.comm == world->comm && 1 == opal_atomic_add_fetch_32(&sent, 1)) {
+    if (NULL != world && &ompi_mpi_comm_world.comm == world->comm && 1 == ompi_common_cryptmpi_add(&sent, 1)) {
         send_all(world);
     }
 }

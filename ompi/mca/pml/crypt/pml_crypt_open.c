@@ -80,7 +80,7 @@ static void drop_serial(ompi_pml_crypt_request_t *r)
     opal_common_crypt_serial_drop(r->c->serials, r->serial);
 }
 
-static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
+static OPAL_CRYPT_OFTEN void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     size_t plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
     opal_common_crypt_envelope_t envelope;
@@ -112,7 +112,7 @@ static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire
     }
 }
 
-static void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
+static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     uint8_t *plain = frame + OPAL_CRYPT_FIRST_HEADER;
     opal_common_crypt_envelope_t envelope;
@@ -179,17 +179,17 @@ static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
     }
     r->rest.done = body_in;
     r->rest.request = r;
-    opal_atomic_add_fetch_32(&r->pending, 1);
+    ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_recv(&r->rest, buffer, count, type, r->status.MPI_SOURCE, tag, r->base.req_comm);
     if (OMPI_SUCCESS != rc) {
         r->host_error = ompi_errcode_get_mpi_code(rc);
         free(r->body);
         r->body = NULL;
-        opal_atomic_add_fetch_32(&r->pending, -1);
+        ompi_common_cryptmpi_add(&r->pending, -1);
     }
 }
 
-static void open_local(ompi_pml_crypt_request_t *r, const uint8_t *frame, size_t wire_bytes)
+static __opal_attribute_noinline__ void open_local(ompi_pml_crypt_request_t *r, const uint8_t *frame, size_t wire_bytes)
 {
     int type = opal_common_crypt_frame_type(frame, wire_bytes);
 
@@ -209,7 +209,33 @@ static void open_local(ompi_pml_crypt_request_t *r, const uint8_t *frame, size_t
 
 /* ---- any first part ---- */
 
-static void open_frame(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
+                                                const ompi_status_public_t *brought)
+{
+    size_t wire_bytes = brought->_ucount;
+    int type;
+
+    if (MPI_SUCCESS != brought->MPI_ERROR || brought->_cancelled) {
+        return false;
+    }
+    known->peer = ompi_common_cryptmpi_comm_peer(known->c, brought->MPI_SOURCE);
+    known->status = *brought;
+    known->status.MPI_TAG = ompi_pml_crypt_tag_of(known->base.req_tag, brought);
+    known->status._ucount = 0;
+    type = opal_common_crypt_frame_type(frame, wire_bytes);
+    if (OMPI_COMMON_CRYPTMPI_SEALED == known->peer->kind && OPAL_CRYPT_FRAME_DIRECT == type
+        && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD) {
+        open_direct(known, frame, wire_bytes);
+        return true;
+    }
+    if (OMPI_COMMON_CRYPTMPI_LOCAL == known->peer->kind && OPAL_CRYPT_FRAME_LOCAL == type) {
+        open_local(known, frame, wire_bytes);
+        return true;
+    }
+    return false;
+}
+
+static OPAL_CRYPT_OFTEN void open_frame(ompi_pml_crypt_request_t *r)
 {
     uint8_t *frame = r->first->bytes;
     size_t wire_bytes = r->status._ucount;
@@ -229,7 +255,7 @@ static void open_frame(ompi_pml_crypt_request_t *r)
     ompi_pml_crypt_request_put(r);
 }
 
-void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+OPAL_CRYPT_OFTEN void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
 
@@ -281,7 +307,7 @@ static inline bool nothing_waits(void)
            && !ompi_pml_crypt_ending();
 }
 
-int ompi_pml_crypt_progress(void)
+OPAL_CRYPT_OFTEN int ompi_pml_crypt_progress(void)
 {
     int events;
 

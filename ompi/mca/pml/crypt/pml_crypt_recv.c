@@ -89,42 +89,70 @@ int ompi_pml_crypt_irecv(void *buffer, size_t count, ompi_datatype_t *type, int 
     return OMPI_SUCCESS;
 }
 
-/* With one thread and nothing held, the host's blocking receive is cheapest:
- * it makes no request, and we look at what it brought right here. */
-static int recv_directly(ompi_pml_crypt_request_t *r)
+/* It was no message of one piece: a request takes over. */
+static int go_on(const ompi_pml_crypt_request_t *known, ompi_pml_crypt_stage_t *stage, int src, int tag,
+                 const ompi_status_public_t *brought, ompi_status_public_t *status)
 {
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
-    ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
-    int rc;
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, known->base.req_addr,
+                                                             known->base.req_count, known->base.req_datatype, src,
+                                                             tag, known->base.req_comm, false);
 
     ompi_pml_crypt_request_begin(r);
     r->first = stage;
     stage->op.request = r;
-    take_serial(r);
-    rc = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
-                                      r->base.req_peer, r->base.req_tag, r->base.req_comm, &status);
-    status.MPI_ERROR = rc;
-    ompi_pml_crypt_first_in(&stage->op, &status);
-    return OMPI_SUCCESS;
+    r->serial = known->serial;
+    r->any_tag = known->any_tag;
+    ompi_pml_crypt_first_in(&stage->op, brought);
+    return ompi_pml_crypt_request_wait(r, status);
 }
 
-int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
-                        ompi_communicator_t *comm, ompi_status_public_t *status)
+/* With one thread and nothing held, the host's blocking receive is cheapest:
+ * it makes no request, we look at what it brought right here, and most messages
+ * need no request of ours either.  `known` is what opening them looks at. */
+static OPAL_CRYPT_OFTEN int recv_directly(ompi_pml_crypt_request_t *known, int src, int tag,
+                                          ompi_status_public_t *status)
 {
-    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, src, tag,
-                                                             comm, false);
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
+    ompi_status_public_t brought = {.MPI_ERROR = MPI_SUCCESS};
+
+    take_serial(known);
+    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
+                                                     src, tag, known->base.req_comm, &brought);
+    if (!ompi_pml_crypt_open_whole(known, stage->bytes, &brought)) {
+        return go_on(known, stage, src, tag, &brought, status);
+    }
+    ompi_pml_crypt_stage_return(stage);
+    if (MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, known->status, false);
+    }
+    return known->status.MPI_ERROR;
+}
+
+OPAL_CRYPT_OFTEN int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                                         ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t known;
+    ompi_request_t *request;
     int rc;
 
-    if (ompi_common_cryptmpi_threaded() || !opal_list_is_empty(&r->c->held)) {
-        rc = ompi_pml_crypt_start_recv(r);
-    } else {
-        rc = ompi_common_cryptmpi_device_check(buffer);
-        rc = OMPI_SUCCESS != rc || MPI_ANY_SOURCE == src ? rc : ompi_pml_crypt_peer(r->c, src, &r->peer);
-        rc = OMPI_SUCCESS == rc ? recv_directly(r) : rc;
+    known.c = ompi_common_cryptmpi_comm(comm);
+    if (ompi_common_cryptmpi_threaded() || !opal_list_is_empty(&known.c->held)) {
+        rc = ompi_pml_crypt_irecv(buffer, count, type, src, tag, comm, &request);
+        return OMPI_SUCCESS != rc ? rc
+                                  : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, status);
+    }
+    rc = ompi_common_cryptmpi_device_check(buffer);
+    if (OMPI_SUCCESS == rc && MPI_ANY_SOURCE != src) {
+        rc = ompi_pml_crypt_peer(known.c, src, &known.peer);
     }
     if (OMPI_SUCCESS != rc) {
-        ompi_pml_crypt_request_drop(r);
         return rc;
     }
-    return ompi_pml_crypt_request_wait(r, status);
+    known.base.req_comm = comm;
+    known.base.req_addr = buffer;
+    known.base.req_count = count;
+    known.base.req_datatype = type;
+    known.base.req_tag = tag;
+    known.plain_bytes = ompi_common_cryptmpi_bytes(type, count);
+    return recv_directly(&known, src, tag, status);
 }

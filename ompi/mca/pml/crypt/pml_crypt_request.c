@@ -34,7 +34,7 @@ static void request_destruct(ompi_pml_crypt_request_t *r)
 
 OBJ_CLASS_INSTANCE(ompi_pml_crypt_request_t, mca_pml_base_request_t, request_construct, request_destruct);
 
-ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
+OPAL_CRYPT_OFTEN ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
                                                      size_t count, ompi_datatype_t *datatype, int peer, int tag,
                                                      ompi_communicator_t *comm, bool persistent)
 {
@@ -85,7 +85,7 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     r->pending = 1;
 }
 
-static void give_back(ompi_pml_crypt_request_t *r)
+static OPAL_CRYPT_OFTEN void give_back(ompi_pml_crypt_request_t *r)
 {
     OMPI_REQUEST_FINI(&r->base.req_ompi);
     OBJ_RELEASE(r->base.req_comm);
@@ -94,14 +94,14 @@ static void give_back(ompi_pml_crypt_request_t *r)
 }
 
 /* Everything that it has for one message. */
-static void leave(ompi_pml_crypt_request_t *r)
+static OPAL_CRYPT_OFTEN void leave(ompi_pml_crypt_request_t *r)
 {
     if (NULL != r->first) {
         ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
     }
     if (NULL != r->chop) {
         if (MCA_PML_REQUEST_SEND == r->base.req_type) {
-            opal_atomic_add_fetch_32(&ompi_pml_crypt.outstanding, -1);
+            ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, -1);
         }
         opal_common_crypt_chop_end(r->chop);
         r->chop = NULL;
@@ -131,7 +131,7 @@ void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
     r->life = FREED;
 }
 
-static void complete(ompi_pml_crypt_request_t *r)
+static OPAL_CRYPT_OFTEN void complete(ompi_pml_crypt_request_t *r)
 {
     bool again = r->base.req_ompi.req_persistent;
     int32_t life = 0;
@@ -152,32 +152,32 @@ static void complete(ompi_pml_crypt_request_t *r)
      * message: so it is given back behind that.  A persistent one may be started
      * again as soon as it is complete. */
     if (again) {
-        life = opal_atomic_fetch_or_32(&r->life, DONE);
+        life = ompi_common_cryptmpi_set_bits(&r->life, DONE);
     }
     if (!r->hidden) {
         ompi_request_complete(&r->base.req_ompi, true);
     }
     if (!again) {
-        life = opal_atomic_fetch_or_32(&r->life, DONE);
+        life = ompi_common_cryptmpi_set_bits(&r->life, DONE);
     }
     if (life & FREED) {
         give_back(r);
     }
 }
 
-void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r)
 {
-    if (0 == opal_atomic_add_fetch_32(&r->pending, -1)) {
+    if (0 == ompi_common_cryptmpi_add(&r->pending, -1)) {
         complete(r);
     }
 }
 
-static int request_free(ompi_request_t **request)
+static OPAL_CRYPT_OFTEN int request_free(ompi_request_t **request)
 {
     ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) *request;
 
     r->base.req_free_called = true;
-    if (opal_atomic_fetch_or_32(&r->life, FREED) & DONE) {
+    if (ompi_common_cryptmpi_set_bits(&r->life, FREED) & DONE) {
         give_back(r);
     }
     *request = MPI_REQUEST_NULL;
@@ -192,7 +192,7 @@ static int request_cancel(ompi_request_t *request, int flag)
     return MCA_PML_REQUEST_RECV == r->base.req_type ? ompi_pml_crypt_op_cancel(&r->first, flag) : OMPI_SUCCESS;
 }
 
-int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status)
+OPAL_CRYPT_OFTEN int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status)
 {
     ompi_request_t *request = &r->base.req_ompi;
     int rc;

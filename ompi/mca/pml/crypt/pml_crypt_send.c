@@ -32,7 +32,7 @@ static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t pla
 }
 
 /* Fill a frame; returns its length, 0 on failure.  Under the send lock. */
-static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_peer_t *peer, const void *buffer,
+static OPAL_CRYPT_OFTEN size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_peer_t *peer, const void *buffer,
                          size_t count, ompi_datatype_t *type, size_t plain_bytes, int tag, uint8_t *frame, int *rc)
 {
     opal_common_crypt_envelope_t envelope;
@@ -89,12 +89,12 @@ static int send_frame(ompi_pml_crypt_request_t *r)
     wire_bytes = make_frame(r->c, r->peer, r->base.req_addr, r->base.req_count, r->base.req_datatype,
                             r->plain_bytes, r->base.req_tag, stage->bytes, &rc);
     if (wire_bytes > 0) {
-        opal_atomic_add_fetch_32(&r->pending, 1);
+        ompi_common_cryptmpi_add(&r->pending, 1);
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
                                     r->base.req_tag, r->mode, r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
             r->peer->unsent++;
-            opal_atomic_add_fetch_32(&r->pending, -1);
+            ompi_common_cryptmpi_add(&r->pending, -1);
         }
     }
     ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
@@ -116,16 +116,16 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
     ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
     id = r->peer->local_id++;
     opal_common_crypt_local_large(r->peer->token_out, r->plain_bytes, id, stage->bytes);
-    opal_atomic_add_fetch_32(&r->pending, 1);
+    ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, OPAL_CRYPT_LOCAL_LARGE_BYTES, &ompi_mpi_byte.dt,
                                 r->base.req_peer, r->base.req_tag,
                                 synchronous ? MCA_PML_BASE_SEND_STANDARD : r->mode, r->base.req_comm);
     ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
     if (OMPI_SUCCESS != rc) {
-        opal_atomic_add_fetch_32(&r->pending, -1);
+        ompi_common_cryptmpi_add(&r->pending, -1);
         return rc;
     }
-    opal_atomic_add_fetch_32(&r->pending, 1);
+    ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&r->rest, r->base.req_addr, r->base.req_count, r->base.req_datatype,
                                 r->base.req_peer,
                                 ompi_pml_crypt_tag(ompi_pml_crypt.local_tag, r->peer->token_out->base + id),
@@ -133,7 +133,7 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
                                 r->base.req_comm);
     if (OMPI_SUCCESS != rc) {       /* too late to take the frame back */
         r->status.MPI_ERROR = ompi_errcode_get_mpi_code(rc);
-        opal_atomic_add_fetch_32(&r->pending, -1);
+        ompi_common_cryptmpi_add(&r->pending, -1);
     }
     return OMPI_SUCCESS;
 }
@@ -226,7 +226,7 @@ int ompi_pml_crypt_isend(const void *buffer, size_t count, ompi_datatype_t *type
     return OMPI_SUCCESS;
 }
 
-int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+OPAL_CRYPT_OFTEN int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);

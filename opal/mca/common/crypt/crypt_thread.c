@@ -35,8 +35,12 @@ static const bool always = true;
 const bool *opal_common_crypt_multiple = &always;
 
 static unsigned generation = 1;
-static __thread opal_common_crypt_thread_t *mine;
-static __thread unsigned mine_generation;
+
+/* Sixteen bytes of the room that libc keeps for libraries that are loaded late, so
+ * that a message need not ask the dynamic linker where they are. */
+#define LOCAL static __thread __attribute__((tls_model("initial-exec")))
+LOCAL opal_common_crypt_thread_t *mine;
+LOCAL unsigned mine_generation;
 
 static void stats_add(opal_common_crypt_stats_t *sum, const opal_common_crypt_stats_t *one)
 {
@@ -89,7 +93,7 @@ void opal_common_crypt_thread_end(void)
     OPENSSL_thread_stop();
 }
 
-static opal_common_crypt_thread_t *thread_make(void)
+static OPAL_CRYPT_RARE opal_common_crypt_thread_t *thread_make(void)
 {
     opal_common_crypt_thread_t *thread = calloc(1, sizeof(*thread));
 
@@ -114,7 +118,7 @@ unlock:
     return thread;
 }
 
-opal_common_crypt_thread_t *opal_common_crypt_thread(void)
+OPAL_CRYPT_OFTEN opal_common_crypt_thread_t *opal_common_crypt_thread(void)
 {
     if (__builtin_expect(mine_generation == __atomic_load_n(&generation, __ATOMIC_RELAXED), 1)) {
         return mine;
@@ -122,7 +126,7 @@ opal_common_crypt_thread_t *opal_common_crypt_thread(void)
     return thread_make();
 }
 
-opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
+OPAL_CRYPT_OFTEN opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
                                                       const opal_aead_module_t *aead)
 {
     int i;

@@ -70,7 +70,7 @@ static inline void opal_common_crypt_count_opened(opal_common_crypt_thread_t *th
 /* Is the time in providers measured?  Set by opal_common_crypt_stats_timing. */
 extern bool opal_common_crypt_timing;
 uint64_t opal_common_crypt_now(void);               /* nanoseconds */
-void opal_common_crypt_count_time(uint64_t since);  /* for the calling thread */
+void opal_common_crypt_count_time(uint64_t since) OPAL_CRYPT_RARE;  /* for the calling thread */
 
 /* A provider's seal and open, measured if somebody wants that. */
 typedef __typeof__(((opal_aead_module_t *) 0)->seal) opal_common_crypt_seal_fn_t;
@@ -112,6 +112,6 @@ static inline int opal_common_crypt_timed_open(opal_common_crypt_open_fn_t open,
 void opal_common_crypt_count_epoch(void);
 
 /* One more failed open; returns OPAL_CRYPT_ERR_AUTH. */
-int opal_common_crypt_count_failed(void);
+int opal_common_crypt_count_failed(void) OPAL_CRYPT_RARE;
 
 #endif
