@@ -17,10 +17,13 @@
 #include "mpicrypt_bench.h"
 #include "opal/mca/common/crypt/crypt_model.h"
 
+/* Bytes of a message's first part, in the jobs of tune: the default of pml_crypt_chop_min. */
+enum { MPICRYPT_TUNE_FIRST = 1 << 16 };
+
 /* One (k, t) at one size. */
 typedef struct mpicrypt_tune_cell {
     size_t k, t, bytes;
-    double measured_us, predicted_us;
+    double measured_us, predicted_us, papers_us;    /* by crypt_model.h's parts_us, and by chopped_us */
 } mpicrypt_tune_cell_t;
 
 /* What the search chose; 0: the component's default is as good. */
@@ -42,7 +45,7 @@ typedef struct mpicrypt_tune {
 
     mpicrypt_tune_cell_t *cells;
     int cell_count;
-    double median_error, largest_error; /* of the cells, in percent */
+    double median_error, largest_error, papers_error;   /* of the cells, in percent; papers': the median */
 
     mpicrypt_tune_choice_t choice;
     double before, after;               /* time over plain, geometric mean of sizes */

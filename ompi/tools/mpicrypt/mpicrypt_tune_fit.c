@@ -84,6 +84,17 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Sorted, in percent. */
+static void errors_of(const mpicrypt_tune_t *tune, bool papers, double *errors)
+{
+    for (int i = 0; i < tune->cell_count; ++i) {
+        const mpicrypt_tune_cell_t *cell = &tune->cells[i];
+        double us = papers ? cell->papers_us : cell->predicted_us;
+        errors[i] = 100 * fabs(us - cell->measured_us) / cell->measured_us;
+    }
+    qsort(errors, (size_t) tune->cell_count, sizeof(*errors), by_value);
+}
+
 static int judge(mpicrypt_tune_t *tune)
 {
     double *errors = calloc((size_t) tune->cell_count + 1, sizeof(*errors));
@@ -91,11 +102,9 @@ static int judge(mpicrypt_tune_t *tune)
     if (NULL == errors) {
         return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
     }
-    for (int i = 0; i < tune->cell_count; ++i) {
-        const mpicrypt_tune_cell_t *cell = &tune->cells[i];
-        errors[i] = 100 * fabs(cell->predicted_us - cell->measured_us) / cell->measured_us;
-    }
-    qsort(errors, (size_t) tune->cell_count, sizeof(*errors), by_value);
+    errors_of(tune, true, errors);
+    tune->papers_error = mpicrypt_spread(errors, tune->cell_count).median;
+    errors_of(tune, false, errors);
     tune->median_error = mpicrypt_spread(errors, tune->cell_count).median;
     tune->largest_error = errors[tune->cell_count - 1];
     free(errors);
@@ -107,12 +116,12 @@ static int check_threads(mpicrypt_tune_t *tune, size_t threads, size_t rounds)
 {
     mpicrypt_bench_values_t values = {.rounds = 0};
     int rc = mpicrypt_tune_begin(tune, "128K,256K,512K,1M,2M,4M");
-    char name[32], settings[128];
+    char name[32], settings[160];
 
     for (int i = 0; i < KS && MPICRYPT_OK == rc; ++i) {
         snprintf(name, sizeof(name), "k%zu-t%zu", ks[i], threads);
-        snprintf(settings, sizeof(settings), "pml_crypt_k=%zu pml_crypt_t=%zu pml_crypt_comm_threads=%zu", ks[i],
-                 threads, tune->comm_threads);
+        snprintf(settings, sizeof(settings), "pml_crypt_k=%zu pml_crypt_t=%zu pml_crypt_comm_threads=%zu "
+                 "pml_crypt_chop_min=%d", ks[i], threads, tune->comm_threads, MPICRYPT_TUNE_FIRST);
         rc = mpicrypt_tune_column(tune, true, name, settings);
     }
     rc = rc ? rc : mpicrypt_tune_rounds(tune, rounds, &values);
@@ -127,9 +136,11 @@ static int check_threads(mpicrypt_tune_t *tune, size_t threads, size_t rounds)
     for (int s = 0; s < tune->plan.sizes.count && MPICRYPT_OK == rc; ++s) {
         for (int i = 0; i < KS; ++i) {
             size_t bytes = tune->plan.sizes.value[s];
+            double m = (double) bytes, k = (double) ks[i], t = (double) threads;
             tune->cells[tune->cell_count++] = (mpicrypt_tune_cell_t){
                 ks[i], threads, bytes, 1e6 * mpicrypt_bench_median(&values, 1 + i, s),
-                opal_common_crypt_model_chopped_us(&tune->model, (double) bytes, (double) ks[i], (double) threads)};
+                opal_common_crypt_model_parts_us(&tune->model, m, MPICRYPT_TUNE_FIRST, k, t),
+                opal_common_crypt_model_chopped_us(&tune->model, m, k, t)};
         }
     }
     mpicrypt_bench_values_free(&values);

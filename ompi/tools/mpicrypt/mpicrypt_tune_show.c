@@ -13,7 +13,8 @@
 
 static const mpicrypt_column_t columns[] = {
     {"k", "k", 0}, {"t", "t", 0}, {"bytes", "size", 0}, {"measured_us", "measured us", 1},
-    {"predicted_us", "predicted us", 1}, {"error_percent", "error %", 1}, {NULL, NULL, 0}
+    {"predicted_us", "predicted us", 1}, {"error_percent", "error %", 1},
+    {"papers_us", "papers' us", 1}, {NULL, NULL, 0}
 };
 
 mpicrypt_table_t *mpicrypt_tune_table(const mpicrypt_tune_t *tune)
@@ -28,6 +29,7 @@ mpicrypt_table_t *mpicrypt_tune_table(const mpicrypt_tune_t *tune)
         mpicrypt_table_number(table, cell->measured_us);
         mpicrypt_table_number(table, cell->predicted_us);
         mpicrypt_table_number(table, 100 * (cell->predicted_us - cell->measured_us) / cell->measured_us);
+        mpicrypt_table_number(table, cell->papers_us);
     }
     return table;
 }
@@ -72,6 +74,7 @@ void mpicrypt_tune_print(const mpicrypt_tune_t *tune)
     mpicrypt_table_print(table, stdout);
     printf("Error of the prediction: median %.1f%%, largest %.1f%%, of %d measurements.\n", tune->median_error,
            tune->largest_error, tune->cell_count);
+    printf("The papers' formula, without the first part and a chunk's latency: median %.1f%%.\n", tune->papers_error);
     print_choice(tune);
     mpicrypt_table_free(table);
 }
@@ -109,19 +112,20 @@ int mpicrypt_tune_plot(const mpicrypt_tune_t *tune, const char *path)
 
 /* ---- the file ---- */
 
-enum { DEFAULT_SEGMENT = 106400, SMALLEST = 1 << 16, LARGEST = 1 << 30 };
+enum { DEFAULT_SEGMENT = 106400, LARGEST = 1 << 30 };
 
 /* Threads by size, as the model chooses them; a chunk is a segment for each. */
 static void write_table(const mpicrypt_tune_t *tune, FILE *out)
 {
     size_t segment = 0 == tune->choice.chunk_size ? DEFAULT_SEGMENT : tune->choice.chunk_size, last = 0;
 
-    for (size_t bytes = SMALLEST; bytes <= LARGEST; bytes *= 2) {
+    for (size_t bytes = MPICRYPT_TUNE_FIRST; bytes <= LARGEST; bytes *= 2) {
         double best = INFINITY;
         size_t threads = 1;
         for (size_t t = 1; t <= tune->most_threads; ++t) {
             size_t k = bytes > segment * t ? bytes / (segment * t) : 1;
-            double us = opal_common_crypt_model_chopped_us(&tune->model, (double) bytes, (double) k, (double) t);
+            double us = opal_common_crypt_model_parts_us(&tune->model, (double) bytes, MPICRYPT_TUNE_FIRST,
+                                                         (double) k, (double) t);
             if (us < best) {
                 best = us;
                 threads = t;

@@ -58,6 +58,21 @@ double opal_common_crypt_model_chopped_us(const opal_common_crypt_model_t *model
     return 2 * enc + (k - 1) * larger(enc, wire) + opal_common_crypt_model_comm_us(model, chunk, 1);
 }
 
+double opal_common_crypt_model_parts_us(const opal_common_crypt_model_t *model, double bytes,
+                                        double first_bytes, double k, double threads)
+{
+    if (bytes <= first_bytes) {
+        return opal_common_crypt_model_chopped_us(model, bytes, 1, 1);
+    }
+    double chunk = (bytes - first_bytes) / k;
+    double enc = opal_common_crypt_model_enc_us(model, chunk, 1, threads);
+    double comm = opal_common_crypt_model_comm_us(model, chunk, 1);
+
+    return opal_common_crypt_model_enc_us(model, first_bytes, 1, 1)
+           + larger(enc, opal_common_crypt_model_comm_us(model, first_bytes, 1))
+           + (k - 1) * larger(enc, comm) + comm + enc;
+}
+
 opal_common_crypt_comm_piece_t opal_common_crypt_model_enhanced(const opal_common_crypt_model_t *model,
                                                                 double bytes, double threads)
 {
