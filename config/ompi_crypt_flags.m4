@@ -27,30 +27,31 @@ AC_DEFUN([OMPI_CRYPT_SWITCH], [
     AS_IF([test "x$m4_translit([enable_$1], [-], [_])" = xyes], [ompi_crypt_switches="$ompi_crypt_switches $1"])
 ])
 
-dnl A short message passes some forty functions in twenty files of two libraries.
-dnl GCC's link-time optimisation takes a fifth of the instructions away, and
-dnl 0.02 of a round trip at 1 KiB (docs/design/001-build.rst).  The objects are fat so
-dnl that any ar, nm and ranlib will do.
+dnl OMPI_CRYPT_LTO: link-time optimisation of C with GCC (docs/design/001-build.rst says
+dnl what for).  The objects are fat so that any ar, nm and ranlib will do.  C++ has none: its
+dnl compiler may be another one, or another version, and it is one file.
 AC_DEFUN([OMPI_CRYPT_LTO], [
-    AC_ARG_ENABLE([lto], [AS_HELP_STRING([--disable-lto], [no link-time optimisation (default: with GCC)])])
-    AS_CASE([$enable_asan$enable_ubsan$enable_tsan$CFLAGS], [*yes*|*-fno-lto*], [enable_lto=no])
+    AC_ARG_ENABLE([lto], [AS_HELP_STRING([--disable-lto],
+                                         [no link-time optimisation (default: with GCC, but no sanitizer)])])
+    ompi_crypt_lto_asked=$enable_lto
+    AS_CASE([$enable_asan$enable_ubsan$enable_tsan], [*yes*], [enable_lto=no])
+    AS_CASE([" $CFLAGS "], [*" -fno-lto "*], [enable_lto=no])
     AS_IF([test "x$enable_lto" != xno], [
         ompi_crypt_save_CFLAGS=$CFLAGS
-        ompi_crypt_lto="-flto=auto -ffat-lto-objects -fno-semantic-interposition -fno-plt"
-        CFLAGS="$CFLAGS $ompi_crypt_lto"
+        CFLAGS="$CFLAGS -flto=auto -ffat-lto-objects -fno-semantic-interposition -fno-plt"
         AC_MSG_CHECKING([whether link-time optimisation works])
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[
 #if !defined(__GNUC__) || defined(__clang__)
 #error not GCC
 #endif
 #include <stdlib.h>]], [[return NULL == getenv("PATH");]])],
-                       [AC_MSG_RESULT([yes])
-                        CXXFLAGS="$CXXFLAGS $ompi_crypt_lto"],
+                       [AC_MSG_RESULT([yes])],
                        [AC_MSG_RESULT([no])
-                        CFLAGS=$ompi_crypt_save_CFLAGS
-                        AS_IF([test "x$enable_lto" = xyes],
-                              [AC_MSG_ERROR([--enable-lto: the compiler cannot])])])
+                        enable_lto=no
+                        CFLAGS=$ompi_crypt_save_CFLAGS])
     ])
+    AS_IF([test "x$ompi_crypt_lto_asked$enable_lto" = xyesno],
+          [AC_MSG_ERROR([--enable-lto needs GCC 10 or later, no sanitizer, and no -fno-lto in CFLAGS])])
 ])
 
 AC_DEFUN([OMPI_CRYPT_FLAGS], [

@@ -17,11 +17,13 @@ set -eu
 # would lose zero bytes.
 key=$(mktemp)
 trap 'rm -f "$key"' EXIT
+trap 'exit 1' HUP INT TERM
 dd if=/dev/urandom of="$key" bs=128 count=1 2>/dev/null
 
 for host; do
     # The key goes through standard input; it stands in no argument.
-    $RSH "$host" "umask 077; cat > '$KEY' && chmod 400 '$KEY' && chown '$OWNER' '$KEY' && $RESTART" < "$key"
+    $RSH "$host" "umask 077; cat > '$KEY.new' && chmod 400 '$KEY.new' && chown '$OWNER' '$KEY.new' &&
+                 mv -f '$KEY.new' '$KEY' && $RESTART" < "$key"
     echo "$host: a new munge key, and its daemon started anew"
 done
 echo "Check it with: mpicrypt doctor --mpirun 'mpirun --hostfile HOSTS'"

@@ -25,7 +25,7 @@ typedef struct secrets {
 } secrets_t;
 
 static secrets_t *secrets;
-uint8_t *heap_mark;                     /* global, or the compiler leaves it out */
+uint8_t *heap_mark;
 
 static void *find(void *hay, size_t hay_bytes, const void *needle, size_t bytes)
 {
@@ -67,6 +67,7 @@ static void use_keys(void)
     }
     heap_mark = malloc(32);
     memcpy(heap_mark, secrets->mark, 32);
+    __asm__ volatile("" : : "r"(heap_mark) : "memory");     /* or the compiler leaves both out */
     raise(SIGSEGV);
 }
 

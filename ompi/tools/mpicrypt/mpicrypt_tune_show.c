@@ -164,7 +164,8 @@ static void write_lines(const mpicrypt_tune_t *tune, FILE *out)
         write_table(tune, out);
     }
     fprintf(out, "\n# The model, for mpicrypt model --profile; pml/crypt takes what is above.\n"
-            "# Median error of its predictions when this was written: %.1f%%.\n", tune->median_error);
+            "# Median error of its predictions when this was written: %.1f%%, with the first part and a\n"
+            "# chunk's latency %.1f%%.\n", tune->papers_error, tune->median_error);
     if (opal_common_crypt_model_print_comm(&tune->model, text, sizeof(text))) {
         fprintf(out, "mpicrypt_model_comm = %s\n", text);
     }

@@ -246,8 +246,11 @@ static inline void ompi_common_cryptmpi_lock_release(ompi_common_cryptmpi_lock_t
     }
 }
 
-/* The same for what only threads inside of MPI change (the team's workers do not):
- * a locked instruction waits for the stores of a whole message. */
+/* Counters that only callers of MPI change (the team's workers do not): atomic once there
+ * are several threads, plain until then, because a locked instruction waits for the stores
+ * of a whole message.  Here and with the locks, a session that brings threads at the
+ * very moment when another thread is at such a place is not covered, as it is not in
+ * Open MPI's own OPAL_THREAD_ADD_FETCH32. */
 static inline int32_t ompi_common_cryptmpi_add(ompi_common_cryptmpi_atomic32_t *at, int32_t more)
 {
     volatile int32_t *plain = (volatile int32_t *) at;

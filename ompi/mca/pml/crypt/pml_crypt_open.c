@@ -45,7 +45,10 @@ void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc)
     r->status._ucount = 0;
 }
 
-/* ---- delivery ---- */
+/* ---- delivery ----
+ *
+ * What opens a message of one piece also works for a `known` of recv.c: it may look at no
+ * more of the request than pml_crypt.h lists at ompi_pml_crypt_open_whole, and may not keep it. */
 
 /* The message has total bytes: set the count, and the error if it is longer
  * than the buffer. */
@@ -80,7 +83,8 @@ static void drop_serial(ompi_pml_crypt_request_t *r)
     opal_common_crypt_serial_drop(r->c->serials, r->serial);
 }
 
-static OPAL_CRYPT_OFTEN void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
+OPAL_CRYPT_OFTEN
+static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     size_t plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
     opal_common_crypt_envelope_t envelope;
@@ -112,6 +116,7 @@ static OPAL_CRYPT_OFTEN void open_direct(ompi_pml_crypt_request_t *r, uint8_t *f
     }
 }
 
+/* Not inlined, as open_local: in open_frame it would lie between what every message runs. */
 static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     uint8_t *plain = frame + OPAL_CRYPT_FIRST_HEADER;
@@ -156,6 +161,7 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     ompi_pml_crypt_request_put(r);
 }
 
+/* Never for a `known`: the host gets a pointer into the request. */
 static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
 {
     uint64_t total_bytes = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
@@ -209,8 +215,9 @@ static __opal_attribute_noinline__ void open_local(ompi_pml_crypt_request_t *r, 
 
 /* ---- any first part ---- */
 
-OPAL_CRYPT_OFTEN bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
-                                                const ompi_status_public_t *brought)
+OPAL_CRYPT_OFTEN
+bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
+                               const ompi_status_public_t *brought)
 {
     size_t wire_bytes = brought->_ucount;
     int type;
@@ -235,7 +242,8 @@ OPAL_CRYPT_OFTEN bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known,
     return false;
 }
 
-static OPAL_CRYPT_OFTEN void open_frame(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN
+static void open_frame(ompi_pml_crypt_request_t *r)
 {
     uint8_t *frame = r->first->bytes;
     size_t wire_bytes = r->status._ucount;
@@ -255,7 +263,8 @@ static OPAL_CRYPT_OFTEN void open_frame(ompi_pml_crypt_request_t *r)
     ompi_pml_crypt_request_put(r);
 }
 
-OPAL_CRYPT_OFTEN void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+OPAL_CRYPT_OFTEN
+void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
 
@@ -307,7 +316,8 @@ static inline bool nothing_waits(void)
            && !ompi_pml_crypt_ending();
 }
 
-OPAL_CRYPT_OFTEN int ompi_pml_crypt_progress(void)
+OPAL_CRYPT_OFTEN
+int ompi_pml_crypt_progress(void)
 {
     int events;
 

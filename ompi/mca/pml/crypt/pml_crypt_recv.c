@@ -11,6 +11,8 @@
  */
 #include "pml_crypt.h"
 
+#include <string.h>
+
 static void take_serial(ompi_pml_crypt_request_t *r)
 {
     r->any_tag = MPI_ANY_TAG == r->base.req_tag;
@@ -89,9 +91,10 @@ int ompi_pml_crypt_irecv(void *buffer, size_t count, ompi_datatype_t *type, int 
     return OMPI_SUCCESS;
 }
 
-/* It was no message of one piece: a request takes over. */
-static int go_on(const ompi_pml_crypt_request_t *known, ompi_pml_crypt_stage_t *stage, int src, int tag,
-                 const ompi_status_public_t *brought, ompi_status_public_t *status)
+/* It was no message of one piece, or one that cannot be opened yet, or none: a request
+ * takes over. */
+static int with_request(const ompi_pml_crypt_request_t *known, ompi_pml_crypt_stage_t *stage, int src, int tag,
+                        const ompi_status_public_t *brought, ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, known->base.req_addr,
                                                              known->base.req_count, known->base.req_datatype, src,
@@ -109,8 +112,9 @@ static int go_on(const ompi_pml_crypt_request_t *known, ompi_pml_crypt_stage_t *
 /* With one thread and nothing held, the host's blocking receive is cheapest:
  * it makes no request, we look at what it brought right here, and most messages
  * need no request of ours either.  `known` is what opening them looks at. */
-static OPAL_CRYPT_OFTEN int recv_directly(ompi_pml_crypt_request_t *known, int src, int tag,
-                                          ompi_status_public_t *status)
+OPAL_CRYPT_OFTEN
+static int recv_directly(ompi_pml_crypt_request_t *known, int src, int tag,
+                         ompi_status_public_t *status)
 {
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
     ompi_status_public_t brought = {.MPI_ERROR = MPI_SUCCESS};
@@ -119,7 +123,7 @@ static OPAL_CRYPT_OFTEN int recv_directly(ompi_pml_crypt_request_t *known, int s
     brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
                                                      src, tag, known->base.req_comm, &brought);
     if (!ompi_pml_crypt_open_whole(known, stage->bytes, &brought)) {
-        return go_on(known, stage, src, tag, &brought, status);
+        return with_request(known, stage, src, tag, &brought, status);
     }
     ompi_pml_crypt_stage_return(stage);
     if (MPI_STATUS_IGNORE != status) {
@@ -128,13 +132,17 @@ static OPAL_CRYPT_OFTEN int recv_directly(ompi_pml_crypt_request_t *known, int s
     return known->status.MPI_ERROR;
 }
 
-OPAL_CRYPT_OFTEN int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
-                                         ompi_communicator_t *comm, ompi_status_public_t *status)
+OPAL_CRYPT_OFTEN
+int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
+                        ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t known;
     ompi_request_t *request;
     int rc;
 
+#if OPAL_ENABLE_DEBUG || defined(__SANITIZE_ADDRESS__)
+    memset(&known, 0xa5, sizeof(known));
+#endif
     known.c = ompi_common_cryptmpi_comm(comm);
     if (ompi_common_cryptmpi_threaded() || !opal_list_is_empty(&known.c->held)) {
         rc = ompi_pml_crypt_irecv(buffer, count, type, src, tag, comm, &request);

@@ -34,7 +34,8 @@ static void request_destruct(ompi_pml_crypt_request_t *r)
 
 OBJ_CLASS_INSTANCE(ompi_pml_crypt_request_t, mca_pml_base_request_t, request_construct, request_destruct);
 
-OPAL_CRYPT_OFTEN ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
+OPAL_CRYPT_OFTEN
+ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
                                                      size_t count, ompi_datatype_t *datatype, int peer, int tag,
                                                      ompi_communicator_t *comm, bool persistent)
 {
@@ -85,7 +86,8 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     r->pending = 1;
 }
 
-static OPAL_CRYPT_OFTEN void give_back(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN
+static void give_back(ompi_pml_crypt_request_t *r)
 {
     OMPI_REQUEST_FINI(&r->base.req_ompi);
     OBJ_RELEASE(r->base.req_comm);
@@ -94,7 +96,8 @@ static OPAL_CRYPT_OFTEN void give_back(ompi_pml_crypt_request_t *r)
 }
 
 /* Everything that it has for one message. */
-static OPAL_CRYPT_OFTEN void leave(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN
+static void leave(ompi_pml_crypt_request_t *r)
 {
     if (NULL != r->first) {
         ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
@@ -131,7 +134,8 @@ void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
     r->life = FREED;
 }
 
-static OPAL_CRYPT_OFTEN void complete(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN
+static void complete(ompi_pml_crypt_request_t *r)
 {
     bool again = r->base.req_ompi.req_persistent;
     int32_t life = 0;
@@ -165,14 +169,16 @@ static OPAL_CRYPT_OFTEN void complete(ompi_pml_crypt_request_t *r)
     }
 }
 
-OPAL_CRYPT_OFTEN void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN
+void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r)
 {
     if (0 == ompi_common_cryptmpi_add(&r->pending, -1)) {
         complete(r);
     }
 }
 
-static OPAL_CRYPT_OFTEN int request_free(ompi_request_t **request)
+OPAL_CRYPT_OFTEN
+static int request_free(ompi_request_t **request)
 {
     ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) *request;
 
@@ -192,7 +198,8 @@ static int request_cancel(ompi_request_t *request, int flag)
     return MCA_PML_REQUEST_RECV == r->base.req_type ? ompi_pml_crypt_op_cancel(&r->first, flag) : OMPI_SUCCESS;
 }
 
-OPAL_CRYPT_OFTEN int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status)
+OPAL_CRYPT_OFTEN
+int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status)
 {
     ompi_request_t *request = &r->base.req_ompi;
     int rc;

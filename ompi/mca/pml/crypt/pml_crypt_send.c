@@ -32,7 +32,8 @@ static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t pla
 }
 
 /* Fill a frame; returns its length, 0 on failure.  Under the send lock. */
-static OPAL_CRYPT_OFTEN size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_peer_t *peer, const void *buffer,
+OPAL_CRYPT_OFTEN
+static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_peer_t *peer, const void *buffer,
                          size_t count, ompi_datatype_t *type, size_t plain_bytes, int tag, uint8_t *frame, int *rc)
 {
     opal_common_crypt_envelope_t envelope;
@@ -226,7 +227,8 @@ int ompi_pml_crypt_isend(const void *buffer, size_t count, ompi_datatype_t *type
     return OMPI_SUCCESS;
 }
 
-OPAL_CRYPT_OFTEN int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+OPAL_CRYPT_OFTEN
+int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);

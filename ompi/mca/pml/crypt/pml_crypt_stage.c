@@ -61,7 +61,8 @@ void ompi_pml_crypt_stages_stop(void)
     }
 }
 
-static OPAL_CRYPT_OFTEN ompi_pml_crypt_stage_t *get_from(opal_free_list_t *list)
+OPAL_CRYPT_OFTEN
+static ompi_pml_crypt_stage_t *get_from(opal_free_list_t *list)
 {
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) opal_free_list_wait(list);
 
@@ -103,7 +104,8 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t 
     return stage;
 }
 
-OPAL_CRYPT_OFTEN void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage)
+OPAL_CRYPT_OFTEN
+void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage)
 {
     if (NULL == stage->home) {
         free(stage->bytes);

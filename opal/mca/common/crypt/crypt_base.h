@@ -38,7 +38,7 @@ enum {
     OPAL_CRYPT_ERR_OLD = -13        /* a record that was authenticated too long ago, and may be renewed */
 };
 
-/* What no message that goes well calls: GCC then moves the ways that lead there
+/* What hardly any message calls: GCC then moves the ways that lead there
  * out of the way of the others, whose code fills a third fewer lines of the cache. */
 #define OPAL_CRYPT_RARE __attribute__((cold))
 /* What every message calls lies together. */

@@ -20,7 +20,8 @@
 #define AAD      (HEADER + OPAL_CRYPT_ENVELOPE_BYTES)
 #define FINAL    8
 
-static OPAL_CRYPT_OFTEN int seal(opal_common_crypt_session_t *session, opal_common_crypt_frame_type_t type,
+OPAL_CRYPT_OFTEN
+static int seal(opal_common_crypt_session_t *session, opal_common_crypt_frame_type_t type,
                 uint64_t counter, const opal_common_crypt_envelope_t *envelope,
                 const void *plain, size_t plain_bytes, uint8_t *frame)
 {
@@ -56,7 +57,8 @@ static OPAL_CRYPT_OFTEN int seal(opal_common_crypt_session_t *session, opal_comm
     return OPAL_CRYPT_OK;
 }
 
-static OPAL_CRYPT_OFTEN int open(opal_common_crypt_session_t *session, opal_common_crypt_frame_type_t type,
+OPAL_CRYPT_OFTEN
+static int open(opal_common_crypt_session_t *session, opal_common_crypt_frame_type_t type,
                 const opal_common_crypt_envelope_t *envelope,
                 const uint8_t *frame, size_t plain_bytes, void *plain, uint64_t *counter_out)
 {
@@ -96,7 +98,8 @@ static OPAL_CRYPT_OFTEN int open(opal_common_crypt_session_t *session, opal_comm
     return OPAL_CRYPT_OK;
 }
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_direct_seal(opal_common_crypt_session_t *session, uint64_t counter,
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_direct_seal(opal_common_crypt_session_t *session, uint64_t counter,
                                   const opal_common_crypt_envelope_t *envelope,
                                   const void *plain, size_t plain_bytes, uint8_t *frame)
 {
@@ -106,7 +109,8 @@ OPAL_CRYPT_OFTEN int opal_common_crypt_direct_seal(opal_common_crypt_session_t *
     return seal(session, OPAL_CRYPT_FRAME_DIRECT, counter, envelope, plain, plain_bytes, frame);
 }
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_direct_open(opal_common_crypt_session_t *session,
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_direct_open(opal_common_crypt_session_t *session,
                                   const opal_common_crypt_envelope_t *envelope,
                                   const uint8_t *frame, size_t frame_bytes,
                                   void *plain, uint64_t *counter)

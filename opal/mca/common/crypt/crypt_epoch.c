@@ -52,7 +52,8 @@ static inline bool shared(const opal_common_crypt_epochs_t *epochs)
     return epochs->always_shared || opal_common_crypt_threaded();
 }
 
-static OPAL_CRYPT_RARE void epoch_free(const opal_aead_module_t *aead, opal_common_crypt_epoch_t *epoch)
+OPAL_CRYPT_RARE
+static void epoch_free(const opal_aead_module_t *aead, opal_common_crypt_epoch_t *epoch)
 {
     if (NULL != epoch) {
         aead->key_wipe(epoch->key);
@@ -60,7 +61,8 @@ static OPAL_CRYPT_RARE void epoch_free(const opal_aead_module_t *aead, opal_comm
     }
 }
 
-static OPAL_CRYPT_RARE int epoch_make(const opal_common_crypt_epochs_t *epochs, uint64_t number,
+OPAL_CRYPT_RARE
+static int epoch_make(const opal_common_crypt_epochs_t *epochs, uint64_t number,
                       opal_common_crypt_epoch_t **made)
 {
     const opal_aead_module_t *aead = epochs->aead;
@@ -113,7 +115,8 @@ void opal_common_crypt_epochs_fini(opal_common_crypt_epochs_t *epochs)
     memset(epochs->seats, 0, sizeof(epochs->seats));
 }
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_epoch_hold(opal_common_crypt_epochs_t *epochs, uint64_t number,
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_epoch_hold(opal_common_crypt_epochs_t *epochs, uint64_t number,
                                  opal_common_crypt_hold_t *hold)
 {
     const uint64_t wanted = word_of(number);
@@ -172,7 +175,8 @@ static opal_common_crypt_seat_t *seat_to_replace(opal_common_crypt_epochs_t *epo
 }
 
 /* Seat `epoch`; false if it is seated already or no seat is free. */
-static OPAL_CRYPT_RARE bool epoch_seat(opal_common_crypt_epochs_t *epochs, opal_common_crypt_epoch_t *epoch)
+OPAL_CRYPT_RARE
+static bool epoch_seat(opal_common_crypt_epochs_t *epochs, opal_common_crypt_epoch_t *epoch)
 {
     opal_common_crypt_epoch_t *old = NULL;
     opal_common_crypt_seat_t *seat = NULL;
@@ -199,7 +203,8 @@ unlock:
     return seated;
 }
 
-OPAL_CRYPT_OFTEN void opal_common_crypt_epoch_release(opal_common_crypt_epochs_t *epochs,
+OPAL_CRYPT_OFTEN
+void opal_common_crypt_epoch_release(opal_common_crypt_epochs_t *epochs,
                                      opal_common_crypt_hold_t *hold, bool keep)
 {
     opal_common_crypt_epoch_t *own = (opal_common_crypt_epoch_t *) hold->epoch;

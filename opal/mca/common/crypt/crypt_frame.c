@@ -19,7 +19,8 @@ static_assert(OPAL_CRYPT_FRAME_TAG == OPAL_AEAD_TAG_BYTES, "tag");
 static_assert(OPAL_CRYPT_LOCAL_HEADER == OPAL_CRYPT_FRAME_HEADER + 16, "local");
 static_assert(OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + 16, "large local");
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_frame_type(const uint8_t *frame, size_t frame_bytes)
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_frame_type(const uint8_t *frame, size_t frame_bytes)
 {
     if (frame_bytes < OPAL_CRYPT_FRAME_HEADER || OPAL_CRYPT_FRAME_VERSION != frame[0] >> 4
         || 0 != frame[1]) {

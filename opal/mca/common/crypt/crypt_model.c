@@ -66,7 +66,7 @@ double opal_common_crypt_model_parts_us(const opal_common_crypt_model_t *model, 
     }
     double chunk = (bytes - first_bytes) / k;
     double enc = opal_common_crypt_model_enc_us(model, chunk, 1, threads);
-    double comm = opal_common_crypt_model_comm_us(model, chunk, 1);
+    double comm = threads * opal_common_crypt_model_comm_us(model, chunk / threads, 1);
 
     return opal_common_crypt_model_enc_us(model, first_bytes, 1, 1)
            + larger(enc, opal_common_crypt_model_comm_us(model, first_bytes, 1))

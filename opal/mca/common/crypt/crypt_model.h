@@ -62,9 +62,9 @@ double opal_common_crypt_model_chopped_us(const opal_common_crypt_model_t *model
                                           double k, double threads);
 
 /* The same message as pml/crypt cuts it: a first part of f bytes, sealed by one thread, and
- * the rest in k chunks, s = (m - f) / k, each of which pays its latency on the wire:
- *   T_enc(f,1) + max(T_enc(s,t), T_comm(f)) + (k-1) max(T_enc(s,t), T_comm(s))
- *              + T_comm(s) + T_enc(s,t)
+ * the rest in k chunks, s = (m - f) / k, of t segments, each of which pays its latency on
+ * the wire, C = t T_comm(s/t):
+ *   T_enc(f,1) + max(T_enc(s,t), T_comm(f)) + (k-1) max(T_enc(s,t), C) + C + T_enc(s,t)
  * A message of up to f bytes is not cut. */
 double opal_common_crypt_model_parts_us(const opal_common_crypt_model_t *model, double bytes,
                                         double first_bytes, double k, double threads);

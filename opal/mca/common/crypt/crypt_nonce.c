@@ -13,7 +13,8 @@ static_assert(OPAL_CRYPT_PREFIX_BYTES + 1 + 4 == OPAL_AEAD_NONCE_BYTES, "segment
 static_assert(6 + OPAL_CRYPT_COUNTER_BITS / 8 == OPAL_AEAD_NONCE_BYTES, "epoch nonce");
 static_assert(4 + 8 == OPAL_AEAD_NONCE_BYTES, "block nonce");
 
-OPAL_CRYPT_OFTEN void opal_common_crypt_nonce_epoch(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint64_t counter,
+OPAL_CRYPT_OFTEN
+void opal_common_crypt_nonce_epoch(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint64_t counter,
                                    uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
 {
     memcpy(nonce, iv, 4);

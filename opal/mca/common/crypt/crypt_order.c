@@ -152,7 +152,8 @@ static inline bool envelope_equal(const opal_common_crypt_envelope_t *a,
     return a->tag == b->tag && a->context_low == b->context_low && a->context_high == b->context_high;
 }
 
-static OPAL_CRYPT_OFTEN entry_t *entry_find(const order_t *order, const opal_common_crypt_envelope_t *envelope)
+OPAL_CRYPT_OFTEN
+static entry_t *entry_find(const order_t *order, const opal_common_crypt_envelope_t *envelope)
 {
     if (0 == order->count) {
         return NULL;
@@ -355,7 +356,8 @@ static void entry_rebase(entry_t *entry, opal_common_crypt_serials_t *serials)
     entry->serials = serials;
 }
 
-static OPAL_CRYPT_OFTEN int remember(order_t *order, const opal_common_crypt_replay_t *replay,
+OPAL_CRYPT_OFTEN
+static int remember(order_t *order, const opal_common_crypt_replay_t *replay,
                     opal_common_crypt_serials_t *serials, uint64_t serial,
                     const opal_common_crypt_envelope_t *envelope, uint64_t counter)
 {

@@ -198,7 +198,8 @@ static void mark_advance(set_t *set)
     }
 }
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_replay_insert(set_t *set, uint64_t counter)
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_replay_insert(set_t *set, uint64_t counter)
 {
     if (counter < set->mark) {
         return OPAL_CRYPT_ERR_REPLAY;

@@ -41,7 +41,8 @@ void opal_common_crypt_serials_destroy(opal_common_crypt_serials_t *serials)
     }
 }
 
-OPAL_CRYPT_OFTEN uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials)
+OPAL_CRYPT_OFTEN
+uint64_t opal_common_crypt_serial_take(opal_common_crypt_serials_t *serials)
 {
     if (!opal_common_crypt_threaded()) {
         return serials->next++;

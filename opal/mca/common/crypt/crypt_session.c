@@ -164,7 +164,8 @@ const opal_common_crypt_token_t *opal_common_crypt_token_in(const opal_common_cr
 
 /* ---- sending ---- */
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_counter_take(opal_common_crypt_session_t *session, uint64_t *counter)
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_counter_take(opal_common_crypt_session_t *session, uint64_t *counter)
 {
     if (opal_common_crypt_forked()) {
         return OPAL_CRYPT_ERR_FORKED;
@@ -189,7 +190,8 @@ uint64_t opal_common_crypt_session_sent(const opal_common_crypt_session_t *sessi
 /* ---- receiving ---- */
 
 /* With both locks held. */
-static OPAL_CRYPT_OFTEN int accept(opal_common_crypt_session_t *session, opal_common_crypt_serials_t *serials,
+OPAL_CRYPT_OFTEN
+static int accept(opal_common_crypt_session_t *session, opal_common_crypt_serials_t *serials,
                   uint64_t serial, const opal_common_crypt_envelope_t *envelope,
                   uint64_t counter, int flags)
 {
@@ -217,7 +219,8 @@ static OPAL_CRYPT_OFTEN int accept(opal_common_crypt_session_t *session, opal_co
     return rc;
 }
 
-OPAL_CRYPT_OFTEN int opal_common_crypt_accept(opal_common_crypt_session_t *session,
+OPAL_CRYPT_OFTEN
+int opal_common_crypt_accept(opal_common_crypt_session_t *session,
                              opal_common_crypt_serials_t *serials, uint64_t serial,
                              const opal_common_crypt_envelope_t *envelope,
                              uint64_t counter, int flags)

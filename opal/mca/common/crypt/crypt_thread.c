@@ -37,10 +37,11 @@ const bool *opal_common_crypt_multiple = &always;
 static unsigned generation = 1;
 
 /* Sixteen bytes of the room that libc keeps for libraries that are loaded late, so
- * that a message need not ask the dynamic linker where they are. */
-#define LOCAL static __thread __attribute__((tls_model("initial-exec")))
-LOCAL opal_common_crypt_thread_t *mine;
-LOCAL unsigned mine_generation;
+ * that a message need not ask the dynamic linker where they are.  Where others have
+ * used up that room, this library cannot be loaded (docs/install.rst). */
+#define AT_HAND __attribute__((tls_model("initial-exec")))
+static __thread AT_HAND opal_common_crypt_thread_t *mine;
+static __thread AT_HAND unsigned mine_generation;
 
 static void stats_add(opal_common_crypt_stats_t *sum, const opal_common_crypt_stats_t *one)
 {
@@ -93,7 +94,8 @@ void opal_common_crypt_thread_end(void)
     OPENSSL_thread_stop();
 }
 
-static OPAL_CRYPT_RARE opal_common_crypt_thread_t *thread_make(void)
+OPAL_CRYPT_RARE
+static opal_common_crypt_thread_t *thread_make(void)
 {
     opal_common_crypt_thread_t *thread = calloc(1, sizeof(*thread));
 
@@ -118,7 +120,8 @@ unlock:
     return thread;
 }
 
-OPAL_CRYPT_OFTEN opal_common_crypt_thread_t *opal_common_crypt_thread(void)
+OPAL_CRYPT_OFTEN
+opal_common_crypt_thread_t *opal_common_crypt_thread(void)
 {
     if (__builtin_expect(mine_generation == __atomic_load_n(&generation, __ATOMIC_RELAXED), 1)) {
         return mine;
@@ -126,7 +129,8 @@ OPAL_CRYPT_OFTEN opal_common_crypt_thread_t *opal_common_crypt_thread(void)
     return thread_make();
 }
 
-OPAL_CRYPT_OFTEN opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
+OPAL_CRYPT_OFTEN
+opal_aead_context_t *opal_common_crypt_thread_context(opal_common_crypt_thread_t *thread,
                                                       const opal_aead_module_t *aead)
 {
     int i;
