@@ -14,38 +14,60 @@
 
 /* ---- reports ---- */
 
+static void begin_one(mpicrypt_report_t *report)
+{
+    report->start = report->used;
+    report->findings = 0;
+    report->used += (size_t) snprintf(report->text + report->used, sizeof(report->text) - report->used,
+                                      "@mpicrypt report %s\n", report->host);
+}
+
 void mpicrypt_report_begin(mpicrypt_report_t *report)
 {
     memset(report, 0, sizeof(*report));
     gethostname(report->host, sizeof(report->host) - 1);
-    report->used = (size_t) snprintf(report->text, sizeof(report->text), "@mpicrypt report %s\n", report->host);
+    begin_one(report);
 }
 
 /* Room is kept for the last line. */
-void mpicrypt_report_add(mpicrypt_report_t *report, mpicrypt_found_t state, const char *check, const char *remedy,
-                         const char *format, ...)
+static bool add_line(mpicrypt_report_t *report, const char *state, const char *check, const char *remedy,
+                     const char *detail)
 {
-    static const char *const states[] = {"ok", "note", "warn", "fail"};
     enum { LAST_LINE = 128 };
-    size_t room = sizeof(report->text) - LAST_LINE - report->used;
-    char *line = report->text + report->used, detail[1024];
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(detail, sizeof(detail), format, list);
-    va_end(list);
-    int bytes = snprintf(line, room, "@mpicrypt finding %s\t%s\t%s\t%s\t%s", report->host, states[state], check, remedy,
+    size_t room = report->start + MPICRYPT_REPORT_BYTES - LAST_LINE - report->used;
+    char *line = report->text + report->used;
+    int bytes = snprintf(line, room, "@mpicrypt finding %s\t%s\t%s\t%s\t%s", report->host, state, check, remedy,
                          detail);
-    ++report->findings;
+
     if (bytes < 0 || (size_t) bytes + 1 >= room) {
         *line = '\0';
-        return;
+        return false;
     }
     for (int i = 0; i < bytes; ++i) {
         line[i] = '\n' == line[i] ? '\036' : line[i];
     }
     line[bytes] = '\n';
     report->used += (size_t) bytes + 1;
+    return true;
+}
+
+void mpicrypt_report_add(mpicrypt_report_t *report, mpicrypt_found_t state, const char *check, const char *remedy,
+                         const char *format, ...)
+{
+    static const char *const states[] = {"ok", "note", "warn", "fail"};
+    char detail[1024];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(detail, sizeof(detail), format, list);
+    va_end(list);
+    if (!add_line(report, states[state], check, remedy, detail)
+        && report->start + 2 * MPICRYPT_REPORT_BYTES <= sizeof(report->text)) {
+        mpicrypt_report_end(report);
+        begin_one(report);
+        add_line(report, states[state], check, remedy, detail);
+    }
+    ++report->findings;
 }
 
 void mpicrypt_report_why(mpicrypt_report_t *report, mpicrypt_found_t state, const char *check, const char *help_file,
@@ -61,6 +83,19 @@ void mpicrypt_report_end(mpicrypt_report_t *report)
 {
     report->used += (size_t) snprintf(report->text + report->used, sizeof(report->text) - report->used,
                                       "@mpicrypt end %s %d\n", report->host, report->findings);
+}
+
+/* A line's end is none within a finding, so that "report" at one's beginning is ours. */
+int mpicrypt_report_write(const mpicrypt_report_t *report)
+{
+    for (const char *from = report->text, *to; '\0' != *from; from = to) {
+        const char *next = strstr(from, "\n@mpicrypt report ");
+        to = NULL == next ? report->text + report->used : next + 1;
+        if (to - from != write(STDOUT_FILENO, from, (size_t) (to - from))) {
+            return MPICRYPT_FAILED;
+        }
+    }
+    return MPICRYPT_OK;
 }
 
 /* ---- parameters ---- */
@@ -110,5 +145,5 @@ int mpicrypt_mpi_check_verb(const mpicrypt_names_t *directories)
         opal_common_crypt_local_destroy(local);
     }
     mpicrypt_check_close();
-    return (ssize_t) report.used == write(STDOUT_FILENO, report.text, report.used) ? MPICRYPT_OK : MPICRYPT_FAILED;
+    return mpicrypt_report_write(&report);
 }

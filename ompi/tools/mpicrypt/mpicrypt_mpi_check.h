@@ -20,13 +20,14 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 /* A report is written at once and fits a pipe's atomic write: launchers mix
- * what nodes write, but not within that. */
+ * what nodes write, but not within that.  What has no room there is another one. */
 #define MPICRYPT_REPORT_BYTES 3900
+#define MPICRYPT_REPORTS_MAX 8
 
 typedef struct mpicrypt_report {
-    char text[MPICRYPT_REPORT_BYTES];
-    size_t used;
-    int findings;                   /* those that found no room are counted, too */
+    char text[MPICRYPT_REPORTS_MAX * MPICRYPT_REPORT_BYTES];
+    size_t start, used;             /* of the last report; of all */
+    int findings;                   /* of the last one; those that found no room are counted, too */
     char host[64];
 } mpicrypt_report_t;
 
@@ -40,6 +41,8 @@ void mpicrypt_report_add(mpicrypt_report_t *report, mpicrypt_found_t state, cons
 void mpicrypt_report_why(mpicrypt_report_t *report, mpicrypt_found_t state, const char *check, const char *help_file,
                          const char *topic, const char *detail);
 void mpicrypt_report_end(mpicrypt_report_t *report);
+/* To standard output, one report at a time. */
+int mpicrypt_report_write(const mpicrypt_report_t *report);
 
 /* Open MPI's utility layer, and the parameters as a job on this node has them. */
 int mpicrypt_check_open(void);
