@@ -11,7 +11,6 @@
 
 #include "mpicrypt_plot.h"
 
-#define CURVES_MAX    32
 #define FRAME_WIDTH   400       /* of the part with the curves */
 #define FRAME_HEIGHT  300
 #define TITLE_HEIGHT  40
@@ -27,7 +26,7 @@
 #define GRID 0xdddddd
 
 typedef struct curve {
-    char name[64];
+    char *name;
     double *x, *y;
     int count, room;
 } curve_t;
@@ -40,7 +39,7 @@ typedef struct axis {
 typedef struct panel {
     char title[128], x_label[64], y_label[64];
     axis_t x, y;
-    curve_t curves[CURVES_MAX];
+    curve_t *curves;
     int curve_count;
 } panel_t;
 
@@ -77,9 +76,11 @@ void mpicrypt_plot_free(mpicrypt_plot_t *plot)
 {
     for (int p = 0; p < plot->panel_count; ++p) {
         for (int c = 0; c < plot->panels[p].curve_count; ++c) {
+            free(plot->panels[p].curves[c].name);
             free(plot->panels[p].curves[c].x);
             free(plot->panels[p].curves[c].y);
         }
+        free(plot->panels[p].curves);
     }
     free(plot->panels);
     free(plot);
@@ -108,14 +109,15 @@ void mpicrypt_plot_point(mpicrypt_plot_t *plot, int panel, const char *name, dou
     while (c < mine->curve_count && 0 != strcmp(mine->curves[c].name, name)) {
         ++c;
     }
-    if (CURVES_MAX == c || !isfinite(x) || !isfinite(y)) {
+    if (!isfinite(x) || !isfinite(y)) {
         return;
     }
-    curve_t *curve = &mine->curves[c];
     if (c == mine->curve_count) {
+        mine->curves = checked(realloc(mine->curves, (size_t) (c + 1) * sizeof(curve_t)));
+        mine->curves[c] = (curve_t){.name = checked(strdup(name))};
         ++mine->curve_count;
-        snprintf(curve->name, sizeof(curve->name), "%s", name);
     }
+    curve_t *curve = &mine->curves[c];
     if (curve->count == curve->room) {
         curve->room = 0 == curve->room ? 16 : 2 * curve->room;
         curve->x = checked(realloc(curve->x, (size_t) curve->room * sizeof(double)));
