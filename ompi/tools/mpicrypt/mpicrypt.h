@@ -98,6 +98,8 @@ extern const mpicrypt_verb_t mpicrypt_tune_verb;
  * are moved to the front of argv.  --help is left to the caller. */
 int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, int *operand_count);
 void mpicrypt_options_free(const mpicrypt_verb_t *verb);
+/* Is `word` an option whose value is the next word? */
+bool mpicrypt_options_take_next(const mpicrypt_verb_t *verb, const char *word);
 
 void mpicrypt_help_program(FILE *out, const mpicrypt_verb_t *const *verbs);
 void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb);
@@ -134,7 +136,8 @@ void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array 
 void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped */
 void mpicrypt_xml_text(FILE *out, const char *text);                /* escaped, for SVG and HTML */
 
-/* Can `path` be written?  Asked before a long measurement; NULL and "-" can. */
+/* Can `path` be written?  Asked before a long measurement; NULL and "-" can.  A
+ * file that is not there is not made. */
 int mpicrypt_writable(const char *path);
 
 /* CSV to a file, "-" for standard output.  MPICRYPT_FAILED after a message. */

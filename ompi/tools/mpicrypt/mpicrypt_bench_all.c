@@ -66,10 +66,7 @@ static int read_words(mpicrypt_words_t *words, char *command, size_t bytes)
 /* Is word `i` the value of the option before it? */
 static bool is_value(const mpicrypt_words_t *words, int i)
 {
-    const char *before = 0 == i ? "" : words->value[i - 1];
-
-    return 0 == strncmp(before, "--", 2) && NULL == strchr(before, '=') && 0 != strcmp(before, "--paper")
-           && 0 != strcmp(before, "--local") && 0 != strcmp(before, "--no-pin");
+    return i > 0 && mpicrypt_options_take_next(&mpicrypt_bench_verb, words->value[i - 1]);
 }
 
 /* `which`: the name that stands in the user's words for the benchmark. */

@@ -5,9 +5,11 @@
  * header line), JSON (an array of objects).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpicrypt.h"
 
@@ -205,14 +207,20 @@ void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out)
 
 int mpicrypt_writable(const char *path)
 {
-    FILE *out = NULL == path || 0 == strcmp(path, "-") ? NULL : fopen(path, "a");
-
-    if (NULL != out) {
-        fclose(out);
+    if (NULL == path || 0 == strcmp(path, "-")) {
         return MPICRYPT_OK;
     }
-    return NULL == path || 0 == strcmp(path, "-") ? MPICRYPT_OK
-         : mpicrypt_error(MPICRYPT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool made = file >= 0;
+    file = made || EEXIST != errno ? file : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) {
+        return mpicrypt_error(MPICRYPT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    }
+    close(file);
+    if (made) {
+        unlink(path);
+    }
+    return MPICRYPT_OK;
 }
 
 int mpicrypt_table_csv_file(const mpicrypt_table_t *table, const char *path)
