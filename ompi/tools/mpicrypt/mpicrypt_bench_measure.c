@@ -93,29 +93,37 @@ static void warn_incomplete(const mpicrypt_bench_plan_t *plan, const mpicrypt_be
 
 int mpicrypt_bench_measure(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_output_t *to)
 {
-    int count, done = 0;
+    int count = 0, done = 0;
     mpicrypt_bench_variant_t *variant = NULL;
     int rc = make_variants(plan, &variant, &count);
     mpicrypt_bench_values_t *values = calloc((size_t) count + 1, sizeof(*values));
-    mpicrypt_bench_places_t places = {.nodes = 0};
+    mpicrypt_bench_places_t places = {.nodes = 0}, next;
 
     if (MPICRYPT_OK == rc && NULL == values) {
         rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
     }
-    for (; done < count && MPICRYPT_OK == rc; ++done) {
-        mpicrypt_bench_places_free(&places);
-        rc = mpicrypt_bench_places(plan, &variant[done], &places);
+    while (done < count && MPICRYPT_OK == rc) {
+        rc = mpicrypt_bench_places(plan, &variant[done], &next);
         if (MPICRYPT_OK == rc) {
+            mpicrypt_bench_places_free(&places);
+            places = next;
             rc = mpicrypt_bench_rounds(plan, &variant[done], &places, &values[done]);
+        } else {
+            mpicrypt_bench_places_free(&next);
         }
         if (MPICRYPT_OK == rc) {
-            warn_incomplete(plan, &values[done]);
+            warn_incomplete(plan, &values[done++]);
         }
     }
-    if (MPICRYPT_OK == rc) {
-        rc = output(plan, to, &places, values, count);
+    /* What has been measured is not lost by what could not be. */
+    if (MPICRYPT_OK != rc && done > 0) {
+        fprintf(stderr, "mpicrypt bench: only %d of %d parts have been measured; these are shown\n", done, count);
     }
-    for (int v = 0; v < done; ++v) {
+    if (MPICRYPT_OK == rc || done > 0) {
+        int written = output(plan, to, &places, values, done);
+        rc = rc ? rc : written;
+    }
+    for (int v = 0; v < count && NULL != values; ++v) {
         mpicrypt_bench_values_free(&values[v]);
         mpicrypt_sizes_free(&variant[v].work);
     }
