@@ -4,6 +4,7 @@
  * mpicrypt model: predictions for given parameters, and for machines that are
  * not at hand.  Nothing is measured.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,13 @@
 
 #define RANKS_MAX ((size_t) 1 << 22)
 #define ROWS_MAX  100000
+#define WINDOW_MAX ((size_t) 1 << 22)
 
 static const char *profile_name, *comm_text, *enc_text, *opening_text, *csv_path, *plot_path;
 static mpicrypt_names_t patterns;
 static mpicrypt_sizes_t sizes, nodes, ranks, gbps, threads, ks, compute;
 static size_t hardware_threads, window;
-static double oversubscription, latency;
+static double oversubscription, latency = NAN;      /* not given: the profile's */
 static bool json;
 
 static const mpicrypt_option_t options[] = {
@@ -119,8 +121,11 @@ static int check_values(void)
     if (row_count > ROWS_MAX) {
         return mpicrypt_error(MPICRYPT_USAGE, "%zu predictions are more than %d", row_count, ROWS_MAX);
     }
-    if (window < 1 || oversubscription <= 0 || latency < 0) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--window, --oversubscription and --latency must be positive");
+    if (oversubscription <= 0 || latency < 0) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--oversubscription must be positive, --latency not negative");
+    }
+    if (window < 1 || window > WINDOW_MAX) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--window: %zu is not between 1 and %zu", window, WINDOW_MAX);
     }
     if (0 != strcmp(opening_text, "after") && 0 != strcmp(opening_text, "while")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--opening: '%s' is neither 'after' nor 'while'", opening_text);
@@ -164,7 +169,7 @@ static int setting_read(mpicrypt_setting_t *setting)
         return mpicrypt_error(MPICRYPT_FAILED, "the profile %s has no model, only a table; give --comm and --enc",
                               profile_name);
     }
-    for (int i = 0; 0 < latency && i < profile.model.comm_count; ++i) {
+    for (int i = 0; !isnan(latency) && i < profile.model.comm_count; ++i) {
         profile.model.comm[i].alpha_us = latency;
     }
     *setting = (mpicrypt_setting_t){

@@ -65,6 +65,14 @@ static int check_values(void)
     if (plan.laps < 1 || plan.laps > 1000 || plan.lap_ms <= 0 || plan.lap_ms > 60000) {
         return mpicrypt_error(MPICRYPT_USAGE, "--laps is 1 to 1000, --lap-ms more than 0, at most 60000");
     }
+    if (comm_threads > 1024 || plan.cpus_per_rank > 1024) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--comm-threads and --cpus-per-rank are 1024 at most");
+    }
+    for (int i = 0; i < plan.sizes.count; ++i) {
+        if (plan.sizes.value[i] > (size_t) 1 << 30) {
+            return mpicrypt_error(MPICRYPT_USAGE, "--size: %zu is more than 1G", plan.sizes.value[i]);
+        }
+    }
     if (0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan.host);
     }

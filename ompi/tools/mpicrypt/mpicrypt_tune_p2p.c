@@ -74,16 +74,16 @@ static int measure_comm(size_t rounds)
 /* Laps of one size and number of threads come one behind the other. */
 static int take_enc(char *text)
 {
-    double lap[64], seconds;
+    double *lap = calloc(tune.plan.laps, sizeof(*lap)), seconds;
     size_t bytes, threads, number;
-    int rc = MPICRYPT_OK;
+    int rc = NULL == lap ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : MPICRYPT_OK;
 
     for (char *line = mpicrypt_launch_line(&text); NULL != line && MPICRYPT_OK == rc;
          line = mpicrypt_launch_line(&text)) {
         sscanf(line, "processors %zu %zu", &tune.processors, &tune.most_threads);
         sscanf(line, "provider %127[^\n]", tune.provider);
         if (4 == sscanf(line, "sealed %zu %zu %zu %lf", &bytes, &threads, &number, &seconds)
-            && number < sizeof(lap) / sizeof(*lap)) {
+            && number < tune.plan.laps) {
             lap[number] = seconds;
             if (number + 1 == tune.plan.laps) {
                 rc = add_sample(&tune.enc, &tune.enc_count,
@@ -92,6 +92,7 @@ static int take_enc(char *text)
             }
         }
     }
+    free(lap);
     return MPICRYPT_OK == rc && 0 == tune.enc_count ? MPICRYPT_FAILED : rc;
 }
 
