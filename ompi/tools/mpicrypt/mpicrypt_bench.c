@@ -4,13 +4,17 @@
  * mpicrypt bench PATTERN: the papers' benchmarks of communication, plain and
  * encrypted compared within one run.
  */
+#include <math.h>
 #include <string.h>
 
 #include "mpicrypt_bench.h"
 #include "mpicrypt_bench_html.h"
 #include "mpicrypt_plot.h"
 
-static mpicrypt_bench_plan_t plan;
+/* Not given: 0 is a value, and a wrong one. */
+#define UNSET SIZE_MAX
+
+static mpicrypt_bench_plan_t plan = {.fast = UNSET, .rounds = UNSET, .lap_ms = NAN};
 static mpicrypt_bench_output_t to;
 static const char *html_path;
 static bool no_pin, quick;
@@ -60,9 +64,9 @@ static const mpicrypt_option_t options[] = {
     {"per-cpu", MPICRYPT_COUNT, "N", "8", &plan.per_cpu, "For --paper: the most ranks on a processor."},
     {"percent", MPICRYPT_COUNT, "N", "100", &plan.percent, "For --paper: so much of the paper's iterations of messages."},
     {"fast", MPICRYPT_COUNT, "N", NULL, &plan.fast,
-     "Stop when every size has so many FAST rounds (default: 9); a round is FAST if plain was within 10% of the best "
-     "quartile of plain's times. For collectives, io and nas: run so many rounds, all of which count. With --paper, of "
-     "messages: at least so many (default: 10)."},
+     "Stop when every size has so many FAST rounds (default: 9, or --rounds if that is less); a round is FAST if plain "
+     "was within 10% of the best quartile of plain's times. For collectives, io and nas: run so many rounds, all of "
+     "which count. With --paper, of messages: at least so many (default: 10)."},
     {"rounds", MPICRYPT_COUNT, "N", NULL, &plan.rounds,
      "Stop after so many rounds in any case. Default: 36, or --fast if that is more; with --paper, of messages, 100."},
     {"quick", MPICRYPT_FLAG, NULL, NULL, &quick,
@@ -74,16 +78,17 @@ static const mpicrypt_option_t options[] = {
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
      "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
-     "Words that make the launcher place ranks on nodes in turn (default: --map-by node), for collectives as --shape "
-     "and --order say (default: --map-by ppr:N:node, and --rank-by node, or what srun has for that); not used with "
-     "--local."},
+     "Words that make the launcher place ranks on nodes in turn (default: --map-by node, for srun "
+     "--distribution=cyclic), for collectives as --shape and --order say (default: --map-by ppr:N:node, and --rank-by "
+     "node, or what srun has for that); not used with --local."},
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local, "Partners on one node, where pml/crypt does not seal."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,
      "Do not pin ranks. Otherwise each is pinned to a core of its own, if there are enough and unless the launcher "
      "binds them."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
-     "Pin each rank to so many processors, where there are enough."},
+     "Pin each rank to so many processors, where there are enough. With more than one, mpirun is told not to bind "
+     "ranks, unless the command or the environment says to what."},
     {"csv", MPICRYPT_TEXT, "FILE", NULL, &to.csv,
      "Also write the results as CSV; '-' is standard output, and replaces the table."},
     {"raw", MPICRYPT_TEXT, "FILE", NULL, &to.raw, "Also write the values of every single round as CSV."},
@@ -106,6 +111,9 @@ static int check_files(void)
     if (to.json && NULL != to.csv && 0 == strcmp(to.csv, "-")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--json and --csv - both want standard output");
     }
+    if (0 == strcmp(plan.pattern, "nas") && (NULL != to.raw || NULL != to.plot)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "nas has no --raw and --plot");
+    }
     int rc = NULL == to.plot ? MPICRYPT_OK : mpicrypt_plot_check(to.plot);
     rc = rc ? rc : mpicrypt_writable(to.csv);
     rc = rc ? rc : mpicrypt_writable(to.raw);
@@ -125,8 +133,9 @@ static int check_pattern(int operand_count, char **operands)
         }
     }
     return mpicrypt_error(MPICRYPT_USAGE, operand_count > 0 ? "there is no benchmark '%s', only pingpong, pairs, stencil, "
-                          "allgather, bcast, alltoall, io, nas"
-                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall, io or nas?%s", operand_count > 0 ? operands[0] : "");
+                          "allgather, bcast, alltoall, io, nas, all"
+                          : "which benchmark: pingpong, pairs, stencil, allgather, bcast, alltoall, io, nas or all?%s",
+                          operand_count > 0 ? operands[0] : "");
 }
 
 /* Each benchmark on its own takes the options that are its own. */
@@ -138,23 +147,32 @@ static int run_many(const char *pattern)
     if (0 == strcmp(pattern, "all") && (plan.schemes.count > 0 || plan.local)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes and --local are for one benchmark, not for all");
     }
-    plan.lap_ms = 0 == plan.lap_ms ? 10 : plan.lap_ms;
-    int rc = mpicrypt_bench_check(&plan);
+    plan.lap_ms = isnan(plan.lap_ms) ? 10 : plan.lap_ms;
+    int rc = mpicrypt_bench_quick(&plan, quick);
 
+    rc = rc ? rc : mpicrypt_bench_check(&plan);
     rc = rc ? rc : mpicrypt_writable(html_path);
     return rc ? rc : mpicrypt_bench_all(pattern, html_path, plan.key_label, plan.fast, plan.lap_ms);
 }
 
-static int run(int operand_count, char **operands)
+/* Of --fast and --rounds, what is not given gives way. */
+static void set_rounds(bool messages)
 {
-    const bool messages = plan.paper && operand_count > 0 && NULL == mpicrypt_bench_coll(operands[0]);
+    size_t least = messages ? mpicrypt_bench_cryptmpi_least() : 9;
+    size_t most = messages ? mpicrypt_bench_cryptmpi_most() : 36;
 
-    plan.pin = !no_pin;
-    plan.fast = 0 != plan.fast ? plan.fast : messages ? mpicrypt_bench_cryptmpi_least() : 9;
-    if (0 == plan.rounds) {
-        size_t most = messages ? mpicrypt_bench_cryptmpi_most() : 36;
+    if (UNSET == plan.fast) {
+        plan.fast = plan.rounds < least && plan.rounds > 0 ? plan.rounds : least;
+    }
+    if (UNSET == plan.rounds) {
         plan.rounds = plan.fast > most ? plan.fast : most;
     }
+}
+
+static int run(int operand_count, char **operands)
+{
+    plan.pin = !no_pin;
+    set_rounds(plan.paper && operand_count > 0 && NULL == mpicrypt_bench_coll(operands[0]));
     bool all = operand_count > 0 && 0 == strcmp(operands[0], "all");
     int rc = all ? MPICRYPT_OK : check_pattern(operand_count, operands);
 
@@ -168,7 +186,8 @@ static int run(int operand_count, char **operands)
     rc = rc || 0 != strcmp(plan.pattern, "io") ? rc : mpicrypt_bench_io_check(&plan);
     rc = rc ? rc : mpicrypt_bench_columns(&plan, operand_count - 1, operands + 1);
     rc = rc ? rc : check_files();
-    rc = rc ? rc : 0 == strcmp(plan.pattern, "nas") ? mpicrypt_bench_nas(&plan, to.csv, to.json) : mpicrypt_bench_measure(&plan, &to);
+    rc = rc ? rc : 0 == strcmp(plan.pattern, "nas") ? mpicrypt_bench_nas(&plan, to.csv, to.json)
+                                                    : mpicrypt_bench_measure(&plan, &to);
     mpicrypt_bench_columns_free(&plan);
     return rc;
 }

@@ -3,6 +3,7 @@
  *
  * What options of mpicrypt bench leave open, and whether what they say can be.
  */
+#include <math.h>
 #include <string.h>
 
 #include "mpicrypt_bench.h"
@@ -31,7 +32,7 @@ int mpicrypt_bench_check(const mpicrypt_bench_plan_t *plan)
     rc = rc ? rc : check_range("dims", &plan->dims, 2, 4);
     rc = rc ? rc : check_range("compute", &plan->compute, 0, 95);
     rc = rc ? rc : check_one("window", plan->window, 1, 1 << 16);
-    rc = rc ? rc : check_range("ranks", &plan->ranks, 2, 1 << 20);
+    rc = rc ? rc : check_range("ranks", &plan->ranks, 2, MPICRYPT_BENCH_RANKS_MAX);
     rc = rc ? rc : check_one("fast", plan->fast, 1, 10000);
     rc = rc ? rc : check_one("rounds", plan->rounds, plan->fast, 10000);
     rc = rc ? rc : check_one("laps", plan->laps, 1, 1000);
@@ -44,7 +45,7 @@ int mpicrypt_bench_check(const mpicrypt_bench_plan_t *plan)
         }
     }
     if (MPICRYPT_OK == rc && (plan->lap_ms <= 0 || plan->lap_ms > 60000)) {
-        rc = mpicrypt_error(MPICRYPT_USAGE, "--lap-ms: %g is not between 0 and 60000", plan->lap_ms);
+        rc = mpicrypt_error(MPICRYPT_USAGE, "--lap-ms: %g is not more than 0, at most 60000", plan->lap_ms);
     }
     if (MPICRYPT_OK == rc && 0 != strcmp(plan->host, "ob1") && 0 != strcmp(plan->host, "ucx")) {
         rc = mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan->host);
@@ -82,11 +83,15 @@ int mpicrypt_bench_defaults(mpicrypt_bench_plan_t *plan)
 
     /* What a disk takes for a sync does not depend on whether plain's was quick. */
     plan->every = NULL != coll || 0 == strcmp(plan->pattern, "io");
-    if (0 == plan->lap_ms) {
+    if (isnan(plan->lap_ms)) {
         plan->lap_ms = NULL == coll ? 10 : 50;
     }
     if (NULL != coll && plan->local) {
         return mpicrypt_error(MPICRYPT_USAGE, "--local is not for collectives, which are over all ranks");
+    }
+    if (0 == strcmp(plan->pattern, "io") && plan->schemes.count > 0) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--schemes: the columns of io are always plain, plain-cycles, "
+                              "messages and file");
     }
     if (NULL == coll && plan->paper && MPICRYPT_OK != (rc = mpicrypt_bench_cryptmpi(plan))) {
         return rc;
