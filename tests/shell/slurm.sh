@@ -74,7 +74,7 @@ must_fail grep -qaF "$(cat secret.txt)" wire.pcap
 
 # The doctor by srun, as docs/mpicrypt.rst has it, in an allocation of two nodes.
 must on node0 salloc --quiet --nodes=2 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
-    mpicrypt doctor --mpirun 'srun --mpi=pmix' --mapping --ntasks-per-node=1 --json > doctor.json
+    mpicrypt doctor --mpirun 'srun --mpi=pmix' --json > doctor.json
 sed -i '/^+ /d' doctor.json
 must grep -q '"nodes": \["node[01]", "node[01]"\]' doctor.json
 must grep -q "an encrypted job of 2 processes runs" doctor.json

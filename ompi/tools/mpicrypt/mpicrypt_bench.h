@@ -19,6 +19,7 @@
 /* ---- columns: mpicrypt_bench_columns.c ---- */
 
 #define MPICRYPT_BENCH_COLUMNS_MAX 32
+#define MPICRYPT_BENCH_RANKS_MAX (1 << 20)
 
 typedef struct mpicrypt_bench_column {
     char label[48];             /* "crypt", "naive-256" */
@@ -37,7 +38,7 @@ typedef struct mpicrypt_bench_plan {
     mpicrypt_sizes_t sizes, pairs, dims, compute, bits, ranks;
     mpicrypt_names_t schemes;
     size_t window, fast, rounds, laps, cpus_per_rank;
-    double lap_ms;
+    double lap_ms;              /* not finite: the default of the pattern */
     mpicrypt_names_t workloads, accesses, ops;  /* io */
     mpicrypt_sizes_t data, row, blocks;
     const char *directory, *key_label;
@@ -115,7 +116,8 @@ typedef struct mpicrypt_bench_places {
     char *cpus;                 /* for --cpus; NULL: left as they are */
     bool shared;                /* several nodes are one machine */
     bool yield;                 /* more ranks than processors somewhere */
-    double processors;          /* fewest for a rank */
+    double processors;          /* fewest for a rank, if those of a machine share them */
+    size_t each;                /* fewest that a rank is pinned or bound to */
     bool misplaced;             /* not where the variant wants the ranks */
 } mpicrypt_bench_places_t;
 
@@ -161,8 +163,7 @@ int mpicrypt_bench_coll_scale(mpicrypt_bench_plan_t *plan, mpicrypt_bench_varian
 void mpicrypt_bench_coll_scaling(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, FILE *out);
 
 /* Words for the launcher that make it place ranks so; did it place this one so? */
-void mpicrypt_bench_coll_mapping(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                                 mpicrypt_words_t *command);
+void mpicrypt_bench_coll_mapping(const mpicrypt_bench_variant_t *variant, mpicrypt_words_t *command);
 bool mpicrypt_bench_coll_fits(const mpicrypt_bench_variant_t *variant, size_t rank, size_t node);
 
 /* ---- --paper for messages: mpicrypt_bench_cryptmpi.c ---- */

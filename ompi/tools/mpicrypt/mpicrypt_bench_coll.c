@@ -101,14 +101,17 @@ int mpicrypt_bench_coll_columns(mpicrypt_bench_plan_t *plan, const mpicrypt_benc
 
 /* ---- shapes ---- */
 
-/* "4x2": four nodes, two ranks on each. */
+/* "4x2": four nodes, two ranks on each.  sscanf alone takes blanks and signs. */
 static int parse_shape(const char *text, size_t *nodes, size_t *width)
 {
     unsigned a, b;
     char end;
 
-    if (2 != sscanf(text, "%6ux%6u%c", &a, &b, &end) || a < 2 || b < 1) {
+    if ('\0' != text[strspn(text, "0123456789x")] || 2 != sscanf(text, "%6ux%6u%c", &a, &b, &end) || a < 2 || b < 1) {
         return mpicrypt_error(MPICRYPT_USAGE, "--shape: '%s' is not NODESxRANKS with two nodes or more, as in 4x2", text);
+    }
+    if ((size_t) a * b > MPICRYPT_BENCH_RANKS_MAX) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--shape: '%s' has more than %d ranks", text, MPICRYPT_BENCH_RANKS_MAX);
     }
     *nodes = a;
     *width = b;
@@ -183,18 +186,14 @@ void mpicrypt_bench_coll_scaling(const mpicrypt_bench_plan_t *plan, const mpicry
 
 /* ---- placing ---- */
 
-void mpicrypt_bench_coll_mapping(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                                 mpicrypt_words_t *command)
+void mpicrypt_bench_coll_mapping(const mpicrypt_bench_variant_t *variant, mpicrypt_words_t *command)
 {
-    const char *name = strrchr(command->value[0], '/');
-
-    if (0 == strcmp(NULL == name ? command->value[0] : name + 1, "srun")) {
+    if (mpicrypt_launch_is_srun(command)) {
         mpicrypt_words_add(command, "--nodes=%zu", variant->nodes);
         mpicrypt_words_add(command, "--ntasks-per-node=%zu", variant->width);
         mpicrypt_words_add(command, "--distribution=%s", variant->cyclic ? "cyclic" : "block");
         return;
     }
-    (void) plan;
     mpicrypt_words_add(command, "--map-by");
     mpicrypt_words_add(command, "ppr:%zu:node", variant->width);
     if (variant->cyclic) {

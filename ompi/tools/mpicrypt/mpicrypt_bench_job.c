@@ -30,9 +30,13 @@ void mpicrypt_bench_launcher(const mpicrypt_bench_plan_t *plan, const mpicrypt_b
     if (!plan->local && NULL != plan->mapping) {
         mpicrypt_words_split(command, plan->mapping);
     } else if (0 != variant->nodes) {
-        mpicrypt_bench_coll_mapping(plan, variant, command);
+        mpicrypt_bench_coll_mapping(variant, command);
     } else if (!plan->local) {
-        mpicrypt_words_split(command, "--map-by node");
+        mpicrypt_words_split(command, mpicrypt_launch_is_srun(command) ? "--distribution=cyclic" : "--map-by node");
+    }
+    /* mpirun would bind each rank to one core, and leave no others to pin it to. */
+    if (plan->pin && 1 != plan->cpus_per_rank && !mpicrypt_launch_is_srun(command) && !mpicrypt_launch_binds(command)) {
+        mpicrypt_words_split(command, "--bind-to none");
     }
     mpicrypt_words_add(command, "-n");
     mpicrypt_words_add(command, "%zu", variant->ranks);
@@ -278,13 +282,15 @@ typedef struct place {
     char boot[64], cpus[8192];
 } place_t;
 
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* Processors of one rank: on each machine ranks have theirs in turn, but for
  * ranks that the launcher has bound apart. */
-static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, size_t rank, size_t ranks, char **text,
-                     bool *yield)
+static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, size_t rank, size_t ranks,
+                     mpicrypt_bench_places_t *places)
 {
     size_t mine = 0, all = 0, available = 1, done = 0;
-    char *old = *text, part[1024] = "";
+    char *old = places->cpus, part[8192] = "";
 
     for (size_t i = 0; i < ranks; ++i) {
         bool here = 0 == strcmp(place[i].boot, place[rank].boot);
@@ -297,9 +303,10 @@ static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, si
     for (const char *p = place[rank].cpus; '\0' != *p; ++p) {
         available += ',' == *p;
     }
-    *yield = *yield || all > available;
+    places->yield = places->yield || all > available;
     size_t each = 0 == plan->cpus_per_rank ? available / all : plan->cpus_per_rank;
     each = each < 1 || all * each > available ? 1 : each;
+    places->each = least(places->each, each);
     size_t number = 0, first = mine * each % available;
     for (const char *p = place[rank].cpus; NULL != p; p = strchr(p, ','), ++number) {
         p += ',' == *p;
@@ -308,7 +315,7 @@ static bool add_cpus(const mpicrypt_bench_plan_t *plan, const place_t *place, si
             snprintf(part + used, sizeof(part) - used, "%s%d", 0 == done++ ? "" : "+", atoi(p));
         }
     }
-    if (asprintf(text, "%s%s%s", NULL == old ? "" : old, NULL == old ? "" : ",", part) < 0) {
+    if (asprintf(&places->cpus, "%s%s%s", NULL == old ? "" : old, NULL == old ? "" : ",", part) < 0) {
         exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
     }
     free(old);
@@ -349,12 +356,13 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
         }
     }
     bool apart = seen == variant->ranks;
+    places->each = SIZE_MAX;
     for (size_t i = 0; i < variant->ranks && seen == variant->ranks; ++i) {
         for (size_t j = 0; j < i; ++j) {
             places->shared = places->shared || (place[i].node != place[j].node
                                                 && 0 == strcmp(place[i].boot, place[j].boot));
         }
-        apart = apart && add_cpus(plan, place, i, variant->ranks, &places->cpus, &places->yield);
+        apart = apart && add_cpus(plan, place, i, variant->ranks, places);
         double mine = processors_of(place, i, variant->ranks);
         places->processors = 0 == i || mine < places->processors ? mine : places->processors;
         places->misplaced = places->misplaced
@@ -364,6 +372,7 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
     if (!apart || !plan->pin || places->yield) {
         free(places->cpus);
         places->cpus = NULL;
+        places->each = (size_t) places->processors;
     }
     free(place);
     return seen == variant->ranks ? MPICRYPT_OK : MPICRYPT_FAILED;
@@ -390,6 +399,9 @@ int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
         } else if (!plan->local && places->nodes < 2) {
             rc = mpicrypt_error(MPICRYPT_MISSING, "'%s' puts all %zu ranks on one node; two are needed, unless "
                                 "--local is given", plan->mpirun, variant->ranks);
+        } else if (plan->pin && plan->cpus_per_rank > 1 && places->each < plan->cpus_per_rank) {
+            fprintf(stderr, "mpicrypt: warning: --cpus-per-rank %zu: '%s' leaves a rank only %zu\n",
+                    plan->cpus_per_rank, plan->mpirun, places->each);
         }
         mpicrypt_launch_free(&result);
     }

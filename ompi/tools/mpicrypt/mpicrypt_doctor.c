@@ -27,8 +27,9 @@ static const mpicrypt_option_t options[] = {
     {"mpirun", MPICRYPT_TEXT, "COMMAND", NULL, &mpirun,
      "Examine the nodes on which this launcher starts processes, with arguments separated by blanks: 'mpirun "
      "--hostfile hosts', 'mpirun' within a batch job. Without it, this node alone."},
-    {"mapping", MPICRYPT_TEXT, "WORDS", "--map-by ppr:1:node", &mapping,
-     "Words that make the launcher start one process on each node; for srun: --ntasks-per-node=1."},
+    {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &mapping,
+     "Words that make the launcher start one process on each node. Default: --map-by ppr:1:node; for srun "
+     "--ntasks-per-node=1."},
     {"dir", MPICRYPT_NAMES, "LIST", "-", &directories,
      "Directories for encrypted files: have they extended attributes and locks? Separated by commas."},
     {"all", MPICRYPT_FLAG, NULL, NULL, &all, "Print what is in order, too."},
@@ -44,7 +45,8 @@ static void make_command(const char *verb, mpicrypt_words_t *command)
 {
     if (NULL != mpirun) {
         mpicrypt_words_split(command, mpirun);
-        mpicrypt_words_split(command, mapping);
+        const char *one = mpicrypt_launch_is_srun(command) ? "--ntasks-per-node=1" : "--map-by ppr:1:node";
+        mpicrypt_words_split(command, NULL == mapping ? one : mapping);
     }
     mpicrypt_words_add(command, "%s", program);
     mpicrypt_words_add(command, "%s", verb);
@@ -145,7 +147,7 @@ static int check(mpicrypt_findings_t *findings)
         bool complete = take_reports(findings, result.out);
         if (0 == findings->nodes.count) {
             fputs(result.err, stderr);
-            rc = mpicrypt_error(127 == result.code ? MPICRYPT_MISSING : MPICRYPT_FAILED,
+            rc = mpicrypt_error(MPICRYPT_MISSING,
                                 "%s ended with status %d, and no node has reported; its messages are above",
                                 command.value[0], result.code);
         } else if (0 != result.code || !complete) {
@@ -255,11 +257,12 @@ const mpicrypt_verb_t mpicrypt_doctor_verb = {
         "parameters that would lead messages around the encryption, directories for encrypted files.\n\n"
         "With --mpirun it does so on every node, then lets the nodes authenticate each other, and at last starts an "
         "encrypted job. Nodes that say the same are shown together.\n\n"
-        "The exit status is 0 if nothing failed, 1 if something did; warnings are no failure.",
+        "The exit status is 0 if nothing failed, 1 if something did, 3 if no node could be asked; warnings are no "
+        "failure.",
     .options = options,
     .examples =
         "mpicrypt doctor --all\n"
         "mpicrypt doctor --mpirun 'mpirun --hostfile hosts' --dir /scratch/me\n"
-        "mpicrypt doctor --mpirun 'srun --mpi=pmix' --mapping --ntasks-per-node=1 --json",
+        "mpicrypt doctor --mpirun 'srun --mpi=pmix' --json",
     .run = run
 };
