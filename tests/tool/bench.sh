@@ -39,6 +39,12 @@ must bench pairs "${quick[@]}" --pairs 1,2 --window 3 --size 200K --schemes naiv
 same "pairs" "$(for n in "1 pair" "2 pairs"; do
     for c in plain naive crypt; do echo "$n x 3 $((2 * ${n% *})) $c"; done
 done)" "$CASE_DIR/p.csv" variant ranks column
+# There is no room for the second; the first is written all the same.
+refuses 1 "only 1 of 2 parts have been measured" bench pairs "${quick[@]}" --mpirun "$launcher --host node0:1,node1:1" \
+    --pairs 1,2 --size 1K --schemes crypt --csv "$CASE_DIR/first.csv"
+same "the first" "1 pair x 64 plain
+1 pair x 64 crypt" "$CASE_DIR/first.csv" variant column
+must bench pingpong "${quick[@]}" --local --cpus-per-rank 2 --size 1K --schemes crypt
 must bench stencil "${quick[@]}" --dims 2,4 --compute 0,50 --size 1K,64K --schemes naive,crypt --csv "$CASE_DIR/p.csv"
 [ "$(wc -l < "$CASE_DIR/p.csv")" = 25 ] || fail "a line for each of 2 x 2 x 2 x 3"
 results "$CASE_DIR/p.csv" variant work_percent | awk '($2 == "0%") != ($3 == 0) { bad = 1 } END { exit bad }' ||

@@ -177,5 +177,13 @@ grep -q "^1 node: 0 failed" "$CASE_DIR/out" || fail "this node"
 OMPI_MCA_coll=hcoll,basic says "coll=hcoll,basic: hcoll is switched off" mpicrypt doctor
 status=0; mpicrypt doctor --mpirun none-such 2> "$CASE_DIR/err" || status=$?
 [ $status = 3 ] && grep -q "none-such: No such file" "$CASE_DIR/err" || fail "status $status: $(cat "$CASE_DIR/err")"
+status=0; mpicrypt doctor --mpirun false 2> "$CASE_DIR/err" || status=$?
+[ $status = 3 ] && grep -q "false ended with status 1, and no node has reported" "$CASE_DIR/err" ||
+    fail "status $status: $(cat "$CASE_DIR/err")"
+# More than one report holds.
+many=$(seq -s, -f "$CASE_DIR/none/there-is-no-directory-of-this-name-%g" 40)
+must_fail mpicrypt doctor --json --dir "$many" > "$CASE_DIR/out"
+[ "$(grep -c '"check": "directory"' "$CASE_DIR/out")" = 40 ] && ! grep -q '"check": "launch"' "$CASE_DIR/out" ||
+    fail "a long report: $(cat "$CASE_DIR/out")"
 status=0; mpicrypt doctor --program "$CASE_DIR/none" 2> "$CASE_DIR/err" || status=$?
 [ $status = 3 ] || fail "status $status without a program"

@@ -90,12 +90,33 @@ expect 2 "'cm' is neither ob1 nor ucx" bench pingpong --host cm --schemes crypt
 expect 2 "0 is not between 1 and" bench pairs --pairs 0
 expect 2 "5 is not between 2 and 4" bench stencil --dims 5
 expect 2 "96 is not between 0 and 95" bench stencil --compute 96
-expect 2 "3 is not between 9 and" bench pingpong --rounds 3
+expect 2 "3 is not between 9 and" bench pingpong --rounds 3 --fast 9
+expect 2 "--fast: 0 is not" bench pingpong --fast 0
+expect 2 "--rounds: 0 is not" bench pingpong --rounds 0
+expect 2 "--lap-ms: 0 is not" bench pingpong --lap-ms 0
+expect 2 "io, nas or all?" bench
+expect 2 "'-1x2' is not NODESxRANKS" bench bcast --shape=-1x2
+expect 2 "' 4x 2' is not NODESxRANKS" bench bcast --shape ' 4x 2'
+expect 2 "has more than 1048576 ranks" bench bcast --shape 999999x999999
+expect 2 "nas has no --raw and --plot" bench nas --npb "$work" --plot "$work/left.svg"
+expect 2 "nas has no --raw and --plot" bench nas --npb "$work" --raw "$work/left.csv"
+expect 2 "the columns of io are always" bench io --label lab --schemes crypt
+expect 2 "--comm-threads and --cpus-per-rank" tune --comm-threads 18446744073709551615
+expect 2 "--comm-threads and --cpus-per-rank" tune --cpus-per-rank 1025
+expect 2 "is more than 1G" tune --coll --size 2G
 expect 2 "unexpected word 'word'" doctor word
 
 group "files that cannot be written"
 expect 1 "cannot write $work/none/x.csv" speed "${quick[@]}" --size 1 --csv "$work/none/x.csv"
 expect 1 "cannot write $work/none/x.svg" speed "${quick[@]}" --size 1 --plot "$work/none/x.svg"
+program=(--program /bin/true)
+missing=("${program[@]}" --mpirun none-such)
+expect 3 "none-such: No such file" bench pingpong "${missing[@]}" --csv "$work/left.csv" --plot "$work/left.svg"
+expect 3 "none-such: No such file" tune "${missing[@]}" --out "$work/left.conf" --csv "$work/left.csv"
+check "a run that fails leaves no files" test -z "$(ls "$work" | grep left)"
+echo kept > "$work/kept.csv"
+expect 3 "none-such: No such file" bench pingpong "${missing[@]}" --csv "$work/kept.csv"
+check "but those that were there" grep -qx kept "$work/kept.csv"
 "$tool" --help > /dev/full 2> "$work/err"
 check "a full disk is noticed" test $? -eq 1
 
@@ -107,6 +128,60 @@ OMPI_MCA_mca_base_component_path=$work/empty expect 3 "no aead component was fou
 LD_LIBRARY_PATH=$work/empty:${LD_LIBRARY_PATH:-} expect 3 "libcairo2" speed --plot "$work/x.png"
 LD_LIBRARY_PATH=$work/empty:${LD_LIBRARY_PATH:-} run speed "${quick[@]}" --size 1 --plot "$work/x.svg"
 check "SVG without cairo" test "$rc" -eq 0
+
+group "words for launchers"
+mkdir "$work/bin"
+for name in mpirun srun; do
+    printf '#!/bin/sh\necho "$@" > "%s"\nexit 1\n' "$work/words" > "$work/bin/$name"
+    chmod +x "$work/bin/$name"
+done
+# words TEXT LAUNCHER ARGS...: the launcher is started with just these, before the program
+words() {
+    local text=$1 launcher=$2
+    shift 2
+    run "$@" "${program[@]}" --mpirun "$work/bin/$launcher"
+    check "$launcher $text from: $* (was $(cat "$work/words"))" grep -qE -- "^$text /bin/true " "$work/words"
+}
+unset OMPI_MCA_hwloc_base_binding_policy PRTE_MCA_hwloc_default_binding_policy
+words "--map-by node -n 2" mpirun bench pingpong
+words "--map-by node -n 2" mpirun bench pingpong --cpus-per-rank 8 --no-pin
+words "--map-by node -n 2" mpirun tune --cpus-per-rank 1 --out "$work/t.conf"
+words "--map-by node --bind-to none -n 2" mpirun bench pingpong --cpus-per-rank 8
+words "--map-by node --bind-to none -n 2" mpirun tune --cpus-per-rank 8 --out "$work/t.conf"
+words "--map-by node --bind-to none -n 2" mpirun tune --out "$work/t.conf"
+words "--map-by ppr:1:node:PE=8 -n 2" mpirun bench pingpong --cpus-per-rank 8 --mapping "--map-by ppr:1:node:PE=8"
+words "--bind-to core -n 2" mpirun bench pingpong --cpus-per-rank 8 --mapping "--bind-to core"
+OMPI_MCA_hwloc_base_binding_policy=socket words "--map-by node -n 2" mpirun bench pingpong --cpus-per-rank 8
+for pattern in pingpong pairs stencil; do
+    words "--distribution=cyclic -n [24]" srun bench $pattern
+done
+words "--distribution=cyclic -n 2" srun tune --out "$work/t.conf"
+words "--nodes=4 --ntasks-per-node=2 --distribution=cyclic -n 8" srun bench bcast --order cyclic
+words "--map-by ppr:1:node" mpirun doctor
+check "no node has reported" test "$rc" -eq 3
+words "--ntasks-per-node=1" srun doctor
+words "--map-by slot" srun doctor --mapping "--map-by slot"
+# A rank that gets fewer processors than were asked for.
+cat > "$work/bin/mpirun" <<'END'
+#!/bin/sh
+case "$*" in
+    *" nodes") ;;
+    *) exit 1 ;;
+esac
+echo "@mpicrypt rank 0 0 a boot-a 0,1,2"
+echo "@mpicrypt rank 1 1 b boot-b 0,1"
+END
+expect 1 "warning: --cpus-per-rank 3: '$work/bin/mpirun' leaves a rank only 1" \
+    bench pingpong "${program[@]}" --mpirun "$work/bin/mpirun" --cpus-per-rank 3
+run bench pingpong "${program[@]}" --mpirun "$work/bin/mpirun" --cpus-per-rank 2
+check "enough: no warning" sh -c "! grep -q warning '$work/err'"
+check "both get two" grep -q -- "--cpus=0+1,0+1" "$work/err"
+run bench pingpong "${program[@]}" --mpirun "$work/bin/mpirun"
+check "one each" grep -q -- "--cpus=0,0" "$work/err"
+expect 2 "for one benchmark, not for all" bench --quick all --local
+run bench --quick all --size 1 --lap-ms 0.01 "${program[@]}" --mpirun "$work/bin/mpirun"
+check "the word after a flag is the benchmark" grep -q "alltoall failed (status 1)" "$work/err"
+check "3 rounds of speed" grep -q "3 interleaved rounds" "$work/out"
 
 group "help"
 run --version
@@ -189,6 +264,8 @@ model_refuses 2 "an entry is not FROM:ALPHA:BETA" --comm 0:1
 model_refuses 2 "an entry is not FROM:ALPHA:A:B" --enc 0:1:2
 model_refuses 2 "both want standard output" --json --csv -
 model_refuses 2 "must be positive" --oversubscription 0
+model_refuses 2 "not negative" --latency -1
+model_refuses 2 "is not between 1 and 4194304" --window 18446744073709551615
 model_refuses 2 "more than 4194304 ranks" --nodes 4194304 --ranks 2
 model_refuses 2 "ends in neither .svg nor .png" --plot x.gif
 expect 3 "cannot read the profile $work/none.conf" model --profile "$work/none.conf"
@@ -218,6 +295,8 @@ model --size 4M --gbps 400 --threads 64 --csv -
 check "4M at 400 Gb/s: 50000 bytes a microsecond" test "$(field 1 plain_us)" = 89.6361
 model --size 1M --latency 2 --oversubscription 2 --gbps 8 --csv -
 check "latency and oversubscription" test "$(field 1 plain_us)" = 2099.15
+model --size 1M --latency 0 --gbps 8 --csv -
+check "no latency" test "$(field 1 plain_us)" = 1048.58
 # 4 nodes of 4 ranks: a 4 x 4 torus, a row on each node; 2 of 4 neighbours are elsewhere.
 model --pattern stencil2d --nodes 4 --ranks 4 --size 1M --threads 1 --compute 0,50 --csv -
 check "messages of a stencil" test "$(field 1 messages)" = 2
@@ -238,6 +317,10 @@ data = json.load(open(sys.argv[1]))
 assert [row["bytes"] for row in data["results"]] == [65536, 1048576], data
 assert data["model"]["comm"].startswith("0:5.54:"), data' "$work/out"
 fi
+
+model --size 64K,1M --gbps "$(seq -s, 1 40)" --plot "$work/model.svg"
+check "forty curves of each kind, two of them in both panels" \
+    test "$(grep -o '>[a-z]* [0-9]* Gb/s<' "$work/model.svg" | wc -l)" = 200
 
 group "speed: JSON and plots"
 run speed "${quick[@]}" --bits 128 --size 1,64K --json --plot "$work/x.svg"
