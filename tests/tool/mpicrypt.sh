@@ -106,6 +106,49 @@ expect 2 "--comm-threads and --cpus-per-rank" tune --cpus-per-rank 1025
 expect 2 "is more than 1G" tune --coll --size 2G
 expect 2 "unexpected word 'word'" doctor word
 
+group "keys: what is wrong is said before a keystore is made"
+keys=(--keystore-dir "$work/keys" --allow-netfs)
+for day in 26-12-31 2030-02-31 2030-2-3 1969-12-31 2030-12-31x 2030-13-01 x; do
+    expect 2 "--not-after is a day" key new lab --not-after "$day" "${keys[@]}"
+done
+for owner in 4294967295 4294967296 1K 0x10 root; do
+    expect 2 "'$owner' is no user id" key new lab --owners "$owner" "${keys[@]}"
+done
+expect 2 "new LABEL, list, rotate LABEL" key
+expect 2 "new LABEL, list, rotate LABEL" key bogus "${keys[@]}"
+expect 2 "new LABEL, list, rotate LABEL" key new "${keys[@]}"
+expect 2 "new LABEL, list, rotate LABEL" key list lab "${keys[@]}"
+expect 2 "a label is 1 to" key new a/b "${keys[@]}"
+check "no keystore was made" test ! -e "$work/keys"
+expect 1 "there is no keystore $work/keys; 'mpicrypt key new LABEL' makes one" key list "${keys[@]}"
+run key new lab --not-after 2030-12-31 --owners "0,$(id -u),4294967294" "${keys[@]}"
+check "a key is made" test "$rc" -eq 0
+run key rotate lab --owners "$(id -u)" "${keys[@]}"
+check "and rotated" test "$rc" -eq 0
+for version in 0 65536 65537 4294967297 18446744073709551616 1K -1; do
+    expect 2 "is not between 1 and 65535" key revoke lab --version "$version" "${keys[@]}"
+done
+run key list "${keys[@]}"
+check "the list" test "$rc" -eq 0
+check "nothing was revoked" test "$(grep -c '^lab .* in use *$' "$work/out")" -eq 2
+check "the last day and the owners" grep -q " 2030-12-31 .*0,$(id -u),4294967294 " "$work/out"
+cp -p "$work/keys/lab.1" "$work/keys/other.1"
+expect 1 "$work/keys/other.1: it is not what was written there" key list "${keys[@]}"
+check "the others are listed" test "$(grep -c '^lab ' "$work/out")" -eq 2
+rm "$work/keys/other.1"
+pids=()
+for i in 1 2 3 4 5 6 7 8; do
+    "$tool" key rotate lab "${keys[@]}" > "$work/rotate.$i" 2>&1 &
+    pids+=($!)
+done
+failed=0
+for pid in "${pids[@]}"; do
+    wait "$pid" || failed=$((failed + 1))
+done
+check "eight at once: $failed failed" test "$failed" -eq 0
+run key list "${keys[@]}"
+check "each made a version of its own" test "$(grep -c '^lab ' "$work/out")" -eq 10
+
 group "files that cannot be written"
 expect 1 "cannot write $work/none/x.csv" speed "${quick[@]}" --size 1 --csv "$work/none/x.csv"
 expect 1 "cannot write $work/none/x.svg" speed "${quick[@]}" --size 1 --plot "$work/none/x.svg"

@@ -123,6 +123,23 @@ static void case_record(void)
     memset(&read, 0, sizeof(read));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse(text, (size_t) bytes, &used, &read) && used == (size_t) bytes);
     UNIT_CHECK(0 == memcmp(&record, &read, sizeof(read)));
+    const opal_common_crypt_keystore_record_t good = {.label = "x", .version = 1, .bits = 256, .created = 1};
+    opal_common_crypt_keystore_record_t bad[7];
+    for (int i = 0; i < 7; ++i) {
+        bad[i] = good;
+    }
+    bad[0].not_after = -1;
+    bad[1].created = -1;
+    bad[2].version = 0;
+    bad[3].bits = 255;
+    strcpy(bad[4].label, "a\nb");
+    bad[5].owner_count = OPAL_CRYPT_KEYSTORE_OWNERS + 1;
+    bad[6].escrow_bytes = OPAL_CRYPT_SPKI_MAX + 1;
+    char written[OPAL_CRYPT_RECORD_TEXT_MAX];
+    UNIT_CHECK(opal_common_crypt_keystore_record_write(&good, written, sizeof(written)) > 0);
+    for (int i = 0; i < 7; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_record_write(&bad[i], written, sizeof(written)));
+    }
     for (int count = 0; count < bytes; ++count) {
         char *exact = malloc((size_t) count + 1);
         memcpy(exact, text, (size_t) count);
@@ -135,6 +152,14 @@ static void case_record(void)
     memmove(label + 8, label + 7, (size_t) bytes - (size_t) (label + 7 - text));
     label[7] = '\0';           /* "x" and a zero byte */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_record_parse(text, (size_t) bytes + 1, &used, &read));
+}
+
+static char bad_detail[sizeof(((opal_common_crypt_why_t *) NULL)->detail)];
+
+static void keep_bad(const opal_common_crypt_why_t *why, void *arg)
+{
+    (void) arg;
+    snprintf(bad_detail, sizeof(bad_detail), "%s", why->detail);
 }
 
 int main(void)
@@ -153,7 +178,15 @@ int main(void)
     case_escrow(keystore, directory);
     case_flips(keystore, directory);
     UNIT_GROUP("the list of keys; nothing in the directory is readable to others");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, &count, &why) && 9 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);
+    unsigned good_ones = 0;
+    UNIT_CHECK(0 == shell("cp -p %s/lab.1 %s/lab.7", directory, directory));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_list(keystore, count_record, NULL, &good_ones, &why));
+    good_ones = 0;
+    bad_detail[0] = '\0';
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, keep_bad, &good_ones, &why) && 9 == good_ones);
+    UNIT_CHECK(NULL != strstr(bad_detail, "/lab.7:"));
+    UNIT_CHECK(0 == shell("rm %s/lab.7", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -type f -perm /077 ! -name '*.p*')\"", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -name '*.new')\"", directory));
     opal_common_crypt_keystore_close(keystore);

@@ -88,7 +88,7 @@ int main(void)
     case_wrap(keystore, directory, 2);
     keystore = case_policy(keystore, directory, &options);
     case_escrow(keystore, directory);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, &count, &why) && 9 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);
 
     UNIT_GROUP("what is wrapped in one session unwraps in the next; the token gives no key away");
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));

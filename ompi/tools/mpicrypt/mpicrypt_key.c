@@ -12,34 +12,39 @@
 #include "mpicrypt_keystore.h"
 
 static mpicrypt_keystore_t where;
-static const char *not_after, *recovery;
-static mpicrypt_sizes_t owners;
-static size_t version;
+static const char *not_after, *recovery, *version;
+static mpicrypt_names_t owners;
 
 static const mpicrypt_option_t options[] = {
     MPICRYPT_KEYSTORE_OPTIONS(where),
     {"not-after", MPICRYPT_TEXT, "DATE", NULL, &not_after,
      "new, rotate: the last day (YYYY-MM-DD, UTC) on which the key encrypts; afterwards it only decrypts."},
-    {"owners", MPICRYPT_SIZES, "UIDS", NULL, &owners,
+    {"owners", MPICRYPT_NAMES, "UIDS", NULL, &owners,
      "new, rotate: user ids that may use the key. Without it, whoever can open the keystore."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &recovery,
      "new, rotate: a public key (RSA of at least 2048 bits, or P-256) to which data keys are wrapped besides."},
-    {"version", MPICRYPT_COUNT, "N", "0", &version, "revoke: this version only; 0: all."},
+    {"version", MPICRYPT_TEXT, "N", NULL, &version, "revoke: this version only. Without it, all versions."},
     {NULL}
 };
 
-static int parse_day(const char *text, int64_t *end)
-{
-    struct tm day = {.tm_hour = 23, .tm_min = 59, .tm_sec = 59};
-    const char *rest = strptime(text, "%Y-%m-%d", &day);
+/* What the words and options ask for, checked before a keystore is opened or made. */
+typedef struct wanted {
+    const char *verb, *label, *pem;
+    uint16_t version;                   /* to revoke; 0: all */
+    opal_common_crypt_keystore_record_t record;         /* to make */
+} wanted_t;
 
-    if (NULL == rest || '\0' != *rest) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--not-after is a day as 2030-12-31, not '%s'", text);
+/* Digits only: a suffix or a number that does not fit is an error, never another number. */
+static bool plain_number(const char *text, uint64_t max, uint64_t *value)
+{
+    *value = 0;
+    for (const char *p = text; '\0' != *p; ++p) {
+        if (*p < '0' || *p > '9' || *value > (max - (uint64_t) (*p - '0')) / 10) {
+            return false;
+        }
+        *value = 10 * *value + (uint64_t) (*p - '0');
     }
-    day.tm_hour = 23;
-    day.tm_min = day.tm_sec = 59;
-    *end = (int64_t) timegm(&day);
-    return MPICRYPT_OK;
+    return '\0' != *text;
 }
 
 static const char *day_of(int64_t seconds, char text[32])
@@ -53,43 +58,104 @@ static const char *day_of(int64_t seconds, char text[32])
     return text;
 }
 
-static int make(opal_common_crypt_keystore_t *keystore, const char *label, bool rotate)
+/* The last second of a day that the calendar has: other texts do not come back the same. */
+static int parse_day(const char *text, int64_t *end)
 {
-    opal_common_crypt_keystore_record_t record = {.version = 0};
-    opal_common_crypt_why_t why = {.topic = NULL};
+    struct tm day = {.tm_hour = 0};
+    const char *rest = strptime(text, "%Y-%m-%d", &day);
+    char again[32];
 
-    if (!opal_common_crypt_key_label_valid(label)) {
-        return mpicrypt_error(MPICRYPT_USAGE, "a label is 1 to %d letters, digits, dots, dashes and underscores: '%s'",
-                              OPAL_CRYPT_KEY_LABEL_MAX, label);
+    day.tm_hour = 23;
+    day.tm_min = day.tm_sec = 59;
+    *end = NULL == rest || '\0' != *rest ? -1 : (int64_t) timegm(&day);
+    if (*end < 0 || 0 != strcmp(text, day_of(*end, again))) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--not-after is a day from 1970 on, as 2030-12-31, not '%s'", text);
     }
+    return MPICRYPT_OK;
+}
+
+static int parse_owners(opal_common_crypt_keystore_record_t *record)
+{
+    uint64_t owner;
+
     if (owners.count > OPAL_CRYPT_KEYSTORE_OWNERS) {
         return mpicrypt_error(MPICRYPT_USAGE, "at most %d owners", OPAL_CRYPT_KEYSTORE_OWNERS);
     }
-    strcpy(record.label, label);
     for (int i = 0; i < owners.count; ++i) {
-        record.owners[record.owner_count++] = (uint32_t) owners.value[i];
+        if (!plain_number(owners.value[i], UINT32_MAX - 1, &owner)) {   /* (uid_t) -1 is nobody's */
+            return mpicrypt_error(MPICRYPT_USAGE, "--owners: '%s' is no user id", owners.value[i]);
+        }
+        record->owners[record->owner_count++] = (uint32_t) owner;
     }
-    if (NULL != not_after && MPICRYPT_OK != parse_day(not_after, &record.not_after)) {
+    return MPICRYPT_OK;
+}
+
+static int parse(int count, char **words, wanted_t *wanted)
+{
+    static const struct {
+        const char *verb;
+        int operands;
+    } verbs[] = {{"new", 1}, {"list", 0}, {"rotate", 1}, {"revoke", 1}, {"escrow", 2}};
+    uint64_t number = 0;
+    size_t i = 0;
+
+    while (i < sizeof(verbs) / sizeof(verbs[0]) && (0 == count || 0 != strcmp(words[0], verbs[i].verb) || count != 1 + verbs[i].operands)) {
+        ++i;
+    }
+    if (i == sizeof(verbs) / sizeof(verbs[0])) {
+        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, rotate LABEL, revoke LABEL or escrow LABEL PEM; see --help");
+    }
+    *wanted = (wanted_t){.verb = verbs[i].verb, .label = count > 1 ? words[1] : NULL, .pem = count > 2 ? words[2] : NULL};
+    if (NULL != wanted->label && !opal_common_crypt_key_label_valid(wanted->label)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "a label is 1 to %d letters, digits, dots, dashes and underscores: '%s'",
+                              OPAL_CRYPT_KEY_LABEL_MAX, wanted->label);
+    }
+    strcpy(wanted->record.label, NULL == wanted->label ? "" : wanted->label);
+    if (NULL != version && (!plain_number(version, UINT16_MAX, &number) || 0 == number)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--version: '%s' is not between 1 and %d; all versions: without it", version, UINT16_MAX);
+    }
+    wanted->version = (uint16_t) number;
+    if (NULL != not_after && MPICRYPT_OK != parse_day(not_after, &wanted->record.not_after)) {
         return MPICRYPT_USAGE;
     }
+    return parse_owners(&wanted->record);
+}
+
+static int make(opal_common_crypt_keystore_t *keystore, wanted_t *wanted)
+{
+    opal_common_crypt_keystore_record_t *record = &wanted->record;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    bool rotate = 0 == strcmp(wanted->verb, "rotate");
     int rc = NULL == recovery ? OPAL_CRYPT_OK
-                              : opal_common_crypt_escrow_key(recovery, record.escrow, &record.escrow_bytes, &why);
+                              : opal_common_crypt_escrow_key(recovery, record->escrow, &record->escrow_bytes, &why);
+
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_keystore_new(keystore, rotate, &record, &why);
+        rc = opal_common_crypt_keystore_new(keystore, rotate, record, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
-        return mpicrypt_refused(label, rc, &why);
+        return mpicrypt_refused(wanted->label, rc, &why);
     }
-    printf("%s: version %u, AES-%u\n", label, record.version, record.bits);
+    printf("%s: version %u, AES-%u\n", wanted->label, record->version, record->bits);
     if (rotate) {
         printf("New files and regions use it.  \"mpicrypt file rekey FILE\" brings a file that exists under it.\n");
     }
     return MPICRYPT_OK;
 }
 
+typedef struct listing {
+    mpicrypt_table_t *table;
+    int code;
+} listing_t;
+
+/* The other keys are listed all the same. */
+static void report_bad(const opal_common_crypt_why_t *why, void *arg)
+{
+    ((listing_t *) arg)->code = mpicrypt_refused("list", OPAL_CRYPT_ERR_CONFIG, why);
+}
+
 static int add_row(const opal_common_crypt_keystore_record_t *record, void *arg)
 {
-    mpicrypt_table_t *table = arg;
+    mpicrypt_table_t *table = ((listing_t *) arg)->table;
     char text[32], list[16 * OPAL_CRYPT_KEYSTORE_OWNERS] = "all";
 
     mpicrypt_table_text(table, record->label);
@@ -113,48 +179,44 @@ static int list_all(opal_common_crypt_keystore_t *keystore)
                                                 {"created", "created", 0}, {"not_after", "not after", 0}, {"owners", "owners", 0},
                                                 {"escrow", "escrow", 0}, {"state", "state", 0}, {NULL, NULL, 0}};
     opal_common_crypt_why_t why = {.topic = NULL};
-    mpicrypt_table_t *table = mpicrypt_table_new(columns);
-    int rc = opal_common_crypt_keystore_list(keystore, add_row, table, &why);
+    listing_t listing = {mpicrypt_table_new(columns), MPICRYPT_OK};
+    int rc = opal_common_crypt_keystore_list(keystore, add_row, report_bad, &listing, &why);
 
     if (OPAL_CRYPT_OK == rc) {
-        mpicrypt_table_print(table, stdout);
+        mpicrypt_table_print(listing.table, stdout);
     }
-    mpicrypt_table_free(table);
-    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused("list", rc, &why);
+    mpicrypt_table_free(listing.table);
+    return OPAL_CRYPT_OK == rc ? listing.code : mpicrypt_refused("list", rc, &why);
 }
 
-static int act(opal_common_crypt_keystore_t *keystore, const char *verb, int count, char **operands)
+static int act(opal_common_crypt_keystore_t *keystore, wanted_t *wanted)
 {
     opal_common_crypt_why_t why = {.topic = NULL};
-    int rc;
 
-    if (0 == strcmp(verb, "list") && 0 == count) {
+    if (0 == strcmp(wanted->verb, "list")) {
         return list_all(keystore);
     }
-    if ((0 == strcmp(verb, "new") || 0 == strcmp(verb, "rotate")) && 1 == count) {
-        return make(keystore, operands[0], 0 == strcmp(verb, "rotate"));
+    if (0 == strcmp(wanted->verb, "new") || 0 == strcmp(wanted->verb, "rotate")) {
+        return make(keystore, wanted);
     }
-    if (0 == strcmp(verb, "revoke") && 1 == count) {
-        rc = opal_common_crypt_keystore_revoke(keystore, operands[0], (uint16_t) version, &why);
-    } else if (0 == strcmp(verb, "escrow") && 2 == count) {
-        rc = opal_common_crypt_keystore_escrow(keystore, operands[0], operands[1], &why);
-    } else {
-        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, rotate LABEL, revoke LABEL or escrow LABEL PEM; see --help");
-    }
-    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(operands[0], rc, &why);
+    int rc = 0 == strcmp(wanted->verb, "revoke")
+                 ? opal_common_crypt_keystore_revoke(keystore, wanted->label, wanted->version, &why)
+                 : opal_common_crypt_keystore_escrow(keystore, wanted->label, wanted->pem, &why);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(wanted->label, rc, &why);
 }
 
 static int run(int operand_count, char **operands)
 {
     opal_common_crypt_keystore_t *keystore;
+    wanted_t wanted;
+    int code = parse(operand_count, operands, &wanted);
 
-    if (0 == operand_count) {
-        return mpicrypt_error(MPICRYPT_USAGE, "new, list, rotate, revoke or escrow; see --help");
+    if (MPICRYPT_OK == code && 0 == strcmp(wanted.verb, "new")) {
+        code = mpicrypt_keystore_directory(&where);
     }
-    int code = 0 == strcmp(operands[0], "new") ? mpicrypt_keystore_directory(&where) : MPICRYPT_OK;
     code = MPICRYPT_OK == code ? mpicrypt_keystore_open(&where, &keystore) : code;
     if (MPICRYPT_OK == code) {
-        code = act(keystore, operands[0], operand_count - 1, operands + 1);
+        code = act(keystore, &wanted);
         opal_common_crypt_keystore_close(keystore);
     }
     return code;

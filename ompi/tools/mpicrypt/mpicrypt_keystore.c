@@ -68,6 +68,9 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt
         return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
     }
     int rc = opal_common_crypt_keystore_open(&of, keystore, &why);
+    if (OPAL_CRYPT_OK != rc && NULL != why.topic && 0 == strcmp("keystore-missing", why.topic)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s; 'mpicrypt key new LABEL' makes one", why.detail);
+    }
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused("the keystore cannot be used", rc, &why);
 }
 

@@ -125,7 +125,7 @@ static int find(opal_common_crypt_keystore_t *keystore, const char *label, uint1
     if (0 != version) {
         return keystore->ops->read(keystore, label, version, record, why);
     }
-    int rc = keystore->ops->walk(keystore, label, keep_newest, &newest, why);
+    int rc = keystore->ops->walk(keystore, label, keep_newest, NULL, &newest, why);
     if (OPAL_CRYPT_OK == rc && 0 == record->version) {
         rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-no-label", "%s, keystore %s %s",
                                       label, keystore->ops->name, keystore->directory);
@@ -330,6 +330,23 @@ int opal_common_crypt_keystore_unwrap(opal_common_crypt_keystore_t *keystore, co
 
 /* ---- management ---- */
 
+/* No other thread and no other process changes a record until end_change. */
+static int begin_change(opal_common_crypt_keystore_t *keystore, int *fd, opal_common_crypt_why_t *why)
+{
+    int rc = opal_common_crypt_keystore_lock(keystore, fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        pthread_mutex_lock(&keystore->lock);
+    }
+    return rc;
+}
+
+static void end_change(opal_common_crypt_keystore_t *keystore, int fd)
+{
+    pthread_mutex_unlock(&keystore->lock);
+    opal_common_crypt_keystore_unlock(fd);
+}
+
 static int new_key(opal_common_crypt_keystore_t *keystore, bool rotate,
                    opal_common_crypt_keystore_record_t *record, opal_common_crypt_why_t *why)
 {
@@ -369,18 +386,21 @@ int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool 
     if (!opal_common_crypt_key_label_valid(record->label)) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", record->label);
     }
-    pthread_mutex_lock(&keystore->lock);
-    int rc = new_key(keystore, rotate, record, NULL == why ? &mine : why);
-    pthread_mutex_unlock(&keystore->lock);
+    int fd, rc = begin_change(keystore, &fd, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = new_key(keystore, rotate, record, NULL == why ? &mine : why);
+        end_change(keystore, fd);
+    }
     return rc;
 }
 
 int opal_common_crypt_keystore_list(opal_common_crypt_keystore_t *keystore,
                                     int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
-                                    void *arg, opal_common_crypt_why_t *why)
+                                    void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg,
+                                    opal_common_crypt_why_t *why)
 {
     pthread_mutex_lock(&keystore->lock);
-    int rc = keystore->ops->walk(keystore, NULL, each, arg, why);
+    int rc = keystore->ops->walk(keystore, NULL, each, bad, arg, why);
     pthread_mutex_unlock(&keystore->lock);
     return rc;
 }
@@ -409,18 +429,19 @@ static int revoke_versions(opal_common_crypt_keystore_t *keystore, const char *l
 int opal_common_crypt_keystore_revoke(opal_common_crypt_keystore_t *keystore, const char *label,
                                       uint16_t version, opal_common_crypt_why_t *why)
 {
-    pthread_mutex_lock(&keystore->lock);
-    int rc = revoke_versions(keystore, label, version, why);
-    pthread_mutex_unlock(&keystore->lock);
+    int fd, rc = begin_change(keystore, &fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = revoke_versions(keystore, label, version, why);
+        end_change(keystore, fd);
+    }
     return rc;
 }
 
-int opal_common_crypt_keystore_escrow(opal_common_crypt_keystore_t *keystore, const char *label,
-                                      const char *public_pem, opal_common_crypt_why_t *why)
+static int set_escrow(opal_common_crypt_keystore_t *keystore, const char *label, const char *public_pem,
+                      opal_common_crypt_why_t *why)
 {
     opal_common_crypt_keystore_record_t record;
-
-    pthread_mutex_lock(&keystore->lock);
     int rc = find(keystore, label, 0, false, &record, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_escrow_key(public_pem, record.escrow, &record.escrow_bytes, why);
@@ -431,6 +452,17 @@ int opal_common_crypt_keystore_escrow(opal_common_crypt_keystore_t *keystore, co
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_keystore_log(keystore, "escrow", label, record.version, NULL, NULL, why);
     }
-    pthread_mutex_unlock(&keystore->lock);
+    return rc;
+}
+
+int opal_common_crypt_keystore_escrow(opal_common_crypt_keystore_t *keystore, const char *label,
+                                      const char *public_pem, opal_common_crypt_why_t *why)
+{
+    int fd, rc = begin_change(keystore, &fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = set_escrow(keystore, label, public_pem, why);
+        end_change(keystore, fd);
+    }
     return rc;
 }

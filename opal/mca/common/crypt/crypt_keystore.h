@@ -114,10 +114,12 @@ int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool 
                                    opal_common_crypt_keystore_record_t *record,
                                    opal_common_crypt_why_t *why);
 
-/* Every version of every label, in no order.  `each` returns 0 to go on. */
+/* Every version of every label, in no order.  `each` returns 0 to go on.  `bad` is told
+ * of a record that cannot be read, which one and why; NULL: the list ends there. */
 int opal_common_crypt_keystore_list(opal_common_crypt_keystore_t *keystore,
                                     int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
-                                    void *arg, opal_common_crypt_why_t *why);
+                                    void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg,
+                                    opal_common_crypt_why_t *why);
 
 /* The newest version that is not revoked (version 0), or a given one. */
 int opal_common_crypt_keystore_find(opal_common_crypt_keystore_t *keystore, const char *label,

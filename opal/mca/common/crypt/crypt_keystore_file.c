@@ -147,6 +147,10 @@ static int load(const opal_common_crypt_keystore_t *keystore, const char *label,
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_secret_file_read(path, "key", 1, OPAL_CRYPT_RECORD_TEXT_MAX, true, &file, why);
     }
+    if (OPAL_CRYPT_ERR_CONFIG == rc && 0 != access(path, F_OK) && ENOENT == errno) {
+        return opal_common_crypt_refuse(why, rc, "keystore-no-label", "%s, version %u, keystore file %.512s", label, version,
+                                        keystore->directory);
+    }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
@@ -202,9 +206,10 @@ static bool split_name(const char *name, char label[OPAL_CRYPT_KEY_LABEL_MAX + 1
 }
 
 static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
-                int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg), void *arg,
-                opal_common_crypt_why_t *why)
+                int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
+                void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg, opal_common_crypt_why_t *why)
 {
+    opal_common_crypt_why_t bad_why = {.topic = NULL};
     opal_common_crypt_keystore_record_t record;
     char name[OPAL_CRYPT_KEY_LABEL_MAX + 1];
     uint16_t version;
@@ -219,9 +224,12 @@ static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
         if (!split_name(entry->d_name, name, &version) || (NULL != label && 0 != strcmp(label, name))) {
             continue;
         }
-        rc = read_record(keystore, name, version, &record, why);
+        rc = read_record(keystore, name, version, &record, NULL == bad ? why : &bad_why);
         if (OPAL_CRYPT_OK == rc) {
             rc = each(&record, arg);
+        } else if (NULL != bad && OPAL_CRYPT_ERR_CONFIG == rc) {
+            bad(&bad_why, arg);
+            rc = OPAL_CRYPT_OK;
         }
     }
     closedir(directory);

@@ -26,9 +26,12 @@ int opal_common_crypt_keystore_log_open(opal_common_crypt_keystore_t *keystore, 
         path = own;
     }
     keystore->log_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    if (keystore->log_fd < 0 && ENOENT == errno && path == own) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-missing", "there is no keystore %.512s",
+                                        keystore->directory);
+    }
     if (keystore->log_fd < 0 || 0 != fstat(keystore->log_fd, &status)) {
-        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, ENOENT == errno ? "keystore-missing" : "keystore-log",
-                                        "%.512s: %s", path, strerror(errno));
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-log", "%.512s: %s", path, strerror(errno));
     }
     if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-log", "%.512s: neither a file nor a device",

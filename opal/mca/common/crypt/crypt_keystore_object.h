@@ -25,10 +25,11 @@ typedef struct opal_common_crypt_keystore_ops {
 
     /* Call `each` for every record of `label` (NULL: of all).  A nonzero return
      * stops and is returned; so does a record that cannot be read, or an older
-     * version could be passed off as the newest by spoiling the newest. */
+     * version could be passed off as the newest by spoiling the newest.  With
+     * `bad`, which is for lists, that is called for such a record instead. */
     int (*walk)(opal_common_crypt_keystore_t *keystore, const char *label,
-                int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg), void *arg,
-                opal_common_crypt_why_t *why);
+                int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
+                void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg, opal_common_crypt_why_t *why);
     /* One record, checked to be what it was made as. */
     int (*read)(opal_common_crypt_keystore_t *keystore, const char *label, uint16_t version,
                 opal_common_crypt_keystore_record_t *record, opal_common_crypt_why_t *why);
@@ -70,8 +71,14 @@ int opal_common_crypt_keystore_log(opal_common_crypt_keystore_t *keystore, const
                                    unsigned version, const uint8_t *uuid, const char *refusal,
                                    opal_common_crypt_why_t *why);
 
+/* ---- one at a time changes a keystore (crypt_keystore_lock.c) ---- */
+/* *fd is for the unlock; -1: there are no locks here. */
+int opal_common_crypt_keystore_lock(const opal_common_crypt_keystore_t *keystore, int *fd, opal_common_crypt_why_t *why);
+void opal_common_crypt_keystore_unlock(int fd);
+
 /* ---- records as text ---- */
-/* Returns the length, < max; the text ends with a newline. */
+/* Returns the length, < max; the text ends with a newline.  ERR_CONFIG for what
+ * record_parse would refuse. */
 int opal_common_crypt_keystore_record_write(const opal_common_crypt_keystore_record_t *record,
                                             char *text, size_t max);
 /* Reads what record_write wrote, from the start of `text`; *used: how far. */

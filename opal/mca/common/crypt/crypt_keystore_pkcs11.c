@@ -123,9 +123,10 @@ static int read_record(opal_common_crypt_keystore_t *keystore, const char *label
 }
 
 static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
-                int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg), void *arg,
-                opal_common_crypt_why_t *why)
+                int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
+                void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg, opal_common_crypt_why_t *why)
 {
+    opal_common_crypt_why_t bad_why = {.topic = NULL};
     token_t *token = keystore->token;
     CK_ATTRIBUTE attributes[] = {ATTRIBUTE(CKA_CLASS, data_class), {CKA_APPLICATION, application, sizeof(application) - 1}};
     CK_ULONG max = OBJECTS, found = OBJECTS;
@@ -142,9 +143,12 @@ static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
                              : opal_common_crypt_p11_find(token, attributes, 2, handles, max, &found, why);
     }
     for (CK_ULONG i = 0; OPAL_CRYPT_OK == rc && i < found; ++i) {
-        rc = parse_object(token, handles[i], &record, why);
+        rc = parse_object(token, handles[i], &record, NULL == bad ? why : &bad_why);
         if (OPAL_CRYPT_OK == rc && (NULL == label || 0 == strcmp(label, record.label))) {
             rc = each(&record, arg);
+        } else if (NULL != bad && OPAL_CRYPT_ERR_CONFIG == rc) {
+            bad(&bad_why, arg);
+            rc = OPAL_CRYPT_OK;
         }
     }
     free(handles);

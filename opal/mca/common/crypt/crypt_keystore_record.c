@@ -51,9 +51,21 @@ bool opal_common_crypt_hex_read(const char *text, uint8_t *bytes, size_t count)
     return true;
 }
 
+/* What could not be read back would be lost with its key. */
+static bool can_be_read(const char *text, int bytes)
+{
+    opal_common_crypt_keystore_record_t read;
+    size_t used;
+
+    return OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse(text, (size_t) bytes, &used, &read) && (size_t) bytes == used;
+}
+
 int opal_common_crypt_keystore_record_write(const opal_common_crypt_keystore_record_t *record,
                                             char *text, size_t max)
 {
+    if (record->owner_count > OPAL_CRYPT_KEYSTORE_OWNERS || record->escrow_bytes > OPAL_CRYPT_SPKI_MAX) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
     int used = snprintf(text, max,
                         "ompi-crypt key 1\nlabel %s\nversion %u\ntype aes\nbits %u\ncreated %" PRId64
                         "\nnot-after %" PRId64 "\nstate %s\nowners",
@@ -69,7 +81,8 @@ int opal_common_crypt_keystore_record_write(const opal_common_crypt_keystore_rec
     used += snprintf(text + used, max - (size_t) used, "\nescrow%s", 0 != record->escrow_bytes ? " " : "");
     opal_common_crypt_hex_write(record->escrow, record->escrow_bytes, text + used);
     used += 2 * record->escrow_bytes;
-    return used + snprintf(text + used, max - (size_t) used, "\n");
+    used += snprintf(text + used, max - (size_t) used, "\n");
+    return can_be_read(text, used) ? used : OPAL_CRYPT_ERR_CONFIG;
 }
 
 /* ---- reading ---- */
