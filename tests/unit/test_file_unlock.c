@@ -165,6 +165,36 @@ static void case_versions(opal_common_crypt_map_t *map, opal_common_crypt_file_k
     opal_common_crypt_keys_free(some, map->region_count);
 }
 
+/* What the newest version allows says nothing of the older ones, and nobody is refused in silence. */
+static void case_refusals(opal_common_crypt_map_t *map)
+{
+    opal_common_crypt_keystore_record_t record = {.label = "other", .owner_count = 1, .owners = {geteuid() + 1}};
+    opal_common_crypt_file_key_t *keys = calloc(map->region_count, sizeof(*keys));
+    opal_common_crypt_keystore_options_t options = {.backend = OPAL_CRYPT_KEYSTORE_FILE, .secret_on_netfs = true, .now = NOW};
+    opal_common_crypt_keystore_t *full = keystore;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    char empty[128];
+
+    UNIT_GROUP("a version opens what it wrapped, whoever owns the newest; refusals are logged, with their reasons");
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, true, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_map_unlock(map, keystore, keys, &why) && NULL != keys[0].data_key);
+    opal_common_crypt_keys_free(keys, map->region_count);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "lab", 0, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "other", 0, &why));
+    unsigned before = log_lines(directory, "unwrap", "label=lab version=2", "refused: the key is revoked");
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == try(map, NULL, 0) && 0 == strcmp("keystore-refused", why_not.topic));
+    UNIT_CHECK(NULL != strstr(why_not.detail, "revoked"));
+    UNIT_CHECK(before + 1 == log_lines(directory, "unwrap", "label=lab version=2", "refused: the key is revoked"));
+    snprintf(empty, sizeof(empty), "%s/empty", directory);
+    UNIT_REQUIRE(0 == mkdir(empty, 0700));
+    options.directory = empty;
+    keystore = reopen(NULL, &options, NOW);
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == try(map, NULL, 0) && 0 == strcmp("keystore-no-label", why_not.topic));
+    UNIT_CHECK(1 == log_lines(empty, "unwrap", "label=lab version=2", "refused: no such key"));
+    opal_common_crypt_keystore_close(keystore);
+    keystore = full;
+}
+
 static void case_copies(const opal_common_crypt_map_t *map)
 {
     size_t count = opal_common_crypt_map_bytes(map);
@@ -211,6 +241,7 @@ int main(void)
     case_known(map, keys);
     case_copies(map);
     case_versions(map, keys);
+    case_refusals(map);
     opal_common_crypt_keys_free(keys, REGIONS + 3);
     opal_common_crypt_map_destroy(map);
     opal_common_crypt_keystore_close(keystore);

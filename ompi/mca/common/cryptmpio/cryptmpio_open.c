@@ -135,7 +135,8 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_st
     *best = opal_common_crypt_copy_choose(states, uuid, differ, &why);
     if (*best < 0) {
         ompi_common_cryptmpio_show(state, &why);
-        bool no_key = 0 == strcmp(why.topic, "file-no-label") || 0 == strncmp(why.topic, "keystore-", strlen("keystore-"));
+        bool no_key = 0 == strcmp(why.topic, "file-no-label") || 0 == strncmp(why.topic, "keystore-", strlen("keystore-")) ||
+                      0 == strncmp(why.topic, "secret-", strlen("secret-"));        /* a key's file */
         return no_key && !refused ? MPI_ERR_ACCESS : MPI_ERR_IO;
     }
     states[*best].verified = mine[*best];

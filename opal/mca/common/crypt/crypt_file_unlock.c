@@ -73,9 +73,6 @@ static int unwrap(const unlocker_t *u, const char *label)
     opal_common_crypt_grant_t grant;
     size_t which = 0;
 
-    if (OPAL_CRYPT_GRANT_NONE == opal_common_crypt_keystore_grant(u->keystore, label)) {
-        return OPAL_CRYPT_ERR_CONFIG;
-    }
     int rc = opal_common_crypt_keystore_unwrap_all(u->keystore, label, u->map->uuid, u->blobs, u->count, &which, &grant, u->why);
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         return forged(u, "file-map-other-key", u->numbers[which]);
