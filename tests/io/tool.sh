@@ -143,6 +143,42 @@ must_fail file verify "$(here plain)"
 must in_variant mpicrypt key new else --keystore-dir "$(here elsewhere)"
 says "NOT VERIFIED" file info "$(here moved)" --keystore-dir "$(here elsewhere)"
 must_fail file info "$(here moved)" --keystore-dir "$(here elsewhere)"
+must_fail file info "$(here moved)" --keystore-dir "$(here nowhere)"
+says "NOT VERIFIED" file info "$(here moved)" --keystore-dir "$(here nowhere)"
+says "there is no keystore $(here nowhere); 'mpicrypt key new LABEL' makes one" file verify "$(here moved)" --keystore-dir "$(here nowhere)"
+says "No such file or directory" file mv "$(here nobody)" "$(here none)"
+says "it is no regular file" file mv "$(here there)" "$(here none)"
+says "--block-size is a power of two" file encrypt "$(here plain)" "$(here none)" --label lab --block-size 4194368K
+[ ! -e none ] && [ ! -e none.mpicrypt ] || fail "something was left"
+
+echo "--- ended by a signal"
+# ended SIGNAL TARGET COMMAND...: sent once the part file is there, and nothing may be left
+ended() {
+    local signal=$1 target=$2 pid begin=$SECONDS name; shift 2
+    PATH=$PREFIX/bin:$PATH mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys" & pid=$!
+    until compgen -G "$target.*.part" > /dev/null; do
+        kill -0 $pid 2>/dev/null && [ $((SECONDS - begin)) -lt 30 ] || fail "it never began: $*"
+    done
+    [ ! -e "$target" ] || fail "$target is there before it is whole"
+    kill "-$signal" $pid
+    ! wait $pid || fail "it was not ended: $*"
+    for name in "$target"*; do
+        [ ! -e "$name" ] || fail "left: $name"
+    done
+}
+if ! in_other_root; then
+    mkfifo slow
+    exec 3<>slow                                        # never at its end
+    echo something >&3
+    ended TERM never encrypt slow never --label lab
+    ended HUP never encrypt slow never --label lab
+    exec 3>&-
+    head -c 500000000 /dev/zero | tr '\0' x > huge
+    must file encrypt "$(here huge)" "$(here huge.made)" --label lab
+    ended TERM never decrypt huge.made never
+    rm huge huge.made huge.made.mpicrypt
+fi
+
 echo "--- the environment's settings, where there is no option"
 OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys must in_variant mpicrypt file info "$(here moved)"
 OMPI_MCA_crypt_keystore_dir=$CASE_DIR/elsewhere says "NOT VERIFIED" in_variant mpicrypt file info "$(here moved)"

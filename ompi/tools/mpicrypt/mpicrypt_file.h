@@ -20,6 +20,7 @@ typedef struct mpicrypt_file_options {
     const char *label, *algorithm;      /* of a file that is made */
     mpicrypt_sizes_t block_size;        /* one */
     bool json;
+    bool go_on;                         /* without a keystore, after a message */
     bool sealed;                        /* demand a seal */
     const char *root;                   /* and this hash; NULL: any */
 } mpicrypt_file_options_t;
@@ -53,7 +54,6 @@ int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const ch
 /* Make an empty encrypted file with one region for all bytes.  Nothing of it is
  * left after a failure. */
 int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file);
-void mpicrypt_file_remove(mpicrypt_file_t *file);      /* one that was made, when more fails; closes it */
 
 void mpicrypt_file_close(mpicrypt_file_t *file);
 
@@ -62,6 +62,17 @@ int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_common_crypt_ou
 
 /* Open every block and print what was found: `good`, if all can be read. */
 int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good);
+
+/* ---- mpicrypt_file_part.c: one file at a time is being made ---- */
+
+/* The name to work under, for `to`, which does not exist.  What is there, and at the
+ * name of its sidecar, is deleted by drop and by signals until finish. */
+int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name);
+int mpicrypt_file_finish(const char *to, bool with_sidecar);    /* drops it when it fails */
+void mpicrypt_file_drop(void);
+
+/* Never over something that exists (mpicrypt_file_mv.c). */
+int mpicrypt_file_rename(const char *from, const char *to);
 
 /* ---- what is done, each in a file of its own; exit codes ---- */
 

@@ -92,21 +92,25 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
 {
     struct stat status;
     mpicrypt_file_t file;
+    const char *part;
 
     if (0 != fstat(from, &status)) {
         return failed(from_path);
     }
-    int code = mpicrypt_file_make(options, to, status.st_mode & 0777, &file);
+    int code = mpicrypt_file_begin(to, true, &part);
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = fill(&file, from, from_path, (uint64_t) status.st_size, bytes);
+    code = mpicrypt_file_make(options, part, status.st_mode & 0777, &file);
     if (MPICRYPT_OK == code) {
+        code = fill(&file, from, from_path, (uint64_t) status.st_size, bytes);
         mpicrypt_file_close(&file);
-    } else {
-        mpicrypt_file_remove(&file);
     }
-    return code;
+    if (MPICRYPT_OK != code) {
+        mpicrypt_file_drop();
+        return code;
+    }
+    return mpicrypt_file_finish(to, true);
 }
 
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)
@@ -156,17 +160,22 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path, uint8_t *by
  * owner does. */
 static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
 {
-    int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const char *part;
+    int code = mpicrypt_file_begin(to, false, &part);
 
-    if (fd < 0) {
-        return failed(to);
-    }
-    int code = empty(file, fd, to, bytes);
-    close(fd);
     if (MPICRYPT_OK != code) {
-        (void) unlink(to);
+        return code;
     }
-    return code;
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    code = fd < 0 ? failed(to) : empty(file, fd, to, bytes);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (MPICRYPT_OK != code) {
+        mpicrypt_file_drop();
+        return code;
+    }
+    return mpicrypt_file_finish(to, false);
 }
 
 int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)

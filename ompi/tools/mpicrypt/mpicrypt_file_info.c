@@ -121,8 +121,11 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t 
 
 int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path)
 {
+    mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
-    int code = mpicrypt_file_open(options, path, false, &file);
+
+    with.go_on = true;
+    int code = mpicrypt_file_open(&with, path, false, &file);
 
     if (MPICRYPT_OK != code) {
         return code;

@@ -25,13 +25,17 @@ static bool exists(const char *path)
     return 0 == lstat(path, &status);
 }
 
-/* Never over something that exists. */
-static int move(const char *from, const char *to)
+int mpicrypt_file_rename(const char *from, const char *to)
 {
     int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 
     if (0 != rc && (EINVAL == errno || ENOSYS == errno)) {      /* not on this file system */
-        rc = exists(to) ? (errno = EEXIST, -1) : rename(from, to);
+        rc = link(from, to);
+        if (0 == rc) {
+            rc = unlink(from);
+        } else if (EEXIST != errno && ENOENT != errno) {        /* nor are links */
+            rc = exists(to) ? (errno = EEXIST, -1) : rename(from, to);
+        }
     }
     if (0 == rc) {
         return MPICRYPT_OK;
@@ -58,8 +62,11 @@ int mpicrypt_file_mv(const char *from, const char *to)
     char target[PATH_MAX], target_sidecar[PATH_MAX];
     struct stat status;
 
-    if (0 != lstat(from, &status) || !S_ISREG(status.st_mode)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, S_ISREG(status.st_mode) ? strerror(errno) : "it is no regular file");
+    if (0 != lstat(from, &status)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: it is no regular file", from);
     }
     if (MPICRYPT_OK != target_path(from, to, target)) {
         return MPICRYPT_USAGE;
@@ -73,7 +80,7 @@ int mpicrypt_file_mv(const char *from, const char *to)
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, strerror(errno));
     }
     bool moved = !exists(sidecar) && exists(target_sidecar);    /* an earlier move was cut short */
-    int code = moved ? MPICRYPT_OK : move(sidecar, target_sidecar);
+    int code = moved ? MPICRYPT_OK : mpicrypt_file_rename(sidecar, target_sidecar);
     free(sidecar);
-    return MPICRYPT_OK == code ? move(from, target) : code;
+    return MPICRYPT_OK == code ? mpicrypt_file_rename(from, target) : code;
 }

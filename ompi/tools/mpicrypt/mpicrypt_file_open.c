@@ -151,7 +151,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     }
     if (MPICRYPT_OK == code) {
         int opened = mpicrypt_keystore_open(&options->keystore, &file->keystore);
-        code = NULL == options->recovery ? opened : code;
+        code = MPICRYPT_USAGE == opened || (NULL == options->recovery && !options->go_on) ? opened : code;
     }
     if (MPICRYPT_OK == code) {
         code = judge(options, file);
@@ -265,12 +265,26 @@ static int make_parts(const mpicrypt_file_options_t *options, mpicrypt_file_t *f
     return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its second part cannot be made", strerror(errno));
 }
 
+static void remove_parts(mpicrypt_file_t *file)
+{
+    if (file->posix.data_fd >= 0) {
+        (void) unlink(file->path);
+    }
+    if (file->posix.sidecar_fd >= 0) {
+        (void) unlink(file->sidecar);
+    }
+    mpicrypt_file_close(file);
+}
+
 int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
 {
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     ompi_common_cryptmpio_posix_init(&file->posix, -1, true);
     if (1 != options->block_size.count) {
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
+    }
+    if (options->block_size.value[0] > UINT32_MAX) {    /* the map has 32 bits for it, and refuses what does not suit */
+        return mpicrypt_error(MPICRYPT_USAGE, "--block-size is a power of two from 512 to 16M");
     }
     int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
     if (MPICRYPT_OK == code) {
@@ -280,20 +294,9 @@ int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path,
         code = make_parts(options, file);
     }
     if (MPICRYPT_OK != code) {
-        mpicrypt_file_remove(file);
+        remove_parts(file);
     }
     return code;
-}
-
-void mpicrypt_file_remove(mpicrypt_file_t *file)
-{
-    if (file->posix.data_fd >= 0) {
-        (void) unlink(file->path);
-    }
-    if (file->posix.sidecar_fd >= 0) {
-        (void) unlink(file->sidecar);
-    }
-    mpicrypt_file_close(file);
 }
 
 /* ---- the end ---- */
