@@ -189,7 +189,7 @@ static void case_refusals(opal_common_crypt_map_t *map)
     UNIT_REQUIRE(0 == mkdir(empty, 0700));
     options.directory = empty;
     keystore = reopen(NULL, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == try(map, NULL, 0) && 0 == strcmp("keystore-no-label", why_not.topic));
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == try(map, NULL, 0) && 0 == strcmp("file-no-label", why_not.topic));
     UNIT_CHECK(1 == log_lines(empty, "unwrap", "label=lab version=2", "refused: no such key"));
     opal_common_crypt_keystore_close(keystore);
     keystore = full;

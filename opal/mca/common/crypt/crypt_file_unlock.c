@@ -151,8 +151,9 @@ int opal_common_crypt_map_unlock(const opal_common_crypt_map_t *map, opal_common
     if (0 != opened) {
         return OPAL_CRYPT_OK;
     }
-    return NULL != why->topic ? OPAL_CRYPT_ERR_ACCESS      /* the keystore said why */
-                              : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", label);
+    bool said = NULL != why->topic && 0 != strcmp("keystore-no-label", why->topic);
+    return said ? OPAL_CRYPT_ERR_ACCESS      /* the keystore said why */
+                : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", label);
 }
 
 int opal_common_crypt_map_lock(opal_common_crypt_map_t *map, uint32_t region, opal_common_crypt_keystore_t *keystore,
