@@ -153,7 +153,9 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 
     if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > now) {
-        rc = posix_fallocate(state->posix.data_fd, 0, bytes);
+        do {
+            rc = posix_fallocate(state->posix.data_fd, 0, bytes);
+        } while (EINTR == rc);
         rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);
     }
     return ompi_common_cryptmpio_agree(state->fh, rc);

@@ -153,8 +153,11 @@ static int posix_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_
 static int posix_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes)
 {
     static uint8_t zeros[65536];
-    int rc = fallocate(fd_of(storage, part), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) at, (off_t) bytes);
+    int rc;
 
+    do {
+        rc = fallocate(fd_of(storage, part), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) at, (off_t) bytes);
+    } while (0 != rc && EINTR == errno);
     if (0 == rc) {
         return OPAL_CRYPT_OK;
     }
@@ -258,6 +261,16 @@ void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
     }
 }
 
+static int sync_one(int fd)
+{
+    int rc;
+
+    do {
+        rc = fsync(fd);
+    } while (0 != rc && EINTR == errno);
+    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
 void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix)
 {
     if (posix->sidecar_fd >= 0) {
@@ -267,13 +280,15 @@ void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t 
 
 int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix)
 {
-    return posix->sidecar_fd < 0 || 0 == fsync(posix->sidecar_fd) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    return posix->sidecar_fd < 0 ? OPAL_CRYPT_OK : sync_one(posix->sidecar_fd);
 }
 
 int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix)
 {
     ompi_common_cryptmpio_posix_sync_begin(posix);
-    return 0 == fsync(posix->data_fd) ? ompi_common_cryptmpio_posix_sync_sidecar(posix) : OPAL_CRYPT_ERR_STORAGE;
+    int rc = sync_one(posix->data_fd);
+
+    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(posix) : rc;
 }
 
 /* ---- the attribute ---- */
