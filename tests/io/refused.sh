@@ -53,6 +53,15 @@ says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" write "$
 says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 
+# sharedfp/individual opens files of its own, without an MPI_File, in memory that nobody
+# has cleared; once there is a map it is gone.
+shared_by_files() {
+    vcluster mpirun -n 4 --mca fs_crypt_require 1 --mca sharedfp individual env MALLOC_PERTURB_=90 \
+        "$program" write "$CASE_DIR/plain" "$CASE_DIR/required"
+}
+must shared_by_files
+must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/required"
+
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file in clear where it was to be encrypted.
 rm -f file file.mpicrypt

@@ -102,6 +102,12 @@ static inline ompi_common_cryptmpio_module_t *ompi_common_cryptmpio_module(const
                ? module : NULL;
 }
 
+/* The application's handle.  NULL: the file is one of sharedfp's own, whose f_fh nobody has set. */
+static inline ompi_file_t *ompi_common_cryptmpio_handle(const ompio_file_t *fh)
+{
+    return 0 == (fh->f_flags & OMPIO_SHAREDFP_IS_SET) ? fh->f_fh : NULL;
+}
+
 /* Collective: after the file system's component has opened the file (`rc`: what
  * it returned here).  Shows what it refuses; returns an MPI error. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info,

@@ -163,7 +163,7 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
 
 void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
 {
-    ompi_file_t *fh = state->fh->f_fh;
+    ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
 
     if (NULL == fh || state->hooked) {          /* without one, it is no application's handle */
         return;

@@ -92,7 +92,7 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
     char text[16];
 
     fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
-    if (NULL == fh->f_fh) {                 /* OMPIO's own, on one process; its hints are MPI_INFO_NULL's */
+    if (NULL == ompi_common_cryptmpio_handle(fh)) {         /* OMPIO's own, on one process; its hints are MPI_INFO_NULL's */
         return MPI_SUCCESS;
     }
     own = parameter == own ? ompio_parameter : own;
