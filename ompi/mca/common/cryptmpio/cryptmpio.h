@@ -146,7 +146,8 @@ OMPI_DECLSPEC ssize_t ompi_common_cryptmpio_transfer(ompi_common_cryptmpio_file_
 OMPI_DECLSPEC int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
                                                const opal_common_crypt_outcome_t *outcome);
 
-/* The first error of this thread since the last call. */
+/* The first error of this thread between notes_begin and noted. */
+OMPI_DECLSPEC void ompi_common_cryptmpio_notes_begin(void);
 OMPI_DECLSPEC void ompi_common_cryptmpio_note(int error);
 OMPI_DECLSPEC int ompi_common_cryptmpio_noted(void);
 

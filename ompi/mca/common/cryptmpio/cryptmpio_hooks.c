@@ -22,7 +22,7 @@ static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
 /* OMPIO's functions, and a thread that has nothing noted. */
 static const mca_io_base_module_2_0_0_t *begin(const ompi_file_t *fh)
 {
-    (void) ompi_common_cryptmpio_noted();
+    ompi_common_cryptmpio_notes_begin();
     return &state_of(fh)->io;
 }
 
@@ -39,8 +39,10 @@ static int end(int rc, ompi_status_public_t *status)
 /* The way of exchanging data belongs to the view, which may be new. */
 static int begin_all(const ompi_file_t *fh, const mca_io_base_module_2_0_0_t **io)
 {
-    *io = begin(fh);
-    return ompi_common_cryptmpio_steer(state_of(fh));
+    int rc = ompi_common_cryptmpio_steer(state_of(fh));
+
+    *io = MPI_SUCCESS == rc ? begin(fh) : NULL;
+    return rc;
 }
 
 /* Where everybody did his own, everybody has his own error, and others go on. */

@@ -17,6 +17,18 @@
 #define HELP "help-ompi-common-cryptmpio.txt"
 
 static __thread int noted;
+static __thread bool noting;
+
+void ompi_common_cryptmpio_notes_begin(void)
+{
+    noted = MPI_SUCCESS;
+    noting = true;
+}
+
+bool ompi_common_cryptmpio_noting(void)
+{
+    return noting;
+}
 
 void ompi_common_cryptmpio_note(int error)
 {
@@ -30,6 +42,7 @@ int ompi_common_cryptmpio_noted(void)
     int error = noted;
 
     noted = MPI_SUCCESS;
+    noting = false;
     return error;
 }
 
