@@ -2,11 +2,14 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The kinds of calls and modes that roundtrip does not draw, on an encrypted
- * file: modes DIR.  Label lab is in the keystore.
+ * file: modes DIR.  Label lab is in the keystore.  modes DIR individual: what
+ * becomes of sharedfp/individual.
  */
 #include "mt.h"
 
 #include <sys/stat.h>
+
+#include "mpi_crypt.h"
 
 enum { PIECE = 1000, BLOCK = 4096 };
 
@@ -186,6 +189,32 @@ static void nonblocking(const char *directory)
     mt_group("several requests at a time");
 }
 
+/* sharedfp/individual, which puts data into files of its own, was chosen while
+ * the file was not encrypted yet. */
+static void late_map(const char *directory)
+{
+    MPI_Info info;
+    MPI_File f;
+    struct stat status;
+
+    snprintf(path, sizeof(path), "%s/late", directory);
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
+    MT_MPI(MPI_Info_set(info, "crypt_key_label", "lab"));
+    MT_MPI(MPIX_File_set_encryption_map(f, 0, MPI_BYTE, MPI_BYTE, "native", info));
+    MT_MPI(MPI_Info_free(&info));
+    MT_CHECK(MPI_SUCCESS != MPI_File_write_shared(f, mine, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write_shared was not refused");
+    MT_CHECK(MPI_SUCCESS != MPI_File_write_ordered(f, mine, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write_ordered was not refused");
+    snprintf(path, sizeof(path), "%s/late.data.%d", directory, mt_rank);
+    MT_CHECK(0 != stat(path, &status), "%s is there", path);
+    MT_MPI(MPI_File_write_at_all(f, mt_rank * PIECE, mine, PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
+    barrier(f);
+    pieces_are(f, 0, mt_size, true);
+    MT_MPI(MPI_File_close(&f));
+    mt_group("a map after sharedfp/individual");
+}
+
 static void deleted(const char *directory)
 {
     struct stat status;
@@ -212,11 +241,20 @@ static void deleted(const char *directory)
 
 int main(int argc, char **argv)
 {
+    bool individual = argc > 2;
+
+    if (individual) {
+        setenv("OMPI_MCA_sharedfp", argv[2], 1);
+    }
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     if (argc < 2) {
         mt_skip("no directory named that all nodes share");
     }
     memset(mine, 1 + mt_rank, sizeof(mine));
+    if (individual) {
+        late_map(argv[1]);
+        return mt_end();
+    }
     shared(argv[1]);
     appended(argv[1]);
     sized(argv[1]);

@@ -163,6 +163,19 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
+/* sharedfp/individual was chosen while the file was plain, and would go on to put plain
+ * data into files of its own.  What it has goes into the file now, as it does at the end. */
+static int leave_individual(ompio_file_t *fh)
+{
+    if (NULL == fh->f_sharedfp || 0 != strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
+        return MPI_SUCCESS;
+    }
+    ompi_common_cryptmpio_notes_begin();
+    int rc = fh->f_sharedfp->sharedfp_file_close(fh), error = ompi_common_cryptmpio_noted();
+    fh->f_sharedfp = NULL;
+    return ompi_common_cryptmpio_agree(fh, OMPI_SUCCESS == rc ? error : MPI_ERR_IO);
+}
+
 int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_map_ask_t *ask)
 {
     ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
@@ -174,6 +187,8 @@ int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_
     free(asks);
     if (state->encrypted) {             /* also by others, whom this call could not follow */
         ompi_common_cryptmpio_hook(state);
+        int left = leave_individual(fh);
+        error = MPI_SUCCESS == error ? left : error;
     }
     return error;
 }
