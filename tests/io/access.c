@@ -86,6 +86,68 @@ static void write_rows(MPI_File f, bool all)
     }
 }
 
+enum { ALL, AT_ALL, ORDERED, KINDS };
+
+/* The first half of a split call, and the second. */
+static int begin(MPI_File f, int kind, bool writing, MPI_Offset at)
+{
+    switch (kind) {
+    case ALL:
+        MT_MPI(MPI_File_seek(f, at, MPI_SEEK_SET));
+        return writing ? MPI_File_write_all_begin(f, buffer, ROW, MPI_BYTE) : MPI_File_read_all_begin(f, buffer, ROW, MPI_BYTE);
+    case AT_ALL:
+        return writing ? MPI_File_write_at_all_begin(f, at, buffer, ROW, MPI_BYTE)
+                       : MPI_File_read_at_all_begin(f, at, buffer, ROW, MPI_BYTE);
+    default:
+        return writing ? MPI_File_write_ordered_begin(f, buffer, ROW, MPI_BYTE) : MPI_File_read_ordered_begin(f, buffer, ROW, MPI_BYTE);
+    }
+}
+
+static int end(MPI_File f, int kind, bool writing)
+{
+    switch (kind) {
+    case ALL:
+        return writing ? MPI_File_write_all_end(f, buffer, MPI_STATUS_IGNORE) : MPI_File_read_all_end(f, buffer, MPI_STATUS_IGNORE);
+    case AT_ALL:
+        return writing ? MPI_File_write_at_all_end(f, buffer, MPI_STATUS_IGNORE)
+                       : MPI_File_read_at_all_end(f, buffer, MPI_STATUS_IGNORE);
+    default:
+        return writing ? MPI_File_write_ordered_end(f, buffer, MPI_STATUS_IGNORE)
+                       : MPI_File_read_ordered_end(f, buffer, MPI_STATUS_IGNORE);
+    }
+}
+
+/* Rank r has rows r and r + 1 of the file, one after the other, by split calls.
+ * An error of one leaves nothing behind that keeps it from syncing with all others. */
+static void split(MPI_File f, bool writing)
+{
+    for (int i = 0; i < 2 * KINDS; i++) {
+        int kind = i % KINDS, row = mt_rank + i / KINDS;
+        MT_MPI(MPI_File_seek_shared(f, i / KINDS * ROW, MPI_SEEK_SET));
+        memset(buffer, 0xee, ROW);
+        if (writing) {
+            memcpy(buffer, row_of(row), ROW);
+        }
+        MT_MPI(begin(f, kind, writing, (MPI_Offset) row * ROW));
+        judge(has[row % 2], !writing, end(f, kind, writing), buffer, ROW, writing ? "split write" : "split read");
+        MT_CHECK(writing || !has[row % 2] || 0 == memcmp(buffer, row_of(row), ROW), "row %d", row);
+        MT_MPI(MPI_File_sync(f));
+    }
+}
+
+/* Open MPI 5.0 converts in one buffer while another is on its way. */
+static void converted(MPI_File f)
+{
+    MT_MPI(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL));
+    for (int row = 0; row < 2; row++) {
+        memset(buffer, 0xee, ROW);
+        int rc = MPI_File_read_at(f, row * ROW / 4, buffer, ROW / 4, MPI_INT, MPI_STATUS_IGNORE);
+        judge(has[row], false, rc, NULL, 0, "read of external32");
+        MT_MPI(MPI_File_sync(f));
+    }
+    MT_MPI(MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+}
+
 /* Who holds the label writes what the others could not. */
 static void fill_up(MPI_File f)
 {
@@ -129,6 +191,11 @@ int main(int argc, char **argv)
     read_rows(f, 0);
     read_rows(f, 1);
     mt_group("reading: refused without the label, alone and together; others go on");
+    split(f, true);
+    split(f, false);
+    mt_group("split calls: refused without the label; others go on, and all sync");
+    converted(f);
+    mt_group("converted: refused without the label, and all sync");
     MT_MPI(MPI_File_close(&f));
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
     MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);

@@ -142,6 +142,52 @@ static int file_write_ordered(ompi_file_t *fh, const void *buf, int count, ompi_
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_ordered(fh, buf, count, datatype, status), status);
 }
 
+/* ---- by all, the second half ---- */
+
+/* OMPIO leaves a request that failed on its list.  MPI_File_sync looks at that: this
+ * process would not come to where the others wait for it. */
+static int end_split(const ompi_file_t *fh, int rc)
+{
+    ompi_request_t **request = &state_of(fh)->fh->f_split_coll_req;
+
+    if (MPI_SUCCESS != rc && NULL != *request && MPI_REQUEST_NULL != *request) {
+        (void) ompi_request_free(request);
+    }
+    return rc;
+}
+
+static int file_read_all_end(ompi_file_t *fh, void *buf, ompi_status_public_t *status)
+{
+    return end_split(fh, state_of(fh)->io.io_module_file_read_all_end(fh, buf, status));
+}
+
+static int file_write_all_end(ompi_file_t *fh, const void *buf, ompi_status_public_t *status)
+{
+    return end_split(fh, state_of(fh)->io.io_module_file_write_all_end(fh, buf, status));
+}
+
+static int file_read_at_all_end(ompi_file_t *fh, void *buf, ompi_status_public_t *status)
+{
+    return end_split(fh, state_of(fh)->io.io_module_file_read_at_all_end(fh, buf, status));
+}
+
+static int file_write_at_all_end(ompi_file_t *fh, const void *buf, ompi_status_public_t *status)
+{
+    return end_split(fh, state_of(fh)->io.io_module_file_write_at_all_end(fh, buf, status));
+}
+
+static int file_read_ordered_end(ompi_file_t *fh, void *buf, ompi_status_public_t *status)
+{
+    return end_split(fh, state_of(fh)->io.io_module_file_read_ordered_end(fh, buf, status));
+}
+
+static int file_write_ordered_end(ompi_file_t *fh, const void *buf, ompi_status_public_t *status)
+{
+    return end_split(fh, state_of(fh)->io.io_module_file_write_ordered_end(fh, buf, status));
+}
+
+/* ---- the file's size ---- */
+
 /* OMPIO would read and write everything through the view of rank 0.  New bytes
  * are a hole, for which there is room. */
 static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
@@ -185,5 +231,11 @@ void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
     io->io_module_file_write_all = file_write_all;
     io->io_module_file_read_ordered = file_read_ordered;
     io->io_module_file_write_ordered = file_write_ordered;
+    io->io_module_file_read_all_end = file_read_all_end;
+    io->io_module_file_write_all_end = file_write_all_end;
+    io->io_module_file_read_at_all_end = file_read_at_all_end;
+    io->io_module_file_write_at_all_end = file_write_at_all_end;
+    io->io_module_file_read_ordered_end = file_read_ordered_end;
+    io->io_module_file_write_ordered_end = file_write_ordered_end;
     io->io_module_file_preallocate = preallocate;
 }
