@@ -189,6 +189,30 @@ static void nonblocking(const char *directory)
     mt_group("several requests at a time");
 }
 
+/* What a request was freed for is done all the same, before the file is closed. */
+static void freed(const char *directory)
+{
+    enum { PARTS = 16, PART = 100 * BLOCK + 1 };
+    MPI_File f = open_file(directory, "freed", MPI_MODE_CREATE | MPI_MODE_RDWR);
+    MPI_Offset at = (MPI_Offset) mt_rank * PARTS * PART;
+    unsigned char *parts = malloc(PARTS * PART), *again = malloc(PARTS * PART);
+    MPI_Request request;
+
+    mt_fill(parts, PARTS * PART, mt_key(5, mt_rank, 0, 0));
+    for (int i = 0; i < PARTS; i++) {
+        MT_MPI(MPI_File_iwrite_at(f, at + i * PART, parts + i * PART, PART, MPI_BYTE, &request));
+        MT_MPI(MPI_Request_free(&request));
+    }
+    MT_MPI(MPI_File_close(&f));
+    f = open_file(directory, "freed", MPI_MODE_RDONLY);
+    MT_MPI(MPI_File_read_at(f, at, again, PARTS * PART, MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_CHECK(0 == memcmp(parts, again, PARTS * PART), "what was read is not what was written");
+    MT_MPI(MPI_File_close(&f));
+    free(parts);
+    free(again);
+    mt_group("requests that are freed while they go on");
+}
+
 /* sharedfp/individual, which puts data into files of its own, was chosen while
  * the file was not encrypted yet. */
 static void late_map(const char *directory)
@@ -260,6 +284,7 @@ int main(int argc, char **argv)
     sized(argv[1]);
     atomic_mode(argv[1]);
     nonblocking(argv[1]);
+    freed(argv[1]);
     deleted(argv[1]);
     return mt_end();
 }

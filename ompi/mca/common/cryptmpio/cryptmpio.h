@@ -150,6 +150,8 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_
 OMPI_DECLSPEC void ompi_common_cryptmpio_notes_begin(void);
 OMPI_DECLSPEC void ompi_common_cryptmpio_note(int error);
 OMPI_DECLSPEC int ompi_common_cryptmpio_noted(void);
+/* Is this thread between the two, that is in a blocking call? */
+OMPI_DECLSPEC bool ompi_common_cryptmpio_noting(void);
 
 END_C_DECLS
 

@@ -4,6 +4,13 @@
  * Non-blocking transfers: one thread of this process takes them in their order.
  * It calls nothing of Open MPI; the progress function finds what is done and
  * completes the request.
+ *
+ * OMPIO also posts requests within blocking calls, and waits for them itself.  It
+ * does so only where all goes well: a request that failed stays on its list, where it
+ * keeps MPI_File_sync from working, buffers of the next one are freed under it, and
+ * from a collective call it goes away while others wait.  So these requests never
+ * fail: what they are for is done at once, and an error is noted for the function that
+ * the application called.
  */
 #include "fbtl_crypt.h"
 
@@ -14,6 +21,7 @@
 
 typedef struct job {
     struct job *next;
+    ompi_request_free_fn_t free;        /* OMPIO's */
     ompi_common_cryptmpio_file_t *state;
     bool writing, done;                 /* done: atomically, when all else is valid */
     mca_common_ompio_io_array_t *entries;
@@ -23,7 +31,7 @@ typedef struct job {
 } job_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
 static job_t *first, **last = &first;
 static bool running, ending;
 static pthread_t worker;
@@ -44,8 +52,9 @@ static void *work_on(void *arg)
         last = NULL == first ? &first : last;
         pthread_mutex_unlock(&lock);
         job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, job->entries, job->count, &job->outcome);
-        __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);       /* the job may be gone after this */
         pthread_mutex_lock(&lock);
+        pthread_cond_broadcast(&finished);
     }
     pthread_mutex_unlock(&lock);
     return NULL;
@@ -78,34 +87,66 @@ void ompi_fbtl_crypt_async_stop(void)
     running = ending = false;
 }
 
+static bool is_done(const job_t *job)
+{
+    return __atomic_load_n(&job->done, __ATOMIC_ACQUIRE);
+}
+
+/* In front of OMPIO's function, which frees buffers first of all.  An application may
+ * free a request that goes on: that is done all the same. */
+static int wait_and_free(ompi_request_t **request)
+{
+    const job_t *job = ((mca_ompio_request_t *) *request)->req_data;
+
+    if (!is_done(job)) {
+        pthread_mutex_lock(&lock);
+        while (!is_done(job)) {
+            pthread_cond_wait(&finished, &lock);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (!REQUEST_COMPLETE(*request)) {  /* else progress has */
+        (void) ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
+    }
+    return job->free(request);
+}
+
 /* The job of a request, which is complete as soon as the job is done. */
 static job_t *job_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
     mca_ompio_request_t *of = (mca_ompio_request_t *) request;
+    ompi_file_t *handle = ompi_common_cryptmpio_handle(fh);
     job_t *job = calloc(1, sizeof(*job));
 
     if (NULL != job) {
         job->state = ompi_common_cryptmpio_module(fh)->state;
         job->writing = writing;
+        job->free = of->req_ompi.req_free;
         of->req_data = job;
         of->req_progress_fn = ompi_fbtl_crypt_progress;
         of->req_free_fn = ompi_fbtl_crypt_request_free;
-        of->req_ompi.req_mpi_object.file = fh->f_fh;    /* errors go to its handler */
+        of->req_ompi.req_free = wait_and_free;
+        of->req_ompi.req_mpi_object.file = NULL == handle ? MPI_FILE_NULL : handle;     /* errors go to its handler */
     }
     return job;
 }
 
+static void do_now(ompio_file_t *fh, job_t *job)
+{
+    job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, fh->f_io_array, fh->f_num_of_io_entries, &job->outcome);
+    job->done = true;
+}
+
 /* The list of entries is OMPIO's again when this returns.  Without a thread or
- * memory for one, it is done now; and so it is where the view converts: OMPIO of 5.0
- * then posts one cycle before it waits for the last, and if that failed it frees the
- * buffers of both. */
+ * memory for one, it is done now; and so it is for a file of OMPIO's own, of which
+ * nobody says whether the call is a blocking one. */
 static void begin(ompio_file_t *fh, job_t *job)
 {
     size_t bytes = (size_t) fh->f_num_of_io_entries * sizeof(*job->entries);
-    bool converts = 0 == (fh->f_flags & OMPIO_DATAREP_NATIVE), started = false;
+    bool own = NULL == ompi_common_cryptmpio_handle(fh), started = false;
 
     job->count = fh->f_num_of_io_entries;
-    job->entries = converts ? NULL : malloc(bytes);
+    job->entries = own ? NULL : malloc(bytes);
     if (NULL != job->entries) {
         memcpy(job->entries, fh->f_io_array, bytes);
         pthread_mutex_lock(&lock);
@@ -118,8 +159,7 @@ static void begin(ompio_file_t *fh, job_t *job)
         pthread_mutex_unlock(&lock);
     }
     if (!started) {
-        job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, fh->f_io_array, job->count, &job->outcome);
-        job->done = true;
+        do_now(fh, job);
     }
 }
 
@@ -136,16 +176,22 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
     if (NULL == job) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (encrypted) {
+    if (encrypted && !ompi_common_cryptmpio_noting()) {
         begin(fh, job);
         return OMPI_SUCCESS;
     }
-    if (refused) {                      /* fs_crypt_require */
+    if (encrypted) {
+        do_now(fh, job);
+    } else if (refused) {               /* fs_crypt_require */
         job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     } else {                            /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
     }
     job->done = true;
+    if (ompi_common_cryptmpio_noting()) {
+        ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(job->state, writing, &job->outcome));
+        job->outcome.rc = OPAL_CRYPT_OK;
+    }
     return OMPI_SUCCESS;
 }
 
@@ -163,7 +209,7 @@ bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
 {
     job_t *job = request->req_data;
 
-    if (!__atomic_load_n(&job->done, __ATOMIC_ACQUIRE)) {
+    if (!is_done(job)) {
         return false;
     }
     int error = ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
