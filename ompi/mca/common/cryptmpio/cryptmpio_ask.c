@@ -40,6 +40,9 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
 
     snprintf(bytes.ask.label, sizeof(bytes.ask.label), "%s", label);
     rc = ompi_common_cryptmpio_ask_algorithm(&bytes.ask, algorithm, &why);
+    if (OPAL_CRYPT_OK == rc && !bytes.ask.encrypted) {      /* a label was given: not by whom it is to be in clear */
+        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused", "plain, for all of a file that has a label");
+    }
     if (OPAL_CRYPT_OK != rc && 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_show(state, &why);
     }

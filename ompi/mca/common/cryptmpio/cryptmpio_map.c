@@ -270,6 +270,18 @@ static int keep_the_rest(const opal_common_crypt_map_t *map, uint32_t old, opal_
     return OPAL_CRYPT_OK;
 }
 
+/* A map is verified by the keys of its regions: without one, nobody could use the file again. */
+static int has_encrypted(const opal_common_crypt_map_t *map, opal_common_crypt_why_t *why)
+{
+    uint32_t i = 0;
+
+    while (i < map->region_count && !map->regions[i].encrypted) {
+        ++i;
+    }
+    return i < map->region_count ? OPAL_CRYPT_OK
+           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-plain", "all regions that were asked for are plain");
+}
+
 static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool filled)
 {
     opal_common_crypt_map_t *map = NULL;
@@ -282,6 +294,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     if (MPI_SUCCESS == error) {
         int rc = add_all(map, asks, count, &changed, &why);
         rc = OPAL_CRYPT_OK == rc && filled ? keep_the_rest(map, old, &why) : rc;
+        rc = OPAL_CRYPT_OK == rc && changed ? has_encrypted(map, &why) : rc;
         if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* those who made it use the map that they know */
             rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
         }
