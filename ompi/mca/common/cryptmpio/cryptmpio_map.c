@@ -8,7 +8,7 @@
  *     2. of each region, the lowest rank that holds its label draws and wraps
  *        the data key, and makes the MAC; no key travels
  *     3. all fill in wrapped keys and MACs, and verify with their own labels
- *     4. rank 0 writes the map; all use it
+ *     4. all see that they have the ciphers; rank 0 writes the map; all use it
  */
 #include "cryptmpio_internal.h"
 
@@ -250,6 +250,26 @@ static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
     return error;
 }
 
+/* ---- 4. ---- */
+
+/* What a process can not use is not stored.  Who gets no key of a region needs no cipher. */
+static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old,
+                         const opal_common_crypt_file_key_t *keys)
+{
+    bool there = true;
+    unsigned seen = 0;
+
+    for (uint32_t i = old; NULL != keys && i < map->region_count && there; ++i) {
+        const opal_common_crypt_region_t *region = &map->regions[i];
+        bool mine = region->encrypted && NULL != keys[i].data_key;
+        if (mine && 0 == (seen & OPAL_AEAD_BIT(region->cipher))) {
+            seen |= OPAL_AEAD_BIT(region->cipher);
+            there = NULL != ompi_common_cryptmpio_provider(NULL, region->cipher);
+        }
+    }
+    return ompi_common_cryptmpio_agree(state->fh, there ? MPI_SUCCESS : MPI_ERR_ARG);
+}
+
 /* ---- all of it ---- */
 
 /* What was written as the rest of the file would become bytes of a new region,
@@ -307,6 +327,9 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     ++map->generation;
     error = state->posix.may_write ? seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
     if (MPI_SUCCESS == error) {
+        error = check_ciphers(state, map, old, keys);
+    }
+    if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_store(state, map, anew);
     }
     if (MPI_SUCCESS != error) {
@@ -314,6 +337,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         opal_common_crypt_map_destroy(map);
         return error;
     }
+    state->encrypted = true;            /* whether it can be used here or not: nothing plain goes into it */
     return ompi_common_cryptmpio_use(state, map, keys);
 }
 

@@ -65,6 +65,10 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_common_crypt_ma
         rc = opal_common_crypt_file_use(state->file, map, keys);
     }
     if (OPAL_CRYPT_OK != rc) {
+        if (NULL != state->file && NULL == opal_common_crypt_file_map(state->file)) {
+            opal_common_crypt_file_destroy(state->file);        /* an engine always has a map */
+            state->file = NULL;
+        }
         opal_common_crypt_keys_free(keys, map->region_count);
         opal_common_crypt_map_destroy(map);
         return rc;
