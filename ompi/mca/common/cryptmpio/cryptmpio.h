@@ -60,7 +60,8 @@ typedef struct ompi_common_cryptmpio_file {
     bool making;                        /* by this communicator, whose rank 0 has the maker's lock */
     bool joined;                        /* its map was made by others since this open */
     uint64_t made_bytes;                /* how long the sidecar was when it was made here */
-    bool must;                          /* fs_crypt_require: plain bytes are refused */
+    bool must;                          /* fs_crypt_require, of rank 0: plain bytes are refused */
+    bool seal;                          /* fs_crypt_seal, of rank 0 */
     int kept;                           /* the sidecar's map slot that counts */
     uint32_t region_count;              /* of the map, for everybody */
     bool uniform;                       /* all processes may do the same in all regions */

@@ -51,6 +51,7 @@ enum {
 typedef struct ompi_common_cryptmpio_look {
     int kind, error;
     unsigned block_size;
+    bool require, seal;                         /* fs_crypt_require, fs_crypt_seal: as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPT_COPIES];
     char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];

@@ -173,8 +173,10 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
-    } else if (bytes > 0 && (wanted || ompi_common_cryptmpio_params.require)) {
+    } else if (bytes > 0 && (wanted || look->require)) {
         refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
+    } else if (bytes > 0 && look->seal) {       /* it may lie where a sealed one lay */
+        refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (wanted && state->posix.may_write) {
         if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, O_CREAT)) {
             return true;

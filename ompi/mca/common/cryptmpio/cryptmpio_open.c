@@ -21,6 +21,8 @@ static void wishes(opal_info_t *info, look_t *look)
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
     char number[32];
 
+    look->require = p->require;
+    look->seal = p->seal;
     if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", look->label, sizeof(look->label))) {
         snprintf(look->label, sizeof(look->label), "%s", NULL == p->key_label ? "" : p->key_label);
     }
@@ -64,6 +66,7 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     int error = hand_out(state, look);
     state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
+    state->seal = look->seal;
     return error;
 }
 
@@ -196,7 +199,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
         }
         chosen->map = NULL;
     }
-    if (MPI_SUCCESS == error && ('\0' != look->root[0] || (ompi_common_cryptmpio_params.seal && !state->posix.may_write))) {
+    if (MPI_SUCCESS == error && ('\0' != look->root[0] || (state->seal && !state->posix.may_write))) {
         error = ompi_common_cryptmpio_demand_seal(state, look->root);
     }
     for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
@@ -219,14 +222,15 @@ static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
         state->fresh = MPI_SUCCESS == error;
         return error;
     default:
-        state->must = ompi_common_cryptmpio_params.require;
+        state->must = look->require;
         return MPI_SUCCESS;
     }
 }
 
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state)
 {
-    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN, .label = "set_encryption_map"};       /* by whom it is wanted */
+    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN, .label = "set_encryption_map",        /* by whom it is wanted */
+                   .require = state->must, .seal = state->seal};
     int error = look_and_tell(state, &look);
 
     if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_LOOK_REFUSED == look.kind) {

@@ -71,7 +71,7 @@ static int file_close(ompio_file_t *fh)
     ompi_common_cryptmpio_module_t *module = module_of(fh);
     ompi_common_cryptmpio_file_t *state = module->state;
     bool used = NULL != state && state->encrypted && state->region_count > 0;
-    bool sealing = used && state->posix.may_write && ompi_common_cryptmpio_params.seal;
+    bool sealing = used && state->posix.may_write && state->seal;
     int error = sealing ? ompi_common_cryptmpio_seal(state) : MPI_SUCCESS;
 
     ompi_common_cryptmpio_close(state);
