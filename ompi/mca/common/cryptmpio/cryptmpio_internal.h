@@ -69,6 +69,10 @@ int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
 /* Collective: rank 0 writes the map; a sidecar that is being made is whole then. */
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew);
 
+/* Local, after a refusal: a file that this very open made (`amode`), and that is
+ * empty, goes again. */
+void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, const char *filename, int amode);
+
 /* Local: what is being made, if anything, is not going to be. */
 void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state);
 

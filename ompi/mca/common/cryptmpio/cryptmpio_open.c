@@ -265,6 +265,7 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     }
     forget(&look);
     if (MPI_SUCCESS != error) {
+        ompi_common_cryptmpio_unmake(made, filename, amode);
         ompi_common_cryptmpio_close(made);
         return error;
     }

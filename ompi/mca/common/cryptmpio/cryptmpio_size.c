@@ -6,6 +6,7 @@
 #include "cryptmpio_internal.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One process does it: the first that has every key, if one has; which it needs, the engine says. */
@@ -21,6 +22,18 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
         error = ompi_common_cryptmpio_report(state, true, &outcome);
     }
     return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+/* By MPI_MODE_EXCL, rank 0 made it.  One that got its map stays: it is whole, if empty. */
+void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, const char *filename, int amode)
+{
+    struct stat open_one, named;
+
+    if (0 == state->fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != (amode & MPI_MODE_EXCL) && !state->encrypted &&
+        0 == fstat(state->posix.data_fd, &open_one) && 0 == open_one.st_size && 0 == lstat(filename, &named) &&
+        open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino) {
+        (void) unlink(filename);
+    }
 }
 
 int ompi_common_cryptmpio_delete_sidecar(const char *sidecar)

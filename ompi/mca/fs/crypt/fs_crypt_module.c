@@ -63,6 +63,9 @@ static int file_open(struct ompi_communicator_t *comm, const char *filename, int
         && 0 == strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
         fh->f_sharedfp = NULL;          /* it would put plain data into files of its own */
     }
+    if (OMPI_SUCCESS != rc) {           /* OMPIO closes what it could not open, and would delete it */
+        fh->f_amode &= ~MPI_MODE_DELETE_ON_CLOSE;
+    }
     return rc;
 }
 
