@@ -174,6 +174,9 @@ int opal_common_crypt_plan_next(const opal_common_crypt_file_t *file, opal_commo
     while (plan->request < plan->request_count && plan->piece_count < limit) {
         const opal_common_crypt_request_t *request = &plan->requests[plan->request];
         uint64_t offset = request->offset + plan->within, left = request->bytes - plan->within;
+        if (OPAL_CRYPT_GRANT_SEAL == grant && left > 0 && (offset > plan->end || left > plan->end - offset)) {
+            return refuse(outcome, OPAL_CRYPT_ERR_STORAGE, UINT32_MAX, offset);         /* no file goes so far */
+        }
         if (offset >= plan->end || 0 == left) {
             ++plan->request;
             plan->within = 0;

@@ -63,6 +63,12 @@ void opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_
 /* The unit in which plain regions are locked. */
 enum { PLAIN_UNIT = 4096 };
 
+/* Plain bytes have more units than a region has locks: the last is for all beyond. */
+static uint64_t lock_of(uint64_t plain, uint32_t unit)
+{
+    return plain / unit < OPAL_CRYPT_SIDECAR_LOCKS ? plain / unit : OPAL_CRYPT_SIDECAR_LOCKS - 1;
+}
+
 int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan, bool exclusive,
                            opal_common_crypt_held_t *held)
 {
@@ -76,10 +82,10 @@ int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_cry
         uint64_t last = 0;
         unit = 0 == unit ? PLAIN_UNIT : unit;
         for (next = i; next < plan->piece_count && plan->pieces[next].region == region; ++next) {
-            uint64_t end = (plan->pieces[next].plain + plan->pieces[next].bytes - 1) / unit;
+            uint64_t end = lock_of(plan->pieces[next].plain + plan->pieces[next].bytes - 1, unit);
             last = end > last ? end : last;
         }
-        uint64_t first = plan->pieces[i].plain / unit;
+        uint64_t first = lock_of(plan->pieces[i].plain, unit);
         int rc = opal_common_crypt_range_lock(file, &held->ranges[held->count],
                                               opal_common_crypt_sidecar_lock_at(region, first), last - first + 1, exclusive);
         if (OPAL_CRYPT_OK != rc) {

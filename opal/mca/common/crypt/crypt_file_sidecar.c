@@ -189,8 +189,8 @@ uint64_t opal_common_crypt_sidecar_lock_at(uint32_t region, uint64_t block)
 {
     /* 2^62 + region x 2^35 + block: below 2^63 for 4,096 regions, and 2^35
      * is more blocks than a region can have. */
-    static_assert(OPAL_CRYPT_SIDECAR_BLOCKS_MAX < UINT64_C(1) << 35, "locks of two regions are apart");
-    return (UINT64_C(1) << 62) + ((uint64_t) region << 35) + block;
+    static_assert(OPAL_CRYPT_SIDECAR_BLOCKS_MAX < OPAL_CRYPT_SIDECAR_LOCKS, "locks of two regions are apart");
+    return (UINT64_C(1) << 62) + region * OPAL_CRYPT_SIDECAR_LOCKS + block;
 }
 
 /* ---- slots ---- */

@@ -110,6 +110,7 @@ uint64_t opal_common_crypt_sidecar_end(uint64_t sidecar_bytes);
 
 /* The byte that is locked around block `block` of `region`; the header's own
  * lock is byte 0.  Locks need no bytes to exist; these lie far beyond any. */
+#define OPAL_CRYPT_SIDECAR_LOCKS        (UINT64_C(1) << 35)     /* of each region */
 uint64_t opal_common_crypt_sidecar_lock_at(uint32_t region, uint64_t block);
 
 /* ---- slots ---- */
