@@ -18,8 +18,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 
 typedef ompi_common_cryptmpio_look_t look_t;
 
@@ -50,12 +53,31 @@ static uint8_t **copy_at(look_t *look, int copy)
     return &look->copies[copy];
 }
 
+/* Who may write a file but not read it cannot read its map either, but can list its
+ * attributes: a file that has none of that name is a plain one. */
+static bool lists_none(const ompi_common_cryptmpio_file_t *state)
+{
+    ssize_t room = flistxattr(state->posix.data_fd, NULL, 0);
+    char *names = room < 0 ? NULL : malloc((size_t) room + 1);
+    ssize_t bytes = NULL == names ? -1 : flistxattr(state->posix.data_fd, names, (size_t) room), at = 0;
+
+    while (at < bytes && 0 != strcmp(names + at, OMPI_CRYPTMPIO_ATTRIBUTE)) {
+        at += (ssize_t) strlen(names + at) + 1;
+    }
+    free(names);
+    return bytes >= 0 && at >= bytes;
+}
+
 static int look_at_attribute(const ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     size_t count;
     int rc = ompi_common_cryptmpio_posix_attribute_read(&state->posix, copy_at(look, OPAL_CRYPT_COPY_ATTRIBUTE), &count);
 
     look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] = count;
+    if (OPAL_CRYPT_ERR_STORAGE == rc && EACCES == errno && '\0' == look->label[0] && lists_none(state)) {
+        errno = ENODATA;
+        return OPAL_CRYPT_OK;
+    }
     return rc;
 }
 
@@ -187,6 +209,23 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
+/* Is there no sidecar, since there can be none of that name? */
+static bool is_too_long(const ompi_common_cryptmpio_file_t *state)
+{
+    const char *slash = strrchr(state->sidecar, '/');
+
+    return ENAMETOOLONG == errno && NULL != slash && strlen(slash + 1) > NAME_MAX;
+}
+
+/* A pipe, a terminal: nothing that could be encrypted, if nobody wants it to be. */
+static bool is_no_file(const ompi_common_cryptmpio_file_t *state, const look_t *look)
+{
+    bool wanted = '\0' != look->label[0] || '\0' != look->root[0] || look->require || look->seal;
+    struct stat status;
+
+    return !wanted && 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
+}
+
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     ompi_common_cryptmpio_posix_close(&state->posix);
@@ -194,7 +233,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
         return look_at_sidecar(state, look);
-    } else if (ENOENT != errno) {
+    } else if (ENOENT != errno && !is_too_long(state)) {
         refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
     } else if (look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] > 0) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
@@ -206,7 +245,9 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    if (NULL == state->sidecar) {
+    if (NULL == state->sidecar && is_no_file(state, look)) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_PLAIN;
+    } else if (NULL == state->sidecar) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if ('\0' != look->root[0] && state->posix.may_write) {
         /* Pages are checked as they are read, and a writer's reading has no seal to hold them against. */
