@@ -53,9 +53,6 @@ int MPIX_File_set_encryption_map(MPI_File fh, MPI_Offset disp, MPI_Datatype etyp
     if (NULL == module) {
         return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
     }
-    if (MPI_DATATYPE_NULL == etype || MPI_DATATYPE_NULL == filetype || NULL == datarep) {
-        return fail(fh, MPI_ERR_ARG);
-    }
     OPAL_THREAD_LOCK(&((ompi_file_t *) fh)->f_lock);
     int rc = module->set_map(ompio, &ask);
     OPAL_THREAD_UNLOCK(&((ompi_file_t *) fh)->f_lock);

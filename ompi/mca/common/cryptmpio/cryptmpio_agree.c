@@ -7,6 +7,7 @@
  */
 #include "cryptmpio_internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, s
 
 int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
 {
+    error = error < 0 ? MPI_ERR_OTHER : error;          /* Open MPI's own: less than success */
     int worst = error;
     int rc = fh->f_comm->c_coll->coll_allreduce(&error, &worst, 1, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
@@ -54,18 +56,20 @@ int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, siz
 int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts)
 {
     struct ompi_communicator_t *comm = fh->f_comm;
-    int mine = (int) count, *places = calloc((size_t) fh->f_size, sizeof(*places)), total = 0;
+    int mine = count < INT_MAX ? (int) count : INT_MAX, *places = calloc((size_t) fh->f_size, sizeof(*places));
+    size_t total = 0;
 
     *counts = calloc((size_t) fh->f_size, sizeof(**counts));
     *all = NULL;
     int rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm,
                                           comm->c_coll->coll_allgather_module);
     for (int i = 0; OMPI_SUCCESS == rc && i < fh->f_size; ++i) {
-        places[i] = total;
-        total += (*counts)[i];
+        places[i] = (int) total;
+        total += (size_t) (*counts)[i];
+        rc = total < INT_MAX ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;         /* for everybody */
     }
     if (OMPI_SUCCESS == rc) {
-        *all = malloc((size_t) total + 1);
+        *all = malloc(total + 1);
         rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all, *counts, places,
                                            MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
     }

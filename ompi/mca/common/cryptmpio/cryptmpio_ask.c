@@ -93,7 +93,7 @@ static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal
     struct iovec vector[VECTORS];
     opal_convertor_t convertor;
     int rc = OPAL_CRYPT_OK;
-    bool all = 0 == filetype->super.size;
+    bool all = 0 == filetype->super.size;       /* or more than any map may have */
 
     *runs = NULL;
     *count = 0;
@@ -106,16 +106,27 @@ static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal
         size_t bytes = SIZE_MAX;
         all = 0 != opal_convertor_raw(&convertor, vector, &vectors, &bytes);
         rc = add_runs(vector, vectors, runs, count);
+        all = all || *count > OPAL_CRYPT_RUNS_MAX;
     }
     OBJ_DESTRUCT(&convertor);
     return rc;
 }
 
+static bool is_type(const ompi_datatype_t *type) { return NULL != type && MPI_DATATYPE_NULL != type; }
+
+/* Here and not before the call, which is collective: whoever returned from it at once
+ * would be waited for. */
 static int check_types(const ompi_common_cryptmpio_map_ask_t *of, ptrdiff_t *extent)
 {
     size_t etype_size, filetype_size;
     ptrdiff_t lower;
 
+    if (!is_type(of->etype) || !is_type(of->filetype) || NULL == of->datarep) {
+        return MPI_ERR_ARG;
+    }
+    if (!opal_datatype_is_committed(&of->filetype->super)) {
+        return MPI_ERR_TYPE;
+    }
     opal_datatype_type_size(&of->etype->super, &etype_size);
     opal_datatype_type_size(&of->filetype->super, &filetype_size);
     ompi_datatype_get_extent(of->filetype, &lower, extent);
@@ -144,6 +155,9 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
     ask.extent = (uint64_t) extent;
     if (OPAL_CRYPT_OK == rc) {
         rc = runs_of(state->fh, of->filetype, &runs, &ask.run_count);
+    }
+    if (OPAL_CRYPT_OK == rc && ask.run_count > OPAL_CRYPT_RUNS_MAX) {
+        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size", "a filetype of more runs than that");
     }
     if (OPAL_CRYPT_OK == rc) {
         size_t bytes = ask.run_count * sizeof(*runs);
