@@ -42,6 +42,12 @@ static int set_run(MPI_File f, MPI_Offset at, int bytes, const char *label, cons
     return rc;
 }
 
+/* No more than the filetype is odd. */
+static int set_type(MPI_File f, MPI_Datatype filetype, const char *datarep)
+{
+    return MPIX_File_set_encryption_map(f, 2000, MPI_BYTE, filetype, datarep, MPI_INFO_NULL);
+}
+
 static void class_is(int rc, int wanted, const char *what)
 {
     int class = MPI_SUCCESS;
@@ -93,7 +99,10 @@ static void refused(const char *directory)
     class_is(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "external32"), MPI_ERR_UNSUPPORTED_DATAREP, "external32");
     class_is(set_run(f, -1, 1000, "lab", "aes-128-gcm", "4096", "native"), MPI_ERR_ARG, "before the file");
     MT_MPI(MPI_Type_contiguous(10, MPI_BYTE, &twelve));
+    class_is(set_type(f, mt_rank ? MPI_BYTE : twelve, "native"), MPI_ERR_TYPE, "a filetype that is not committed");
     MT_MPI(MPI_Type_commit(&twelve));
+    class_is(set_type(f, mt_rank ? MPI_BYTE : MPI_DATATYPE_NULL, "native"), MPI_ERR_ARG, "no filetype, of one process");
+    class_is(set_type(f, MPI_BYTE, mt_rank ? "native" : NULL), MPI_ERR_ARG, "no representation, of one process");
     class_is(MPIX_File_set_encryption_map(f, 2000, MPI_INT, twelve, "native", MPI_INFO_NULL), MPI_ERR_TYPE, "a part of an etype");
     MT_MPI(MPI_Type_free(&twelve));
     MT_CHECK(1 == regions_of(f), "what was refused left something");
@@ -106,6 +115,27 @@ static void refused(const char *directory)
     MT_MPI(set_run(f, 0, 1000, "lab", "aes-128-gcm", "4096", "native"));
     MT_MPI(MPI_File_close(&f));
     mt_group("what is refused, and with which error");
+}
+
+/* A map that nobody could verify. */
+static void refused_plain(const char *directory)
+{
+    MPI_File f = open_file(directory, "clear", MPI_MODE_CREATE | MPI_MODE_RDWR);
+    MPI_Info info = info_of("lab", "plain", "4096");
+
+    class_is(set_run(f, 0, 1000, "lab", "plain", "4096", "native"), MPI_ERR_ARG, "plain regions alone");
+    MT_CHECK(0 == regions_of(f), "%d regions", regions_of(f));
+    MT_MPI(set_run(f, 0, 1000, "lab", "aes-128-gcm", "4096", "native"));
+    MT_MPI(set_run(f, 1000, 1000, "lab", "plain", "4096", "native"));
+    MT_CHECK(2 == regions_of(f), "%d regions", regions_of(f));
+    MT_MPI(MPI_File_close(&f));
+    snprintf(path, sizeof(path), "%s/all clear", directory);
+    class_is(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f), MPI_ERR_ARG, "a label, and plain");
+    MT_MPI(MPI_Info_free(&info));
+    f = open_file(directory, "all clear", MPI_MODE_RDWR);
+    MT_CHECK(0 == regions_of(f), "%d regions", regions_of(f));
+    MT_MPI(MPI_File_close(&f));
+    mt_group("no map without an encrypted region");
 }
 
 static void refused_modes(const char *directory)
@@ -259,6 +289,7 @@ int main(int argc, char **argv)
         mt_skip("no directory named that all nodes share");
     }
     refused(argv[1]);
+    refused_plain(argv[1]);
     refused_modes(argv[1]);
     rest(argv[1]);
     large(argv[1]);

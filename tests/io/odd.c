@@ -10,6 +10,12 @@
  *   odd label FILE     one of label "else"
  *   odd back FILE      whose filetype falls back
  *   odd runs FILE      of more runs than a map may have
+ *   odd clear FILE     one that is plain
+ *   odd rest FILE      none, but that the rest is plain
+ *   odd chacha FILE    one under ChaCha20-Poly1305
+ *   odd write FILE     open for writing alone, close
+ *   odd own FILE       open a new one that may not be there, close
+ *   odd gone FILE      open to delete it when it is closed
  *
  * 0 when nothing was refused.
  */
@@ -54,7 +60,7 @@ static MPI_Datatype filetype_of(const char *mode)
     } else if (0 == strcmp(mode, "runs")) {
         MT_MPI(MPI_Type_vector(RUNS, 1, 2, MPI_BYTE, &type));
     } else {
-        MT_MPI(MPI_Type_contiguous(1000, MPI_BYTE, &type));
+        MT_MPI(MPI_Type_contiguous(0 == strcmp(mode, "rest") ? 0 : 1000, MPI_BYTE, &type));
     }
     MT_MPI(MPI_Type_commit(&type));
     return type;
@@ -68,6 +74,11 @@ static int set_map(MPI_File f, const char *mode, MPI_Offset at)
     MT_MPI(MPI_Info_create(&info));
     MT_MPI(MPI_Info_set(info, "crypt_key_label", 0 == strcmp(mode, "label") ? "else" : "lab"));
     MT_MPI(MPI_Info_set(info, "crypt_repeat", "once"));
+    if (0 == strcmp(mode, "clear") || 0 == strcmp(mode, "chacha")) {
+        MT_MPI(MPI_Info_set(info, "crypt_algorithm", 0 == strcmp(mode, "clear") ? "plain" : "chacha20-poly1305"));
+    } else if (0 == strcmp(mode, "rest")) {
+        MT_MPI(MPI_Info_set(info, "crypt_rest", "plain"));
+    }
     int rc = MPIX_File_set_encryption_map(f, at, MPI_BYTE, type, "native", info);
     MT_MPI(MPI_Info_free(&info));
     MT_MPI(MPI_Type_free(&type));
@@ -87,15 +98,25 @@ static int set_maps(MPI_File f, const char *mode)
     return rc;
 }
 
+/* 0: one for which a map is made. */
+static int amode_of(const char *mode)
+{
+    return 0 == strcmp(mode, "open") || 0 == strcmp(mode, "locks") ? MPI_MODE_RDWR
+           : 0 == strcmp(mode, "write") ? MPI_MODE_WRONLY
+           : 0 == strcmp(mode, "own") ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
+           : 0 == strcmp(mode, "gone") ? MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE : 0;
+}
+
 int main(int argc, char **argv)
 {
     MPI_File f;
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_CHECK(3 == argc, "usage");
-    bool made = 0 != strcmp(argv[1], "open") && 0 != strcmp(argv[1], "locks");
+    int amode = amode_of(argv[1]);
+    bool made = 0 == amode;
     blind = 0 == strcmp(argv[1], "locks");
-    int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], MPI_MODE_RDWR | (made ? MPI_MODE_CREATE : 0), MPI_INFO_NULL, &f);
+    int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], made ? MPI_MODE_RDWR | MPI_MODE_CREATE : amode, MPI_INFO_NULL, &f);
     if (MPI_SUCCESS == rc) {
         rc = made ? set_maps(f, argv[1]) : MPI_SUCCESS;
         int closed = MPI_File_close(&f);

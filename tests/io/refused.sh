@@ -62,6 +62,66 @@ shared_by_files() {
 must shared_by_files
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/required"
 
+# What was put in the place of a sealed one.
+says "there is none" vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+must_fail vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+
+# Rank 0 says for all whether plain files are refused, and whether files are sealed.
+uneven() { # uneven RANK NAME ARGUMENT...: the parameter is set on that rank alone
+    local rank=$1 name=$2; shift 2
+    vcluster mpirun -n 4 bash -c 'r=$1 n=$2; shift 2; [ "$OMPI_COMM_WORLD_RANK" != "$r" ] || export "OMPI_MCA_$n=1"; MT_WATCHDOG=60 exec "$@"' \
+        - "$rank" "$name" "$program" "$@"
+}
+rm -f uneven uneven.mpicrypt
+must uneven 1 fs_crypt_require read "$CASE_DIR/plain" "$CASE_DIR/plain"
+must_fail uneven 0 fs_crypt_require read "$CASE_DIR/plain" "$CASE_DIR/plain"
+must uneven 1 fs_crypt_seal write-once "$CASE_DIR/plain" "$CASE_DIR/uneven"
+must uneven 1 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
+must_fail uneven 0 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
+rm -f uneven uneven.mpicrypt
+says "sealed, root" uneven 0 fs_crypt_seal write-once "$CASE_DIR/plain" "$CASE_DIR/uneven"
+must uneven 0 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
+
+# Maps that nobody could verify, or use: nothing is stored.
+for mode in clear rest; do
+    says "An encryption map has to have an encrypted region." vcluster mpirun -n 2 "$odd" $mode "$CASE_DIR/$mode"
+    [ ! -e $mode.mpicrypt ] || fail "a map was stored"
+    must vcluster mpirun -n 2 "$odd" open "$CASE_DIR/$mode"
+done
+must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label lab --mca fs_crypt_algorithm plain "$odd" own "$CASE_DIR/clear2"
+must_fail vcluster mpirun -n 1 --mca pml ob1 --mca crypt_fips 1 "$odd" chacha "$CASE_DIR/chacha"
+[ ! -e chacha.mpicrypt ] || fail "a map was stored that cannot be used"
+must vcluster mpirun -n 2 "$odd" open "$CASE_DIR/chacha"
+must vcluster mpirun -n 2 "$odd" chacha "$CASE_DIR/chacha"
+
+# What is refused is neither deleted nor left.
+cp -a uneven kept; cp -a uneven.mpicrypt kept.mpicrypt
+must_fail vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$odd" gone "$CASE_DIR/kept"
+[ -s kept ] && [ -s kept.mpicrypt ] || fail "a file that was refused was deleted"
+must vcluster mpirun -n 2 "$odd" gone "$CASE_DIR/kept"
+[ ! -e kept ] && [ ! -e kept.mpicrypt ] || fail "a part is left"
+must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label nobody "$odd" own "$CASE_DIR/own"
+[ ! -e own ] && [ ! -e own.mpicrypt ] || fail "something is left"
+must vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
+must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
+[ -e own ] && [ -e own.mpicrypt ] || fail "another's file was deleted"
+
+# Plain files pass: of names too long for a sidecar, pipes, those that may only be written.
+long=$(printf 'n%.0s' {1..250})
+cp plain $long
+# Not with sharedfp: lockedfile has room for 256 bytes of a path in 4.1, others make names longer still.
+must vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm,individual "$program" read "$CASE_DIR/plain" "$CASE_DIR/$long"
+must_fail vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm,individual --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/${long/n/m}"
+must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
+must vcluster mpirun -n 1 "$odd" write /dev/stdout
+must_fail vcluster mpirun -n 1 --mca fs_crypt_require 1 "$odd" write /dev/stdout
+unable() { vcluster mpirun -n 2 setpriv --bounding-set=-dac_override,-dac_read_search "$odd" "$@"; }
+cp plain only; cp -a uneven lost
+chmod 200 only lost
+must unable write "$CASE_DIR/only"
+must_fail unable write "$CASE_DIR/lost"         # of an encrypted file, without its second part
+must_fail unable open "$CASE_DIR/only"          # able, after all?
+
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file in clear where it was to be encrypted.
 rm -f file file.mpicrypt

@@ -176,6 +176,76 @@ static void test_cut_without_key(void)
     memory_free(&memory);
 }
 
+/* ---- ends ---- */
+
+static void test_last_byte(void)
+{
+    memory_t memory;
+    uint8_t text[SIZE];
+    opal_common_crypt_request_t request = {OPAL_CRYPT_FILE_OFFSET_MAX, text, 1};
+    opal_common_crypt_outcome_t outcome;
+    uint64_t got;
+
+    UNIT_GROUP("writing where no file goes");
+    fill(text, sizeof(text), 7);
+    opal_common_crypt_file_t *file = written(&memory, text, SIZE);
+    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_common_crypt_file_write(file, &request, 1, false, &outcome));
+    UNIT_CHECK(EFBIG == outcome.error && 0 == outcome.bytes);
+    request.offset = OPAL_CRYPT_FILE_OFFSET_MAX - 1;
+    request.bytes = 2;
+    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_common_crypt_file_write(file, &request, 1, false, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, OPAL_CRYPT_FILE_OFFSET_MAX, text, 0));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, OPAL_CRYPT_FILE_OFFSET_MAX, text, 1, &got) && 0 == got);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+}
+
+static uint64_t lock_from, lock_to;
+
+static int lock_seen(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+{
+    lock_from = at;
+    lock_to = at + bytes;
+    return memory_lock(storage, at, bytes, exclusive);
+}
+
+static int write_nothing(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
+                         const opal_common_crypt_extent_t *extents, size_t extent_count)
+{
+    (void) storage;
+    (void) part;
+    (void) extents;
+    (void) extent_count;
+    return OPAL_CRYPT_OK;
+}
+
+/* There are 2^35 locks of 4,096 bytes, and more bytes than that. */
+static void test_far_locks(void)
+{
+    static const region_spec_t clear[2] = {{0, OPAL_AEAD_AES_128_GCM, 0, 0, 1 << 20, false, 1, {{0, 1 << 19, 0}}},
+                                           {1, OPAL_AEAD_AES_128_GCM, B, 1 << 19, 1 << 20, false, 1, {{0, 1 << 19, 0}}}};
+    static const uint64_t far = UINT64_C(1) << 47;
+    const uint64_t end = opal_common_crypt_sidecar_lock_at(1, 0);
+    memory_t memory;
+    uint8_t text[SIZE];
+    const opal_common_crypt_request_t beyond = {3 * far, text, SIZE}, around = {far - (1 << 20), text, SIZE};
+    opal_common_crypt_outcome_t outcome;
+
+    UNIT_GROUP("locks of plain bytes beyond 128 TiB");
+    memory_init(&memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    opal_common_crypt_file_t *file = open_file(&memory.super, clear, 2, uuid, NULL);
+    fill(text, sizeof(text), 8);
+    memory.super.lock = lock_seen;
+    memory.super.write = write_nothing;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &beyond, 1, true, &outcome));
+    UNIT_CHECK(end - 1 == lock_from && end == lock_to);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &around, 1, true, &outcome));
+    UNIT_CHECK(lock_from < lock_to && lock_to < end);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+}
+
 /* Each new map goes to the slot that the last one did not, over what that had. */
 static void test_maps_overwritten(void)
 {
@@ -210,6 +280,8 @@ int main(void)
     test_torn();
     test_atomic_end();
     test_cut_without_key();
+    test_last_byte();
+    test_far_locks();
     test_maps_overwritten();
     providers_fini();
     return unit_done();
