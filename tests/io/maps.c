@@ -130,7 +130,8 @@ static void refused_plain(const char *directory)
     MT_CHECK(2 == regions_of(f), "%d regions", regions_of(f));
     MT_MPI(MPI_File_close(&f));
     snprintf(path, sizeof(path), "%s/all clear", directory);
-    class_is(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f), MPI_ERR_ARG, "a label, and plain");
+    class_is(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f), MPI_ERR_ARG,
+             "a label, and plain");
     MT_MPI(MPI_Info_free(&info));
     f = open_file(directory, "all clear", MPI_MODE_RDWR);
     MT_CHECK(0 == regions_of(f), "%d regions", regions_of(f));

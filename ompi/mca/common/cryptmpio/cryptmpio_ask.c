@@ -41,7 +41,8 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
     snprintf(bytes.ask.label, sizeof(bytes.ask.label), "%s", label);
     rc = ompi_common_cryptmpio_ask_algorithm(&bytes.ask, algorithm, &why);
     if (OPAL_CRYPT_OK == rc && !bytes.ask.encrypted) {      /* a label was given: not by whom it is to be in clear */
-        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused", "plain, for all of a file that has a label");
+        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused",
+                                      "plain, for all of a file that has a label");
     }
     if (OPAL_CRYPT_OK != rc && 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_show(state, &why);
@@ -157,7 +158,8 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
         rc = runs_of(state->fh, of->filetype, &runs, &ask.run_count);
     }
     if (OPAL_CRYPT_OK == rc && ask.run_count > OPAL_CRYPT_RUNS_MAX) {
-        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size", "a filetype of more runs than that");
+        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size",
+                                      "a filetype of more runs than that");
     }
     if (OPAL_CRYPT_OK == rc) {
         size_t bytes = ask.run_count * sizeof(*runs);

@@ -299,7 +299,8 @@ static int has_encrypted(const opal_common_crypt_map_t *map, opal_common_crypt_w
         ++i;
     }
     return i < map->region_count ? OPAL_CRYPT_OK
-           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-plain", "all regions that were asked for are plain");
+           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-plain",
+                                      "all regions that were asked for are plain");
 }
 
 static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool filled)

@@ -38,5 +38,7 @@ void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, con
 
 int ompi_common_cryptmpio_delete_sidecar(const char *sidecar)
 {
-    return 0 == unlink(sidecar) || ENOENT == errno || ENAMETOOLONG == errno ? OMPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
+    bool gone = 0 == unlink(sidecar) || ENOENT == errno || ENAMETOOLONG == errno;
+
+    return gone ? OMPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
 }
