@@ -11,7 +11,11 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <openssl/crypto.h>
+
+#include "opal/mca/common/crypt/crypt_library.h"
 #include "opal/mca/common/crypt/crypt_record_nonces.h"
+#include "opal/mca/common/crypt/crypt_thread.h"
 
 #define ROUNDS  1000
 #define THREADS 8
@@ -306,8 +310,9 @@ static void seal_twice(void)
     UNIT_CHECK(0 == direct(two, ba));
 }
 
-/* In a process of its own (not a fork'd child: such a one refuses to seal). */
-static void the_record_notices(const char *program)
+/* How this program ends, told to do something else: in a process of its own (not a
+ * fork'd child: such a one refuses to seal). */
+static int run_as(const char *program, const char *what)
 {
     int status = 0;
     pid_t child = fork();
@@ -316,11 +321,42 @@ static void the_record_notices(const char *program)
         setrlimit(RLIMIT_CORE, &(struct rlimit) {0, 0});
         setenv("TMPDIR", fixture_directory, 1);
         fclose(stderr);
-        execl(program, program, "twice", (char *) NULL);
+        execl(program, program, what, (char *) NULL);
         _exit(99);
     }
     UNIT_REQUIRE(child > 0 && child == waitpid(child, &status, 0));
+    return status;
+}
+
+static void the_record_notices(const char *program)
+{
+    const int status = run_as(program, "twice");
+
     UNIT_CHECK(WIFSIGNALED(status) && SIGABRT == WTERMSIG(status));
+}
+
+/* ---- MPI_Finalize in a function of atexit ---- */
+
+/* libcrypto is asked to clean up before its own function of atexit does. */
+static void end_late(void)
+{
+    opal_common_crypt_local_t *a = process(0, 0), *b = process(1, 0), *c = process(2, 0);
+    opal_common_crypt_session_t *ab = contact(a, b), *ba = contact(b, a);
+    uint8_t blocks[2][16] = {{1}, {2}};
+
+    UNIT_REQUIRE(NULL != ab && NULL != ba);
+    UNIT_CHECK(0 == direct(ab, ba) && 0 == chopped(ba, ab));
+    OPENSSL_cleanup();
+    UNIT_CHECK(NULL == opal_common_crypt_library());
+    UNIT_CHECK(NULL == contact(a, c));
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_thread_aes(opal_common_crypt_thread(), blocks[0], 16,
+                                                             blocks[1], blocks[1], 1));
+    opal_common_crypt_session_destroy(ab);
+    opal_common_crypt_session_destroy(ba);
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+    opal_common_crypt_local_destroy(c);
+    opal_common_crypt_finalize();
 }
 
 int main(int count, char **arguments)
@@ -337,10 +373,16 @@ int main(int count, char **arguments)
         seal_twice();
         return 0;
     }
+    if (count > 1) {
+        end_late();
+        return unit_done();
+    }
     UNIT_GROUP("the record of nonces notices a pair that seals twice");
     the_record_notices(arguments[0]);
     UNIT_GROUP("records to sessions to messages, both ways");
     both_ways();
+    UNIT_GROUP("after libcrypto's end");
+    UNIT_CHECK(0 == run_as(arguments[0], "late"));
     UNIT_GROUP("refusals leave no session");
     refusals();
     UNIT_GROUP("a provider that comes later");

@@ -3,6 +3,9 @@
  *
  * Fetching OpenSSL's algorithms: a fetch costs more than the hash of a
  * record, so it happens once.
+ *
+ * A program may call us after libcrypto has cleaned up (MPI_Finalize in a function
+ * of atexit): then there is no library any more, and what is left of it is nobody's.
  */
 #include "crypt_library.h"
 
@@ -20,15 +23,31 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opal_common_crypt_library_t library;
 static OSSL_PROVIDER *fips_provider, *base_provider;
 static _Atomic(const opal_common_crypt_library_t *) opened;
+static atomic_bool ended;               /* libcrypto has cleaned up, at exit */
+static bool end_is_watched;
+
+static void on_end(void)
+{
+    atomic_store(&ended, true);
+}
+
+bool opal_common_crypt_library_ended(void)
+{
+    return atomic_load(&ended);
+}
 
 static void release(void)
 {
+    if (atomic_load(&ended)) {
+        goto forget;
+    }
     EVP_KDF_free(library.hkdf);
     EVP_MAC_free(library.hmac);
     EVP_MD_free(library.sha256);
     OSSL_PROVIDER_unload(fips_provider);
     OSSL_PROVIDER_unload(base_provider);
     OSSL_LIB_CTX_free(library.context);
+forget:
     library = (opal_common_crypt_library_t) {0};
     fips_provider = base_provider = NULL;
 }
@@ -68,6 +87,11 @@ static int open_locked(bool fips, opal_common_crypt_why_t *why)
         }
         return OPAL_CRYPT_OK;
     }
+    end_is_watched = end_is_watched || (!atomic_load(&ended) && 1 == OPENSSL_atexit(on_end));
+    if (!end_is_watched || atomic_load(&ended)) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library",
+                                        "OpenSSL has cleaned up: the program ends");
+    }
     rc = fips ? fips_context(why) : OPAL_CRYPT_OK;
     if (OPAL_CRYPT_OK == rc) {
         library.hkdf = EVP_KDF_fetch(library.context, "HKDF", library.properties);
@@ -101,6 +125,9 @@ const opal_common_crypt_library_t *opal_common_crypt_library(void)
 {
     const opal_common_crypt_library_t *now = atomic_load(&opened);
 
+    if (atomic_load_explicit(&ended, memory_order_relaxed)) {
+        return NULL;
+    }
     if (NULL == now) {
         opal_common_crypt_library_open(false, NULL);
         now = atomic_load(&opened);

@@ -22,12 +22,21 @@ typedef struct opal_common_crypt_library {
     EVP_MD *sha256;
 } opal_common_crypt_library_t;
 
-/* Decide between the two; before anything else is called, by local_create.
- * ERR_CONFIG when a FIPS provider is demanded and none can be loaded. */
+#pragma GCC visibility push(default)
+
+/* Decide between the two; before anything else is called, by local_create
+ * and, for files, by common/cryptmpio.  ERR_CONFIG when a FIPS provider is demanded
+ * and none can be loaded. */
 int opal_common_crypt_library_open(bool fips, opal_common_crypt_why_t *why);
 
-/* What was opened, or else the default; NULL when libcrypto lacks HKDF. */
+#pragma GCC visibility pop
+
+/* What was opened, or else the default; NULL when libcrypto lacks HKDF, or has ended. */
 const opal_common_crypt_library_t *opal_common_crypt_library(void);
+
+/* libcrypto has cleaned up, as the program ends: none of its objects can be used, or
+ * freed, any more. */
+bool opal_common_crypt_library_ended(void);
 
 void opal_common_crypt_library_close(void);
 

@@ -69,7 +69,9 @@ static void thread_free(opal_common_crypt_thread_t *thread)
     for (int i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i]; ++i) {
         thread->aead[i]->context_free(thread->context[i]);
     }
-    EVP_CIPHER_CTX_free(thread->aes);
+    if (!opal_common_crypt_library_ended()) {
+        EVP_CIPHER_CTX_free(thread->aes);
+    }
     free(thread);
 }
 
@@ -190,6 +192,9 @@ int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
     static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
     int written = 0;
 
+    if (opal_common_crypt_library_ended()) {
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
     if (thread->aes_key_bytes != key_bytes) {
         int rc = aes_prepare(thread, key_bytes, zeros);
         if (OPAL_CRYPT_OK != rc) {

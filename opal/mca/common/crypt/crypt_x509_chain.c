@@ -54,7 +54,9 @@ int opal_common_crypt_trust_open(const char *ca, const char *crl, opal_common_cr
 
 void opal_common_crypt_trust_close(opal_common_crypt_trust_t *trust)
 {
-    X509_STORE_free(trust->store);
+    if (!opal_common_crypt_library_ended()) {
+        X509_STORE_free(trust->store);
+    }
     trust->store = NULL;
 }
 
@@ -62,7 +64,9 @@ void opal_common_crypt_trust_close(opal_common_crypt_trust_t *trust)
 
 void opal_common_crypt_chain_free(STACK_OF(X509) *chain)
 {
-    sk_X509_pop_free(chain, X509_free);
+    if (!opal_common_crypt_library_ended()) {
+        sk_X509_pop_free(chain, X509_free);
+    }
 }
 
 int opal_common_crypt_chain_read(const char *path, STACK_OF(X509) **chain, opal_common_crypt_why_t *why)
