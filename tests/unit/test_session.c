@@ -215,6 +215,22 @@ static void old_instance(void)
     opal_common_crypt_local_destroy(b1);
 }
 
+/* Whatever keeps a session from being made, a reason is given: callers show it. */
+static void why_there_is_none(void)
+{
+    opal_common_crypt_local_t *a = process(0, 0), *b = process(1, 0);
+    opal_common_crypt_session_t *session = NULL;
+    opal_common_crypt_why_t why = {0};
+    size_t bytes;
+    const uint8_t *record = opal_common_crypt_local_record(b, &bytes);
+
+    opal_common_crypt_local_provide(a, NULL);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_session_create(a, record, bytes, NULL, &session, &why));
+    UNIT_CHECK(NULL == session && fixture_said(&why, "library", "keys of a session"));
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
 /* Finalize, and all over again: what a re-initialisation does. */
 static void start_again(void)
 {
@@ -383,6 +399,8 @@ int main(int count, char **arguments)
     both_ways();
     UNIT_GROUP("after libcrypto's end");
     UNIT_CHECK(0 == run_as(arguments[0], "late"));
+    UNIT_GROUP("a reason for each session that is not made");
+    why_there_is_none();
     UNIT_GROUP("refusals leave no session");
     refusals();
     UNIT_GROUP("a provider that comes later");

@@ -126,6 +126,9 @@ int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
         opal_common_crypt_input_t input = {made->record.public_key, made->record.public_bytes};
 
         rc = opal_common_crypt_sha256(&input, 1, made->key_hash);
+        if (OPAL_CRYPT_OK != rc) {
+            opal_common_crypt_refuse(why, rc, "library", "SHA-256 of the public key");
+        }
     }
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_local_destroy(made);

@@ -127,7 +127,10 @@ int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
     }
     rc = opal_common_crypt_session_from_schedule(schedule, options->aead, options->cipher,
                                                  options->epoch_shift, session);
-    if (OPAL_CRYPT_OK == rc) {
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_refuse(why, rc, OPAL_CRYPT_ERR_MEMORY == rc ? "no-secret-memory" : "library",
+                                 "the keys of a session: %s", opal_common_crypt_strerror(rc));
+    } else {
         (*session)->peer = *opal_common_crypt_schedule_peer(schedule);
     }
     opal_common_crypt_schedule_destroy(schedule);
