@@ -17,12 +17,16 @@
 
 static int crls_read(const char *path, X509_STORE *store, opal_common_crypt_why_t *why)
 {
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
     BIO *file = BIO_new_file(path, "r");
-    X509_CRL *crl;
+    bool more = NULL != file;
     int count = 0;
 
-    while (NULL != file && NULL != (crl = PEM_read_bio_X509_CRL(file, NULL, NULL, NULL))) {
-        count += 1 == X509_STORE_add_crl(store, crl);
+    while (more) {
+        X509_CRL *crl = X509_CRL_new_ex(library->context, library->properties);
+
+        more = NULL != crl && NULL != PEM_read_bio_X509_CRL(file, &crl, NULL, NULL);
+        count += more && 1 == X509_STORE_add_crl(store, crl);
         X509_CRL_free(crl);
     }
     BIO_free(file);
