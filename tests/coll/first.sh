@@ -21,3 +21,6 @@ job() {
 }
 must job 'failed authentication'
 must_fail job 'make a communicator ready' late
+must_fail job 'make a communicator ready' group
+grep -q 'the group key was changed' "$CASE_DIR/log" && grep -q 'failed authentication' "$CASE_DIR/log" ||
+    { cat "$CASE_DIR/log"; fail "a changed group key is not refused"; }

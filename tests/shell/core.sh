@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # A job of two nodes dies by SIGSEGV in the middle of its work, once with each
-# provider.  In its core file there must be nothing of what stood in the memory
+# provider, and with two ranks a node.  In its core file there must be nothing of what stood in the memory
 # that core files leave out (psk, session and epoch keys, key schedules of the
 # providers), nor of the psk in its file; of keys that are used with an expanded
 # schedule the first round key is the key itself, so that it would be found.
@@ -10,7 +10,7 @@ set -eu
 
 [ "$(cat /proc/sys/kernel/core_pattern)" = core ] || skip "core files go elsewhere (kernel.core_pattern)"
 must gcc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/search" "$SRC/tests/shell/core/search.c"
-cluster_up 2
+cluster_up 2 --slots 2
 must in_variant mpicc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/crash" "$SRC/tests/shell/core/crash.c"
 
 # A psk of our own, and another for the job whose secrets are nobody's.
@@ -19,24 +19,25 @@ for which in "$psk" "$psk.other"; do
     (umask 077; head -c 32 /dev/urandom | tee "$which.raw" | od -An -v -tx1 | tr -d ' \n' > "$which")
 done
 
-# crash NAME PSK MCA-SETTING... [-- leak]: the core file is $core, the secrets are
-# in $secrets, and what node0 sent and received in $wire.
+# crash NAME PSK MCA-SETTING... [-- VICTIM [leak]]: the core file of the rank VICTIM (0) is
+# $core, the secrets are in $secrets, and what node0 sent and received in $wire.
+ranks=2 map=node
 crash() {
     local directory=$CASE_DIR/$1 settings=("--mca" crypt_psk_file "$2"); shift 2
     mkdir "$directory"
     while [ $# -gt 0 ] && [ "$1" != -- ]; do settings+=(--mca "${1%%=*}" "${1#*=}"); shift; done
     [ $# = 0 ] || shift
-    core='' secrets=$directory/secrets.0 wire=$directory/wire
+    core='' secrets=$directory/secrets.${1:-0} wire=$directory/wire
     # The buffer has a place of the largest packet's size for every packet.
     capture_start node0 "$wire" -B 262144
-    if vcluster mpirun -n 2 --map-by node "${settings[@]}" "$CASE_DIR/crash" "$directory" "$@" \
+    if vcluster mpirun -n "$ranks" --map-by "$map" "${settings[@]}" "$CASE_DIR/crash" "$directory" "$@" \
         > "$directory/out" 2>&1 < /dev/null; then
         cat "$directory/out"
         fail "it did not crash"
     fi
     capture_stop node0
     [ -s "$secrets" ] || { cat "$directory/out"; fail "it did not come so far"; }
-    for core in "$directory"/0/core*; do
+    for core in "$directory/${1:-0}"/core*; do
         [ -e "$core" ] || core=''
     done
 }
@@ -46,7 +47,7 @@ crash other "$psk.other" aead=openssl
 [ -n "$core" ] || skip "the kernel writes no core files here"
 other=$secrets
 rm "$core"
-crash leak "$psk" aead=openssl -- leak
+crash leak "$psk" aead=openssl -- 0 leak
 must_fail "$CASE_DIR/search" "$core" "$wire" "$other" "$secrets"
 rm "$core"
 
@@ -60,6 +61,16 @@ for provider in openssl ipsecmb boringssl sodium cryptopp; do
         [ -z "$core" ] || fail "a process that uses $provider leaves a core file"
         continue
     fi
+    [ -n "$core" ] || fail "no core file"
+    must "$CASE_DIR/search" "$core" "$wire" "$other" "$secrets" "$psk.raw" "$psk"
+    rm "$core"
+done
+
+# A group key passes from rank 0 to rank 1 within node0.
+ranks=4 map=slot
+for victim in 0 1; do
+    echo "+ two ranks a node, rank $victim dies"
+    crash "within$victim" "$psk" aead=openssl crypt_key_bits=128 -- "$victim"
     [ -n "$core" ] || fail "no core file"
     must "$CASE_DIR/search" "$core" "$wire" "$other" "$secrets" "$psk.raw" "$psk"
     rm "$core"

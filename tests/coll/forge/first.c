@@ -4,11 +4,12 @@
  * An attacker in the first collective of a communicator: of the messages by which
  * the ranks tell each other where they live, one is changed below pml/crypt.
  *
- *     first [late]
+ *     first [late|group]
  *
  * Run with crypt_on_auth_failure=error, every rank must get our error class, and the
  * next call must set up anew and be right.  late: the message is one of those by
- * which the ranks agree on their success, and the job must not survive it.
+ * which the ranks agree on their success, and the job must not survive it.  group: the
+ * same with the group key that rank 0 hands to a rank of its node.
  */
 #include "ompi_config.h"
 
@@ -18,6 +19,8 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/pml/pml.h"
 
+enum { GROUP_FRAME = 72 };                  /* docs/wire-format.rst, Group pieces */
+
 static mca_pml_base_module_t below;         /* the host as it was */
 static MPI_Comm comm;
 static int attacked = -1, sent;             /* change the attacked-th setup message that we send */
@@ -26,12 +29,29 @@ static int fired;
 static int forging_isend(const void *buffer, size_t count, ompi_datatype_t *type, int peer, int tag,
                          mca_pml_base_send_mode_t mode, ompi_communicator_t *where, ompi_request_t **request)
 {
-    if (where == comm && MCA_COLL_BASE_TAG_ALLGATHER == tag && sent++ == attacked
+    if (where == comm && MCA_COLL_BASE_TAG_ALLGATHER == tag && !mt_flag("group") && sent++ == attacked
         && !ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, peer))) {
         ((uint8_t *) (uintptr_t) buffer)[count - 1] ^= 1;       /* of pml/crypt, until the message is away */
         fired = 1;
     }
     return below.pml_isend(buffer, count, type, peer, tag, mode, where, request);
+}
+
+static int forging_send(const void *buffer, size_t count, ompi_datatype_t *type, int peer, int tag,
+                        mca_pml_base_send_mode_t mode, ompi_communicator_t *where)
+{
+    uint8_t copy[OPAL_CRYPT_LOCAL_HEADER + GROUP_FRAME];
+
+    if (where == comm && OMPI_COMMON_CRYPTMPI_TAG_GROUP == tag && attacked >= 0 && sizeof(copy) == count
+        && mt_flag("group") && ompi_common_cryptmpi_is_local(ompi_comm_peer_lookup(comm, peer))) {
+        memcpy(copy, buffer, count);
+        copy[count - 1] ^= 1;
+        printf("the group key was changed\n");
+        fflush(stdout);
+        fired = 1;
+        return below.pml_send(copy, count, type, peer, tag, mode, where);
+    }
+    return below.pml_send(buffer, count, type, peer, tag, mode, where);
 }
 
 /* In place: this is the table that pml/crypt sends through. */
@@ -42,6 +62,7 @@ static void take_over(void)
     MT_CHECK(NULL != host, "pml/crypt is not in use");
     below = *host;
     host->pml_isend = forging_isend;
+    host->pml_send = forging_send;
 }
 
 static int bcast(int value)

@@ -3,12 +3,12 @@
  *
  * A job that dies by SIGSEGV in the middle of its work.
  *
- *     crash DIRECTORY [leak]
+ *     crash DIRECTORY [VICTIM [leak]]
  *
  * Each rank writes what lies in its memory that core files leave out, where all
- * secrets should be, to DIRECTORY/secrets.RANK, straight from there; rank 0
- * leaves its core file in DIRECTORY/0.  With "leak" a copy of some of it is on the
- * heap, and must be found.
+ * secrets should be, to DIRECTORY/secrets.RANK, straight from there; the rank VICTIM
+ * (0) leaves its core file in DIRECTORY/VICTIM.  With "leak" a copy of some of it is on
+ * the heap, and must be found.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LARGE = 1 << 18 };
+enum { LARGE = 1 << 18, RANKS = 4 };
 
 static char *leaked;
 
@@ -30,16 +30,21 @@ static void need(int good, const char *what)
     }
 }
 
-/* Messages of all kinds: direct, chopped, collective. */
-static void work(int rank)
+/* Messages of all kinds: direct, chopped, collective.  The last thing is the key of
+ * another communicator, so that nothing has been written over where it passed. */
+static void work(int rank, int size)
 {
-    static int out[LARGE / sizeof(int)], in[LARGE / sizeof(int)], sums[64];
+    static int out[LARGE / sizeof(int)], in[LARGE / sizeof(int)], sums[32 * RANKS];
+    const int other = (rank + size / 2) % size;         /* of the other node */
+    MPI_Comm again;
 
     for (int n = 1; n <= (int) (LARGE / sizeof(int)); n *= 4) {
-        MPI_Sendrecv(out, n, MPI_INT, 1 - rank, 1, in, n, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(out, n, MPI_INT, other, 1, in, n, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     MPI_Allgather(out, 32, MPI_INT, sums, 32, MPI_INT, MPI_COMM_WORLD);
     MPI_Bcast(in, LARGE / sizeof(int), MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Comm_dup(MPI_COMM_WORLD, &again);
+    MPI_Allgather(out, 1, MPI_INT, sums, 1, MPI_INT, again);
 }
 
 /* Appends the pages that the kernel leaves out of core files ("dd").  The file
@@ -82,7 +87,7 @@ int main(int argc, char **argv)
 {
     struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
     char path[4096];
-    int rank;
+    int rank, size, victim = argc > 2 ? atoi(argv[2]) : 0;
 
     /* As the user would; providers that cannot keep their secrets out of core
      * files undo it. */
@@ -92,16 +97,18 @@ int main(int argc, char **argv)
     }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    work(rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    need(size <= RANKS, "too many ranks");
+    work(rank, size);
     snprintf(path, sizeof(path), "%s/%d", argv[1], rank);
     need(0 == mkdir(path, 0700) && 0 == chdir(path), path);
     snprintf(path, sizeof(path), "%s/secrets.%d", argv[1], rank);
     save(path);
-    if (argc > 2) {
+    if (argc > 3) {
         leak(path);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (0 == rank) {
+    if (victim == rank) {
         *(volatile int *) NULL = 0;     /* the first to die takes the others with it */
     }
     MPI_Barrier(MPI_COMM_WORLD);

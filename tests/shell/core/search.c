@@ -10,6 +10,8 @@
  *   - 16 bytes of which, without those below, fewer than 12 differ: no key is
  *     like that;
  *   - what was on the wire (CAPTURE, of tcpdump): a context keeps the last tag;
+ *   - the token before a message within the node, and the tag of a group key that is
+ *     sealed behind it: both passed openly, too, and are found in the core file itself;
  *   - what stands in CONSTANTS too, needles of a job with other keys: key
  *     schedules of a self test.
  */
@@ -147,6 +149,23 @@ static void read_capture(const uint8_t *file, size_t bytes)
     }
 }
 
+/* | header 8 | token 16 | payload |, and as the payload a group key
+ * | header 8 | ciphertext 48 | tag 16 |.  Later messages are written over the first. */
+static void publish_local(const uint8_t *memory, size_t bytes)
+{
+    enum { HEADER = 8, TOKEN = 16, FRAME = 72, TAG = 16 };
+    static const uint8_t local[HEADER] = {0x13}, direct[HEADER - 1] = {0x11};   /* counters below 256 */
+
+    for (size_t at = 0; at + FRAME <= bytes; at++) {
+        if (0 == memcmp(memory + at, local, sizeof(local))) {
+            publish(memory + at + HEADER, TOKEN);
+        }
+        if (0 == memcmp(memory + at, direct, sizeof(direct))) {
+            publish(memory + at + FRAME - TAG, TAG);
+        }
+    }
+}
+
 static void add(const uint8_t *bytes, size_t at)
 {
     needle_t **place = bucket(bytes), *n;
@@ -210,6 +229,8 @@ int main(int argc, char **argv)
     read_capture(core, bytes);
     core = map(argv[3], &bytes);
     publish(core, bytes);
+    core = map(argv[1], &bytes);
+    publish_local(core, bytes);
     for (int i = 0; i < files; i++) {
         public[i] = public_bytes(file[i], file_bytes[i]);
     }

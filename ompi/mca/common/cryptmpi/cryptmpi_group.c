@@ -12,8 +12,8 @@
  *         4  2  1
  *        /|  |
  *       6 5  3                All of it travels through the selected PML, which
- *       |                     seals it towards other nodes.
- *       7
+ *       |                     seals it towards other nodes; the secret we seal
+ *       7                     for processes of this node, too.
  *
  * Whose key a hash is: a rank believes a child about the child's own key only
  * if their session says the same, and the child has asked its children so.
@@ -57,6 +57,89 @@ static int receive_from(const talk_t *talk, void *to, size_t bytes, int rank)
     }
     return bytes == status._ucount ? OMPI_SUCCESS : MPI_ERR_TRUNCATE;
 }
+
+/* ---- the secret, sealed towards everybody ---- */
+
+enum { FRAME = sizeof(opal_common_crypt_group_secret_t) + OPAL_CRYPT_DIRECT_OVERHEAD };
+
+/* Under which session we seal what goes to `rank`, or open what it sends; NULL where
+ * the PML does so.  What stays on the node it leaves plain, and its stages and
+ * shared memory are in core files. */
+static int our_session(const talk_t *talk, int rank, opal_common_crypt_session_t **session)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup(talk->comm, rank);
+    int rc = ompi_common_cryptmpi_session(proc, session);
+
+    if (OMPI_SUCCESS == rc && !ompi_common_cryptmpi_is_local(proc)) {
+        *session = NULL;
+    }
+    return rc;
+}
+
+static opal_common_crypt_envelope_t envelope_of(const talk_t *talk)
+{
+    return (opal_common_crypt_envelope_t) {talk->entry->context_high, talk->entry->context_low,
+                                           OMPI_COMMON_CRYPTMPI_TAG_GROUP};
+}
+
+static int send_secret(const talk_t *talk, int rank)
+{
+    const opal_common_crypt_envelope_t envelope = envelope_of(talk);
+    opal_common_crypt_session_t *session;
+    uint8_t frame[FRAME];
+    uint64_t counter;
+    int rc = our_session(talk, rank, &session);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (NULL == session) {
+        return send_to(talk, talk->secret, sizeof(*talk->secret), rank);
+    }
+    rc = opal_common_crypt_counter_take(session, &counter);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_direct_seal(session, counter, &envelope, talk->secret, sizeof(*talk->secret), frame);
+    }
+    return OPAL_CRYPT_OK == rc
+               ? send_to(talk, frame, sizeof(frame), rank)
+               : ompi_common_cryptmpi_auth_failure(talk->comm, talk->rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP, rc);
+}
+
+/* A copy of an older one is refused; of order there is nothing to check. */
+static int open_secret(const talk_t *talk, opal_common_crypt_session_t *session, const uint8_t frame[FRAME])
+{
+    const opal_common_crypt_envelope_t envelope = envelope_of(talk);
+    opal_common_crypt_serials_t *serials = talk->entry->serials;
+    uint64_t counter;
+    int rc = opal_common_crypt_direct_open(session, &envelope, frame, FRAME, talk->secret, &counter);
+
+    return OPAL_CRYPT_OK != rc ? rc : opal_common_crypt_accept(session, serials, opal_common_crypt_serial_take(serials),
+                                                               &envelope, counter, OPAL_CRYPT_ALLOW_OVERTAKING);
+}
+
+static int receive_secret(const talk_t *talk, int rank)
+{
+    opal_common_crypt_session_t *session;
+    uint8_t frame[FRAME];
+    int rc = our_session(talk, rank, &session);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (NULL == session) {
+        return receive_from(talk, talk->secret, sizeof(*talk->secret), rank);
+    }
+    rc = receive_from(talk, frame, sizeof(frame), rank);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = open_secret(talk, session, frame);
+    return OPAL_CRYPT_OK == rc
+               ? OMPI_SUCCESS
+               : ompi_common_cryptmpi_auth_failure(talk->comm, rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP, rc);
+}
+
+/* ---- the three steps ---- */
 
 /* The list must not contradict what a session has authenticated. */
 static int believe(const talk_t *talk, int rank)
@@ -116,7 +199,7 @@ static int tell_group(const talk_t *talk)
     if (0 != talk->rank) {
         rc = receive_from(talk, talk->hashes, list_bytes, talk->rank - distance);
         if (OMPI_SUCCESS != rc
-            || OMPI_SUCCESS != (rc = receive_from(talk, talk->secret, sizeof(*talk->secret), talk->rank - distance))) {
+            || OMPI_SUCCESS != (rc = receive_secret(talk, talk->rank - distance))) {
             return rc;
         }
     }
@@ -130,7 +213,7 @@ static int tell_group(const talk_t *talk)
 
         if (child < talk->ranks
             && (OMPI_SUCCESS != (rc = send_to(talk, talk->hashes, list_bytes, child))
-                || OMPI_SUCCESS != (rc = send_to(talk, talk->secret, sizeof(*talk->secret), child)))) {
+                || OMPI_SUCCESS != (rc = send_secret(talk, child)))) {
             return rc;
         }
     }
