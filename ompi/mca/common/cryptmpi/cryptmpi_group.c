@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/crypt/crypt_library.h"
 #include "opal/util/show_help.h"
 #include "ompi/mca/pml/pml.h"
 
@@ -241,7 +242,10 @@ static int agree(talk_t *talk)
 
     /* 2. draw */
     if (0 == talk->rank) {
-        opal_common_crypt_random(talk->secret->key, sizeof(talk->secret->key));
+        rc = opal_common_crypt_draw(talk->secret->key, sizeof(talk->secret->key));
+        if (OPAL_CRYPT_OK != rc) {
+            return failed(talk->comm, rc, OMPI_ERROR);
+        }
         opal_common_crypt_random(talk->secret->id, sizeof(talk->secret->id));
     }
 

@@ -18,6 +18,11 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/provider.h>
+#include <openssl/rand.h>
+
+#include "crypt_secmem.h"
+
+#define SECURITY_BITS 256               /* of what is drawn for keys */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opal_common_crypt_library_t library;
@@ -133,6 +138,20 @@ const opal_common_crypt_library_t *opal_common_crypt_library(void)
         now = atomic_load(&opened);
     }
     return now;
+}
+
+int opal_common_crypt_draw(void *block, size_t bytes)
+{
+    const opal_common_crypt_library_t *now = opal_common_crypt_library();
+
+    if (NULL == now) {
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    if (NULL != now->properties) {
+        return 1 == RAND_priv_bytes_ex(now->context, block, bytes, SECURITY_BITS) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;
+    }
+    opal_common_crypt_random(block, bytes);
+    return OPAL_CRYPT_OK;
 }
 
 void opal_common_crypt_library_close(void)

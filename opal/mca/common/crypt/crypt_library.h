@@ -29,6 +29,10 @@ typedef struct opal_common_crypt_library {
  * and none can be loaded. */
 int opal_common_crypt_library_open(bool fips, opal_common_crypt_why_t *why);
 
+/* Random bytes for a key: from the module under crypt_fips=1, else the kernel's.
+ * ERR_LIBRARY when the module gives none. */
+int opal_common_crypt_draw(void *block, size_t bytes);
+
 #pragma GCC visibility pop
 
 /* What was opened, or else the default; NULL when libcrypto lacks HKDF, or has ended. */
