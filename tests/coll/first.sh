@@ -24,3 +24,5 @@ must_fail job 'make a communicator ready' late
 must_fail job 'make a communicator ready' group
 grep -q 'the group key was changed' "$CASE_DIR/log" && grep -q 'failed authentication' "$CASE_DIR/log" ||
     { cat "$CASE_DIR/log"; fail "a changed group key is not refused"; }
+must job 'reason: *out of memory' fault
+! grep 'failed authentication' "$CASE_DIR/log" || fail "a fault of this process is said to be a forgery"

@@ -4,12 +4,13 @@
  * An attacker in the first collective of a communicator: of the messages by which
  * the ranks tell each other where they live, one is changed below pml/crypt.
  *
- *     first [late|group]
+ *     first [late|group|fault]
  *
  * Run with crypt_on_auth_failure=error, every rank must get our error class, and the
  * next call must set up anew and be right.  late: the message is one of those by
  * which the ranks agree on their success, and the job must not survive it.  group: the
- * same with the group key that rank 0 hands to a rank of its node.
+ * same with the group key that rank 0 hands to a rank of its node.  fault: no attack, but
+ * what is said when a process has no memory for sealing.
  */
 #include "ompi_config.h"
 
@@ -108,6 +109,10 @@ int main(int argc, char **argv)
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    if (mt_flag("fault")) {
+        check_class(ompi_common_cryptmpi_auth_failure(MPI_COMM_WORLD, mt_rank, 5, OPAL_CRYPT_ERR_MEMORY));
+        return mt_end();
+    }
     take_over();
     while (1 << rounds < mt_size) {
         rounds++;

@@ -47,6 +47,10 @@ static const char *reason(int rc)
         return "the message counter of this pair of processes is used up; restart the job";
     case OPAL_CRYPT_ERR_FORKED:
         return "a fork'd child tried to communicate";
+    case OPAL_CRYPT_ERR_LIBRARY:
+    case OPAL_CRYPT_ERR_MEMORY:
+    case OPAL_CRYPT_ERR_CONFIG:
+        return opal_common_crypt_strerror(rc);
     default:
         return "the message was changed on its way, or was not sent by this peer";
     }
@@ -54,13 +58,19 @@ static const char *reason(int rc)
 
 static const char help_file[] = "help-ompi-common-cryptmpi.txt";
 
+/* What failed here, and not on the way, has texts of its own. */
+static bool fault_of_ours(int rc)
+{
+    return OPAL_CRYPT_ERR_LIBRARY == rc || OPAL_CRYPT_ERR_MEMORY == rc || OPAL_CRYPT_ERR_CONFIG == rc;
+}
+
 /* Help texts go to mpirun by way of PMIx, and of a process that ends at once
  * some are lost there (with Open MPI 4.1.4 about one in ten).  Why a job ended
  * must be seen: this goes the way of the process's own output. */
 static void end_job(ompi_communicator_t *comm, const char *who, int rank, int tag, int rc)
 {
-    char *text = opal_show_help_string(help_file, "auth-failure-abort", true, who, ompi_comm_rank(comm), rank,
-                                       comm->c_name, tag, reason(rc));
+    char *text = opal_show_help_string(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", true,
+                                       who, ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
 
     if (NULL != text) {
         fputs(text, stderr);
@@ -81,6 +91,7 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     if (fatal) {
         end_job(comm, who, rank, tag, rc);
     }
-    opal_show_help(help_file, "auth-failure-error", true, who, ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
+    opal_show_help(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", true, who,
+                   ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     return ompi_common_cryptmpi_error_class();
 }

@@ -236,12 +236,14 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
         r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
         rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape,
                                           frame + OPAL_CRYPT_FIRST_HEADER, frame, &r->chop);
+        r->peer->unsent += OPAL_CRYPT_OK != rc;
     }
     if (OPAL_CRYPT_OK == rc) {
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
     }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
-                               : ompi_common_cryptmpi_auth_failure(r->c->comm, r->base.req_peer, r->base.req_tag, rc);
+                               : ompi_common_cryptmpi_auth_failure(r->c->comm, ompi_comm_rank(r->c->comm),
+                                                                   r->base.req_tag, rc);
 }
 
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)

@@ -57,6 +57,7 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_pe
     *rc = opal_common_crypt_counter_take(peer->session, &counter);
     if (OPAL_CRYPT_OK == *rc) {
         *rc = opal_common_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
+        peer->unsent += OPAL_CRYPT_OK != *rc;
     }
     if (OPAL_CRYPT_OK != *rc) {
         *rc = ompi_common_cryptmpi_auth_failure(c->comm, ompi_comm_rank(c->comm), tag, *rc);
