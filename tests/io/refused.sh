@@ -17,6 +17,10 @@ must read_it -n 4
 
 says "cannot be used by a job whose messages are not encrypted" read_it -n 4 --mca pml ob1
 must read_it -n 1 --mca pml ob1
+if ! openssl list -providers 2>/dev/null | grep -qx ' *fips'; then
+    says "Install OpenSSL's FIPS provider" read_it -n 1 --mca pml ob1 --mca crypt_fips 1
+    must_fail read_it -n 1 --mca pml ob1 --mca crypt_fips 1
+fi
 # Not by -x: Open MPI 5.0 lets the environment of mpirun win over it.
 without_key() {
     vcluster mpirun -n 4 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"

@@ -14,6 +14,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opal_common_crypt_keystore_t *keystore;
 static bool keystore_tried, framework_open;
+static opal_common_crypt_why_t no_fips;         /* why the FIPS 140 that was asked for cannot be had */
 static int users;
 
 int ompi_common_cryptmpio_start(void)
@@ -21,6 +22,12 @@ int ompi_common_cryptmpio_start(void)
     int rc = OMPI_SUCCESS;
 
     pthread_mutex_lock(&lock);
+    /* Before anything else fetches OpenSSL's own algorithms.  A file that needs a key
+     * is refused then: were this component missing instead, it might be written plain. */
+    if (ompi_common_cryptmpi_params.options.fips) {
+        no_fips = (opal_common_crypt_why_t) {0};
+        opal_common_crypt_library_open(true, &no_fips);
+    }
     if (!framework_open) {
         rc = mca_base_framework_open(&opal_aead_base_framework, 0);
         framework_open = OPAL_SUCCESS == rc;
@@ -68,7 +75,9 @@ opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void)
             .pkcs11_pin_file = or_null(p->pkcs11_pin_file),
         };
         keystore_tried = true;
-        if (OPAL_CRYPT_OK != opal_common_crypt_keystore_open(&options, &keystore, &why)) {
+        if (NULL != no_fips.topic) {
+            ompi_common_cryptmpio_show(NULL, &no_fips);
+        } else if (OPAL_CRYPT_OK != opal_common_crypt_keystore_open(&options, &keystore, &why)) {
             keystore = NULL;
             ompi_common_cryptmpio_show(NULL, &why);
         }
@@ -85,6 +94,9 @@ const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_ci
     opal_aead_why_t why = {0};
 
     (void) arg;
+    if (NULL != no_fips.topic) {
+        return NULL;                /* which the keystore has shown */
+    }
     if (ompi_common_cryptmpi_active() && NULL != options->aead && 0 != (options->aead->ciphers & OPAL_AEAD_BIT(cipher))) {
         return options->aead;
     }
