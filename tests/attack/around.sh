@@ -132,4 +132,6 @@ refused 'component: osc/'
 
 echo "== shared memory in files on the network"
 rc=0; job -x LD_PRELOAD="$CASE_DIR/nfs.so" -- send || rc=$?
-refused 'is on a network file system (nfs'
+refused "is on a file system that is a network's, or of an unknown kind (nfs"
+rc=0; job --mca osc_sm_backing_directory /proc -- send || rc=$?
+refused "is on a file system that is a network's, or of an unknown kind (unknown: /proc"

@@ -11,7 +11,7 @@
  *   osc    every component that is not known to send through the PML answers
  *          only for windows that stay on one node (audit_osc.c).
  *   files  shared memory that is backed by a file must not be backed by a
- *          file on the network.
+ *          file on the network, or on a file system that is not known not to be one.
  *
  * Which are safe is known by name (cryptmpi_names.c).  With crypt_audit = warn
  * all of it is said, and nothing done.
@@ -76,11 +76,11 @@ static int audit_directory(const char *what, const char *path)
     char remedy[512];
 
     if (NULL == path || 0 != statfs(path, &system)
-        || OPAL_CRYPT_FS_NETWORK != opal_common_crypt_fs_kind((unsigned long) system.f_type, &kind)) {
+        || OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind((unsigned long) system.f_type, &kind)) {
         return OMPI_SUCCESS;
     }
-    snprintf(remedy, sizeof(remedy), "%s is on a network file system (%s: %s); set TMPDIR, or the parameter that "
-             "names it, to a directory of this node", what, kind, path);
+    snprintf(remedy, sizeof(remedy), "%s is on a file system that is a network's, or of an unknown kind (%s: %s); "
+             "set TMPDIR, or the parameter that names it, to a directory of this node", what, kind, path);
     return ompi_pml_crypt_audit_finding("shared memory backed by a file", remedy, true) ? OMPI_ERR_NOT_SUPPORTED
                                                                                         : OMPI_SUCCESS;
 }
