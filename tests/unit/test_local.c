@@ -198,6 +198,20 @@ static void test_fips(bool begun)
     UNIT_CHECK(fixture_local_refused(&options, begun ? "fips-too-late" : "fips-no-provider", "OpenSSL 3"));
 }
 
+static void test_instances(opal_common_crypt_options_t psk)
+{
+    UNIT_GROUP("each life of a process has a number, which its record tells");
+    for (uint32_t life = 0; life < 3; ++life) {
+        opal_common_crypt_identity_t identity = fixture_identity(0);
+        opal_common_crypt_local_t *local = NULL;
+
+        identity.instance = opal_common_crypt_instance();
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_local_create(&psk, &identity, &local, NULL));
+        UNIT_CHECK(life == local->record.instance);
+        opal_common_crypt_local_destroy(local);
+    }
+}
+
 static void test_names(void)
 {
     static const char *const names[] = { "auto", "none", "psk", "munge", "x509" };
@@ -226,6 +240,7 @@ int main(void)
     test_weak_key();
     test_warnings(psk);
     test_options(psk);
+    test_instances(psk);
     test_names();
     test_fips(true);
     opal_common_crypt_secmem_finalize();

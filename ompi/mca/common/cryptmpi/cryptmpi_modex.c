@@ -93,6 +93,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     p->options.agreed = agreed;
     name_of(&OPAL_PROC_MY_NAME, nspace);
     identity.nspace = nspace;
+    identity.instance = opal_common_crypt_instance();
     rc = opal_common_crypt_node_identity(identity.boot_id, identity.node_nonce, &why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);

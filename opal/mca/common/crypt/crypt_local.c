@@ -15,6 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
+uint32_t opal_common_crypt_instance(void)
+{
+    static uint32_t next;
+
+    return __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+}
+
 static int check_options(const opal_common_crypt_options_t *options, const opal_common_crypt_identity_t *identity,
                          opal_common_crypt_why_t *why)
 {

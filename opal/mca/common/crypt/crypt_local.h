@@ -62,6 +62,10 @@ typedef struct opal_common_crypt_identity {
 
 typedef struct opal_common_crypt_local opal_common_crypt_local_t;
 
+/* 0, and one more at each call: for the identity.  It counts here because this library
+ * is not unloaded between the lives of MPI in a process. */
+uint32_t opal_common_crypt_instance(void);
+
 /* Read the secrets that the method needs, draw a key pair, make the record.
  * ERR_CONFIG with `why` filled when a secret is missing or badly kept. */
 int opal_common_crypt_local_create(const opal_common_crypt_options_t *options,
