@@ -4,6 +4,7 @@
  * Keys of a map's regions, and the decision which copy of a map is believed.
  */
 #include "crypt_file_store.h"
+#include "crypt_library.h"
 #include "crypt_secmem.h"
 
 #include <stdlib.h>
@@ -163,10 +164,14 @@ int opal_common_crypt_map_lock(opal_common_crypt_map_t *map, uint32_t region, op
     if (NULL == key->data_key) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    opal_common_crypt_random(key->data_key, OPAL_CRYPT_DATA_KEY_BYTES);
-    key->grant = OPAL_CRYPT_GRANT_SEAL;
-    int rc = opal_common_crypt_keystore_wrap(keystore, map->regions[region].label, map->uuid, key->data_key,
+    int rc = opal_common_crypt_draw(key->data_key, OPAL_CRYPT_DATA_KEY_BYTES);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_refuse(why, rc, "library", "a data key");
+    } else {
+        key->grant = OPAL_CRYPT_GRANT_SEAL;
+        rc = opal_common_crypt_keystore_wrap(keystore, map->regions[region].label, map->uuid, key->data_key,
                                              map->regions[region].wrapped, why);
+    }
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_secmem_free(key->data_key);
         memset(key, 0, sizeof(*key));
