@@ -162,6 +162,9 @@ int mpicrypt_bench_coll_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_ben
 int mpicrypt_bench_coll_scale(mpicrypt_bench_plan_t *plan, mpicrypt_bench_variant_t *variants, int count);
 void mpicrypt_bench_coll_scaling(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, FILE *out);
 
+/* NODESxRANKS, or a usage error. */
+int mpicrypt_bench_shape(const char *text, size_t *nodes, size_t *width);
+
 /* Words for the launcher that make it place ranks so; did it place this one so? */
 void mpicrypt_bench_coll_mapping(const mpicrypt_bench_variant_t *variant, mpicrypt_words_t *command);
 bool mpicrypt_bench_coll_fits(const mpicrypt_bench_variant_t *variant, size_t rank, size_t node);

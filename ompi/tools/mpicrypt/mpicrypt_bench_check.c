@@ -33,6 +33,10 @@ int mpicrypt_bench_check(const mpicrypt_bench_plan_t *plan)
     rc = rc ? rc : check_range("compute", &plan->compute, 0, 95);
     rc = rc ? rc : check_one("window", plan->window, 1, 1 << 16);
     rc = rc ? rc : check_range("ranks", &plan->ranks, 2, MPICRYPT_BENCH_RANKS_MAX);
+    for (int i = 0; i < plan->shapes.count && MPICRYPT_OK == rc; ++i) {
+        size_t nodes, width;
+        rc = mpicrypt_bench_shape(plan->shapes.value[i], &nodes, &width);
+    }
     rc = rc ? rc : check_one("fast", plan->fast, 1, 10000);
     rc = rc ? rc : check_one("rounds", plan->rounds, plan->fast, 10000);
     rc = rc ? rc : check_one("laps", plan->laps, 1, 1000);

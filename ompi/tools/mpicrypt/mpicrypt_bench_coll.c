@@ -102,7 +102,7 @@ int mpicrypt_bench_coll_columns(mpicrypt_bench_plan_t *plan, const mpicrypt_benc
 /* ---- shapes ---- */
 
 /* "4x2": four nodes, two ranks on each.  sscanf alone takes blanks and signs. */
-static int parse_shape(const char *text, size_t *nodes, size_t *width)
+int mpicrypt_bench_shape(const char *text, size_t *nodes, size_t *width)
 {
     unsigned a, b;
     char end;
@@ -140,7 +140,7 @@ int mpicrypt_bench_coll_variants(const mpicrypt_bench_plan_t *plan, mpicrypt_ben
             mpicrypt_bench_variant_t *variant = &(*variants)[(*count)++];
             variant->pairs = 1;
             variant->dims = 2;
-            rc = parse_shape(plan->paper ? paper[s] : plan->shapes.value[s], &variant->nodes, &variant->width);
+            rc = mpicrypt_bench_shape(plan->paper ? paper[s] : plan->shapes.value[s], &variant->nodes, &variant->width);
             rc = rc ? rc : parse_order(plan->orders.value[o], &variant->cyclic);
             variant->ranks = variant->nodes * variant->width;
             variant->paper_width = plan->paper ? variant->width : 0;
