@@ -154,6 +154,24 @@ static void case_record(void)
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_record_parse(text, (size_t) bytes + 1, &used, &read));
 }
 
+static void case_revoke(opal_common_crypt_keystore_t *keystore, const char *directory)
+{
+    opal_common_crypt_keystore_record_t record;
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("all versions are revoked, also where the first is gone");
+    for (int i = 0; i < 3; ++i) {
+        record = (opal_common_crypt_keystore_record_t) {.label = "gone"};
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, i > 0, &record, &why));
+    }
+    UNIT_CHECK(0 == shell("rm %s/gone.1", directory));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "gone", 0, &why));
+    for (uint16_t version = 2; version <= 3; ++version) {
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "gone", version, &record, &why) && record.revoked);
+    }
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_keystore_revoke(keystore, "gone", 1, &why));
+}
+
 static char bad_detail[sizeof(((opal_common_crypt_why_t *) NULL)->detail)];
 
 static void keep_bad(const opal_common_crypt_why_t *why, void *arg)
@@ -189,6 +207,7 @@ int main(void)
     UNIT_CHECK(0 == shell("rm %s/lab.7", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -type f -perm /077 ! -name '*.p*')\"", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -name '*.new')\"", directory));
+    case_revoke(keystore, directory);
     opal_common_crypt_keystore_close(keystore);
     case_machine_key(options);
     case_log(options);

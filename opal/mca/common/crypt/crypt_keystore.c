@@ -405,25 +405,40 @@ int opal_common_crypt_keystore_list(opal_common_crypt_keystore_t *keystore,
     return rc;
 }
 
-/* Revoke one version; of version 0, every one from 1 to the newest. */
+static int revoke_one(opal_common_crypt_keystore_t *keystore, const char *label, uint16_t version,
+                      opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_keystore_record_t record;
+    int rc = keystore->ops->read(keystore, label, version, &record, why);
+
+    if (OPAL_CRYPT_OK == rc && !record.revoked) {
+        record.revoked = true;
+        rc = keystore->ops->update(keystore, &record, why);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_keystore_log(keystore, "revoke", label, version, NULL, NULL, why) : rc;
+}
+
+/* Revoke one version; of version 0, every one, the newest first, which new files use.  One
+ * that is not there, or cannot be read, does not save those behind it; the first error counts. */
 static int revoke_versions(opal_common_crypt_keystore_t *keystore, const char *label, uint16_t version,
                            opal_common_crypt_why_t *why)
 {
     opal_common_crypt_keystore_record_t record;
-    int rc = find(keystore, label, version, true, &record, why);
-    uint16_t first = 0 == version ? 1 : version, last = OPAL_CRYPT_OK == rc ? record.version : 0;
+    int result = find(keystore, label, version, true, &record, why);
+    unsigned first = 0 == version ? 1 : version, last = OPAL_CRYPT_OK == result ? record.version : 0;
 
-    for (unsigned i = first; i <= last && OPAL_CRYPT_OK == rc; ++i) {
-        rc = keystore->ops->read(keystore, label, (uint16_t) i, &record, why);
-        if (OPAL_CRYPT_OK == rc && !record.revoked) {
-            record.revoked = true;
-            rc = keystore->ops->update(keystore, &record, why);
-        }
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_common_crypt_keystore_log(keystore, "revoke", label, i, NULL, NULL, why);
+    for (unsigned i = last; i >= first; --i) {
+        opal_common_crypt_why_t one = {.topic = NULL};
+        int rc = revoke_one(keystore, label, (uint16_t) i, &one);
+        bool missing = NULL != one.topic && 0 == strcmp("keystore-no-label", one.topic);
+        if (OPAL_CRYPT_OK != rc && !missing && OPAL_CRYPT_OK == result) {
+            result = rc;
+            if (NULL != why) {
+                *why = one;
+            }
         }
     }
-    return rc;
+    return result;
 }
 
 int opal_common_crypt_keystore_revoke(opal_common_crypt_keystore_t *keystore, const char *label,
