@@ -253,6 +253,14 @@ static int wrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_
                                                              : opal_common_crypt_p11_refuse(why, "C_WrapKey", rv);
 }
 
+/* The token or its session failed: that says nothing about the wrapped key. */
+static bool token_failed(CK_RV rv)
+{
+    return CKR_HOST_MEMORY == rv || CKR_DEVICE_ERROR == rv || CKR_DEVICE_MEMORY == rv || CKR_DEVICE_REMOVED == rv
+           || CKR_SESSION_CLOSED == rv || CKR_SESSION_HANDLE_INVALID == rv || CKR_TOKEN_NOT_PRESENT == rv
+           || CKR_USER_NOT_LOGGED_IN == rv || CKR_CRYPTOKI_NOT_INITIALIZED == rv;
+}
+
 static int unwrap_one(token_t *token, CK_OBJECT_HANDLE kek, const opal_common_crypt_keystore_record_t *record,
                       const uint8_t wrapped[OPAL_CRYPT_RFC3394_BYTES], uint8_t data_key[OPAL_CRYPT_DATA_KEY_BYTES],
                       opal_common_crypt_why_t *why)
@@ -264,6 +272,9 @@ static int unwrap_one(token_t *token, CK_OBJECT_HANDLE kek, const opal_common_cr
     CK_OBJECT_HANDLE object;
     CK_RV rv = token->call->C_UnwrapKey(token->session, &mechanism, kek, (uint8_t *) (uintptr_t) wrapped,
                                         OPAL_CRYPT_RFC3394_BYTES, attributes, 5, &object);
+    if (token_failed(rv)) {
+        return opal_common_crypt_p11_refuse(why, "C_UnwrapKey", rv);
+    }
     if (CKR_OK != rv) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-unwrap", "%s, version %u: 0x%lx", record->label,
                                         record->version, (unsigned long) rv);
