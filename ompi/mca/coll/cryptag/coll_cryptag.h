@@ -45,6 +45,7 @@ typedef struct ompi_coll_cryptag_component {
     int leaders;                /* leaders' all-gather of HS1, HS2 and Naive: 0 auto, 1 ring, 2 doubling */
     size_t ring_min;            /* auto: ring from this many bytes an item */
     size_t stage_max;           /* up to this, the parts of a message travel as one */
+    size_t fragment;            /* most sealed bytes of one message of the host */
     size_t piece_max;           /* longest piece that is sealed in one go */
     size_t bcast_segment;       /* sealed and handed on at a time */
     size_t bcast_chain_min;     /* auto: chain from this many bytes */

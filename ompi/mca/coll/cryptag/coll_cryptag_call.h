@@ -114,6 +114,15 @@ static inline uint8_t *ompi_coll_cryptag_block(const ompi_coll_cryptag_call_t *c
     return call->plain + call->offset[rank];
 }
 
+/* How long are the parts, of at most `most` bytes and all but the last of the same
+ * length, into which so many bytes are cut? */
+static inline size_t ompi_coll_cryptag_even_part(size_t bytes, size_t most)
+{
+    const size_t parts = bytes > most ? (bytes + most - 1) / most : 1;
+
+    return (bytes + parts - 1) / parts;
+}
+
 /* A part of a message: `wire_bytes` at `base`, which are `plain_bytes` of
  * payload (the metric s_c counts those). */
 typedef struct ompi_coll_cryptag_part {
@@ -186,6 +195,14 @@ void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryp
 void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const uint8_t *sealed, void *plain, size_t plain_bytes);
 
+/* One piece of several that make an item. */
+void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
+                                  uint32_t index, uint32_t count, const void *plain, size_t plain_bytes,
+                                  uint8_t *sealed);
+void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
+                                  uint32_t index, uint32_t count, const uint8_t *sealed, void *plain,
+                                  size_t plain_bytes);
+
 /* ---- gathers among some ranks (coll_cryptag_gather.c) ---- */
 
 /* All-gather among members[0..n-1] (ranks): item i is the parts
@@ -208,6 +225,10 @@ typedef struct ompi_coll_cryptag_gather {
 } ompi_coll_cryptag_gather_t;
 
 void ompi_coll_cryptag_gather(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_gather_t *gather);
+
+/* A ring of long blocks among members (ranks, one a node), piece by piece: every node's
+ * block, of the rank owners[node] or none if that is -1, is opened into its place. */
+void ompi_coll_cryptag_stream(ompi_coll_cryptag_call_t *call, const int *members, const int *owners);
 
 /* Ring or doubling for items of this size, by parameter. */
 ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes);

@@ -125,6 +125,8 @@ static void register_sizes(ompi_coll_cryptag_component_t *c)
     register_size("ring_min", "Bytes from which auto prefers a ring to recursive doubling", 65536, &c->ring_min);
     register_size("stage_max", "Up to this many bytes the parts of a message are copied together and travel as "
                   "one; larger ones travel by themselves", 65536, &c->stage_max);
+    register_size("fragment", "Sealed bytes travel in messages of at most so many, 4096 to 67108864", 65000,
+                  &c->fragment);
     register_size("piece_max", "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864",
                   4194304, &c->piece_max);
     register_size("bcast_segment", "A broadcast by binomial or chain is sealed and handed on in segments of this "
@@ -168,6 +170,9 @@ static int component_open(void)
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     char why[512];
 
+    if (c->fragment < 4096 || c->fragment > 67108864) {
+        c->fragment = 65000;
+    }
     if (c->piece_max < 4096 || c->piece_max > 67108864) {
         c->piece_max = 4194304;
     }
@@ -232,8 +237,8 @@ uint32_t ompi_coll_cryptag_settings(void)
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
-        (uint64_t) c->leaders, c->ring_min, c->stage_max, c->piece_max, c->bcast_segment, c->bcast_chain_min,
-        c->alltoall_node_max, c->shm_max, (uint64_t) ompi_common_cryptmpi_params.on_failure,
+        (uint64_t) c->leaders, c->ring_min, c->stage_max, c->fragment, c->piece_max, c->bcast_segment,
+        c->bcast_chain_min, c->alltoall_node_max, c->shm_max, (uint64_t) ompi_common_cryptmpi_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 

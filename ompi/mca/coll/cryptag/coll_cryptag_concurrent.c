@@ -27,6 +27,11 @@ static int owner_in_lane(const ompi_coll_cryptag_topo_t *topo, int g, int node)
     return g < ompi_coll_cryptag_node_size(topo, node) ? ompi_coll_cryptag_rank_at(topo, node, g) : -1;
 }
 
+static int member_of_lane(const ompi_coll_cryptag_topo_t *topo, int g, int node)
+{
+    return ompi_coll_cryptag_rank_at(topo, node, g % ompi_coll_cryptag_node_size(topo, node));
+}
+
 static void open_block(void *context, int i, int node)
 {
     concurrent_t *state = context;
@@ -57,7 +62,7 @@ static ompi_coll_cryptag_lane_t make_lane(ompi_coll_cryptag_call_t *call, int g)
     for (int node = 0; node < topo->nodes; node++) {
         int owner = owner_in_lane(topo, g, node);
 
-        members[node] = ompi_coll_cryptag_rank_at(topo, node, g % ompi_coll_cryptag_node_size(topo, node));
+        members[node] = member_of_lane(topo, g, node);
         first[node] = n;
         if (owner >= 0) {
             size_t bytes = ompi_coll_cryptag_block_bytes(call, owner);
@@ -72,6 +77,42 @@ static ompi_coll_cryptag_lane_t make_lane(ompi_coll_cryptag_call_t *call, int g)
         sealed += parts[i].wire_bytes;
     }
     return (ompi_coll_cryptag_lane_t) { members, parts, first };
+}
+
+/* Is anything sent or received in this round of the ring, in one of our lanes? */
+static bool round_has_messages(const ompi_coll_cryptag_topo_t *topo, int round)
+{
+    const int sent = (topo->node - round + topo->nodes) % topo->nodes;
+    const int received = (sent - 1 + topo->nodes) % topo->nodes;
+
+    for (int g = topo->local; g < topo->widest; g += ompi_coll_cryptag_node_size(topo, topo->node)) {
+        if (owner_in_lane(topo, g, sent) >= 0 || owner_in_lane(topo, g, received) >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lane after lane: whoever serves several begins with the lowest, as all do.  What is
+ * counted are the rounds of the ring, in how many steps they may be. */
+static void stream_lanes(ompi_coll_cryptag_call_t *call)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    uint64_t rounds = call->metrics.r_c;
+    int *members = ompi_coll_cryptag_scratch(call, (size_t) topo->nodes * sizeof(*members));
+    int *owners = ompi_coll_cryptag_scratch(call, (size_t) topo->nodes * sizeof(*owners));
+
+    for (int g = topo->local; g < topo->widest; g += ompi_coll_cryptag_node_size(topo, topo->node)) {
+        for (int node = 0; node < topo->nodes; node++) {
+            members[node] = member_of_lane(topo, g, node);
+            owners[node] = owner_in_lane(topo, g, node);
+        }
+        ompi_coll_cryptag_stream(call, members, owners);
+    }
+    for (int round = 0; round < topo->nodes - 1; round++) {
+        rounds += round_has_messages(topo, round) ? 1 : 0;
+    }
+    call->metrics.r_c = rounds;
 }
 
 static void between_nodes(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
@@ -152,6 +193,12 @@ static void within_node(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t
 
 void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
 {
-    between_nodes(call, kind);
+    const size_t average = call->offset[call->topo->ranks] / (size_t) call->topo->ranks;
+
+    if (OMPI_COLL_CRYPTAG_RING == kind && average >= mca_coll_cryptag_component.ring_min) {
+        stream_lanes(call);
+    } else {
+        between_nodes(call, kind);
+    }
     within_node(call, kind);
 }

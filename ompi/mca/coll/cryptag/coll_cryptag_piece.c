@@ -28,7 +28,8 @@ size_t ompi_coll_cryptag_sealed_bytes(size_t plain_bytes)
 
 /* index runs over the items of one origin: (index, count) gives item and piece. */
 static opal_common_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
-                                          const ompi_coll_cryptag_name_t *name, uint32_t count)
+                                          const ompi_coll_cryptag_name_t *name, uint32_t index, uint32_t count,
+                                          size_t plain_bytes)
 {
     return (opal_common_crypt_piece_t) {
         .sequence = call->sequence,
@@ -36,57 +37,68 @@ static opal_common_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
         .algorithm = (uint8_t) call->algorithm,
         .origin = (uint32_t) name->origin,
         .destination = name->destination,
-        .index = name->item * count,
+        .index = name->item * count + index,
         .count = count,
+        .plain_bytes = plain_bytes,
     };
+}
+
+void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
+                                  uint32_t index, uint32_t count, const void *plain, size_t plain_bytes,
+                                  uint8_t *sealed)
+{
+    const opal_common_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
+    const int rc = opal_common_crypt_piece_seal(call->module->group, &piece, plain, sealed);
+
+    if (OPAL_CRYPT_OK != rc) {
+        memset(sealed, 0, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD);
+        ompi_coll_cryptag_fail(call, rc, call->topo->rank);
+    }
+    call->metrics.r_e += 0 == index ? 1 : 0;
+    call->metrics.s_e += plain_bytes;
+}
+
+void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
+                                  uint32_t index, uint32_t count, const uint8_t *sealed, void *plain,
+                                  size_t plain_bytes)
+{
+    const opal_common_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
+    const int rc = opal_common_crypt_piece_open(call->module->group, &piece, sealed, plain);
+
+    if (OPAL_CRYPT_OK != rc) {
+        memset(plain, 0, plain_bytes);
+        ompi_coll_cryptag_fail(call, rc, name->origin);
+    }
+    call->metrics.r_d += 0 == index ? 1 : 0;
+    call->metrics.s_d += plain_bytes;
 }
 
 void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const void *plain, size_t plain_bytes, uint8_t *sealed)
 {
-    uint32_t count = pieces_of(plain_bytes);
-    opal_common_crypt_piece_t piece = describe(call, name, count);
+    const size_t most = mca_coll_cryptag_component.piece_max;
+    const uint32_t count = pieces_of(plain_bytes);
     const uint8_t *from = plain;
-    size_t left = plain_bytes;
 
-    for (uint32_t i = 0; i < count; i++, piece.index++) {
-        int rc;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = i + 1 < count ? most : plain_bytes - i * most;
 
-        piece.plain_bytes = i + 1 < count ? mca_coll_cryptag_component.piece_max : left;
-        rc = opal_common_crypt_piece_seal(call->module->group, &piece, from, sealed);
-        if (OPAL_CRYPT_OK != rc) {
-            memset(sealed, 0, piece.plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD);
-            ompi_coll_cryptag_fail(call, rc, call->topo->rank);
-        }
-        from += piece.plain_bytes;
-        left -= piece.plain_bytes;
-        sealed += piece.plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD;
+        ompi_coll_cryptag_seal_piece(call, name, i, count, from + i * most, bytes,
+                                     sealed + i * (most + OPAL_CRYPT_PIECE_OVERHEAD));
     }
-    call->metrics.r_e += count;
-    call->metrics.s_e += plain_bytes;
 }
 
 void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const uint8_t *sealed, void *plain, size_t plain_bytes)
 {
-    uint32_t count = pieces_of(plain_bytes);
-    opal_common_crypt_piece_t piece = describe(call, name, count);
+    const size_t most = mca_coll_cryptag_component.piece_max;
+    const uint32_t count = pieces_of(plain_bytes);
     uint8_t *to = plain;
-    size_t left = plain_bytes;
 
-    for (uint32_t i = 0; i < count; i++, piece.index++) {
-        int rc;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = i + 1 < count ? most : plain_bytes - i * most;
 
-        piece.plain_bytes = i + 1 < count ? mca_coll_cryptag_component.piece_max : left;
-        rc = opal_common_crypt_piece_open(call->module->group, &piece, sealed, to);
-        if (OPAL_CRYPT_OK != rc) {
-            memset(to, 0, piece.plain_bytes);
-            ompi_coll_cryptag_fail(call, rc, name->origin);
-        }
-        to += piece.plain_bytes;
-        left -= piece.plain_bytes;
-        sealed += piece.plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD;
+        ompi_coll_cryptag_open_piece(call, name, i, count, sealed + i * (most + OPAL_CRYPT_PIECE_OVERHEAD),
+                                     to + i * most, bytes);
     }
-    call->metrics.r_d += count;
-    call->metrics.s_d += plain_bytes;
 }

@@ -30,8 +30,10 @@ static const rule_t built_in[] = {
     { 0,          AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_C_RD, 0 },
     { 65536,      AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_C_RING, 0 },
     { 0,          AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_HS1, 0 },
-    { 65536,      AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_C_RD, 0 },
-    { 262144,     AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_C_RING, 0 },
+    { 16384,      AG, ANY,    8, 2, OMPI_COLL_CRYPTAG_HS2, 0 },
+    { 131072,     AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_C_RD, 0 },
+    { 262144,     AG, ANY,    8, 2, OMPI_COLL_CRYPTAG_C_RING, 0 },
+    { 524288,     AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_C_RING, 0 },
 };
 
 static const char *const operation_names[] = { "", "allgather", "bcast", "alltoall" };

@@ -84,6 +84,48 @@ static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
     step->arrivals[step->count++] = *arrival;
 }
 
+/* Sealed bytes go to the host in fragments that it sends without asking first,
+ * which is faster than its way with long messages; of the same size, all but the last. */
+static size_t fragment_of(ompi_coll_cryptag_form_t form, size_t bytes)
+{
+    return OMPI_COLL_CRYPTAG_SEALED == form ? ompi_coll_cryptag_even_part(bytes, mca_coll_cryptag_component.fragment)
+                                            : bytes;
+}
+
+static void send_bytes(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                       const uint8_t *base, size_t bytes)
+{
+    const size_t most = fragment_of(form, bytes);
+
+    do {
+        size_t fragment = bytes < most ? bytes : most;
+
+        post_send(call, peer, form, base, fragment, MPI_BYTE);
+        base += fragment;
+        bytes -= fragment;
+    } while (bytes > 0);
+}
+
+/* The last fragment has what is staged spread; one that is not as announced costs
+ * all parts of the message. */
+static void recv_bytes(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form, uint8_t *base,
+                       const ompi_coll_cryptag_arrival_t *message)
+{
+    ompi_coll_cryptag_arrival_t arrival = *message;
+    const size_t most = fragment_of(form, message->bytes);
+    size_t left = message->bytes;
+
+    do {
+        size_t fragment = left < most ? left : most;
+
+        arrival.bytes = fragment;
+        arrival.staged = fragment == left ? message->staged : NULL;
+        post_recv(call, peer, form, base, fragment, MPI_BYTE, &arrival);
+        base += fragment;
+        left -= fragment;
+    } while (left > 0);
+}
+
 typedef struct {
     size_t wire_bytes;
     bool together;      /* one message */
@@ -115,17 +157,17 @@ void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
     }
     if (!shape.together) {
         for (int i = 0; i < count; i++) {
-            post_send(call, peer, form, parts[i].base, parts[i].wire_bytes, MPI_BYTE);
+            send_bytes(call, peer, form, parts[i].base, parts[i].wire_bytes);
         }
     } else if (shape.adjacent && count > 0) {
-        post_send(call, peer, form, parts[0].base, shape.wire_bytes, MPI_BYTE);
+        send_bytes(call, peer, form, parts[0].base, shape.wire_bytes);
     } else if (count > 0) {
         staged = end = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
         for (int i = 0; i < count; i++) {
             memcpy(end, parts[i].base, parts[i].wire_bytes);
             end += parts[i].wire_bytes;
         }
-        post_send(call, peer, form, staged, shape.wire_bytes, MPI_BYTE);
+        send_bytes(call, peer, form, staged, shape.wire_bytes);
     }
 }
 
@@ -140,15 +182,14 @@ void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
             arrival.parts = &parts[i];
             arrival.count = 1;
             arrival.bytes = parts[i].wire_bytes;
-            post_recv(call, peer, form, parts[i].base, arrival.bytes, MPI_BYTE, &arrival);
+            recv_bytes(call, peer, form, parts[i].base, &arrival);
         }
     } else if (count > 0) {
         arrival.bytes = shape.wire_bytes;
         if (!shape.adjacent) {
             arrival.staged = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
         }
-        post_recv(call, peer, form, shape.adjacent ? parts[0].base : arrival.staged, arrival.bytes, MPI_BYTE,
-                  &arrival);
+        recv_bytes(call, peer, form, shape.adjacent ? parts[0].base : arrival.staged, &arrival);
     }
 }
 
