@@ -53,7 +53,8 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
     "Set btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to " OMPI_COMMON_CRYPTMPI_RAISED_LIMIT \
     " bytes where the host is ob1 and none of them was set otherwise: sealed segments then travel eagerly; and the "  \
     "eager_limit of btl/vader (5.0: btl/sm) to 4608 where it is Open MPI's own and less: so do 4 KiB to a process of " \
-    "this node, with their header (default: on)"
+    "this node, with their header; where the host is ucx, UCX_TCP_TX_SEG_SIZE and UCX_TCP_RX_SEG_SIZE to 128 KiB, if " \
+    "UCX may use TCP and neither was set (default: on)"
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 
 /* ---- life ---- */
@@ -75,6 +76,14 @@ static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_commo
 
 /* hook/crypt is here and will call report at MPI_Finalize. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_hooked(void);
+/* The limits of a transport were raised, for the report. */
+typedef enum {
+    OMPI_COMMON_CRYPTMPI_RAISED_TCP,
+    OMPI_COMMON_CRYPTMPI_RAISED_SM,
+    OMPI_COMMON_CRYPTMPI_RAISED_UCX,
+    OMPI_COMMON_CRYPTMPI_RAISED_COUNT
+} ompi_common_cryptmpi_raised_t;
+OMPI_DECLSPEC void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport);
 
 /* Begin to measure, if a report was asked for.  Says itself what is wrong with
  * the parameter. */

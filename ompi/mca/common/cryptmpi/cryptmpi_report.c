@@ -35,7 +35,7 @@
 enum { LIMIT = 5 };     /* seconds after the barrier; the lines were sent before it */
 
 static bool wanted, hooked;
-static uint64_t began, most_threads, most_segments;
+static uint64_t began, most_threads, most_segments, raised;
 
 static uint64_t now(void)
 {
@@ -50,6 +50,11 @@ static uint64_t now(void)
 void ompi_common_cryptmpi_report_hooked(void)
 {
     hooked = true;
+}
+
+void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport)
+{
+    raised |= UINT64_C(1) << transport;
 }
 
 int ompi_common_cryptmpi_report_start(void)
@@ -98,6 +103,7 @@ static void fill(ompi_common_cryptmpi_report_line_t *line)
     line->wall_ns = now() - began;
     line->threads = most_threads;
     line->segments = most_segments;
+    line->raised = raised;
     snprintf(line->provider, sizeof(line->provider), "%s", NULL == aead ? "none needed" : aead->version());
 }
 

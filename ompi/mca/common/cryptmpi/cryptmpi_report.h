@@ -12,6 +12,7 @@ typedef struct ompi_common_cryptmpi_report_line {
     opal_common_crypt_stats_t stats;
     uint64_t sealed_peers, local_peers, wall_ns;
     uint64_t threads, segments;         /* the most that a chopped message had */
+    uint64_t raised;                    /* bit i: the limits of transport i (ompi_common_cryptmpi_raised_t) */
     char provider[64];
 } ompi_common_cryptmpi_report_line_t;
 

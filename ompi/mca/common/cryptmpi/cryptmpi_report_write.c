@@ -66,6 +66,29 @@ static char *providers(const line_t *lines, int count)
     return text;
 }
 
+/* "TRANSPORT (COUNT), ...", or "none". */
+static void raised_limits(const line_t *lines, int count, char *text, size_t bytes)
+{
+    static const char *const names[OMPI_COMMON_CRYPTMPI_RAISED_COUNT] = {
+        [OMPI_COMMON_CRYPTMPI_RAISED_TCP] = "btl/tcp",
+        [OMPI_COMMON_CRYPTMPI_RAISED_SM] = "shared memory",
+        [OMPI_COMMON_CRYPTMPI_RAISED_UCX] = "ucx over tcp",
+    };
+    size_t used = 0;
+
+    snprintf(text, bytes, "none");
+    for (int t = 0; t < OMPI_COMMON_CRYPTMPI_RAISED_COUNT; t++) {
+        int processes = 0;
+
+        for (int i = 0; i < count; i++) {
+            processes += (int) (lines[i].raised >> t & 1);
+        }
+        if (processes > 0 && used < bytes) {
+            used += (size_t) snprintf(text + used, bytes - used, "%s%s (%d)", used > 0 ? ", " : "", names[t], processes);
+        }
+    }
+}
+
 /* ---- writing ---- */
 
 /* One home for what a report has; FORM says how a line of it looks. */
@@ -77,7 +100,14 @@ static const form_t as_text = {"ompi-crypt report\n", "    %-24s %s\n", "    %-2
 static const form_t as_json = {"{", "\"%s\": \"%s\", ", "\"%s\": %" PRIu64 ", ", "\"%s\": %.6f", "}\n"};
 static const form_t as_line = {"ompi-crypt:", " %s=\"%s\"", " %s=%" PRIu64, " %s=%.4f", ""};
 
-static void write_report(FILE *out, const form_t *form, const line_t *sum, const char *used, int processes, int reporting)
+/* What is told of the processes one by one. */
+typedef struct told {
+    const char *providers;
+    char raised[128];
+    int processes, reporting;
+} told_t;
+
+static void write_report(FILE *out, const form_t *form, const line_t *sum, const told_t *told)
 {
     const ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
     const opal_common_crypt_stats_t *s = &sum->stats;
@@ -88,14 +118,15 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fputs(form->begin, out);
     fprintf(out, form->text, "job", job);
     fprintf(out, form->number, "uid", (uint64_t) geteuid());
-    fprintf(out, form->number, "processes", (uint64_t) processes);
-    fprintf(out, form->number, "reporting", (uint64_t) reporting);
+    fprintf(out, form->number, "processes", (uint64_t) told->processes);
+    fprintf(out, form->number, "reporting", (uint64_t) told->reporting);
     fprintf(out, form->text, "authentication",
             opal_common_crypt_auth_name(opal_common_crypt_local_auth(ompi_common_cryptmpi_local())));
     fprintf(out, form->text, "cipher", cipher);
-    fprintf(out, form->text, "providers", NULL == used ? "" : used);
+    fprintf(out, form->text, "providers", NULL == told->providers ? "" : told->providers);
     fprintf(out, form->text, "scope", OMPI_COMMON_CRYPTMPI_ALL == p->scope ? "all" : "internode");
     fprintf(out, form->text, "audit", OMPI_COMMON_CRYPTMPI_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
+    fprintf(out, form->text, "raised_limits", told->raised);
     fprintf(out, form->number, "sealed_peers", sum->sealed_peers);
     fprintf(out, form->number, "local_peers", sum->local_peers);
     fprintf(out, form->number, "sealed_messages", s->sealed_calls);
@@ -119,7 +150,7 @@ static FILE *open_file(const char *name)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-static void deliver(const line_t *sum, const char *used, int processes, int reporting)
+static void deliver(const line_t *sum, const told_t *told)
 {
     const char *report = ompi_common_cryptmpi_params.report;
     char *text = NULL;
@@ -130,8 +161,7 @@ static void deliver(const line_t *sum, const char *used, int processes, int repo
         fprintf(stderr, "ompi-crypt: the report cannot be written to %s: %m\n", report);
         return;
     }
-    write_report(out, NULL == text && 'j' == *report ? &as_json : 's' == *report ? &as_line : &as_text, sum, used,
-                 processes, reporting);
+    write_report(out, NULL == text && 'j' == *report ? &as_json : 's' == *report ? &as_line : &as_text, sum, told);
     if (0 != fclose(out)) {
         fprintf(stderr, "ompi-crypt: the report cannot be written to %s: %m\n", report);
     } else if ('s' == *report) {
@@ -144,6 +174,7 @@ static void deliver(const line_t *sum, const char *used, int processes, int repo
 
 void ompi_common_cryptmpi_report_write(ompi_common_cryptmpi_report_line_t *lines, int count, int processes)
 {
+    told_t told = {.processes = processes, .reporting = count};
     line_t sum = {.wall_ns = 0};
     char *used;
 
@@ -151,7 +182,8 @@ void ompi_common_cryptmpi_report_write(ompi_common_cryptmpi_report_line_t *lines
         add(&sum, &lines[i]);
     }
     qsort(lines, (size_t) count, sizeof(*lines), by_provider);
-    used = providers(lines, count);
-    deliver(&sum, used, processes, count);
+    told.providers = used = providers(lines, count);
+    raised_limits(lines, count, told.raised, sizeof(told.raised));
+    deliver(&sum, &told);
     free(used);
 }

@@ -142,6 +142,7 @@ static void raise_limits(void)
         snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", limits[i].name);
         setenv(name, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, 0);
     }
+    ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_TCP);
 }
 
 /* It stays for the guard and the report; pml/crypt needs the same libraries, and

@@ -86,7 +86,11 @@ extern ompi_pml_crypt_state_t ompi_pml_crypt;
 
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads);
 int ompi_pml_crypt_host_finalize(void);
-void ompi_pml_crypt_limits_raise(void);    /* after host_load, before the host has peers */
+void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *params);    /* defaults where nothing is raised */
+void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after it */
+void ompi_pml_crypt_limits_ucx_restore(void);
+bool ompi_pml_crypt_limits_ucx_raised(void);
+void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host has peers */
 void ompi_pml_crypt_host_close(void);
 bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
 void ompi_pml_crypt_find_threads(bool mpi_threads);

@@ -70,11 +70,12 @@ static int add_text(const char *name, const char *help, char **storage)
 static int register_cut(ompi_pml_crypt_params_t *p)
 {
     int rc = add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent "
-                 "and opened while others travel; all processes must agree (default: 65536)", &p->chop_min,
-                 OPAL_INFO_LVL_4);
+                 "and opened while others travel; all processes must agree (default: 65536; 32768 over ob1 with raise_limits "
+                 "off)", &p->chop_min, OPAL_INFO_LVL_4);
 
     rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message, where neither k, a table nor a model "
-                       "says otherwise (default: 106400)", &p->chunk_size, OPAL_INFO_LVL_4);
+                       "says otherwise (default: 106400; 65000 over ob1 with raise_limits off)", &p->chunk_size,
+                       OPAL_INFO_LVL_4);
     rc = rc ? rc : add("k", "Chunks of a chopped message; 0: by the table, the model or chunk_size (default: 0)",
                        &p->k, OPAL_INFO_LVL_4);
     rc = rc ? rc : add("t", "Threads that seal a chunk; 0: by the table, the model, or crypt_threads; never more than "
@@ -194,13 +195,16 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const mca_pml_base_module_t *host;
 
+    ompi_pml_crypt_limits_fit(p);
     if (!bounds_hold(p) || !ompi_pml_crypt_cut_start() || ompi_pml_crypt_fault_tolerant()) {
         return NULL;
     }
     p->local_inline = p->local_inline < p->chop_min ? p->local_inline : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
     choose_tags();
+    ompi_pml_crypt_limits_ucx_raise();
     host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
+    ompi_pml_crypt_limits_ucx_restore();
     if (NULL == host) {
         return NULL;
     }
