@@ -124,6 +124,7 @@ int mpicrypt_mpi_choices(void);
 /* Sets the parameter at this rank; every rank does so between the same two
  * collectives. */
 void mpicrypt_mpi_choose(int choice);
+void mpicrypt_mpi_chosen(void);            /* no more choices */
 
 /* ---- patterns and laps: mpicrypt_mpi_pattern.c, one file each ---- */
 

@@ -88,4 +88,5 @@ void mpicrypt_mpi_measure(const mpicrypt_mpi_pattern_t *pattern)
         measure_size(pattern, job->sizes.value[s], s < job->work.count ? job->work.value[s] : 0,
                      s < job->iterations.count ? job->iterations.value[s] : 0);
     }
+    mpicrypt_mpi_chosen();
 }
