@@ -8,7 +8,8 @@
  * all, and so all of the cipher.  Here up to SPREAD of a node do.  A read is
  * then exchanged within as many groups: where the pieces of a view are shorter
  * than a block, a block is opened in each of them, at the same time if the node
- * has as many processors.
+ * has as many processors.  They take stripes in turn; these are short, so that the
+ * cipher of a call of 1 MiB is done by several, too.
  *
  * Left to itself OMPIO also exchanges 32 MiB in a cycle, out of a buffer that no
  * cache holds and that the kernel has to provide anew for each call.
@@ -24,7 +25,7 @@
 #include "ompi/mca/fcoll/base/base.h"
 #include "opal/mca/base/mca_base_var.h"
 
-#define STRIPE_BYTES 1048576u
+#define STRIPE_BYTES 262144u
 #define SPREAD 4
 #define CYCLE_BYTES (4u << 20)
 #define CYCLE_BLOCKS 64u                /* one of them may be cut, and be opened twice */
@@ -75,6 +76,14 @@ static bool has_cycle(const ompio_file_t *fh)
            || ompi_common_cryptmpi_info_get(fh->f_info, "cb_buffer_size", text, sizeof(text));
 }
 
+/* A whole number of blocks; as long as the file system's, where it has some. */
+static size_t stripe_of(const ompio_file_t *fh, uint32_t block_bytes)
+{
+    size_t wanted = fh->f_stripe_count >= 2 && fh->f_stripe_size > 0 ? fh->f_stripe_size : STRIPE_BYTES;
+
+    return 0 == block_bytes ? wanted : (wanted + block_bytes - 1) / block_bytes * block_bytes;
+}
+
 /* Never more than OMPIO's own. */
 static void shorten_cycle(ompio_file_t *fh, uint32_t block_bytes)
 {
@@ -91,7 +100,7 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
     int mine[VALUES] = {[FIRST] = among_first(fh) ? 1 : 0, [HINT] = 0 == fh->f_rank ? hint_of(fh) : 0}, sum[VALUES];
     char text[16];
 
-    fh->f_stripe_size = block_bytes < STRIPE_BYTES ? STRIPE_BYTES : block_bytes;
+    fh->f_stripe_size = stripe_of(fh, block_bytes);
     if (NULL == ompi_common_cryptmpio_handle(fh)) {         /* OMPIO's own, on one process; its hints are MPI_INFO_NULL's */
         return MPI_SUCCESS;
     }
