@@ -49,12 +49,14 @@ typedef struct ompi_coll_cryptag_component {
     size_t piece_max;           /* longest piece that is sealed in one go */
     size_t bcast_segment;       /* sealed and handed on at a time */
     size_t bcast_chain_min;     /* auto: chain from this many bytes */
+    size_t bcast_share_min;     /* through the node's segment from this many bytes */
     size_t alltoall_node_max;   /* longest block that travels with others of its node */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
     bool metrics;               /* print the six metrics after each call */
 
     ompi_coll_cryptag_rules_t *rules;
+    bool good;                  /* rules and sizes can be used */
     ompi_coll_cryptag_metrics_t total;  /* of this process, read by MPI_T */
 } ompi_coll_cryptag_component_t;
 

@@ -48,11 +48,12 @@ static int choose(const ompi_coll_cryptag_bcast_t *bcast)
 
 static void cut(ompi_coll_cryptag_bcast_t *bcast)
 {
-    const size_t segment = mca_coll_cryptag_component.bcast_segment;
+    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
+    const size_t segment = c->bcast_segment;
 
     bcast->segment = bcast->bytes < segment ? bcast->bytes : segment;
     bcast->segments = (int) ((bcast->bytes + bcast->segment - 1) / bcast->segment);
-    bcast->share = bcast->call.topo->widest > 1
+    bcast->share = bcast->call.topo->widest > 1 && bcast->bytes >= c->bcast_share_min
                    && ompi_coll_cryptag_shm_ensure(&bcast->call, bcast->segment
                           * (size_t) (bcast->segments < OMPI_COLL_CRYPTAG_BCAST_SLOTS
                                           ? bcast->segments : OMPI_COLL_CRYPTAG_BCAST_SLOTS));

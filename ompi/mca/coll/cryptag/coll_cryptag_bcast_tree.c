@@ -9,7 +9,8 @@
  *
  * Between nodes a binomial tree, or a chain, which moves the fewest bytes per
  * node once there are several segments.  Within a node the shared segment, or
- * a binomial tree of plain messages.  In round k a rank receives segment k and
+ * a binomial tree of plain messages, which is faster for the few bytes that the
+ * host sends inline: nobody waits for those who read.  In round k a rank receives segment k and
  * meanwhile hands on, and opens, segment k - 1.
  */
 #include "coll_cryptag.h"

@@ -50,12 +50,60 @@ static void register_int(const char *name, const char *help, mca_base_var_info_l
                                            MCA_BASE_VAR_SCOPE_READONLY, value);
 }
 
-static void register_size(const char *name, const char *help, size_t start, size_t *value)
+enum { MIB64 = 64 << 20 };
+
+/* Sizes, in bytes, and what they may be. */
+static const struct size_param {
+    const char *name;
+    size_t *value, start, least, most;
+    const char *help;
+} sizes[] = {
+    {"ring_min", &mca_coll_cryptag_component.ring_min, 65536, 0, SIZE_MAX,
+     "Bytes from which auto prefers a ring to recursive doubling"},
+    {"stage_max", &mca_coll_cryptag_component.stage_max, 65536, 0, SIZE_MAX,
+     "Up to this many bytes the parts of a message are copied together and travel as one; larger ones travel by "
+     "themselves"},
+    {"fragment", &mca_coll_cryptag_component.fragment, 65000, 4096, MIB64,
+     "Sealed bytes travel in messages of at most so many, 4096 to 67108864"},
+    {"piece_max", &mca_coll_cryptag_component.piece_max, 4194304, 4096, MIB64,
+     "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864"},
+    {"bcast_segment", &mca_coll_cryptag_component.bcast_segment, 131072, 1024, MIB64,
+     "A broadcast by binomial or chain is sealed and handed on in segments of this many bytes, 1024 to 67108864"},
+    {"bcast_chain_min", &mca_coll_cryptag_component.bcast_chain_min, 1048576, 0, SIZE_MAX,
+     "Bytes from which auto prefers chain to binomial for MPI_Bcast on three or more nodes"},
+    {"bcast_share_min", &mca_coll_cryptag_component.bcast_share_min, 129, 0, SIZE_MAX,
+     "Bytes from which a broadcast by binomial or chain goes through shared memory within a node; shorter ones are "
+     "messages there"},
+    {"alltoall_node_max", &mca_coll_cryptag_component.alltoall_node_max, 4096, 0, 1048576,
+     "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel together from node to node, 0 to 1048576"},
+    {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
+     "Most bytes of shared memory a communicator may use on a node; above it other algorithms are used instead.  0: "
+     "never use shared memory"},
+};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+static void register_sizes(void)
 {
-    *value = start;
-    (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
-                                           MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0, OPAL_INFO_LVL_5,
-                                           MCA_BASE_VAR_SCOPE_READONLY, value);
+    for (int i = 0; i < SIZES; i++) {
+        *sizes[i].value = sizes[i].start;
+        (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, sizes[i].name,
+                                               sizes[i].help, MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0,
+                                               OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, sizes[i].value);
+    }
+}
+
+static bool sizes_hold(void)
+{
+    bool hold = true;
+
+    for (int i = 0; i < SIZES; i++) {
+        if (*sizes[i].value < sizes[i].least || *sizes[i].value > sizes[i].most) {
+            opal_show_help("help-mpi-coll-cryptag.txt", "bad-size", true, sizes[i].name, *sizes[i].value,
+                           sizes[i].least, sizes[i].most);
+            hold = false;
+        }
+    }
+    return hold;
 }
 
 /* A choice may be changed at run time by MPI_T, at all ranks between two
@@ -120,25 +168,6 @@ static void register_choices(ompi_coll_cryptag_component_t *c)
                     "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
 }
 
-static void register_sizes(ompi_coll_cryptag_component_t *c)
-{
-    register_size("ring_min", "Bytes from which auto prefers a ring to recursive doubling", 65536, &c->ring_min);
-    register_size("stage_max", "Up to this many bytes the parts of a message are copied together and travel as "
-                  "one; larger ones travel by themselves", 65536, &c->stage_max);
-    register_size("fragment", "Sealed bytes travel in messages of at most so many, 4096 to 67108864", 65000,
-                  &c->fragment);
-    register_size("piece_max", "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864",
-                  4194304, &c->piece_max);
-    register_size("bcast_segment", "A broadcast by binomial or chain is sealed and handed on in segments of this "
-                  "many bytes, 1024 to 67108864", 131072, &c->bcast_segment);
-    register_size("bcast_chain_min", "Bytes from which auto prefers chain to binomial for MPI_Bcast on three or "
-                  "more nodes", 1048576, &c->bcast_chain_min);
-    register_size("alltoall_node_max", "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel "
-                  "together from node to node, 0 to 1048576", 4096, &c->alltoall_node_max);
-    register_size("shm_max", "Most bytes of shared memory a communicator may use on a node; above it other "
-                  "algorithms are used instead.  0: never use shared memory", 67108864, &c->shm_max);
-}
-
 static int component_register(void)
 {
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
@@ -150,7 +179,7 @@ static int component_register(void)
                  "do itself, so it belongs above the others.  Negative: not used", OPAL_INFO_LVL_6, 90,
                  &c->priority);
     register_choices(c);
-    register_sizes(c);
+    register_sizes();
     c->rules_file = NULL;
     (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
                                            "mapping nodes ranks-a-node bytes algorithm) that override the "
@@ -170,21 +199,11 @@ static int component_open(void)
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     char why[512];
 
-    if (c->fragment < 4096 || c->fragment > 67108864) {
-        c->fragment = 65000;
-    }
-    if (c->piece_max < 4096 || c->piece_max > 67108864) {
-        c->piece_max = 4194304;
-    }
-    if (c->bcast_segment < 1024 || c->bcast_segment > 67108864) {
-        c->bcast_segment = 131072;
-    }
-    if (c->alltoall_node_max > 1048576) {
-        c->alltoall_node_max = 1048576;
-    }
+    c->good = sizes_hold();
     c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
         opal_show_help("help-mpi-coll-cryptag.txt", "bad-rules", true, why);
+        c->good = false;
     }
     return OPAL_SUCCESS;        /* usable() acts on it */
 }
@@ -216,9 +235,9 @@ bool ompi_coll_cryptag_usable(void)
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
 
     if (ompi_common_cryptmpi_active()) {
-        /* Being left out here, and not where the file is good, would let ranks
-         * wait for each other in different algorithms. */
-        if (NULL == mca_coll_cryptag_component.rules) {
+        /* Being left out here, and not where all is good, would let ranks wait for
+         * each other in different algorithms. */
+        if (!mca_coll_cryptag_component.good) {
             ompi_mpi_abort(MPI_COMM_WORLD, 1);
         }
         return true;
@@ -238,7 +257,8 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->ring_min, c->stage_max, c->fragment, c->piece_max, c->bcast_segment,
-        c->bcast_chain_min, c->alltoall_node_max, c->shm_max, (uint64_t) ompi_common_cryptmpi_params.on_failure,
+        c->bcast_chain_min, c->bcast_share_min, c->alltoall_node_max, c->shm_max,
+        (uint64_t) ompi_common_cryptmpi_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 
