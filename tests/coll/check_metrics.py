@@ -60,6 +60,7 @@ def corrected(N, l, m, mapping, leaders):
         'c-rd':   (lg(N) + lg(l), (p - 1) * m, 1, m, N - 1, (N - 1) * m),
         'hs1':    (steps(N), (p - l) * m, 1, l * m, rounds, rounds * l * m),
         'hs2':    (steps(N), (p - l) * m, 1, m, N - 1, (N - 1) * m),
+        'hs3':    (steps(N), (p - l) * m, 1, m, p - l, (p - l) * m),
     }
     forwarding = l == 1 or mapping == 'cyclic'
     if forwarding:
@@ -78,7 +79,7 @@ def corrected(N, l, m, mapping, leaders):
 def sums_4x2_block():
     """(pieces sealed, opened) by all ranks together on 4 nodes x 2 ranks."""
     return {'o-rd': (8, 24), 'o-rd2': (16, 16), 'c-ring': (8, 24), 'c-rd': (8, 24), 'hs1': (4, 12),
-            'hs2': (8, 24)}
+            'hs2': (8, 24), 'hs3': (8, 48)}
 
 
 def read_counted(stream):

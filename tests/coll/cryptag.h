@@ -9,7 +9,7 @@
 
 #include "mt.h"
 
-#define ALGORITHMS 9            /* the first one is "auto" */
+#define ALGORITHMS 10           /* the first one is "auto" */
 extern const char *const algorithm_name[ALGORITHMS];
 #define METRICS 6
 extern const char *const metric_name[METRICS];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""The eight encrypted all-gathers, played through message by message.
+"""The nine encrypted all-gathers, played through message by message.
 
 An independent model of what coll/cryptag must do: it knows the algorithms as
 docs/collectives.rst tells them, and shares no code and no schedule with the
@@ -10,7 +10,7 @@ so a schedule that forgets a block, or needs plaintext that is not there, stops
 with an assertion.
 
     simulate(algorithm, nodes, m, leaders)  nodes[i] is the node of rank i;
-        leaders: doubling or ring, under Naive, HS1 and HS2
+        leaders: doubling or ring, under Naive, HS1, HS2 and HS3
         -> [(r_c, s_c, r_e, s_e, r_d, s_d) of rank 0, of rank 1 ...]
 
     wire(...)                       the same, but
@@ -226,7 +226,7 @@ def share(world):
             rank.plain = set(known)
 
 
-def hierarchical(world, items, kind):
+def hierarchical(world, items, kind, everybody=False):
     leaders = [node[0] for node in world.nodes]
     gather(world, kind(len(leaders)), [(leaders, items)])
     for leader, node in zip(leaders, world.nodes):
@@ -234,8 +234,10 @@ def hierarchical(world, items, kind):
         assert sorted(map(sorted, leader.unopened)) == sorted(map(sorted, foreign))
         leader.unopened = []
         for k, piece in enumerate(foreign):
-            world.open(node[len(node) - 1 - k % len(node)], piece)
-    share(world)
+            for rank in node if everybody else [node[len(node) - 1 - k % len(node)]]:
+                world.open(rank, piece)
+    if not everybody:
+        share(world)
 
 
 def hs1(world, kind=doubling):
@@ -249,11 +251,17 @@ def hs2(world, kind=doubling):
     hierarchical(world, items, kind)
 
 
+def hs3(world, kind=doubling):
+    items = [[world.seal(r, {r.number}) for r in node] for node in world.nodes]
+    share(world)
+    hierarchical(world, items, kind, everybody=True)
+
+
 ALGORITHMS = {'naive': naive, 'o-ring': o_ring, 'o-rd': o_rd, 'o-rd2': o_rd2, 'c-ring': c_ring,
-              'c-rd': c_rd, 'hs1': hs1, 'hs2': hs2}
+              'c-rd': c_rd, 'hs1': hs1, 'hs2': hs2, 'hs3': hs3}
 
 
-WITH_LEADERS = ('naive', 'hs1', 'hs2')
+WITH_LEADERS = ('naive', 'hs1', 'hs2', 'hs3')
 
 
 def play(algorithm, nodes, m, leaders):

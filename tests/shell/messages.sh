@@ -58,6 +58,8 @@ done
 echo "allgather any two" > "$CASE_DIR/rules"
 with "coll_cryptag_rules_file=$CASE_DIR/rules"
 refused "rules" "The file of rules for coll/cryptag cannot be used"
+with coll_cryptag_alltoall_node_max=2000000
+refused "sizes" "A parameter of coll/cryptag is out of its bounds" "coll_cryptag_alltoall_node_max: 2000000"
 
 echo "== what is missing on a node"
 with

@@ -27,7 +27,7 @@ static const mpicrypt_option_t options[] = {
      "crypt-tuned, crypt-raised (with the same settings as tuned and raised), and for the "
      "papers' ablation pipe (one thread), threads (one chunk) and both. Of collectives (default: all): ring (plain, "
      "Open MPI's ring all-gather), hop (pml/crypt alone, sealing on every hop), auto (what coll/cryptag chooses) and "
-     "its algorithms: for allgather naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, for bcast binomial, chain, "
+     "its algorithms: for allgather naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, hs3, for bcast binomial, chain, "
      "for alltoall node."},
     {"bits", MPICRYPT_SIZES, "LIST", "128", &plan.bits, "Key sizes of the encrypted columns: 128, 192, 256."},
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,

@@ -10,8 +10,8 @@
  *   coll_cryptag_bcast.c, coll_cryptag_bcast_tree.c        bcast
  *   coll_cryptag_alltoall.c, coll_cryptag_alltoall_node.c  alltoall and alltoallv
  *   coll_cryptag_rules.c      which algorithm for which size and topology
- *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2}.c  one algorithm each
- *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 and hs2
+ *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2,hs3}.c  one algorithm each
+ *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 to hs3
  *   coll_cryptag_gather.c     ring and doubling among members, used by them
  *   coll_cryptag_step.c       messages of one communication step
  *   coll_cryptag_piece.c      sealing and opening, AAD
@@ -42,7 +42,7 @@ typedef struct ompi_coll_cryptag_component {
     int priority;
     int allgather_algorithm;    /* ompi_coll_cryptag_algorithm_t; AUTO: by rules */
     int bcast_algorithm, alltoall_algorithm;    /* of their enumerations; 0: auto */
-    int leaders;                /* leaders' all-gather of HS1, HS2 and Naive: 0 auto, 1 ring, 2 doubling */
+    int leaders;                /* leaders' all-gather of HS1 to HS3 and Naive: 0 auto, 1 ring, 2 doubling */
     size_t ring_min;            /* auto: ring from this many bytes an item */
     size_t stage_max;           /* up to this, the parts of a message travel as one */
     size_t fragment;            /* most sealed bytes of one message of the host */

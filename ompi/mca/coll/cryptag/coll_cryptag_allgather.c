@@ -21,6 +21,7 @@ static const ompi_coll_cryptag_run_fn_t run_fn[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
     [OMPI_COLL_CRYPTAG_C_RD] = ompi_coll_cryptag_c_rd,
     [OMPI_COLL_CRYPTAG_HS1] = ompi_coll_cryptag_hs1,
     [OMPI_COLL_CRYPTAG_HS2] = ompi_coll_cryptag_hs2,
+    [OMPI_COLL_CRYPTAG_HS3] = ompi_coll_cryptag_hs3,
 };
 
 /* Packed blocks lie one behind the other in rank order.  dense: so they do in
@@ -51,7 +52,7 @@ static void measure(ompi_coll_cryptag_call_t *call)
 
 static bool is_hs(int algorithm)
 {
-    return OMPI_COLL_CRYPTAG_HS1 == algorithm || OMPI_COLL_CRYPTAG_HS2 == algorithm;
+    return algorithm >= OMPI_COLL_CRYPTAG_HS1 && algorithm <= OMPI_COLL_CRYPTAG_HS3;
 }
 
 /* Equal at every rank: it depends on sizes, node map and settings alone, and

@@ -45,6 +45,7 @@ typedef enum {
     OMPI_COLL_CRYPTAG_C_RD = 6,
     OMPI_COLL_CRYPTAG_HS1 = 7,
     OMPI_COLL_CRYPTAG_HS2 = 8,
+    OMPI_COLL_CRYPTAG_HS3 = 9,
     OMPI_COLL_CRYPTAG_ALGORITHMS
 } ompi_coll_cryptag_algorithm_t;
 
@@ -96,7 +97,7 @@ struct ompi_coll_cryptag_call {
 
     /* Block i is what rank i contributes: offset[i + 1] - offset[i] bytes, at
      * plain + offset[i] once it is known here.  plain is the user's buffer
-     * where that is dense, else scratch; HS1 and HS2 do not use it. */
+     * where that is dense, else scratch; HS1 to HS3 do not use it. */
     const size_t *offset;
     uint8_t *plain;
 
@@ -277,5 +278,6 @@ void ompi_coll_cryptag_c_ring(ompi_coll_cryptag_call_t *call);
 void ompi_coll_cryptag_c_rd(ompi_coll_cryptag_call_t *call);
 void ompi_coll_cryptag_hs1(ompi_coll_cryptag_call_t *call);
 void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call);
+void ompi_coll_cryptag_hs3(ompi_coll_cryptag_call_t *call);
 
 #endif

@@ -164,7 +164,7 @@ static void register_choices(ompi_coll_cryptag_component_t *c)
     register_choice("alltoall_algorithm", "Algorithm of MPI_Alltoall and MPI_Alltoallv: hop (left to other "
                     "components), node (short blocks travel together from node to node), or auto.  Must be "
                     "equal at all ranks", alltoalls, &c->alltoall_algorithm);
-    register_choice("leaders", "All-gather among the leaders of nodes in hs1 and hs2, and under naive: ring, rd, "
+    register_choice("leaders", "All-gather among the leaders of nodes in hs1, hs2 and hs3, and under naive: ring, rd, "
                     "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
 }
 

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What HS1 and HS2 share.  Phases of a call, after `phase`:
+ * What HS1, HS2 and HS3 share.  Phases of a call, after `phase`:
  *     + 1  our block is in the segment
  *     + 2  (leader) all sealed items are
- *     + 3  we have opened our part of them
- *     + 4  we have copied everything out
+ *     + 3  (not in HS3) we have opened our part of them
+ *     + 4  we need nothing of the segment any more
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_hs.h"
@@ -117,6 +117,23 @@ void ompi_coll_cryptag_hs_leaders(ompi_coll_cryptag_hs_t *hs)
     ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 2);
 }
 
+void ompi_coll_cryptag_hs_sealed(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_hs_t *hs)
+{
+    const ompi_coll_cryptag_topo_t *topo = call->topo;
+    const int own = topo->node_first[topo->node] + topo->local;
+    const ompi_coll_cryptag_name_t name = { topo->rank, OPAL_CRYPT_TO_ALL, 0 };
+
+    ompi_coll_cryptag_hs_begin(call, false, hs);
+    ompi_coll_cryptag_seal(call, &name, hs->data + hs->place[own],
+                           ompi_coll_cryptag_block_bytes(call, topo->rank), hs->data + hs->sealed[own]);
+    ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 1);
+    if (0 == topo->local) {
+        ompi_coll_cryptag_shm_await_all(hs->shm, hs->phase + 1);
+    }
+    ompi_coll_cryptag_hs_leaders(hs);
+    ompi_coll_cryptag_shm_await(hs->shm, 0, hs->phase + 2);
+}
+
 bool ompi_coll_cryptag_hs_ours(const ompi_coll_cryptag_hs_t *hs, int k)
 {
     return hs->shm->here - 1 - k % hs->shm->here == hs->shm->local;
@@ -138,6 +155,11 @@ void ompi_coll_cryptag_hs_end(ompi_coll_cryptag_hs_t *hs)
             ompi_coll_cryptag_deliver(call, topo->by_node[i], hs->data + hs->place[i]);
         }
     }
+    ompi_coll_cryptag_hs_leave(hs);
+}
+
+void ompi_coll_cryptag_hs_leave(ompi_coll_cryptag_hs_t *hs)
+{
     ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 4);
     hs->shm->phase = hs->shm->turn_phase = hs->phase + 4;
 }

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What HS1 and HS2 share: where things lie in the node's segment, the
+ * What HS1, HS2 and HS3 share: where things lie in the node's segment, the
  * all-gather of the leaders, and the last step.
  *
  *     | plaintext blocks, node by node | sealed items, node by node |
  *
  * Calls that follow each other take turns in the two halves of the segment,
  * where they fit: nobody waits for those who still copy out the last one.  Who
- * writes into a half has left the call between, and for that saw everybody past
- * the end of the one before, which was the last in that half.
+ * writes into a half has left the call between; there he saw the leader's + 2, who
+ * had seen everybody's + 1, past the end of the one before, the last in that half.
  */
 #ifndef COLL_CRYPTAG_HS_H
 #define COLL_CRYPTAG_HS_H
@@ -22,17 +22,23 @@ typedef struct ompi_coll_cryptag_hs {
     uint64_t phase;             /* our flag */
     uint8_t *data;              /* of this call */
     size_t *place;              /* [ranks + 1] of block by_node[i], in the data */
-    size_t *sealed;             /* [ranks + 1] of sealed block by_node[i] (HS2) */
+    size_t *sealed;             /* [ranks + 1] of sealed block by_node[i] (HS2, HS3) */
     ompi_coll_cryptag_part_t *node_sealed;  /* [nodes] what each leader contributes */
 } ompi_coll_cryptag_hs_t;
 
 /* Bytes of data that a call needs in the segment, equal at every rank. */
 size_t ompi_coll_cryptag_hs_bytes(const ompi_coll_cryptag_call_t *call);
 
-/* Steps 1a and 2 and 4 of both algorithms. */
+/* Steps 1a and 2 and 4 of HS1 and HS2. */
 void ompi_coll_cryptag_hs_begin(ompi_coll_cryptag_call_t *call, bool by_node, ompi_coll_cryptag_hs_t *hs);
 void ompi_coll_cryptag_hs_leaders(ompi_coll_cryptag_hs_t *hs);
 void ompi_coll_cryptag_hs_end(ompi_coll_cryptag_hs_t *hs);
+
+/* Steps 1 and 2 of HS2 and HS3: every rank seals, leaders all-gather. */
+void ompi_coll_cryptag_hs_sealed(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_hs_t *hs);
+
+/* We need nothing of the segment any more. */
+void ompi_coll_cryptag_hs_leave(ompi_coll_cryptag_hs_t *hs);
 
 /* The k-th foreign item is opened by this rank?  The leader, who has been busy,
  * comes last. */

@@ -13,28 +13,18 @@
 void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
-    const int own = topo->node_first[topo->node] + topo->local;
-    ompi_coll_cryptag_name_t name = { topo->rank, OPAL_CRYPT_TO_ALL, 0 };
     ompi_coll_cryptag_hs_t hs;
     int k = 0;
 
     /* 1. every rank puts its block into the shared plaintext, and sealed
-     *    beside it */
-    ompi_coll_cryptag_hs_begin(call, false, &hs);
-    ompi_coll_cryptag_seal(call, &name, hs.data + hs.place[own],
-                           ompi_coll_cryptag_block_bytes(call, topo->rank), hs.data + hs.sealed[own]);
-    ompi_coll_cryptag_shm_arrive(hs.shm, hs.phase + 1);
-
-    /* 2. leaders all-gather what is sealed */
-    if (0 == topo->local) {
-        ompi_coll_cryptag_shm_await_all(hs.shm, hs.phase + 1);
-    }
-    ompi_coll_cryptag_hs_leaders(&hs);
-    ompi_coll_cryptag_shm_await(hs.shm, 0, hs.phase + 2);
+     *    beside it
+     * 2. leaders all-gather what is sealed */
+    ompi_coll_cryptag_hs_sealed(call, &hs);
 
     /* 3. all open their part of the other nodes' blocks */
     for (int i = 0; i < topo->ranks; i++) {
-        name.origin = topo->by_node[i];
+        const ompi_coll_cryptag_name_t name = { topo->by_node[i], OPAL_CRYPT_TO_ALL, 0 };
+
         if (topo->node_of[name.origin] != topo->node && ompi_coll_cryptag_hs_ours(&hs, k++)) {
             ompi_coll_cryptag_open(call, &name, hs.data + hs.sealed[i], hs.data + hs.place[i],
                                    ompi_coll_cryptag_block_bytes(call, name.origin));

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The shared segment of the ranks of one node, for HS1 and HS2.
+ * The shared segment of the ranks of one node, for HS1, HS2 and HS3.
  *
  *     | flag of local rank 0, 64 | flag 1, 64 | ... | data |
  *
@@ -24,7 +24,7 @@ struct ompi_coll_cryptag_shm {
     size_t refused;         /* this many data bytes could not be had, 0: nothing was refused */
     int here, local;        /* ranks on the node, our index */
     uint64_t phase;         /* our flag when a call begins */
-    unsigned turn;          /* HS1, HS2: calls in a row that took halves */
+    unsigned turn;          /* HS1 to HS3: calls in a row that took halves */
     uint64_t turn_phase;    /* ... until `phase` was this */
 };
 
