@@ -78,7 +78,9 @@ with_fault cryptag:8
 refused "no node map" "coll/cryptag could not find out which ranks share a node"
 with_fault memalign:1000000
 arguments=(gather 2000000)
+export OMPI_MCA_coll_cryptag_allgather_algorithm=c-rd    # others have no memory of their own
 refused "no memory for an all-gather" "could not allocate"
+unset OMPI_MCA_coll_cryptag_allgather_algorithm
 with_fault malloc:16000000 pml_crypt_k=1
 arguments=(send 100000000)
 refused "no memory for a segment" "There is no memory for a sealed segment of"

@@ -55,7 +55,7 @@ refuses 2 "'4' is not NODESxRANKS" bench allgather "${quick[@]}" --shape 4
 refuses 2 "'1x4' is not NODESxRANKS" bench bcast "${quick[@]}" --shape 1x4
 refuses 2 "'any' is neither block nor cyclic" bench bcast "${quick[@]}" --order any
 refuses 2 "--local is not for collectives" bench alltoall --local
-refuses 2 "--paper is for allgather, bcast and alltoall" bench pingpong --paper
+refuses 2 "--paper is for messages (pingpong, pairs, stencil) and collectives" bench io --paper
 refuses 3 "does not put 2 ranks on each of 2 nodes in block order" \
     bench allgather "${quick[@]}" --shape 2x2 --order block --mapping '--map-by node'
 refuses 3 "no component in this job has a parameter coll_cryptag_bcast_algorithm" \
