@@ -110,6 +110,17 @@ static inline size_t ompi_coll_cryptag_block_bytes(const ompi_coll_cryptag_call_
     return call->offset[rank + 1] - call->offset[rank];
 }
 
+static inline size_t ompi_coll_cryptag_longest_block(const ompi_coll_cryptag_call_t *call)
+{
+    size_t longest = 0;
+
+    for (int i = 0; i < call->topo->ranks; i++) {
+        const size_t bytes = ompi_coll_cryptag_block_bytes(call, i);
+        longest = bytes > longest ? bytes : longest;
+    }
+    return longest;
+}
+
 static inline uint8_t *ompi_coll_cryptag_block(const ompi_coll_cryptag_call_t *call, int rank)
 {
     return call->plain + call->offset[rank];

@@ -11,23 +11,12 @@
 #include "coll_cryptag_hs.h"
 #include "coll_cryptag_shm.h"
 
-static size_t longest(const ompi_coll_cryptag_call_t *call)
-{
-    size_t most = 0;
-
-    for (int i = 0; i < call->topo->ranks; i++) {
-        size_t bytes = ompi_coll_cryptag_block_bytes(call, i);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 static void open_foreign(const ompi_coll_cryptag_hs_t *hs)
 {
     ompi_coll_cryptag_call_t *call = hs->call;
     const ompi_coll_cryptag_topo_t *topo = call->topo;
     const bool dense = call->user.dense;
-    uint8_t *plain = dense ? NULL : ompi_coll_cryptag_scratch(call, longest(call));
+    uint8_t *plain = dense ? NULL : ompi_coll_cryptag_scratch(call, ompi_coll_cryptag_longest_block(call));
 
     for (int i = 0; i < topo->ranks; i++) {
         const ompi_coll_cryptag_name_t name = { topo->by_node[i], OPAL_CRYPT_TO_ALL, 0 };

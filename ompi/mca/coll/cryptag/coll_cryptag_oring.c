@@ -48,17 +48,6 @@ static void open_block(ompi_coll_cryptag_call_t *call, int block, const uint8_t 
                            ompi_coll_cryptag_block_bytes(call, block));
 }
 
-static size_t longest_sealed(const ompi_coll_cryptag_call_t *call)
-{
-    size_t longest = 0;
-
-    for (int i = 0; i < call->topo->ranks; i++) {
-        size_t bytes = ompi_coll_cryptag_sealed_bytes(ompi_coll_cryptag_block_bytes(call, i));
-        longest = bytes > longest ? bytes : longest;
-    }
-    return longest;
-}
-
 void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
@@ -68,7 +57,7 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
                                                                           : OMPI_COLL_CRYPTAG_SEALED,
         form_out = ompi_coll_cryptag_same_node(topo, topo->rank, next) ? OMPI_COLL_CRYPTAG_PLAIN
                                                                        : OMPI_COLL_CRYPTAG_SEALED;
-    const size_t room = longest_sealed(call);
+    const size_t room = ompi_coll_cryptag_sealed_bytes(ompi_coll_cryptag_longest_block(call));
     /* what came in the last step, what comes in this one, what we seal */
     uint8_t *came = ompi_coll_cryptag_scratch(call, room);
     uint8_t *coming = ompi_coll_cryptag_scratch(call, room);

@@ -78,14 +78,9 @@ int ompi_coll_cryptag_run_parts(const ompi_coll_cryptag_call_t *call, const ompi
 void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call)
 {
     const int ranks = call->topo->ranks;
-    size_t longest = 0;
-    uint8_t *zeros;
+    const size_t longest = ompi_coll_cryptag_longest_block(call);
+    uint8_t *zeros = ompi_coll_cryptag_scratch(call, longest);
 
-    for (int i = 0; i < ranks; i++) {
-        size_t bytes = ompi_coll_cryptag_block_bytes(call, i);
-        longest = bytes > longest ? bytes : longest;
-    }
-    zeros = ompi_coll_cryptag_scratch(call, longest);
     memset(zeros, 0, longest);
     for (int i = 0; i < ranks; i++) {
         if (i != call->topo->rank || MPI_IN_PLACE != call->user.sbuf) {
