@@ -219,23 +219,27 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
     ompi_pml_crypt_request_put(r);
 }
 
-/* Seal the first part in place; under the peer's send lock. */
+/* Seal the first part; under the peer's send lock. */
 static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
 {
     opal_common_crypt_envelope_t envelope;
+    const void *plain = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
     uint64_t counter;
-    int rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, 0,
-                                       r->shape.first_bytes, frame + OPAL_CRYPT_FIRST_HEADER);
+    int rc;
 
-    if (OMPI_SUCCESS != rc) {
-        return rc;
+    if (NULL == plain) {
+        plain = frame + OPAL_CRYPT_FIRST_HEADER;
+        rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, 0,
+                                       r->shape.first_bytes, frame + OPAL_CRYPT_FIRST_HEADER);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
     }
     ompi_pml_crypt_envelope(r->c, r->base.req_tag, &envelope);
     rc = opal_common_crypt_counter_take(r->peer->session, &counter);
     if (OPAL_CRYPT_OK == rc) {
         r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
-        rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape,
-                                          frame + OPAL_CRYPT_FIRST_HEADER, frame, &r->chop);
+        rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape, plain, frame, &r->chop);
         r->peer->unsent += OPAL_CRYPT_OK != rc;
     }
     if (OPAL_CRYPT_OK == rc) {

@@ -83,20 +83,23 @@ static void drop_serial(ompi_pml_crypt_request_t *r)
     opal_common_crypt_serial_drop(r->c->serials, r->serial);
 }
 
+/* The user's buffer, where these bytes fit into it as they are; else they are opened in the frame. */
+static inline uint8_t *place_of(const ompi_pml_crypt_request_t *r, size_t plain_bytes)
+{
+    return plain_bytes > 0 && plain_bytes <= r->plain_bytes
+           ? ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count) : NULL;
+}
+
 OPAL_CRYPT_OFTEN
 static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     size_t plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
     opal_common_crypt_envelope_t envelope;
-    uint8_t *plain = NULL;
+    uint8_t *plain = place_of(r, plain_bytes);
+    const bool in_place = NULL == plain;
     uint64_t counter;
-    bool in_place;
     int rc;
 
-    if (plain_bytes > 0 && plain_bytes <= r->plain_bytes) {
-        plain = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
-    }
-    in_place = NULL == plain;
     plain = in_place ? frame + OPAL_CRYPT_FRAME_HEADER : plain;
     ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
     rc = opal_common_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain, &counter);
@@ -119,11 +122,14 @@ static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire
 /* Not inlined, as open_local: in open_frame it would lie between what every message runs. */
 static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
-    uint8_t *plain = frame + OPAL_CRYPT_FIRST_HEADER;
+    const size_t first_bytes = wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
     opal_common_crypt_envelope_t envelope;
+    uint8_t *plain = place_of(r, first_bytes);
+    const bool in_place = NULL == plain;
     uint64_t counter;
     int rc;
 
+    plain = in_place ? frame + OPAL_CRYPT_FIRST_HEADER : plain;
     ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
     rc = opal_common_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain, &r->shape, &counter,
                                       &r->chop);
@@ -133,12 +139,14 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
         rc = accept_message(r, &envelope, counter);
     }
     if (OPAL_CRYPT_OK != rc) {
-        opal_common_crypt_wipe(plain, wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD);
+        opal_common_crypt_wipe(plain, first_bytes);
         ompi_pml_crypt_fail(r, rc);
         return;
     }
     set_count(r, r->shape.total_bytes);
-    ompi_pml_crypt_deliver_first(r, plain, r->shape.first_bytes);
+    if (in_place) {
+        ompi_pml_crypt_deliver_first(r, plain, first_bytes);
+    }
     r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
     ompi_pml_crypt_chop_recv(r);
 }
