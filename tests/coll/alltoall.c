@@ -10,7 +10,7 @@
  */
 #include "cryptag.h"
 
-enum { AUTO, HOP, NODE, ALLTOALLS };
+enum { AUTO, HOP, NODE, PAIRS, ALLTOALLS };
 
 static void uniform(MPI_Comm comm, size_t m, bool in_place, int round)
 {

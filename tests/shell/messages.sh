@@ -60,6 +60,9 @@ with "coll_cryptag_rules_file=$CASE_DIR/rules"
 refused "rules" "The file of rules for coll/cryptag cannot be used"
 with coll_cryptag_alltoall_node_max=2000000
 refused "sizes" "A parameter of coll/cryptag is out of its bounds" "coll_cryptag_alltoall_node_max: 2000000"
+set_both pml=ob1 coll_cryptag_alltoall_node_max=2000000
+runs "sizes, in a job without pml/crypt"
+! grep -q "coll/cryptag" "$CASE_DIR/out" || fail "it complains of what it does not use"
 
 echo "== what is missing on a node"
 with

@@ -8,7 +8,7 @@
  *   coll_cryptag_setup.c      first call: node map, equal settings, group key
  *   coll_cryptag_allgather.c  allgather and allgatherv: choose, run, deliver
  *   coll_cryptag_bcast.c, coll_cryptag_bcast_tree.c        bcast
- *   coll_cryptag_alltoall.c, coll_cryptag_alltoall_node.c  alltoall and alltoallv
+ *   coll_cryptag_alltoall.c, .._node.c, .._pairs.c         alltoall and alltoallv
  *   coll_cryptag_rules.c      which algorithm for which size and topology
  *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2,hs3}.c  one algorithm each
  *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 to hs3
@@ -51,12 +51,12 @@ typedef struct ompi_coll_cryptag_component {
     size_t bcast_chain_min;     /* auto: chain from this many bytes */
     size_t bcast_share_min;     /* through the node's segment from this many bytes */
     size_t alltoall_node_max;   /* longest block that travels with others of its node */
+    size_t alltoall_pairs_min;  /* auto: pairs from this many bytes of a block */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
     bool metrics;               /* print the six metrics after each call */
 
-    ompi_coll_cryptag_rules_t *rules;
-    bool good;                  /* rules and sizes can be used */
+    ompi_coll_cryptag_rules_t *rules;   /* NULL until the first communicator of a job with pml/crypt */
     ompi_coll_cryptag_metrics_t total;  /* of this process, read by MPI_T */
 } ompi_coll_cryptag_component_t;
 

@@ -1,9 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * MPI_Alltoall and MPI_Alltoallv: either left to the component below, where
- * every block is a message that pml/crypt seals with the key of the two ranks,
- * or what is small travels together, one sealed message for a pair of nodes.
+ * MPI_Alltoall and MPI_Alltoallv: left to the component below, where every
+ * block is a message that pml/crypt seals with the key of the two ranks; or what
+ * is small travels together, one sealed message for a pair of nodes; or long
+ * blocks are such messages, a few at a time.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -57,7 +58,11 @@ static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
     }
     if (0 == algorithm) {
         algorithm = call->topo->widest > 1 && block <= c->alltoall_node_max ? OMPI_COLL_CRYPTAG_ALLTOALL_NODE
-                                                                             : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+                    : block >= c->alltoall_pairs_min ? OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS
+                                                     : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+    }
+    if (OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS == algorithm && MPI_IN_PLACE == alltoall->out.buffer) {
+        algorithm = OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
     }
     alltoall->slot = vector || block > c->alltoall_node_max ? c->alltoall_node_max : block;
     if (OMPI_COLL_CRYPTAG_ALLTOALL_NODE == algorithm
@@ -93,9 +98,9 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
     call->topo = call->module->topo;
     call->algorithm = choose(alltoall);
     *left = OMPI_COLL_CRYPTAG_ALLTOALL_HOP == call->algorithm;
-    if (*left) {
+    if (OMPI_COLL_CRYPTAG_ALLTOALL_NODE != call->algorithm) {
         ompi_coll_cryptag_scratch_reset(&call->module->scratch);
-        return OMPI_SUCCESS;
+        return *left ? OMPI_SUCCESS : ompi_coll_cryptag_alltoall_pairs(alltoall);
     }
     call->sequence = call->module->sequence++;
     alltoall->in_place = MPI_IN_PLACE == alltoall->out.buffer;

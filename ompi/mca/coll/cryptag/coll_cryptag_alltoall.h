@@ -38,4 +38,7 @@ ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell(const ompi_coll_cryptag_side_t *
 size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t *alltoall);
 void ompi_coll_cryptag_alltoall_node(ompi_coll_cryptag_alltoall_t *alltoall);
 
+/* PAIRS (coll_cryptag_alltoall_pairs.c); not in place. */
+int ompi_coll_cryptag_alltoall_pairs(ompi_coll_cryptag_alltoall_t *alltoall);
+
 #endif

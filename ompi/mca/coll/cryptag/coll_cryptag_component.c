@@ -17,7 +17,6 @@
 #include "opal/util/show_help.h"
 
 static int component_register(void);
-static int component_open(void);
 static int component_close(void);
 
 ompi_coll_cryptag_component_t mca_coll_cryptag_component = {
@@ -26,7 +25,6 @@ ompi_coll_cryptag_component_t mca_coll_cryptag_component = {
             OMPI_COMMON_CRYPTMPI_COLL_VERSION,
             .mca_component_name = "cryptag",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
-            .mca_open_component = component_open,
             .mca_close_component = component_close,
             .mca_register_component_params = component_register,
         },
@@ -76,6 +74,8 @@ static const struct size_param {
      "messages there"},
     {"alltoall_node_max", &mca_coll_cryptag_component.alltoall_node_max, 4096, 0, 1048576,
      "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel together from node to node, 0 to 1048576"},
+    {"alltoall_pairs_min", &mca_coll_cryptag_component.alltoall_pairs_min, 262144, 0, SIZE_MAX,
+     "Bytes of a block from which auto sends those of MPI_Alltoall step by step"},
     {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
      "Most bytes of shared memory a communicator may use on a node; above it other algorithms are used instead.  0: "
      "never use shared memory"},
@@ -162,8 +162,8 @@ static void register_choices(ompi_coll_cryptag_component_t *c)
                     "every hop), binomial or chain (sealed once), or auto.  Must be equal at all ranks", bcasts,
                     &c->bcast_algorithm);
     register_choice("alltoall_algorithm", "Algorithm of MPI_Alltoall and MPI_Alltoallv: hop (left to other "
-                    "components), node (short blocks travel together from node to node), or auto.  Must be "
-                    "equal at all ranks", alltoalls, &c->alltoall_algorithm);
+                    "components), node (short blocks travel together from node to node), pairs (step by step), or "
+                    "auto.  Must be equal at all ranks", alltoalls, &c->alltoall_algorithm);
     register_choice("leaders", "All-gather among the leaders of nodes in hs1, hs2 and hs3, and under naive: ring, rd, "
                     "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
 }
@@ -194,18 +194,16 @@ static int component_register(void)
     return OPAL_SUCCESS;
 }
 
-static int component_open(void)
+static bool read_rules(void)
 {
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     char why[512];
 
-    c->good = sizes_hold();
     c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
         opal_show_help("help-mpi-coll-cryptag.txt", "bad-rules", true, why);
-        c->good = false;
     }
-    return OPAL_SUCCESS;        /* usable() acts on it */
+    return NULL != c->rules;
 }
 
 static int component_close(void)
@@ -237,7 +235,7 @@ bool ompi_coll_cryptag_usable(void)
     if (ompi_common_cryptmpi_active()) {
         /* Being left out here, and not where all is good, would let ranks wait for
          * each other in different algorithms. */
-        if (!mca_coll_cryptag_component.good) {
+        if (NULL == mca_coll_cryptag_component.rules && !(sizes_hold() && read_rules())) {
             ompi_mpi_abort(MPI_COMM_WORLD, 1);
         }
         return true;
@@ -257,7 +255,7 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->ring_min, c->stage_max, c->fragment, c->piece_max, c->bcast_segment,
-        c->bcast_chain_min, c->bcast_share_min, c->alltoall_node_max, c->shm_max,
+        c->bcast_chain_min, c->bcast_share_min, c->alltoall_node_max, c->alltoall_pairs_min, c->shm_max,
         (uint64_t) ompi_common_cryptmpi_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);

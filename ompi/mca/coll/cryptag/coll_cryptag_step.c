@@ -231,9 +231,7 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     }
 }
 
-/* Open MPI keeps a request that ended with an error, and the request keeps its
- * communicator. */
-static int wait_and_free(ompi_request_t **request, ompi_status_public_t *status)
+int ompi_coll_cryptag_request_end(ompi_request_t **request, ompi_status_public_t *status)
 {
     int rc = ompi_request_wait(request, status);
 
@@ -255,7 +253,7 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
         int rc;
 
         status = (ompi_status_public_t) { .MPI_ERROR = MPI_SUCCESS };
-        rc = wait_and_free(&step->requests[i], &status);
+        rc = ompi_coll_cryptag_request_end(&step->requests[i], &status);
         if (SIZE_MAX != step->arrivals[i].bytes) {
             status.MPI_ERROR = OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
             check_arrival(call, &step->arrivals[i], &status);
