@@ -19,6 +19,8 @@ awk -F, 'NR > 1 && !($9 > 0 && $14 > 0) { bad = 1 } END { exit bad }' "$CASE_DIR
 [ "$(wc -l < "$CASE_DIR/r.csv")" = 21 ] || fail "every value once"
 grep -q "Stopping rule: 1 FAST rounds at every size, or" "$CASE_DIR/out" || fail "the rule is not printed"
 grep -q "2 nodes (virtual: they share one machine), ranks pinned" "$CASE_DIR/out" || fail "places"
+tcp=$(vcluster net node0 cat /proc/sys/net/ipv4/tcp_congestion_control)
+grep -qx "TCP congestion control: $tcp" "$CASE_DIR/out" || fail "TCP of the nodes"
 grep -q "pml=crypt pml_crypt_host=ob1 crypt_key_bits=128 pml_crypt_chunk_size=65536" "$CASE_DIR/out" || fail "settings"
 [ "$(grep -c '>crypt-raised</text>' "$CASE_DIR/p.svg")" = 2 ] || fail "the plot"
 

@@ -211,8 +211,8 @@ case "$*" in
     *" nodes") ;;
     *) exit 1 ;;
 esac
-echo "@mpicrypt rank 0 0 a boot-a 0,1,2"
-echo "@mpicrypt rank 1 1 b boot-b 0,1"
+echo "@mpicrypt rank 0 0 a boot-a cubic 0,1,2"
+echo "@mpicrypt rank 1 1 b boot-b reno 0,1"
 END
 expect 1 "warning: --cpus-per-rank 3: '$work/bin/mpirun' leaves a rank only 1" \
     bench pingpong "${program[@]}" --mpirun "$work/bin/mpirun" --cpus-per-rank 3

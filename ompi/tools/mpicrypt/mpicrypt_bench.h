@@ -113,6 +113,7 @@ typedef struct mpicrypt_bench_variant {
 typedef struct mpicrypt_bench_places {
     size_t nodes;
     char library[256];
+    char tcp[32];               /* congestion control */
     char *cpus;                 /* for --cpus; NULL: left as they are */
     bool shared;                /* several nodes are one machine */
     bool yield;                 /* more ranks than processors somewhere */

@@ -341,15 +341,17 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
 {
     place_t *place = calloc(variant->ranks, sizeof(*place)), one;
     size_t seen = 0, rank;
-    char host[256];
+    char host[256], tcp[32];
 
     if (NULL == place) {
         exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
     }
     for (char *line = mpicrypt_launch_line(&text); NULL != line; line = mpicrypt_launch_line(&text)) {
         sscanf(line, "library %255[^\n]", places->library);
-        if (5 == sscanf(line, "rank %zu %zu %255s %63s %8191s", &rank, &one.node, host, one.boot, one.cpus)
+        if (6 == sscanf(line, "rank %zu %zu %255s %63s %31s %8191s", &rank, &one.node, host, one.boot, tcp, one.cpus)
             && rank < variant->ranks) {
+            bool equal = 0 == seen || 0 == strcmp(places->tcp, tcp);
+            snprintf(places->tcp, sizeof(places->tcp), "%s", equal ? tcp : "different");
             place[rank] = one;
             ++seen;
             places->nodes = one.node + 1 > places->nodes ? one.node + 1 : places->nodes;

@@ -202,9 +202,9 @@ static const char *pinning(const mpicrypt_bench_plan_t *plan, const mpicrypt_ben
 void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
                           const mpicrypt_bench_values_t *values, int count, const mpicrypt_table_t *table, FILE *out)
 {
-    fprintf(out, "%s\n%zu node%s%s, ranks %s%s\n\n", places->library, places->nodes, 1 == places->nodes ? "" : "s",
-            places->shared ? " (virtual: they share one machine)" : "", pinning(plan, places),
-            places->yield ? ", more ranks than processors" : "");
+    fprintf(out, "%s\n%zu node%s%s, ranks %s%s\nTCP congestion control: %s\n\n", places->library, places->nodes,
+            1 == places->nodes ? "" : "s", places->shared ? " (virtual: they share one machine)" : "",
+            pinning(plan, places), places->yield ? ", more ranks than processors" : "", places->tcp);
     for (int c = 0; c < plan->column_count; ++c) {
         fprintf(out, "%-14s %s", plan->column[c].label, plan->column[c].joined ? "the same job" :
                 plan->column[c].naive ? "sealed by the benchmark;" : "");
@@ -232,8 +232,8 @@ void mpicrypt_bench_json(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench
 {
     printf("{\n  \"benchmark\": \"%s\",\n  \"library\": ", plan->pattern);
     mpicrypt_json_text(stdout, places->library);
-    printf(",\n  \"nodes\": %zu, \"one_machine\": %s, \"ranks\": \"%s\",\n  \"rule\": ", places->nodes,
-           places->shared ? "true" : "false", pinning(plan, places));
+    printf(",\n  \"nodes\": %zu, \"one_machine\": %s, \"ranks\": \"%s\", \"tcp\": \"%s\",\n  \"rule\": ",
+           places->nodes, places->shared ? "true" : "false", pinning(plan, places), places->tcp);
     mpicrypt_json_text(stdout, mpicrypt_bench_rule(plan));
     printf(",\n  \"columns\": {");
     for (int c = 0; c < plan->column_count; ++c) {

@@ -5,7 +5,7 @@
  * starts it, once for each column and round, since the PML is chosen in
  * MPI_Init; what it measures, rank 0 prints in lines of this form:
  *
- *     @mpicrypt rank RANK NODE HOST BOOT-ID CPU,CPU...    (verb nodes, a rank)
+ *     @mpicrypt rank RANK NODE HOST BOOT-ID TCP CPU,CPU... (verb nodes, a rank)
  *     @mpicrypt library VERSION                           (verb nodes)
  *     @mpicrypt unit SECONDS                              (one unit of work)
  *     @mpicrypt value BYTES LAP SECONDS WORK-SECONDS CHOICE   (a lap, an iteration)

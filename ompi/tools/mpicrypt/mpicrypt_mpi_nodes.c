@@ -59,9 +59,10 @@ int mpicrypt_mpi_partner(size_t pairs, bool local, bool *lower)
 
 enum { LINE = 16384 };
 
-static void boot_id(char *text, size_t bytes)
+/* The first word of a file, or "unknown". */
+static void word_of(const char *path, char *text, size_t bytes)
 {
-    FILE *in = fopen("/proc/sys/kernel/random/boot_id", "r");
+    FILE *in = fopen(path, "r");
 
     snprintf(text, bytes, "unknown");
     if (NULL != in) {
@@ -76,13 +77,14 @@ static void boot_id(char *text, size_t bytes)
 
 static void describe(char *line, int node)
 {
-    char host[256] = "", boot[64];
+    char host[256] = "", boot[64], tcp[32];
     int *cpus, count = mpicrypt_cpus(&cpus);
     int used;
 
     gethostname(host, sizeof(host) - 1);
-    boot_id(boot, sizeof(boot));
-    used = snprintf(line, LINE, "@mpicrypt rank %d %d %s %s ", mpicrypt_mpi_rank, node, host, boot);
+    word_of("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    word_of("/proc/sys/net/ipv4/tcp_congestion_control", tcp, sizeof(tcp));
+    used = snprintf(line, LINE, "@mpicrypt rank %d %d %s %s %s ", mpicrypt_mpi_rank, node, host, boot, tcp);
     for (int i = 0; i < count && used < LINE - 16; ++i) {
         used += snprintf(line + used, (size_t) (LINE - used), "%s%d", 0 == i ? "" : ",", cpus[i]);
     }
