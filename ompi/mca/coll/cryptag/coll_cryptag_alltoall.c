@@ -44,6 +44,20 @@ static void wipe(ompi_coll_cryptag_call_t *call)
     }
 }
 
+/* A rank's blocks are more than fits into a processor's own caches. */
+enum { MANY_BYTES = 2097152 };
+
+static int by_size(const ompi_coll_cryptag_call_t *call, size_t block)
+{
+    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
+
+    if (call->topo->widest > 1 && block <= c->alltoall_node_max) {
+        return OMPI_COLL_CRYPTAG_ALLTOALL_NODE;
+    }
+    return block >= c->alltoall_pairs_min && block >= MANY_BYTES / (size_t) call->topo->ranks
+           ? OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+}
+
 /* Equal at every rank: of alltoallv's sizes, which differ, nothing is used. */
 static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
 {
@@ -57,9 +71,7 @@ static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
         algorithm = ompi_coll_cryptag_rules_find(c->rules, OMPI_COLL_CRYPTAG_ALLTOALL, call->topo, block);
     }
     if (0 == algorithm) {
-        algorithm = call->topo->widest > 1 && block <= c->alltoall_node_max ? OMPI_COLL_CRYPTAG_ALLTOALL_NODE
-                    : block >= c->alltoall_pairs_min ? OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS
-                                                     : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+        algorithm = by_size(call, block);
     }
     if (OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS == algorithm && MPI_IN_PLACE == alltoall->out.buffer) {
         algorithm = OMPI_COLL_CRYPTAG_ALLTOALL_HOP;

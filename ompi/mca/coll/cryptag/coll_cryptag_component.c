@@ -74,8 +74,8 @@ static const struct size_param {
      "messages there"},
     {"alltoall_node_max", &mca_coll_cryptag_component.alltoall_node_max, 4096, 0, 1048576,
      "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel together from node to node, 0 to 1048576"},
-    {"alltoall_pairs_min", &mca_coll_cryptag_component.alltoall_pairs_min, 262144, 0, SIZE_MAX,
-     "Bytes of a block from which auto sends those of MPI_Alltoall step by step"},
+    {"alltoall_pairs_min", &mca_coll_cryptag_component.alltoall_pairs_min, 131072, 0, SIZE_MAX,
+     "Bytes of a block from which auto sends those of MPI_Alltoall step by step, where a rank has 2 MiB of them"},
     {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
      "Most bytes of shared memory a communicator may use on a node; above it other algorithms are used instead.  0: "
      "never use shared memory"},
