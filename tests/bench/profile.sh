@@ -10,7 +10,8 @@ set -eu
 command -v perf >/dev/null || skip "perf is not installed (linux-perf)"
 sizes=("${@:-1048576}")
 program=$(dirname "$PREFIX/bin")/libexec/ompi-crypt/mpicrypt-mpi
-raised='--mca btl_tcp_eager_limit 262144 --mca btl_tcp_rndv_eager_limit 262144 --mca btl_tcp_max_send_size 262144'
+raised='--mca btl_tcp_eager_limit 262144 --mca btl_tcp_rndv_eager_limit 262144 --mca btl_tcp_max_send_size 262144
+--mca btl_tcp_endpoint_cache 17408'
 cluster_up 2 --slots 2
 
 # sample NAME PML BYTES [MPIRUN-ARG...]

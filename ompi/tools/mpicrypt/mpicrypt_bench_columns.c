@@ -12,7 +12,8 @@
 /* Sending all by copies in 512 KiB fragments suits a loop-like network better
  * than what Open MPI chooses, and larger eager limits avoid its rendezvous. */
 #define TUNED "btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma btl_tcp_max_send_size=524288"
-#define RAISED "btl_tcp_eager_limit=262144 btl_tcp_rndv_eager_limit=262144 btl_tcp_max_send_size=262144"
+#define RAISED "btl_tcp_eager_limit=262144 btl_tcp_rndv_eager_limit=262144 btl_tcp_max_send_size=262144 " \
+    "btl_tcp_endpoint_cache=17408"
 
 /* What encrypted files do by themselves: cycles of collective calls that a cache holds. */
 #define SHORT_CYCLES "io_ompio_bytes_per_agg=4194304"

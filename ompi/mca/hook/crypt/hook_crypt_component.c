@@ -16,7 +16,10 @@
  *     anybody: btl_tcp_eager_limit = btl_tcp_rndv_eager_limit =
  *     btl_tcp_max_send_size = 262144
  *
- * All or none: the user's value of one of them may not fit ours of another.
+ * All or none: the user's value of one of them may not fit ours of another.  With
+ * them btl_tcp_endpoint_cache goes from 30 KiB down to what a message of 16 KiB needs
+ * to be read at once: of every longer one so much is read into that cache, and
+ * copied once more.
  *
  * Open MPI's own rules say whether somebody has set a parameter (environment,
  * command line, files): the parameter is registered for a moment, asked for
@@ -65,14 +68,25 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
 static const void *const only_in_5_0 __attribute__((used)) = &ompi_mpi_instance_null;
 #endif
 
-static const struct {
-    const char *name, *help;
-} limits[] = {
-    {"eager_limit", "Bytes, header included, up to which a message is sent without asking"},
-    {"rndv_eager_limit", "Bytes, header included, of the first fragment of a longer message"},
-    {"max_send_size", "Bytes of a further fragment"},
+typedef struct {
+    const char *name, *value;
+    mca_base_var_type_t type;       /* what btl/tcp says it is */
+    const char *help;
+} setting_t;
+
+static const setting_t limits[] = {
+    {"eager_limit", OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, MCA_BASE_VAR_TYPE_SIZE_T,
+     "Bytes, header included, up to which a message is sent without asking"},
+    {"rndv_eager_limit", OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, MCA_BASE_VAR_TYPE_SIZE_T,
+     "Bytes, header included, of the first fragment of a longer message"},
+    {"max_send_size", OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, MCA_BASE_VAR_TYPE_SIZE_T, "Bytes of a further fragment"},
 };
 enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
+
+static const setting_t cache = {
+    "endpoint_cache", OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE, MCA_BASE_VAR_TYPE_INT,
+    "Bytes that are read beyond those expected",
+};
 
 static int component_register(void)
 {
@@ -114,13 +128,12 @@ static bool raises_limits(void)
     return raise && has("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
 }
 
-static bool set_by_nobody(int i)
+static bool set_by_nobody(const setting_t *setting)
 {
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
     size_t value = 0;
-    int index = mca_base_var_register("opal", "btl", "tcp", limits[i].name, limits[i].help, MCA_BASE_VAR_TYPE_SIZE_T,
-                                      NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
-                                      &value);
+    int index = mca_base_var_register("opal", "btl", "tcp", setting->name, setting->help, setting->type, NULL, 0,
+                                      MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &value);
 
     if (index >= 0) {
         (void) mca_base_var_get_value(index, NULL, &source, NULL);
@@ -129,18 +142,26 @@ static bool set_by_nobody(int i)
     return MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
-static void raise_limits(void)
+static void set(const setting_t *setting)
 {
     char name[64];
 
+    snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", setting->name);
+    setenv(name, setting->value, 0);
+}
+
+static void raise_limits(void)
+{
     for (int i = 0; i < LIMITS; i++) {
-        if (!set_by_nobody(i)) {
+        if (!set_by_nobody(&limits[i])) {
             return;
         }
     }
     for (int i = 0; i < LIMITS; i++) {
-        snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", limits[i].name);
-        setenv(name, OMPI_COMMON_CRYPTMPI_RAISED_LIMIT, 0);
+        set(&limits[i]);
+    }
+    if (set_by_nobody(&cache)) {
+        set(&cache);
     }
     ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_TCP);
 }
