@@ -3,14 +3,14 @@
  *
  * MPI_Alltoall and MPI_Alltoallv, every algorithm: every byte of every block,
  * in place, strided on one side or both, short, long and empty blocks mixed, on
- * communicators with the node maps of the arguments; and how many items are
- * sealed (noshm: none, without shared memory).
+ * communicators with the node maps of the arguments; blocks of unequal length are
+ * refused; and how many items are sealed (noshm: none, without shared memory).
  *
  *     alltoall [largest=BYTES] [noshm=0] MAP...
  */
 #include "cryptag.h"
 
-enum { AUTO, HOP, NODE, PAIRS, ALLTOALLS };
+enum { AUTO, HOP, NODE, PAIRS, ROWS, ALLTOALLS };
 
 static void uniform(MPI_Comm comm, size_t m, bool in_place, int round)
 {
@@ -139,8 +139,27 @@ static void all_cases(MPI_Comm comm, size_t largest, int round)
     }
 }
 
-/* By node: one item a pair of nodes, and each byte between nodes in one of them. */
-static void check_counts(MPI_Comm comm, const int *nodes, int p)
+/* Blocks that are shorter where they come from than where they go are an error, and
+ * nothing behind them is read. */
+static void unequal(MPI_Comm comm)
+{
+    int p, rc, class;
+
+    MPI_Comm_size(comm, &p);
+    int *out = calloc((size_t) p, sizeof(int)), *in = calloc(2 * (size_t) p, sizeof(int));
+    MT_CHECK(NULL != out && NULL != in, "memory");
+    MT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    rc = MPI_Alltoall(out, 1, MPI_INT, in, 2, MPI_INT, comm);
+    MT_MPI(MPI_Error_class(rc, &class));
+    MT_CHECK(MPI_ERR_TRUNCATE == class, "unequal blocks: class %d", class);
+    MT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL));
+    free(out);
+    free(in);
+}
+
+/* One item a pair of nodes (by node) or of ranks on different nodes (by rows), and each
+ * byte between nodes in one of them. */
+static void check_counts(MPI_Comm comm, const int *nodes, int p, int algorithm)
 {
     enum { M = 64 };
     unsigned char *out = calloc((size_t) p, M), *in = calloc((size_t) p, M);
@@ -153,7 +172,7 @@ static void check_counts(MPI_Comm comm, const int *nodes, int p)
             bool first = nodes[a] != nodes[b];
 
             bytes += first ? M : 0;
-            for (int i = 0; i < p; i++) {
+            for (int i = 0; NODE == algorithm && i < p; i++) {
                 first = first && !(i < a && nodes[i] == nodes[a]) && !(i < b && nodes[i] == nodes[b]);
             }
             pairs += first;
@@ -185,8 +204,9 @@ int main(int argc, char **argv)
         for (int a = 0; a < ALLTOALLS && MPI_COMM_NULL != comm; a++) {
             cryptag_set("alltoall_algorithm", a);
             all_cases(comm, largest, 1000 * i + a);
-            if (NODE == a && 0 == mt_arg("noshm", 0)) {
-                check_counts(comm, nodes, p);
+            unequal(comm);
+            if ((NODE == a || ROWS == a) && 0 == mt_arg("noshm", 0)) {
+                check_counts(comm, nodes, p, a);
             }
         }
         if (MPI_COMM_NULL != comm) {

@@ -29,6 +29,7 @@ def expected(nodes, m):
     sizes = [nodes.count(n) for n in sorted(set(nodes))]
     answer = {name: wire(name, nodes, m) for name in ALGORITHMS}
     answer['p2p'] = [(len(nodes) - nodes.count(node)) * (m + OVERHEAD) for node in nodes]
+    answer['alltoall-rows'] = answer['p2p']
     answer['bcast-binomial'] = answer['bcast-chain'] = (len(sizes) - 1) * (m + OVERHEAD)
     answer['alltoall-node'] = sum(a * b * m + OVERHEAD for i, a in enumerate(sizes)
                                   for j, b in enumerate(sizes) if i != j)

@@ -46,7 +46,7 @@ python3 -c '
 import json, sys
 data = json.load(open(sys.argv[1]))
 assert data["nodes"] == 4 and data["columns"]["node"][-1] == "coll_cryptag_alltoall_algorithm=node", data
-assert [row["column"] for row in data["results"]] == 2 * ["plain", "auto", "hop", "node", "pairs"], data
+assert [row["column"] for row in data["results"]] == 2 * ["plain", "auto", "hop", "node", "rows", "pairs"], data
 assert {row["variant"] for row in data["results"]} == {"4x2 cyclic"}, data' "$CASE_DIR/out"
 
 echo "what cannot be"

@@ -21,7 +21,7 @@ static const mpicrypt_bench_coll_t collectives[] = {
     {"allgather", "ring,hop,auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3",
      "auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3", "1,1K,4K,16K,64K,256K,1M"},
     {"bcast", "auto,hop,binomial,chain", "auto,hop,binomial,chain", "1,1K,4K,16K,64K,128K,256K,1M"},
-    {"alltoall", "auto,hop,node,pairs", "auto,hop,node,pairs", "1,1K,4K,16K,32K,64K,256K"},
+    {"alltoall", "auto,hop,node,rows,pairs", "auto,hop,node,rows,pairs", "1,1K,4K,16K,32K,64K,256K"},
     {NULL, NULL, NULL, NULL}
 };
 

@@ -126,8 +126,10 @@ static void count_map(const char *map)
         count("bcast-", 2 == a ? "binomial" : "chain", bcast);
     }
     cryptag_set("bcast_algorithm", 0);
-    cryptag_set("alltoall_algorithm", 2);
-    count("alltoall-", "node", alltoall);
+    for (int a = 2; a <= 4; a += 2) {
+        cryptag_set("alltoall_algorithm", a);
+        count("alltoall-", 2 == a ? "node" : "rows", alltoall);
+    }
     cryptag_set("alltoall_algorithm", 0);
     fflush(stdout);
 }

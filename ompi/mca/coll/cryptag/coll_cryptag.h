@@ -8,7 +8,8 @@
  *   coll_cryptag_setup.c      first call: node map, equal settings, group key
  *   coll_cryptag_allgather.c  allgather and allgatherv: choose, run, deliver
  *   coll_cryptag_bcast.c, coll_cryptag_bcast_tree.c        bcast
- *   coll_cryptag_alltoall.c, .._node.c, .._pairs.c         alltoall and alltoallv
+ *   coll_cryptag_alltoall.c, .._cell.c   alltoall and alltoallv: choose, run; a block
+ *   coll_cryptag_alltoall_{node,rows,pairs}.c                one algorithm each
  *   coll_cryptag_rules.c      which algorithm for which size and topology
  *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2,hs3}.c  one algorithm each
  *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 to hs3
@@ -51,6 +52,7 @@ typedef struct ompi_coll_cryptag_component {
     size_t bcast_chain_min;     /* auto: chain from this many bytes */
     size_t bcast_share_min;     /* through the node's segment from this many bytes */
     size_t alltoall_node_max;   /* longest block that travels with others of its node */
+    size_t alltoall_rows_max;   /* auto: rows up to this many bytes of a block */
     size_t alltoall_pairs_min;  /* auto: pairs from this many bytes of a block */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;

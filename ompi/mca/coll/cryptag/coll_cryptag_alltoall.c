@@ -3,8 +3,8 @@
  *
  * MPI_Alltoall and MPI_Alltoallv: left to the component below, where every
  * block is a message that pml/crypt seals with the key of the two ranks; or what
- * is small travels together, one sealed message for a pair of nodes; or long
- * blocks are such messages, a few at a time.
+ * is small travels together, one sealed message for a pair of nodes, or one for a
+ * rank and a node; or long blocks are messages of their own, a few at a time.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -13,17 +13,6 @@
 #include <string.h>
 
 #include "ompi/mca/coll/base/coll_tags.h"
-
-ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell(const ompi_coll_cryptag_side_t *side, int rank)
-{
-    const size_t count = NULL != side->counts ? (size_t) side->counts[rank] : side->count;
-    ptrdiff_t lb, extent, elements;
-
-    ompi_datatype_get_extent(side->dtype, &lb, &extent);
-    elements = NULL != side->counts ? side->disps[rank] : (ptrdiff_t) rank * (ptrdiff_t) side->count;
-    return (ompi_coll_cryptag_cell_t) { side->buffer + elements * extent, count,
-                                        ompi_common_cryptmpi_bytes(side->dtype, count), side->dtype };
-}
 
 /* Unpacking zeros touches exactly the bytes that belong to the message. */
 static void wipe(ompi_coll_cryptag_call_t *call)
@@ -47,41 +36,60 @@ static void wipe(ompi_coll_cryptag_call_t *call)
 /* A rank's blocks are more than fits into a processor's own caches. */
 enum { MANY_BYTES = 2097152 };
 
-static int by_size(const ompi_coll_cryptag_call_t *call, size_t block)
+/* Of those that need no shared memory. */
+static int by_messages(const ompi_coll_cryptag_alltoall_t *alltoall, size_t block)
+{
+    const bool many = block >= mca_coll_cryptag_component.alltoall_pairs_min
+                      && block >= MANY_BYTES / (size_t) alltoall->call.topo->ranks;
+
+    return many && MPI_IN_PLACE != alltoall->out.buffer ? OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS
+                                                        : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+}
+
+static int by_size(const ompi_coll_cryptag_alltoall_t *alltoall, size_t block)
 {
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
 
-    if (call->topo->widest > 1 && block <= c->alltoall_node_max) {
+    if (alltoall->call.topo->widest > 1 && block <= c->alltoall_node_max) {
         return OMPI_COLL_CRYPTAG_ALLTOALL_NODE;
     }
-    return block >= c->alltoall_pairs_min && block >= MANY_BYTES / (size_t) call->topo->ranks
-           ? OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+    return alltoall->call.topo->widest > 1 && block <= c->alltoall_rows_max ? OMPI_COLL_CRYPTAG_ALLTOALL_ROWS
+                                                                            : by_messages(alltoall, block);
+}
+
+static bool can(ompi_coll_cryptag_alltoall_t *alltoall, int algorithm)
+{
+    ompi_coll_cryptag_call_t *call = &alltoall->call;
+
+    switch (algorithm) {
+    case OMPI_COLL_CRYPTAG_ALLTOALL_NODE:
+        return ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_alltoall_node_bytes(alltoall));
+    case OMPI_COLL_CRYPTAG_ALLTOALL_ROWS:
+        return NULL == alltoall->in.counts
+               && ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_alltoall_rows_bytes(alltoall));
+    case OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS:
+        return MPI_IN_PLACE != alltoall->out.buffer;
+    default:
+        return true;
+    }
 }
 
 /* Equal at every rank: of alltoallv's sizes, which differ, nothing is used. */
 static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
 {
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
-    ompi_coll_cryptag_call_t *call = &alltoall->call;
     const bool vector = NULL != alltoall->in.counts;
     const size_t block = vector ? 0 : ompi_coll_cryptag_cell(&alltoall->in, 0).bytes;
     int algorithm = c->alltoall_algorithm;
 
     if (0 == algorithm) {
-        algorithm = ompi_coll_cryptag_rules_find(c->rules, OMPI_COLL_CRYPTAG_ALLTOALL, call->topo, block);
+        algorithm = ompi_coll_cryptag_rules_find(c->rules, OMPI_COLL_CRYPTAG_ALLTOALL, alltoall->call.topo, block);
     }
     if (0 == algorithm) {
-        algorithm = by_size(call, block);
-    }
-    if (OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS == algorithm && MPI_IN_PLACE == alltoall->out.buffer) {
-        algorithm = OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
+        algorithm = by_size(alltoall, block);
     }
     alltoall->slot = vector || block > c->alltoall_node_max ? c->alltoall_node_max : block;
-    if (OMPI_COLL_CRYPTAG_ALLTOALL_NODE == algorithm
-        && !ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_alltoall_node_bytes(alltoall))) {
-        algorithm = OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
-    }
-    return algorithm;
+    return can(alltoall, algorithm) ? algorithm : by_messages(alltoall, block);
 }
 
 static int check_device(const ompi_coll_cryptag_side_t *side, int ranks)
@@ -94,6 +102,14 @@ static int check_device(const ompi_coll_cryptag_side_t *side, int ranks)
     return ompi_coll_cryptag_device_check(side->buffer, bytes);
 }
 
+/* As MPI wants it of equal blocks.  A block that is shorter than the other side says would
+ * be read, sealed and sent beyond its end. */
+static bool lengths_match(const ompi_coll_cryptag_alltoall_t *alltoall)
+{
+    return NULL != alltoall->in.counts || MPI_IN_PLACE == alltoall->out.buffer
+           || ompi_coll_cryptag_cell(&alltoall->out, 0).bytes == ompi_coll_cryptag_cell(&alltoall->in, 0).bytes;
+}
+
 /* *left: to be left to the component below. */
 static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
 {
@@ -102,6 +118,7 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
     int rc = check_device(&alltoall->out, ranks);
 
     *left = false;
+    rc = OMPI_SUCCESS == rc && !lengths_match(alltoall) ? MPI_ERR_TRUNCATE : rc;
     rc = OMPI_SUCCESS == rc ? check_device(&alltoall->in, ranks) : rc;
     rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_setup(call->module, call->comm) : rc;
     if (OMPI_SUCCESS != rc) {
@@ -110,7 +127,7 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
     call->topo = call->module->topo;
     call->algorithm = choose(alltoall);
     *left = OMPI_COLL_CRYPTAG_ALLTOALL_HOP == call->algorithm;
-    if (OMPI_COLL_CRYPTAG_ALLTOALL_NODE != call->algorithm) {
+    if (*left || OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS == call->algorithm) {
         ompi_coll_cryptag_scratch_reset(&call->module->scratch);
         return *left ? OMPI_SUCCESS : ompi_coll_cryptag_alltoall_pairs(alltoall);
     }
@@ -119,7 +136,11 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
     if (alltoall->in_place) {
         alltoall->out = alltoall->in;
     }
-    ompi_coll_cryptag_alltoall_node(alltoall);
+    if (OMPI_COLL_CRYPTAG_ALLTOALL_NODE == call->algorithm) {
+        ompi_coll_cryptag_alltoall_node(alltoall);
+    } else {
+        ompi_coll_cryptag_alltoall_rows(alltoall);
+    }
     ompi_coll_cryptag_count(call);
     return ompi_coll_cryptag_finish(call);
 }

@@ -31,12 +31,33 @@ typedef struct ompi_coll_cryptag_alltoall {
     size_t slot;                        /* longest block that travels with others */
 } ompi_coll_cryptag_alltoall_t;
 
+/* ---- cells (coll_cryptag_alltoall_cell.c) ---- */
+
 ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell(const ompi_coll_cryptag_side_t *side, int rank);
+/* Where its bytes lie as they are packed, or NULL. */
+uint8_t *ompi_coll_cryptag_cell_flat(const ompi_coll_cryptag_cell_t *cell);
+void ompi_coll_cryptag_cell_pack(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_cell_t *cell, uint8_t *to);
+void ompi_coll_cryptag_cell_unpack(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_cell_t *cell,
+                                   const uint8_t *from);
+/* The same packed, in scratch. */
+ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell_copy(ompi_coll_cryptag_call_t *call,
+                                                     const ompi_coll_cryptag_cell_t *cell);
+/* A message of the selected PML, until the call's next wait. */
+void ompi_coll_cryptag_cell_recv(ompi_coll_cryptag_call_t *call, int rank, const ompi_coll_cryptag_cell_t *in);
+void ompi_coll_cryptag_cell_send(ompi_coll_cryptag_call_t *call, int rank, const ompi_coll_cryptag_cell_t *out);
+/* The block that we have for ourselves. */
+int ompi_coll_cryptag_cell_take_own(const ompi_coll_cryptag_alltoall_t *alltoall);
+
+/* ---- the algorithms ---- */
 
 /* NODE (coll_cryptag_alltoall_node.c): the bytes of shared memory that it
  * needs, equal at every rank, and itself. */
 size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t *alltoall);
 void ompi_coll_cryptag_alltoall_node(ompi_coll_cryptag_alltoall_t *alltoall);
+
+/* ROWS (coll_cryptag_alltoall_rows.c), for MPI_Alltoall: the same. */
+size_t ompi_coll_cryptag_alltoall_rows_bytes(const ompi_coll_cryptag_alltoall_t *alltoall);
+void ompi_coll_cryptag_alltoall_rows(ompi_coll_cryptag_alltoall_t *alltoall);
 
 /* PAIRS (coll_cryptag_alltoall_pairs.c); not in place. */
 int ompi_coll_cryptag_alltoall_pairs(ompi_coll_cryptag_alltoall_t *alltoall);

@@ -109,15 +109,6 @@ static bool travels_alone(const node_run_t *run, const ompi_coll_cryptag_cell_t 
 
 /* ---- 1. our blocks into the segment ---- */
 
-static void pack_cell(node_run_t *run, const ompi_coll_cryptag_cell_t *cell, uint8_t *to)
-{
-    int rc = ompi_common_cryptmpi_pack(cell->base, cell->count, cell->dtype, 0, cell->bytes, to);
-
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(run->call, rc);
-    }
-}
-
 static void pack_blocks(node_run_t *run)
 {
     const ompi_coll_cryptag_topo_t *topo = run->topo;
@@ -132,7 +123,7 @@ static void pack_blocks(node_run_t *run)
 
             *received_of(run, topo->local, rank) = travels_alone(run, &in) ? 0 : (uint32_t) in.bytes;
             if (!travels_alone(run, &out)) {
-                pack_cell(run, &out, end);
+                ompi_coll_cryptag_cell_pack(run->call, &out, end);
                 end += out.bytes;
             }
         }
@@ -232,16 +223,13 @@ static void post_long(node_run_t *run)
         ompi_coll_cryptag_cell_t out = ompi_coll_cryptag_cell(&run->alltoall->out, from);
 
         if (travels_alone(run, &out) && run->alltoall->in_place) {
-            uint8_t *copy = ompi_coll_cryptag_scratch(run->call, out.bytes);
-
-            pack_cell(run, &out, copy);
-            out = (ompi_coll_cryptag_cell_t) { (char *) copy, out.bytes, out.bytes, MPI_BYTE };
+            out = ompi_coll_cryptag_cell_copy(run->call, &out);
         }
         if (travels_alone(run, &in)) {
-            ompi_coll_cryptag_recv_typed(run->call, from, in.base, in.count, in.dtype, in.bytes);
+            ompi_coll_cryptag_cell_recv(run->call, from, &in);
         }
         if (travels_alone(run, &out)) {
-            ompi_coll_cryptag_send_typed(run->call, from, out.base, out.count, out.dtype, out.bytes);
+            ompi_coll_cryptag_cell_send(run->call, from, &out);
         }
     }
 }
@@ -264,10 +252,7 @@ static void deliver_blocks(node_run_t *run)
             }
             for (int local = 0; local < run->shm->here; local++) {
                 if (local == topo->local && !travels_alone(run, &in)) {
-                    int rc = ompi_common_cryptmpi_unpack(in.base, in.count, in.dtype, 0, in.bytes, from);
-                    if (OMPI_SUCCESS != rc) {
-                        ompi_coll_cryptag_broken(run->call, rc);
-                    }
+                    ompi_coll_cryptag_cell_unpack(run->call, &in, from);
                 }
                 from += *received_of(run, local, rank);
             }

@@ -44,22 +44,13 @@ static void start(ompi_coll_cryptag_alltoall_t *alltoall, int k, step_t step, in
                                 MCA_PML_BASE_SEND_STANDARD, comm, &step[1])));
 }
 
-static void take_own(ompi_coll_cryptag_alltoall_t *alltoall, int *rc)
-{
-    const int rank = ompi_comm_rank(alltoall->call.comm);
-    const ompi_coll_cryptag_cell_t out = ompi_coll_cryptag_cell(&alltoall->out, rank);
-    const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&alltoall->in, rank);
-
-    note(rc, ompi_datatype_sndrcv(out.base, (int32_t) out.count, out.dtype, in.base, (int32_t) in.count, in.dtype));
-}
-
 int ompi_coll_cryptag_alltoall_pairs(ompi_coll_cryptag_alltoall_t *alltoall)
 {
     const int ranks = ompi_comm_size(alltoall->call.comm);
     step_t steps[DEPTH] = {{MPI_REQUEST_NULL, MPI_REQUEST_NULL}, {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
     int rc = OMPI_SUCCESS;
 
-    take_own(alltoall, &rc);
+    note(&rc, ompi_coll_cryptag_cell_take_own(alltoall));
     for (int k = 1; k < ranks; k++) {
         finish(steps[k % DEPTH], &rc);
         start(alltoall, k, steps[k % DEPTH], &rc);

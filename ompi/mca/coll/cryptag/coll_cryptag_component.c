@@ -74,6 +74,9 @@ static const struct size_param {
      "messages there"},
     {"alltoall_node_max", &mca_coll_cryptag_component.alltoall_node_max, 4096, 0, 1048576,
      "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel together from node to node, 0 to 1048576"},
+    {"alltoall_rows_max", &mca_coll_cryptag_component.alltoall_rows_max, 131072, 0, SIZE_MAX,
+     "Bytes of a block up to which auto sends those of MPI_Alltoall that are too long for node by rows, a message for "
+     "each rank and node"},
     {"alltoall_pairs_min", &mca_coll_cryptag_component.alltoall_pairs_min, 131072, 0, SIZE_MAX,
      "Bytes of a block from which auto sends those of MPI_Alltoall step by step, where a rank has 2 MiB of them"},
     {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
@@ -162,8 +165,9 @@ static void register_choices(ompi_coll_cryptag_component_t *c)
                     "every hop), binomial or chain (sealed once), or auto.  Must be equal at all ranks", bcasts,
                     &c->bcast_algorithm);
     register_choice("alltoall_algorithm", "Algorithm of MPI_Alltoall and MPI_Alltoallv: hop (left to other "
-                    "components), node (short blocks travel together from node to node), pairs (step by step), or "
-                    "auto.  Must be equal at all ranks", alltoalls, &c->alltoall_algorithm);
+                    "components), node (short blocks travel together from node to node), rows (equal blocks, from "
+                    "rank to node), pairs (step by step), or auto.  Must be equal at all ranks", alltoalls,
+                    &c->alltoall_algorithm);
     register_choice("leaders", "All-gather among the leaders of nodes in hs1, hs2 and hs3, and under naive: ring, rd, "
                     "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
 }
@@ -255,8 +259,8 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->ring_min, c->stage_max, c->fragment, c->piece_max, c->bcast_segment,
-        c->bcast_chain_min, c->bcast_share_min, c->alltoall_node_max, c->alltoall_pairs_min, c->shm_max,
-        (uint64_t) ompi_common_cryptmpi_params.on_failure,
+        c->bcast_chain_min, c->bcast_share_min, c->alltoall_node_max, c->alltoall_rows_max, c->alltoall_pairs_min,
+        c->shm_max, (uint64_t) ompi_common_cryptmpi_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 

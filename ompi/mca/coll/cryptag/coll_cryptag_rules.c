@@ -51,7 +51,7 @@ static const char *const algorithm_names[OPERATIONS][OMPI_COLL_CRYPTAG_ALGORITHM
     [OMPI_COLL_CRYPTAG_ALLGATHER] = { "auto", "naive", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2",
                                      "hs3" },
     [OMPI_COLL_CRYPTAG_BCAST] = { "auto", "hop", "binomial", "chain" },
-    [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", "hop", "node", "pairs" },
+    [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", "hop", "node", "pairs", "rows" },
 };
 
 const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_operation_t operation, int algorithm)
