@@ -123,6 +123,7 @@ make_configure() {
 compile_variant() {
     local switches=(--enable-werror) jobs; jobs=$(nproc)
     [ "$1" != asan ] || switches+=(--enable-asan --enable-ubsan)
+    unset ${!OMPI_MCA_*}        # or ompi_info loads what was installed last, sanitizers and all
     mkdir -p "$BUILD" && cd "$BUILD"
     in_variant ompi_info --version | grep -F "Open MPI v$SERIES."
     # A makefile of an older configure would run it again, with other switches.
