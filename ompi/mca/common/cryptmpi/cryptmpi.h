@@ -53,9 +53,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
     "Set btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to " OMPI_COMMON_CRYPTMPI_RAISED_LIMIT \
     " bytes where the host is ob1 and none of them was set otherwise: sealed segments then travel eagerly; with "     \
     "them btl_tcp_endpoint_cache to " OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE " if it was not set: less is copied twice; " \
-    "and the eager_limit of btl/vader (5.0: btl/sm) to 4608 where it is Open MPI's own and less: so do 4 KiB to a process of " \
-    "this node, with their header; where the host is ucx, UCX_TCP_TX_SEG_SIZE and UCX_TCP_RX_SEG_SIZE to 128 KiB, if " \
-    "UCX may use TCP and neither was set (default: on)"
+    "and the eager_limit of btl/vader (5.0: btl/sm) to 4608 where it is Open MPI's own and less: so do 4 KiB to a "   \
+    "process of this node, with their header; where the host is ucx, UCX_TCP_TX_SEG_SIZE and UCX_TCP_RX_SEG_SIZE to " \
+    "128 KiB, if UCX may use TCP and neither was set (default: on)"
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 #define OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE "17408"     /* 16 KiB, and headers */
 
