@@ -128,7 +128,8 @@ enum { FIELDS = 64 };
 static bool is_whole(const char *column)
 {
     static const char *const parts[] = {"plain", "tuned", "raised", "ring", "o-ring", "o-rd", "o-rd2", "c-ring",
-                                        "c-rd", "hs1", "hs2", "hs3", "binomial", "chain", "node", "rows", "pairs", "hop", NULL};
+                                        "c-rd", "hs1", "hs2", "hs3", "binomial", "chain", "node", "rows", "pairs",
+                                        "hop", NULL};
     char name[64];
     size_t bytes = (size_t) snprintf(name, sizeof(name), "%.63s", column);
 
