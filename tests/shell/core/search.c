@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- *     search CORE CAPTURE CONSTANTS NEEDLES...
+ *     search CORE CAPTURE TAGS CONSTANTS NEEDLES...
  *
  * Looks in the core file for any 16 bytes that stand somewhere in a file of
  * needles, as they are and as words of the other byte order.  0: none is there;
@@ -10,8 +10,8 @@
  *   - 16 bytes of which, without those below, fewer than 12 differ: no key is
  *     like that;
  *   - what was on the wire (CAPTURE, of tcpdump): a context keeps the last tag;
- *   - the token before a message within the node, and the tag of a group key that is
- *     sealed behind it: both passed openly, too, and are found in the core file itself;
+ *   - what is in TAGS, which passed openly within the node, too;
+ *   - the token before a message within the node: found in the core file itself;
  *   - what stands in CONSTANTS too, needles of a job with other keys: key
  *     schedules of a self test.
  */
@@ -149,19 +149,15 @@ static void read_capture(const uint8_t *file, size_t bytes)
     }
 }
 
-/* | header 8 | token 16 | payload |, and as the payload a group key
- * | header 8 | ciphertext 48 | tag 16 |.  Later messages are written over the first. */
+/* | header 8 | token 16 | payload | */
 static void publish_local(const uint8_t *memory, size_t bytes)
 {
-    enum { HEADER = 8, TOKEN = 16, FRAME = 72, TAG = 16 };
-    static const uint8_t local[HEADER] = {0x13}, direct[HEADER - 1] = {0x11};   /* counters below 256 */
+    enum { HEADER = 8, TOKEN = 16 };
+    static const uint8_t local[HEADER] = {0x13};
 
-    for (size_t at = 0; at + FRAME <= bytes; at++) {
+    for (size_t at = 0; at + HEADER + TOKEN <= bytes; at++) {
         if (0 == memcmp(memory + at, local, sizeof(local))) {
             publish(memory + at + HEADER, TOKEN);
-        }
-        if (0 == memcmp(memory + at, direct, sizeof(direct))) {
-            publish(memory + at + FRAME - TAG, TAG);
         }
     }
 }
@@ -218,16 +214,18 @@ int main(int argc, char **argv)
     const uint8_t *core, *file[FILES];
     uint8_t *public[FILES];
     size_t bytes, file_bytes[FILES], found = 0;
-    int files = argc - 4;
+    int files = argc - 5;
 
     /* 1. everything that stands there  2. what of it is public */
     for (int i = 0; i < files && i < FILES; i++) {
-        file[i] = map(argv[4 + i], &file_bytes[i]);
+        file[i] = map(argv[5 + i], &file_bytes[i]);
         add_all(file[i], file_bytes[i], NULL);
     }
     core = map(argv[2], &bytes);
     read_capture(core, bytes);
     core = map(argv[3], &bytes);
+    publish(core, bytes);
+    core = map(argv[4], &bytes);
     publish(core, bytes);
     core = map(argv[1], &bytes);
     publish_local(core, bytes);
