@@ -28,7 +28,7 @@ static const mpicrypt_option_t options[] = {
      "papers' ablation pipe (one thread), threads (one chunk) and both. Of collectives (default: all): ring (plain, "
      "Open MPI's ring all-gather), hop (pml/crypt alone, sealing on every hop), auto (what coll/cryptag chooses) and "
      "its algorithms: for allgather naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, hs3, for bcast binomial, chain, "
-     "for alltoall node."},
+     "for alltoall node, rows, pairs."},
     {"bits", MPICRYPT_SIZES, "LIST", "128", &plan.bits, "Key sizes of the encrypted columns: 128, 192, 256."},
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
      "Message sizes in bytes; K, M and G are powers of 1024. Default: 1,1K,4K,16K,64K,256K,1M,8M; for collectives "
