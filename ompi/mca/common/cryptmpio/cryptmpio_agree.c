@@ -39,6 +39,12 @@ int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says)
     return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;
 }
 
+int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count)
+{
+    return fh->f_comm->c_coll->coll_allreduce(MPI_IN_PLACE, ranks, (int) count, MPI_INT, MPI_MIN, fh->f_comm,
+                                              fh->f_comm->c_coll->coll_allreduce_module);
+}
+
 int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count)
 {
     uint8_t *most = malloc(count);

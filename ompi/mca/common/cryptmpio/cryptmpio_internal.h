@@ -28,6 +28,8 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
 /* The lowest of those ranks that say most; 0 if all say 0. */
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says);
+/* The lowest of the ranks that processes have put into each place; nobody's: f_size. */
+int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count);
 /* Every process's bytes, one after the other, less than 2 GiB together: *all is malloc'd,
  * lengths too. */
 int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts);

@@ -115,9 +115,10 @@ static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t cou
 
 /* ---- 2. ---- */
 
-/* May this process make the MAC of region i?  Regions that come together mostly share a label. */
+/* May this process make the MAC of region i?  Regions that come together mostly share a label;
+ * `before`: of region i - 1 it may. */
 static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, uint32_t i,
-                     const uint8_t *can)
+                     bool before)
 {
     opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     const opal_common_crypt_region_t *regions = map->regions;
@@ -129,36 +130,29 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_commo
         return NULL != state->keys && NULL != state->keys[i].data_key;
     }
     if (i > old && regions[i - 1].encrypted && 0 == strcmp(regions[i - 1].label, regions[i].label)) {
-        return can[i - 1];
+        return before;
     }
     return NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, regions[i].label);
 }
 
-/* The lowest rank that can make each region's MAC, from what every rank can. */
+/* The lowest rank that can make each region's MAC. */
 static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, int *owners,
                        opal_common_crypt_why_t *why)
 {
-    uint8_t *can = calloc(1, map->region_count), *all = NULL;
-    int *counts = NULL, rc = OPAL_CRYPT_ERR_LIBRARY;
+    const int self = state->fh->f_rank, nobody = state->fh->f_size;
+    int rc = OPAL_CRYPT_OK;
 
-    for (uint32_t i = 0; NULL != can && i < map->region_count; ++i) {
-        can[i] = can_seal(state, map, old, i, can);
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        owners[i] = can_seal(state, map, old, i, i > 0 && self == owners[i - 1]) ? self : nobody;
     }
-    if (OMPI_SUCCESS == ompi_common_cryptmpio_gather(state->fh, can, map->region_count, &all, &counts)) {
-        rc = OPAL_CRYPT_OK;
-        for (uint32_t i = 0; i < map->region_count; ++i) {
-            owners[i] = 0;
-            while (owners[i] < state->fh->f_size && !all[(size_t) owners[i] * map->region_count + i]) {
-                ++owners[i];
-            }
-            if (map->regions[i].encrypted && owners[i] == state->fh->f_size && OPAL_CRYPT_OK == rc) {
-                rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", map->regions[i].label);
-            }
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_lowest_of_each(state->fh, owners, map->region_count)) {
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        if (map->regions[i].encrypted && nobody == owners[i]) {
+            rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", map->regions[i].label);
         }
     }
-    free(can);
-    free(all);
-    free(counts);
     return rc;
 }
 
@@ -207,32 +201,74 @@ static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_cryp
 
 /* ---- 2. and 3. ---- */
 
+/* The only process that seals regions; -1: there are several. */
+static int only_owner(const opal_common_crypt_map_t *map, const int *owners, size_t *regions)
+{
+    int only = -1;
+    bool same = true;
+
+    *regions = 0;
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        if (map->regions[i].encrypted) {
+            same = same && (0 == *regions || only == owners[i]);
+            only = owners[i];
+            ++*regions;
+        }
+    }
+    return same ? only : -1;
+}
+
+/* Everybody's `count` regions into all maps.  `mine` has room for those of a whole map. */
+static int exchange(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, const int *owners, sealed_t *mine,
+                    size_t count)
+{
+    size_t regions, bytes;
+    int only = only_owner(map, owners, &regions), *counts = NULL;
+    const sealed_t *all = mine;
+    uint8_t *gathered = NULL;
+    int rc;
+
+    if (only >= 0) {
+        bytes = regions * sizeof(*all);
+        rc = ompi_common_cryptmpio_bcast(state->fh, only, mine, bytes);
+    } else {
+        rc = ompi_common_cryptmpio_gather(state->fh, mine, count * sizeof(*mine), &gathered, &counts);
+        all = (const sealed_t *) (const void *) gathered;
+        bytes = 0;
+        for (int r = 0; OMPI_SUCCESS == rc && r < state->fh->f_size; ++r) {
+            bytes += (size_t) counts[r];
+        }
+    }
+    for (size_t i = 0; OMPI_SUCCESS == rc && i < bytes / sizeof(*all); ++i) {
+        opal_common_crypt_region_t *region = &map->regions[all[i].region];
+        memcpy(region->mac, all[i].mac, sizeof(region->mac));
+        *region->wrapped = all[i].wrapped;
+    }
+    free(counts);
+    free(gathered);
+    return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
 static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,
                     opal_common_crypt_file_key_t **keys)
 {
-    int *owners = calloc(map->region_count, sizeof(*owners)), *counts = NULL;
+    int *owners = calloc(map->region_count, sizeof(*owners));
     sealed_t *mine = calloc(map->region_count, sizeof(*mine));
-    uint8_t *all = NULL;
-    size_t count = 0, total = 0;
+    size_t count = 0;
     opal_common_crypt_why_t why = {.topic = NULL};
-    int error = show(state, find_owners(state, map, old, owners, &why), &why);
+    int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners || NULL == mine ? MPI_ERR_NO_MEM : MPI_SUCCESS);
 
-    error = MPI_SUCCESS == error ? show(state, inherit(state, old, map->region_count, keys), &why) : error;
-    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error) {
+        error = show(state, find_owners(state, map, old, owners, &why), &why);
+        error = MPI_SUCCESS == error ? show(state, inherit(state, old, map->region_count, keys), &why) : error;
+        error = ompi_common_cryptmpio_agree(state->fh, error);
+    }
     if (MPI_SUCCESS == error) {
         error = show(state, seal_mine(state, map, old, owners, *keys, mine, &count, &why), &why);
         error = ompi_common_cryptmpio_agree(state->fh, error);
     }
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, mine, count * sizeof(*mine), &all, &counts)) {
-        error = MPI_ERR_INTERN;
-    }
-    for (int r = 0; MPI_SUCCESS == error && r < state->fh->f_size; ++r) {
-        total += (size_t) counts[r];
-    }
-    for (size_t at = 0; at < total; at += sizeof(sealed_t)) {
-        sealed_t *one = (sealed_t *) (void *) (all + at);
-        memcpy(map->regions[one->region].mac, one->mac, sizeof(one->mac));
-        *map->regions[one->region].wrapped = one->wrapped;
+    if (MPI_SUCCESS == error) {
+        error = exchange(state, map, owners, mine, count);
     }
     if (MPI_SUCCESS == error) {
         int rc = opal_common_crypt_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
@@ -244,9 +280,7 @@ static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
         error = ompi_common_cryptmpio_agree(state->fh, show(state, rc, &why));
     }
     free(owners);
-    free(counts);
     free(mine);
-    free(all);
     return error;
 }
 

@@ -111,13 +111,22 @@ static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
     return module_of(fh)->under->fs_file_get_size(fh, size);
 }
 
+/* Everybody brings both files to the storage.  Of several, half begin with the sidecar, so
+ * that its blocks are on their way while the others are at the data, whose are more. */
 static int file_sync(ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
+    const ompi_common_cryptmpio_posix_t *posix = &module->state->posix;
+    int first = OPAL_CRYPT_OK;
 
-    ompi_common_cryptmpio_posix_sync_begin(&module->state->posix);
+    if (1 == fh->f_rank % 2) {
+        first = ompi_common_cryptmpio_posix_sync_sidecar(posix);
+    } else if (1 == fh->f_size) {
+        ompi_common_cryptmpio_posix_sync_begin(posix);
+    }
     int rc = module->under->fs_file_sync(fh);
-    return OMPI_SUCCESS != rc || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_sidecar(&module->state->posix) ? rc : MPI_ERR_IO;
+    int then = ompi_common_cryptmpio_posix_sync_sidecar(posix);
+    return OMPI_SUCCESS != rc || (OPAL_CRYPT_OK == first && OPAL_CRYPT_OK == then) ? rc : MPI_ERR_IO;
 }
 
 mca_fs_base_module_t *ompi_fs_crypt_module(ompio_file_t *fh, mca_fs_base_module_t *under, mca_fs_base_component_t *component)
