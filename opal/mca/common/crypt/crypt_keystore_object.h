@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Inside the keystore: what a backend is.  A backend stores records and wraps;
- * who may do what when, the log and the blob are the same for all
- * (crypt_keystore.c).
+ * who may do what when (crypt_keystore.c), the log and the blob (crypt_keystore_blob.c)
+ * are the same for all.
  */
 #ifndef OPAL_COMMON_CRYPT_KEYSTORE_OBJECT_H
 #define OPAL_COMMON_CRYPT_KEYSTORE_OBJECT_H
@@ -62,6 +62,16 @@ struct opal_common_crypt_keystore {
 
 extern const opal_common_crypt_keystore_ops_t opal_common_crypt_keystore_file_ops;
 extern const opal_common_crypt_keystore_ops_t opal_common_crypt_keystore_pkcs11_ops;
+
+/* ---- for who holds the lock ---- */
+/* The record of a version, or (0) the newest that may be used. */
+int opal_common_crypt_keystore_look_up(opal_common_crypt_keystore_t *keystore, const char *label, uint16_t version,
+                                       bool revoked_too, opal_common_crypt_keystore_record_t *record,
+                                       opal_common_crypt_why_t *why);
+/* *refusal: why it is not GRANT_SEAL. */
+opal_common_crypt_grant_t opal_common_crypt_keystore_grant_of(const opal_common_crypt_keystore_t *keystore,
+                                                              const opal_common_crypt_keystore_record_t *record,
+                                                              const char **refusal);
 
 /* ---- log: one line ---- */
 int opal_common_crypt_keystore_log_open(opal_common_crypt_keystore_t *keystore, const char *path,
