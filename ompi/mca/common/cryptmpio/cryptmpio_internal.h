@@ -22,6 +22,8 @@ int ompi_common_cryptmpio_error(int rc, int error);
 
 /* Show a refusal that has a topic, on one process. */
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why);
+/* The MPI error of rc, right after it; shown before, where `why` says something. */
+int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why);
 
 /* ---- collective helpers: over the file's communicator ---- */
 
@@ -109,6 +111,11 @@ typedef struct ompi_common_cryptmpio_ask {
 /* Collective: every process hands in its asks (`error`: or what kept it from
  * it), and the map that holds them all is sealed and used. */
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error);
+
+/* Collective: keys and MACs of the regions from `old` on, for a map that is the same at every process; *keys is
+ * malloc'd, or NULL if none is ours. */
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,
+                                   opal_common_crypt_file_key_t **keys);
 
 /* One region for all bytes, asked for by rank 0. */
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,

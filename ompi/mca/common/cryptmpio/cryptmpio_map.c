@@ -5,32 +5,14 @@
  *
  *     1. everybody hands in what it asks for; all build the same map, of a file
  *        that is theirs to make or that others have made meanwhile
- *     2. of each region, the lowest rank that holds its label draws and wraps
- *        the data key, and makes the MAC; no key travels
- *     3. all fill in wrapped keys and MACs, and verify with their own labels
- *     4. all see that they have the ciphers; rank 0 writes the map; all use it
+ *     2. the new regions get their keys, and all their MACs (cryptmpio_map_seal.c)
+ *     3. all see that they have the ciphers; rank 0 writes the map; all use it
  */
 #include "cryptmpio_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "opal/mca/common/crypt/crypt_secmem.h"
-
-typedef struct sealed {
-    uint32_t region;
-    uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES];
-    opal_common_crypt_wrapped_t wrapped;
-} sealed_t;
-
-static int show(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why)
-{
-    if (OPAL_CRYPT_OK != rc && NULL != why->topic) {
-        ompi_common_cryptmpio_show(state, why);
-    }
-    return ompi_common_cryptmpio_error(rc, errno);
-}
 
 /* ---- 1. ---- */
 
@@ -113,178 +95,7 @@ static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t cou
     return rc;
 }
 
-/* ---- 2. ---- */
-
-/* May this process make the MAC of region i?  Regions that come together mostly share a label;
- * `before`: of region i - 1 it may. */
-static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, uint32_t i,
-                     bool before)
-{
-    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    const opal_common_crypt_region_t *regions = map->regions;
-
-    if (!regions[i].encrypted) {
-        return false;
-    }
-    if (i < old) {
-        return NULL != state->keys && NULL != state->keys[i].data_key;
-    }
-    if (i > old && regions[i - 1].encrypted && 0 == strcmp(regions[i - 1].label, regions[i].label)) {
-        return before;
-    }
-    return NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, regions[i].label);
-}
-
-/* The lowest rank that can make each region's MAC. */
-static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, int *owners,
-                       opal_common_crypt_why_t *why)
-{
-    const int self = state->fh->f_rank, nobody = state->fh->f_size;
-    int rc = OPAL_CRYPT_OK;
-
-    for (uint32_t i = 0; i < map->region_count; ++i) {
-        owners[i] = can_seal(state, map, old, i, i > 0 && self == owners[i - 1]) ? self : nobody;
-    }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_lowest_of_each(state->fh, owners, map->region_count)) {
-        return OPAL_CRYPT_ERR_LIBRARY;
-    }
-    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        if (map->regions[i].encrypted && nobody == owners[i]) {
-            rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", map->regions[i].label);
-        }
-    }
-    return rc;
-}
-
-/* The keys of the old regions, which this process verified when it got them. */
-static int inherit(const ompi_common_cryptmpio_file_t *state, uint32_t old, uint32_t count, opal_common_crypt_file_key_t **keys)
-{
-    *keys = calloc(count, sizeof(**keys));
-    for (uint32_t i = 0; NULL != *keys && NULL != state->keys && i < old; ++i) {
-        const opal_common_crypt_file_key_t *of = &state->keys[i];
-        if (NULL == of->data_key) {
-            continue;
-        }
-        (*keys)[i] = (opal_common_crypt_file_key_t){opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES), of->grant};
-        if (NULL == (*keys)[i].data_key) {
-            return OPAL_CRYPT_ERR_MEMORY;
-        }
-        memcpy((*keys)[i].data_key, of->data_key, OPAL_CRYPT_DATA_KEY_BYTES);
-    }
-    return NULL == *keys ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
-}
-
-static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old, const int *owners,
-                     opal_common_crypt_file_key_t *keys, sealed_t *sealed, size_t *count, opal_common_crypt_why_t *why)
-{
-    opal_common_crypt_input_t body = {NULL, 0};
-    int rc = opal_common_crypt_map_body(map, &body);
-
-    *count = 0;
-    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        if (!map->regions[i].encrypted || owners[i] != state->fh->f_rank) {
-            continue;
-        }
-        if (i >= old) {
-            rc = opal_common_crypt_map_lock(map, i, ompi_common_cryptmpio_keystore(), &keys[i], why);
-        }
-        if (OPAL_CRYPT_OK == rc) {
-            sealed_t *one = &sealed[(*count)++];
-            one->region = i;
-            one->wrapped = *map->regions[i].wrapped;
-            rc = opal_common_crypt_map_body_mac(map, &body, i, keys[i].data_key, one->mac);
-        }
-    }
-    free((void *) (uintptr_t) body.base);
-    return rc;
-}
-
-/* ---- 2. and 3. ---- */
-
-/* The only process that seals regions; -1: there are several. */
-static int only_owner(const opal_common_crypt_map_t *map, const int *owners, size_t *regions)
-{
-    int only = -1;
-    bool same = true;
-
-    *regions = 0;
-    for (uint32_t i = 0; i < map->region_count; ++i) {
-        if (map->regions[i].encrypted) {
-            same = same && (0 == *regions || only == owners[i]);
-            only = owners[i];
-            ++*regions;
-        }
-    }
-    return same ? only : -1;
-}
-
-/* Everybody's `count` regions into all maps.  `mine` has room for those of a whole map. */
-static int exchange(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, const int *owners, sealed_t *mine,
-                    size_t count)
-{
-    size_t regions, bytes;
-    int only = only_owner(map, owners, &regions), *counts = NULL;
-    const sealed_t *all = mine;
-    uint8_t *gathered = NULL;
-    int rc;
-
-    if (only >= 0) {
-        bytes = regions * sizeof(*all);
-        rc = ompi_common_cryptmpio_bcast(state->fh, only, mine, bytes);
-    } else {
-        rc = ompi_common_cryptmpio_gather(state->fh, mine, count * sizeof(*mine), &gathered, &counts);
-        all = (const sealed_t *) (const void *) gathered;
-        bytes = 0;
-        for (int r = 0; OMPI_SUCCESS == rc && r < state->fh->f_size; ++r) {
-            bytes += (size_t) counts[r];
-        }
-    }
-    for (size_t i = 0; OMPI_SUCCESS == rc && i < bytes / sizeof(*all); ++i) {
-        opal_common_crypt_region_t *region = &map->regions[all[i].region];
-        memcpy(region->mac, all[i].mac, sizeof(region->mac));
-        *region->wrapped = all[i].wrapped;
-    }
-    free(counts);
-    free(gathered);
-    return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
-}
-
-static int seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,
-                    opal_common_crypt_file_key_t **keys)
-{
-    int *owners = calloc(map->region_count, sizeof(*owners));
-    sealed_t *mine = calloc(map->region_count, sizeof(*mine));
-    size_t count = 0;
-    opal_common_crypt_why_t why = {.topic = NULL};
-    int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners || NULL == mine ? MPI_ERR_NO_MEM : MPI_SUCCESS);
-
-    if (MPI_SUCCESS == error) {
-        error = show(state, find_owners(state, map, old, owners, &why), &why);
-        error = MPI_SUCCESS == error ? show(state, inherit(state, old, map->region_count, keys), &why) : error;
-        error = ompi_common_cryptmpio_agree(state->fh, error);
-    }
-    if (MPI_SUCCESS == error) {
-        error = show(state, seal_mine(state, map, old, owners, *keys, mine, &count, &why), &why);
-        error = ompi_common_cryptmpio_agree(state->fh, error);
-    }
-    if (MPI_SUCCESS == error) {
-        error = exchange(state, map, owners, mine, count);
-    }
-    if (MPI_SUCCESS == error) {
-        int rc = opal_common_crypt_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
-        if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* none of them is ours */
-            opal_common_crypt_keys_free(*keys, map->region_count);
-            *keys = NULL;
-            rc = OPAL_CRYPT_OK;
-        }
-        error = ompi_common_cryptmpio_agree(state->fh, show(state, rc, &why));
-    }
-    free(owners);
-    free(mine);
-    return error;
-}
-
-/* ---- 4. ---- */
+/* ---- 3. ---- */
 
 /* What a process can not use is not stored.  Who gets no key of a region needs no cipher. */
 static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old,
@@ -343,7 +154,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     opal_common_crypt_file_key_t *keys = NULL;
     opal_common_crypt_why_t why = {.topic = NULL};
     bool changed = false;
-    int error = ompi_common_cryptmpio_agree(state->fh, show(state, base_map(state, anew, &map), &why));
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &map), &why));
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
 
     if (MPI_SUCCESS == error) {
@@ -353,14 +164,14 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* those who made it use the map that they know */
             rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
         }
-        error = ompi_common_cryptmpio_agree(state->fh, show(state, rc, &why));
+        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
     }
     if (MPI_SUCCESS != error || !changed) {
         opal_common_crypt_map_destroy(map);
         return error;
     }
     ++map->generation;
-    error = state->posix.may_write ? seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
+    error = state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
     if (MPI_SUCCESS == error) {
         error = check_ciphers(state, map, old, keys);
     }
@@ -415,7 +226,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
         error = size_of(state, &bytes);
     }
     if (MPI_SUCCESS == error && !state->encrypted && bytes > 0) {
-        error = show(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
+        error = ompi_common_cryptmpio_told(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* What the defaults made of a new file gives way to what the program says. */

@@ -107,6 +107,16 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     show(HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
 }
 
+int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why)
+{
+    const int error = errno;
+
+    if (OPAL_CRYPT_OK != rc && NULL != why->topic) {
+        ompi_common_cryptmpio_show(state, why);
+    }
+    return ompi_common_cryptmpio_error(rc, error);
+}
+
 static const char *reason(const opal_common_crypt_outcome_t *outcome)
 {
     switch (outcome->rc) {

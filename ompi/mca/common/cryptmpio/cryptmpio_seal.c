@@ -137,8 +137,5 @@ int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const
     } else if (NULL != state->file) {
         rc = opal_common_crypt_seal_demand(state->file, given ? wanted : NULL, &why);
     }
-    if (OPAL_CRYPT_OK != rc && NULL != why.topic) {
-        ompi_common_cryptmpio_show(state, &why);
-    }
-    return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
+    return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
 }
