@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * MPI_Bcast: either left to the component below, where pml/crypt seals and
- * opens on every hop, or sealed once by the root and opened once on each node.
+ * opens on every hop, or sealed once by the root.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_bcast.h"
@@ -54,7 +54,7 @@ static void cut(ompi_coll_cryptag_bcast_t *bcast)
     bcast->segment = bcast->bytes < segment ? bcast->bytes : segment;
     bcast->segments = (int) ((bcast->bytes + bcast->segment - 1) / bcast->segment);
     bcast->share = bcast->call.topo->widest > 1 && bcast->bytes >= c->bcast_share_min
-                   && ompi_coll_cryptag_shm_ensure(&bcast->call, bcast->segment
+                   && ompi_coll_cryptag_shm_ensure(&bcast->call, ompi_coll_cryptag_bcast_slot_bytes(bcast)
                           * (size_t) (bcast->segments < OMPI_COLL_CRYPTAG_BCAST_SLOTS
                                           ? bcast->segments : OMPI_COLL_CRYPTAG_BCAST_SLOTS));
 }

@@ -24,6 +24,13 @@ typedef struct ompi_coll_cryptag_bcast {
 /* Segments in a node's shared memory at a time. */
 #define OMPI_COLL_CRYPTAG_BCAST_SLOTS 8
 
+static inline size_t ompi_coll_cryptag_bcast_slot_bytes(const ompi_coll_cryptag_bcast_t *bcast)
+{
+    enum { LINE = 64 };
+
+    return (ompi_coll_cryptag_sealed_bytes(bcast->segment) + LINE - 1) / LINE * LINE;
+}
+
 /* BINOMIAL and CHAIN (coll_cryptag_bcast_tree.c). */
 void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast);
 

@@ -1,17 +1,22 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A broadcast that is sealed once: the root seals, one rank of each node (the
- * root on its own) hands the sealed segments on to those of other nodes, opens
- * them once, and gives the plaintext to the other ranks of its node.
+ * A broadcast that is sealed once: the root seals, one rank of each node, its chief (the
+ * root on its own), hands the sealed segments on to those of other nodes.  They lie in the
+ * node's shared memory, and every rank opens them from there into its own buffer: who
+ * copied plaintext would touch every byte once more.  The few bytes that the host sends
+ * inline the chief opens, and gives on in a binomial tree of plain messages, where nobody
+ * waits for those who read.
  *
- *     root: r_e 1, s_e m     chief of another node: r_d 1, s_d m     others: 0
+ *     root: r_e 1, s_e m     others, in shared memory: r_d 1, s_d m
+ *                            ... by messages, only the chiefs of other nodes
  *
  * Between nodes a binomial tree, or a chain, which moves the fewest bytes per
- * node once there are several segments.  Within a node the shared segment, or
- * a binomial tree of plain messages, which is faster for the few bytes that the
- * host sends inline: nobody waits for those who read.  In round k a rank receives segment k and
+ * node once there are several segments.  In round k a chief receives segment k and
  * meanwhile hands on, and opens, segment k - 1.
+ *
+ * Flags: + s + 1, the chief: segment s is there; others: they have opened it;
+ *        + segments + 1: nobody reads here any more.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_bcast.h"
@@ -123,13 +128,18 @@ static size_t bytes_of(const tree_run_t *run, int s)
     return left < bcast->segment ? left : bcast->segment;
 }
 
+static uint8_t *sealed_of(const tree_run_t *run, int s)
+{
+    if (run->shared) {
+        return run->shm->data + (size_t) (s % OMPI_COLL_CRYPTAG_BCAST_SLOTS) * ompi_coll_cryptag_bcast_slot_bytes(run->bcast);
+    }
+    return run->sealed[s & 1];
+}
+
 static uint8_t *plain_of(const tree_run_t *run, int s)
 {
     const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
 
-    if (run->shared) {
-        return run->shm->data + (size_t) (s % OMPI_COLL_CRYPTAG_BCAST_SLOTS) * bcast->segment;
-    }
     return NULL != bcast->dense ? (uint8_t *) bcast->dense + (size_t) s * bcast->segment : run->staged[s & 1];
 }
 
@@ -137,7 +147,7 @@ static ompi_coll_cryptag_part_t *sealed_part(tree_run_t *run, int s)
 {
     size_t bytes = bytes_of(run, s);
 
-    run->sealed_part[s & 1] = (ompi_coll_cryptag_part_t) { run->sealed[s & 1],
+    run->sealed_part[s & 1] = (ompi_coll_cryptag_part_t) { sealed_of(run, s),
                                                            ompi_coll_cryptag_sealed_bytes(bytes), bytes };
     return &run->sealed_part[s & 1];
 }
@@ -162,7 +172,7 @@ static void copy(tree_run_t *run, int s, bool to_user)
     const size_t offset = (size_t) s * bcast->segment, bytes = bytes_of(run, s);
     int rc;
 
-    if (!run->shared && NULL != bcast->dense) {
+    if (NULL != bcast->dense) {
         return;
     }
     rc = to_user ? ompi_common_cryptmpi_unpack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes,
@@ -174,7 +184,8 @@ static void copy(tree_run_t *run, int s, bool to_user)
     }
 }
 
-/* The slot that segment s goes to has been copied out by everybody. */
+/* What lay where segment s goes has been opened by everybody.  What we sent of it is
+ * gone: that was waited for in the round after it came. */
 static void await_slot(tree_run_t *run, int s)
 {
     if (run->shared && s >= OMPI_COLL_CRYPTAG_BCAST_SLOTS) {
@@ -182,8 +193,7 @@ static void await_slot(tree_run_t *run, int s)
     }
 }
 
-/* From here on others of the node may be done with this call, and what they begin
- * next may write where segment s lies: nothing of it is read after this. */
+/* Segment s is where the others of the node read it. */
 static void publish(tree_run_t *run, int s)
 {
     if (run->shared) {
@@ -201,7 +211,7 @@ static void prepare(tree_run_t *run, int s)
     await_slot(run, s);
     copy(run, s, false);
     if (run->nodes.children > 0) {
-        ompi_coll_cryptag_seal(run->call, &name, plain_of(run, s), bytes_of(run, s), run->sealed[s & 1]);
+        ompi_coll_cryptag_seal(run->call, &name, plain_of(run, s), bytes_of(run, s), sealed_of(run, s));
     }
     publish(run, s);
 }
@@ -209,22 +219,32 @@ static void prepare(tree_run_t *run, int s)
 static void receive(tree_run_t *run, int s)
 {
     if (NOBODY != run->nodes.parent) {
+        await_slot(run, s);
         ompi_coll_cryptag_recv(run->call, run->nodes.parent, OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s), 1);
     } else if (NOBODY != run->ranks.parent) {
         ompi_coll_cryptag_recv(run->call, run->ranks.parent, OMPI_COLL_CRYPTAG_PLAIN, plain_part(run, s), 1);
     }
 }
 
-static void hand_on(tree_run_t *run, int s)
+static void open_segment(tree_run_t *run, int s)
 {
     const ompi_coll_cryptag_name_t name = name_of(run, s);
 
+    ompi_coll_cryptag_open(run->call, &name, sealed_of(run, s), plain_of(run, s), bytes_of(run, s));
+}
+
+static void hand_on(tree_run_t *run, int s)
+{
+    const bool came_sealed = NOBODY != run->nodes.parent;
+
+    if (came_sealed) {
+        publish(run, s);
+    }
     for (int i = 0; i < run->nodes.children; i++) {
         ompi_coll_cryptag_send(run->call, run->nodes.child[i], OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s), 1);
     }
-    if (NOBODY != run->nodes.parent) {
-        await_slot(run, s);
-        ompi_coll_cryptag_open(run->call, &name, run->sealed[s & 1], plain_of(run, s), bytes_of(run, s));
+    if (came_sealed) {
+        open_segment(run, s);
     }
     for (int i = 0; i < run->ranks.children; i++) {
         ompi_coll_cryptag_send(run->call, run->ranks.child[i], OMPI_COLL_CRYPTAG_PLAIN, plain_part(run, s), 1);
@@ -232,16 +252,14 @@ static void hand_on(tree_run_t *run, int s)
     if (!run->is_root) {
         copy(run, s, true);
     }
-    if (NOBODY != run->nodes.parent) {
-        publish(run, s);
-    }
 }
 
-/* A rank that only reads what the chief of its node publishes. */
+/* A rank that only opens what the chief of its node publishes. */
 static void read_all(tree_run_t *run)
 {
     for (int s = 0; s < run->bcast->segments; s++) {
         ompi_coll_cryptag_shm_await(run->shm, run->chief_local, run->phase + (uint64_t) s + 1);
+        open_segment(run, s);
         copy(run, s, true);
         ompi_coll_cryptag_shm_arrive(run->shm, run->phase + (uint64_t) s + 1);
     }
@@ -251,7 +269,7 @@ static void write_all(tree_run_t *run)
 {
     const int segments = run->bcast->segments;
 
-    if (run->shared) {      /* the last call's data must have been copied out by everybody */
+    if (run->shared) {      /* of the last call's data nobody reads any more */
         ompi_coll_cryptag_shm_await_all(run->shm, run->phase);
     }
     for (int k = 0; k <= segments; k++) {
@@ -288,6 +306,7 @@ void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
         write_all(&run);
     }
     if (run.shared) {
-        run.shm->phase = run.phase + (uint64_t) bcast->segments;
+        run.shm->phase = run.phase + (uint64_t) bcast->segments + 1;
+        ompi_coll_cryptag_shm_arrive(run.shm, run.shm->phase);
     }
 }
