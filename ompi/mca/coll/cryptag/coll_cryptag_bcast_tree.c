@@ -210,7 +210,7 @@ static void prepare(tree_run_t *run, int s)
 
     await_slot(run, s);
     copy(run, s, false);
-    if (run->nodes.children > 0) {
+    if (run->shared || run->nodes.children > 0) {
         ompi_coll_cryptag_seal(run->call, &name, plain_of(run, s), bytes_of(run, s), sealed_of(run, s));
     }
     publish(run, s);
