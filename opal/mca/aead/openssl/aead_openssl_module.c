@@ -184,12 +184,13 @@ static int feed_aad(EVP_CIPHER_CTX *evp, const opal_aead_aad_t *aad, int aad_cou
 }
 
 /* For more than 16 blocks of text or additional data libcrypto's GCM for wide
- * vectors puts powers of GHASH's key on the stack, and leaves them there. */
+ * vectors puts powers of GHASH's key on the stack, and leaves them there.  Its
+ * ChaCha20 leaves the key there at any length, where the processor has no AVX-512. */
 #define STACK_STAYS_CLEAN 128
 
-static void wipe_traces(const opal_aead_aad_t *aad, int aad_count, size_t text_bytes)
+static void wipe_traces(opal_aead_cipher_t cipher, const opal_aead_aad_t *aad, int aad_count, size_t text_bytes)
 {
-    bool clean = text_bytes <= STACK_STAYS_CLEAN;
+    bool clean = OPAL_AEAD_CHACHA20_POLY1305 != cipher && text_bytes <= STACK_STAYS_CLEAN;
 
     for (int i = 0; i < aad_count; ++i) {
         clean = clean && aad[i].bytes <= STACK_STAYS_CLEAN;
@@ -240,7 +241,7 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
         && feed_text(evp, plain, text_bytes, cipher)
         && 1 == EVP_EncryptFinal_ex(evp, none, &written)
         && 1 == EVP_CIPHER_CTX_get_params(evp, get_tag);
-    wipe_traces(aad, aad_count, text_bytes);
+    wipe_traces(key->cipher, aad, aad_count, text_bytes);
     if (!good) {
         opal_aead_wipe(cipher, text_bytes);
         return OPAL_AEAD_ERROR;
@@ -271,7 +272,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
         && feed_text(evp, cipher, text_bytes, plain)) {
         rc = 1 == EVP_DecryptFinal_ex(evp, none, &written) ? OPAL_AEAD_OK : OPAL_AEAD_REFUSED;
     }
-    wipe_traces(aad, aad_count, text_bytes);
+    wipe_traces(key->cipher, aad, aad_count, text_bytes);
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
     }
