@@ -163,11 +163,13 @@ static void rest(const char *directory)
     MPI_Info info = info_of("lab", "aes-128-gcm", "4096");
 
     mt_fill(bytes, sizeof(bytes), mt_key(8, 0, 0, 0));
+    MT_MPI(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "native"));
     MT_MPI(MPI_Info_set(info, "crypt_rest", "plain"));
     MT_MPI(MPIX_File_set_encryption_map(f, 0, MPI_BYTE, MPI_INT, "native", info));
     MT_MPI(MPI_Info_free(&info));
-    MT_MPI(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "native"));       /* of an empty file */
     MT_CHECK(3 == regions_of(f), "%d regions", regions_of(f));
+    class_is(set_run(f, 20000, 1000, "lab", "aes-128-gcm", "4096", "native"), MPI_ERR_ARG, "a region of an empty file's rest");
+    MT_MPI(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "native"));       /* which is there */
     MT_MPI(MPI_File_write_at_all(f, 10000, bytes, mt_rank ? 0 : sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE));
     MT_MPI(MPI_File_sync(f));
     class_is(set_run(f, 8192, 8192, "lab", "aes-128-gcm", "4096", "native"), MPI_ERR_ARG, "a region over the rest");
@@ -176,7 +178,7 @@ static void rest(const char *directory)
     MT_MPI(MPI_File_read_at_all(f, 10000, again, sizeof(again), MPI_BYTE, MPI_STATUS_IGNORE));
     MT_CHECK(0 == memcmp(bytes, again, sizeof(bytes)), "the rest was lost");
     MT_MPI(MPI_File_close(&f));
-    mt_group("no region over the rest of a file that has bytes");
+    mt_group("no region over the rest of a file");
 }
 
 /* Runs of more bytes than an int counts, and of just as many. */

@@ -66,6 +66,11 @@ shared_by_files() {
 must shared_by_files
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/required"
 
+# Plain bytes are not written, wherever they would lie.
+asked=$(mpi_program io asked)
+mkdir forbidden
+must vcluster mpirun -n 4 --mca fs_crypt_require 1 "$asked" "$CASE_DIR/forbidden" require
+
 # What was put in the place of a sealed one.
 says "there is none" vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must_fail vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"

@@ -211,6 +211,31 @@ static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *
     return 0 != found;
 }
 
+/* The name of info key number `n`, cut to size - 1 characters; false if there are no more. */
+static inline bool ompi_common_cryptmpi_info_key(opal_info_t *info, int n, char *name, size_t size)
+{
+    int keys = 0;
+
+    if (NULL == info || OPAL_SUCCESS != opal_info_get_nkeys(info, &keys) || n >= keys) {
+        return false;
+    }
+#if OMPI_MAJOR_VERSION >= 5
+    opal_cstring_t *text;
+    if (OPAL_SUCCESS != opal_info_get_nthkey(info, n, &text)) {
+        return false;
+    }
+    ompi_common_cryptmpi_cut(name, size, text->string);
+    OBJ_RELEASE(text);
+#else
+    char text[MPI_MAX_INFO_KEY + 1];
+    if (OPAL_SUCCESS != opal_info_get_nthkey(info, n, text)) {
+        return false;
+    }
+    ompi_common_cryptmpi_cut(name, size, text);
+#endif
+    return true;
+}
+
 /* A lock that costs one test while the application has a single thread.  The
  * threads framework's own header is not part of every devel package. */
 typedef pthread_mutex_t ompi_common_cryptmpi_lock_t;

@@ -60,7 +60,11 @@ typedef struct ompi_common_cryptmpio_file {
     bool making;                        /* by this communicator, whose rank 0 has the maker's lock */
     bool joined;                        /* its map was made by others since this open */
     uint64_t made_bytes;                /* how long the sidecar was when it was made here */
-    bool must;                          /* fs_crypt_require, of rank 0: plain bytes are refused */
+    bool must;                          /* fs_crypt_require, of rank 0: plain bytes are not written */
+    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2];   /* asked for at opening; "": none */
+    bool fits;                          /* regions with that label are what was asked for */
+    bool asked[OPAL_CRYPT_REGIONS_MAX]; /* regions that the program itself asked for */
+    unsigned denied;                    /* ompi_common_cryptmpio_denied_t: plain bytes are neither read nor written */
     bool seal;                          /* fs_crypt_seal, of rank 0 */
     int kept;                           /* the sidecar's map slot that counts */
     uint32_t region_count;              /* of the map, for everybody */
@@ -68,6 +72,7 @@ typedef struct ompi_common_cryptmpio_file {
     int resizer;                        /* the lowest rank that may do everything, or 0 */
     bool hooked;
     mca_io_base_module_2_0_0_t io;      /* OMPIO's functions */
+    mca_io_base_module_file_set_view_fn_t set_view;     /* the same, for every file */
 } ompi_common_cryptmpio_file_t;
 
 /* The module that fs/crypt hangs on a file; the state is found by it.  The
@@ -109,6 +114,10 @@ static inline ompi_file_t *ompi_common_cryptmpio_handle(const ompio_file_t *fh)
     return 0 == (fh->f_flags & OMPIO_SHAREDFP_IS_SET) ? fh->f_fh : NULL;
 }
 
+/* Local, before anything is opened: unknown keys that begin like ours, and values that are
+ * none, are refused, and shown.  Silence would be plaintext. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_info_check(ompio_file_t *fh, opal_info_t *info);
+
 /* Collective: after the file system's component has opened the file (`rc`: what
  * it returned here).  Shows what it refuses; returns an MPI error. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info,
@@ -141,6 +150,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
 OMPI_DECLSPEC ssize_t ompi_common_cryptmpio_transfer(ompi_common_cryptmpio_file_t *state, bool writing,
                                                      const mca_common_ompio_io_array_t *entries, int count,
                                                      opal_common_crypt_outcome_t *outcome);
+
+/* A plain file: is this refused (fs_crypt_require, an encryption that was asked for in vain)? */
+OMPI_DECLSPEC bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bool writing);
 
 /* Show what went wrong, if anything; returns an MPI error code.  Not for
  * threads of our own. */

@@ -61,8 +61,10 @@ static int from_info(ompi_common_cryptmpio_ask_t *ask, opal_info_t *info, bool *
     if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", ask->label, sizeof(ask->label))) {
         snprintf(ask->label, sizeof(ask->label), "%s", NULL == p->key_label ? "" : p->key_label);
     }
-    ask->block_bytes = ompi_common_cryptmpi_info_get(info, "crypt_block_size", text, sizeof(text))
-                           ? (uint32_t) strtoul(text, NULL, 10) : p->block_size;
+    ask->block_bytes = p->block_size;
+    if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", text, sizeof(text))) {
+        (void) ompi_common_cryptmpio_block_parse(text, &ask->block_bytes);          /* it was checked */
+    }
     ask->once = ompi_common_cryptmpi_info_get(info, "crypt_repeat", text, sizeof(text)) && 0 == strcmp(text, "once");
     *rest = ompi_common_cryptmpi_info_get(info, "crypt_rest", text, sizeof(text)) && 0 == strcmp(text, "plain");
     if (!ompi_common_cryptmpi_info_get(info, "crypt_algorithm", algorithm, sizeof(algorithm))) {
@@ -149,6 +151,9 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
 
     *asks = NULL;
     *count = 0;
+    if (MPI_SUCCESS == error) {
+        error = ompi_common_cryptmpio_info_check(state->fh, NULL == of->info ? NULL : &of->info->super);
+    }
     if (MPI_SUCCESS != error) {
         return error;
     }
@@ -204,6 +209,7 @@ int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_
 
     error = ompi_common_cryptmpio_add_regions(state, asks, count, error);
     free(asks);
+    ompi_common_cryptmpio_deny(state, OMPI_CRYPTMPIO_DENIED_MAP, MPI_SUCCESS != error);
     if (state->encrypted) {             /* also by others, whom this call could not follow */
         ompi_common_cryptmpio_hook(state);
         int left = leave_individual(fh);

@@ -56,6 +56,7 @@ enum {
 typedef struct ompi_common_cryptmpio_look {
     int kind, error;
     unsigned block_size;
+    bool empty;                                 /* the file holds no byte */
     bool require, seal;                         /* fs_crypt_require, fs_crypt_seal: as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPT_COPIES];
@@ -123,6 +124,22 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
 
 /* Fill in cipher, or that there is none; ERR_CONFIG with `why`. */
 int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why);
+
+/* ---- what was asked for (cryptmpio_asked.c); on every process the same ---- */
+
+bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes);
+/* In front of OMPIO's MPI_File_set_view, for every file. */
+void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state);
+/* At opening, of a file with a map: what the job wants. */
+void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look);
+/* These regions of the map are what the program asked for. */
+void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool *asked);
+/* Encryption was asked for in vain, or, `denied` false, no more. */
+typedef enum { OMPI_CRYPTMPIO_DENIED_MAP = 1, OMPI_CRYPTMPIO_DENIED_VIEW = 2 } ompi_common_cryptmpio_denied_t;
+void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t by, bool denied);
+/* Why bytes of a region, or UINT32_MAX of a plain file, are kept from the program though no key
+ * is missing; NULL: they are not. */
+const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t *state, bool writing, uint32_t region);
 
 /* Collective: from now on what is read has to be what was sealed.  `root`: the
  * hash that the user kept, in hexadecimal digits, or "". */

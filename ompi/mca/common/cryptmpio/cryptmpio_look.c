@@ -255,5 +255,6 @@ void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *loo
     } else {
         while (look_once(state, look)) {
         }
+        look->empty = is_empty(state);
     }
 }

@@ -51,12 +51,12 @@ static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_c
     return rc;
 }
 
-/* The next ask, and how long it is. */
-static int add_ask(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t *used, bool *added, opal_common_crypt_why_t *why)
+/* The next ask, how long it is, and the region that it is for. */
+static int add_ask(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t *used, uint32_t *region, bool *added,
+                   opal_common_crypt_why_t *why)
 {
     ompi_common_cryptmpio_ask_t ask;
     opal_common_crypt_tiling_t tiling;
-    uint32_t region;
 
     memcpy(&ask, bytes, sizeof(ask));
     opal_common_crypt_run_t *runs = calloc((size_t) ask.run_count + 1, sizeof(*runs));
@@ -71,7 +71,7 @@ static int add_ask(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t *u
     if (OPAL_CRYPT_OK == rc) {
         const opal_common_crypt_region_ask_t region_ask = {0 != ask.encrypted, (opal_aead_cipher_t) ask.cipher, ask.block_bytes,
                                                            ask.label, ask.rest ? NULL : &tiling};
-        rc = opal_common_crypt_map_add(map, &region_ask, &region, added, why);
+        rc = opal_common_crypt_map_add(map, &region_ask, region, added, why);
         if (!ask.rest) {
             opal_common_crypt_tiling_free(&tiling);
         }
@@ -79,7 +79,8 @@ static int add_ask(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t *u
     return rc;
 }
 
-static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t count, bool *changed, opal_common_crypt_why_t *why)
+static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t count, bool *changed, bool *asked,
+                   opal_common_crypt_why_t *why)
 {
     int rc = OPAL_CRYPT_OK;
 
@@ -87,7 +88,11 @@ static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t cou
     while (count > 0 && OPAL_CRYPT_OK == rc) {
         size_t used = 0;
         bool added = false;
-        rc = add_ask(map, asks, &used, &added, why);
+        uint32_t region = 0;
+        rc = add_ask(map, asks, &used, &region, &added, why);
+        if (OPAL_CRYPT_OK == rc) {
+            asked[region] = true;
+        }
         *changed = *changed || added;
         asks += used;
         count -= used;
@@ -117,8 +122,9 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
 
 /* ---- all of it ---- */
 
-/* What was written as the rest of the file would become bytes of a new region,
- * which has no entry for them. */
+/* A rest is the last: what has been written as the rest would become bytes of a new region,
+ * which has no entry for them; and who stores the file can bring back the map before, by
+ * which the bytes of the new region are the rest's, and plain. */
 static int keep_the_rest(const opal_common_crypt_map_t *map, uint32_t old, opal_common_crypt_why_t *why)
 {
     uint32_t rest = 0;
@@ -126,13 +132,9 @@ static int keep_the_rest(const opal_common_crypt_map_t *map, uint32_t old, opal_
     while (rest < old && map->regions[rest].tiling.run_count > 0) {
         ++rest;
     }
-    for (uint32_t i = old; rest < old && i < map->region_count; ++i) {
-        if (map->regions[i].tiling.run_count > 0) {
-            return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-overlap",
-                                            "region %u, the rest of a file that is not empty", (unsigned) rest);
-        }
-    }
-    return OPAL_CRYPT_OK;
+    return rest == old || map->region_count == old ? OPAL_CRYPT_OK
+           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-overlap",
+                                      "region %u, the rest of the file: ask for it last", (unsigned) rest);
 }
 
 /* A map is verified by the keys of its regions: without one, nobody could use the file again. */
@@ -148,8 +150,9 @@ static int has_encrypted(const opal_common_crypt_map_t *map, opal_common_crypt_w
                                       "all regions that were asked for are plain");
 }
 
-static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool filled)
+static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew)
 {
+    bool asked[OPAL_CRYPT_REGIONS_MAX] = {false};
     opal_common_crypt_map_t *map = NULL;
     opal_common_crypt_file_key_t *keys = NULL;
     opal_common_crypt_why_t why = {.topic = NULL};
@@ -158,8 +161,12 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
 
     if (MPI_SUCCESS == error) {
-        int rc = add_all(map, asks, count, &changed, &why);
-        rc = OPAL_CRYPT_OK == rc && filled ? keep_the_rest(map, old, &why) : rc;
+        int rc = OPAL_CRYPT_OK;
+        if (!anew) {
+            memcpy(asked, state->asked, sizeof(asked));
+        }
+        rc = add_all(map, asks, count, &changed, asked, &why);
+        rc = OPAL_CRYPT_OK == rc ? keep_the_rest(map, old, &why) : rc;
         rc = OPAL_CRYPT_OK == rc && changed ? has_encrypted(map, &why) : rc;
         if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* those who made it use the map that they know */
             rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
@@ -168,6 +175,9 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     }
     if (MPI_SUCCESS != error || !changed) {
         opal_common_crypt_map_destroy(map);
+        if (MPI_SUCCESS == error) {
+            ompi_common_cryptmpio_took(state, asked);
+        }
         return error;
     }
     ++map->generation;
@@ -184,7 +194,11 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         return error;
     }
     state->encrypted = true;            /* whether it can be used here or not: nothing plain goes into it */
-    return ompi_common_cryptmpio_use(state, map, keys);
+    error = ompi_common_cryptmpio_use(state, map, keys);
+    if (MPI_SUCCESS == error) {
+        ompi_common_cryptmpio_took(state, asked);
+    }
+    return error;
 }
 
 /* The bytes that the file has, for everybody. */
@@ -230,7 +244,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* What the defaults made of a new file gives way to what the program says. */
-        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes), bytes > 0);
+        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes));
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
     ompi_common_cryptmpio_abandon(state);

@@ -19,7 +19,7 @@ typedef ompi_common_cryptmpio_look_t look_t;
 static void wishes(opal_info_t *info, look_t *look)
 {
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
-    char number[32];
+    char number[64];
 
     look->require = p->require;
     look->seal = p->seal;
@@ -30,8 +30,10 @@ static void wishes(opal_info_t *info, look_t *look)
         snprintf(look->algorithm, sizeof(look->algorithm), "%s", NULL == p->algorithm ? "" : p->algorithm);
     }
     (void) ompi_common_cryptmpi_info_get(info, "crypt_seal_root", look->root, sizeof(look->root));
-    look->block_size = ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))
-                           ? (unsigned) strtoul(number, NULL, 10) : p->block_size;
+    look->block_size = p->block_size;
+    if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))) {
+        (void) ompi_common_cryptmpio_block_parse(number, &look->block_size);        /* it was checked */
+    }
 }
 
 /* Copies of the map, which are as large as rank 0 found them; agreed on. */
@@ -67,6 +69,7 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
     int error = hand_out(state, look);
     state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
     state->seal = look->seal;
+    state->must = look->require;
     return error;
 }
 
@@ -216,15 +219,17 @@ static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
     case OMPI_CRYPTMPIO_LOOK_REFUSED:
         return look->error;
     case OMPI_CRYPTMPIO_LOOK_ENCRYPTED:
-        return open_encrypted(state, look);
+        error = open_encrypted(state, look);
+        break;
     case OMPI_CRYPTMPIO_LOOK_NEW:
         error = ompi_common_cryptmpio_set_default_map(state, look->label, look->algorithm, look->block_size);
         state->fresh = MPI_SUCCESS == error;
-        return error;
+        break;
     default:
-        state->must = look->require;
-        return MPI_SUCCESS;
+        error = MPI_SUCCESS;
     }
+    ompi_common_cryptmpio_wished(state, look);
+    return error;
 }
 
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state)
@@ -269,10 +274,11 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
         ompi_common_cryptmpio_close(made);
         return error;
     }
+    *state = made;
     if (made->encrypted || made->must) {
         ompi_common_cryptmpio_hook(made);
     }
-    *state = made;
+    ompi_common_cryptmpio_watch_views(made);
     return MPI_SUCCESS;
 }
 

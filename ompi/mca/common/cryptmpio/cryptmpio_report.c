@@ -117,15 +117,18 @@ int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc
     return ompi_common_cryptmpio_error(rc, error);
 }
 
-static const char *reason(const opal_common_crypt_outcome_t *outcome)
+static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_common_crypt_outcome_t *outcome)
 {
+    const char *limited;
+
     switch (outcome->rc) {
     case OPAL_CRYPT_ERR_AUTH:
         return "this block is not what a holder of the key wrote here: it was changed, moved or damaged";
     case OPAL_CRYPT_ERR_TORN:
         return "the first write of this block was cut short; write it again";
     case OPAL_CRYPT_ERR_ACCESS:
-        return UINT32_MAX == outcome->region ? "no region of the file's map holds these bytes, or the map could not be verified"
+        limited = ompi_common_cryptmpio_why_limited(state, writing, outcome->region);
+        return NULL != limited ? limited : UINT32_MAX == outcome->region ? "no region of the file's map holds these bytes, or the map could not be verified"
                                              : "this process has no key that allows it";
     case OPAL_CRYPT_ERR_STORAGE:
         return strerror(outcome->error);
@@ -148,6 +151,6 @@ int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool
                  (unsigned long long) outcome->block);
     }
     show(HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
-                   opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(outcome));
+                   opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(state, writing, outcome));
     return ompi_common_cryptmpio_error(outcome->rc, outcome->error);
 }

@@ -166,7 +166,8 @@ static void begin(ompio_file_t *fh, job_t *job)
 static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
     const mca_fbtl_base_module_t *under = ((ompi_fbtl_crypt_module_t *) fh->f_fbtl)->under;
-    bool encrypted = NULL != ompi_fbtl_crypt_state(fh), refused = writing && ompi_common_cryptmpio_module(fh)->state->must;
+    const ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
+    bool encrypted = NULL != ompi_fbtl_crypt_state(fh), refused = ompi_common_cryptmpio_refuses(state, writing);
     mca_fbtl_base_module_ipreadv_fn_t by_itself = writing ? under->fbtl_ipwritev : under->fbtl_ipreadv;
 
     if (!encrypted && !refused && NULL != by_itself) {
@@ -182,7 +183,7 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
     }
     if (encrypted) {
         do_now(fh, job);
-    } else if (refused) {               /* fs_crypt_require */
+    } else if (refused) {
         job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     } else {                            /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);

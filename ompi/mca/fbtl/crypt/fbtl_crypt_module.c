@@ -29,22 +29,24 @@ static ssize_t transfer(ompio_file_t *fh, ompi_common_cryptmpio_file_t *state, b
     return bytes;
 }
 
+/* What is refused of a plain file fails as in an encrypted one of which nothing is known. */
+static bool is_ours(const ompi_common_cryptmpio_file_t *state, bool writing)
+{
+    return state->encrypted || ompi_common_cryptmpio_refuses(state, writing);
+}
+
 static ssize_t preadv_(ompio_file_t *fh)
 {
-    ompi_common_cryptmpio_file_t *state = ompi_fbtl_crypt_state(fh);
+    ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
 
-    return NULL == state ? under_of(fh)->fbtl_preadv(fh) : transfer(fh, state, false);
+    return is_ours(state, false) ? transfer(fh, state, false) : under_of(fh)->fbtl_preadv(fh);
 }
 
 static ssize_t pwritev_(ompio_file_t *fh)
 {
-    ompi_common_cryptmpio_file_t *state = ompi_fbtl_crypt_state(fh);
+    ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
 
-    if (NULL == state && ompi_common_cryptmpio_module(fh)->state->must) {
-        ompi_common_cryptmpio_note(MPI_ERR_ACCESS);     /* fs_crypt_require */
-        return 0;
-    }
-    return NULL == state ? under_of(fh)->fbtl_pwritev(fh) : transfer(fh, state, true);
+    return is_ours(state, true) ? transfer(fh, state, true) : under_of(fh)->fbtl_pwritev(fh);
 }
 
 static int module_init(ompio_file_t *fh)

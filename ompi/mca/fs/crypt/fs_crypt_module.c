@@ -56,9 +56,12 @@ static int open_under(struct ompi_communicator_t *comm, const char *filename, in
 static int file_open(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
-    int rc = open_under(comm, filename, amode, info, fh);
+    int rc = ompi_common_cryptmpio_agree(fh, ompi_common_cryptmpio_info_check(fh, info));
 
-    rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
+    if (MPI_SUCCESS == rc) {            /* else nothing is made */
+        rc = open_under(comm, filename, amode, info, fh);
+        rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
+    }
     if (OMPI_SUCCESS == rc && module->state->encrypted && NULL != fh->f_sharedfp_component
         && 0 == strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
         fh->f_sharedfp = NULL;          /* it would put plain data into files of its own */

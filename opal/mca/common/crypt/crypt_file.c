@@ -93,6 +93,7 @@ static int region_make(opal_common_crypt_file_t *file, const opal_common_crypt_m
         return OPAL_CRYPT_ERR_MEMORY;
     }
     pthread_mutex_init(&made->lock, NULL);
+    made->limit = OPAL_CRYPT_GRANT_SEAL;
     if (of->encrypted && NULL != key->data_key && OPAL_CRYPT_GRANT_NONE != key->grant) {
         made->grant = key->grant;
         made->aead = file->of.provider(file->of.arg, of->cipher);
@@ -144,6 +145,16 @@ int opal_common_crypt_file_use(opal_common_crypt_file_t *file, opal_common_crypt
 const opal_common_crypt_map_t *opal_common_crypt_file_map(const opal_common_crypt_file_t *file)
 {
     return file->map;
+}
+
+void opal_common_crypt_file_limit(opal_common_crypt_file_t *file, uint32_t region, opal_common_crypt_grant_t most)
+{
+    file->regions[region]->limit = most;
+}
+
+opal_common_crypt_grant_t opal_common_crypt_file_limited(const opal_common_crypt_file_t *file, uint32_t region)
+{
+    return file->regions[region]->limit;
 }
 
 uint32_t opal_common_crypt_file_block_bytes(const opal_common_crypt_file_t *file)

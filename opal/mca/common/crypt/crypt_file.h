@@ -80,6 +80,11 @@ int opal_common_crypt_file_use(opal_common_crypt_file_t *file, opal_common_crypt
                                const opal_common_crypt_file_key_t *keys);
 const opal_common_crypt_map_t *opal_common_crypt_file_map(const opal_common_crypt_file_t *file);  /* NULL: none */
 
+/* From now on reading (GRANT_OPEN) and writing (GRANT_SEAL) in this region, be it plain or
+ * encrypted, needs that much; a map may hold more than a program asked for. */
+void opal_common_crypt_file_limit(opal_common_crypt_file_t *file, uint32_t region, opal_common_crypt_grant_t most);
+opal_common_crypt_grant_t opal_common_crypt_file_limited(const opal_common_crypt_file_t *file, uint32_t region);
+
 /* The largest block size of the map; 0: nothing is encrypted. */
 uint32_t opal_common_crypt_file_block_bytes(const opal_common_crypt_file_t *file);
 

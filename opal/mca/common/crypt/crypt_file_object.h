@@ -21,7 +21,8 @@
 typedef struct opal_common_crypt_file_region {
     opal_common_crypt_blocks_t *blocks;         /* NULL: plain, or no key */
     const opal_aead_module_t *aead;
-    opal_common_crypt_grant_t grant;
+    opal_common_crypt_grant_t grant;            /* of a key; a plain region needs none */
+    opal_common_crypt_grant_t limit;            /* what may be done here, whatever the key grants */
     pthread_mutex_t lock;                       /* the directory */
     opal_common_crypt_sidecar_directory_t directory;
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */

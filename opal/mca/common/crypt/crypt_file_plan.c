@@ -80,6 +80,9 @@ static int next_piece(const opal_common_crypt_file_t *file, opal_common_crypt_pl
     }
     const opal_common_crypt_region_t *of = &file->map->regions[piece->region];
     piece->bytes = together < bytes ? together : bytes;
+    if (file->regions[piece->region]->limit < grant) {
+        return refuse(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
+    }
     if (!of->encrypted) {
         piece->plain = offset;
     } else if (file->regions[piece->region]->grant < grant) {

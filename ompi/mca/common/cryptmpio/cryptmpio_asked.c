@@ -1,0 +1,226 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What was asked for, and what may be done in a file that has something else.
+ *
+ * A file comes with a map of its own, and who stores files can put one in the place
+ * of another.  So a map counts only as far as it is what the job asked for, by a
+ * label at opening (parameter or info key) or by MPIX_File_set_encryption_map:
+ *
+ *     asked for by the program, region by region     read and write
+ *     a label at opening, and the region has it      read and write; of an empty file, if it
+ *                                                    has exactly the map that the label makes
+ *     a label at opening, and another is there       read: who wrote it had a key of ours
+ *     a label at opening, and the region is plain    nothing
+ *     no label at opening                            read and write: the file's map says all
+ *
+ * Beyond that nothing plain is written under fs_crypt_require, and no plain byte is
+ * read or written after MPIX_File_set_encryption_map failed: a program may go on, and
+ * would store what it wanted to be secret.
+ */
+#include "cryptmpio_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- info keys ---- */
+
+#define PREFIX "crypt_"
+
+static const char *const known_keys[] = {"crypt_key_label",  "crypt_algorithm", "crypt_block_size",
+                                         "crypt_seal_root", "crypt_repeat",    "crypt_rest"};
+
+static bool is_known(const char *key)
+{
+    for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); ++i) {
+        if (0 == strcmp(known_keys[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int show_key(const ompi_common_cryptmpio_file_t *state, int error, const char *key, const char *value)
+{
+    opal_common_crypt_why_t why;
+
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG,
+                                    MPI_ERR_INFO_KEY == error ? "file-info-key" : "file-info-value", "%.60s%s%.60s", key,
+                                    '\0' == *value ? "" : " = ", value);
+    ompi_common_cryptmpio_show(state, &why);
+    return error;
+}
+
+static int info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
+{
+    char key[MPI_MAX_INFO_KEY + 1], value[64];
+    uint32_t bytes;
+
+    for (int i = 0; ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
+        if (0 == strncmp(key, PREFIX, strlen(PREFIX)) && !is_known(key)) {
+            return show_key(state, MPI_ERR_INFO_KEY, key, "");
+        }
+    }
+    if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", value, sizeof(value))
+        && !ompi_common_cryptmpio_block_parse(value, &bytes)) {
+        return show_key(state, MPI_ERR_INFO_VALUE, "crypt_block_size", value);
+    }
+    if (ompi_common_cryptmpi_info_get(info, "crypt_repeat", value, sizeof(value)) && 0 != strcmp(value, "once")) {
+        return show_key(state, MPI_ERR_INFO_VALUE, "crypt_repeat", value);
+    }
+    if (ompi_common_cryptmpi_info_get(info, "crypt_rest", value, sizeof(value)) && 0 != strcmp(value, "plain")) {
+        return show_key(state, MPI_ERR_INFO_VALUE, "crypt_rest", value);
+    }
+    return MPI_SUCCESS;
+}
+
+int ompi_common_cryptmpio_info_check(ompio_file_t *fh, opal_info_t *info)
+{
+    const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
+
+    return info_check(&none_yet, info);
+}
+
+bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes)
+{
+    char *end;
+    unsigned long long number = strtoull(text, &end, 10);
+
+    *bytes = (uint32_t) number;
+    return *text >= '0' && *text <= '9' && '\0' == *end && number <= UINT32_MAX;
+}
+
+/* A view makes no map.  What its info asks for has to be there, or a program that asked
+ * at the wrong place would store plaintext. */
+static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
+{
+    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    char key[MPI_MAX_INFO_KEY + 1], label[OPAL_CRYPT_KEY_LABEL_MAX + 2];
+    int error = info_check(state, info);
+
+    for (int i = 0; MPI_SUCCESS == error && !state->encrypted && ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
+        error = is_known(key) ? show_key(state, MPI_ERR_INFO_VALUE, key, "of a view of a plain file") : MPI_SUCCESS;
+    }
+    if (MPI_SUCCESS == error && NULL != map && ompi_common_cryptmpi_info_get(info, "crypt_key_label", label, sizeof(label))) {
+        uint32_t i = 0;
+        while (i < map->region_count && 0 != strcmp(map->regions[i].label, label)) {
+            ++i;
+        }
+        error = i < map->region_count ? MPI_SUCCESS : show_key(state, MPI_ERR_INFO_VALUE, "crypt_key_label", label);
+    }
+    return error;
+}
+
+/* A process that returned at once would be waited for by the others. */
+static int file_set_view(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE displacement, ompi_datatype_t *etype, ompi_datatype_t *filetype,
+                         const char *datarep, opal_info_t *info)
+{
+    ompi_common_cryptmpio_file_t *state
+        = ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
+    int error = ompi_common_cryptmpio_agree(state->fh, view_check(state, info));
+
+    ompi_common_cryptmpio_deny(state, OMPI_CRYPTMPIO_DENIED_VIEW, MPI_SUCCESS != error);
+    return MPI_SUCCESS != error ? error : state->set_view(fh, displacement, etype, filetype, datarep, info);
+}
+
+void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
+{
+    ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
+
+    if (NULL != fh) {
+        state->set_view = fh->f_io_selected_module.v2_0_0.io_module_file_set_view;
+        fh->f_io_selected_module.v2_0_0.io_module_file_set_view = file_set_view;
+    }
+}
+
+/* ---- regions ---- */
+
+/* What set_default_map makes of the same wishes. */
+static bool is_default(const opal_common_crypt_map_t *map, const ompi_common_cryptmpio_look_t *look)
+{
+    const opal_common_crypt_region_t *region = map->regions;
+    const opal_common_crypt_tiling_t *tiling = &region->tiling;
+    ompi_common_cryptmpio_ask_t ask = {.block_bytes = look->block_size};
+    opal_common_crypt_why_t why;
+
+    return 1 == map->region_count && OPAL_CRYPT_OK == ompi_common_cryptmpio_ask_algorithm(&ask, look->algorithm, &why)
+           && region->encrypted && ask.encrypted && (opal_aead_cipher_t) ask.cipher == region->cipher
+           && ask.block_bytes == region->block_bytes && 0 == tiling->displacement && 1 == tiling->extent && !tiling->once
+           && 1 == tiling->run_count && 0 == tiling->runs[0].offset && 1 == tiling->runs[0].bytes;
+}
+
+static opal_common_crypt_grant_t most_of(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_region_t *region, bool asked)
+{
+    bool has_label = region->encrypted && 0 == strcmp(region->label, state->label);
+    bool fits = '\0' == state->label[0] || asked || (has_label && state->fits);
+
+    if (region->encrypted) {
+        return fits ? OPAL_CRYPT_GRANT_SEAL : OPAL_CRYPT_GRANT_OPEN;
+    }
+    return !fits || 0 != state->denied ? OPAL_CRYPT_GRANT_NONE : state->must ? OPAL_CRYPT_GRANT_OPEN : OPAL_CRYPT_GRANT_SEAL;
+}
+
+static void limit(ompi_common_cryptmpio_file_t *state)
+{
+    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+
+    for (uint32_t i = 0; NULL != map && i < map->region_count; ++i) {
+        opal_common_crypt_file_limit(state->file, i, most_of(state, &map->regions[i], state->asked[i]));
+    }
+}
+
+void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look)
+{
+    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+
+    snprintf(state->label, sizeof(state->label), "%s", look->label);
+    state->fits = NULL != map && (!look->empty || is_default(map, look));
+    limit(state);
+}
+
+void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool *asked)
+{
+    memcpy(state->asked, asked, sizeof(state->asked));
+    limit(state);
+}
+
+void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t by, bool denied)
+{
+    unsigned before = state->denied;
+
+    state->denied = denied ? before | by : before & ~(unsigned) by;
+    if (before != state->denied) {
+        limit(state);
+    }
+    if (denied) {
+        ompi_common_cryptmpio_hook(state);
+    }
+}
+
+bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bool writing)
+{
+    return !state->encrypted && (0 != state->denied || (writing && state->must));
+}
+
+const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t *state, bool writing, uint32_t region)
+{
+    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    bool plain = NULL == map || (region < map->region_count && !map->regions[region].encrypted);
+
+    if (NULL == map ? !ompi_common_cryptmpio_refuses(state, writing)
+                    : region >= map->region_count
+                          || opal_common_crypt_file_limited(state->file, region)
+                                 >= (writing ? OPAL_CRYPT_GRANT_SEAL : OPAL_CRYPT_GRANT_OPEN)) {
+        return NULL;
+    }
+    if (plain && 0 != state->denied) {
+        return "these bytes are plain, and the encryption that the program asked for was refused";
+    }
+    if (plain && state->must && (NULL == map || '\0' == state->label[0] || state->asked[region])) {
+        return "these bytes are plain, and fs_crypt_require is set";
+    }
+    return plain ? "these bytes are plain in this file's map, and the job asks for a label (fs_crypt_key_label, crypt_key_label); a "
+                   "program that wants this map asks for it by MPIX_File_set_encryption_map"
+                 : "this file's map is not what the job asks for (fs_crypt_key_label, crypt_key_label): it has another label, or "
+                   "was made empty; a program that wants it asks for it by MPIX_File_set_encryption_map";
+}
