@@ -59,10 +59,13 @@ cp -a made mixed
 cp -a second.mpicrypt mixed.mpicrypt
 must_fail reads mixed
 
-echo "--- a new file beside a sidecar"
-cp -a made.mpicrypt new.mpicrypt
-says "beside it lies" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/new"
-must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/new"
+echo "--- a new file beside a sidecar that was left over"
+cp -a made new; cp -a made.mpicrypt new.mpicrypt
+mv new moved                            # its sidecar stays behind
+says "was set aside" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/new"
+must reads new
+mv new.mpic-old moved.mpicrypt          # nothing of the other is lost
+must reads moved
 
 echo "--- an older sidecar"
 cp -a made old; cp -a made.mpicrypt old.mpicrypt; cp -a old.mpicrypt kept

@@ -52,7 +52,22 @@ says "is damaged or no such" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "
 [ -e copy.mpicrypt ] && [ ! -s copy.mpicrypt ] || fail "the sidecar was touched"
 cp another.mpicrypt copy.mpicrypt
 rm file
-says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+# A file that is gone has no claim to its name: with a label, without, and where it was made
+# empty since.  Who may only read changes nothing.
+: > file
+says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
+[ -e file.mpicrypt ] || fail "a reader set a sidecar aside"
+must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+must read_it -n 2
+rm file
+must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+rm file
+must vcluster mpirun -n 2 "$odd" own "$CASE_DIR/file"
+[ -e file ] && [ ! -e file.mpicrypt ] && [ -e file.mpic-old ] || fail "a plain file beside a sidecar"
+must vcluster mpirun -n 4 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/file2"
+rm file2
+must vcluster mpirun -n 4 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/file2"
+[ -e file2.mpicrypt ] && [ -e file2.mpic-old ] || fail "an encrypted file beside a sidecar"
 
 says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"

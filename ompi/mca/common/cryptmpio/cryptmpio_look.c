@@ -9,6 +9,7 @@
  *     it does not                      wait for the maker's lock, and look once more
  *         whole by now                     take it
  *         vacant, and so is the file       ours, and the lock stays: make it, or delete it
+ *         of a file that is gone           set aside, and look again
  *         else                             refused: nobody is making this
  *
  * Nothing here is collective.  Whoever keeps the lock goes on with processes that
@@ -145,6 +146,24 @@ static void judge(ompi_common_cryptmpio_file_t *state, look_t *look, const verdi
     }
 }
 
+/* The file that it belonged to is gone from here, and must not stand in the way of a new one;
+ * it may live on elsewhere, so nothing is deleted.  Whoever could bring this about could have
+ * deleted the sidecar, too. */
+static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    opal_common_crypt_why_t why;
+    int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar);
+
+    if (OPAL_CRYPT_OK != rc) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
+        look->error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
+        return false;
+    }
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_OK, "file-sidecar-left", "%s", state->sidecar);
+    ompi_common_cryptmpio_show(state, &why);
+    return true;
+}
+
 /* Under the maker's lock.  A vacant sidecar is no damaged one only if neither
  * the file nor its attribute says that there was a map. */
 static bool settle(ompi_common_cryptmpio_file_t *state, look_t *look)
@@ -159,6 +178,9 @@ static bool settle(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     if (ours && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_abandon(&state->posix, state->sidecar)) {
         return true;
+    }
+    if (!ours && state->posix.may_write && is_stale(state, look)) {
+        return set_aside(state, look);
     }
     verdict_t verdict = ours ? (verdict_t){MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar}
                              : read_sidecar(state, look);

@@ -59,6 +59,10 @@ bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix)
  * it lies there still. */
 int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
 
+/* Under the lock: give the sidecar the name FILE.mpic-old, in the place of one that has it, and
+ * close it.  ERR_STORAGE with errno: it lies there still. */
+int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
+
 /* ---- locks ---- */
 
 /* Bytes of the sidecar that are locked for more than a block: below all blocks' locks. */

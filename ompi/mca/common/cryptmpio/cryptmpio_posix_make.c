@@ -16,6 +16,9 @@
 #include "opal/mca/common/crypt/crypt_file_sidecar.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +57,25 @@ int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, co
     int rc = !lies_at(posix, sidecar) || 0 == unlink(sidecar) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
     int error = errno;
 
+    ompi_common_cryptmpio_posix_close(posix);
+    errno = error;
+    return rc;
+}
+
+/* As long as the name that it had, so that there is room for it. */
+int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
+{
+    static const char ending[] = ".mpic-old";
+    char *aside = strdup(sidecar);
+    int rc = OPAL_CRYPT_ERR_STORAGE, error;
+
+    _Static_assert(sizeof(ending) == sizeof(OPAL_CRYPT_SIDECAR_SUFFIX), "one name is as long as the other");
+    if (NULL != aside) {
+        memcpy(aside + strlen(aside) - strlen(ending), ending, sizeof(ending));
+        rc = lies_at(posix, sidecar) && 0 != rename(sidecar, aside) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
+    }
+    error = errno;
+    free(aside);
     ompi_common_cryptmpio_posix_close(posix);
     errno = error;
     return rc;

@@ -123,7 +123,8 @@ static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writin
 
     switch (outcome->rc) {
     case OPAL_CRYPT_ERR_AUTH:
-        return "this block is not what a holder of the key wrote here: it was changed, moved or damaged";
+        return "this block is not what a holder of the key wrote here: it was changed, moved or damaged, or a program "
+               "that knows nothing of encryption (cp, for instance) wrote over the file";
     case OPAL_CRYPT_ERR_TORN:
         return "the first write of this block was cut short; write it again";
     case OPAL_CRYPT_ERR_ACCESS:
