@@ -112,7 +112,7 @@ static void direct(const opal_common_crypt_envelope_t *envelope, const uint8_t *
     size_t plain_bytes = size < OPAL_CRYPT_DIRECT_OVERHEAD ? 0 : size - OPAL_CRYPT_DIRECT_OVERHEAD;
     uint8_t *plain = block(NULL, plain_bytes), *again = block(NULL, size);
     uint64_t counter = UINT64_MAX;
-    int rc = opal_common_crypt_direct_open(receiver, envelope, frame, size, plain, &counter);
+    int rc = opal_common_crypt_direct_open(receiver, envelope, frame, size, plain, SIZE_MAX, &counter);
 
     if (OPAL_CRYPT_OK == rc) {
         FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(sender, counter, envelope, plain, plain_bytes,
@@ -172,7 +172,7 @@ static int first(const opal_common_crypt_envelope_t *envelope, const uint8_t *fr
     opal_common_crypt_chop_t *opening = (opal_common_crypt_chop_t *) plain, *sealing;
     opal_common_crypt_shape_t shape, made;
     uint64_t counter = UINT64_MAX;
-    int rc = opal_common_crypt_first_open(receiver, envelope, frame, size, plain, &shape, &counter, &opening);
+    int rc = opal_common_crypt_first_open(receiver, envelope, frame, size, plain, SIZE_MAX, &shape, &counter, &opening);
 
     if (OPAL_CRYPT_OK == rc) {
         FUZZ_CHECK(first_bytes == shape.first_bytes);

@@ -57,7 +57,7 @@ static opal_common_crypt_chop_t *message_begin(opal_common_crypt_session_t *sess
     uint64_t counter = UINT64_MAX;
 
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(session, &here, m->first,
-                                                               m->shape.first_bytes + 40, plain,
+                                                               m->shape.first_bytes + 40, plain, SIZE_MAX,
                                                                &shape, &counter, &chop));
     UNIT_CHECK(counter == m->counter && 0 == memcmp(&shape, &m->shape, sizeof(shape)));
     return chop;
@@ -85,6 +85,39 @@ static void round_trip(opal_aead_cipher_t cipher, uint64_t total, uint32_t first
     ends_free(&ends);
 }
 
+/* All in the first part, and an empty segment that cannot be taken away or put to another. */
+static void whole(uint64_t total)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 3);
+    uint8_t plain[64] = {7, 8, 9}, first[64 + 40], segment[16], back[64];
+    opal_common_crypt_shape_t shape, seen;
+    opal_common_crypt_chop_t *sealing, *opening;
+    uint64_t counter = take(ends.a), seen_counter;
+
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_shape_whole(total, &shape));
+    UNIT_CHECK(1 == shape.count && total == shape.first_bytes && 0 == opal_common_crypt_segment_bytes(&shape, 1));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(ends.a, counter, &here, &shape, plain, first, &sealing));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_seal(sealing, 1, plain, segment));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_segment_seal(sealing, 2, plain, segment));
+    for (size_t room = 0; room < total; ++room) {
+        memset(back, 0xa5, sizeof(back));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_first_open(ends.b, &here, first, total + 40, back, room, &seen,
+                                                                       &seen_counter, &opening));
+        UNIT_CHECK(all_zero(back, room) && 0xa5 == back[room]);         /* and not a byte behind it */
+    }
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends.b, &here, first, total + 40, back, total, &seen,
+                                                               &seen_counter, &opening));
+    UNIT_EQUAL_BYTES(plain, back, total);
+    UNIT_CHECK(seen.total_bytes == total && seen.first_bytes == total && 1 == seen.count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_open(opening, 1, segment, 16, back));
+    segment[3] ^= 1;
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_segment_open(opening, 1, segment, 16, back));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_segment_open(opening, 1, segment, 15, back));
+    opal_common_crypt_chop_end(sealing);
+    opal_common_crypt_chop_end(opening);
+    ends_free(&ends);
+}
+
 static void shapes(void)
 {
     opal_common_crypt_shape_t shape;
@@ -96,8 +129,8 @@ static void shapes(void)
     } cases[] = {
         {0, 0, 1, 0}, {100, 100, 1, 0}, {100, 99, 1, 1}, {100, 0, 100, 1}, {101, 0, 100, 2},
         {200, 0, 100, 2}, {100, 101, 1, -1}, {100, 0, 0, -1}, {100, 0, OPAL_CRYPT_CHUNK_MAX, 1},
-        {100, 0, OPAL_CRYPT_CHUNK_MAX + 1, -1}, {INT32_MAX, 0, 1, INT32_MAX},
-        {(uint64_t) INT32_MAX + 1, 0, 1, -1}, {(uint64_t) INT32_MAX + 1, 1, 1, INT32_MAX},
+        {100, 0, OPAL_CRYPT_CHUNK_MAX + 1, -1}, {OPAL_CRYPT_COUNT_MAX, 0, 1, OPAL_CRYPT_COUNT_MAX},
+        {(uint64_t) OPAL_CRYPT_COUNT_MAX + 1, 0, 1, -1}, {(uint64_t) OPAL_CRYPT_COUNT_MAX + 1, 1, 1, OPAL_CRYPT_COUNT_MAX},
         {most, 0, OPAL_CRYPT_CHUNK_MAX, 65536}, {most + 1, 1, OPAL_CRYPT_CHUNK_MAX, -1},
         {UINT64_MAX, UINT32_MAX, UINT32_MAX, -1}, {UINT64_MAX, 0, OPAL_CRYPT_CHUNK_MAX, -1},
         {OPAL_CRYPT_CHUNK_MAX, OPAL_CRYPT_CHUNK_MAX, 1, 0},
@@ -119,7 +152,7 @@ static int first_open(opal_common_crypt_session_t *session, const opal_common_cr
     uint64_t counter;
 
     memset(plain, 0xa5, MOST);
-    int rc = opal_common_crypt_first_open(session, envelope, frame, frame_bytes, plain, &shape, &counter, &chop);
+    int rc = opal_common_crypt_first_open(session, envelope, frame, frame_bytes, plain, SIZE_MAX, &shape, &counter, &chop);
     UNIT_CHECK((OPAL_CRYPT_OK == rc) == (NULL != chop));
     opal_common_crypt_chop_end(chop);
     return rc;
@@ -302,6 +335,12 @@ int main(void)
     ill_shaped(100, 30, 0, 40);
     ill_shaped(100, 0, 2, 40);
     ill_shaped(100, 0, 0, 100);
+    ill_shaped(100, 30, 2, 100);
+    ill_shaped(40, 30, UINT32_MAX, 40);
+    UNIT_GROUP("all in the first part");
+    whole(0);
+    whole(1);
+    whole(33);
     ill_shaped(39, 30, 0, 40);
     ill_shaped(UINT64_MAX, 30, 2, 40);
     ill_shaped(UINT64_MAX, OPAL_CRYPT_CHUNK_MAX, UINT32_MAX, 40);

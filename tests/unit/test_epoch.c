@@ -36,7 +36,7 @@ static int open_frame(opal_common_crypt_session_t *session, const frame_t *frame
 {
     uint8_t plain[16];
     uint64_t counter = UINT64_MAX;
-    int rc = opal_common_crypt_direct_open(session, &here, frame->bytes, sizeof(frame->bytes), plain, &counter);
+    int rc = opal_common_crypt_direct_open(session, &here, frame->bytes, sizeof(frame->bytes), plain, SIZE_MAX, &counter);
 
     if (OPAL_CRYPT_OK == rc) {
         UNIT_CHECK(counter == frame->counter);
@@ -91,7 +91,7 @@ static void chopped_epochs(void)
         fill(plain, sizeof(plain), counter);
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(ends.a, counter, &here, &shape, plain,
                                                                    first, &sealing));
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends.b, &here, first, sizeof(first), back,
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends.b, &here, first, sizeof(first), back, SIZE_MAX,
                                                                    &seen_shape, &seen, &opening));
         for (uint32_t i = 1; i <= shape.count; ++i) {
             uint64_t at = opal_common_crypt_segment_offset(&shape, i);

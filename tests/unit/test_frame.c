@@ -18,7 +18,7 @@ static int open_at(opal_common_crypt_session_t *session, const opal_common_crypt
     uint64_t counter = UINT64_MAX;
 
     memset(plain, 0xa5, MOST);
-    return opal_common_crypt_direct_open(session, envelope, frame, frame_bytes, plain, &counter);
+    return opal_common_crypt_direct_open(session, envelope, frame, frame_bytes, plain, SIZE_MAX, &counter);
 }
 
 static void round_trips(opal_aead_cipher_t cipher)
@@ -34,7 +34,7 @@ static void round_trips(opal_aead_cipher_t cipher)
                                                                   sizes[i], frame));
         UNIT_CHECK(OPAL_CRYPT_FRAME_DIRECT == opal_common_crypt_frame_type(frame, sizes[i] + 24));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
-                                                                  back, &seen));
+                                                                  back, SIZE_MAX, &seen));
         UNIT_CHECK(seen == counter);
         UNIT_EQUAL_BYTES(plain, back, sizes[i]);
 
@@ -44,7 +44,7 @@ static void round_trips(opal_aead_cipher_t cipher)
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, counter, &here, frame + 8,
                                                                   sizes[i], frame));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
-                                                                  frame + 8, &seen));
+                                                                  frame + 8, SIZE_MAX, &seen));
         UNIT_EQUAL_BYTES(plain, frame + 8, sizes[i]);
     }
     ends_free(&ends);
@@ -63,10 +63,14 @@ static void largest(void)
                                                                       most + 1, frame));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, most, frame));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_direct_open(ends.b, &here, frame, most + 25,
-                                                                    plain, &counter));
+                                                                    plain, SIZE_MAX, &counter));
     UNIT_CHECK(all_zero(plain, most + 1));
+    memset(plain, 0xa5, most);
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_direct_open(ends.b, &here, frame, most + 24,
+                                                                    plain, most - 1, &counter));
+    UNIT_CHECK(all_zero(plain, most - 1) && 0xa5 == plain[most - 1]);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &here, frame, most + 24,
-                                                              plain, &counter));
+                                                              plain, SIZE_MAX, &counter));
     free(plain);
     free(frame);
     ends_free(&ends);
@@ -135,7 +139,7 @@ static void types_are_apart(void)
     uint8_t longer[64 + 24];
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 64, longer));
     longer[0] = 1 << 4 | OPAL_CRYPT_FRAME_FIRST;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_first_open(ends.b, &here, longer, sizeof(longer), back,
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_first_open(ends.b, &here, longer, sizeof(longer), back, SIZE_MAX,
                                                                    &shape, &counter, &chop));
     UNIT_CHECK(NULL == chop);
     ends_free(&ends);

@@ -60,7 +60,7 @@ static int direct(opal_common_crypt_session_t *from, opal_common_crypt_session_t
     }
     fill(plain, sizeof(plain), counter);
     return OPAL_CRYPT_OK != opal_common_crypt_direct_seal(from, counter, &here, plain, sizeof(plain), frame)
-           || OPAL_CRYPT_OK != opal_common_crypt_direct_open(to, &here, frame, sizeof(frame), back, &seen)
+           || OPAL_CRYPT_OK != opal_common_crypt_direct_open(to, &here, frame, sizeof(frame), back, SIZE_MAX, &seen)
            || seen != counter || 0 != memcmp(plain, back, sizeof(plain));
 }
 
@@ -76,7 +76,7 @@ static int chopped(opal_common_crypt_session_t *from, opal_common_crypt_session_
     fill(plain, sizeof(plain), counter);
     bad = bad || OPAL_CRYPT_OK != opal_common_crypt_shape_make(100, 30, 24, &shape)
           || OPAL_CRYPT_OK != opal_common_crypt_first_seal(from, counter, &here, &shape, plain, first, &sealing)
-          || OPAL_CRYPT_OK != opal_common_crypt_first_open(to, &here, first, sizeof(first), back, &seen_shape,
+          || OPAL_CRYPT_OK != opal_common_crypt_first_open(to, &here, first, sizeof(first), back, SIZE_MAX, &seen_shape,
                                                            &seen, &opening);
     for (uint32_t i = 1; !bad && i <= shape.count; ++i) {
         uint64_t at = opal_common_crypt_segment_offset(&shape, i);

@@ -51,7 +51,7 @@ static int direct(opal_common_crypt_session_t *from, uint64_t counter, const opa
 
     fill(plain, sizeof(plain), counter);
     return !(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(from, counter, envelope, plain, sizeof(plain), frame)
-             && OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, envelope, frame, sizeof(frame), back, &seen)
+             && OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, envelope, frame, sizeof(frame), back, SIZE_MAX, &seen)
              && seen == counter && 0 == memcmp(plain, back, sizeof(plain)));
 }
 
@@ -66,7 +66,7 @@ static int chopped(opal_common_crypt_session_t *from, uint64_t counter, const op
     int bad = OPAL_CRYPT_OK != opal_common_crypt_shape_make(100, 30, 24, &shape)
               || OPAL_CRYPT_OK != opal_common_crypt_first_seal(from, counter, envelope, &shape, plain,
                                                                first, &sealing)
-              || OPAL_CRYPT_OK != opal_common_crypt_first_open(ends.b, envelope, first, sizeof(first), back,
+              || OPAL_CRYPT_OK != opal_common_crypt_first_open(ends.b, envelope, first, sizeof(first), back, SIZE_MAX,
                                                                &seen_shape, &seen, &opening);
     for (uint32_t i = 1; !bad && i <= shape.count; ++i) {
         uint64_t at = opal_common_crypt_segment_offset(&shape, i);

@@ -206,7 +206,7 @@ static void chopped(ends_t *ends, team_t *team, uint64_t total, uint32_t chunk, 
     if (0 != forged) {
         pieces[forged - 1].frame[1] ^= 1;
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends->b, &envelope, first, sizeof(first), back,
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends->b, &envelope, first, sizeof(first), back, SIZE_MAX,
                                                                &seen_shape, &counter, &opening));
     all_pieces(team, pieces, shape.count, opening, back, &shape, open_piece);
     for (uint32_t i = 0; i < shape.count; ++i) {

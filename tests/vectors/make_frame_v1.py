@@ -70,7 +70,7 @@ def sealed_direct(cipher, kind, counter, context, tag, plain):
     return head + aead(cipher, key).encrypt(epoch_nonce(iv, counter), plain, aad)
 
 
-def sealed_chopped(cipher, counter, context, tag, plain, first, chunk):
+def sealed_chopped(cipher, counter, context, tag, plain, first, chunk, synchronous=False):
     epoch = struct.pack(">Q", counter >> SHIFT)
     parent = pair_secret("ompi-crypt v1 chop", 32)
     bytes_of_key = KEY_BYTES[cipher]
@@ -79,7 +79,7 @@ def sealed_chopped(cipher, counter, context, tag, plain, first, chunk):
     derived = b"".join(ecb.update(bytes([j]) + bytes(9) + counter.to_bytes(6, "big")) for j in range(3))
     subkey, prefix = derived[:bytes_of_key], derived[bytes_of_key:bytes_of_key + 7]
 
-    count = -(-(len(plain) - first) // chunk)
+    count = max(-(-(len(plain) - first) // chunk), int(synchronous))
     head = header(2, counter) + struct.pack(">QII", len(plain), chunk, count)
     parts = []
     for segment in range(count + 1):
@@ -153,6 +153,14 @@ def make():
             out.block("chopped", cipher=cipher, counter=counter, context=contexts[i % 2], tag=tag,
                       first=first, chunk=chunk, plain=plain, count=len(parts) - 1,
                       **{"part%d" % n: part for n, part in enumerate(parts)})
+
+    # synchronous: all of it in the first part, and one segment without payload
+    for cipher in KEY_BYTES:
+        for i, total in enumerate((0, 1, 33)):
+            plain = stream("synchronous %s %d" % (cipher, i), total)
+            parts = sealed_chopped(cipher, 20 + i, contexts[i % 2], 5, plain, total, 1, True)
+            out.block("chopped", cipher=cipher, counter=20 + i, context=contexts[i % 2], tag=5,
+                      first=total, chunk=1, plain=plain, count=1, part0=parts[0], part1=parts[1])
 
     # local: token 16 || base 4; what stands before a small message, and all of a large one's frame
     secret = pair_secret("ompi-crypt v1 local token", 20)

@@ -19,7 +19,7 @@ typedef struct part {           /* a message, or a receive */
 typedef struct cell {
     int number;
     char row[512];              /* as in the table, to show */
-    char section[32], how[32];  /* how: irecv, recv, mprobe, probe */
+    char section[32], how[32];  /* how: irecv, recv, or a probe and a receive */
     size_t bytes;
     int sends_count, receives_count;
     part_t sends[CELL_PARTS], receives[CELL_PARTS];

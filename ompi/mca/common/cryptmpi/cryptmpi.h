@@ -110,7 +110,7 @@ typedef enum {
 typedef struct ompi_common_cryptmpi_peer {
     opal_list_item_t super;
     opal_process_name_t name;
-    volatile int kind;                  /* set last, when everything below is valid */
+    int kind;                           /* ompi_common_cryptmpi_kind() */
     opal_common_crypt_session_t *session;
     const opal_common_crypt_token_t *token_out, *token_in;
     ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
@@ -120,6 +120,12 @@ typedef struct ompi_common_cryptmpi_peer {
     int failure;                        /* why resolve failed; it is not tried again */
 } ompi_common_cryptmpi_peer_t;
 OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
+
+/* It is set last: whoever sees that it is known sees the session, too. */
+static inline ompi_common_cryptmpi_kind_t ompi_common_cryptmpi_kind(const ompi_common_cryptmpi_peer_t *peer)
+{
+    return (ompi_common_cryptmpi_kind_t) __atomic_load_n(&peer->kind, __ATOMIC_ACQUIRE);
+}
 
 /* The entry of a process, made when it is first asked for; it outlives
  * del_procs.  Never blocks. */

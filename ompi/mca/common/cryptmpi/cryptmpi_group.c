@@ -112,7 +112,8 @@ static int open_secret(const talk_t *talk, opal_common_crypt_session_t *session,
     const opal_common_crypt_envelope_t envelope = envelope_of(talk);
     opal_common_crypt_serials_t *serials = talk->entry->serials;
     uint64_t counter;
-    int rc = opal_common_crypt_direct_open(session, &envelope, frame, FRAME, talk->secret, &counter);
+    int rc = opal_common_crypt_direct_open(session, &envelope, frame, FRAME, talk->secret,
+                                           sizeof(*talk->secret), &counter);
 
     return OPAL_CRYPT_OK != rc ? rc : opal_common_crypt_accept(session, serials, opal_common_crypt_serial_take(serials),
                                                                &envelope, counter, OPAL_CRYPT_ALLOW_OVERTAKING);
@@ -152,7 +153,7 @@ static int believe(const talk_t *talk, int rank)
         if (0 == memcmp(talk->hashes[rank], ours, HASH)) {
             return OMPI_SUCCESS;
         }
-    } else if (OMPI_COMMON_CRYPTMPI_UNKNOWN == peer->kind
+    } else if (OMPI_COMMON_CRYPTMPI_UNKNOWN == ompi_common_cryptmpi_kind(peer)
                || 0 == memcmp(talk->hashes[rank], opal_common_crypt_session_peer(peer->session)->key_hash, HASH)) {
         return OMPI_SUCCESS;
     }

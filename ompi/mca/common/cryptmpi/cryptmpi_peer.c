@@ -120,8 +120,7 @@ static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
     peer->session = session;
     peer->token_out = opal_common_crypt_token_out(session);
     peer->token_in = opal_common_crypt_token_in(session);
-    opal_atomic_wmb();
-    peer->kind = local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED;
+    __atomic_store_n(&peer->kind, local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED, __ATOMIC_RELEASE);
     return OMPI_SUCCESS;
 }
 
@@ -130,12 +129,11 @@ int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t 
     int rc;
 
     pthread_mutex_lock(&resolving);
-    if (OMPI_COMMON_CRYPTMPI_UNKNOWN != peer->kind || OMPI_SUCCESS != peer->failure) {
+    if (OMPI_COMMON_CRYPTMPI_UNKNOWN != ompi_common_cryptmpi_kind(peer) || OMPI_SUCCESS != peer->failure) {
         rc = peer->failure;
     } else if (proc == ompi_proc_local_proc) {
         peer->token_out = peer->token_in = &self_token;
-        opal_atomic_wmb();
-        peer->kind = OMPI_COMMON_CRYPTMPI_LOCAL;
+        __atomic_store_n(&peer->kind, OMPI_COMMON_CRYPTMPI_LOCAL, __ATOMIC_RELEASE);
         rc = OMPI_SUCCESS;
     } else {
         rc = peer->failure = resolve_other(proc, peer);
@@ -152,7 +150,7 @@ size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers)
     pthread_mutex_lock(&table_lock);
     *peers = calloc(opal_list_get_size(&everybody) + 1, sizeof(**peers));
     OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
-        if (NULL != *peers && OMPI_COMMON_CRYPTMPI_SEALED == peer->kind
+        if (NULL != *peers && OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer)
             && peer->name.jobid == OPAL_PROC_MY_NAME.jobid) {
             (*peers)[count++] = peer;
         }
@@ -168,8 +166,8 @@ void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local)
     *sealed = *local = 0;
     pthread_mutex_lock(&table_lock);
     OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
-        *sealed += OMPI_COMMON_CRYPTMPI_SEALED == peer->kind;
-        *local += OMPI_COMMON_CRYPTMPI_LOCAL == peer->kind && NULL != peer->session;
+        *sealed += OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer);
+        *local += OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer) && NULL != peer->session;
     }
     pthread_mutex_unlock(&table_lock);
 }
@@ -179,7 +177,7 @@ bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc)
     ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_peer(proc);
 
     return OMPI_SUCCESS == ompi_common_cryptmpi_resolve(proc, peer)
-           && OMPI_COMMON_CRYPTMPI_LOCAL == peer->kind;
+           && OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer);
 }
 
 int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session)

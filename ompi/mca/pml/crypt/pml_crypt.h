@@ -152,6 +152,27 @@ void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that 
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes */
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
 
+/* ---- what the host says of a message ---- */
+
+/* A status of the host comes from the network.  Checked here, once, it is the only way
+ * to a source or a length. */
+typedef struct ompi_pml_crypt_arrival {
+    enum {
+        OMPI_PML_CRYPT_WHOLE,
+        OMPI_PML_CRYPT_FORGED,          /* longer than anything that a peer of ours sends, or of no peer */
+        OMPI_PML_CRYPT_BROKEN,          /* the host could not bring it */
+        OMPI_PML_CRYPT_CANCELLED
+    } state;
+    int error;                          /* BROKEN: the host's, an MPI code */
+    int source, tag;                    /* WHOLE: a rank of the communicator's (remote) group */
+    size_t wire_bytes;                  /* WHOLE: at most the room; else 0 */
+} ompi_pml_crypt_arrival_t;
+
+/* `wanted`: the tag that the host was asked for.  `room`: of the buffer in which the message
+ * lies; SIZE_MAX for one that is still the host's. */
+static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int wanted,
+                                                              const ompi_status_public_t *status, size_t room);
+
 /* ---- requests ---- */
 
 typedef struct ompi_pml_crypt_request {
@@ -165,6 +186,7 @@ typedef struct ompi_pml_crypt_request {
     void *body;                             /* it goes here when the buffer is too small */
     void *bsend;                            /* our piece of the buffer that the user attached */
     ompi_status_public_t status;            /* what the application will see */
+    size_t wire_bytes;                      /* receive: of the first part, checked */
     ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
     ompi_common_cryptmpi_atomic32_t life;   /* done | freed */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
@@ -260,6 +282,8 @@ int ompi_pml_crypt_progress(void);
 /* A held message for this receive, or NULL; under the communicator's lock. */
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, int source, int tag);
 int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
+/* Give the receive what a probe has opened and accepted. */
+void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
 void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c);
 
 static inline void ompi_pml_crypt_envelope(const ompi_common_cryptmpi_comm_t *c, int tag,
@@ -277,6 +301,24 @@ static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *
     return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
 }
 
+static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int wanted,
+                                                              const ompi_status_public_t *status, size_t room)
+{
+    const bool whole = MPI_SUCCESS == status->MPI_ERROR && status->_ucount <= room
+                       && (unsigned) status->MPI_SOURCE < (unsigned) c->peer_count;
+
+    return (ompi_pml_crypt_arrival_t){
+        .state = status->_cancelled ? OMPI_PML_CRYPT_CANCELLED
+                 : whole ? OMPI_PML_CRYPT_WHOLE
+                 : MPI_SUCCESS == status->MPI_ERROR || MPI_ERR_TRUNCATE == status->MPI_ERROR ? OMPI_PML_CRYPT_FORGED
+                                                                                             : OMPI_PML_CRYPT_BROKEN,
+        .error = status->MPI_ERROR,
+        .source = status->MPI_SOURCE,
+        .tag = ompi_pml_crypt_tag_of(wanted, status),
+        .wire_bytes = whole ? status->_ucount : 0,
+    };
+}
+
 /* The reserved tag of message `id`. */
 static inline int ompi_pml_crypt_tag(int first, uint64_t id)
 {
@@ -287,7 +329,7 @@ static inline int ompi_pml_crypt_tag(int first, uint64_t id)
 static inline int ompi_pml_crypt_peer(ompi_common_cryptmpi_comm_t *c, int rank, ompi_common_cryptmpi_peer_t **peer)
 {
     *peer = ompi_common_cryptmpi_comm_peer(c, rank);
-    return OPAL_LIKELY(OMPI_COMMON_CRYPTMPI_UNKNOWN != (*peer)->kind)
+    return OPAL_LIKELY(OMPI_COMMON_CRYPTMPI_UNKNOWN != ompi_common_cryptmpi_kind(*peer))
                ? OMPI_SUCCESS
                : ompi_common_cryptmpi_resolve(ompi_comm_peer_lookup(c->comm, rank), *peer);
 }

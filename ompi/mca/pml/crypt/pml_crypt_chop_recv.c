@@ -31,6 +31,11 @@ static void *place_of(const ompi_pml_crypt_request_t *r, uint32_t segment, uint8
                ? (void *) (flat + offset) : frame;
 }
 
+static size_t wire_bytes_of(const ompi_pml_crypt_request_t *r, uint32_t segment)
+{
+    return opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
+}
+
 /* The segment was opened, or was not. */
 static void segment_done(ompi_pml_crypt_stage_t *stage)
 {
@@ -58,13 +63,16 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     ompi_pml_crypt_request_t *r = op->request;
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
 
-    stage->wire_bytes = status->_ucount;
+    const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(r->c, r->chop_tag, status,
+                                                                    wire_bytes_of(r, op->segment));
+
+    stage->wire_bytes = arrival.wire_bytes;
     stage->plain = place_of(r, op->segment, stage->bytes);
-    if (MPI_ERR_TRUNCATE == status->MPI_ERROR) {    /* longer than its sender makes it */
-        stage->rc = OPAL_CRYPT_ERR_AUTH;
-    } else if (MPI_SUCCESS != status->MPI_ERROR) {
+    if (OMPI_PML_CRYPT_FORGED == arrival.state) {   /* longer than its sender makes it */
+        stage->rc = opal_common_crypt_frame_refused();
+    } else if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
         stage->rc = OPAL_CRYPT_OK;
-        r->host_error = status->MPI_ERROR;
+        r->host_error = MPI_SUCCESS == arrival.error ? MPI_ERR_INTERN : arrival.error;
     } else if (r->threads > 1) {
         ompi_pml_crypt_team_open(&ompi_pml_crypt.opening, stage);
         return;
@@ -89,7 +97,7 @@ int ompi_pml_crypt_opened(void)
 
 static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
 {
-    size_t wire_bytes = opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
+    size_t wire_bytes = wire_bytes_of(r, segment);
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, wire_bytes);
     int rc;
 
@@ -99,7 +107,7 @@ static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->status.MPI_SOURCE,
                                 r->chop_tag, r->base.req_comm);
     if (OMPI_SUCCESS != rc) {
-        ompi_status_public_t failed = {.MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
+        ompi_status_public_t failed = {.MPI_SOURCE = r->status.MPI_SOURCE, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
         segment_in(&stage->op, &failed);
     }
 }

@@ -250,18 +250,33 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
                                                                    r->base.req_tag, rc);
 }
 
+/* A short message is here because it is synchronous: its last segment is empty. */
+static int cut(ompi_pml_crypt_request_t *r)
+{
+    uint32_t segment_bytes;
+    int rc;
+
+    if (r->plain_bytes <= ompi_pml_crypt.params.chop_min) {
+        r->threads = 1;
+        return opal_common_crypt_shape_whole(r->plain_bytes, &r->shape);
+    }
+    segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, (unsigned) ompi_pml_crypt.outstanding, &r->threads);
+    rc = opal_common_crypt_shape_make(r->plain_bytes, ompi_pml_crypt.params.chop_min, segment_bytes, &r->shape);
+    if (OPAL_CRYPT_OK == rc) {
+        ompi_common_cryptmpi_report_cut(r->threads, r->shape.count);
+    }
+    return rc;
+}
+
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_stage_t *stage;
     mca_pml_base_send_mode_t mode = r->mode;
-    uint32_t segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, (unsigned) ompi_pml_crypt.outstanding,
-                                                &r->threads);
-    int rc = opal_common_crypt_shape_make(r->plain_bytes, ompi_pml_crypt.params.chop_min, segment_bytes, &r->shape);
+    int rc = cut(r);
 
     if (OPAL_CRYPT_OK != rc) {
         return OMPI_ERR_BAD_PARAM;
     }
-    ompi_common_cryptmpi_report_cut(r->threads, r->shape.count);
     if (MCA_PML_BASE_SEND_READY != mode) {
         mode = r->shape.count > run_ahead(r) ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD;
     }

@@ -3,15 +3,16 @@
  *
  * Messages that a probe took from the host ahead of their receives.
  *
- * A probe must report the plaintext length.  Of most messages the host's
- * length less the overhead is the answer, and they stay where they are.  The
- * total of a chopped message stands in its first part, which therefore has to
- * be fetched, and with it leaves the host's queue every message of that source
- * that arrived before it: else a later receive would find them out of order.
+ * A probe must not report what nobody has authenticated.  So a sealed message is
+ * fetched and its first part opened: its length is known then, and its source and
+ * tag are right.  With it leaves the host's queue every message of that source that
+ * arrived before it: else a later receive would find them out of order.  It is
+ * accepted there and then, at the serial that it took when it left the queue, and
+ * the receive gets what was opened.
  *
- * A probe for any tag says which message is the first of its source, but the
- * receive after it names that message's tag and would not show it.  So a sealed
- * message that such a probe found is taken, too.
+ * Of a message within this node the host's length less the overhead is the answer,
+ * and it stays where it is, unless it announces a large body: then its frame has to
+ * be looked into.
  *
  * All of them lie in the communicator's list, in order of arrival, until a
  * receive or a probe asks: both look here first.  A serial is taken for each
@@ -52,17 +53,18 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, 
 }
 
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, ompi_message_t *host_message,
-                                               const ompi_status_public_t *status, bool any_tag)
+                                               int source, int tag, size_t claimed_bytes, bool any_tag)
 {
     ompi_pml_crypt_held_t *held = OBJ_NEW(ompi_pml_crypt_held_t);
 
     held->host_message = host_message;
     held->stage = NULL;
     held->taker = NULL;
-    held->known = false;
-    held->source = status->MPI_SOURCE;
-    held->tag = status->MPI_TAG;
-    held->wire_bytes = status->_ucount;
+    held->known = held->opened = false;
+    held->chop = NULL;
+    held->source = source;
+    held->tag = tag;
+    held->claimed_bytes = claimed_bytes;
     held->any_tag = any_tag;
     held->serial = any_tag ? opal_common_crypt_serial_take_any(c->serials)
                            : opal_common_crypt_serial_take(c->serials);
@@ -77,6 +79,11 @@ static void arrived(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     ompi_pml_crypt_request_t *nobody = NULL;
 
     held->status = *status;
+    if (OMPI_PML_CRYPT_HELD_DROPPED == __atomic_load_n(&held->taker, __ATOMIC_ACQUIRE)) {
+        ompi_pml_crypt_stage_return(stage);
+        OBJ_RELEASE(held);
+        return;
+    }
     if (!__atomic_compare_exchange_n(&held->taker, &nobody, OMPI_PML_CRYPT_HELD_ARRIVED, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         op->request = held->taker;
@@ -106,6 +113,57 @@ int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held)
     return rc;
 }
 
+bool ompi_pml_crypt_held_is_in(const ompi_pml_crypt_held_t *held)
+{
+    return OMPI_PML_CRYPT_HELD_ARRIVED == __atomic_load_n(&held->taker, __ATOMIC_ACQUIRE);
+}
+
+/* ---- opening ahead of the receive ---- */
+
+static int open_frame(const ompi_common_cryptmpi_peer_t *peer, const opal_common_crypt_envelope_t *envelope,
+                      ompi_pml_crypt_held_t *held, size_t wire_bytes)
+{
+    const bool first = OPAL_CRYPT_FRAME_FIRST == opal_common_crypt_frame_type(held->stage->bytes, wire_bytes);
+    const size_t header = first ? OPAL_CRYPT_FIRST_HEADER : OPAL_CRYPT_FRAME_HEADER;
+    const size_t room = ompi_pml_crypt.stage_bytes - header;
+    uint8_t *frame = held->stage->bytes, *plain = frame + header;
+    int rc;
+
+    held->plain = plain;
+    if (first) {
+        rc = opal_common_crypt_first_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->shape,
+                                          &held->counter, &held->chop);
+        held->first_bytes = OPAL_CRYPT_OK == rc ? held->shape.first_bytes : 0;
+        held->plain_bytes = OPAL_CRYPT_OK == rc ? held->shape.total_bytes : 0;
+        return rc;
+    }
+    rc = opal_common_crypt_direct_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->counter);
+    held->first_bytes = held->plain_bytes = OPAL_CRYPT_OK == rc ? wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD : 0;
+    return rc;
+}
+
+int ompi_pml_crypt_held_open(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, size_t wire_bytes)
+{
+    const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(c, held->source);
+    int flags = (OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(c->comm) ? OPAL_CRYPT_ALLOW_OVERTAKING : 0)
+                | (held->any_tag ? OPAL_CRYPT_ANY_TAG : 0);
+    opal_common_crypt_envelope_t envelope;
+    int rc;
+
+    ompi_pml_crypt_envelope(c, held->tag, &envelope);
+    rc = open_frame(peer, &envelope, held, wire_bytes);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_accept(peer->session, c->serials, held->serial, &envelope, held->counter, flags);
+        if (OPAL_CRYPT_OK != rc) {
+            opal_common_crypt_wipe(held->stage->bytes, wire_bytes);
+        }
+    }
+    held->opened = held->known = OPAL_CRYPT_OK == rc;
+    return rc;
+}
+
+/* ---- receiving ---- */
+
 static void held_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
@@ -123,6 +181,13 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
 
     r->serial = held->serial;
     r->any_tag = held->any_tag;
+    if (held->opened) {
+        r->first = held->stage;
+        r->first->op.request = r;
+        ompi_pml_crypt_deliver_opened(r, held);
+        OBJ_RELEASE(held);
+        return OMPI_SUCCESS;
+    }
     if (NULL != held->stage) {
         ompi_pml_crypt_request_t *nobody = NULL;
         r->first = stage = held->stage;
@@ -145,15 +210,30 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
     return rc;
 }
 
+void ompi_pml_crypt_held_drop(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held)
+{
+    ompi_pml_crypt_request_t *nobody = NULL;
+
+    opal_common_crypt_serial_drop(c->serials, held->serial);
+    if (NULL != held->chop) {
+        opal_common_crypt_chop_end(held->chop);
+    }
+    if (NULL != held->stage
+        && __atomic_compare_exchange_n(&held->taker, &nobody, OMPI_PML_CRYPT_HELD_DROPPED, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE)) {
+        return;                 /* what brings it gives both back */
+    }
+    if (NULL != held->stage) {
+        ompi_pml_crypt_stage_return(held->stage);
+    }
+    OBJ_RELEASE(held);
+}
+
 void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c)
 {
     ompi_pml_crypt_held_t *held;
 
     while (NULL != (held = (ompi_pml_crypt_held_t *) opal_list_remove_first(&c->held))) {
-        opal_common_crypt_serial_drop(c->serials, held->serial);
-        if (NULL != held->stage && OMPI_PML_CRYPT_HELD_ARRIVED == held->taker) {
-            ompi_pml_crypt_stage_return(held->stage);
-        }
-        OBJ_RELEASE(held);
+        ompi_pml_crypt_held_drop(c, held);
     }
 }

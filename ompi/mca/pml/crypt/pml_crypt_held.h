@@ -16,19 +16,35 @@ struct ompi_pml_crypt_held {
     int source, tag;
     uint64_t serial;
     bool any_tag;                   /* it was matched at the host whatever its tag */
-    size_t wire_bytes, plain_bytes;
+    size_t claimed_bytes;           /* of the frame, as the host's probe said */
     bool known;                     /* plain_bytes is */
+    size_t plain_bytes;             /* of the whole message */
     ompi_status_public_t status;    /* the host's, of the first part */
+    /* of a sealed one whose first part a probe has opened, and accepted */
+    bool opened;
+    const uint8_t *plain;           /* in the staging */
+    size_t first_bytes;             /* there */
+    uint64_t counter;
+    opal_common_crypt_shape_t shape;
+    opal_common_crypt_chop_t *chop; /* NULL: that is all */
 };
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_held_t);
 
 /* In `taker`: the first part is in the staging, and nobody waits for it. */
 #define OMPI_PML_CRYPT_HELD_ARRIVED ((ompi_pml_crypt_request_t *) 1)
+/* It is still to come, and nobody will look at it. */
+#define OMPI_PML_CRYPT_HELD_DROPPED ((ompi_pml_crypt_request_t *) 2)
 
 /* All but _recv and _drop_all: under the communicator's lock. */
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_find(ompi_common_cryptmpi_comm_t *c, int source, int tag);
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, ompi_message_t *host_message,
-                                               const ompi_status_public_t *status, bool any_tag);
+                                               int source, int tag, size_t claimed_bytes, bool any_tag);
 int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held);
+/* Is the first part in? */
+bool ompi_pml_crypt_held_is_in(const ompi_pml_crypt_held_t *held);
+/* Open what is in; OPAL_CRYPT_OK, or why it is refused.  Once. */
+int ompi_pml_crypt_held_open(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, size_t wire_bytes);
+/* Nobody gets it; it is in no list any more. */
+void ompi_pml_crypt_held_drop(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held);
 
 #endif

@@ -9,7 +9,7 @@
  * resolved in a callback; such requests wait in a list for the progress
  * function.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_held.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -90,6 +90,12 @@ static inline uint8_t *place_of(const ompi_pml_crypt_request_t *r, size_t plain_
            ? ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count) : NULL;
 }
 
+/* How much of staging lies behind a header. */
+static inline size_t room_behind(size_t header)
+{
+    return ompi_pml_crypt.stage_bytes - header;
+}
+
 OPAL_CRYPT_OFTEN
 static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
@@ -102,7 +108,8 @@ static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire
 
     plain = in_place ? frame + OPAL_CRYPT_FRAME_HEADER : plain;
     ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
-    rc = opal_common_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain, &counter);
+    rc = opal_common_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain,
+                                       in_place ? room_behind(OPAL_CRYPT_FRAME_HEADER) : r->plain_bytes, &counter);
     if (OPAL_CRYPT_OK != rc) {
         drop_serial(r);
     } else {
@@ -131,8 +138,9 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
 
     plain = in_place ? frame + OPAL_CRYPT_FIRST_HEADER : plain;
     ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
-    rc = opal_common_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain, &r->shape, &counter,
-                                      &r->chop);
+    rc = opal_common_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain,
+                                      in_place ? room_behind(OPAL_CRYPT_FIRST_HEADER) : r->plain_bytes, &r->shape,
+                                      &counter, &r->chop);
     if (OPAL_CRYPT_OK != rc) {
         drop_serial(r);
     } else {
@@ -160,7 +168,7 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
         r->host_error = status->MPI_ERROR;
     } else if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
-        r->failure = OPAL_CRYPT_ERR_AUTH;
+        r->failure = opal_common_crypt_frame_refused();
     } else if (NULL != r->body) {
         ompi_pml_crypt_deliver_first(r, r->body, r->shape.total_bytes);
     }
@@ -208,16 +216,13 @@ static __opal_attribute_noinline__ void open_local(ompi_pml_crypt_request_t *r, 
     int type = opal_common_crypt_frame_type(frame, wire_bytes);
 
     drop_serial(r);
-    if ((OPAL_CRYPT_FRAME_LOCAL != type && OPAL_CRYPT_FRAME_LOCAL_LARGE != type)
-        || OPAL_CRYPT_OK != opal_common_crypt_local_check(r->peer->token_in, type, frame, wire_bytes)) {
+    if (OPAL_CRYPT_OK != opal_common_crypt_local_check(r->peer->token_in, type, frame, wire_bytes)) {
         ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
     } else if (OPAL_CRYPT_FRAME_LOCAL == type) {
         set_count(r, wire_bytes - OPAL_CRYPT_LOCAL_HEADER);
         ompi_pml_crypt_deliver_first(r, frame + OPAL_CRYPT_LOCAL_HEADER, wire_bytes - OPAL_CRYPT_LOCAL_HEADER);
-    } else if (OPAL_CRYPT_LOCAL_LARGE_BYTES == wire_bytes) {
+    } else {                            /* of the one length that such a frame has */
         open_local_large(r, frame);
-    } else {
-        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
     }
 }
 
@@ -227,23 +232,25 @@ OPAL_CRYPT_OFTEN
 bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
                                const ompi_status_public_t *brought)
 {
-    size_t wire_bytes = brought->_ucount;
+    const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(known->c, known->base.req_tag, brought,
+                                                                    ompi_pml_crypt.stage_bytes);
+    const size_t wire_bytes = arrival.wire_bytes;
     int type;
 
-    if (MPI_SUCCESS != brought->MPI_ERROR || brought->_cancelled) {
+    if (OPAL_UNLIKELY(OMPI_PML_CRYPT_WHOLE != arrival.state)) {
         return false;
     }
-    known->peer = ompi_common_cryptmpi_comm_peer(known->c, brought->MPI_SOURCE);
+    known->peer = ompi_common_cryptmpi_comm_peer(known->c, arrival.source);
     known->status = *brought;
-    known->status.MPI_TAG = ompi_pml_crypt_tag_of(known->base.req_tag, brought);
+    known->status.MPI_TAG = arrival.tag;
     known->status._ucount = 0;
     type = opal_common_crypt_frame_type(frame, wire_bytes);
-    if (OMPI_COMMON_CRYPTMPI_SEALED == known->peer->kind && OPAL_CRYPT_FRAME_DIRECT == type
+    if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(known->peer) && OPAL_CRYPT_FRAME_DIRECT == type
         && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD) {
         open_direct(known, frame, wire_bytes);
         return true;
     }
-    if (OMPI_COMMON_CRYPTMPI_LOCAL == known->peer->kind && OPAL_CRYPT_FRAME_LOCAL == type) {
+    if (OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(known->peer) && OPAL_CRYPT_FRAME_LOCAL == type) {
         open_local(known, frame, wire_bytes);
         return true;
     }
@@ -254,11 +261,10 @@ OPAL_CRYPT_OFTEN
 static void open_frame(ompi_pml_crypt_request_t *r)
 {
     uint8_t *frame = r->first->bytes;
-    size_t wire_bytes = r->status._ucount;
+    const size_t wire_bytes = r->wire_bytes;
     int type = opal_common_crypt_frame_type(frame, wire_bytes);
 
-    r->status._ucount = 0;
-    if (OMPI_COMMON_CRYPTMPI_LOCAL == r->peer->kind) {
+    if (OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(r->peer)) {
         open_local(r, frame, wire_bytes);
     } else if (OPAL_CRYPT_FRAME_DIRECT == type && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD) {
         open_direct(r, frame, wire_bytes);
@@ -266,7 +272,7 @@ static void open_frame(ompi_pml_crypt_request_t *r)
         open_first(r, frame, wire_bytes);
     } else {
         drop_serial(r);
-        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
+        ompi_pml_crypt_fail(r, opal_common_crypt_frame_refused());
     }
     ompi_pml_crypt_request_put(r);
 }
@@ -276,30 +282,43 @@ void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t
 {
     ompi_pml_crypt_request_t *r = op->request;
 
+    const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(r->c, r->base.req_tag, status,
+                                                                    ompi_pml_crypt.stage_bytes);
+
     r->status = *status;
-    if (status->_cancelled) {
+    r->status.MPI_TAG = arrival.tag;
+    r->status._ucount = 0;
+    r->wire_bytes = arrival.wire_bytes;
+    if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
         drop_serial(r);
+        if (OMPI_PML_CRYPT_FORGED == arrival.state) {
+            ompi_pml_crypt_fail(r, opal_common_crypt_frame_refused());
+        }
         ompi_pml_crypt_request_put(r);
         return;
     }
-    r->status.MPI_TAG = ompi_pml_crypt_tag_of(r->base.req_tag, status);
-    if (MPI_ERR_TRUNCATE == status->MPI_ERROR) {     /* longer than anything a peer of ours sends */
-        drop_serial(r);
-        ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
-        ompi_pml_crypt_request_put(r);
-        return;
-    }
-    if (MPI_SUCCESS != status->MPI_ERROR) {
-        drop_serial(r);
-        ompi_pml_crypt_request_put(r);
-        return;
-    }
-    r->peer = ompi_common_cryptmpi_comm_peer(r->c, status->MPI_SOURCE);
-    if (OMPI_COMMON_CRYPTMPI_UNKNOWN == r->peer->kind) {
+    r->peer = ompi_common_cryptmpi_comm_peer(r->c, arrival.source);
+    if (OMPI_COMMON_CRYPTMPI_UNKNOWN == ompi_common_cryptmpi_kind(r->peer)) {
         ompi_pml_crypt_defer(r);
         return;
     }
     open_frame(r);
+}
+
+void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held)
+{
+    r->peer = ompi_common_cryptmpi_comm_peer(r->c, held->source);
+    r->status.MPI_SOURCE = held->source;
+    r->status.MPI_TAG = held->tag;
+    set_count(r, held->plain_bytes);
+    ompi_pml_crypt_deliver_first(r, held->plain, held->first_bytes);
+    if (NULL != held->chop) {
+        r->shape = held->shape;
+        r->chop = held->chop;
+        r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, held->counter);
+        ompi_pml_crypt_chop_recv(r);
+    }
+    ompi_pml_crypt_request_put(r);
 }
 
 /* ---- sources never spoken to ---- */

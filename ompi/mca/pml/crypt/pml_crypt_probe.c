@@ -1,113 +1,150 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Probes and matched receives.  What a probe reports is the plaintext: its
- * length, too.  See held.c for the messages that must leave the host's queue
- * for it.
+ * Probes and matched receives.  What a probe reports of another node is what was
+ * sealed there: source, tag and length.  See held.c for the messages that must leave
+ * the host's queue for it.
  */
 #include "pml_crypt_held.h"
 
 #include "opal/runtime/opal_progress.h"
 
-/* ---- how long is it? ---- */
+/* What one look at a communicator's messages found. */
+typedef struct look {
+    bool matched;
+    ompi_status_public_t status;        /* of what matched */
+    ompi_pml_crypt_held_t *taken;       /* by a matched probe */
+    int refused;                        /* an OPAL_CRYPT_ERR: a message was refused, and is gone; of source and tag */
+    int source, tag;
+} look_t;
 
-static bool length_is_enough(const ompi_common_cryptmpi_peer_t *peer, size_t wire_bytes)
+static bool is_sealed(const ompi_common_cryptmpi_peer_t *peer)
 {
-    return OMPI_COMMON_CRYPTMPI_SEALED == peer->kind
-               ? wire_bytes <= ompi_pml_crypt.params.chop_min + OPAL_CRYPT_DIRECT_OVERHEAD
-               : OPAL_CRYPT_LOCAL_LARGE_BYTES != wire_bytes;
+    return OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer);
 }
 
-static size_t less_overhead(const ompi_common_cryptmpi_peer_t *peer, size_t wire_bytes)
+static void report(look_t *look, int source, int tag, size_t plain_bytes)
 {
-    size_t overhead = OMPI_COMMON_CRYPTMPI_SEALED == peer->kind ? OPAL_CRYPT_DIRECT_OVERHEAD
-                                                                 : OPAL_CRYPT_LOCAL_HEADER;
-    return wire_bytes > overhead ? wire_bytes - overhead : 0;
+    look->matched = true;
+    look->status = (ompi_status_public_t){.MPI_SOURCE = source, .MPI_TAG = tag, ._ucount = plain_bytes,
+                                          .MPI_ERROR = MPI_SUCCESS};
 }
 
-/* From the first part, which stays as it came: the receive will open it again.
- * A part that does not authenticate has length 0 here, and fails the receive. */
-static size_t total_of(ompi_common_cryptmpi_comm_t *c, const ompi_common_cryptmpi_peer_t *peer,
-                       const ompi_pml_crypt_held_t *held)
+static void refuse(look_t *look, int rc, int source, int tag)
+{
+    look->refused = rc;
+    look->source = source;
+    look->tag = tag;
+}
+
+/* ---- within this node: how long is it? ---- */
+
+static bool length_is_enough(size_t wire_bytes)
+{
+    return OPAL_CRYPT_LOCAL_LARGE_BYTES != wire_bytes;
+}
+
+static size_t less_overhead(size_t wire_bytes)
+{
+    return wire_bytes > OPAL_CRYPT_LOCAL_HEADER ? wire_bytes - OPAL_CRYPT_LOCAL_HEADER : 0;
+}
+
+/* From the frame, which stays as it came: the receive will look at it again. */
+static int total_of(const ompi_common_cryptmpi_peer_t *peer, ompi_pml_crypt_held_t *held, size_t wire_bytes)
 {
     const uint8_t *frame = held->stage->bytes;
-    size_t wire_bytes = held->status._ucount, total_bytes = 0;
     int type = opal_common_crypt_frame_type(frame, wire_bytes);
 
-    if (OMPI_COMMON_CRYPTMPI_SEALED != peer->kind) {
-        return OPAL_CRYPT_FRAME_LOCAL_LARGE == type
-                       && OPAL_CRYPT_OK == opal_common_crypt_local_check(peer->token_in, type, frame, wire_bytes)
-                   ? opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER)
-                   : less_overhead(peer, wire_bytes);
+    if (OPAL_CRYPT_OK != opal_common_crypt_local_check(peer->token_in, type, frame, wire_bytes)) {
+        return OPAL_CRYPT_ERR_AUTH;
     }
-    if (OPAL_CRYPT_FRAME_FIRST == type && wire_bytes >= OPAL_CRYPT_FIRST_OVERHEAD) {
-        ompi_pml_crypt_stage_t *scratch = ompi_pml_crypt_stage_get();
-        opal_common_crypt_envelope_t envelope;
-        opal_common_crypt_shape_t shape;
-        opal_common_crypt_chop_t *chop;
-        uint64_t counter;
-
-        ompi_pml_crypt_envelope(c, held->tag, &envelope);
-        if (OPAL_CRYPT_OK == opal_common_crypt_first_open(peer->session, &envelope, frame, wire_bytes,
-                                                          scratch->bytes, &shape, &counter, &chop)) {
-            total_bytes = shape.total_bytes;
-            opal_common_crypt_chop_end(chop);
-        }
-        ompi_pml_crypt_stage_return(scratch);
-    }
-    return total_bytes;
+    held->plain_bytes = OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER)
+                                                             : less_overhead(wire_bytes);
+    held->known = true;
+    return OPAL_CRYPT_OK;
 }
 
-/* Is the length of a held message known by now?  Fetches what is missing. */
-static bool learn_length(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held)
-{
-    ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(c, held->source);
+/* ---- a held message ---- */
 
+/* Fetch and open what is missing.  Not known afterwards, and not refused: it is still on its
+ * way.  An error of the host's is returned. */
+static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, int *refused)
+{
+    const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(c, held->source);
+    ompi_pml_crypt_arrival_t arrival;
+    int rc;
+
+    if (!is_sealed(peer) && length_is_enough(held->claimed_bytes)) {
+        held->plain_bytes = less_overhead(held->claimed_bytes);
+        held->known = true;
+        return OMPI_SUCCESS;
+    }
+    if (held->claimed_bytes > ompi_pml_crypt.stage_bytes) {     /* the host would write past the staging (recv.c) */
+        *refused = opal_common_crypt_frame_refused();
+        return OMPI_SUCCESS;
+    }
+    rc = ompi_pml_crypt_held_fetch(held);
+    if (OMPI_SUCCESS != rc || !ompi_pml_crypt_held_is_in(held)) {
+        return rc;
+    }
+    arrival = ompi_pml_crypt_arrival(c, held->tag, &held->status, ompi_pml_crypt.stage_bytes);
+    if (OMPI_PML_CRYPT_FORGED == arrival.state) {
+        *refused = opal_common_crypt_frame_refused();
+    } else if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
+        return MPI_SUCCESS == arrival.error ? MPI_ERR_INTERN : arrival.error;
+    } else {
+        *refused = is_sealed(peer) ? ompi_pml_crypt_held_open(c, held, arrival.wire_bytes)
+                                   : total_of(peer, held, arrival.wire_bytes);
+    }
+    return OMPI_SUCCESS;
+}
+
+/* It is the one that was asked for.  What is refused is dropped: no later probe finds it. */
+static int look_at_held(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, bool take, look_t *look)
+{
+    int refused = OPAL_CRYPT_OK, rc = held->known ? OMPI_SUCCESS : learn(c, held, &refused);
+
+    if (OMPI_SUCCESS != rc || OPAL_CRYPT_OK != refused) {
+        refuse(look, refused, held->source, held->tag);
+        opal_list_remove_item(&c->held, &held->super);
+        ompi_pml_crypt_held_drop(c, held);
+        return rc;
+    }
     if (held->known) {
-        return true;
+        report(look, held->source, held->tag, held->plain_bytes);
+        if (take) {
+            opal_list_remove_item(&c->held, &held->super);
+            look->taken = held;
+        }
     }
-    if (length_is_enough(peer, held->wire_bytes)) {
-        held->plain_bytes = less_overhead(peer, held->wire_bytes);
-        return held->known = true;
-    }
-    if (OMPI_SUCCESS != ompi_pml_crypt_held_fetch(held) || OMPI_PML_CRYPT_HELD_ARRIVED != held->taker) {
-        return false;
-    }
-    held->plain_bytes = total_of(c, peer, held);
-    return held->known = true;
-}
-
-static void report(const ompi_pml_crypt_held_t *held, ompi_status_public_t *status)
-{
-    *status = (ompi_status_public_t){.MPI_SOURCE = held->source, .MPI_TAG = held->tag,
-                                     ._ucount = held->plain_bytes, .MPI_ERROR = MPI_SUCCESS};
+    return OMPI_SUCCESS;
 }
 
 /* ---- taking from the host's queue ---- */
 
 /* May the message that a probe for this tag found stay there? */
-static bool stays(const ompi_common_cryptmpi_peer_t *peer, int tag, size_t wire_bytes)
+static bool stays(const ompi_common_cryptmpi_peer_t *peer, size_t wire_bytes)
 {
-    return length_is_enough(peer, wire_bytes)
-           && (MPI_ANY_TAG != tag || OMPI_COMMON_CRYPTMPI_SEALED != peer->kind);
+    return !is_sealed(peer) && length_is_enough(wire_bytes);
 }
 
 /* Everything of this source up to the first message with this tag. */
 static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi_pml_crypt_held_t **wanted)
 {
+    const bool any_tag = tag >= 0;
+    const int asked = any_tag ? MPI_ANY_TAG : tag;
+
     *wanted = NULL;
     while (NULL == *wanted) {
         ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
         ompi_message_t *message = NULL;
         ompi_pml_crypt_held_t *held;
-        int found = 0;
-        bool any_tag = tag >= 0;
-        int rc = ompi_pml_crypt.host.pml_improbe(source, any_tag ? MPI_ANY_TAG : tag, c->comm, &found, &message, &status);
+        int found = 0, rc = ompi_pml_crypt.host.pml_improbe(source, asked, c->comm, &found, &message, &status);
+
         if (OMPI_SUCCESS != rc || !found) {
             return rc;
         }
-        status.MPI_TAG = any_tag ? status.MPI_TAG : tag;
-        held = ompi_pml_crypt_held_new(c, message, &status, any_tag);
+        held = ompi_pml_crypt_held_new(c, message, source, ompi_pml_crypt_tag_of(asked, &status), status._ucount, any_tag);
         opal_list_append(&c->held, &held->super);
         if (held->tag == tag) {
             *wanted = held;
@@ -116,46 +153,40 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
     return OMPI_SUCCESS;
 }
 
-/* One look, under the communicator's lock: is there a message, with its length
- * known?  `taken` is where a matched probe gets it; NULL leaves it in place. */
-static int look(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matched, ompi_status_public_t *status,
-                ompi_pml_crypt_held_t **taken)
+/* One look, under the communicator's lock: is there a message that is authentic, its length
+ * known?  `take`: a matched probe gets it; else it stays. */
+static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool take, look_t *look)
 {
     ompi_pml_crypt_held_t *held = ompi_pml_crypt_held_find(c, source, tag);
+    ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
     ompi_common_cryptmpi_peer_t *peer;
-    int rc;
+    ompi_pml_crypt_arrival_t arrival;
+    int rc, matched = 0;
 
-    *matched = 0;
     if (NULL == held) {
-        rc = ompi_pml_crypt.host.pml_iprobe(source, tag, c->comm, matched, status);
-        if (OMPI_SUCCESS != rc || !*matched) {
+        rc = ompi_pml_crypt.host.pml_iprobe(source, tag, c->comm, &matched, &status);
+        if (OMPI_SUCCESS != rc || !matched) {
             return rc;
         }
-        *matched = 0;
-        status->MPI_TAG = ompi_pml_crypt_tag_of(tag, status);
-        rc = ompi_pml_crypt_peer(c, status->MPI_SOURCE, &peer);
+        arrival = ompi_pml_crypt_arrival(c, tag, &status, SIZE_MAX);
+        if (OMPI_PML_CRYPT_WHOLE != arrival.state) {        /* of nobody: it can be told from no other, so it stays */
+            refuse(look, opal_common_crypt_frame_refused(), arrival.source, arrival.tag);
+            return OMPI_SUCCESS;
+        }
+        rc = ompi_pml_crypt_peer(c, arrival.source, &peer);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
-        if (NULL == taken && stays(peer, tag, status->_ucount)) {
-            status->_ucount = less_overhead(peer, status->_ucount);
-            *matched = 1;
+        if (!take && stays(peer, arrival.wire_bytes)) {
+            report(look, arrival.source, arrival.tag, less_overhead(arrival.wire_bytes));
             return OMPI_SUCCESS;
         }
-        rc = take_prefix(c, status->MPI_SOURCE, status->MPI_TAG, &held);
+        rc = take_prefix(c, arrival.source, arrival.tag, &held);
         if (OMPI_SUCCESS != rc || NULL == held) {
             return rc;
         }
     }
-    if (learn_length(c, held)) {
-        *matched = 1;
-        report(held, status);
-        if (NULL != taken) {
-            opal_list_remove_item(&c->held, &held->super);
-            *taken = held;
-        }
-    }
-    return OMPI_SUCCESS;
+    return look_at_held(c, held, take, look);
 }
 
 /* Whoever only asks again and again has to get on, too: a message that is being
@@ -164,16 +195,23 @@ static int probe_once(int source, int tag, ompi_communicator_t *comm, int *match
                       ompi_pml_crypt_held_t **taken)
 {
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
-    ompi_status_public_t found = {.MPI_ERROR = MPI_SUCCESS};
+    look_t look = {.refused = OPAL_CRYPT_OK};
     int rc;
 
     ompi_common_cryptmpi_lock_acquire(&c->lock);
-    rc = look(c, source, tag, matched, &found, taken);
+    rc = look_once(c, source, tag, NULL != taken, &look);
     ompi_common_cryptmpi_lock_release(&c->lock);
-    if (*matched && MPI_STATUS_IGNORE != status) {
-        OMPI_COPY_STATUS(status, found, false);
+    *matched = look.matched;
+    if (NULL != taken) {
+        *taken = look.taken;
     }
-    if (OMPI_SUCCESS == rc && !*matched) {
+    if (look.matched && MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, look.status, false);
+    }
+    if (OPAL_CRYPT_OK != look.refused) {
+        return ompi_common_cryptmpi_auth_failure(comm, look.source, look.tag, look.refused);
+    }
+    if (OMPI_SUCCESS == rc && !look.matched) {
         opal_progress();
     }
     return rc;

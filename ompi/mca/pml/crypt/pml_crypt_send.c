@@ -4,7 +4,7 @@
  * Sending: pack, seal, hand to the host.
  *
  *     sealed, up to chop_min        | header | ciphertext | tag |
- *     sealed, longer                a first part, then segments (chop_send.c)
+ *     sealed, longer, synchronous   a first part, then segments (chop_send.c)
  *     this node, up to local_inline | header | token | payload |
  *     this node, longer             | header | token | total | id |, then the user's
  *                                   buffer as it is, on a tag only the pair can know
@@ -20,8 +20,10 @@
 static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t plain_bytes,
                              mca_pml_base_send_mode_t mode)
 {
-    if (OMPI_COMMON_CRYPTMPI_SEALED == peer->kind) {
-        return plain_bytes <= ompi_pml_crypt.params.chop_min;
+    if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer)) {
+        /* A probe opens the frame, for which it has to take it from the host: that must
+         * not tell the sender of a synchronous message that it was received. */
+        return plain_bytes <= ompi_pml_crypt.params.chop_min && MCA_PML_BASE_SEND_SYNCHRONOUS != mode;
     }
     /* A synchronous local message must not have the size of a frame that
      * announces a body: a probe has to look into that one, which would tell
@@ -40,7 +42,7 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_pe
     const void *plain;
     uint64_t counter;
 
-    if (OMPI_COMMON_CRYPTMPI_SEALED != peer->kind) {
+    if (OMPI_COMMON_CRYPTMPI_SEALED != ompi_common_cryptmpi_kind(peer)) {
         opal_common_crypt_local_header(peer->token_out, OPAL_CRYPT_FRAME_LOCAL, frame);
         *rc = ompi_common_cryptmpi_pack(buffer, count, type, 0, plain_bytes, frame + OPAL_CRYPT_LOCAL_HEADER);
         return OMPI_SUCCESS == *rc ? OPAL_CRYPT_LOCAL_HEADER + plain_bytes : 0;
@@ -188,7 +190,7 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
         rc = send_frame(r);
     } else if (MCA_PML_BASE_SEND_BUFFERED == r->mode) {
         rc = send_buffered(r);
-    } else if (OMPI_COMMON_CRYPTMPI_SEALED == r->peer->kind) {
+    } else if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(r->peer)) {
         rc = ompi_pml_crypt_chop_send(r);
     } else {
         rc = send_local_large(r);

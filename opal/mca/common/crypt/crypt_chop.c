@@ -41,11 +41,34 @@ int opal_common_crypt_shape_make(uint64_t total_bytes, uint32_t first_bytes, uin
         return OPAL_CRYPT_ERR_CONFIG;
     }
     uint64_t count = (total_bytes - first_bytes + chunk_bytes - 1) / chunk_bytes;
-    if (count > INT32_MAX) {
+    if (count > OPAL_CRYPT_COUNT_MAX) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
     *shape = (opal_common_crypt_shape_t) {total_bytes, first_bytes, chunk_bytes, (uint32_t) count};
     return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_shape_whole(uint64_t total_bytes, opal_common_crypt_shape_t *shape)
+{
+    int rc = total_bytes > OPAL_CRYPT_CHUNK_MAX ? OPAL_CRYPT_ERR_CONFIG
+             : opal_common_crypt_shape_make(total_bytes, (uint32_t) total_bytes, OPAL_CRYPT_CHUNK_MIN, shape);
+
+    if (OPAL_CRYPT_OK == rc) {
+        shape->count = 1;
+    }
+    return rc;
+}
+
+/* The only shapes that are sent, and taken. */
+static int shape_with(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes, uint32_t count,
+                      opal_common_crypt_shape_t *shape)
+{
+    int rc = opal_common_crypt_shape_make(total_bytes, first_bytes, chunk_bytes, shape);
+
+    if (OPAL_CRYPT_OK == rc && 0 == shape->count) {
+        shape->count = 1 == count ? 1 : 0;
+    }
+    return OPAL_CRYPT_OK != rc ? rc : count == shape->count ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_CONFIG;
 }
 
 /* ---- the first part ---- */
@@ -65,9 +88,7 @@ int opal_common_crypt_first_seal(opal_common_crypt_session_t *session, uint64_t 
     int rc;
 
     *chop_out = NULL;
-    if (OPAL_CRYPT_OK != opal_common_crypt_shape_make(shape->total_bytes, shape->first_bytes,
-                                                      shape->chunk_bytes, &made)
-        || made.count != shape->count) {
+    if (OPAL_CRYPT_OK != shape_with(shape->total_bytes, shape->first_bytes, shape->chunk_bytes, shape->count, &made)) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
 
@@ -113,17 +134,16 @@ int opal_common_crypt_first_seal(opal_common_crypt_session_t *session, uint64_t 
 /* Segment 0 verified: now the fields are the sender's, and must make sense. */
 static int shape_read(const uint8_t *aad, uint32_t first_bytes, opal_common_crypt_shape_t *shape)
 {
-    int rc = opal_common_crypt_shape_make(opal_common_crypt_get64(aad + 8), first_bytes,
-                                          opal_common_crypt_get32(aad + 16), shape);
+    int rc = shape_with(opal_common_crypt_get64(aad + 8), first_bytes, opal_common_crypt_get32(aad + 16),
+                        opal_common_crypt_get32(aad + 20), shape);
 
-    return OPAL_CRYPT_OK == rc && opal_common_crypt_get32(aad + 20) == shape->count
-           ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+    return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
 }
 
 int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
                                  const opal_common_crypt_envelope_t *envelope,
                                  const uint8_t *frame, size_t frame_bytes,
-                                 void *plain, opal_common_crypt_shape_t *shape,
+                                 void *plain, size_t plain_room, opal_common_crypt_shape_t *shape,
                                  uint64_t *counter_out, opal_common_crypt_chop_t **chop_out)
 {
     opal_common_crypt_thread_t *thread;
@@ -139,7 +159,7 @@ int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
     }
     const size_t first_bytes = frame_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
     const uint64_t counter = opal_common_crypt_get48(frame + 2);
-    if (first_bytes > OPAL_CRYPT_CHUNK_MAX
+    if (first_bytes > plain_room || first_bytes > OPAL_CRYPT_CHUNK_MAX
         || OPAL_CRYPT_FRAME_FIRST != opal_common_crypt_frame_type(frame, frame_bytes)) {
         rc = opal_common_crypt_count_failed();
         goto zero;
@@ -186,7 +206,7 @@ int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
 end_chop:
     opal_common_crypt_chop_end(chop);
 zero:
-    memset(plain, 0, first_bytes);
+    memset(plain, 0, first_bytes < plain_room ? first_bytes : plain_room);
     return rc;
 }
 

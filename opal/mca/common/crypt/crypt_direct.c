@@ -113,18 +113,23 @@ OPAL_CRYPT_OFTEN
 int opal_common_crypt_direct_open(opal_common_crypt_session_t *session,
                                   const opal_common_crypt_envelope_t *envelope,
                                   const uint8_t *frame, size_t frame_bytes,
-                                  void *plain, uint64_t *counter)
+                                  void *plain, size_t plain_room, uint64_t *counter)
 {
     if (frame_bytes < OPAL_CRYPT_DIRECT_OVERHEAD) {
         return opal_common_crypt_count_failed();
     }
-    if (frame_bytes > OPAL_CRYPT_DIRECT_MAX + OPAL_CRYPT_DIRECT_OVERHEAD
+    const size_t plain_bytes = frame_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
+    if (plain_bytes > plain_room || plain_bytes > OPAL_CRYPT_DIRECT_MAX
         || OPAL_CRYPT_FRAME_DIRECT != opal_common_crypt_frame_type(frame, frame_bytes)) {
-        memset(plain, 0, frame_bytes - OPAL_CRYPT_DIRECT_OVERHEAD);
+        memset(plain, 0, plain_bytes < plain_room ? plain_bytes : plain_room);
         return opal_common_crypt_count_failed();
     }
-    return open(session, OPAL_CRYPT_FRAME_DIRECT, envelope, frame,
-                frame_bytes - OPAL_CRYPT_DIRECT_OVERHEAD, plain, counter);
+    return open(session, OPAL_CRYPT_FRAME_DIRECT, envelope, frame, plain_bytes, plain, counter);
+}
+
+int opal_common_crypt_frame_refused(void)
+{
+    return opal_common_crypt_count_failed();
 }
 
 int opal_common_crypt_final_seal(opal_common_crypt_session_t *session, uint64_t counter,

@@ -53,6 +53,7 @@
 
 #define OPAL_CRYPT_CHUNK_MIN           1
 #define OPAL_CRYPT_CHUNK_MAX           (64u << 20)
+#define OPAL_CRYPT_COUNT_MAX           (1u << 30)      /* a request counts them, and a few more, in 31 bits */
 #define OPAL_CRYPT_TOTAL_MAX           (UINT64_C(1) << 42)     /* what one subkey seals: as much as
                                                                 * an epoch's key, and so within
                                                                 * the limits of the ciphers */
@@ -77,12 +78,17 @@ int opal_common_crypt_direct_seal(opal_common_crypt_session_t *session, uint64_t
                                   const opal_common_crypt_envelope_t *envelope,
                                   const void *plain, size_t plain_bytes, uint8_t *frame);
 
-/* Verifies and writes frame_bytes - 24 to `plain` (may be frame + 8); on any
- * error those bytes are zero.  The caller then asks for acceptance. */
+/* Verifies and writes frame_bytes - 24 to `plain` (may be frame + 8), of which there
+ * have to be at most `plain_room`; on any error those bytes, or all that there is
+ * room for, are zero.  The caller then asks for acceptance. */
 int opal_common_crypt_direct_open(opal_common_crypt_session_t *session,
                                   const opal_common_crypt_envelope_t *envelope,
                                   const uint8_t *frame, size_t frame_bytes,
-                                  void *plain, uint64_t *counter);
+                                  void *plain, size_t plain_room, uint64_t *counter);
+
+/* What no function here can open (no frame at all, longer than its buffer, another
+ * length than was announced) counts like one that does not verify; ERR_AUTH. */
+int opal_common_crypt_frame_refused(void);
 
 /* The last message to a peer, at disconnect and finalize: how many counters we
  * took, less those of messages that were never sent.  `sent` counts this one too. */
@@ -100,7 +106,7 @@ typedef struct opal_common_crypt_shape {
     uint64_t total_bytes;       /* plaintext of the whole message */
     uint32_t first_bytes;       /* F: plaintext in the first part, <= total */
     uint32_t chunk_bytes;       /* plaintext of every segment but the last */
-    uint32_t count;             /* segments after the first part */
+    uint32_t count;             /* segments after the first part; 1 without payload where that has all */
 } opal_common_crypt_shape_t;
 
 /* Count from the other three: ceil((total - first) / chunk).  ERR_CONFIG when
@@ -108,6 +114,10 @@ typedef struct opal_common_crypt_shape {
  * first <= total and CHUNK_MAX, CHUNK_MIN <= chunk <= CHUNK_MAX. */
 int opal_common_crypt_shape_make(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes,
                                  opal_common_crypt_shape_t *shape);
+
+/* All of it in the first part, and one segment without payload, by which the sender of a
+ * synchronous message learns that it was received. */
+int opal_common_crypt_shape_whole(uint64_t total_bytes, opal_common_crypt_shape_t *shape);
 
 /* Plaintext bytes and offset of segment 1..count. */
 static inline uint64_t opal_common_crypt_segment_offset(const opal_common_crypt_shape_t *shape, uint32_t segment)
@@ -133,11 +143,11 @@ int opal_common_crypt_first_seal(opal_common_crypt_session_t *session, uint64_t 
                                  opal_common_crypt_chop_t **chop);
 
 /* Verifies segment 0, THEN checks and returns the shape (first_bytes is
- * frame_bytes - 40).  On any error plain is zeroed and *chop NULL. */
+ * frame_bytes - 40, at most `plain_room`).  On any error plain is zeroed and *chop NULL. */
 int opal_common_crypt_first_open(opal_common_crypt_session_t *session,
                                  const opal_common_crypt_envelope_t *envelope,
                                  const uint8_t *frame, size_t frame_bytes,
-                                 void *plain, opal_common_crypt_shape_t *shape,
+                                 void *plain, size_t plain_room, opal_common_crypt_shape_t *shape,
                                  uint64_t *counter, opal_common_crypt_chop_t **chop);
 
 /* Segment 1..count: writes its bytes + 16 to `frame` / its bytes to `plain`.
