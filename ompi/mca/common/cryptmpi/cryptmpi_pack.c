@@ -3,19 +3,23 @@
  *
  * Between a user's buffer and packed bytes, any piece of it, in any order.
  * A contiguous buffer costs one memcpy; anything else goes through Open MPI's
- * convertor, positioned at the piece.
+ * convertor, which stays open for a whole message (a stream), so that the next
+ * piece begins where the last one ended.
  *
  *     | double | char | double | char | ...      packed bytes
  *          |<----- a piece ------>|
  *
- * A convertor works on whole elements (a double, a char): when it packs it stops
- * before one that does not fit, and begins before one in whose middle it was
- * positioned.  Elements that lie across the edge of a piece are therefore packed
- * on the side: `element`.  When unpacking they are read, completed and written
- * back; two threads may do so with the same one, for the pieces on its sides.
+ * Pieces end anywhere.  A convertor that unpacks goes on in the middle of an element
+ * (a double, a char).  One that packs stops before an element for which there is no
+ * room: it is packed on the side, and what is left of it opens the next piece.
+ *
+ * A convertor is never moved forward but from the start: from within the loops of a
+ * nested type it comes out at a wrong place (opal_convertor_generic_simple_position,
+ * in all of 4.1 and 5.0).
  */
 #include "cryptmpi.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/datatype/opal_convertor.h"
@@ -30,11 +34,37 @@ void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t 
 
 enum { LARGEST = 64 };                  /* bytes: longer than any predefined element */
 
-static pthread_mutex_t edges = PTHREAD_MUTEX_INITIALIZER;
+struct ompi_common_cryptmpi_stream {
+    opal_convertor_t convertor;
+    ompi_common_cryptmpi_lock_t lock;   /* pieces of one message may be several threads' */
+    size_t at;                          /* where the next piece begins that needs no move */
+    uint8_t element[LARGEST];           /* packed on the side; its last `left` bytes come next */
+    size_t whole, left;
+};
+
+static void begin(ompi_common_cryptmpi_stream_t *s, const void *buffer, size_t count, const ompi_datatype_t *type, bool sending)
+{
+    OBJ_CONSTRUCT(&s->convertor, opal_convertor_t);
+    if (sending) {
+        opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count, buffer, 0, &s->convertor);
+    } else {
+        opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count, buffer, 0, &s->convertor);
+    }
+    s->at = s->whole = s->left = 0;
+}
+
+static void end(ompi_common_cryptmpi_stream_t *s)
+{
+    opal_convertor_cleanup(&s->convertor);
+    OBJ_DESTRUCT(&s->convertor);
+}
 
 /* As near before `offset` as the convertor can be. */
 static size_t position(opal_convertor_t *convertor, size_t offset)
 {
+    size_t start = 0;
+
+    opal_convertor_set_position(convertor, &start);
     opal_convertor_set_position(convertor, &offset);
     return offset;
 }
@@ -58,23 +88,121 @@ static size_t unpack_some(opal_convertor_t *convertor, const void *from, size_t 
     return opal_convertor_unpack(convertor, &iov, &iovs, &done) < 0 ? 0 : done;
 }
 
-/* Exactly one, since the next may be another thread's. */
-static size_t pack_one(opal_convertor_t *convertor, uint8_t element[LARGEST])
+/* Exactly one, on the side; false: there is none. */
+static bool pack_one(ompi_common_cryptmpi_stream_t *s)
 {
-    size_t done = 0;
-
-    for (size_t room = 1; room <= LARGEST && 0 == done; room++) {
-        done = pack_some(convertor, element, room);
+    s->whole = 0;
+    for (size_t room = 1; room <= LARGEST && 0 == s->whole; room++) {
+        s->whole = pack_some(&s->convertor, s->element, room);
     }
-    return done;
+    s->left = s->whole;
+    return 0 != s->whole;
 }
+
+/* What is left of an element, as much as is wanted. */
+static size_t take_left(ompi_common_cryptmpi_stream_t *s, void *to, size_t bytes)
+{
+    size_t n = bytes < s->left ? bytes : s->left;
+
+    memcpy(to, s->element + s->whole - s->left, n);
+    s->left -= n;
+    return n;
+}
+
+static int pack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, void *packed)
+{
+    uint8_t *to = packed;
+
+    if (offset != s->at) {
+        size_t skip = offset - position(&s->convertor, offset);
+        s->left = 0;
+        if (skip > 0 && (!pack_one(s) || s->whole <= skip)) {
+            return OMPI_ERROR;
+        }
+        s->left -= skip;
+    }
+    s->at = offset + bytes;
+    while (bytes > 0) {
+        size_t done = s->left > 0 ? take_left(s, to, bytes) : pack_some(&s->convertor, to, bytes);
+        if (0 == done && !pack_one(s)) {
+            return OMPI_ERROR;
+        }
+        to += done;
+        bytes -= done;
+    }
+    return OMPI_SUCCESS;
+}
+
+static int unpack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const void *packed)
+{
+    const uint8_t *from = packed;
+
+    if (offset != s->at && offset != position(&s->convertor, offset)) {
+        return OMPI_ERROR;
+    }
+    s->at = offset + bytes;
+    while (bytes > 0) {
+        size_t done = unpack_some(&s->convertor, from, bytes);
+        if (0 == done) {
+            return OMPI_ERROR;
+        }
+        from += done;
+        bytes -= done;
+    }
+    return OMPI_SUCCESS;
+}
+
+/* ---- a whole message ---- */
+
+ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buffer, size_t count, const ompi_datatype_t *type,
+                                                                bool sending)
+{
+    ompi_common_cryptmpi_stream_t *s = NULL;
+
+    if (NULL == ompi_common_cryptmpi_contiguous(buffer, type, count)) {
+        s = malloc(sizeof(*s));
+    }
+    if (NULL != s) {
+        begin(s, buffer, count, type, sending);
+        pthread_mutex_init(&s->lock, NULL);
+    }
+    return s;
+}
+
+void ompi_common_cryptmpi_stream_close(ompi_common_cryptmpi_stream_t *s)
+{
+    if (NULL != s) {
+        end(s);
+        pthread_mutex_destroy(&s->lock);
+        opal_common_crypt_wipe(s->element, sizeof(s->element));
+        free(s);
+    }
+}
+
+int ompi_common_cryptmpi_stream_pack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, void *packed)
+{
+    ompi_common_cryptmpi_lock_acquire(&s->lock);
+    int rc = pack(s, offset, bytes, packed);
+    ompi_common_cryptmpi_lock_release(&s->lock);
+    return rc;
+}
+
+int ompi_common_cryptmpi_stream_unpack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const void *packed)
+{
+    ompi_common_cryptmpi_lock_acquire(&s->lock);
+    int rc = unpack(s, offset, bytes, packed);
+    ompi_common_cryptmpi_lock_release(&s->lock);
+    return rc;
+}
+
+/* ---- one piece ---- */
 
 int ompi_common_cryptmpi_pack(const void *buffer, size_t count, ompi_datatype_t *type,
                               size_t offset, size_t bytes, void *packed)
 {
     const char *flat = 0 == bytes ? NULL : ompi_common_cryptmpi_contiguous(buffer, type, count);
-    opal_convertor_t convertor;
-    int rc = OMPI_SUCCESS;
+    ompi_common_cryptmpi_stream_t s;
+    int rc;
 
     if (0 == bytes) {
         return OMPI_SUCCESS;
@@ -83,79 +211,17 @@ int ompi_common_cryptmpi_pack(const void *buffer, size_t count, ompi_datatype_t 
         memcpy(packed, flat + offset, bytes);
         return OMPI_SUCCESS;
     }
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count, buffer, 0,
-                                             &convertor);
-    size_t skip = offset - position(&convertor, offset);
-    while (bytes > 0 && OMPI_SUCCESS == rc) {
-        size_t done = 0 == skip ? pack_some(&convertor, packed, bytes) : 0;
-        if (0 == done) {
-            uint8_t element[LARGEST];
-            size_t whole = pack_one(&convertor, element);
-            rc = whole > skip ? OMPI_SUCCESS : OMPI_ERROR;
-            done = OMPI_SUCCESS != rc ? 0 : whole - skip < bytes ? whole - skip : bytes;
-            memcpy(packed, element + skip, done);
-            skip = 0;
-        }
-        packed = (char *) packed + done;
-        bytes -= done;
-    }
-    opal_convertor_cleanup(&convertor);
-    OBJ_DESTRUCT(&convertor);
+    begin(&s, buffer, count, type, true);
+    rc = pack(&s, offset, bytes, packed);
+    end(&s);
     return rc;
-}
-
-/* Two views of the user's buffer. */
-typedef struct views {
-    opal_convertor_t reader, writer;
-} views_t;
-
-/* Bytes of one element, which begins at `start`, from `offset` on.  Returns how
- * many there were; 0: it failed. */
-static size_t unpack_edge(views_t *views, size_t start, size_t offset, size_t bytes, const void *packed)
-{
-    uint8_t element[LARGEST];
-    size_t skip = offset - start, whole, done = 0;
-
-    ompi_common_cryptmpi_lock_acquire(&edges);
-    position(&views->reader, start);
-    whole = pack_one(&views->reader, element);
-    if (whole > skip) {
-        done = whole - skip < bytes ? whole - skip : bytes;
-        memcpy(element + skip, packed, done);
-        position(&views->writer, start);
-        done = whole == unpack_some(&views->writer, element, whole) ? done : 0;
-    }
-    ompi_common_cryptmpi_lock_release(&edges);
-    return done;
-}
-
-static int unpack_piece(views_t *views, size_t offset, size_t bytes, const void *packed)
-{
-    while (bytes > 0) {
-        size_t start = position(&views->reader, offset), end = position(&views->reader, offset + bytes), done;
-
-        if (start == offset && end > offset) {
-            position(&views->writer, offset);
-            done = unpack_some(&views->writer, packed, end - offset);
-        } else {
-            done = unpack_edge(views, start, offset, bytes, packed);
-        }
-        if (0 == done) {
-            return OMPI_ERROR;
-        }
-        packed = (const char *) packed + done;
-        offset += done;
-        bytes -= done;
-    }
-    return OMPI_SUCCESS;
 }
 
 int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *type,
                                 size_t offset, size_t bytes, const void *packed)
 {
     char *flat = 0 == bytes ? NULL : ompi_common_cryptmpi_contiguous(buffer, type, count);
-    views_t views;
+    ompi_common_cryptmpi_stream_t s;
     int rc;
 
     if (0 == bytes) {
@@ -165,20 +231,8 @@ int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *typ
         memcpy(flat + offset, packed, bytes);
         return OMPI_SUCCESS;
     }
-    OBJ_CONSTRUCT(&views.writer, opal_convertor_t);
-    opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count, buffer, 0,
-                                             &views.writer);
-    if (0 == offset && bytes == ompi_common_cryptmpi_bytes(type, count)) {
-        rc = bytes == unpack_some(&views.writer, packed, bytes) ? OMPI_SUCCESS : OMPI_ERROR;
-    } else {
-        OBJ_CONSTRUCT(&views.reader, opal_convertor_t);
-        opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count, buffer, 0,
-                                                 &views.reader);
-        rc = unpack_piece(&views, offset, bytes, packed);
-        opal_convertor_cleanup(&views.reader);
-        OBJ_DESTRUCT(&views.reader);
-    }
-    opal_convertor_cleanup(&views.writer);
-    OBJ_DESTRUCT(&views.writer);
+    begin(&s, buffer, count, type, false);
+    rc = unpack(&s, offset, bytes, packed);
+    end(&s);
     return rc;
 }

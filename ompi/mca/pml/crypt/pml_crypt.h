@@ -195,6 +195,7 @@ typedef struct ompi_pml_crypt_request {
     /* chopped messages */
     opal_common_crypt_chop_t *chop;
     opal_common_crypt_shape_t shape;
+    ompi_common_cryptmpi_stream_t *stream;  /* of a buffer that is not one run of memory; or NULL */
     opal_list_item_t queued;                /* in the queue of senders, or of deferred receives */
     uint32_t next_segment;
     ompi_common_cryptmpi_atomic32_t work, window, gate_open;

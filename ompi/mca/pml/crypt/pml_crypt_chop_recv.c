@@ -36,6 +36,15 @@ static size_t wire_bytes_of(const ompi_pml_crypt_request_t *r, uint32_t segment)
     return opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
 }
 
+static bool unpack(ompi_pml_crypt_request_t *r, size_t offset, size_t bytes, const void *packed)
+{
+    return OMPI_SUCCESS
+           == (NULL != r->stream && bytes > 0
+                   ? ompi_common_cryptmpi_stream_unpack(r->stream, offset, bytes, packed)
+                   : ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset, bytes,
+                                                 packed));
+}
+
 /* The segment was opened, or was not. */
 static void segment_done(ompi_pml_crypt_stage_t *stage)
 {
@@ -49,8 +58,9 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
         uint64_t offset = opal_common_crypt_segment_offset(&r->shape, stage->op.segment);
         uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, stage->op.segment);
         size_t room = offset >= r->plain_bytes ? 0 : r->plain_bytes - offset;
-        (void) ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
-                                           plain_bytes < room ? plain_bytes : room, stage->bytes);
+        if (!unpack(r, offset, plain_bytes < room ? plain_bytes : room, stage->bytes)) {
+            r->host_error = MPI_ERR_INTERN;
+        }
     }
     ompi_pml_crypt_stage_return(stage);
     ompi_common_cryptmpi_add(&r->window, -1);
@@ -133,6 +143,7 @@ void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
     r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
                                                                    : ompi_pml_crypt_cut_open(r->shape.total_bytes);
+    r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, false);
     ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);
     post_more(r);
 }

@@ -156,8 +156,10 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     stage->rc = OMPI_SUCCESS;
     stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
     if (NULL == flat) {
-        stage->rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
-                                              plain_bytes, stage->bytes);
+        stage->rc = NULL != r->stream
+                        ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
+                        : ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                                                    plain_bytes, stage->bytes);
     }
     if (OMPI_SUCCESS == stage->rc && r->threads > 1) {
         ompi_pml_crypt_team_seal(&ompi_pml_crypt.sealing, stage);
@@ -244,6 +246,7 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
     }
     if (OPAL_CRYPT_OK == rc) {
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
+        r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, true);
     }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
                                : ompi_common_cryptmpi_auth_failure(r->c->comm, ompi_comm_rank(r->c->comm),

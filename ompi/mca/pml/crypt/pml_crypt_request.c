@@ -62,6 +62,7 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->body = r->bsend = NULL;
     r->rest.inner = NULL;
     r->chop = NULL;
+    r->stream = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;
     r->plain_bytes = ompi_common_cryptmpi_bytes(datatype, count);
@@ -108,6 +109,8 @@ static void leave(ompi_pml_crypt_request_t *r)
         }
         opal_common_crypt_chop_end(r->chop);
         r->chop = NULL;
+        ompi_common_cryptmpi_stream_close(r->stream);
+        r->stream = NULL;
     }
     if (NULL != r->bsend) {
         mca_pml_base_bsend_request_free(r->bsend);
