@@ -41,7 +41,7 @@ def main(directory):
     put("sidecar", (b"MPICRYPT" + struct.pack("<HHI16sQQ", 1, 3, 1, b"u" * 16, 2101248, 181)).ljust(4096, b"\0"))
     put("sidecar", struct.pack("<QQ", 2105344, 2113536).ljust(512, b"\0"))
     put("sidecar", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\ncreated 1800000000\nnot-after 0\n"
-                   b"state active\nowners 0 1000\nescrow 00ff\n")
+                   b"state active\nchanges 0\nowners 0 1000\nescrow 00ff\n")
     put("sidecar", struct.pack("<BBHH", 1, 1, 1, 40) + bytes(42))
 
 

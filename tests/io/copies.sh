@@ -79,6 +79,6 @@ cp -a made newer; cp -a made.mpicrypt newer.mpicrypt
 must in_variant mpicrypt file rekey "$CASE_DIR/newer" --keystore-dir "$CASE_DIR/keys"
 must reads newer
 cp -a made.mpicrypt newer.mpicrypt      # an older map; the attribute has the newer one
-must in_variant mpicrypt key revoke lab --version 1 --keystore-dir "$CASE_DIR/keys"
+must in_variant mpicrypt key revoke lab --yes --version 1 --keystore-dir "$CASE_DIR/keys"
 must reads newer
 must_fail reads made

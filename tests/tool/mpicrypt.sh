@@ -126,7 +126,7 @@ check "a key is made" test "$rc" -eq 0
 run key rotate lab --owners "$(id -u)" "${keys[@]}"
 check "and rotated" test "$rc" -eq 0
 for version in 0 65536 65537 4294967297 18446744073709551616 1K -1; do
-    expect 2 "is not between 1 and 65535" key revoke lab --version "$version" "${keys[@]}"
+    expect 2 "is not between 1 and 65535" key revoke lab --yes --version "$version" "${keys[@]}"
 done
 run key list "${keys[@]}"
 check "the list" test "$rc" -eq 0
@@ -148,6 +148,36 @@ done
 check "eight at once: $failed failed" test "$failed" -eq 0
 run key list "${keys[@]}"
 check "each made a version of its own" test "$(grep -c '^lab ' "$work/out")" -eq 10
+run key new ours --not-after 2030-12-31 --owners "$(id -u)" "${keys[@]}"
+run key rotate ours "${keys[@]}"
+run key list "${keys[@]}"
+check "a rotation keeps the last day and the owners" test "$(grep -c "^ours .* 2030-12-31 .* $(id -u) " "$work/out")" -eq 2
+run key rotate ours --not-after none --owners all "${keys[@]}"
+run key list "${keys[@]}"
+check "and gives them up when told" test "$(grep -c "^ours .* 2030-12-31 .* $(id -u) " "$work/out")" -eq 2 -a \
+    "$(grep -c '^ours .* - .* all ' "$work/out")" -eq 1
+expect 2 "is final" key revoke ours --version 1 "${keys[@]}"
+run key list "${keys[@]}"
+check "nothing is revoked unasked" test "$(grep -c revoked "$work/out")" -eq 0
+run key revoke ours --version 1 --yes "${keys[@]}"
+check "a revocation says what it did" grep -q 'ours: version 1 is revoked.*Version 3 is used now' <(tr '\n' ' ' < "$work/out")
+mkdir -m 777 "$work/open"
+expect 1 "others can write to it" key list --keystore-dir "$work/open" --allow-netfs
+if [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
+    volatile=$(mktemp -d /dev/shm/ompi-crypt-test-XXXXXX)
+    run key new lab --keystore-dir "$volatile"
+    check "a key in memory is warned of" grep -q 'at the next reboot the key is lost' "$work/err"
+    rm -r "$volatile"
+else
+    echo "not tried: /dev/shm is no tmpfs"
+fi
+( umask 077; od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' > "$work/machine" )
+expect 1 "no machine key is set" key protect ours "${keys[@]}"
+expect 1 "its key lies in the clear" key rotate ours --machine-key "$work/machine" "${keys[@]}"
+run key protect ours --machine-key "$work/machine" "${keys[@]}"
+check "keys are protected" grep -q '^ours: 3 keys wrapped' "$work/out"
+run key rotate ours --machine-key "$work/machine" "${keys[@]}"
+check "and used" test "$rc" -eq 0
 
 group "files that cannot be written"
 expect 1 "cannot write $work/none/x.csv" speed "${quick[@]}" --size 1 --csv "$work/none/x.csv"

@@ -56,6 +56,93 @@ static void case_flips(opal_common_crypt_keystore_t *keystore, const char *direc
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 0, &record, &why) && 1 == record.version);
 }
 
+/* Whoever serves the storage puts a key of his own there, or the user protects old ones.  Ends
+ * with the keystore closed. */
+static void case_plain(opal_common_crypt_keystore_t *keystore, opal_common_crypt_keystore_options_t *options,
+                       const char *key_file)
+{
+    opal_common_crypt_keystore_record_t record = {.label = "clear"};
+    opal_common_crypt_wrapped_t wrapped, before;
+    opal_common_crypt_grant_t grant;
+    opal_common_crypt_why_t why;
+    uint8_t out[32];
+    unsigned count = 7;
+
+    UNIT_GROUP("with a machine key, a key in the clear is refused until it is protected");
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_NEW, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_ROTATE, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "clear", case_uuid, case_key, &before, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
+    options->machine_key_file = key_file;
+    keystore = reopen(keystore, options, NOW);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_wrap(keystore, "clear", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_protect(keystore, "clear", &count, &why) && 2 == count);
+    UNIT_CHECK(0 == shell("! grep -q '^key plain' %s/clear.*", options->directory));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
+    UNIT_EQUAL_BYTES(out, case_key, 32);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
+    opal_common_crypt_keystore_close(keystore);
+    options->machine_key_file = NULL;
+}
+
+static void case_directory(opal_common_crypt_keystore_options_t options)
+{
+    static const struct {
+        unsigned mode;
+        bool good;
+    } modes[] = {{0700, true}, {0755, true}, {01777, true}, {0777, false}, {0770, false}, {0702, false}};
+    char directory[128];
+    opal_common_crypt_keystore_t *keystore = NULL;
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("a directory that others can write to");
+    snprintf(directory, sizeof(directory), "%s/open", options.directory);
+    UNIT_CHECK(0 == mkdir(directory, 0700));
+    options.directory = directory;
+    for (unsigned i = 0; i < sizeof(modes) / sizeof(*modes); ++i) {
+        UNIT_CHECK(0 == chmod(directory, modes[i].mode));
+        int rc = opal_common_crypt_keystore_open(&options, &keystore, &why);
+        UNIT_CHECK(modes[i].good ? OPAL_CRYPT_OK == rc : OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why.topic, "keystore-directory"));
+        if (OPAL_CRYPT_OK == rc) {
+            opal_common_crypt_keystore_close(keystore);
+        }
+    }
+    UNIT_GROUP("~/.ompi-crypt, too, where the default is used");
+    UNIT_CHECK(0 == shell("mkdir -m 755 %s/home && mkdir -m 777 %s/home/.ompi-crypt && mkdir -m 700 %s/home/.ompi-crypt/keys",
+                          directory, directory, directory));
+    snprintf(directory + strlen(directory), 16, "/home");
+    setenv("HOME", directory, 1);
+    options.directory = NULL;
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why) && 0 == strcmp(why.topic, "keystore-directory"));
+    UNIT_CHECK(0 == shell("chmod 700 %s/.ompi-crypt", directory));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    opal_common_crypt_keystore_close(keystore);
+}
+
+static void case_rotate(opal_common_crypt_keystore_t *keystore)
+{
+    const unsigned keep = OPAL_CRYPT_KEYSTORE_ROTATE | OPAL_CRYPT_KEYSTORE_KEEP_OWNERS | OPAL_CRYPT_KEYSTORE_KEEP_NOT_AFTER;
+    opal_common_crypt_keystore_record_t record = {.label = "keeps", .not_after = NOW + 5, .owner_count = 2,
+                                                  .owners = {geteuid(), geteuid() + 1}};
+    opal_common_crypt_why_t why;
+
+    UNIT_GROUP("a rotation keeps owners and the last day, unless others are given");
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_NEW, &record, &why));
+    record = (opal_common_crypt_keystore_record_t) {.label = "keeps"};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, keep, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "keeps", 2, &record, &why));
+    UNIT_CHECK(NOW + 5 == record.not_after && 2 == record.owner_count && geteuid() + 1 == record.owners[1]);
+    record = (opal_common_crypt_keystore_record_t) {.label = "keeps", .not_after = NOW - 1};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_ROTATE, &record, &why));
+    UNIT_CHECK(0 == record.owner_count && NOW - 1 == record.not_after);
+    record = (opal_common_crypt_keystore_record_t) {.label = "keeps"};
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_new(keystore, keep, &record, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-expired"));
+}
+
 static void case_machine_key(opal_common_crypt_keystore_options_t options)
 {
     char directory[128], key_file[160];
@@ -78,6 +165,8 @@ static void case_machine_key(opal_common_crypt_keystore_options_t options)
     keystore = reopen(keystore, &options, NOW);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-machine-key"));
+    case_plain(keystore, &options, key_file);
+    keystore = NULL;
     UNIT_CHECK(0 == shell("umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > %s", key_file));
     options.machine_key_file = key_file;
     keystore = reopen(keystore, &options, NOW);
@@ -107,7 +196,7 @@ static void case_log(opal_common_crypt_keystore_options_t options)
 
 static void case_record(void)
 {
-    static opal_common_crypt_keystore_record_t record = {.label = "x", .version = 65535, .bits = 256, .created = 1, .not_after = INT64_MAX,
+    static opal_common_crypt_keystore_record_t record = {.label = "x", .version = 65535, .bits = 256, .created = 1, .not_after = INT64_MAX, .changes = UINT32_MAX,
                                                   .revoked = true, .owner_count = 16, .escrow_bytes = OPAL_CRYPT_SPKI_MAX}, read;
     char text[OPAL_CRYPT_RECORD_TEXT_MAX];
     size_t used;
@@ -208,8 +297,10 @@ int main(void)
     UNIT_CHECK(0 == shell("test -z \"$(find %s -type f -perm /077 ! -name '*.p*')\"", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -name '*.new')\"", directory));
     case_revoke(keystore, directory);
+    case_rotate(keystore);
     opal_common_crypt_keystore_close(keystore);
     case_machine_key(options);
+    case_directory(options);
     case_log(options);
     shell("rm -rf %s", directory);
     opal_common_crypt_secmem_finalize();

@@ -5,6 +5,10 @@
  */
 #include "keystore_cases.h"
 
+#if __has_include(<p11-kit-1/p11-kit/pkcs11.h>)
+#define OMPI_CRYPT_HAVE_PKCS11      /* it has the header; whether the core was built with it is seen at run time */
+#include "opal/mca/common/crypt/crypt_p11.h"
+
 static const char *module_path(void)
 {
     static const char *const places[] = {"/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/softhsm/libsofthsm2.so",
@@ -58,6 +62,128 @@ static void case_refused(opal_common_crypt_keystore_options_t options, const cha
     UNIT_CHECK(0 == chmod(pin, 0600));
 }
 
+/* ---- a token with faults: calls that fail, or do nothing as if the process had died before ---- */
+
+static CK_FUNCTION_LIST faulty;
+static CK_FUNCTION_LIST *real;
+static int unwraps_fail, every_other;
+
+static CK_RV flaky_unwrap(CK_SESSION_HANDLE session, CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *wrapped,
+                          CK_ULONG bytes, CK_ATTRIBUTE *attributes, CK_ULONG count, CK_OBJECT_HANDLE *made)
+{
+    if (unwraps_fail > 0 || (every_other && 1 == every_other++ % 2)) {
+        unwraps_fail -= unwraps_fail > 0;
+        return CKR_GENERAL_ERROR;
+    }
+    return real->C_UnwrapKey(session, mechanism, key, wrapped, bytes, attributes, count, made);
+}
+
+static CK_RV destroy_nothing(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE object)
+{
+    (void) session;
+    (void) object;
+    return CKR_OK;
+}
+
+static CK_RV create_nothing(CK_SESSION_HANDLE session, CK_ATTRIBUTE *attributes, CK_ULONG count, CK_OBJECT_HANDLE *made)
+{
+    (void) session;
+    (void) attributes;
+    (void) count;
+    (void) made;
+    return CKR_DEVICE_REMOVED;
+}
+
+static void with_faults(opal_common_crypt_keystore_t *keystore)
+{
+    opal_common_crypt_p11_t *token = keystore->token;
+
+    real = token->call;
+    faulty = *real;
+    token->call = &faulty;
+}
+
+static void case_flaky(opal_common_crypt_keystore_t *keystore)
+{
+    opal_common_crypt_wrapped_t wrapped, other;
+    opal_common_crypt_grant_t grant;
+    opal_common_crypt_why_t why;
+    uint8_t out[32];
+
+    UNIT_GROUP("a token that fails is no forgery, and a forgery is one while the token fails now and then");
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
+    with_faults(keystore);
+    faulty.C_UnwrapKey = flaky_unwrap;
+    unwraps_fail = 1000;
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-pkcs11"));
+    unwraps_fail = 1;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_EQUAL_BYTES(out, case_key, 32);
+    unwraps_fail = 0;
+    other = wrapped;
+    other.blob[20] ^= 1;
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
+    every_other = 1;            /* the wrong blob fails, the known key goes through, the wrong blob fails */
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
+    every_other = 0;
+    ((opal_common_crypt_p11_t *) keystore->token)->call = real;
+}
+
+static void case_killed(opal_common_crypt_keystore_t *keystore)
+{
+    opal_common_crypt_keystore_record_t record = {.label = "killed"}, found;
+    opal_common_crypt_wrapped_t wrapped;
+    opal_common_crypt_grant_t grant;
+    opal_common_crypt_why_t why;
+    unsigned count = 0;
+    uint8_t out[32];
+
+    UNIT_GROUP("killed between a key and its record: the next one takes the key over");
+    with_faults(keystore);
+    faulty.C_CreateObject = create_nothing;
+    faulty.C_DestroyObject = destroy_nothing;
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_keystore_new(keystore, false, &record, &why));
+    ((opal_common_crypt_p11_t *) keystore->token)->call = real;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &record, &why) && 1 == record.version);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "killed", case_uuid, case_key, &wrapped, &why));
+
+    UNIT_GROUP("killed between the new record and the end of the old one: the new one counts");
+    with_faults(keystore);
+    faulty.C_DestroyObject = destroy_nothing;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "killed", 1, &why));
+    ((opal_common_crypt_p11_t *) keystore->token)->call = real;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "killed", 1, &found, &why) && found.revoked);
+    UNIT_CHECK(OPAL_CRYPT_GRANT_NONE == opal_common_crypt_keystore_grant(keystore, "killed"));
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_keystore_unwrap(keystore, "killed", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-refused") && NULL != strstr(why.detail, "revoked"));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, NULL, &count, &why) && 10 == count);
+}
+
+/* A program that uses the token itself, logged in before us or after. */
+static void case_application(opal_common_crypt_keystore_options_t *options)
+{
+    opal_common_crypt_keystore_t *keystore = reopen(NULL, options, NOW);
+    CK_FUNCTION_LIST *call = ((opal_common_crypt_p11_t *) keystore->token)->call;
+    unsigned char pin[] = "4711";
+    CK_SESSION_HANDLE session;
+    CK_SESSION_INFO info;
+
+    opal_common_crypt_p11_t *token = keystore->token;
+    UNIT_GROUP("the application's own session outlives ours");
+    UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(token->session, &info));
+    UNIT_CHECK(CKR_OK == call->C_OpenSession(info.slotID, CKF_SERIAL_SESSION, NULL, NULL, &session));
+    opal_common_crypt_keystore_close(keystore);
+    UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(session, &info) && CKS_RO_USER_FUNCTIONS == info.state);
+    keystore = reopen(NULL, options, NOW);      /* it is logged in already */
+    opal_common_crypt_keystore_close(keystore);
+    UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(session, &info) && CKS_RO_USER_FUNCTIONS == info.state);
+    UNIT_CHECK(CKR_OK == call->C_CloseSession(session));
+    UNIT_CHECK(CKR_OK == call->C_OpenSession(info.slotID, CKF_SERIAL_SESSION, NULL, NULL, &session));
+    UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(session, &info) && CKS_RO_PUBLIC_SESSION == info.state);
+    UNIT_CHECK(CKR_OK == call->C_Login(session, CKU_USER, pin, 4) && CKR_OK == call->C_CloseSession(session));
+}
+
 int main(void)
 {
     char *directory = scratch(), pin[160];
@@ -99,7 +225,10 @@ int main(void)
                0 == shell("test 9 = \"$(pkcs11-tool --module %s --token-label 'a token' --login --pin 4711 --list-objects --type secrkey 2>/dev/null "
                           "| grep -c 'Access: *sensitive, always sensitive, never extractable')\"", options.pkcs11_module));
     UNIT_CHECK(0 == shell("! grep -q 4711 %s/log", directory));
+    case_flaky(keystore);
+    case_killed(keystore);
     opal_common_crypt_keystore_close(keystore);
+    case_application(&options);
 
     UNIT_GROUP("a blob of the other backend");
     options.backend = OPAL_CRYPT_KEYSTORE_FILE;
@@ -113,3 +242,12 @@ int main(void)
     opal_common_crypt_secmem_finalize();
     return unit_done();
 }
+
+#else
+
+int main(void)
+{
+    return unit_skip("built without PKCS#11 (Debian: libp11-kit-dev)");
+}
+
+#endif

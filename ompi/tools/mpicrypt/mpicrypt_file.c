@@ -19,6 +19,8 @@ static const mpicrypt_option_t options[] = {
      "encrypt: bytes that are sealed together, a power of two from 512 to 16M."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &with.recovery,
      "A private recovery key, for regions whose key the keystore does not have or has revoked (mpicrypt key escrow)."},
+    {"sparse", MPICRYPT_FLAG, NULL, NULL, &with.sparse,
+     "encrypt: leave holes where the input is zero, for whoever stores the file to see."},
     {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed, "verify, decrypt: refuse a file that is not as it was sealed."},
     {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root, "verify, decrypt: the same, and this is the root that seal printed."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "info, verify: print JSON."},

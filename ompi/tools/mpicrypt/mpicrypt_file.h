@@ -19,6 +19,7 @@ typedef struct mpicrypt_file_options {
     const char *recovery;               /* PEM of a recovery key; NULL: none */
     const char *label, *algorithm;      /* of a file that is made */
     mpicrypt_sizes_t block_size;        /* one */
+    bool sparse;                        /* encrypt: blocks of zeros become holes */
     bool json;
     bool go_on;                         /* without a keystore, after a message */
     bool sealed;                        /* demand a seal */

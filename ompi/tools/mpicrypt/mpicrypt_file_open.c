@@ -23,8 +23,7 @@ static const opal_aead_module_t *provider(void *arg, opal_aead_cipher_t cipher)
     const opal_aead_module_t *module = NULL;
     opal_aead_why_t why = {0};
 
-    (void) arg;
-    if (OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, false, &module, &why)) {
+    if (OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, mpicrypt_keystore_fips(arg), &module, &why)) {
         opal_aead_base_show(&why);
         return NULL;
     }
@@ -36,9 +35,9 @@ static int failed(const mpicrypt_file_t *file, const char *what, const char *rea
     return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s%s", file->path, what, '\0' == *reason ? "" : ": ", reason);
 }
 
-static int engine(mpicrypt_file_t *file, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+static int engine(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
 {
-    const opal_common_crypt_file_of_t of = {&file->posix.super, provider, NULL, 0};
+    const opal_common_crypt_file_of_t of = {&file->posix.super, provider, (void *) (uintptr_t) &options->keystore, 0};
     int rc = opal_common_crypt_file_create(&of, &file->file);
 
     if (OPAL_CRYPT_OK == rc) {
@@ -129,7 +128,7 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
         return MPICRYPT_OK;
     }
     opal_common_crypt_copy_state_t *best = &file->copies[file->best];
-    int code = engine(file, best->map, best->keys);
+    int code = engine(options, file, best->map, best->keys);
     if (MPICRYPT_OK == code) {          /* they are the engine's and ours now */
         best->map = NULL;
         best->keys = NULL;
@@ -255,7 +254,7 @@ static int make_parts(const mpicrypt_file_options_t *options, mpicrypt_file_t *f
     opal_common_crypt_file_key_t *keys = calloc(1, sizeof(*keys));
     opal_common_crypt_why_t why = {.topic = NULL};
     int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : make_map(options, file, &map, keys, &why);
-    int code = OPAL_CRYPT_OK == rc ? engine(file, map, keys) : mpicrypt_refused(file->path, rc, &why);
+    int code = OPAL_CRYPT_OK == rc ? engine(options, file, map, keys) : mpicrypt_refused(file->path, rc, &why);
 
     if (MPICRYPT_OK != code) {
         opal_common_crypt_keys_free(keys, NULL == keys ? 0 : 1);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpicrypt.h"
 #include "mpicrypt_keystore.h"
@@ -14,16 +15,20 @@
 static mpicrypt_keystore_t where;
 static const char *not_after, *recovery, *version;
 static mpicrypt_names_t owners;
+static bool yes;
 
 static const mpicrypt_option_t options[] = {
     MPICRYPT_KEYSTORE_OPTIONS(where),
     {"not-after", MPICRYPT_TEXT, "DATE", NULL, &not_after,
-     "new, rotate: the last day (YYYY-MM-DD, UTC) on which the key encrypts; afterwards it only decrypts."},
+     "new, rotate: the last day (YYYY-MM-DD, UTC) on which the key encrypts; afterwards it only decrypts. \"none\": no "
+     "last day. Without it a new key has none, and a rotated one keeps its own."},
     {"owners", MPICRYPT_NAMES, "UIDS", NULL, &owners,
-     "new, rotate: user ids that may use the key. Without it, whoever can open the keystore."},
+     "new, rotate: user ids that may use the key. \"all\": whoever can open the keystore. Without it a new key is for all, "
+     "and a rotated one keeps its owners."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &recovery,
      "new, rotate: a public key (RSA of at least 2048 bits, or P-256) to which data keys are wrapped besides."},
     {"version", MPICRYPT_TEXT, "N", NULL, &version, "revoke: this version only. Without it, all versions."},
+    {"yes", MPICRYPT_FLAG, NULL, NULL, &yes, "revoke: do not ask."},
     {NULL}
 };
 
@@ -31,6 +36,7 @@ static const mpicrypt_option_t options[] = {
 typedef struct wanted {
     const char *verb, *label, *pem;
     uint16_t version;                   /* to revoke; 0: all */
+    unsigned how;                       /* new, rotate */
     opal_common_crypt_keystore_record_t record;         /* to make */
 } wanted_t;
 
@@ -78,6 +84,9 @@ static int parse_owners(opal_common_crypt_keystore_record_t *record)
 {
     uint64_t owner;
 
+    if (1 == owners.count && 0 == strcmp("all", owners.value[0])) {
+        return MPICRYPT_OK;
+    }
     if (owners.count > OPAL_CRYPT_KEYSTORE_OWNERS) {
         return mpicrypt_error(MPICRYPT_USAGE, "at most %d owners", OPAL_CRYPT_KEYSTORE_OWNERS);
     }
@@ -95,7 +104,7 @@ static int parse(int count, char **words, wanted_t *wanted)
     static const struct {
         const char *verb;
         int operands;
-    } verbs[] = {{"new", 1}, {"list", 0}, {"rotate", 1}, {"revoke", 1}, {"escrow", 2}};
+    } verbs[] = {{"new", 1}, {"list", 0}, {"rotate", 1}, {"revoke", 1}, {"protect", 1}, {"escrow", 2}};
     uint64_t number = 0;
     size_t i = 0;
 
@@ -103,7 +112,7 @@ static int parse(int count, char **words, wanted_t *wanted)
         ++i;
     }
     if (i == sizeof(verbs) / sizeof(verbs[0])) {
-        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, rotate LABEL, revoke LABEL or escrow LABEL PEM; see --help");
+        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, rotate LABEL, revoke LABEL, protect LABEL or escrow LABEL PEM; see --help");
     }
     *wanted = (wanted_t){.verb = verbs[i].verb, .label = count > 1 ? words[1] : NULL, .pem = count > 2 ? words[2] : NULL};
     if (NULL != wanted->label && !opal_common_crypt_key_label_valid(wanted->label)) {
@@ -115,7 +124,10 @@ static int parse(int count, char **words, wanted_t *wanted)
         return mpicrypt_error(MPICRYPT_USAGE, "--version: '%s' is not between 1 and %d; all versions: without it", version, UINT16_MAX);
     }
     wanted->version = (uint16_t) number;
-    if (NULL != not_after && MPICRYPT_OK != parse_day(not_after, &wanted->record.not_after)) {
+    wanted->how = 0 != strcmp(wanted->verb, "rotate") ? OPAL_CRYPT_KEYSTORE_NEW
+                  : OPAL_CRYPT_KEYSTORE_ROTATE | (0 == owners.count ? OPAL_CRYPT_KEYSTORE_KEEP_OWNERS : 0)
+                        | (NULL == not_after ? OPAL_CRYPT_KEYSTORE_KEEP_NOT_AFTER : 0);
+    if (NULL != not_after && 0 != strcmp(not_after, "none") && MPICRYPT_OK != parse_day(not_after, &wanted->record.not_after)) {
         return MPICRYPT_USAGE;
     }
     return parse_owners(&wanted->record);
@@ -125,18 +137,18 @@ static int make(opal_common_crypt_keystore_t *keystore, wanted_t *wanted)
 {
     opal_common_crypt_keystore_record_t *record = &wanted->record;
     opal_common_crypt_why_t why = {.topic = NULL};
-    bool rotate = 0 == strcmp(wanted->verb, "rotate");
     int rc = NULL == recovery ? OPAL_CRYPT_OK
                               : opal_common_crypt_escrow_key(recovery, record->escrow, &record->escrow_bytes, &why);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_keystore_new(keystore, rotate, record, &why);
+        rc = opal_common_crypt_keystore_new(keystore, wanted->how, record, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
         return mpicrypt_refused(wanted->label, rc, &why);
     }
     printf("%s: version %u, AES-%u\n", wanted->label, record->version, record->bits);
-    if (rotate) {
+    mpicrypt_keystore_warn(&where);
+    if (OPAL_CRYPT_KEYSTORE_NEW != wanted->how) {
         printf("New files and regions use it.  \"mpicrypt file rekey FILE\" brings a file that exists under it.\n");
     }
     return MPICRYPT_OK;
@@ -189,6 +201,67 @@ static int list_all(opal_common_crypt_keystore_t *keystore)
     return OPAL_CRYPT_OK == rc ? listing.code : mpicrypt_refused("list", rc, &why);
 }
 
+/* There is no way back, so nobody revokes a key by a slip. */
+static bool confirmed(const wanted_t *wanted)
+{
+    char answer[8] = "";
+    char which[32] = "all its versions";
+
+    if (0 != wanted->version) {
+        snprintf(which, sizeof(which), "version %u", wanted->version);
+    }
+    if (yes) {
+        return true;
+    }
+    if (!isatty(STDIN_FILENO)) {
+        mpicrypt_error(MPICRYPT_USAGE, "revoking %s (%s) is final: what is encrypted under it can then be read only with a "
+                       "recovery key. Say --yes", wanted->label, which);
+        return false;
+    }
+    fprintf(stderr, "Revoke %s (%s)? This is final: what is encrypted under it can then be read only with a recovery key. "
+            "Type yes: ", wanted->label, which);
+    return NULL != fgets(answer, sizeof(answer), stdin) && 0 == strcmp(answer, "yes\n");
+}
+
+static int revoke_key(opal_common_crypt_keystore_t *keystore, const wanted_t *wanted)
+{
+    opal_common_crypt_keystore_record_t record;
+    opal_common_crypt_why_t why = {.topic = NULL};
+
+    if (!confirmed(wanted)) {
+        return MPICRYPT_USAGE;
+    }
+    int rc = opal_common_crypt_keystore_revoke(keystore, wanted->label, wanted->version, &why);
+    if (OPAL_CRYPT_OK != rc) {
+        return mpicrypt_refused(wanted->label, rc, &why);
+    }
+    if (0 == wanted->version) {
+        printf("%s: revoked, all versions.  ", wanted->label);
+    } else {
+        printf("%s: version %u is revoked.  ", wanted->label, wanted->version);
+    }
+    printf("No process can encrypt or decrypt with it any more.\n");
+    if (OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, wanted->label, 0, &record, NULL)) {
+        printf("Version %u is used now.\n", record.version);
+    } else {
+        printf("\"mpicrypt key rotate %s\" makes a version for new files.\n", wanted->label);
+    }
+    return MPICRYPT_OK;
+}
+
+static int protect_key(opal_common_crypt_keystore_t *keystore, const wanted_t *wanted)
+{
+    opal_common_crypt_why_t why = {.topic = NULL};
+    unsigned count;
+    int rc = opal_common_crypt_keystore_protect(keystore, wanted->label, &count, &why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return mpicrypt_refused(wanted->label, rc, &why);
+    }
+    printf("%s: %u key%s wrapped under the machine key\n", wanted->label, count, 1 == count ? "" : "s");
+    return MPICRYPT_OK;
+}
+
 static int act(opal_common_crypt_keystore_t *keystore, wanted_t *wanted)
 {
     opal_common_crypt_why_t why = {.topic = NULL};
@@ -199,9 +272,13 @@ static int act(opal_common_crypt_keystore_t *keystore, wanted_t *wanted)
     if (0 == strcmp(wanted->verb, "new") || 0 == strcmp(wanted->verb, "rotate")) {
         return make(keystore, wanted);
     }
-    int rc = 0 == strcmp(wanted->verb, "revoke")
-                 ? opal_common_crypt_keystore_revoke(keystore, wanted->label, wanted->version, &why)
-                 : opal_common_crypt_keystore_escrow(keystore, wanted->label, wanted->pem, &why);
+    if (0 == strcmp(wanted->verb, "revoke")) {
+        return revoke_key(keystore, wanted);
+    }
+    if (0 == strcmp(wanted->verb, "protect")) {
+        return protect_key(keystore, wanted);
+    }
+    int rc = opal_common_crypt_keystore_escrow(keystore, wanted->label, wanted->pem, &why);
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(wanted->label, rc, &why);
 }
 
@@ -225,12 +302,13 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_key_verb = {
     .name = "key",
     .summary = "make, list, rotate and revoke the keys of files",
-    .synopsis = "new LABEL | list | rotate LABEL | revoke LABEL | escrow LABEL PEM [options]",
+    .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list [options]",
     .description = "Files are encrypted under labels. A label's key stays in the keystore, which only wraps and "
                    "unwraps the data keys of files, and logs every use.\n\n"
                    "rotate makes the next version of a key, which new files use; files that exist keep the old one until "
-                   "they are rekeyed. revoke ends all use of a key: what is encrypted under it can then only be read "
-                   "through escrow. escrow names a recovery key to which data keys are wrapped from now on.",
+                   "they are rekeyed. revoke ends all use of a key, for good: what is encrypted under it can then only be read "
+                   "with a recovery key. protect wraps keys that lie in the clear under the machine key; where one is set, "
+                   "jobs refuse those that do. escrow names a recovery key to which data keys are wrapped from now on.",
     .options = options,
     .examples = "mpicrypt key new results\nmpicrypt key new results-2099 --not-after 2099-12-31 --recovery site.pem\n"
                 "mpicrypt key list",

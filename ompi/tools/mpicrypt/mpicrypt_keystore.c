@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "opal/mca/common/crypt/crypt_library.h"
 #include "opal/mca/common/crypt/crypt_secret_file.h"
 
 int mpicrypt_refused(const char *what, int rc, const opal_common_crypt_why_t *why)
@@ -44,7 +45,13 @@ static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
         .pkcs11_token = setting(options->pkcs11_token, "OMPI_MCA_crypt_pkcs11_token"),
         .pkcs11_pin_file = setting(options->pkcs11_pin_file, "OMPI_MCA_crypt_pkcs11_pin_file"),
         .netfs = options->netfs || is_on(getenv("OMPI_MCA_crypt_secret_on_netfs")),
+        .fips = options->fips || is_on(getenv("OMPI_MCA_crypt_fips")),
     };
+}
+
+bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options)
+{
+    return with_environment(options).fips;
 }
 
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt_keystore_t **keystore)
@@ -67,11 +74,38 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt
     } else if (NULL != set.backend && 0 != strcmp(set.backend, "file")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
     }
-    int rc = opal_common_crypt_keystore_open(&of, keystore, &why);
+    int rc = set.fips ? opal_common_crypt_library_open(true, &why) : OPAL_CRYPT_OK;
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_keystore_open(&of, keystore, &why) : rc;
     if (OPAL_CRYPT_OK != rc && NULL != why.topic && 0 == strcmp("keystore-missing", why.topic)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s; 'mpicrypt key new LABEL' makes one", why.detail);
     }
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused("the keystore cannot be used", rc, &why);
+}
+
+/* The keystore's directory, as the options and settings name it. */
+static int path_of(const mpicrypt_keystore_t *options, char *path, size_t bytes, opal_common_crypt_why_t *why)
+{
+    const char *directory = with_environment(options).directory;
+
+    if (NULL == directory) {
+        return opal_common_crypt_home_path("keys", path, bytes, why);
+    }
+    snprintf(path, bytes, "%s", directory);
+    return OPAL_CRYPT_OK;
+}
+
+void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options)
+{
+    const char *backend = with_environment(options).backend, *name = "";
+    opal_common_crypt_fs_t kind;
+    char path[4096];
+
+    if ((NULL == backend || 0 == strcmp(backend, "file")) && OPAL_CRYPT_OK == path_of(options, path, sizeof(path), NULL)
+        && OPAL_CRYPT_OK == opal_common_crypt_fs_of(path, &kind, &name)
+        && (0 == strcmp(name, "tmpfs") || 0 == strcmp(name, "ramfs"))) {
+        fprintf(stderr, "mpicrypt: WARNING: %s is in memory (%s): at the next reboot the key is lost, and with it every file "
+                "encrypted under it\n", path, name);
+    }
 }
 
 int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
@@ -79,16 +113,13 @@ int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
     char path[4096];
     opal_common_crypt_why_t why = {.topic = NULL};
 
-    const char *directory = with_environment(options).directory;
+    int rc = path_of(options, path, sizeof(path), &why);
 
-    if (NULL != directory) {
-        snprintf(path, sizeof(path), "%s", directory);
-    } else {
-        int rc = opal_common_crypt_home_path("keys", path, sizeof(path), &why);
-        char *slash = OPAL_CRYPT_OK == rc ? strrchr(path, '/') : NULL;
-        if (NULL == slash) {
-            return mpicrypt_refused("the keystore's directory", rc, &why);
-        }
+    if (OPAL_CRYPT_OK != rc) {
+        return mpicrypt_refused("the keystore's directory", rc, &why);
+    }
+    if (NULL == with_environment(options).directory) {
+        char *slash = strrchr(path, '/');
         *slash = '\0';
         (void) mkdir(path, 0700);
         *slash = '/';

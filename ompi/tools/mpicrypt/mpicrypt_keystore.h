@@ -13,7 +13,7 @@
 
 typedef struct mpicrypt_keystore {
     const char *backend, *directory, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
-    bool netfs;
+    bool netfs, fips;
 } mpicrypt_keystore_t;
 
 #define MPICRYPT_KEYSTORE_OPTIONS(k) \
@@ -28,13 +28,21 @@ typedef struct mpicrypt_keystore {
     {"pkcs11-module", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_module, "The PKCS#11 library."}, \
     {"pkcs11-token", MPICRYPT_TEXT, "NAME", NULL, &(k).pkcs11_token, "The token's label."}, \
     {"pkcs11-pin-file", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_pin_file, "File with the PIN, mode 0600."}, \
-    {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &(k).netfs, "Accept secret files on network file systems, where they cross the network."}
+    {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &(k).netfs, "Accept secret files on network file systems, where they cross the network."}, \
+    {"fips", MPICRYPT_FLAG, NULL, NULL, &(k).fips, "Take every algorithm from OpenSSL's FIPS 140 provider (crypt_fips)."}
 
-/* MPICRYPT_OK, or a message and another code. */
+/* MPICRYPT_OK, or a message and another code.  First of all calls that need an algorithm: under
+ * crypt_fips it decides where they come from. */
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt_keystore_t **keystore);
+
+/* Was crypt_fips asked for, by the options or the environment? */
+bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options);
 
 /* Make its directory, mode 0700, if there is none. */
 int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options);
+
+/* Say on standard error if what was made there is gone after a reboot. */
+void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options);
 
 /* One sentence for a refusal; returns MPICRYPT_FAILED. */
 int mpicrypt_refused(const char *what, int rc, const opal_common_crypt_why_t *why);

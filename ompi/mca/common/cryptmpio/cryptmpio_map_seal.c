@@ -42,6 +42,18 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_commo
     return NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, regions[i].label);
 }
 
+/* Is there no key, or one that may encrypt nothing? */
+static int no_holder(const char *label, opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+    const char *refusal = NULL == keystore ? NULL : opal_common_crypt_keystore_refusal(keystore, label);
+
+    return NULL == refusal ? opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", label)
+                           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "keystore-refused",
+                                                      "%s: %s.  \"mpicrypt key rotate %s\" makes a version that can be used",
+                                                      label, refusal, label);
+}
+
 /* The lowest rank that can make each region's MAC. */
 static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, int *owners,
                        opal_common_crypt_why_t *why)
@@ -57,7 +69,7 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_com
     }
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (map->regions[i].encrypted && nobody == owners[i]) {
-            rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", map->regions[i].label);
+            rc = no_holder(map->regions[i].label, why);
         }
     }
     return rc;

@@ -7,19 +7,65 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- open and close ---- */
 
+/* Whoever can rename its files can bring back a key that was revoked, or make an older version
+ * the newest.  What is not there yet is the backend's to say. */
+static int check_directory(const char *path, opal_common_crypt_why_t *why)
+{
+    struct stat status;
+
+    if (0 != stat(path, &status)) {
+        return OPAL_CRYPT_OK;
+    }
+    if (0 != status.st_uid && geteuid() != status.st_uid) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory",
+                                        "%.512s: it belongs to user id %lu, this process runs as %lu", path,
+                                        (unsigned long) status.st_uid, (unsigned long) geteuid());
+    }
+    if (0 != (status.st_mode & (S_IWGRP | S_IWOTH)) && 0 == (status.st_mode & S_ISVTX)) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory",
+                                        "%.512s: others can write to it, its mode is 0%o", path,
+                                        (unsigned) status.st_mode & 07777);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+/* The keystore's directory is the caller's choice, or ~/.ompi-crypt/keys: then what is above
+ * it is ours, too. */
+static int choose_directory(const char *chosen, char **directory, opal_common_crypt_why_t *why)
+{
+    char path[4096], *name;
+    int rc = OPAL_CRYPT_OK;
+
+    if (NULL == chosen) {
+        rc = opal_common_crypt_home_path("keys", path, sizeof(path), why);
+        if (OPAL_CRYPT_OK == rc) {
+            name = strrchr(path, '/');
+            *name = '\0';
+            rc = check_directory(path, why);
+            *name = '/';
+        }
+        chosen = path;
+    }
+    rc = OPAL_CRYPT_OK == rc ? check_directory(chosen, why) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        *directory = strdup(chosen);
+        rc = NULL == *directory ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+    }
+    return rc;
+}
+
 int opal_common_crypt_keystore_open(const opal_common_crypt_keystore_options_t *options,
                                     opal_common_crypt_keystore_t **keystore, opal_common_crypt_why_t *why)
 {
-    char directory[4096];
     opal_common_crypt_keystore_t *made = calloc(1, sizeof(*made));
-    int rc = OPAL_CRYPT_ERR_MEMORY;
 
     if (NULL == made) {
-        return rc;
+        return OPAL_CRYPT_ERR_MEMORY;
     }
     pthread_mutex_init(&made->lock, NULL);
     made->log_fd = -1;
@@ -28,21 +74,13 @@ int opal_common_crypt_keystore_open(const opal_common_crypt_keystore_options_t *
                                                                : &opal_common_crypt_keystore_file_ops;
     made->secret_on_netfs = options->secret_on_netfs;
     made->now = options->now;
-    if (NULL != options->directory) {
-        made->directory = strdup(options->directory);
-    } else {
-        rc = opal_common_crypt_home_path("keys", directory, sizeof(directory), why);
-        if (OPAL_CRYPT_OK != rc) {
-            goto undo;
-        }
-        made->directory = strdup(directory);
+    int rc = choose_directory(options->directory, &made->directory, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_keystore_log_open(made, options->log_file, why);
     }
-    rc = NULL == made->directory ? OPAL_CRYPT_ERR_MEMORY
-                                 : opal_common_crypt_keystore_log_open(made, options->log_file, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = made->ops->open(made, options, why);
     }
-undo:
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_keystore_close(made);
         return rc;
@@ -143,4 +181,17 @@ opal_common_crypt_grant_t opal_common_crypt_keystore_grant(opal_common_crypt_key
         return OPAL_CRYPT_GRANT_NONE;
     }
     return opal_common_crypt_keystore_grant_of(keystore, &record, &refusal);
+}
+
+const char *opal_common_crypt_keystore_refusal(opal_common_crypt_keystore_t *keystore, const char *label)
+{
+    opal_common_crypt_keystore_record_t record;
+    const char *refusal = NULL;
+
+    pthread_mutex_lock(&keystore->lock);
+    if (OPAL_CRYPT_OK == opal_common_crypt_keystore_look_up(keystore, label, 0, true, &record, NULL)) {
+        (void) opal_common_crypt_keystore_grant_of(keystore, &record, &refusal);
+    }
+    pthread_mutex_unlock(&keystore->lock);
+    return refusal;
 }

@@ -65,6 +65,9 @@ typedef enum {
 opal_common_crypt_grant_t opal_common_crypt_keystore_grant(opal_common_crypt_keystore_t *keystore,
                                                            const char *label);
 
+/* Why the newest version of a label is not granted for sealing; NULL: it is, or there is none. */
+const char *opal_common_crypt_keystore_refusal(opal_common_crypt_keystore_t *keystore, const char *label);
+
 /* A blob, and where its data key (32 bytes) goes. */
 typedef struct opal_common_crypt_unwrap {
     const opal_common_crypt_wrapped_t *wrapped;
@@ -96,6 +99,7 @@ typedef struct opal_common_crypt_keystore_record {
     unsigned bits;                  /* of an AES key: the only type there is */
     int64_t created, not_after;     /* seconds since 1970; 0: no end */
     bool revoked;
+    uint32_t changes;               /* how often it was changed since it was made */
     unsigned owner_count;           /* 0: whoever can open the keystore */
     uint32_t owners[OPAL_CRYPT_KEYSTORE_OWNERS];        /* user ids */
     uint16_t escrow_bytes;          /* 0: none */
@@ -107,12 +111,25 @@ typedef struct opal_common_crypt_keystore_record {
 int opal_common_crypt_escrow_key(const char *public_pem, uint8_t spki[OPAL_CRYPT_SPKI_MAX], uint16_t *bytes,
                                  opal_common_crypt_why_t *why);
 
-/* Make version 1 of record->label, or, with rotate, the next version: not_after,
- * owners and escrow are as given (a rotation without a recovery key keeps the one that
- * there is); the rest is filled in. */
-int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool rotate,
+/* What to make, and what a rotation takes over from the version before.  It always takes
+ * over a recovery key, unless another is given. */
+enum {
+    OPAL_CRYPT_KEYSTORE_NEW = 0,
+    OPAL_CRYPT_KEYSTORE_ROTATE = 1,
+    OPAL_CRYPT_KEYSTORE_KEEP_OWNERS = 2,
+    OPAL_CRYPT_KEYSTORE_KEEP_NOT_AFTER = 4
+};
+
+/* Make version 1 of record->label, or, with ROTATE, the next version: not_after,
+ * owners and escrow are as given or kept; the rest is filled in. */
+int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, unsigned how,
                                    opal_common_crypt_keystore_record_t *record,
                                    opal_common_crypt_why_t *why);
+
+/* Wrap the files of a label that hold their key in the clear (backend `file`) under the
+ * machine key, which refuses them until then.  *count: how many. */
+int opal_common_crypt_keystore_protect(opal_common_crypt_keystore_t *keystore, const char *label,
+                                       unsigned *count, opal_common_crypt_why_t *why);
 
 /* Every version of every label, in no order.  `each` returns 0 to go on.  `bad` is told
  * of a record that cannot be read, which one and why; NULL: the list ends there. */

@@ -5,7 +5,9 @@
  *
  *     the record's lines (crypt_keystore_record.c)
  *     key plain HEX64            on local storage
- *     key wrapped HEX80          RFC 3394 under the machine key: for shared storage
+ *     key wrapped HEX80          RFC 3394 under the machine key: for shared storage.  Where a
+ *                                machine key is set, a plain one is refused: whoever serves
+ *                                the storage could have put a key of his own there
  *     mac HEX64                  over all lines before, under a key derived from the key
  *
  * The key is in secret memory from reading to the end of the one call that
@@ -135,13 +137,13 @@ static int explain(int rc, const char *path, opal_common_crypt_why_t *why)
                                     "%.512s: it is not what was written there", path);
 }
 
-/* The content of LABEL.VERSION, in secret memory of the caller. */
-static int load(const opal_common_crypt_keystore_t *keystore, const char *label, unsigned version,
-                content_t **content, opal_common_crypt_why_t *why)
+/* The content of LABEL.VERSION, in secret memory of the caller, and whether its key lies there
+ * in the clear. */
+static int load_any(const opal_common_crypt_keystore_t *keystore, const char *label, unsigned version,
+                    content_t **content, bool *plain, opal_common_crypt_why_t *why)
 {
     opal_common_crypt_secret_file_t file;
     char path[4200];
-    bool plain;
     int rc = path_of(keystore, label, version, path, sizeof(path), why);
 
     if (OPAL_CRYPT_OK == rc) {
@@ -155,11 +157,11 @@ static int load(const opal_common_crypt_keystore_t *keystore, const char *label,
         return rc;
     }
     content_t *made = opal_common_crypt_secmem_alloc(sizeof(*made));
-    rc = NULL == made ? OPAL_CRYPT_ERR_MEMORY : parse(keystore, (const char *) file.bytes, file.count, made, &plain);
+    rc = NULL == made ? OPAL_CRYPT_ERR_MEMORY : parse(keystore, (const char *) file.bytes, file.count, made, plain);
     opal_common_crypt_secmem_free(file.bytes);
     if (OPAL_CRYPT_OK != rc) {
         rc = explain(rc, path, why);
-    } else if (plain && NULL != file.warning.topic && !keystore->secret_on_netfs) {
+    } else if (*plain && NULL != file.warning.topic && !keystore->secret_on_netfs) {
         rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-netfs", "%s", file.warning.detail);
     } else if (0 != strcmp(made->record.label, label) || made->record.version != version) {
         rc = explain(OPAL_CRYPT_ERR_AUTH, path, why);
@@ -170,6 +172,22 @@ static int load(const opal_common_crypt_keystore_t *keystore, const char *label,
     }
     *content = made;
     return OPAL_CRYPT_OK;
+}
+
+static int load(const opal_common_crypt_keystore_t *keystore, const char *label, unsigned version,
+                content_t **content, opal_common_crypt_why_t *why)
+{
+    bool plain;
+    int rc = load_any(keystore, label, version, content, &plain, why);
+
+    if (OPAL_CRYPT_OK == rc && plain && NULL != keystore->machine_key) {
+        opal_common_crypt_secmem_free(*content);
+        *content = NULL;
+        rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-plain",
+                                      "%.400s/%s.%u: its key lies in the clear, and a machine key is set; \"mpicrypt key "
+                                      "protect %s\" wraps it", keystore->directory, label, version, label);
+    }
+    return rc;
 }
 
 static int read_record(opal_common_crypt_keystore_t *keystore, const char *label, uint16_t version,
@@ -205,6 +223,25 @@ static bool split_name(const char *name, char label[OPAL_CRYPT_KEY_LABEL_MAX + 1
     return 0 == strcmp(again, dot + 1) && opal_common_crypt_key_label_valid(label);
 }
 
+static int open_directory(const opal_common_crypt_keystore_t *keystore, DIR **directory, opal_common_crypt_why_t *why)
+{
+    *directory = opendir(keystore->directory);
+    return NULL != *directory ? OPAL_CRYPT_OK
+                              : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-missing", "%.512s: %s",
+                                                         keystore->directory, strerror(errno));
+}
+
+/* The next key file of `label` (NULL: of any). */
+static bool next_file(DIR *directory, const char *label, char name[OPAL_CRYPT_KEY_LABEL_MAX + 1], uint16_t *version)
+{
+    for (struct dirent *entry; NULL != (entry = readdir(directory));) {
+        if (split_name(entry->d_name, name, version) && (NULL == label || 0 == strcmp(label, name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
                 int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
                 void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg, opal_common_crypt_why_t *why)
@@ -213,17 +250,13 @@ static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
     opal_common_crypt_keystore_record_t record;
     char name[OPAL_CRYPT_KEY_LABEL_MAX + 1];
     uint16_t version;
-    int rc = OPAL_CRYPT_OK;
-    DIR *directory = opendir(keystore->directory);
+    DIR *directory;
+    int rc = open_directory(keystore, &directory, why);
 
-    if (NULL == directory) {
-        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-missing", "%.512s: %s",
-                                        keystore->directory, strerror(errno));
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
-    for (struct dirent *entry; OPAL_CRYPT_OK == rc && NULL != (entry = readdir(directory));) {
-        if (!split_name(entry->d_name, name, &version) || (NULL != label && 0 != strcmp(label, name))) {
-            continue;
-        }
+    while (OPAL_CRYPT_OK == rc && next_file(directory, label, name, &version)) {
         rc = read_record(keystore, name, version, &record, NULL == bad ? why : &bad_why);
         if (OPAL_CRYPT_OK == rc) {
             rc = each(&record, arg);
@@ -360,6 +393,31 @@ static int update(opal_common_crypt_keystore_t *keystore, const opal_common_cryp
     return rc;
 }
 
+static int protect(opal_common_crypt_keystore_t *keystore, const char *label, unsigned *count,
+                   opal_common_crypt_why_t *why)
+{
+    char name[OPAL_CRYPT_KEY_LABEL_MAX + 1];
+    content_t *content;
+    uint16_t version;
+    bool plain;
+    DIR *directory;
+    int rc = open_directory(keystore, &directory, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    while (OPAL_CRYPT_OK == rc && next_file(directory, label, name, &version)) {
+        rc = load_any(keystore, label, version, &content, &plain, why);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = plain ? store(keystore, content, false, why) : OPAL_CRYPT_OK;
+            *count += plain && OPAL_CRYPT_OK == rc;
+            opal_common_crypt_secmem_free(content);
+        }
+    }
+    closedir(directory);
+    return rc;
+}
+
 /* ---- using ---- */
 
 static int wrap(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
@@ -405,4 +463,5 @@ const opal_common_crypt_keystore_ops_t opal_common_crypt_keystore_file_ops = {
     .update = update,
     .wrap = wrap,
     .unwrap = unwrap,
+    .protect = protect,
 };

@@ -24,9 +24,36 @@ static void end_change(opal_common_crypt_keystore_t *keystore, int fd)
     opal_common_crypt_keystore_unlock(fd);
 }
 
-static int new_key(opal_common_crypt_keystore_t *keystore, bool rotate,
+/* Whoever rotates a key changes the key, and not who may use it until when. */
+static int take_over(const opal_common_crypt_keystore_t *keystore, unsigned how,
+                     const opal_common_crypt_keystore_record_t *newest, opal_common_crypt_keystore_record_t *record,
+                     opal_common_crypt_why_t *why)
+{
+    const int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
+
+    if (0 != (how & OPAL_CRYPT_KEYSTORE_KEEP_OWNERS)) {
+        memcpy(record->owners, newest->owners, sizeof(record->owners));
+        record->owner_count = newest->owner_count;
+    }
+    if (0 == record->escrow_bytes) {
+        memcpy(record->escrow, newest->escrow, sizeof(record->escrow));
+        record->escrow_bytes = newest->escrow_bytes;
+    }
+    if (0 == (how & OPAL_CRYPT_KEYSTORE_KEEP_NOT_AFTER)) {
+        return OPAL_CRYPT_OK;
+    }
+    record->not_after = newest->not_after;
+    return 0 == record->not_after || now <= record->not_after
+               ? OPAL_CRYPT_OK
+               : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-expired",
+                                          "%s: the last day of version %u has passed; a new version needs another",
+                                          record->label, newest->version);
+}
+
+static int new_key(opal_common_crypt_keystore_t *keystore, unsigned how,
                    opal_common_crypt_keystore_record_t *record, opal_common_crypt_why_t *why)
 {
+    const bool rotate = 0 != (how & OPAL_CRYPT_KEYSTORE_ROTATE);
     opal_common_crypt_keystore_record_t newest;
     int rc = opal_common_crypt_keystore_look_up(keystore, record->label, 0, true, &newest, why);
 
@@ -42,20 +69,21 @@ static int new_key(opal_common_crypt_keystore_t *keystore, bool rotate,
     if (rotate && UINT16_MAX == newest.version) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
-    if (rotate && 0 == record->escrow_bytes) {      /* once named, a recovery key stays */
-        memcpy(record->escrow, newest.escrow, sizeof(record->escrow));
-        record->escrow_bytes = newest.escrow_bytes;
+    rc = rotate ? take_over(keystore, how, &newest, record, why) : OPAL_CRYPT_OK;
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
     record->version = (uint16_t) (newest.version + 1);
     record->bits = 256;
     record->created = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
     record->revoked = false;
+    record->changes = 0;
     rc = keystore->ops->create(keystore, record, why);
     return OPAL_CRYPT_OK != rc ? rc : opal_common_crypt_keystore_log(keystore, rotate ? "rotate" : "new", record->label,
                                                                      record->version, NULL, NULL, why);
 }
 
-int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool rotate,
+int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, unsigned how,
                                    opal_common_crypt_keystore_record_t *record, opal_common_crypt_why_t *why)
 {
     opal_common_crypt_why_t mine;
@@ -65,7 +93,7 @@ int opal_common_crypt_keystore_new(opal_common_crypt_keystore_t *keystore, bool 
     }
     int fd, rc = begin_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = new_key(keystore, rotate, record, NULL == why ? &mine : why);
+        rc = new_key(keystore, how, record, NULL == why ? &mine : why);
         end_change(keystore, fd);
     }
     return rc;
@@ -82,6 +110,16 @@ int opal_common_crypt_keystore_list(opal_common_crypt_keystore_t *keystore,
     return rc;
 }
 
+static int change(opal_common_crypt_keystore_t *keystore, opal_common_crypt_keystore_record_t *record,
+                  opal_common_crypt_why_t *why)
+{
+    if (UINT32_MAX == record->changes) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
+    }
+    ++record->changes;
+    return keystore->ops->update(keystore, record, why);
+}
+
 static int revoke_one(opal_common_crypt_keystore_t *keystore, const char *label, uint16_t version,
                       opal_common_crypt_why_t *why)
 {
@@ -90,7 +128,7 @@ static int revoke_one(opal_common_crypt_keystore_t *keystore, const char *label,
 
     if (OPAL_CRYPT_OK == rc && !record.revoked) {
         record.revoked = true;
-        rc = keystore->ops->update(keystore, &record, why);
+        rc = change(keystore, &record, why);
     }
     return OPAL_CRYPT_OK == rc ? opal_common_crypt_keystore_log(keystore, "revoke", label, version, NULL, NULL, why) : rc;
 }
@@ -139,7 +177,7 @@ static int set_escrow(opal_common_crypt_keystore_t *keystore, const char *label,
         rc = opal_common_crypt_escrow_key(public_pem, record.escrow, &record.escrow_bytes, why);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = keystore->ops->update(keystore, &record, why);
+        rc = change(keystore, &record, why);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_keystore_log(keystore, "escrow", label, record.version, NULL, NULL, why);
@@ -154,6 +192,28 @@ int opal_common_crypt_keystore_escrow(opal_common_crypt_keystore_t *keystore, co
 
     if (OPAL_CRYPT_OK == rc) {
         rc = set_escrow(keystore, label, public_pem, why);
+        end_change(keystore, fd);
+    }
+    return rc;
+}
+
+int opal_common_crypt_keystore_protect(opal_common_crypt_keystore_t *keystore, const char *label,
+                                       unsigned *count, opal_common_crypt_why_t *why)
+{
+    *count = 0;
+    if (!opal_common_crypt_key_label_valid(label)) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
+    }
+    if (NULL == keystore->ops->protect || NULL == keystore->machine_key) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key",
+                                        "%s: no machine key is set to protect it with", label);
+    }
+    int fd, rc = begin_change(keystore, &fd, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = keystore->ops->protect(keystore, label, count, why);
+        if (OPAL_CRYPT_OK == rc && *count > 0) {
+            rc = opal_common_crypt_keystore_log(keystore, "protect", label, 0, NULL, NULL, why);
+        }
         end_change(keystore, fd);
     }
     return rc;

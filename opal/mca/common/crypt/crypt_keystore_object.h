@@ -46,6 +46,9 @@ typedef struct opal_common_crypt_keystore_ops {
                 opal_common_crypt_why_t *why);
     int (*unwrap)(opal_common_crypt_keystore_t *keystore, const opal_common_crypt_keystore_record_t *record,
                   const opal_common_crypt_unwrap_t *blobs, size_t count, size_t *which, opal_common_crypt_why_t *why);
+    /* crypt_keystore.h; NULL: this backend has no files. */
+    int (*protect)(opal_common_crypt_keystore_t *keystore, const char *label, unsigned *count,
+                   opal_common_crypt_why_t *why);
 } opal_common_crypt_keystore_ops_t;
 
 struct opal_common_crypt_keystore {

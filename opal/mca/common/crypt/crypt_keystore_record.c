@@ -13,6 +13,7 @@
  *     created SECONDS
  *     not-after SECONDS          0: no end
  *     state active|revoked
+ *     changes N                  since it was made
  *     owners UID ...             empty: any
  *     escrow HEX                 empty: none
  */
@@ -68,9 +69,9 @@ int opal_common_crypt_keystore_record_write(const opal_common_crypt_keystore_rec
     }
     int used = snprintf(text, max,
                         "ompi-crypt key 1\nlabel %s\nversion %u\ntype aes\nbits %u\ncreated %" PRId64
-                        "\nnot-after %" PRId64 "\nstate %s\nowners",
+                        "\nnot-after %" PRId64 "\nstate %s\nchanges %" PRIu32 "\nowners",
                         record->label, record->version, record->bits, record->created, record->not_after,
-                        record->revoked ? "revoked" : "active");
+                        record->revoked ? "revoked" : "active", record->changes);
 
     if (used < 0 || (size_t) used + OPAL_CRYPT_KEYSTORE_OWNERS * 11 + 2 * OPAL_CRYPT_SPKI_MAX + 16 > max) {
         return OPAL_CRYPT_ERR_MEMORY;
@@ -196,7 +197,7 @@ int opal_common_crypt_keystore_record_parse(const char *text, size_t bytes, size
                                             opal_common_crypt_keystore_record_t *record)
 {
     const char *at = text, *stop = text + bytes, *value, *end;
-    uint64_t version = 0, bits = 0, created = 0, not_after = 0;
+    uint64_t version = 0, bits = 0, created = 0, not_after = 0, changes = 0;
 
     memset(record, 0, sizeof(*record));
     if (!next_line(&at, stop, "ompi-crypt key 1", &value, &end) || value != end || !label_line(&at, stop, record) ||
@@ -204,7 +205,7 @@ int opal_common_crypt_keystore_record_parse(const char *text, size_t bytes, size
         !next_line(&at, stop, "type ", &value, &end) || !is(value, end, "aes") ||
         !number_line(&at, stop, "bits", 256, &bits) || !number_line(&at, stop, "created", INT64_MAX, &created) ||
         !number_line(&at, stop, "not-after", INT64_MAX, &not_after) || !state_line(&at, stop, record) ||
-        !owners_line(&at, stop, record) || !escrow_line(&at, stop, record) ||
+        !number_line(&at, stop, "changes", UINT32_MAX, &changes) || !owners_line(&at, stop, record) || !escrow_line(&at, stop, record) ||
         (128 != bits && 192 != bits && 256 != bits)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
@@ -212,6 +213,7 @@ int opal_common_crypt_keystore_record_parse(const char *text, size_t bytes, size
     record->bits = (unsigned) bits;
     record->created = (int64_t) created;
     record->not_after = (int64_t) not_after;
+    record->changes = (uint32_t) changes;
     *used = (size_t) (at - text);
     return OPAL_CRYPT_OK;
 }

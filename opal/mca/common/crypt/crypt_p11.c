@@ -29,12 +29,12 @@ static int load_library(token_t *token, const char *path, opal_common_crypt_why_
 {
     CK_C_INITIALIZE_ARGS threads = {.flags = CKF_OS_LOCKING_OK};
 
-    token->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (NULL == token->library) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (NULL == library) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-pkcs11", "%.512s", dlerror());
     }
     CK_C_GetFunctionList get = NULL;
-    *(void **) &get = dlsym(token->library, "C_GetFunctionList");
+    *(void **) &get = dlsym(library, "C_GetFunctionList");
     if (NULL == get || CKR_OK != get(&token->call)) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-pkcs11", "%.512s: not a PKCS#11 module", path);
     }
@@ -42,7 +42,6 @@ static int load_library(token_t *token, const char *path, opal_common_crypt_why_
     if (CKR_OK != rv && CKR_CRYPTOKI_ALREADY_INITIALIZED != rv) {
         return opal_common_crypt_p11_refuse(why, "C_Initialize", rv);
     }
-    token->initialized = CKR_OK == rv;
     return OPAL_CRYPT_OK;
 }
 
@@ -102,20 +101,13 @@ static int login(token_t *token, CK_SLOT_ID slot, const opal_common_crypt_keysto
                                                             : opal_common_crypt_p11_refuse(why, "C_Login", rv);
 }
 
+/* Nothing but our session ends.  A login and an initialised module are one for the whole
+ * process: the application may have come to use either since.  With the last session the
+ * token logs out by itself. */
 void opal_common_crypt_p11_close(opal_common_crypt_p11_t *token)
 {
-    if (NULL == token) {
-        return;
-    }
-    if (token->in_session) {
-        token->call->C_Logout(token->session);
+    if (NULL != token && token->in_session) {
         token->call->C_CloseSession(token->session);
-    }
-    if (token->initialized) {
-        token->call->C_Finalize(NULL);
-    }
-    if (NULL != token->library) {
-        dlclose(token->library);
     }
     free(token);
 }

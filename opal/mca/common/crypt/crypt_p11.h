@@ -15,10 +15,9 @@
 #include <p11-kit-1/p11-kit/pkcs11.h>
 
 typedef struct opal_common_crypt_p11 {
-    void *library;
     CK_FUNCTION_LIST *call;
     CK_SESSION_HANDLE session;
-    bool initialized, in_session;
+    bool in_session;
 } opal_common_crypt_p11_t;
 
 int opal_common_crypt_p11_open(const opal_common_crypt_keystore_options_t *options,
