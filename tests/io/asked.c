@@ -3,6 +3,7 @@
  *
  * A program gets the encryption that it asked for, or an error: asked DIR.  Labels
  * lab and other are in the keystore.  "asked DIR require": under fs_crypt_require.
+ * "asked DIR input": under fs_crypt_key_label=lab and fs_crypt_plain_paths=DIR/input-*.
  *
  * The storage server may put any encrypted file of the same user in the place of
  * another; a call may fail, and a name be misspelt.  Bytes that were to be secret
@@ -286,6 +287,56 @@ static void required(const char *directory)
     mt_group("fs_crypt_require: no plain byte is written");
 }
 
+/* ---- fs_crypt_plain_paths ---- */
+
+static void plain_at(const char *directory, const char *name)
+{
+    if (0 == mt_rank) {
+        int fd = open(named(directory, name), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+        MT_CHECK(fd >= 0 && SECRET == write(fd, secret, SECRET) && 0 == close(fd), "no plain file %s", path);
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void opening_is(const char *directory, const char *name, int amode, int wanted, const char *what)
+{
+    MPI_File f = MPI_FILE_NULL;
+    int rc = MPI_File_open(MPI_COMM_WORLD, named(directory, name), amode, MPI_INFO_NULL, &f);
+
+    class_is(rc, wanted, what);
+    if (MPI_SUCCESS == rc) {
+        memset(again, 0, sizeof(again));
+        MT_MPI(MPI_File_read_at_all(f, 0, again, SECRET, MPI_BYTE, MPI_STATUS_IGNORE));
+        MT_CHECK(0 == memcmp(again, secret, SECRET), "%s: other bytes", what);
+        MT_MPI(MPI_File_close(&f));
+    }
+}
+
+static void inputs(const char *directory)
+{
+    char link[1024];
+
+    plain_at(directory, "input-a");
+    plain_at(directory, "output");
+    snprintf(link, sizeof(link), "%s/output-link", directory);
+    MT_CHECK(0 != mt_rank || 0 == symlink(named(directory, "input-a"), link), "no link");
+    if (0 == mt_rank) {
+        snprintf(link, sizeof(link), "%s/input-d", directory);
+        MT_CHECK(0 == mkdir(link, 0700), "no directory");
+    }
+    plain_at(directory, "input-d/file");
+    opening_is(directory, "input-a", MPI_MODE_RDONLY, MPI_SUCCESS, "a plain input");
+    opening_is(directory, "input-a", MPI_MODE_RDWR, MPI_ERR_ACCESS, "a plain input for writing");
+    opening_is(directory, "output", MPI_MODE_RDONLY, MPI_ERR_ACCESS, "a plain file that nobody means to be plain");
+    opening_is(directory, "output-link", MPI_MODE_RDONLY, MPI_ERR_ACCESS, "a link to a plain input");
+    opening_is(directory, "input-d/file", MPI_MODE_RDONLY, MPI_ERR_ACCESS, "a plain file below what matches");
+    opening_is(directory, "input-d/../output", MPI_MODE_RDONLY, MPI_ERR_ACCESS, "a way out of what matches");
+    MPI_File f = open_as(directory, "output-new", "lab");
+    write_is(f, 0, MPI_SUCCESS, "an encrypted output");
+    close_and_look(&f, directory, "output-new", "an output beside a plain input");
+    mt_group("plain inputs and encrypted outputs in one job");
+}
+
 int main(int argc, char **argv)
 {
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
@@ -295,6 +346,10 @@ int main(int argc, char **argv)
     mt_fill(secret, sizeof(secret), mt_key(5, 0, 0, 0));
     if (mt_flag("require")) {
         required(argv[1]);
+        return mt_end();
+    }
+    if (mt_flag("input")) {
+        inputs(argv[1]);
         return mt_end();
     }
     another_map(argv[1]);

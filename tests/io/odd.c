@@ -15,6 +15,7 @@
  *   odd chacha FILE    one under ChaCha20-Poly1305
  *   odd write FILE     open for writing alone, close
  *   odd own FILE       open a new one that may not be there, close
+ *   odd once FILE      so, for writing alone, where rank 0 alone may read what it made
  *   odd gone FILE      open to delete it when it is closed
  *
  * 0 when nothing was refused.
@@ -22,6 +23,7 @@
 #define _GNU_SOURCE
 #include "mt.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -31,7 +33,7 @@
 
 enum { RUNS = 1048577, MANY = 60 };
 
-static bool blind;
+static bool blind, no_reader;
 
 /* Stands in for the C library's, also in Open MPI: to ask for locks finds none. */
 int fcntl(int fd, int command, ...)
@@ -49,6 +51,24 @@ int fcntl(int fd, int command, ...)
 }
 
 int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
+
+/* The same: nobody may open a file for reading and writing. */
+int open(const char *path, int flags, ...)
+{
+    va_list list;
+
+    va_start(list, flags);
+    unsigned mode = 0 != (flags & O_CREAT) ? va_arg(list, unsigned) : 0;
+    va_end(list);
+    const char *name = strrchr(path, '/');
+    if (no_reader && O_RDWR == (flags & O_ACCMODE) && NULL != name && 0 == strcmp(name, "/once")) {
+        errno = EACCES;
+        return -1;
+    }
+    return (int) syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
 static MPI_Datatype filetype_of(const char *mode)
 {
@@ -103,6 +123,7 @@ static int amode_of(const char *mode)
 {
     return 0 == strcmp(mode, "open") || 0 == strcmp(mode, "locks") ? MPI_MODE_RDWR
            : 0 == strcmp(mode, "write") ? MPI_MODE_WRONLY
+           : 0 == strcmp(mode, "once") ? MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL
            : 0 == strcmp(mode, "own") ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
            : 0 == strcmp(mode, "gone") ? MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE : 0;
 }
@@ -116,11 +137,21 @@ int main(int argc, char **argv)
     int amode = amode_of(argv[1]);
     bool made = 0 == amode;
     blind = 0 == strcmp(argv[1], "locks");
+    no_reader = 0 == strcmp(argv[1], "once") && 0 != mt_rank;
     int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], made ? MPI_MODE_RDWR | MPI_MODE_CREATE : amode, MPI_INFO_NULL, &f);
     if (MPI_SUCCESS == rc) {
         rc = made ? set_maps(f, argv[1]) : MPI_SUCCESS;
         int closed = MPI_File_close(&f);
         rc = MPI_SUCCESS == rc ? closed : rc;
     }
-    return MPI_SUCCESS == rc ? mt_end() : (MPI_Finalize(), 1);
+    if (MPI_SUCCESS != rc) {
+        char said[MPI_MAX_ERROR_STRING];
+        int length;
+
+        MPI_Error_string(rc, said, &length);
+        printf("rank %d: %s\n", mt_rank, said);
+        MPI_Finalize();
+        return 1;
+    }
+    return mt_end();
 }

@@ -85,6 +85,9 @@ must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/required"
 asked=$(mpi_program io asked)
 mkdir forbidden
 must vcluster mpirun -n 4 --mca fs_crypt_require 1 "$asked" "$CASE_DIR/forbidden" require
+mkdir inputs
+must vcluster mpirun -n 4 --mca fs_crypt_key_label lab --mca fs_crypt_plain_paths "/none/*:$CASE_DIR/inputs/input-*" \
+    "$asked" "$CASE_DIR/inputs" input
 
 # What was put in the place of a sealed one.
 says "there is none" vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
@@ -129,6 +132,15 @@ must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label nobody "$odd" own "$CASE
 must vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
 must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
 [ -e own ] && [ -e own.mpicrypt ] || fail "another's file was deleted"
+# A plain file is made once, also where not all may read it.
+must vcluster mpirun -n 2 --mca io_ompio_overwrite_amode 0 "$odd" once "$CASE_DIR/once"
+must_fail vcluster mpirun -n 2 --mca io_ompio_overwrite_amode 0 "$odd" once "$CASE_DIR/once"
+
+# A label that is revoked is none that does not exist.
+must in_variant mpicrypt key new past --keystore-dir "$CASE_DIR/keys"
+must in_variant mpicrypt key revoke past --yes --keystore-dir "$CASE_DIR/keys"
+says "past: the key is revoked.  \"mpicrypt key rotate past\"" vcluster mpirun -n 2 --mca fs_crypt_key_label past "$odd" own "$CASE_DIR/past"
+[ ! -e past ] || fail "a new file that was refused is there"
 
 # Plain files pass: of names too long for a sidecar, pipes, those that may only be written.
 long=$(printf 'n%.0s' {1..250})

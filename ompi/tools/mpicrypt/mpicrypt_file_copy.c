@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file encrypt and decrypt: from one file into a new one, which is
- * there in full or, after a failure, not at all.  Holes stay holes.
+ * there in full or, after a failure, not at all.  Zeros become holes in the plain
+ * file; in the encrypted one only when asked for, as they show where they are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +62,8 @@ static int write_part(int fd, const uint8_t *bytes, size_t count, uint64_t at)
 
 /* ---- encrypt ---- */
 
-static int fill(mpicrypt_file_t *file, int from, const char *from_path, uint64_t total, uint8_t *bytes)
+static int fill(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, int from, const char *from_path,
+                uint64_t total, uint8_t *bytes)
 {
     opal_common_crypt_outcome_t outcome;
     uint64_t at = 0;
@@ -75,7 +77,8 @@ static int fill(mpicrypt_file_t *file, int from, const char *from_path, uint64_t
             break;
         }
         const opal_common_crypt_request_t request = {at, bytes, (size_t) got};
-        if (!all_zero(bytes, (size_t) got) && OPAL_CRYPT_OK != opal_common_crypt_file_write(file->file, &request, 1, false, &outcome)) {
+        if (!(options->sparse && all_zero(bytes, (size_t) got))
+            && OPAL_CRYPT_OK != opal_common_crypt_file_write(file->file, &request, 1, false, &outcome)) {
             return mpicrypt_file_failed(file, &outcome);
         }
         at += (uint64_t) got;
@@ -103,7 +106,7 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     }
     code = mpicrypt_file_make(options, part, status.st_mode & 0777, &file);
     if (MPICRYPT_OK == code) {
-        code = fill(&file, from, from_path, (uint64_t) status.st_size, bytes);
+        code = fill(options, &file, from, from_path, (uint64_t) status.st_size, bytes);
         mpicrypt_file_close(&file);
     }
     if (MPICRYPT_OK != code) {

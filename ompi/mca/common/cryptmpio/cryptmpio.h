@@ -34,6 +34,7 @@ typedef struct ompi_common_cryptmpio_params {
     char *key_label;                    /* "": new files stay plain */
     char *algorithm;
     unsigned block_size;
+    char *plain_paths;                  /* patterns of files that are meant to be plain */
     bool require, seal;
     int keystore;                       /* opal_common_crypt_keystore_backend_t */
     char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;

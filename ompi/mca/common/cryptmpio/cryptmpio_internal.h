@@ -57,6 +57,7 @@ typedef struct ompi_common_cryptmpio_look {
     int kind, error;
     unsigned block_size;
     bool empty;                                 /* the file holds no byte */
+    bool meant_plain;                           /* rank 0: fs_crypt_plain_paths has the name */
     bool require, seal;                         /* fs_crypt_require, fs_crypt_seal: as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPT_COPIES];
@@ -74,6 +75,9 @@ int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: rank 0 writes the map; a sidecar that is being made is whole then. */
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew);
+
+/* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
+bool ompi_common_cryptmpio_meant_plain(const char *filename);
 
 /* Local, after a refusal: a file that this very open made (`amode`), and that is
  * empty, goes again. */

@@ -210,16 +210,16 @@ static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
 
 static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    bool wanted = '\0' != look->label[0];
+    bool wanted = '\0' != look->label[0], meant = look->meant_plain && !state->posix.may_write;
     uint64_t bytes = 0;
 
     if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
-    } else if (bytes > 0 && (wanted || look->require)) {
+    } else if (bytes > 0 && !meant && (wanted || look->require)) {
         refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
-    } else if (bytes > 0 && look->seal) {       /* it may lie where a sealed one lay */
+    } else if (bytes > 0 && !meant && look->seal) {       /* it may lie where a sealed one lay */
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (wanted && state->posix.may_write) {
         if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, O_CREAT)) {

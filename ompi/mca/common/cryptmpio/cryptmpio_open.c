@@ -16,13 +16,14 @@ typedef ompi_common_cryptmpio_look_t look_t;
 
 /* ---- what rank 0 finds ---- */
 
-static void wishes(opal_info_t *info, look_t *look)
+static void wishes(const char *filename, opal_info_t *info, look_t *look)
 {
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
     char number[64];
 
     look->require = p->require;
     look->seal = p->seal;
+    look->meant_plain = ompi_common_cryptmpio_meant_plain(filename);
     if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", look->label, sizeof(look->label))) {
         snprintf(look->label, sizeof(look->label), "%s", NULL == p->key_label ? "" : p->key_label);
     }
@@ -262,7 +263,7 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     made->fh = fh;
     made->kept = -1;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
-    wishes(info, &look);
+    wishes(filename, info, &look);
     made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
     error = look_and_tell(made, &look);
     if (MPI_SUCCESS == error) {

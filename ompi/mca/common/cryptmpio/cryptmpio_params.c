@@ -97,6 +97,9 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
                        &p->algorithm);
     rc = rc ? rc : add(fs_component, "block_size", "Bytes that new regions seal together, a power of two from 512 to "
                        "16777216 (default: 65536)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->block_size);
+    rc = rc ? rc : add(fs_component, "plain_paths", "Files that are meant to be plain, and may be read although the job asks for "
+                       "encryption: patterns of absolute names, as the program gives them, separated by colons. * and ? stand "
+                       "for no slash. For reading only (default: none)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_3, &p->plain_paths);
     rc = rc ? rc : add(fs_component, "seal", "Seal encrypted files when they are closed after writing, and refuse to read "
                        "one that is not sealed or not what was sealed (default: off)", MCA_BASE_VAR_TYPE_BOOL,
                        OPAL_INFO_LVL_3, &p->seal);

@@ -48,6 +48,7 @@ static int open_under(struct ompi_communicator_t *comm, const char *filename, in
         }
         if (OMPI_SUCCESS == rc) {
             close(fh->fd);
+            amode &= ~MPI_MODE_EXCL;    /* rank 0 made it just now, and cannot make it again */
         }
     }
     return under->fs_file_open(comm, filename, amode, info, fh);
