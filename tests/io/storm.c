@@ -65,21 +65,6 @@ static void write_many(MPI_File f, int from, int to)
     }
 }
 
-/* A torn block takes whole blocks only, and pieces of several processes are in
- * it: it is written again as what it is, zeros. */
-static void mend(MPI_File f)
-{
-    for (int from = 0; from < BYTES; from += BLOCK) {
-        int bytes = from + BLOCK < BYTES ? BLOCK : BYTES - from, class = MPI_SUCCESS;
-        MPI_Error_class(MPI_File_read_at(f, from, buffer, bytes, MPI_BYTE, MPI_STATUS_IGNORE), &class);
-        if (MPI_SUCCESS != class) {
-            MT_CHECK(MPI_ERR_IO == class, "at %d: error class %d", from, class);
-            memset(buffer, 0, (size_t) bytes);
-            MT_MPI(MPI_File_write_at(f, from, buffer, bytes, MPI_BYTE, MPI_STATUS_IGNORE));
-        }
-    }
-}
-
 /* What a killed predecessor began is written again: its begun version is the next. */
 static void storm(MPI_File f, uint64_t state)
 {
@@ -169,10 +154,6 @@ int main(int argc, char **argv)
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, writing ? MPI_MODE_CREATE | MPI_MODE_RDWR : MPI_MODE_RDONLY, info, &f));
     MT_MPI(MPI_Info_free(&info));
     if (writing) {
-        if (0 == mt_rank) {
-            mend(f);
-        }
-        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
         storm(f, mt_mix((uint64_t) mt_arg("seed", 1) * 1000003u + (uint64_t) mt_rank) | 1);
     }
     MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);

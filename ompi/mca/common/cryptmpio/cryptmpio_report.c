@@ -126,7 +126,8 @@ static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writin
         return "this block is not what a holder of the key wrote here: it was changed, moved or damaged, or a program "
                "that knows nothing of encryption (cp, for instance) wrote over the file";
     case OPAL_CRYPT_ERR_TORN:
-        return "the first write of this block was cut short; write it again";
+        return "the first write of this block was cut short, and nothing of it was ever finished; whatever is "
+               "written there next starts from zeros";
     case OPAL_CRYPT_ERR_ACCESS:
         limited = ompi_common_cryptmpio_why_limited(state, writing, outcome->region);
         return NULL != limited ? limited : UINT32_MAX == outcome->region ? "no region of the file's map holds these bytes, or the map could not be verified"
@@ -138,12 +139,25 @@ static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writin
     }
 }
 
+static void warn_torn(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map,
+                      const opal_common_crypt_outcome_t *outcome)
+{
+    opal_common_crypt_why_t why;
+
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_OK, "file-torn", "region %u (label %s), block %llu", outcome->torn_region,
+                                    map->regions[outcome->torn_region].label, (unsigned long long) outcome->torn_block);
+    ompi_common_cryptmpio_show(state, &why);
+}
+
 int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
                                  const opal_common_crypt_outcome_t *outcome)
 {
     const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
     char where[160] = "-";
 
+    if (outcome->torn && NULL != map) {
+        warn_torn(state, map, outcome);
+    }
     if (OPAL_CRYPT_OK == outcome->rc) {
         return MPI_SUCCESS;
     }

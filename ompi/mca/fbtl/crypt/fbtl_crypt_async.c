@@ -191,7 +191,7 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
     job->done = true;
     if (ompi_common_cryptmpio_noting()) {
         ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(job->state, writing, &job->outcome));
-        job->outcome.rc = OPAL_CRYPT_OK;
+        job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_OK};
     }
     return OMPI_SUCCESS;
 }

@@ -103,6 +103,9 @@ typedef struct opal_common_crypt_outcome {
     uint32_t region;                    /* UINT32_MAX: none, or unknown */
     uint64_t block, file_offset;
     int error;                          /* errno, for ERR_STORAGE */
+    bool torn;                          /* this was written to as to a hole: its first write had been */
+    uint32_t torn_region;               /* cut short.  The first one of an open file only */
+    uint64_t torn_block;
 } opal_common_crypt_outcome_t;
 
 /* Fill all requests.  Bytes behind the end of the file are left alone and not

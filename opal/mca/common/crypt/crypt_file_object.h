@@ -35,6 +35,7 @@ struct opal_common_crypt_file {
     opal_common_crypt_storage_t *storage;
     opal_common_crypt_map_t *map;
     opal_common_crypt_file_region_t **regions;  /* as many as the map has */
+    bool torn_told;                             /* of a torn block that was written to */
     bool sealed;                                /* the seal was demanded, and is right */
     uint64_t sealed_bytes;
     pthread_mutex_t range_lock;

@@ -31,6 +31,12 @@ static int cut_block(opal_common_crypt_file_t *file, opal_common_crypt_work_t *w
         return rc;
     }
     rc = opal_common_crypt_recover(file, work, region, block, work->plain, &slot, &found);
+    if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: half an entry goes, and it stays torn */
+        opal_common_crypt_sidecar_index_t index = {.within = 0};
+        (void) opal_common_crypt_sidecar_index(block, &index);
+        return file->storage->zero(file->storage, OPAL_CRYPT_FILE_SIDECAR,
+                                   opal_common_crypt_sidecar_entry_at(segment_at, index.within), OPAL_CRYPT_ENTRY_BYTES);
+    }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_settle(file, work, region, block, &slot, found, &work->slots[0]);
     }

@@ -78,7 +78,9 @@ static void copy_in(const writer_t *w, uint32_t region, const shape_t *shape, ui
     }
 }
 
-/* Does the redo of a block with an entry hold anything but the entry's version? */
+/* Does the redo of a block with an entry hold anything but the entry's version?  One of a
+ * block without entry is what a cut left behind: it goes before the block gets an entry,
+ * or it would count as the version that goes on from there. */
 static int look_at_redos(const writer_t *w, const opal_common_crypt_blockrun_t *run)
 {
     opal_common_crypt_work_t *work = w->work;
@@ -86,35 +88,37 @@ static int look_at_redos(const writer_t *w, const opal_common_crypt_blockrun_t *
     uint8_t *bytes = work->slot_bytes + run->count * OPAL_CRYPT_ENTRY_BYTES;
     opal_common_crypt_sidecar_index_t index;
     uint64_t redo_at = 0;
-    int rc = OPAL_CRYPT_OK;
 
     (void) opal_common_crypt_sidecar_index(run->first, &index);
+    int rc = opal_common_crypt_segment(w->file, run->region, true, index.segment, false, &redo_at);
     work->extent_count = 0;
     for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
         work->slots[i].behind = false;
-        if (opal_common_crypt_entry_newer(work->slots[i].slot) < 0) {
-            continue;
+        if (0 != redo_at) {
+            rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes),
+                                              bytes + i * OPAL_CRYPT_SLOT_BYTES, OPAL_CRYPT_SLOT_BYTES);
         }
-        if (0 == redo_at) {
-            rc = opal_common_crypt_segment(w->file, run->region, true, index.segment, false, &redo_at);
+    }
+    if (OPAL_CRYPT_OK != rc || 0 == redo_at) {
+        return rc;
+    }
+    rc = w->file->storage->read(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
+    work->extent_count = 0;
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        uint8_t *slot = bytes + i * OPAL_CRYPT_SLOT_BYTES;
+        opal_common_crypt_slot_t redo;
+        bool valid = OPAL_CRYPT_OK == opal_common_crypt_slot_parse(slot, block_bytes, &redo);
+        int newer = opal_common_crypt_entry_newer(work->slots[i].slot);
+        if (newer >= 0) {
+            work->slots[i].behind = !valid || (redo.used && !opal_common_crypt_slot_same(&redo, &work->slots[i].slot[newer]));
+        } else if (!valid || redo.used) {
+            memset(slot, 0, OPAL_CRYPT_SLOT_BYTES);
+            rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes),
+                                              slot, OPAL_CRYPT_SLOT_BYTES);
         }
-        if (OPAL_CRYPT_OK != rc || 0 == redo_at) {
-            return rc;
-        }
-        work->slots[i].behind = true;
-        rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes),
-                                          bytes + i * OPAL_CRYPT_SLOT_BYTES, OPAL_CRYPT_SLOT_BYTES);
     }
     if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
-        rc = w->file->storage->read(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
-    }
-    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
-        opal_common_crypt_slots_t *slots = &work->slots[i];
-        opal_common_crypt_slot_t redo;
-        int newer = opal_common_crypt_entry_newer(slots->slot);
-        if (slots->behind && OPAL_CRYPT_OK == opal_common_crypt_slot_parse(bytes + i * OPAL_CRYPT_SLOT_BYTES, block_bytes, &redo)) {
-            slots->behind = redo.used && !opal_common_crypt_slot_same(&redo, &slots->slot[newer]);
-        }
+        rc = w->file->storage->write(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
     }
     return rc;
 }
@@ -128,6 +132,17 @@ static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, co
     return shape->prefix && (of->block_bytes == shape->end ||
                              (OPAL_CRYPT_OK == w->file->storage->size(w->file->storage, OPAL_CRYPT_FILE_DATA, &data_bytes) &&
                               opal_common_crypt_tiling_before(&of->tiling, data_bytes) <= block * of->block_bytes + shape->end));
+}
+
+/* Nobody was ever told that the first write of this block had been done, so nothing of it
+ * stays; what its bytes are, no key has confirmed.  Said once for an open file. */
+static void tell_torn(const writer_t *w, uint32_t region, uint64_t block)
+{
+    if (!__atomic_exchange_n(&w->file->torn_told, true, __ATOMIC_RELAXED)) {
+        w->outcome->torn = true;
+        w->outcome->torn_region = region;
+        w->outcome->torn_block = block;
+    }
 }
 
 /* The text that block i of the run gets, in the caller's memory or in `text`:
@@ -156,6 +171,12 @@ static int make_text(const writer_t *w, const opal_common_crypt_blockrun_t *run,
         } else if ((OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc) && nothing_stays(w, run->region, block, shape)) {
             rc = OPAL_CRYPT_OK;
             whole = true;
+        } else if (OPAL_CRYPT_ERR_TORN == rc) {
+            memset(text, 0, block_bytes);
+            rc = OPAL_CRYPT_OK;
+            old_bytes = 0;
+            whole = shape->prefix;
+            tell_torn(w, run->region, block);
         }
         if (OPAL_CRYPT_OK != rc) {
             return opal_common_crypt_outcome_set(w->file, w->outcome, rc, run->region, block);

@@ -1,0 +1,211 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Blocks that begin anew: behind a cut, where a redo of an earlier life lies, and
+ * after a first write that was cut short.  Nothing of before comes back as
+ * success, a writer goes on, and what is forged stays an error for everybody.
+ */
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
+
+enum { B = 512, BLOCKS = 100, SIZE = B * BLOCKS };
+
+static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file again uuid";
+static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
+static uint8_t one[SIZE], two[SIZE], out[SIZE];
+
+static opal_common_crypt_file_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
+
+static void start(memory_t *memory)
+{
+    memory_init(memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory->super, uuid));
+}
+
+static int write_as(memory_t *memory, uint64_t at, const void *bytes, size_t count, opal_common_crypt_outcome_t *outcome)
+{
+    const opal_common_crypt_request_t request = {at, (void *) (uintptr_t) bytes, count};
+    opal_common_crypt_file_t *file = opened(memory);
+    int rc = opal_common_crypt_file_write(file, &request, 1, false, outcome);
+
+    opal_common_crypt_file_destroy(file);
+    return rc;
+}
+
+static int read_block(memory_t *memory, uint64_t block)
+{
+    opal_common_crypt_file_t *file = opened(memory);
+    uint64_t got;
+    int rc = get_bytes(file, block * B, out, B, &got);
+
+    opal_common_crypt_file_destroy(file);
+    return rc;
+}
+
+/* Where the entry of a block lies in memory: segment 0 is the first thing made. */
+static uint8_t *entry_of(memory_t *memory, uint64_t block)
+{
+    return memory->parts[OPAL_CRYPT_FILE_SIDECAR].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, OPAL_CRYPT_SIDECAR_FREE) +
+           block * OPAL_CRYPT_ENTRY_BYTES;
+}
+
+/* ---- behind a cut ---- */
+
+static void test_cut(uint64_t keep)
+{
+    memory_t memory;
+    opal_common_crypt_outcome_t outcome;
+
+    start(&memory);
+    opal_common_crypt_file_t *file = opened(&memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, one, SIZE));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, two, SIZE));       /* into the redo, too */
+    uint8_t *old = malloc(SIZE);
+    UNIT_REQUIRE(NULL != old);
+    memcpy(old, memory.parts[OPAL_CRYPT_FILE_DATA].bytes, SIZE);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, keep, &outcome));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, keep, one + keep, SIZE - keep));
+    opal_common_crypt_file_destroy(file);
+    for (uint64_t block = (keep + B - 1) / B; block < BLOCKS; ++block) {
+        uint8_t *data = memory.parts[OPAL_CRYPT_FILE_DATA].bytes + block * B;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == read_block(&memory, block) && 0 == memcmp(out, one + block * B, B));
+        data[3] ^= 1;                   /* its data is damaged */
+        UNIT_REQUIRE(OPAL_CRYPT_ERR_AUTH == read_block(&memory, block));
+        memcpy(data, old + block * B, B);       /* the data of before was never replaced */
+        UNIT_REQUIRE(OPAL_CRYPT_ERR_AUTH == read_block(&memory, block));
+    }
+    UNIT_CHECK(true);
+    free(old);
+    memory_free(&memory);
+}
+
+/* A process dies at every piece of cutting, and the next one writes the block, dies
+ * before its entry, and so on: block 3 is never again what it was. */
+static void test_cut_deaths(void)
+{
+    memory_t base, memory;
+    opal_common_crypt_outcome_t outcome;
+    unsigned wrong = 0, n = 0;
+
+    start(&base);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&base, 0, one, SIZE, &outcome));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&base, 0, two, SIZE, &outcome));
+    memory_init(&memory);
+    for (int rc = -1; OPAL_CRYPT_OK != rc; ++n) {
+        memory_copy(&memory, &base);
+        opal_common_crypt_file_t *file = opened(&memory);
+        memory.life = n;
+        rc = opal_common_crypt_file_resize(file, 2 * B + 100, &outcome);
+        opal_common_crypt_file_destroy(file);
+        memory.life = -1;
+        file = opened(&memory);
+        wrong += OPAL_CRYPT_OK != opal_common_crypt_file_resize(file, 2 * B + 100, &outcome);
+        opal_common_crypt_file_destroy(file);
+        wrong += OPAL_CRYPT_OK != write_as(&memory, 3 * B, one + 3 * B, B, &outcome);
+        memory.parts[OPAL_CRYPT_FILE_DATA].bytes[3 * B] ^= 1;
+        wrong += OPAL_CRYPT_ERR_AUTH != read_block(&memory, 3);
+    }
+    UNIT_CHECK(0 == wrong && n > 3);
+    memory_free(&base);
+    memory_free(&memory);
+}
+
+/* ---- a first write that was cut short ---- */
+
+/* Block 1 has data, and no entry, or the first half of one. */
+static void tear(memory_t *memory, int half)
+{
+    opal_common_crypt_outcome_t outcome;
+
+    start(memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(memory, 0, one, 3 * B, &outcome));
+    memset(entry_of(memory, 1) + (half ? 16 : 0), 0, OPAL_CRYPT_ENTRY_BYTES - (half ? 16u : 0));
+    UNIT_REQUIRE(OPAL_CRYPT_ERR_TORN == read_block(memory, 1));
+}
+
+static void test_torn(int half)
+{
+    static const uint8_t zeros[B];
+    memory_t memory;
+    opal_common_crypt_outcome_t outcome;
+
+    tear(&memory, half);
+    UNIT_CHECK(OPAL_CRYPT_OK == write_as(&memory, B + 100, two, 50, &outcome) && outcome.torn && 1 == outcome.torn_block &&
+               50 == outcome.bytes);
+    UNIT_CHECK(OPAL_CRYPT_OK == read_block(&memory, 1) && 0 == memcmp(out, zeros, 100) && 0 == memcmp(out + 100, two, 50) &&
+               0 == memcmp(out + 150, zeros, B - 150));
+    UNIT_CHECK(OPAL_CRYPT_OK == write_as(&memory, B + 400, two, 50, &outcome) && !outcome.torn);
+    UNIT_CHECK(OPAL_CRYPT_OK == read_block(&memory, 1) && 0 == memcmp(out + 100, two, 50) &&
+               0 == memcmp(out + 150, zeros, 250) && 0 == memcmp(out + 400, two, 50));
+    UNIT_CHECK(OPAL_CRYPT_OK == read_block(&memory, 0) && 0 == memcmp(out, one, B));
+    memory_free(&memory);
+
+    tear(&memory, half);                /* several in one open file: one warning */
+    memset(entry_of(&memory, 2), 0, OPAL_CRYPT_ENTRY_BYTES);
+    opal_common_crypt_file_t *file = opened(&memory);
+    opal_common_crypt_request_t request = {2 * B - 10, two, 20};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &request, 1, false, &outcome) && outcome.torn);
+    tear(&memory, half);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &request, 1, true, &outcome) && !outcome.torn);
+    opal_common_crypt_file_destroy(file);
+    memory_free(&memory);
+
+    tear(&memory, half);                /* cut through it */
+    file = opened(&memory);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, B + 200, &outcome));
+    opal_common_crypt_file_destroy(file);
+    UNIT_CHECK(OPAL_CRYPT_ERR_TORN == read_block(&memory, 1));
+    UNIT_CHECK(OPAL_CRYPT_OK == write_as(&memory, B + 10, two, 10, &outcome) && OPAL_CRYPT_OK == read_block(&memory, 1) &&
+               0 == memcmp(out, zeros, 10) && 0 == memcmp(out + 10, two, 10) && 0 == memcmp(out + 20, zeros, B - 20));
+    memory_free(&memory);
+}
+
+/* A whole entry whose data does not fit is no torn block, whoever asks. */
+static void test_forged(int overwritten, int what)
+{
+    memory_t memory, before;
+    opal_common_crypt_outcome_t outcome;
+
+    start(&memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, one, 3 * B, &outcome));
+    if (overwritten) {
+        UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, two, 3 * B, &outcome));
+    }
+    memory.parts[OPAL_CRYPT_FILE_DATA].bytes[B + 7] ^= 4;
+    if (overwritten) {                  /* and neither has its redo: its slot fits nothing */
+        memset(entry_of(&memory, 1) + OPAL_CRYPT_SLOT_BYTES + 20, 7, 5);
+        memset(entry_of(&memory, 0) + opal_common_crypt_sidecar_entries_bytes(0), 5, opal_common_crypt_sidecar_redos_bytes(0, B));
+    }
+    if (what > 0) {
+        memset(entry_of(&memory, 1), 0xff, 4);  /* flags that nobody writes */
+    }
+    memory_init(&before);
+    memory_copy(&before, &memory);
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == write_as(&memory, B + 100, two, 50, &outcome) && !outcome.torn);
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == read_block(&memory, 1));
+    UNIT_CHECK(0 == memcmp(before.parts[0].bytes, memory.parts[0].bytes, 3 * B));
+    memory_free(&memory);
+    memory_free(&before);
+}
+
+int main(void)
+{
+    providers_init();
+    fill(one, SIZE, 1);
+    fill(two, SIZE, 2);
+    UNIT_GROUP("behind a cut, no redo of before counts");
+    test_cut(0);
+    test_cut(3 * B);
+    test_cut(3 * B + 100);
+    test_cut(70 * B);
+    test_cut_deaths();
+    UNIT_GROUP("a torn block is a hole to a writer, and an error to a reader");
+    test_torn(0);
+    test_torn(1);
+    UNIT_GROUP("a forged block is neither");
+    test_forged(0, 0);
+    test_forged(0, 1);
+    test_forged(1, 0);
+    providers_fini();
+    return unit_done();
+}
