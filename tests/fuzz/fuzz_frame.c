@@ -7,7 +7,7 @@
  *     | what 1 | context id 16 | tag 4 | frame ... |
  *
  *     0  a direct message                 3, 4  a local frame, small and large
- *     1  a final message                  5     | description 26 | group piece |
+ *     1  a final message                  5     | description 26 | piece |, for all or for one
  *     2  a first part                     6     a first part's header and plaintext, which
  *                                               the key's holder seals as they are
  *
@@ -38,9 +38,11 @@ static opal_common_crypt_session_t *session(int out, int in)
     FUZZ_CHECK(NULL != secrets);
     memset(secrets->out.direct, 0x10 + out, sizeof(secrets->out.direct));
     memset(secrets->out.chop, 0x20 + out, sizeof(secrets->out.chop));
+    memset(secrets->out.piece, 0x40 + out, sizeof(secrets->out.piece));
     memset(&secrets->token_out, 0x30 + out, sizeof(secrets->token_out));
     memset(secrets->in.direct, 0x10 + in, sizeof(secrets->in.direct));
     memset(secrets->in.chop, 0x20 + in, sizeof(secrets->in.chop));
+    memset(secrets->in.piece, 0x40 + in, sizeof(secrets->in.piece));
     memset(&secrets->token_in, 0x30 + in, sizeof(secrets->token_in));
     FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_session_from_secrets(secrets, &opal_aead_openssl_module,
                                                                        OPAL_AEAD_AES_128_GCM, 20, &made));
@@ -223,12 +225,19 @@ static void piece(const uint8_t *data, size_t size)
     };
     uint8_t *plain = block(NULL, plain_bytes), *again = block(NULL, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD);
 
-    origin = group(what.origin < RANKS ? what.origin : 0);
+    const bool all = OPAL_CRYPT_TO_ALL == what.destination;
+    const uint32_t from = what.origin < RANKS ? what.origin : 0;
+
+    origin = group(from);
     member = group(1);
-    int rc = opal_common_crypt_piece_open(member, &what, data + PIECE, plain);
+    memset(receiver->peer.key_hash, 0x70 + (int) from, 32);     /* group() */
+    memset(sender->peer.key_hash, 0x70 + 1, 32);
+    int rc = all ? opal_common_crypt_piece_open(member, &what, data + PIECE, plain)
+                 : opal_common_crypt_piece_open_from(member, receiver, &what, data + PIECE, plain);
     if (OPAL_CRYPT_OK == rc) {
         opal_common_crypt_group_next = opal_common_crypt_get64(data + PIECE);
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_piece_seal(origin, &what, plain, again));
+        FUZZ_CHECK(OPAL_CRYPT_OK == (all ? opal_common_crypt_piece_seal(origin, &what, plain, again)
+                                         : opal_common_crypt_piece_seal_to(origin, sender, &what, plain, again)));
         FUZZ_CHECK(0 == memcmp(data + PIECE, again, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD));
     } else if (OPAL_CRYPT_ERR_CONFIG != rc) {
         FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == rc && zeros(plain, plain_bytes));

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "vectors"))
 
 import make_frame_v1 as v1    # noqa: E402
 
-SECRETS = {"ompi-crypt v1 direction": 0x11, "ompi-crypt v1 chop": 0x21}
+SECRETS = {"ompi-crypt v1 direction": 0x11, "ompi-crypt v1 chop": 0x21, "ompi-crypt v1 piece": 0x41}
 v1.pair_secret = lambda label, count: bytes([SECRETS[label]]) * count
 v1.GROUP_KEY, v1.GROUP_ID = b"\x50" * 32, b"\x60" * 16
 
@@ -70,7 +70,7 @@ def corpus():
     yield "local-large-short", 4, CONTEXT, 3, large[:-1]
     yield "local-large-as-small", 3, CONTEXT, 3, large
 
-    for n, (counter, origin, destination, size) in enumerate(((0, 0, 2 ** 32 - 1, 0), (1 << 20, 2, 1, 100))):
+    for n, (counter, origin, destination, size) in enumerate(((0, 0, v1.TO_ALL, 0), (1 << 20, 2, 1, 100), (5, 2, v1.TO_ALL, 33))):
         fields = (7, 1, 2, origin, destination, 3, 4)
         sealed = v1.piece(AES, counter, CONTEXT, bytes([0x70 + origin]) * 32, fields, v1.stream("piece", size))
         described = struct.pack(">QBBIIII", *fields) + sealed

@@ -60,6 +60,8 @@ static ends_t ends_of(const vector_block_t *vector)
                                                    sender.out.direct, 32));
     UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_CHOP, pair, sizeof(pair),
                                                    sender.out.chop, 32));
+    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_PIECE, pair, sizeof(pair),
+                                                   sender.out.piece, 32));
     UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_LOCAL_TOKEN, pair, sizeof(pair),
                                                    token, sizeof(token)));
     memcpy(sender.token_out.bytes, token, 16);
@@ -173,6 +175,7 @@ static void local(const vector_block_t *vector)
 
 static opal_common_crypt_group_secret_t group_secret;
 
+/* For all: under the group key.  For one: under keys of the two. */
 static void piece(const vector_block_t *vector)
 {
     const uint32_t origin = (uint32_t) vector_number(vector, "origin");
@@ -191,19 +194,27 @@ static void piece(const vector_block_t *vector)
         .plain_bytes = vector_bytes(vector, "plain", plain, MOST),
     };
 
-    UNIT_REQUIRE(origin < 4 && 32 == vector_bytes(vector, "sender", members[origin], 32));
+    const bool all = OPAL_CRYPT_TO_ALL == piece.destination;
+    const uint32_t opener = all ? (origin + 1) % 4 : piece.destination;
+    UNIT_REQUIRE(origin < 4 && opener < 4 && 32 == vector_bytes(vector, "sender", members[origin], 32));
+    ends_t ends = ends_of(vector);
+    memcpy(ends.a->peer.key_hash, members[opener], 32);
+    memcpy(ends.b->peer.key_hash, members[origin], 32);
     for (uint32_t self = 0; self < 2; ++self) {
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_group_from_secret(
                          &group_secret, &opal_aead_openssl_module, cipher_of(vector), 20, context.context_high,
-                         context.context_low, members, 4, 0 == self ? origin : (origin + 1) % 4,
+                         context.context_low, members, 4, 0 == self ? origin : opener,
                          0 == self ? &sender : &receiver));
     }
     opal_common_crypt_group_next = counter;
     UNIT_CHECK(piece.plain_bytes + 24 == vector_bytes(vector, "sealed", expected, MOST));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_piece_seal(sender, &piece, plain, sealed));
+    UNIT_CHECK(OPAL_CRYPT_OK == (all ? opal_common_crypt_piece_seal(sender, &piece, plain, sealed)
+                                     : opal_common_crypt_piece_seal_to(sender, ends.a, &piece, plain, sealed)));
     UNIT_EQUAL_BYTES(sealed, expected, piece.plain_bytes + 24);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_piece_open(receiver, &piece, expected, back));
+    UNIT_CHECK(OPAL_CRYPT_OK == (all ? opal_common_crypt_piece_open(receiver, &piece, expected, back)
+                                     : opal_common_crypt_piece_open_from(receiver, ends.b, &piece, expected, back)));
     UNIT_EQUAL_BYTES(back, plain, piece.plain_bytes);
+    ends_free(&ends);
     opal_common_crypt_group_destroy(sender);
     opal_common_crypt_group_destroy(receiver);
 }

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Group pieces: what one member seals every member opens, as the piece that it
- * is and as no other; the counter never gives two pieces one nonce.
+ * Group pieces: what one member seals for all every member opens, as the piece that
+ * it is and as no other; the counter never gives two pieces one nonce.
  */
 #include "unit.h"
 
@@ -89,17 +89,16 @@ static void every_bit(void)
     }
 
     /* every field of the description */
-    opal_common_crypt_piece_t others[] = {piece, piece, piece, piece, piece, piece, piece, piece, piece, piece};
+    opal_common_crypt_piece_t others[] = {piece, piece, piece, piece, piece, piece, piece, piece, piece};
     others[0].sequence ^= 1;
     others[1].sequence ^= UINT64_C(1) << 63;
     others[2].operation ^= 1;
     others[3].algorithm ^= 0x80;
     others[4].origin = 2;
-    others[5].destination = 1;
-    others[6].index ^= UINT32_C(1) << 31;
-    others[7].count ^= 1;
-    others[8].plain_bytes -= 1;
-    others[9].index = piece.count, others[9].count = piece.index;
+    others[5].index ^= UINT32_C(1) << 31;
+    others[6].count ^= 1;
+    others[7].plain_bytes -= 1;
+    others[8].index = piece.count, others[8].count = piece.index;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i, ++tried) {
         UNIT_CHECK(refused(b, others[i], sealed));
     }

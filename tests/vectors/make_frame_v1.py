@@ -32,6 +32,7 @@ PK_DST = stream("public key of the receiver", 32)
 TH = stream("transcript hash", 32)
 GROUP_KEY = stream("group key", 32)
 GROUP_ID = stream("group id", 16)
+TO_ALL = 2 ** 32 - 1
 
 
 def expand(secret, label, context, count):
@@ -93,13 +94,22 @@ def sealed_chopped(cipher, counter, context, tag, plain, first, chunk, synchrono
     return parts
 
 
-def piece(cipher, counter, context, sender_hash, fields, plain):
+def piece_keys(cipher, counter, context, sender_hash, destination):
     epoch = struct.pack(">Q", counter >> SHIFT)
-    scope = GROUP_ID + context + sender_hash + epoch
-    key = expand(GROUP_KEY, "ompi-crypt v1 group key", scope, KEY_BYTES[cipher])
-    iv = expand(GROUP_KEY, "ompi-crypt v1 group iv", scope, 12)
+    if destination == TO_ALL:
+        secret, scope, use = GROUP_KEY, GROUP_ID + context + sender_hash + epoch, "group"
+    else:
+        secret, scope, use = pair_secret("ompi-crypt v1 piece", 32), epoch, "piece"
+    return (expand(secret, "ompi-crypt v1 %s key" % use, scope, KEY_BYTES[cipher]),
+            expand(secret, "ompi-crypt v1 %s iv" % use, scope, 12))
+
+
+def piece(cipher, counter, context, sender_hash, fields, plain):
+    destination = fields[4]
+    key, iv = piece_keys(cipher, counter, context, sender_hash, destination)
     head = struct.pack(">Q", counter)
     aad = head + GROUP_ID + struct.pack(">QBBIIIIQ", *fields, len(plain))
+    aad += context if destination != TO_ALL else b""
     return head + aead(cipher, key).encrypt(epoch_nonce(iv, counter), plain, aad)
 
 
@@ -168,11 +178,11 @@ def make():
     out.block("local", base=int.from_bytes(secret[16:], "big"), small=header(3, 0) + secret[:16],
               total=total, id=number, large=header(4, 0) + secret[:16] + struct.pack(">QQ", total, number))
 
-    # group pieces: sequence, operation, algorithm, origin, destination, index, count
+    # pieces, for all and for one: sequence, operation, algorithm, origin, destination, index, count
     out.block("group", key=GROUP_KEY, id=GROUP_ID)
     for cipher in KEY_BYTES:
         for i, counter in enumerate(counters):
-            fields = (i + 1, 1, i, 2, (2 ** 32 - 1, 0)[i % 2], i % 3, 3)
+            fields = (i + 1, 1, i, 2, (TO_ALL, 0)[i % 2], i % 3, 3)
             plain = stream("piece %s %d" % (cipher, i), 20 * i)
             sender = stream("hash of a member's public key", 32)
             out.block("piece", cipher=cipher, counter=counter, context=contexts[i % 2], sender=sender,

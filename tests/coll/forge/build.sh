@@ -15,7 +15,7 @@ forge() {
         in_variant mpicc -std=gnu11 -O2 -g -mcx16 -fno-strict-aliasing -Wall -Wextra -Wshadow -Werror \
             -Wno-unused-parameter $VARIANT_CFLAGS "${flags[@]}" -I"$SRC/tests/mpi" -I"$SRC/tests/coll" \
             -o "$program" "$SRC/tests/coll/forge/$1.c" "$SRC/tests/coll/cryptag.c" "$SRC/tests/mpi/mt.c" \
-            -L"$PREFIX/lib" -lmca_common_cryptmpi -Wl,-rpath,"$PREFIX/lib" -lopen-pal -lm >&2
+            -L"$PREFIX/lib" -lmca_common_cryptmpi -lmca_common_crypt -Wl,-rpath,"$PREFIX/lib" -lopen-pal -lm >&2
     ) || fail "$1.c does not compile"
     echo "$program"
 }

@@ -196,10 +196,10 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call);
 int ompi_coll_cryptag_request_end(ompi_request_t **request, ompi_status_public_t *status);
 void ompi_coll_cryptag_step_free(ompi_coll_cryptag_step_t *step);
 
-/* ---- pieces: sealed once, opened by many (coll_cryptag_piece.c) ---- */
+/* ---- pieces: sealed once, opened by many or by one (coll_cryptag_piece.c) ---- */
 
-/* Which of the sealed things of this call: who sealed it, for whom
- * (OPAL_CRYPT_TO_ALL), and the how-manieth of this origin. */
+/* Which of the sealed things of this call: who sealed it, for whom (a rank of another node,
+ * who alone can open it, or OPAL_CRYPT_TO_ALL), and the how-manieth of this origin. */
 typedef struct ompi_coll_cryptag_name {
     int origin;
     uint32_t destination;

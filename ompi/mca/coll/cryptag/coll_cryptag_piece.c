@@ -1,7 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Sealing and opening with the group key.  What is longer than
+ * Sealing and opening: with the group key what all may read, with keys of the two what
+ * one rank alone opens.  What is longer than
  * coll_cryptag_piece_max is sealed as several pieces, one behind the other:
  *
  *     | counter 8 | ciphertext | tag 16 | counter 8 | ciphertext | tag 16 | ...
@@ -43,16 +44,61 @@ static opal_common_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
     };
 }
 
+/* NULL: there is none, which has been shown and fails the call. */
+static opal_common_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call, int rank)
+{
+    opal_common_crypt_session_t *session;
+    const int rc = ompi_common_cryptmpi_session(ompi_comm_peer_lookup(call->comm, rank), &session);
+
+    if (OMPI_SUCCESS != rc) {
+        ompi_coll_cryptag_broken(call, rc);
+    }
+    return session;
+}
+
+/* The group's keys, or those of the two. */
+static int seal_as(ompi_coll_cryptag_call_t *call, const opal_common_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
+{
+    opal_common_crypt_group_t *group = call->module->group;
+    opal_common_crypt_session_t *session;
+
+    if (OPAL_CRYPT_TO_ALL == piece->destination) {
+        return opal_common_crypt_piece_seal(group, piece, plain, sealed);
+    }
+    session = session_with(call, (int) piece->destination);
+    return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_common_crypt_piece_seal_to(group, session, piece, plain, sealed);
+}
+
+static int open_as(ompi_coll_cryptag_call_t *call, const opal_common_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
+{
+    opal_common_crypt_group_t *group = call->module->group;
+    opal_common_crypt_session_t *session;
+
+    if (OPAL_CRYPT_TO_ALL == piece->destination) {
+        return opal_common_crypt_piece_open(group, piece, sealed, plain);
+    }
+    session = session_with(call, (int) piece->origin);
+    return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_common_crypt_piece_open_from(group, session, piece, sealed, plain);
+}
+
+/* Who refused a peer has said why. */
+static void failed(ompi_coll_cryptag_call_t *call, int rc, int rank)
+{
+    if (OPAL_CRYPT_ERR_PEER != rc) {
+        ompi_coll_cryptag_fail(call, rc, rank);
+    }
+}
+
 void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                                   uint32_t index, uint32_t count, const void *plain, size_t plain_bytes,
                                   uint8_t *sealed)
 {
     const opal_common_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
-    const int rc = opal_common_crypt_piece_seal(call->module->group, &piece, plain, sealed);
+    const int rc = seal_as(call, &piece, plain, sealed);
 
     if (OPAL_CRYPT_OK != rc) {
         memset(sealed, 0, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD);
-        ompi_coll_cryptag_fail(call, rc, call->topo->rank);
+        failed(call, rc, call->topo->rank);
     }
     call->metrics.r_e += 0 == index ? 1 : 0;
     call->metrics.s_e += plain_bytes;
@@ -63,11 +109,11 @@ void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_col
                                   size_t plain_bytes)
 {
     const opal_common_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
-    const int rc = opal_common_crypt_piece_open(call->module->group, &piece, sealed, plain);
+    const int rc = open_as(call, &piece, sealed, plain);
 
     if (OPAL_CRYPT_OK != rc) {
         memset(plain, 0, plain_bytes);
-        ompi_coll_cryptag_fail(call, rc, name->origin);
+        failed(call, rc, name->origin);
     }
     call->metrics.r_d += 0 == index ? 1 : 0;
     call->metrics.s_d += plain_bytes;

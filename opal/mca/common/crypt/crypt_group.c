@@ -1,9 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Group keys, and the pieces of collectives that are sealed under them.
+ * Group keys, and the pieces of collectives: for all members under a group key, for
+ * one of them under keys of the session of the two, and never the one for the other.
  *
  *     group key --sender, epoch--> AEAD key, IV        (crypt_epoch.c)
+ *     session   --epoch----------> AEAD key, IV        (crypt_session.c)
  *     | counter 8 | ciphertext n | tag 16 |
  *
  * A piece may be longer than a direct message, so it takes one counter for each
@@ -22,6 +24,7 @@
 #define HEADER 8
 #define TAG    OPAL_CRYPT_FRAME_TAG
 #define AAD    (HEADER + OPAL_CRYPT_GROUP_ID_BYTES + 8 + 1 + 1 + 4 + 4 + 4 + 4 + 8)
+#define CONTEXT 16
 #define HASH   32
 
 static_assert(OPAL_CRYPT_PIECE_OVERHEAD == HEADER + TAG, "piece");
@@ -166,8 +169,9 @@ static int counters_take(unsigned shift, uint64_t plain_bytes, uint64_t *counter
 
 /* ---- pieces ---- */
 
-static void aad_put(uint8_t aad[AAD], const opal_common_crypt_group_t *group, uint64_t counter,
-                    const opal_common_crypt_piece_t *piece)
+/* For one member: the context id follows, which a group's keys are bound to by themselves. */
+static size_t aad_put(uint8_t aad[AAD + CONTEXT], const opal_common_crypt_group_t *group, uint64_t counter,
+                      const opal_common_crypt_piece_t *piece)
 {
     uint8_t *p = aad + HEADER + OPAL_CRYPT_GROUP_ID_BYTES;
 
@@ -181,22 +185,31 @@ static void aad_put(uint8_t aad[AAD], const opal_common_crypt_group_t *group, ui
     opal_common_crypt_put32(p + 18, piece->index);
     opal_common_crypt_put32(p + 22, piece->count);
     opal_common_crypt_put64(p + 26, piece->plain_bytes);
+    opal_common_crypt_put64(aad + AAD, group->context_high);
+    opal_common_crypt_put64(aad + AAD + 8, group->context_low);
+    return OPAL_CRYPT_TO_ALL == piece->destination ? AAD : AAD + CONTEXT;
 }
 
 static bool piece_good(const opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece)
 {
-    return piece->origin < group->count && piece->plain_bytes <= OPAL_CRYPT_PIECE_MAX
-           && (OPAL_CRYPT_TO_ALL == piece->destination || piece->destination < group->count);
+    return piece->origin < group->count && piece->plain_bytes <= OPAL_CRYPT_PIECE_MAX;
 }
 
-int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece,
-                                 const void *plain, uint8_t *sealed)
+/* Is this the session with that member? */
+static bool session_with(const opal_common_crypt_group_t *group, uint32_t rank, const opal_common_crypt_session_t *session)
 {
-    opal_common_crypt_epochs_t *epochs = &group->members[group->self].epochs;
+    return rank < group->count && rank != group->self && session->aead == group->aead && session->shift == group->shift
+           && 0 == memcmp(session->peer.key_hash, group->members[rank].hash, HASH);
+}
+
+/* The keys are those that the destination asks for. */
+static int seal_under(opal_common_crypt_group_t *group, opal_common_crypt_epochs_t *epochs,
+                      const opal_common_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
+{
     opal_common_crypt_thread_t *thread;
     opal_aead_context_t *context;
     opal_common_crypt_hold_t hold;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD];
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD + CONTEXT];
     uint64_t counter;
     int rc;
 
@@ -215,12 +228,11 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_co
 
     /* 2. nonce, additional data */
     opal_common_crypt_nonce_epoch(hold.epoch->iv, counter, nonce);
-    aad_put(aad, group, counter, piece);
+    const opal_aead_aad_t bound = {aad, aad_put(aad, group, counter, piece)};
 
     /* 3. seal */
     opal_common_crypt_record_nonce(hold.epoch->id, nonce);
-    rc = opal_common_crypt_timed_seal(SEAL(group->aead), context, hold.epoch->key, nonce,
-                                      &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = opal_common_crypt_timed_seal(SEAL(group->aead), context, hold.epoch->key, nonce, &bound, 1,
                                       plain, piece->plain_bytes, sealed + HEADER, sealed + HEADER + piece->plain_bytes);
     opal_common_crypt_epoch_release(epochs, &hold, true);
     if (OPAL_AEAD_OK != rc) {
@@ -229,6 +241,22 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_co
     memcpy(sealed, aad, HEADER);
     opal_common_crypt_count_sealed(thread, piece->plain_bytes);
     return OPAL_CRYPT_OK;
+}
+
+int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece,
+                                 const void *plain, uint8_t *sealed)
+{
+    return OPAL_CRYPT_TO_ALL == piece->destination
+               ? seal_under(group, &group->members[group->self].epochs, piece, plain, sealed)
+               : OPAL_CRYPT_ERR_CONFIG;
+}
+
+int opal_common_crypt_piece_seal_to(opal_common_crypt_group_t *group, opal_common_crypt_session_t *session,
+                                    const opal_common_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
+{
+    return session_with(group, piece->destination, session)
+               ? seal_under(group, &session->pieces_out, piece, plain, sealed)
+               : OPAL_CRYPT_ERR_CONFIG;
 }
 
 /* The piece is authentic: does it come in its turn? */
@@ -254,20 +282,15 @@ unlock:
     return rc;
 }
 
-int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece,
-                                 const uint8_t *sealed, void *plain)
+static int open_under(opal_common_crypt_group_t *group, opal_common_crypt_epochs_t *epochs,
+                      const opal_common_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
 {
     const uint64_t counter = opal_common_crypt_get64(sealed);
     opal_common_crypt_thread_t *thread;
     opal_aead_context_t *context;
     opal_common_crypt_hold_t hold;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD];
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD + CONTEXT];
     int rc;
-
-    if (!piece_good(group, piece)) {
-        return OPAL_CRYPT_ERR_CONFIG;
-    }
-    member_t *origin = &group->members[piece->origin];
 
     /* 1. which key */
     if (counter >= OPAL_CRYPT_COUNTER_END) {
@@ -275,25 +298,23 @@ int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_co
         goto zero;
     }
     if (OPAL_CRYPT_OK != (rc = opal_common_crypt_ready(group->aead, &thread, &context))
-        || OPAL_CRYPT_OK != (rc = opal_common_crypt_epoch_hold(&origin->epochs, counter >> group->shift,
-                                                               &hold))) {
+        || OPAL_CRYPT_OK != (rc = opal_common_crypt_epoch_hold(epochs, counter >> group->shift, &hold))) {
         goto zero;
     }
 
     /* 2. nonce, additional data */
     opal_common_crypt_nonce_epoch(hold.epoch->iv, counter, nonce);
-    aad_put(aad, group, counter, piece);
+    const opal_aead_aad_t bound = {aad, aad_put(aad, group, counter, piece)};
 
     /* 3. open; only then is the epoch one that the origin really uses */
-    rc = opal_common_crypt_timed_open(OPEN(group->aead), context, hold.epoch->key, nonce,
-                                      &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    rc = opal_common_crypt_timed_open(OPEN(group->aead), context, hold.epoch->key, nonce, &bound, 1,
                                       sealed + HEADER, piece->plain_bytes, sealed + HEADER + piece->plain_bytes, plain);
-    opal_common_crypt_epoch_release(&origin->epochs, &hold, OPAL_AEAD_OK == rc);
+    opal_common_crypt_epoch_release(epochs, &hold, OPAL_AEAD_OK == rc);
     if (OPAL_AEAD_OK != rc) {
         rc = OPAL_AEAD_REFUSED == rc ? opal_common_crypt_count_failed() : OPAL_CRYPT_ERR_LIBRARY;
         goto zero;
     }
-    if (OPAL_CRYPT_OK != (rc = arrived(group, origin, piece->sequence, counter))) {
+    if (OPAL_CRYPT_OK != (rc = arrived(group, &group->members[piece->origin], piece->sequence, counter))) {
         goto zero;
     }
     opal_common_crypt_count_opened(thread, piece->plain_bytes);
@@ -302,4 +323,20 @@ int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_co
 zero:
     memset(plain, 0, piece->plain_bytes);
     return rc;
+}
+
+int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece,
+                                 const uint8_t *sealed, void *plain)
+{
+    return piece_good(group, piece) && OPAL_CRYPT_TO_ALL == piece->destination
+               ? open_under(group, &group->members[piece->origin].epochs, piece, sealed, plain)
+               : OPAL_CRYPT_ERR_CONFIG;
+}
+
+int opal_common_crypt_piece_open_from(opal_common_crypt_group_t *group, opal_common_crypt_session_t *session,
+                                      const opal_common_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
+{
+    return piece_good(group, piece) && group->self == piece->destination && session_with(group, piece->origin, session)
+               ? open_under(group, &session->pieces_in, piece, sealed, plain)
+               : OPAL_CRYPT_ERR_CONFIG;
 }

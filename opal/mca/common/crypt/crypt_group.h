@@ -8,14 +8,20 @@
  *     sender key, IV = Expand(group key, label, group id || context id || hash of
  *                             pk_sender || epoch)
  *
+ * What one member alone opens is never sealed under it, but under keys of the
+ * session of the two: no third member can read it, or make another in its place.
+ *
+ *     pair key, IV   = Expand(parent of pieces, label, epoch)
+ *
  *  a sealed piece of a collective
  *     | counter 8 | ciphertext n | tag 16 |
  *     nonce = epoch IV XOR (0^6 || counter)
  *     AAD   = counter 8 || group id 16 || sequence 8 || operation 1 || algorithm 1
  *             || origin 4 || destination 4 || index 4 || count 4 || n 8
+ *             [ || context id 16, of a piece for one member ]
  *
- * A process has ONE counter for all pieces of all groups: a group that was made
- * twice by mistake, from the same secret, still repeats no nonce.
+ * A process has ONE counter for all pieces of all groups and sessions: a group that
+ * was made twice by mistake, from the same secret, still repeats no nonce.
  *
  * Threads: create and destroy by one thread; seal and open by any.
  */
@@ -24,6 +30,7 @@
 
 #include "crypt_base.h"
 #include "crypt_local.h"
+#include "crypt_session.h"
 
 #pragma GCC visibility push(default)
 
@@ -65,9 +72,10 @@ typedef struct opal_common_crypt_piece {
 #define OPAL_CRYPT_PIECE_OVERHEAD 24        /* | counter 8 | ciphertext | tag 16 | */
 #define OPAL_CRYPT_PIECE_MAX (UINT64_C(1) << 35)
 
-/* Writes plain_bytes + 24.  `plain` may be sealed + 8.  Only we seal as
- * ourselves: ERR_CONFIG unless piece->origin is our rank; ERR_FORKED in a
- * child, ERR_EXHAUSTED when the counter has come to its end. */
+/* A piece for all, which every member can read.  Writes plain_bytes + 24.
+ * `plain` may be sealed + 8.  Only we seal as ourselves: ERR_CONFIG unless
+ * piece->origin is our rank and the destination all; ERR_FORKED in a child,
+ * ERR_EXHAUSTED when the counter has come to its end. */
 int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group,
                                  const opal_common_crypt_piece_t *piece,
                                  const void *plain, uint8_t *sealed);
@@ -80,6 +88,14 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group,
 int opal_common_crypt_piece_open(opal_common_crypt_group_t *group,
                                  const opal_common_crypt_piece_t *piece,
                                  const uint8_t *sealed, void *plain);
+
+/* The same for a piece that one other member opens, which no third one can read or
+ * make.  `session` is the one with piece->destination, or with piece->origin, and we
+ * are the other of the two: else ERR_CONFIG. */
+int opal_common_crypt_piece_seal_to(opal_common_crypt_group_t *group, opal_common_crypt_session_t *session,
+                                    const opal_common_crypt_piece_t *piece, const void *plain, uint8_t *sealed);
+int opal_common_crypt_piece_open_from(opal_common_crypt_group_t *group, opal_common_crypt_session_t *session,
+                                      const opal_common_crypt_piece_t *piece, const uint8_t *sealed, void *plain);
 
 #pragma GCC visibility pop
 

@@ -15,10 +15,11 @@
 #include "crypt_session.h"
 #include "crypt_thread.h"
 
-/* The two parents of everything that one direction seals. */
+/* The parents of everything that one direction seals. */
 typedef struct opal_common_crypt_parents {
     uint8_t direct[OPAL_CRYPT_SECRET_BYTES];    /* epoch keys and IVs */
     uint8_t chop[OPAL_CRYPT_SECRET_BYTES];      /* chopping keys */
+    uint8_t piece[OPAL_CRYPT_SECRET_BYTES];     /* keys and IVs of pieces of collectives */
 } opal_common_crypt_parents_t;
 
 /* All of a session's secrets; lies in crypt_secmem. */
@@ -34,6 +35,7 @@ struct opal_common_crypt_session {
 
     uint64_t next;                              /* our next counter, atomic */
     opal_common_crypt_epochs_t out, in;
+    opal_common_crypt_epochs_t pieces_out, pieces_in;   /* crypt_group.c */
     opal_common_crypt_secrets_t *secrets;
 
     pthread_mutex_t arrivals;                   /* over the next two */

@@ -30,11 +30,15 @@ typedef enum {
     /* from the pair secret, by opal_common_crypt_schedule_expand */
     OPAL_CRYPT_LABEL_DIRECTION,         /* parent of the epoch keys of one direction */
     OPAL_CRYPT_LABEL_CHOP,              /* parent of the chopping keys of one direction */
+    OPAL_CRYPT_LABEL_PIECE,             /* parent of the keys of pieces of one direction */
     OPAL_CRYPT_LABEL_LOCAL_TOKEN,
     /* from the direction secret or the chopping parent; context: epoch 8 */
     OPAL_CRYPT_LABEL_EPOCH_KEY,
     OPAL_CRYPT_LABEL_EPOCH_IV,
     OPAL_CRYPT_LABEL_CHOP_KEY,
+    /* from the parent of pieces; context: epoch 8 */
+    OPAL_CRYPT_LABEL_PIECE_KEY,
+    OPAL_CRYPT_LABEL_PIECE_IV,
     /* from a group key; context: group id, hash of the sender's key, epoch */
     OPAL_CRYPT_LABEL_GROUP_KEY,
     OPAL_CRYPT_LABEL_GROUP_IV,

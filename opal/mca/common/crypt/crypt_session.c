@@ -4,7 +4,7 @@
  * A session: its making from a key schedule, the one counter of our direction,
  * and the acceptance of what the peer sent.  See crypt_session.h.
  *
- *     schedule --> secrets: per direction  direct parent, chopping parent, local token
+ *     schedule --> secrets: per direction  parents (direct, chopping, pieces), local token
  *              --> epochs (crypt_epoch.c), on demand
  */
 #include "crypt_internal.h"
@@ -38,6 +38,21 @@ static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_comm
                                         context, sizeof(context), epoch->chop, key_bytes);
 }
 
+/* The same of pieces of collectives: no chopping key, they are not chopped. */
+static int derive_pieces(const void *parent, opal_aead_cipher_t cipher, opal_common_crypt_epoch_t *epoch)
+{
+    const opal_common_crypt_parents_t *parents = parent;
+    uint8_t context[8];
+    int rc;
+
+    opal_common_crypt_put64(context, epoch->number);
+    rc = opal_common_crypt_kdf_expand(parents->piece, OPAL_CRYPT_LABEL_PIECE_KEY, context, sizeof(context),
+                                      epoch->raw, opal_aead_raw_key_bytes(cipher));
+    return OPAL_CRYPT_OK != rc ? rc
+         : opal_common_crypt_kdf_expand(parents->piece, OPAL_CRYPT_LABEL_PIECE_IV, context, sizeof(context),
+                                        epoch->iv, sizeof(epoch->iv));
+}
+
 int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
                                            const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
                                            unsigned shift, opal_common_crypt_session_t **made)
@@ -58,6 +73,8 @@ int opal_common_crypt_session_from_secrets(opal_common_crypt_secrets_t *secrets,
     session->secrets = secrets;
     opal_common_crypt_epochs_init(&session->out, aead, cipher, derive_epoch, &secrets->out, false);
     opal_common_crypt_epochs_init(&session->in, aead, cipher, derive_epoch, &secrets->in, false);
+    opal_common_crypt_epochs_init(&session->pieces_out, aead, cipher, derive_pieces, &secrets->out, true);
+    opal_common_crypt_epochs_init(&session->pieces_in, aead, cipher, derive_pieces, &secrets->in, true);
     pthread_mutex_init(&session->arrivals, NULL);
     opal_common_crypt_replay_init(&session->replay, 0);
     opal_common_crypt_order_init(&session->order);
@@ -82,6 +99,9 @@ static int expand_direction(const opal_common_crypt_schedule_t *schedule,
         || OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_CHOP,
                                                                     direction, parents->chop,
                                                                     sizeof(parents->chop)))
+        || OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_PIECE,
+                                                                    direction, parents->piece,
+                                                                    sizeof(parents->piece)))
         || OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_LOCAL_TOKEN,
                                                                     direction, bytes, sizeof(bytes)))) {
         return rc;
@@ -142,6 +162,8 @@ void opal_common_crypt_session_destroy(opal_common_crypt_session_t *session)
     if (NULL != session) {
         opal_common_crypt_epochs_fini(&session->out);
         opal_common_crypt_epochs_fini(&session->in);
+        opal_common_crypt_epochs_fini(&session->pieces_out);
+        opal_common_crypt_epochs_fini(&session->pieces_in);
         opal_common_crypt_secmem_free(session->secrets);
         opal_common_crypt_replay_fini(&session->replay);
         opal_common_crypt_order_fini(&session->order);

@@ -102,7 +102,7 @@ const opal_common_crypt_token_t *opal_common_crypt_token_in(const opal_common_cr
 
 /* While *multiple is false the caller promises that only one thread at a time
  * is inside the functions of sessions, serials and frames (the segments of
- * chopped messages, chop_end and group pieces stay free), and the core spares
+ * chopped messages, chop_end and pieces stay free), and the core spares
  * itself the atomics and locks that only serve several.  Without this call, or
  * with NULL, any thread may do anything.  *multiple is read at each call and
  * may become true while no thread is inside; it stays the caller's, and must
