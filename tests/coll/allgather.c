@@ -128,6 +128,41 @@ static void all_cases(MPI_Comm comm, size_t largest, int round)
     }
 }
 
+static int class_of(int rc)
+{
+    int class = MPI_SUCCESS;
+
+    if (MPI_SUCCESS != rc) {
+        MT_MPI(MPI_Error_class(rc, &class));
+    }
+    return class;
+}
+
+/* A block that is shorter, or longer, where it comes from than where it goes is an error,
+ * nothing behind it is sent, and nobody waits for whoever says so. */
+static void unequal(MPI_Comm comm)
+{
+    int p, rank, got;
+
+    MPI_Comm_size(comm, &p);
+    MPI_Comm_rank(comm, &rank);
+    const size_t room = 4 * (size_t) p;
+    int out[4] = { 0x5ec, 0x5ec, 0x5ec, 0x5ec }, *in = calloc(room, sizeof(int));
+    MT_CHECK(NULL != in, "memory");
+    MT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    for (int sent = 1; sent < 4; sent += 2) {           /* of none, Open MPI asks nobody */
+        got = class_of(MPI_Allgather(out, sent, MPI_INT, in, 2, MPI_INT, comm));
+        MT_CHECK(MPI_ERR_TRUNCATE == got, "%d ints, to be 2: class %d", sent, got);
+    }
+    memset(in, 0, room * sizeof(int));
+    got = class_of(MPI_Allgather(out, 0 == rank ? 1 : 2, MPI_INT, in, 2, MPI_INT, comm));
+    MT_CHECK((0 == rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS) == got, "one rank's block is too short: class %d", got);
+    MT_CHECK(0 == in[0] && 0 == in[1] && (0 == rank || 1 == p || (0x5ec == in[2 * rank] && 0x5ec == in[2 * rank + 1])),
+             "one rank's block is too short: %x %x", (unsigned) in[0], (unsigned) in[1]);
+    MT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL));
+    free(in);
+}
+
 /* Something must have been sealed and opened, or nothing was tested. */
 static void check_sealed(MPI_Comm comm, const metrics_t added, const char *algorithm)
 {
@@ -154,6 +189,7 @@ int main(int argc, char **argv)
 
             cryptag_set("allgather_algorithm", a);
             CRYPTAG_COUNT(added, all_cases(comm, largest, 10 * i + a));
+            unequal(comm);
             check_sealed(comm, added, algorithm_name[a]);
         }
         cryptag_set("allgather_algorithm", 0);

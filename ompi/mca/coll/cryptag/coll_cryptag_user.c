@@ -24,6 +24,8 @@ static size_t count_of(const ompi_coll_cryptag_user_t *user, int rank)
     return NULL != user->rcounts ? (size_t) user->rcounts[rank] : user->rcount;
 }
 
+/* Whoever says two lengths of its block takes part with zeros, so that nobody waits for
+ * it, and gets the error at the end. */
 void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to)
 {
     const ompi_coll_cryptag_user_t *user = &call->user;
@@ -31,7 +33,10 @@ void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to)
     const size_t bytes = ompi_coll_cryptag_block_bytes(call, rank);
     int rc;
 
-    if (MPI_IN_PLACE != user->sbuf) {
+    if (MPI_IN_PLACE != user->sbuf && ompi_common_cryptmpi_bytes(user->sdtype, user->scount) != bytes) {
+        memset(to, 0, bytes);
+        rc = MPI_ERR_TRUNCATE;
+    } else if (MPI_IN_PLACE != user->sbuf) {
         rc = ompi_common_cryptmpi_pack(user->sbuf, user->scount, user->sdtype, 0, bytes, to);
     } else if (user->dense && (uint8_t *) place_of(user, rank) == to) {
         return;
