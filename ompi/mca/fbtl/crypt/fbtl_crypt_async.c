@@ -14,6 +14,7 @@
  */
 #include "fbtl_crypt.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -187,6 +188,9 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
         job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     } else {                            /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
+        if (job->bytes < 0) {           /* not a count; of errno it promises nothing */
+            job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_STORAGE, .region = UINT32_MAX, .error = EIO};
+        }
     }
     job->done = true;
     if (ompi_common_cryptmpio_noting()) {
