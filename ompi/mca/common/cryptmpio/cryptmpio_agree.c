@@ -47,16 +47,15 @@ int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, siz
 
 int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count)
 {
-    uint8_t *most = malloc(count);
-    int rc = NULL == most ? OMPI_ERR_OUT_OF_RESOURCE
-                          : fh->f_comm->c_coll->coll_allreduce(values, most, (int) count, MPI_UINT8_T,
-                                                               MPI_MAX, fh->f_comm,
-                                                               fh->f_comm->c_coll->coll_allreduce_module);
-    if (OMPI_SUCCESS == rc) {
-        memcpy(values, most, count);
-    }
-    free(most);
-    return rc;
+    return fh->f_comm->c_coll->coll_allreduce(MPI_IN_PLACE, values, (int) count, MPI_UINT8_T, MPI_MAX, fh->f_comm,
+                                              fh->f_comm->c_coll->coll_allreduce_module);
+}
+
+/* Memory that one process does not have is an error of all: who left would be waited for. */
+static int agree_on(const ompio_file_t *fh, bool had)
+{
+    return MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, had ? MPI_SUCCESS : MPI_ERR_NO_MEM) ? OMPI_SUCCESS
+                                                                                                : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
 int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts)
@@ -67,8 +66,10 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
 
     *counts = calloc((size_t) fh->f_size, sizeof(**counts));
     *all = NULL;
-    int rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm,
-                                          comm->c_coll->coll_allgather_module);
+    int rc = agree_on(fh, NULL != places && NULL != *counts);
+    if (OMPI_SUCCESS == rc) {
+        rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm, comm->c_coll->coll_allgather_module);
+    }
     for (int i = 0; OMPI_SUCCESS == rc && i < fh->f_size; ++i) {
         places[i] = (int) total;
         total += (size_t) (*counts)[i];
@@ -76,6 +77,9 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
     }
     if (OMPI_SUCCESS == rc) {
         *all = malloc(total + 1);
+        rc = agree_on(fh, NULL != *all);
+    }
+    if (OMPI_SUCCESS == rc) {
         rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all, *counts, places,
                                            MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
     }

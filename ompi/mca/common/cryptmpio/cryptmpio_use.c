@@ -81,24 +81,20 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_common_crypt_ma
 /* What every process may do in every region, compared; *able: here, everything. */
 static int compare_grants(ompi_common_cryptmpio_file_t *state, uint32_t regions, bool *able)
 {
-    uint8_t *most = calloc(2, regions);
-    int rc = NULL == most ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+    uint8_t most[2 * OPAL_CRYPT_REGIONS_MAX];           /* who had no memory would be waited for */
 
     *able = NULL != state->keys;
-    for (uint32_t i = 0; NULL != most && i < regions; ++i) {
+    for (uint32_t i = 0; i < regions; ++i) {
         bool encrypted = NULL != state->file && opal_common_crypt_file_map(state->file)->regions[i].encrypted;
         most[i] = NULL == state->keys ? 0 : encrypted ? (uint8_t) state->keys[i].grant : 1;
         most[regions + i] = (uint8_t) (255 - most[i]);
         *able = *able && (!encrypted || OPAL_CRYPT_GRANT_SEAL == state->keys[i].grant);
     }
-    if (OMPI_SUCCESS == rc) {
-        rc = ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions);
-    }
+    const int rc = ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions);
     state->uniform = true;
     for (uint32_t i = 0; OMPI_SUCCESS == rc && i < regions; ++i) {
         state->uniform = state->uniform && 255 == most[i] + most[regions + i];
     }
-    free(most);
     return rc;
 }
 

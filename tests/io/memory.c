@@ -1,0 +1,121 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One process has no memory left while processes agree on something: all get an error, and
+ * nobody waits for ever.  memory DIR.  Labels lab and other are in the keystore.
+ *
+ * This program stands in for malloc and calloc: the n-th call from common/cryptmpio fails,
+ * for every n, at one rank or another.
+ */
+#define _GNU_SOURCE
+#include "mt.h"
+
+#include <dlfcn.h>
+
+#include "mpi_crypt.h"
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+
+static __thread bool within;            /* dladdr may allocate */
+static bool armed;
+static long calls, failing;             /* from the library, while armed */
+
+static bool fails(const void *caller)
+{
+    Dl_info info;
+
+    if (!armed || within) {
+        return false;
+    }
+    within = true;
+    const bool ours = 0 != dladdr(caller, &info) && NULL != strstr(info.dli_fname, "libmca_common_cryptmpio");
+    within = false;
+    return ours && failing == calls++;
+}
+
+void *malloc(size_t bytes)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(count, bytes);
+}
+
+static MPI_Info info_of(const char *label)
+{
+    MPI_Info info;
+
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_Info_set(info, "crypt_key_label", label));
+    MT_MPI(MPI_Info_set(info, "crypt_block_size", "4096"));
+    return info;
+}
+
+/* Two regions of two labels: the one's keys are all processes', so that everything that is
+ * agreed on is. */
+static int use(const char *path)
+{
+    MPI_Info lab = info_of("lab"), other = info_of("other");
+    MPI_Datatype run;
+    MPI_File f;
+
+    MT_MPI(MPI_Info_set(other, "crypt_repeat", "once"));
+    MT_MPI(MPI_Type_contiguous(5000, MPI_BYTE, &run));
+    MT_MPI(MPI_Type_commit(&run));
+    int rc = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+    if (MPI_SUCCESS == rc) {
+        rc = MPIX_File_set_encryption_map(f, 0, MPI_BYTE, run, "native", other);
+        if (MPI_SUCCESS == rc) {
+            rc = MPIX_File_set_encryption_map(f, 5000, MPI_BYTE, run, "native", lab);
+        }
+        armed = false;                  /* closing is no place for an error */
+        MT_MPI(MPI_File_close(&f));
+    }
+    armed = false;
+    MT_MPI(MPI_Type_free(&run));
+    MT_MPI(MPI_Info_free(&lab));
+    MT_MPI(MPI_Info_free(&other));
+    return rc;
+}
+
+/* The n-th call fails at `victim`.  Returns whether there was one. */
+static bool try_one(const char *path, int victim, long n)
+{
+    int failed, most, least, there;
+
+    if (0 == mt_rank) {
+        (void) MPI_File_delete(path, MPI_INFO_NULL);
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    calls = 0;
+    failing = n;
+    armed = victim == mt_rank;
+    failed = MPI_SUCCESS != use(path);
+    there = victim == mt_rank && calls > n;
+    MT_MPI(MPI_Allreduce(&failed, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    MT_MPI(MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    MT_MPI(MPI_Allreduce(MPI_IN_PLACE, &there, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    MT_CHECK(most == least, "call %ld at rank %d: some processes got an error, and others none", n, victim);
+    MT_CHECK(there || !most, "an error without a reason");
+    return there;
+}
+
+int main(int argc, char **argv)
+{
+    char path[1024];
+    long tried = 0;
+
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    MT_CHECK(argc > 1, "which directory?");
+    MT_MPI(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
+    snprintf(path, sizeof(path), "%s/memory", argv[1]);
+    for (long n = 0; try_one(path, (int) (n % mt_size), n); n++) {
+        tried++;
+    }
+    MT_CHECK(tried > 10, "only %ld calls were seen", tried);
+    mt_group("%ld calls failed, each at one rank", tried);
+    return mt_end();
+}
