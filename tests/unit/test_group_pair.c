@@ -288,7 +288,7 @@ static void never_twice(void)
 {
     const opal_aead_cipher_t cipher = OPAL_AEAD_AES_128_GCM;
     ends_t ends = pair(0, 1, cipher, 7);
-    const opal_common_crypt_envelope_t envelope = {5, 1, 3};
+    const opal_common_crypt_envelope_t envelope = {5, 1, 1, 3};
     uint8_t sealed[34], frame[34], plain[10] = {0};
 
     for (unsigned i = 0; i < 500; ++i) {
