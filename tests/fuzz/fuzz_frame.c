@@ -22,7 +22,7 @@ extern opal_aead_module_t opal_aead_openssl_module;
 int opal_aead_openssl_init(void);
 void *opal_common_crypt_secmem_alloc(size_t bytes);
 
-#define ENVELOPE 20
+#define ENVELOPE 24
 #define PIECE    26
 #define RANKS    3
 #define LONGEST  4096               /* of a segment that is tried */
@@ -293,7 +293,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     envelope.context_high = opal_common_crypt_get64(data + 1);
     envelope.context_low = opal_common_crypt_get64(data + 9);
-    envelope.tag = (int32_t) opal_common_crypt_get32(data + 17);
+    envelope.generation = opal_common_crypt_get32(data + 17);
+    envelope.tag = (int32_t) opal_common_crypt_get32(data + 21);
 
     const size_t bytes = size - 1 - ENVELOPE;
     uint8_t *frame = block(data + 1 + ENVELOPE, bytes);

@@ -20,7 +20,7 @@ v1.pair_secret = lambda label, count: bytes([SECRETS[label]]) * count
 v1.GROUP_KEY, v1.GROUP_ID = b"\x50" * 32, b"\x60" * 16
 
 AES = "AES-128-GCM"
-CONTEXT = struct.pack(">QQ", 8, 9)
+CONTEXT, GENERATION = struct.pack(">QQ", 8, 9), 6
 
 
 def flipped(data, at):
@@ -30,7 +30,7 @@ def flipped(data, at):
 def corpus():
     wide = v1.stream("context", 16)
     for n, (counter, tag, size) in enumerate(((0, 0, 0), (1 << 20, -27, 1), ((1 << 48) - 1, 7, 300))):
-        frame = v1.sealed_direct(AES, 1, counter, wide, tag, v1.stream("plain", size))
+        frame = v1.sealed_direct(AES, 1, counter, wide, GENERATION, tag, v1.stream("plain", size))
         yield "direct-good-%d" % n, 0, wide, tag, frame
         yield "direct-bad-tag-%d" % n, 0, wide, tag, flipped(frame, len(frame) - 1)
         yield "direct-bad-header-%d" % n, 0, wide, tag, flipped(frame, n)
@@ -39,13 +39,13 @@ def corpus():
         yield "direct-as-final-%d" % n, 1, wide, tag, frame
         yield "direct-as-first-%d" % n, 2, wide, tag, frame
 
-    frame = v1.sealed_direct(AES, 5, 4, CONTEXT, -1, struct.pack(">Q", 5))
+    frame = v1.sealed_direct(AES, 5, 4, CONTEXT, GENERATION, -1, struct.pack(">Q", 5))
     yield "final-good", 1, CONTEXT, -1, frame
     yield "final-as-direct", 0, CONTEXT, -1, frame
-    yield "final-long", 1, CONTEXT, -1, v1.sealed_direct(AES, 5, 4, CONTEXT, -1, bytes(9))
+    yield "final-long", 1, CONTEXT, -1, v1.sealed_direct(AES, 5, 4, CONTEXT, GENERATION, -1, bytes(9))
 
     for n, (total, first, chunk) in enumerate(((0, 0, 1), (40, 40, 8), (100, 40, 24), (100, 4, 96))):
-        parts = v1.sealed_chopped(AES, n << 20, CONTEXT, 3, v1.stream("chopped", total), first, chunk)
+        parts = v1.sealed_chopped(AES, n << 20, CONTEXT, GENERATION, 3, v1.stream("chopped", total), first, chunk)
         yield "first-good-%d" % n, 2, CONTEXT, 3, parts[0]
         yield "first-bad-%d" % n, 2, CONTEXT, 3, flipped(parts[0], 23)
         yield "first-as-direct-%d" % n, 0, CONTEXT, 3, parts[0]
@@ -84,7 +84,7 @@ def main():
     os.makedirs(directory, exist_ok=True)
     for name, what, context, tag, frame in corpus():
         with open(os.path.join(directory, name), "wb") as file:
-            file.write(bytes([what]) + v1.envelope(context, tag) + frame)
+            file.write(bytes([what]) + v1.envelope(context, GENERATION, tag) + frame)
 
 
 if __name__ == "__main__":

@@ -78,15 +78,17 @@ static inline uint64_t take(opal_common_crypt_session_t *session)
     return counter;
 }
 
-/* One bit (0 .. 159) of the envelope changed. */
+/* One bit (0 .. 191) of the envelope changed. */
 static inline opal_common_crypt_envelope_t envelope_flipped(opal_common_crypt_envelope_t envelope, unsigned bit)
 {
     if (bit < 64) {
         envelope.context_high ^= UINT64_C(1) << bit;
     } else if (bit < 128) {
         envelope.context_low ^= UINT64_C(1) << (bit - 64);
+    } else if (bit < 160) {
+        envelope.generation ^= 1u << (bit - 128);
     } else {
-        envelope.tag = (int32_t) ((uint32_t) envelope.tag ^ (1u << (bit - 128)));
+        envelope.tag = (int32_t) ((uint32_t) envelope.tag ^ (1u << (bit - 160)));
     }
     return envelope;
 }

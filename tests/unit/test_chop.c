@@ -11,7 +11,7 @@
 
 #define MOST 4096
 
-static const opal_common_crypt_envelope_t here = {7, 8, 9};
+static const opal_common_crypt_envelope_t here = {7, 8, 1, 9};
 
 /* A whole message in one buffer: first part, then the segments. */
 typedef struct {
@@ -174,7 +174,7 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == first_open(ends.b, &here, bad, first_bytes, back));
         UNIT_CHECK(all_zero(back, 21) && 0xa5 == back[21]);
     }
-    for (unsigned bit = 0; bit < 160; ++bit) {
+    for (unsigned bit = 0; bit < 192; ++bit) {
         opal_common_crypt_envelope_t other = envelope_flipped(here, bit);
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == first_open(ends.b, &other, m.first, first_bytes, back));
     }
@@ -252,7 +252,7 @@ static void ill_shaped(uint64_t total, uint32_t chunk, uint32_t count, uint32_t 
     opal_aead_context_t *context;
     opal_common_crypt_hold_t hold;
     opal_common_crypt_chop_t *chop;
-    uint8_t frame[MOST] = {0}, aad[44], nonce[12], back[MOST];
+    uint8_t frame[MOST] = {0}, aad[48], nonce[12], back[MOST];
     const uint64_t counter = take(ends.a);
 
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_ready(&opal_aead_openssl_module, &thread, &context));
@@ -267,7 +267,7 @@ static void ill_shaped(uint64_t total, uint32_t chunk, uint32_t count, uint32_t 
     opal_common_crypt_envelope_put(aad + 24, &here);
     opal_common_crypt_nonce_segment(chop->prefix, 0 == count, 0, nonce);
     UNIT_REQUIRE(0 == opal_aead_openssl_module.seal(context, chop->key, nonce,
-                                                    &(opal_aead_aad_t) {aad, 44}, 1, frame + 24, first_bytes,
+                                                    &(opal_aead_aad_t) {aad, 48}, 1, frame + 24, first_bytes,
                                                     frame + 24, frame + 24 + first_bytes));
     opal_common_crypt_chop_end(chop);
 

@@ -16,7 +16,7 @@
 
 #define SHIFT 3
 
-static const opal_common_crypt_envelope_t here = {1, 2, 3};
+static const opal_common_crypt_envelope_t here = {1, 2, 1, 3};
 
 typedef struct {
     uint8_t bytes[16 + OPAL_CRYPT_DIRECT_OVERHEAD];

@@ -10,7 +10,7 @@
 
 #define MOST 5000
 
-static const opal_common_crypt_envelope_t here = {0x0123456789abcdefu, 0xfedcba9876543210u, -42};
+static const opal_common_crypt_envelope_t here = {0x0123456789abcdefu, 0xfedcba9876543210u, 0x89abcdefu, -42};
 
 static int open_at(opal_common_crypt_session_t *session, const opal_common_crypt_envelope_t *envelope,
                    const uint8_t *frame, size_t frame_bytes, uint8_t *plain)
@@ -92,7 +92,7 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, bad, sizeof(frame), back));
         UNIT_CHECK(all_zero(back, SIZE) && 0xa5 == back[SIZE]);
     }
-    for (unsigned bit = 0; bit < 160; ++bit) {
+    for (unsigned bit = 0; bit < 192; ++bit) {
         opal_common_crypt_envelope_t other = envelope_flipped(here, bit);
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &other, frame, sizeof(frame), back));
         UNIT_CHECK(all_zero(back, SIZE));

@@ -6,6 +6,7 @@
  */
 #include "unit.h"
 
+#include "opal/mca/common/crypt/crypt_tags.h"
 #include "sessions.h"
 #include "vectors.h"
 
@@ -31,19 +32,20 @@ static opal_aead_cipher_t cipher_of(const vector_block_t *vector)
     exit(1);
 }
 
-/* Without the tag: pieces have none. */
+/* Without generation and tag: pieces have none. */
 static opal_common_crypt_envelope_t context_of(const vector_block_t *vector)
 {
     uint8_t context[16];
 
     UNIT_REQUIRE(16 == vector_bytes(vector, "context", context, sizeof(context)));
-    return (opal_common_crypt_envelope_t) {opal_common_crypt_get64(context), opal_common_crypt_get64(context + 8), 0};
+    return (opal_common_crypt_envelope_t) {opal_common_crypt_get64(context), opal_common_crypt_get64(context + 8), 0, 0};
 }
 
 static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
 {
     opal_common_crypt_envelope_t envelope = context_of(vector);
 
+    envelope.generation = (uint32_t) vector_number(vector, "generation");
     envelope.tag = (int32_t) vector_number(vector, "tag");
     return envelope;
 }
@@ -219,11 +221,39 @@ static void piece(const vector_block_t *vector)
     opal_common_crypt_group_destroy(receiver);
 }
 
+/* Of Open MPI's tags and the reserved ones. */
+static void tags_of(const vector_block_t *vector)
+{
+    opal_common_crypt_tags_t tags;
+    char tag[8], host[8];
+
+    opal_common_crypt_tags_make((unsigned) vector_number(vector, "bits"), &tags);
+    for (int i = 0; i < 14; ++i) {
+        snprintf(tag, sizeof(tag), "tag%d", i);
+        snprintf(host, sizeof(host), "host%d", i);
+        if (vector_has(vector, tag)) {
+            const int32_t given = (int32_t) vector_number(vector, tag);
+            UNIT_CHECK(vector_number(vector, host)
+                       == (given >= tags.floor ? given : opal_common_crypt_tags_below(&tags, given)));
+        }
+    }
+}
+
+static void rest(const vector_block_t *vector)
+{
+    const uint64_t counter = (uint64_t) vector_number(vector, "counter");
+    opal_common_crypt_tags_t tags;
+
+    opal_common_crypt_tags_make((unsigned) vector_number(vector, "bits"), &tags);
+    UNIT_CHECK(vector_number(vector, "segments") == opal_common_crypt_tags_segments(&tags, counter));
+    UNIT_CHECK(vector_number(vector, "body") == opal_common_crypt_tags_body(&tags, counter));
+}
+
 int main(void)
 {
     FILE *file = vector_file("frame-v1.txt");
     vector_block_t vector = {.count = 0};
-    unsigned done[5] = {0};
+    unsigned done[7] = {0};
 
     while (vector_next(file, &vector)) {
         const char *kind = vector_text(&vector, "kind");
@@ -250,14 +280,21 @@ int main(void)
         } else if (0 == strcmp(kind, "piece")) {
             piece(&vector);
             ++done[4];
+        } else if (0 == strcmp(kind, "tags")) {
+            tags_of(&vector);
+            ++done[5];
+        } else if (0 == strcmp(kind, "rest")) {
+            rest(&vector);
+            ++done[6];
         } else {
             UNIT_CHECK(!"a kind of vector that this test knows");
         }
     }
     vector_clear(&vector);
     fclose(file);
-    UNIT_GROUP("%u direct, %u final, %u chopped messages, %u local frames, %u pieces", done[0], done[1], done[2],
-               done[3], done[4]);
-    UNIT_CHECK(24 == done[0] && 4 == done[1] && 40 == done[2] && 1 == done[3] && 24 == done[4]);
+    UNIT_GROUP("%u direct, %u final, %u chopped messages, %u local frames, %u pieces, %u lists of tags", done[0], done[1], done[2],
+               done[3], done[4], done[5]);
+    UNIT_CHECK(24 == done[0] && 4 == done[1] && 40 == done[2] && 1 == done[3] && 24 == done[4]
+               && 4 == done[5] && 20 == done[6]);
     return unit_done();
 }

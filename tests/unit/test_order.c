@@ -11,14 +11,14 @@
 
 static int accept_at(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counter)
 {
-    const opal_common_crypt_envelope_t envelope = {1, 2, tag};
+    const opal_common_crypt_envelope_t envelope = {1, 2, 1, tag};
 
     return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, 0);
 }
 
 static int accept_any(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counter)
 {
-    const opal_common_crypt_envelope_t envelope = {1, 2, tag};
+    const opal_common_crypt_envelope_t envelope = {1, 2, 1, tag};
 
     return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, OPAL_CRYPT_ANY_TAG);
 }
@@ -58,20 +58,21 @@ static void single_cases(void)
     ends_free(&ends);
 }
 
-/* The same tag in another communicator, or in the other half of its id, is another envelope. */
+/* The same tag in another communicator, in the other half of its id, or in an earlier one that had
+ * the id, is another envelope. */
 static void envelopes_are_apart(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
-    const opal_common_crypt_envelope_t envelopes[] = {{1, 2, 3}, {1, 3, 3}, {2, 2, 3}, {1, 2, 4}, {1, 2, -3}};
+    const opal_common_crypt_envelope_t envelopes[] = {{1, 2, 1, 3}, {1, 3, 1, 3}, {2, 2, 1, 3}, {1, 2, 1, 4}, {1, 2, 2, 3}, {1, 2, 1, -3}};
 
     (void) post(&ends);                         /* outstanding: nothing settles */
-    for (unsigned i = 0; i < 5; ++i) {
+    for (unsigned i = 0; i < 6; ++i) {
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post(&ends),
                                                              &envelopes[i], 10 - i, 0));
     }
-    for (unsigned i = 0; i < 5; ++i) {
+    for (unsigned i = 0; i < 6; ++i) {
         UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == opal_common_crypt_accept(ends.b, ends.serials, post(&ends),
-                                                                    &envelopes[i], 5 - i, 0));
+                                                                    &envelopes[i], 4 - i % 5, 0));
     }
     ends_free(&ends);
 }
@@ -79,7 +80,7 @@ static void envelopes_are_apart(void)
 static void overtaking_allowed(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
-    const opal_common_crypt_envelope_t envelope = {1, 2, 3};
+    const opal_common_crypt_envelope_t envelope = {1, 2, 1, 3};
     uint64_t counters[] = {5, 3, 4, 3};
 
     for (int i = 0; i < 4; ++i) {
@@ -90,21 +91,28 @@ static void overtaking_allowed(void)
     ends_free(&ends);
 }
 
-/* A communicator is freed, its context id comes back with serials of its own. */
+/* A communicator is freed, its context id comes back under the next generation: what was
+ * accepted before does not count there, and is forgotten. */
 static void context_id_comes_back(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
     opal_common_crypt_serials_t *again;
+    opal_common_crypt_envelope_t envelope = {1, 2, 1, 0};
 
     (void) post(&ends);
-    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), 5, 20));
-    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), 5, 30));
+    for (int32_t tag = 0; tag < 10; ++tag) {
+        UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), tag, 20 + (uint64_t) tag));
+    }
     opal_common_crypt_serials_destroy(ends.serials);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_serials_create(&again));
     ends.serials = again;
-    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, post(&ends), 5, 25));
-    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), 5, 31));
-    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, post(&ends), 5, 29));
+    (void) post(&ends);
+    envelope.generation = 2;
+    for (envelope.tag = 0; envelope.tag < 7; ++envelope.tag) {      /* the seventh finds the table full */
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post(&ends), &envelope,
+                                                             (uint64_t) envelope.tag, 0));
+    }
+    UNIT_CHECK(7 == ends.b->order.count);
     ends_free(&ends);
 }
 
@@ -131,7 +139,7 @@ static void any_tag(void)
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[8], 2, 41));
 
     /* another communicator */
-    const opal_common_crypt_envelope_t other = {1, 3, 5};
+    const opal_common_crypt_envelope_t other = {1, 3, 1, 5};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post_any(&ends), &other, 1,
                                                          OPAL_CRYPT_ANY_TAG));
     ends_free(&ends);
@@ -140,6 +148,8 @@ static void any_tag(void)
 /* ---- against an oracle ---- */
 
 #define LIMIT 3000
+
+static uint64_t with_ranges;        /* acceptances decided while there were some */
 
 typedef struct {
     bool used, any;
@@ -206,6 +216,7 @@ static void against_oracle(int tags, uint64_t window, unsigned outstanding_most,
         if (OPAL_CRYPT_OK == rc) {
             seen[serial] = (seen_t) {true, any, tag, counter};
         }
+        with_ranges += ends.b->order.range_count > 0;
     }
     UNIT_CHECK(good);
     UNIT_CHECK(refused > 0 && refused < LIMIT);
@@ -290,6 +301,54 @@ static void million(int32_t tags, uint64_t window, bool listener, bool any, size
     ends_free(&ends);
 }
 
+/* As many messages, each on the next tag below the last, as those of non-blocking collectives.
+ * listener: a receive that was posted before all of them stays outstanding.  missing: the first
+ * message is received last.  `stray`: out of so many tags one is not used. */
+static void fresh_tags(uint64_t count, bool listener, bool missing, uint64_t stray, size_t most_bytes)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 6);
+    const uint64_t waiting = listener ? post(&ends) : 0, first = missing ? 1 : 0;
+    size_t most = 0;
+    int32_t tag = -27;
+    bool good = true;
+
+    for (uint64_t i = 0; i < count; ++i, --tag) {
+        tag -= stray > 0 && 0 == i % stray;
+        good = good && OPAL_CRYPT_OK == accept_at(&ends, post(&ends), tag, first + i);
+        if (0 == i % 100003) {
+            /* the one that is missing came too late for this tag, and for some earlier one */
+            const int32_t used = (int32_t) (-28 - (int64_t) (i / 2) - (stray > 0 ? (int64_t) (i / 2 / stray) : 0));
+            good = good && (!missing || (OPAL_CRYPT_ERR_ORDER == accept_at(&ends, post(&ends), tag, 0)
+                                         && (i < 10 || OPAL_CRYPT_ERR_ORDER == accept_at(&ends, post(&ends), used, 0))));
+            most = memory(&ends) > most ? memory(&ends) : most;
+        }
+    }
+    UNIT_CHECK(good);
+    UNIT_CHECK(most <= most_bytes);
+    printf("    %llu tags%s%s: at most %zu bytes, %u ranges\n", (unsigned long long) count,
+           listener ? ", one receive outstanding" : "", missing ? ", one message missing" : "", most,
+           ends.b->order.range_count);
+    UNIT_CHECK((listener || missing) == (ends.b->order.range_count > 0));
+    /* What is valid is taken: the missing message on a tag of its own, even among the others. */
+    UNIT_CHECK(!missing || OPAL_CRYPT_OK == accept_at(&ends, post(&ends), stray > 0 ? -27 : 5, 0));
+    UNIT_CHECK(!listener || OPAL_CRYPT_OK == accept_at(&ends, waiting, 6, first + count));
+    ends_free(&ends);
+}
+
+/* The receive that was posted first must not get what is later than a message of its tag. */
+static void listener_is_late(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 7);
+    const uint64_t waiting = post(&ends);
+
+    for (int32_t i = 0; i < 10000; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), i, (uint64_t) i));
+    }
+    UNIT_CHECK(ends.b->order.range_count > 0);
+    UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, waiting, 4000, 10000));
+    ends_free(&ends);
+}
+
 int main(void)
 {
     static const bool no = false;
@@ -313,9 +372,19 @@ int main(void)
             against_oracle(7, 30, 200, any_of, seed + 200);
             against_oracle(40, 200, 1000, any_of, seed + 300);
             against_oracle(500, 20, 30, any_of, seed + 400);
+            against_oracle(1500, 3, 8, any_of, seed + 500);
+            against_oracle(3000, 400, 2, any_of, seed + 600);
         }
     }
+    UNIT_CHECK(with_ranges > 100);
     opal_common_crypt_threads(NULL);
+    UNIT_GROUP("fresh tags");
+    listener_is_late();
+    fresh_tags(MILLION / 3, false, false, 0, 0);
+    fresh_tags(MILLION / 3, true, false, 0, 60 << 10);
+    fresh_tags(MILLION / 3, false, true, 0, 60 << 10);
+    fresh_tags(10 * MILLION, true, true, 0, 60 << 10);
+    fresh_tags(MILLION / 3, true, true, 10000, 80 << 10);
     UNIT_GROUP("a million messages in random order across tags");
     million(1, 1, false, false, 0);
     million(1, 1, false, true, 0);

@@ -21,7 +21,7 @@
 #define THREADS 8
 #define SHIFT   2               /* four messages an epoch */
 
-static const opal_common_crypt_envelope_t here = {1, 2, 3};
+static const opal_common_crypt_envelope_t here = {1, 2, 1, 3};
 
 static opal_common_crypt_options_t options;
 

@@ -42,7 +42,7 @@ static double own_time(void)
 /* First contact of `a` with each of `peers` others, and the first message to it. */
 static double contacts(opal_common_crypt_local_t *a, opal_common_crypt_local_t **others, int peers)
 {
-    static const opal_common_crypt_envelope_t envelope = { 0, 1, 2 };
+    static const opal_common_crypt_envelope_t envelope = { 0, 1, 1, 2 };
     opal_common_crypt_session_t **sessions = calloc((size_t) peers, sizeof(*sessions));
     double start = own_time(), took;
     int good = 0;

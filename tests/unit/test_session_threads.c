@@ -82,7 +82,7 @@ static int chopped(opal_common_crypt_session_t *from, uint64_t counter, const op
 static void *work(void *argument)
 {
     const int me = (int) (intptr_t) argument;
-    const opal_common_crypt_envelope_t envelope = {1, 2, me};       /* a tag of its own: order holds */
+    const opal_common_crypt_envelope_t envelope = {1, 2, 1, me};       /* a tag of its own: order holds */
     opal_common_crypt_stats_t stats;
 
     pthread_barrier_wait(&start);

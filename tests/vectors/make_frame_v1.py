@@ -53,25 +53,25 @@ def header(kind, counter):
     return bytes([1 << 4 | kind, 0]) + counter.to_bytes(6, "big")
 
 
-def envelope(context, tag):
-    return context + struct.pack(">i", tag)
+def envelope(context, generation, tag):
+    return context + struct.pack(">Ii", generation, tag)
 
 
 def epoch_nonce(iv, counter):
     return (int.from_bytes(iv, "big") ^ counter).to_bytes(12, "big")
 
 
-def sealed_direct(cipher, kind, counter, context, tag, plain):
+def sealed_direct(cipher, kind, counter, context, generation, tag, plain):
     epoch = struct.pack(">Q", counter >> SHIFT)
     parent = pair_secret("ompi-crypt v1 direction", 32)
     key = expand(parent, "ompi-crypt v1 epoch key", epoch, KEY_BYTES[cipher])
     iv = expand(parent, "ompi-crypt v1 epoch iv", epoch, 12)
     head = header(kind, counter)
-    aad = head + envelope(context, tag)
+    aad = head + envelope(context, generation, tag)
     return head + aead(cipher, key).encrypt(epoch_nonce(iv, counter), plain, aad)
 
 
-def sealed_chopped(cipher, counter, context, tag, plain, first, chunk, synchronous=False):
+def sealed_chopped(cipher, counter, context, generation, tag, plain, first, chunk, synchronous=False):
     epoch = struct.pack(">Q", counter >> SHIFT)
     parent = pair_secret("ompi-crypt v1 chop", 32)
     bytes_of_key = KEY_BYTES[cipher]
@@ -86,7 +86,7 @@ def sealed_chopped(cipher, counter, context, tag, plain, first, chunk, synchrono
     for segment in range(count + 1):
         nonce = prefix + bytes([segment == count]) + struct.pack(">I", segment)
         if segment == 0:
-            text, aad, before = plain[:first], head + envelope(context, tag), head
+            text, aad, before = plain[:first], head + envelope(context, generation, tag), head
         else:
             at = first + (segment - 1) * chunk
             text, aad, before = plain[at:at + chunk], None, b""
@@ -113,6 +113,24 @@ def piece(cipher, counter, context, sender_hash, fields, plain):
     return head + aead(cipher, key).encrypt(epoch_nonce(iv, counter), plain, aad)
 
 
+def host_tag(bits, tag):
+    below_zero = 2 ** (bits - 1)
+    if tag < -2 ** 31 + 256:
+        return tag + 2 ** 31 - below_zero
+    lowest = -below_zero // 2
+    return tag if tag >= lowest else lowest - 1 - (lowest - 1 - tag) % (below_zero // 8)
+
+
+def segments_tag(bits, counter):
+    below_zero = 2 ** (bits - 1)
+    return -below_zero // 2 - below_zero // 8 - 1 - counter % (below_zero // 4)
+
+
+def body_tag(bits, number):
+    below_zero = 2 ** (bits - 1)
+    return -below_zero // 2 - below_zero // 8 - below_zero // 4 - 1 - number % (below_zero // 16)
+
+
 class Writer:
     def __init__(self):
         self.lines = ["# Golden frames of wire format version 1, made by make_frame_v1.py.  Do not edit.", "",
@@ -133,6 +151,7 @@ def make():
     out = Writer()
     counters = (0, 1, (1 << 20) - 1, 1 << 20, (5 << 20) + 77, (1 << 48) - 1)
     contexts = (bytes(16), stream("context", 16))
+    generations = (1, 2, 2 ** 32 - 1, 0x01020304, 1, 3)
 
     # direct: every cipher, epochs 0, 1, 5 and the last, tags of all signs, sizes around a block
     for cipher in KEY_BYTES:
@@ -140,11 +159,11 @@ def make():
             size = (0, 1, 16, 17, 100, 255)[i]
             tag = (0, 7, -1, -2 ** 31, 2 ** 31 - 1, -27)[i]
             plain = stream("direct %s %d" % (cipher, counter), size)
-            context = contexts[i % 2]
-            out.block("direct", cipher=cipher, counter=counter, context=context, tag=tag, plain=plain,
-                      frame=sealed_direct(cipher, 1, counter, context, tag, plain))
-        out.block("final", cipher=cipher, counter=9, context=contexts[1], tag=-3, sent=10,
-                  frame=sealed_direct(cipher, 5, 9, contexts[1], -3, struct.pack(">Q", 10)))
+            context, generation = contexts[i % 2], generations[i]
+            out.block("direct", cipher=cipher, counter=counter, context=context, generation=generation, tag=tag,
+                      plain=plain, frame=sealed_direct(cipher, 1, counter, context, generation, tag, plain))
+        out.block("final", cipher=cipher, counter=9, context=contexts[1], generation=1, tag=-3, sent=10,
+                  frame=sealed_direct(cipher, 5, 9, contexts[1], 1, -3, struct.pack(">Q", 10)))
 
     # chopped: total, first, chunk
     shapes = ((100, 40, 24),        # the last segment is shorter
@@ -159,8 +178,8 @@ def make():
             counter = (3, 4, 1 << 20, (5 << 20) + 1, 8, 9, 10)[i]
             tag = (11, -11)[i % 2]
             plain = stream("chopped %s %d" % (cipher, i), total)
-            parts = sealed_chopped(cipher, counter, contexts[i % 2], tag, plain, first, chunk)
-            out.block("chopped", cipher=cipher, counter=counter, context=contexts[i % 2], tag=tag,
+            parts = sealed_chopped(cipher, counter, contexts[i % 2], i + 1, tag, plain, first, chunk)
+            out.block("chopped", cipher=cipher, counter=counter, context=contexts[i % 2], generation=i + 1, tag=tag,
                       first=first, chunk=chunk, plain=plain, count=len(parts) - 1,
                       **{"part%d" % n: part for n, part in enumerate(parts)})
 
@@ -168,8 +187,8 @@ def make():
     for cipher in KEY_BYTES:
         for i, total in enumerate((0, 1, 33)):
             plain = stream("synchronous %s %d" % (cipher, i), total)
-            parts = sealed_chopped(cipher, 20 + i, contexts[i % 2], 5, plain, total, 1, True)
-            out.block("chopped", cipher=cipher, counter=20 + i, context=contexts[i % 2], tag=5,
+            parts = sealed_chopped(cipher, 20 + i, contexts[i % 2], 7, 5, plain, total, 1, True)
+            out.block("chopped", cipher=cipher, counter=20 + i, context=contexts[i % 2], generation=7, tag=5,
                       first=total, chunk=1, plain=plain, count=1, part0=parts[0], part1=parts[1])
 
     # local: token 16 || base 4; what stands before a small message, and all of a large one's frame
@@ -189,6 +208,17 @@ def make():
                       sequence=fields[0], operation=fields[1], algorithm=fields[2], origin=fields[3],
                       destination=fields[4], index=fields[5], count=fields[6], plain=plain,
                       sealed=piece(cipher, counter, contexts[i % 2], sender, fields, plain))
+
+    # tags: of Open MPI, reserved, and of what follows a first part or a large message's frame
+    for bits in (16, 20, 24, 32):
+        half = 2 ** (bits - 2)
+        tags = (0, 7, -1, -27, -half, -half - 1, -half - half // 4, -half - half // 4 - 1, -2 * half, -4 * half - 5,
+                -2 ** 30, -2 ** 31 + 16, -2 ** 31 + 17, -2 ** 31 + 18)
+        out.block("tags", bits=bits, **{"tag%d" % n: tag for n, tag in enumerate(tags) if tag >= -2 ** 31},
+                  **{"host%d" % n: host_tag(bits, tag) for n, tag in enumerate(tags) if tag >= -2 ** 31})
+        for counter in (0, 1, half // 2 - 1, half // 2, 2 ** 48 - 1):
+            out.block("rest", bits=bits, counter=counter, segments=segments_tag(bits, counter),
+                      body=body_tag(bits, counter))
     return "\n".join(out.lines) + "\n"
 
 

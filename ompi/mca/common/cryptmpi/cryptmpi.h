@@ -24,6 +24,7 @@
 #include "opal/mca/common/crypt/crypt_local.h"
 #include "opal/mca/common/crypt/crypt_secmem.h"
 #include "opal/mca/common/crypt/crypt_session.h"
+#include "opal/mca/common/crypt/crypt_tags.h"
 
 BEGIN_C_DECLS
 
@@ -32,13 +33,14 @@ BEGIN_C_DECLS
 typedef enum { OMPI_COMMON_CRYPTMPI_INTERNODE, OMPI_COMMON_CRYPTMPI_ALL } ompi_common_cryptmpi_scope_t;
 typedef enum { OMPI_COMMON_CRYPTMPI_ABORT, OMPI_COMMON_CRYPTMPI_ERROR } ompi_common_cryptmpi_on_failure_t;
 typedef enum { OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, OMPI_COMMON_CRYPTMPI_AUDIT_WARN } ompi_common_cryptmpi_audit_t;
+typedef enum { OMPI_COMMON_CRYPTMPI_MISSING_WARN, OMPI_COMMON_CRYPTMPI_MISSING_ABORT } ompi_common_cryptmpi_missing_t;
 
 typedef struct ompi_common_cryptmpi_params {
     opal_common_crypt_options_t options;
     char *aead_name;                /* the provider asked for, "auto" by default */
     unsigned key_bits;
     unsigned threads;
-    int scope, on_failure, audit;   /* enums above */
+    int scope, on_failure, audit, on_missing;   /* enums above */
     char *report;
     bool keep_core_files;
 } ompi_common_cryptmpi_params_t;
@@ -153,13 +155,19 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_meet(const ompi_communicator_t *comm);
 
 /* ---- communicators ---- */
 
+/* Of the remote group; filled when first used. */
+typedef struct ompi_common_cryptmpi_member {
+    ompi_common_cryptmpi_peer_t *peer;  /* set last */
+    uint32_t generation;                /* of the context id, between it and us */
+} ompi_common_cryptmpi_member_t;
+
 typedef struct ompi_common_cryptmpi_comm {
     ompi_communicator_t *comm;
     uint64_t context_high, context_low;
     ompi_common_cryptmpi_lock_t lock;   /* serials and posting; the held messages */
     opal_common_crypt_serials_t *serials;
     opal_list_t held;                   /* messages taken from the host ahead of their receives */
-    ompi_common_cryptmpi_peer_t **peers;/* by rank of the remote group; filled when first used */
+    ompi_common_cryptmpi_member_t *members;
     int peer_count;
     opal_common_crypt_group_t *group;   /* for collectives, made when first used */
 } ompi_common_cryptmpi_comm_t;
@@ -168,22 +176,27 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);
 OMPI_DECLSPEC void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm);
 OMPI_DECLSPEC ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t *comm);
 
+OMPI_DECLSPEC ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_fill(ompi_common_cryptmpi_comm_t *c, int rank)
+    OPAL_CRYPT_RARE;
+
 static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_common_cryptmpi_comm_t *c, int rank)
 {
-    ompi_common_cryptmpi_peer_t *peer = c->peers[rank];
-    return NULL != peer ? peer
-                        : (c->peers[rank] = ompi_common_cryptmpi_peer(ompi_comm_peer_lookup(c->comm, rank)));
+    ompi_common_cryptmpi_peer_t *peer = __atomic_load_n(&c->members[rank].peer, __ATOMIC_ACQUIRE);
+    return OPAL_LIKELY(NULL != peer) ? peer : ompi_common_cryptmpi_comm_fill(c, rank);
 }
 
-/* The tag on which a group key travels: of all collectives none has it, it fits
- * ucx's 24 bits, and pml/crypt's own tags begin below it. */
-#define OMPI_COMMON_CRYPTMPI_TAG_GROUP (-(1 << 22) + 64)
+/* `rank` is one whose peer was asked for. */
+static inline opal_common_crypt_envelope_t ompi_common_cryptmpi_envelope(const ompi_common_cryptmpi_comm_t *c, int rank,
+                                                                         int tag)
+{
+    return (opal_common_crypt_envelope_t){c->context_high, c->context_low, c->members[rank].generation, tag};
+}
 
-/* And the one on which final counters travel at the end (pml/crypt). */
-#define OMPI_COMMON_CRYPTMPI_TAG_FINAL (-(1 << 22) + 65)
-
-/* And the one on which the parts of the report travel. */
-#define OMPI_COMMON_CRYPTMPI_TAG_REPORT (-(1 << 22) + 66)
+/* Reserved tags (crypt_tags.h): of group keys, of the final counters at the end
+ * (pml/crypt), and of the parts of the report. */
+#define OMPI_COMMON_CRYPTMPI_TAG_GROUP  OPAL_CRYPT_TAG_FIXED(16)
+#define OMPI_COMMON_CRYPTMPI_TAG_FINAL  OPAL_CRYPT_TAG_FIXED(17)
+#define OMPI_COMMON_CRYPTMPI_TAG_REPORT OPAL_CRYPT_TAG_FIXED(18)
 
 /* Collective over `comm` (an intracommunicator), at its first sealed collective.
  * The group belongs to the communicator and goes with it.  Says itself what

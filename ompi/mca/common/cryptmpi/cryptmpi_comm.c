@@ -61,21 +61,26 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
     }
     c->comm = comm;
     c->peer_count = OMPI_COMM_IS_INTER(comm) ? ompi_comm_remote_size(comm) : ompi_comm_size(comm);
-    c->peers = calloc(c->peer_count > 0 ? (size_t) c->peer_count : 1, sizeof(*c->peers));
-    if (NULL == c->peers) {
+    c->members = calloc(c->peer_count > 0 ? (size_t) c->peer_count : 1, sizeof(*c->members));
+    if (NULL == c->members) {
         goto free_comm;
     }
     if (OPAL_CRYPT_OK != opal_common_crypt_serials_create(&c->serials)) {
-        goto free_peers;
+        goto free_members;
     }
     ompi_common_cryptmpi_context(comm, &c->context_high, &c->context_low);
+    if (OMPI_SUCCESS != ompi_common_cryptmpi_generation_count(c)) {
+        goto free_serials;
+    }
     make_lock(&c->lock);
     OBJ_CONSTRUCT(&c->held, opal_list_t);
     *slot = c;
     return OMPI_SUCCESS;
 
-free_peers:
-    free(c->peers);
+free_serials:
+    opal_common_crypt_serials_destroy(c->serials);
+free_members:
+    free(c->members);
 free_comm:
     free(c);
     return OMPI_ERR_OUT_OF_RESOURCE;
@@ -96,8 +101,17 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     opal_common_crypt_serials_destroy(c->serials);
     OBJ_DESTRUCT(&c->held);
     pthread_mutex_destroy(&c->lock);
-    free(c->peers);
+    free(c->members);
     free(c);
+}
+
+ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_fill(ompi_common_cryptmpi_comm_t *c, int rank)
+{
+    ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_peer(ompi_comm_peer_lookup(c->comm, rank));
+
+    __atomic_store_n(&c->members[rank].generation, ompi_common_cryptmpi_generation(c, peer->name), __ATOMIC_RELAXED);
+    __atomic_store_n(&c->members[rank].peer, peer, __ATOMIC_RELEASE);
+    return peer;
 }
 
 /* Pages that nobody needs.  One with a communicator that is still to be removed stays. */

@@ -77,15 +77,15 @@ static int our_session(const talk_t *talk, int rank, opal_common_crypt_session_t
     return rc;
 }
 
-static opal_common_crypt_envelope_t envelope_of(const talk_t *talk)
+static opal_common_crypt_envelope_t envelope_of(const talk_t *talk, int rank)
 {
-    return (opal_common_crypt_envelope_t) {talk->entry->context_high, talk->entry->context_low,
-                                           OMPI_COMMON_CRYPTMPI_TAG_GROUP};
+    (void) ompi_common_cryptmpi_comm_peer(talk->entry, rank);
+    return ompi_common_cryptmpi_envelope(talk->entry, rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP);
 }
 
 static int send_secret(const talk_t *talk, int rank)
 {
-    const opal_common_crypt_envelope_t envelope = envelope_of(talk);
+    const opal_common_crypt_envelope_t envelope = envelope_of(talk, rank);
     opal_common_crypt_session_t *session;
     uint8_t frame[FRAME];
     uint64_t counter;
@@ -107,9 +107,9 @@ static int send_secret(const talk_t *talk, int rank)
 }
 
 /* A copy of an older one is refused; of order there is nothing to check. */
-static int open_secret(const talk_t *talk, opal_common_crypt_session_t *session, const uint8_t frame[FRAME])
+static int open_secret(const talk_t *talk, int rank, opal_common_crypt_session_t *session, const uint8_t frame[FRAME])
 {
-    const opal_common_crypt_envelope_t envelope = envelope_of(talk);
+    const opal_common_crypt_envelope_t envelope = envelope_of(talk, rank);
     opal_common_crypt_serials_t *serials = talk->entry->serials;
     uint64_t counter;
     int rc = opal_common_crypt_direct_open(session, &envelope, frame, FRAME, talk->secret,
@@ -135,7 +135,7 @@ static int receive_secret(const talk_t *talk, int rank)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = open_secret(talk, session, frame);
+    rc = open_secret(talk, rank, session, frame);
     return OPAL_CRYPT_OK == rc
                ? OMPI_SUCCESS
                : ompi_common_cryptmpi_auth_failure(talk->comm, rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP, rc);

@@ -12,6 +12,12 @@ void ompi_common_cryptmpi_peers_start(void);
 void ompi_common_cryptmpi_peers_stop(void);
 void ompi_common_cryptmpi_comms_stop(void);
 
+/* Context ids that come back (cryptmpi_generation.c): a new communicator, once; and how
+ * many with its id we have been in together with a member of its remote group. */
+int ompi_common_cryptmpi_generation_count(const ompi_common_cryptmpi_comm_t *c);
+uint32_t ompi_common_cryptmpi_generation(const ompi_common_cryptmpi_comm_t *c, opal_process_name_t name);
+void ompi_common_cryptmpi_generations_stop(void);
+
 /* Our key pair and record; NULL before start and after stop. */
 opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
 

@@ -123,6 +123,7 @@ void ompi_common_cryptmpi_stop(void)
         self = NULL;
     }
     ompi_common_cryptmpi_comms_stop();
+    ompi_common_cryptmpi_generations_stop();
     opal_common_crypt_finalize();
     ompi_common_cryptmpi_provider_stop();
 }

@@ -34,6 +34,7 @@
 #include "ompi/runtime/mpiruntime.h"
 
 #include "opal/mca/common/crypt/crypt_model.h"
+#include "opal/mca/common/crypt/crypt_tags.h"
 #include "opal/mca/common/crypt/crypt_team.h"
 
 BEGIN_C_DECLS
@@ -67,8 +68,8 @@ typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* room for the largest first part */
-    int chunk_tag, local_tag;       /* the reserved tags start here, and go down */
-    uint32_t tag_span;              /* a power of two */
+    unsigned tag_bits;              /* of a tag that the host compares */
+    opal_common_crypt_tags_t tags;
     bool sends_later;               /* the host's callbacks are no place to send from: ucx */
     opal_free_list_t requests;
     bool lists;
@@ -223,7 +224,7 @@ int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_
 
 /* An error: the host has nothing of it, and the request is the caller's to drop. */
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r);
-int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* under the peer's send lock */
+int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* takes the peer's send lock itself */
 void ompi_pml_crypt_queue_start(void);
 void ompi_pml_crypt_queue_stop(void);
 void ompi_pml_crypt_pump(void);
@@ -287,16 +288,8 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
 void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
 void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c);
 
-static inline void ompi_pml_crypt_envelope(const ompi_common_cryptmpi_comm_t *c, int tag,
-                                           opal_common_crypt_envelope_t *envelope)
-{
-    envelope->context_high = c->context_high;
-    envelope->context_low = c->context_low;
-    envelope->tag = tag;
-}
-
-/* The tag of a message that the host found when it was asked for `wanted`: ucx
- * reports 24 bits without a sign, which is wrong for tags below 0. */
+/* The tag of a message that the host found when it was asked for `wanted`: of one below 0
+ * the host may know another (host_tag), and ucx reports 24 bits without a sign. */
 static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *status)
 {
     return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
@@ -320,10 +313,12 @@ static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_
     };
 }
 
-/* The reserved tag of message `id`. */
-static inline int ompi_pml_crypt_tag(int first, uint64_t id)
+/* What the host gets for a tag of the application's, or of Open MPI's.  Requests, envelopes
+ * and statuses have the tag as it is; whatever asks the host has this one. */
+static inline int ompi_pml_crypt_host_tag(int tag)
 {
-    return first - (int) (id & (ompi_pml_crypt.tag_span - 1));
+    return OPAL_LIKELY(tag >= ompi_pml_crypt.tags.floor) ? tag
+                                                         : opal_common_crypt_tags_below(&ompi_pml_crypt.tags, tag);
 }
 
 /* The peer of a rank, resolved; OMPI_SUCCESS or the error that was shown. */

@@ -237,10 +237,10 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
             return rc;
         }
     }
-    ompi_pml_crypt_envelope(r->c, r->base.req_tag, &envelope);
+    envelope = ompi_common_cryptmpi_envelope(r->c, r->base.req_peer, r->base.req_tag);
     rc = opal_common_crypt_counter_take(r->peer->session, &counter);
     if (OPAL_CRYPT_OK == rc) {
-        r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
+        r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
         rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape, plain, frame, &r->chop);
         r->peer->unsent += OPAL_CRYPT_OK != rc;
     }
@@ -291,7 +291,8 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     if (OMPI_SUCCESS == rc) {
         ompi_common_cryptmpi_add(&r->pending, 1 + (int32_t) r->shape.count);
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
-                                    &ompi_mpi_byte.dt, r->base.req_peer, r->base.req_tag, mode, r->base.req_comm);
+                                    &ompi_mpi_byte.dt, r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag), mode,
+                                    r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
             r->peer->unsent++;
             ompi_common_cryptmpi_add(&r->pending, -1 - (int32_t) r->shape.count);

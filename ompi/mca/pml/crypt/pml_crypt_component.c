@@ -168,16 +168,14 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
     return true;
 }
 
-/* The tags on which the rest of large messages travels: far below those of
- * collectives where the host has 31 bits, at the end of ucx's 24. */
-static void choose_tags(void)
+/* What is special about a host. */
+static void fit_host(void)
 {
     bool ucx = 0 == strcmp(ompi_pml_crypt.params.host_name, "ucx");
 
     ompi_pml_crypt.sends_later = ucx;
-    ompi_pml_crypt.tag_span = ucx ? 1u << 20 : 1u << 28;
-    ompi_pml_crypt.chunk_tag = ucx ? -(1 << 22) : -(1 << 30) - 4096;
-    ompi_pml_crypt.local_tag = ompi_pml_crypt.chunk_tag - (int) ompi_pml_crypt.tag_span;
+    ompi_pml_crypt.tag_bits = ucx ? 24 : 32;
+    opal_common_crypt_tags_make(ompi_pml_crypt.tag_bits, &ompi_pml_crypt.tags);
 }
 
 static void become_module_of(const mca_pml_base_module_t *host)
@@ -201,7 +199,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     }
     p->local_inline = p->local_inline < p->chop_min ? p->local_inline : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
-    choose_tags();
+    fit_host();
     ompi_pml_crypt_limits_ucx_raise();
     host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
     ompi_pml_crypt_limits_ucx_restore();

@@ -12,6 +12,9 @@
  *
  * Nobody waits for a process that sent us nothing, and for no process longer
  * than LIMIT: one that died must not keep the others from ending.
+ *
+ * Whoever deletes a message can delete the frame, too: that none came is said, and
+ * ends the job under crypt_on_missing=abort, like a message that is missing.
  */
 #include "pml_crypt.h"
 
@@ -37,32 +40,37 @@ static final_t *finals;                 /* one a peer, made when MPI_Finalize be
 static size_t final_count;
 static ompi_common_cryptmpi_atomic32_t sent = 0;
 
-static void envelope_of(const ompi_common_cryptmpi_comm_t *world, opal_common_crypt_envelope_t *envelope)
+static opal_common_crypt_envelope_t envelope_of(ompi_common_cryptmpi_comm_t *world, const final_t *f)
 {
-    ompi_pml_crypt_envelope(world, OMPI_COMMON_CRYPTMPI_TAG_FINAL, envelope);
+    (void) ompi_common_cryptmpi_comm_peer(world, (int) f->peer->name.vpid);
+    return ompi_common_cryptmpi_envelope(world, (int) f->peer->name.vpid, OMPI_COMMON_CRYPTMPI_TAG_FINAL);
+}
+
+static int host_tag(void)
+{
+    return ompi_pml_crypt_host_tag(OMPI_COMMON_CRYPTMPI_TAG_FINAL);
 }
 
 /* ---- sending ---- */
 
-static void send_one(const ompi_common_cryptmpi_comm_t *world, final_t *f)
+static void send_one(ompi_common_cryptmpi_comm_t *world, final_t *f)
 {
-    opal_common_crypt_envelope_t envelope;
+    const opal_common_crypt_envelope_t envelope = envelope_of(world, f);
     uint64_t counter;
 
-    envelope_of(world, &envelope);
     ompi_common_cryptmpi_lock_acquire(&f->peer->send_lock);
     if (OPAL_CRYPT_OK == opal_common_crypt_counter_take(f->peer->session, &counter)
         && OPAL_CRYPT_OK == opal_common_crypt_final_seal(f->peer->session, counter, &envelope,
                                                           counter + 1 - f->peer->unsent, f->frame)
         && OMPI_SUCCESS != ompi_pml_crypt.host.pml_isend(f->frame, sizeof(f->frame), &ompi_mpi_byte.dt,
-                                                         (int) f->peer->name.vpid, OMPI_COMMON_CRYPTMPI_TAG_FINAL,
+                                                         (int) f->peer->name.vpid, host_tag(),
                                                          MCA_PML_BASE_SEND_STANDARD, world->comm, &f->send)) {
         f->send = NULL;
     }
     ompi_common_cryptmpi_lock_release(&f->peer->send_lock);
 }
 
-static void send_all(const ompi_common_cryptmpi_comm_t *world)
+static void send_all(ompi_common_cryptmpi_comm_t *world)
 {
     ompi_common_cryptmpi_peer_t **peers;
     size_t count = ompi_common_cryptmpi_sealed_peers(&peers);
@@ -101,13 +109,12 @@ typedef struct tally {
     int rank_from, rank_silent, rank_refused;   /* one of them */
 } tally_t;
 
-static void compare(const ompi_common_cryptmpi_comm_t *world, final_t *f, const uint8_t *frame, size_t bytes,
+static void compare(ompi_common_cryptmpi_comm_t *world, final_t *f, const uint8_t *frame, size_t bytes,
                     tally_t *tally)
 {
+    const opal_common_crypt_envelope_t envelope = envelope_of(world, f);
     uint64_t highest, accepted, took, counter;
-    opal_common_crypt_envelope_t envelope;
 
-    envelope_of(world, &envelope);
     opal_common_crypt_session_gap(f->peer->session, &highest, &accepted);
     if (OPAL_CRYPT_OK != opal_common_crypt_final_open(f->peer->session, &envelope, frame, bytes, &took, &counter)
         || took < 1 || took > counter + 1) {
@@ -122,19 +129,18 @@ static void compare(const ompi_common_cryptmpi_comm_t *world, final_t *f, const 
 
 /* Its frame, if it has arrived.  What is no frame stays where it is: the host
  * may write beyond a buffer that is too small for it. */
-static void take_one(const ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
+static void take_one(ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
 {
     const int rank = (int) f->peer->name.vpid;
     ompi_status_public_t status;
     uint8_t frame[OPAL_CRYPT_FINAL_BYTES];
     int arrived = 0;
 
-    if (OMPI_SUCCESS != ompi_pml_crypt.host.pml_iprobe(rank, OMPI_COMMON_CRYPTMPI_TAG_FINAL, world->comm, &arrived,
-                                                       &status)) {
+    if (OMPI_SUCCESS != ompi_pml_crypt.host.pml_iprobe(rank, host_tag(), world->comm, &arrived, &status)) {
         f->in = true;           /* the host knows that this process is gone */
     } else if (arrived && sizeof(frame) == status._ucount
-               && OMPI_SUCCESS == ompi_pml_crypt.host.pml_recv(frame, sizeof(frame), &ompi_mpi_byte.dt, rank,
-                                                               OMPI_COMMON_CRYPTMPI_TAG_FINAL, world->comm, &status)) {
+               && OMPI_SUCCESS == ompi_pml_crypt.host.pml_recv(frame, sizeof(frame), &ompi_mpi_byte.dt, rank, host_tag(),
+                                                               world->comm, &status)) {
         f->in = true;
         compare(world, f, frame, sizeof(frame), tally);
     } else if (arrived) {
@@ -145,7 +151,7 @@ static void take_one(const ompi_common_cryptmpi_comm_t *world, final_t *f, tally
 }
 
 /* Anything still to be taken, or to be sent? */
-static bool look(const ompi_common_cryptmpi_comm_t *world, tally_t *tally)
+static bool look(ompi_common_cryptmpi_comm_t *world, tally_t *tally)
 {
     bool open = false;
 
@@ -185,6 +191,11 @@ static void say(const char *topic, uint64_t number, unsigned processes, int rank
     }
 }
 
+static bool something_said(const tally_t *tally)
+{
+    return tally->from > 0 || tally->refused > 0 || tally->silent > 0;
+}
+
 void ompi_pml_crypt_final_take(void)
 {
     ompi_common_cryptmpi_comm_t *world = ompi_common_cryptmpi_comm(&ompi_mpi_comm_world.comm);
@@ -203,7 +214,7 @@ void ompi_pml_crypt_final_take(void)
     }
     for (size_t i = 0; open && i < final_count; i++) {
         unsent = unsent || NULL != finals[i].send;
-        if (finals[i].wanted && !finals[i].in) {
+        if (finals[i].wanted && !finals[i].in && !ompi_async_mpi_finalize) {
             tally.silent++;
             tally.rank_silent = (int) finals[i].peer->name.vpid;
         }
@@ -214,8 +225,12 @@ void ompi_pml_crypt_final_take(void)
     if (tally.refused > 0) {
         say("final-refused", tally.refused, tally.refused, tally.rank_refused);
     }
-    if (tally.silent > 0 && !ompi_async_mpi_finalize) {
+    if (tally.silent > 0) {
         say("final-silent", tally.silent, tally.silent, tally.rank_silent);
+    }
+    if (OMPI_COMMON_CRYPTMPI_MISSING_ABORT == ompi_common_cryptmpi_params.on_missing && something_said(&tally)) {
+        say("final-abort", 0, 0, 0);
+        ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
     }
     if (!unsent) {              /* else the host may still read the frames */
         free(finals);

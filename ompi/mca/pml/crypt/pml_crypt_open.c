@@ -107,7 +107,7 @@ static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire
     int rc;
 
     plain = in_place ? frame + OPAL_CRYPT_FRAME_HEADER : plain;
-    ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
+    envelope = ompi_common_cryptmpi_envelope(r->c, r->status.MPI_SOURCE, r->status.MPI_TAG);
     rc = opal_common_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain,
                                        in_place ? room_behind(OPAL_CRYPT_FRAME_HEADER) : r->plain_bytes, &counter);
     if (OPAL_CRYPT_OK != rc) {
@@ -137,7 +137,7 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
     int rc;
 
     plain = in_place ? frame + OPAL_CRYPT_FIRST_HEADER : plain;
-    ompi_pml_crypt_envelope(r->c, r->status.MPI_TAG, &envelope);
+    envelope = ompi_common_cryptmpi_envelope(r->c, r->status.MPI_SOURCE, r->status.MPI_TAG);
     rc = opal_common_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain,
                                       in_place ? room_behind(OPAL_CRYPT_FIRST_HEADER) : r->plain_bytes, &r->shape,
                                       &counter, &r->chop);
@@ -155,7 +155,7 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
     if (in_place) {
         ompi_pml_crypt_deliver_first(r, plain, first_bytes);
     }
-    r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, counter);
+    r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
     ompi_pml_crypt_chop_recv(r);
 }
 
@@ -182,7 +182,7 @@ static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
 {
     uint64_t total_bytes = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
     uint64_t id = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8);
-    int tag = ompi_pml_crypt_tag(ompi_pml_crypt.local_tag, r->peer->token_in->base + id);
+    int tag = opal_common_crypt_tags_body(&ompi_pml_crypt.tags, r->peer->token_in->base + id);
     void *buffer = r->base.req_addr;
     size_t count = r->base.req_count;
     ompi_datatype_t *type = r->base.req_datatype;
@@ -315,7 +315,7 @@ void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_h
     if (NULL != held->chop) {
         r->shape = held->shape;
         r->chop = held->chop;
-        r->chop_tag = ompi_pml_crypt_tag(ompi_pml_crypt.chunk_tag, held->counter);
+        r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, held->counter);
         ompi_pml_crypt_chop_recv(r);
     }
     ompi_pml_crypt_request_put(r);

@@ -132,14 +132,14 @@ static bool stays(const ompi_common_cryptmpi_peer_t *peer, size_t wire_bytes)
 static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi_pml_crypt_held_t **wanted)
 {
     const bool any_tag = tag >= 0;
-    const int asked = any_tag ? MPI_ANY_TAG : tag;
+    const int asked = any_tag ? MPI_ANY_TAG : tag, host_asked = ompi_pml_crypt_host_tag(asked);
 
     *wanted = NULL;
     while (NULL == *wanted) {
         ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
         ompi_message_t *message = NULL;
         ompi_pml_crypt_held_t *held;
-        int found = 0, rc = ompi_pml_crypt.host.pml_improbe(source, asked, c->comm, &found, &message, &status);
+        int found = 0, rc = ompi_pml_crypt.host.pml_improbe(source, host_asked, c->comm, &found, &message, &status);
 
         if (OMPI_SUCCESS != rc || !found) {
             return rc;
@@ -164,7 +164,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
     int rc, matched = 0;
 
     if (NULL == held) {
-        rc = ompi_pml_crypt.host.pml_iprobe(source, tag, c->comm, &matched, &status);
+        rc = ompi_pml_crypt.host.pml_iprobe(source, ompi_pml_crypt_host_tag(tag), c->comm, &matched, &status);
         if (OMPI_SUCCESS != rc || !matched) {
             return rc;
         }

@@ -29,7 +29,7 @@ static int post(ompi_pml_crypt_request_t *r)
     stage->op.request = r;
     take_serial(r);
     return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
-                                  r->base.req_peer, r->base.req_tag, r->base.req_comm);
+                                  r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag), r->base.req_comm);
 }
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
@@ -121,7 +121,8 @@ static int recv_directly(ompi_pml_crypt_request_t *known, int src, int tag,
 
     take_serial(known);
     brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
-                                                     src, tag, known->base.req_comm, &brought);
+                                                     src, ompi_pml_crypt_host_tag(tag), known->base.req_comm,
+                                                     &brought);
     if (!ompi_pml_crypt_open_whole(known, stage->bytes, &brought)) {
         return with_request(known, stage, src, tag, &brought, status);
     }

@@ -35,9 +35,10 @@ static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t pla
 
 /* Fill a frame; returns its length, 0 on failure.  Under the send lock. */
 OPAL_CRYPT_OFTEN
-static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_peer_t *peer, const void *buffer,
-                         size_t count, ompi_datatype_t *type, size_t plain_bytes, int tag, uint8_t *frame, int *rc)
+static size_t make_frame(ompi_common_cryptmpi_comm_t *c, int dst, const void *buffer, size_t count,
+                         ompi_datatype_t *type, size_t plain_bytes, int tag, uint8_t *frame, int *rc)
 {
+    ompi_common_cryptmpi_peer_t *peer = c->members[dst].peer;
     opal_common_crypt_envelope_t envelope;
     const void *plain;
     uint64_t counter;
@@ -55,7 +56,7 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, ompi_common_cryptmpi_pe
             return 0;
         }
     }
-    ompi_pml_crypt_envelope(c, tag, &envelope);
+    envelope = ompi_common_cryptmpi_envelope(c, dst, tag);
     *rc = opal_common_crypt_counter_take(peer->session, &counter);
     if (OPAL_CRYPT_OK == *rc) {
         *rc = opal_common_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
@@ -90,12 +91,12 @@ static int send_frame(ompi_pml_crypt_request_t *r)
     stage->op.done = frame_out;
     stage->op.request = r;
     ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
-    wire_bytes = make_frame(r->c, r->peer, r->base.req_addr, r->base.req_count, r->base.req_datatype,
+    wire_bytes = make_frame(r->c, r->base.req_peer, r->base.req_addr, r->base.req_count, r->base.req_datatype,
                             r->plain_bytes, r->base.req_tag, stage->bytes, &rc);
     if (wire_bytes > 0) {
         ompi_common_cryptmpi_add(&r->pending, 1);
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
-                                    r->base.req_tag, r->mode, r->base.req_comm);
+                                    ompi_pml_crypt_host_tag(r->base.req_tag), r->mode, r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
             r->peer->unsent++;
             ompi_common_cryptmpi_add(&r->pending, -1);
@@ -122,7 +123,7 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
     opal_common_crypt_local_large(r->peer->token_out, r->plain_bytes, id, stage->bytes);
     ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, OPAL_CRYPT_LOCAL_LARGE_BYTES, &ompi_mpi_byte.dt,
-                                r->base.req_peer, r->base.req_tag,
+                                r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag),
                                 synchronous ? MCA_PML_BASE_SEND_STANDARD : r->mode, r->base.req_comm);
     ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
     if (OMPI_SUCCESS != rc) {
@@ -132,7 +133,7 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
     ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&r->rest, r->base.req_addr, r->base.req_count, r->base.req_datatype,
                                 r->base.req_peer,
-                                ompi_pml_crypt_tag(ompi_pml_crypt.local_tag, r->peer->token_out->base + id),
+                                opal_common_crypt_tags_body(&ompi_pml_crypt.tags, r->peer->token_out->base + id),
                                 synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                 r->base.req_comm);
     if (OMPI_SUCCESS != rc) {       /* too late to take the frame back */
@@ -251,9 +252,10 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
                                   : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, MPI_STATUS_IGNORE);
     }
     stage = ompi_pml_crypt_stage_get();
-    wire_bytes = make_frame(c, peer, buffer, count, type, plain_bytes, tag, stage->bytes, &rc);
+    wire_bytes = make_frame(c, dst, buffer, count, type, plain_bytes, tag, stage->bytes, &rc);
     if (wire_bytes > 0) {
-        rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst, tag, mode, comm);
+        rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst,
+                                          ompi_pml_crypt_host_tag(tag), mode, comm);
         peer->unsent += OMPI_SUCCESS != rc;
     }
     ompi_pml_crypt_stage_return(stage);

@@ -10,7 +10,7 @@
  *  direct message (24 bytes more than its plaintext)
  *     | header 8 | ciphertext n | tag 16 |
  *     nonce = epoch IV XOR (0^6 || counter)
- *     AAD   = header || context id 16 || tag 4
+ *     AAD   = header || context id 16 || generation 4 || tag 4
  *
  *  chopped message: a first part,
  *     | header 8 | total 8 | chunk 4 | count 4 | ciphertext F | tag 16 |
@@ -18,7 +18,7 @@
  *     | ciphertext chunk | tag 16 |          (the last one may be shorter)
  *     subkey || prefix 7 = AES_K(j || 0^9 || counter 6), j = 0, 1 ...
  *     nonce = prefix 7 || last 1 || segment 4      (the first part is segment 0)
- *     AAD   = whole header (24 bytes) || context id || tag for the first part,
+ *     AAD   = whole header (24 bytes) || context id || generation || tag for the first part,
  *             empty for the others
  *
  *  plain message to a process of the same node

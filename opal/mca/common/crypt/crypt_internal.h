@@ -71,7 +71,7 @@ extern uint64_t opal_common_crypt_group_next;
 
 /* ---- frames (crypt_frame.c) ---- */
 
-#define OPAL_CRYPT_ENVELOPE_BYTES 20            /* context id 16 || tag 4 */
+#define OPAL_CRYPT_ENVELOPE_BYTES 24            /* context id 16 || generation 4 || tag 4 */
 
 /* In one store: | version 4 bits, type 4 bits | reserved 0 | counter 6 | */
 static inline void opal_common_crypt_header_put(uint8_t *frame, opal_common_crypt_frame_type_t type, uint64_t counter)
@@ -83,7 +83,8 @@ static inline void opal_common_crypt_envelope_put(uint8_t *out, const opal_commo
 {
     opal_common_crypt_put64(out, envelope->context_high);
     opal_common_crypt_put64(out + 8, envelope->context_low);
-    opal_common_crypt_put32(out + 16, (uint32_t) envelope->tag);
+    opal_common_crypt_put32(out + 16, envelope->generation);
+    opal_common_crypt_put32(out + 20, (uint32_t) envelope->tag);
 }
 
 /* Does this provider do the cipher, and is the shift the one of this build (20;

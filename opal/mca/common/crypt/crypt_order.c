@@ -4,8 +4,9 @@
  * The order of accepted messages per envelope.  See crypt_order.h.
  *
  * Entries lie densely in one array, chained by hash.  They are only taken out
- * when the array is full: then all that may be forgotten go at once, and the
- * array doubles if more than half stayed.
+ * when the array is full: then all that may be forgotten go at once; from FOLD_FROM
+ * entries on those of one span become ranges (crypt_order_ranges.c); and the array
+ * doubles if more than half stayed.
  */
 #include "crypt_order.h"
 
@@ -13,10 +14,15 @@
 #include <string.h>
 
 #define ROOM_FIRST 16
+#define FOLD_FROM  256
 
 typedef opal_common_crypt_order_t order_t;
 typedef opal_common_crypt_order_entry_t entry_t;
 typedef opal_common_crypt_span_t span_t;
+typedef opal_common_crypt_range_t range_t;
+
+/* The entries of a communicator that its wildcards need: tags of no message. */
+enum { TAG_WILD = INT32_MIN, TAG_ALL = INT32_MIN + 1 };
 
 /* ---- spans of one envelope ---- */
 
@@ -142,14 +148,15 @@ static uint32_t hash_of(const opal_common_crypt_envelope_t *envelope)
 
     h = (h ^ envelope->context_low) * UINT64_C(0xbf58476d1ce4e5b9);
     h ^= h >> 29;
-    h = (h ^ (uint32_t) envelope->tag) * UINT64_C(0x94d049bb133111eb);
+    h = (h ^ (uint64_t) envelope->generation << 32 ^ (uint32_t) envelope->tag) * UINT64_C(0x94d049bb133111eb);
     return (uint32_t) (h >> 32);
 }
 
 static inline bool envelope_equal(const opal_common_crypt_envelope_t *a,
                                   const opal_common_crypt_envelope_t *b)
 {
-    return a->tag == b->tag && a->context_low == b->context_low && a->context_high == b->context_high;
+    return a->tag == b->tag && a->generation == b->generation && a->context_low == b->context_low
+           && a->context_high == b->context_high;
 }
 
 OPAL_CRYPT_OFTEN
@@ -165,13 +172,11 @@ static entry_t *entry_find(const order_t *order, const opal_common_crypt_envelop
     return 0 == at ? NULL : &order->entries[at - 1];
 }
 
-/* Nothing can come any more that this span would have to refuse. */
-static bool span_settled(const span_t *last, const opal_common_crypt_replay_t *replay,
-                         const opal_common_crypt_serials_t *serials)
+bool opal_common_crypt_span_settled(const span_t *last, const opal_common_crypt_replay_t *replay,
+                                    const opal_common_crypt_serials_t *serials)
 {
-    return last->counter_high < replay->mark
-           && (__atomic_load_n(&serials->dead, __ATOMIC_ACQUIRE)
-               || last->serial_high < __atomic_load_n(&serials->oldest, __ATOMIC_RELAXED));
+    return (last->counter_high < replay->mark && last->serial_high < __atomic_load_n(&serials->oldest, __ATOMIC_RELAXED))
+           || __atomic_load_n(&serials->dead, __ATOMIC_ACQUIRE);
 }
 
 static void entry_clear(order_t *order, entry_t *entry)
@@ -195,13 +200,51 @@ static void order_sweep(order_t *order, const opal_common_crypt_replay_t *replay
 
     for (uint32_t i = 0; i < order->count; ++i) {
         entry_t *entry = &order->entries[i];
-        if (span_settled(&spans_of(entry)[entry->count - 1], replay, entry->serials)) {
+        if (opal_common_crypt_span_settled(&spans_of(entry)[entry->count - 1], replay, entry->serials)) {
             entry_clear(order, entry);
         } else {
             order->entries[kept++] = *entry;
         }
     }
     order->count = kept;
+}
+
+static bool becomes_range(entry_t *entry, const opal_common_crypt_serials_t *serials)
+{
+    if (entry->serials != serials || entry->envelope.tag <= TAG_ALL) {
+        return false;
+    }
+    spans_compress(entry);
+    return 1 == entry->count;
+}
+
+/* Entries that have one span become ranges: if they are most, and many enough for a look
+ * at all ranges. */
+static void order_fold(order_t *order, const opal_common_crypt_replay_t *replay,
+                       const opal_common_crypt_serials_t *serials)
+{
+    range_t *newer = malloc(order->count * sizeof(range_t));
+    uint32_t count = 0, kept = 0;
+
+    for (uint32_t i = 0; NULL != newer && i < order->count; ++i) {
+        entry_t *entry = &order->entries[i];
+        if (becomes_range(entry, serials)) {
+            newer[count++] = (range_t) {entry->envelope, entry->envelope.tag, entry->serials, *spans_of(entry)};
+        }
+    }
+    if (count > order->count / 2 && OPAL_CRYPT_OK == opal_common_crypt_ranges_merge(order, replay, serials, newer, count)) {
+        for (uint32_t i = 0; i < order->count; ++i) {
+            entry_t *entry = &order->entries[i];
+            if (becomes_range(entry, serials)) {
+                order->spans -= entry->room;
+                free(entry->more);
+            } else {
+                order->entries[kept++] = *entry;
+            }
+        }
+        order->count = kept;
+    }
+    free(newer);
 }
 
 static int order_resize(order_t *order, uint32_t room)
@@ -221,7 +264,8 @@ static int order_resize(order_t *order, uint32_t room)
 }
 
 /* Room for one more entry. */
-static int order_reserve(order_t *order, const opal_common_crypt_replay_t *replay)
+static int order_reserve(order_t *order, const opal_common_crypt_replay_t *replay,
+                         const opal_common_crypt_serials_t *serials)
 {
     int rc = OPAL_CRYPT_OK;
 
@@ -229,6 +273,9 @@ static int order_reserve(order_t *order, const opal_common_crypt_replay_t *repla
         return OPAL_CRYPT_OK;
     }
     order_sweep(order, replay);
+    if (order->count > order->room / 2 && order->count >= FOLD_FROM && order->count >= order->range_count / 4) {
+        order_fold(order, replay, serials);
+    }
     if (0 == order->room) {
         rc = order_resize(order, ROOM_FIRST);
     } else if (order->count > order->room / 2) {
@@ -255,6 +302,7 @@ void opal_common_crypt_order_fini(order_t *order)
     for (uint32_t i = 0; i < order->count; ++i) {
         entry_clear(order, &order->entries[i]);
     }
+    opal_common_crypt_ranges_free(order);
     free(order->entries);
     free(order->heads);
     memset(order, 0, sizeof(*order));
@@ -262,12 +310,9 @@ void opal_common_crypt_order_fini(order_t *order)
 
 /* ---- what is refused ---- */
 
-/* The entries of a communicator that its wildcards need: tags of no message. */
-enum { TAG_WILD = INT32_MIN, TAG_ALL = INT32_MIN + 1 };
-
 static opal_common_crypt_envelope_t under(const opal_common_crypt_envelope_t *envelope, int32_t tag)
 {
-    return (opal_common_crypt_envelope_t) {envelope->context_high, envelope->context_low, tag};
+    return (opal_common_crypt_envelope_t) {envelope->context_high, envelope->context_low, envelope->generation, tag};
 }
 
 static inline bool concerns_wildcards(const opal_common_crypt_serials_t *serials,
@@ -277,39 +322,35 @@ static inline bool concerns_wildcards(const opal_common_crypt_serials_t *serials
 }
 
 /* Where `serial` belongs among the spans of this entry: `position` are before it. */
-static const span_t *spans_around(const order_t *order, const opal_common_crypt_envelope_t *envelope,
-                                  const opal_common_crypt_serials_t *serials, uint64_t serial,
+static const span_t *spans_around(const order_t *order, const opal_common_crypt_envelope_t *envelope, uint64_t serial,
                                   uint32_t *position, uint32_t *count)
 {
     entry_t *entry = entry_find(order, envelope);
+    const range_t *range = NULL == entry ? opal_common_crypt_ranges_find(order, envelope) : NULL;
+    const span_t *spans = NULL != entry ? spans_of(entry) : NULL != range ? &range->span : NULL;
 
-    if (NULL == entry) {
-        *position = *count = 0;
-        return NULL;
-    }
-    *count = entry->count;
-    *position = serials == entry->serials ? span_position(spans_of(entry), entry->count, serial) : entry->count;
-    return spans_of(entry);
+    *count = NULL != entry ? entry->count : NULL != range;
+    *position = span_position(spans, *count, serial);
+    return spans;
 }
 
 /* A receive before this one got a later message, or one behind it an earlier. */
-static bool out_of_turn(const order_t *order, const opal_common_crypt_envelope_t *envelope,
-                        const opal_common_crypt_serials_t *serials, uint64_t serial, uint64_t counter,
-                        bool look_behind)
+static bool out_of_turn(const order_t *order, const opal_common_crypt_envelope_t *envelope, uint64_t serial,
+                        uint64_t counter, bool look_behind)
 {
     uint32_t i, count;
-    const span_t *spans = spans_around(order, envelope, serials, serial, &i, &count);
+    const span_t *spans = spans_around(order, envelope, serial, &i, &count);
 
     return (i > 0 && spans[i - 1].counter_high >= counter)
            || (look_behind && i < count && spans[i].counter_low <= counter);
 }
 
 /* Any receive behind this one got an earlier message; they are in no order. */
-static bool earlier_behind(const order_t *order, const opal_common_crypt_envelope_t *envelope,
-                           const opal_common_crypt_serials_t *serials, uint64_t serial, uint64_t counter)
+static bool earlier_behind(const order_t *order, const opal_common_crypt_envelope_t *envelope, uint64_t serial,
+                           uint64_t counter)
 {
     uint32_t i, count;
-    const span_t *spans = spans_around(order, envelope, serials, serial, &i, &count);
+    const span_t *spans = spans_around(order, envelope, serial, &i, &count);
 
     for (; i < count; ++i) {
         if (spans[i].counter_low < counter) {
@@ -323,17 +364,17 @@ int opal_common_crypt_order_check(order_t *order, const opal_common_crypt_serial
                                   uint64_t serial, bool any_tag,
                                   const opal_common_crypt_envelope_t *envelope, uint64_t counter)
 {
-    if (0 == order->count) {
+    if (0 == (order->count | order->range_count)) {
         return OPAL_CRYPT_OK;
     }
-    if (out_of_turn(order, envelope, serials, serial, counter, true)) {
+    if (out_of_turn(order, envelope, serial, counter, true)) {
         return OPAL_CRYPT_ERR_ORDER;
     }
     if (concerns_wildcards(serials, envelope)) {
         const opal_common_crypt_envelope_t wild = under(envelope, TAG_WILD), all = under(envelope, TAG_ALL);
 
-        if (out_of_turn(order, &wild, serials, serial, counter, any_tag)
-            || (any_tag && earlier_behind(order, &all, serials, serial, counter))) {
+        if (out_of_turn(order, &wild, serial, counter, any_tag)
+            || (any_tag && earlier_behind(order, &all, serial, counter))) {
             return OPAL_CRYPT_ERR_ORDER;
         }
     }
@@ -342,20 +383,6 @@ int opal_common_crypt_order_check(order_t *order, const opal_common_crypt_serial
 
 /* ---- what is remembered ---- */
 
-/* The communicator of the entry is gone, and its context id came back with
- * serials of its own: all that was accepted lies before them. */
-static void entry_rebase(entry_t *entry, opal_common_crypt_serials_t *serials)
-{
-    span_t *spans = spans_of(entry);
-
-    span_join(&spans[0], &spans[entry->count - 1]);
-    spans[0].serial_low = spans[0].serial_high = 0;
-    entry->count = 1;
-    __atomic_fetch_add(&serials->references, 1, __ATOMIC_RELAXED);
-    opal_common_crypt_serials_unref(entry->serials);
-    entry->serials = serials;
-}
-
 OPAL_CRYPT_OFTEN
 static int remember(order_t *order, const opal_common_crypt_replay_t *replay,
                     opal_common_crypt_serials_t *serials, uint64_t serial,
@@ -363,25 +390,24 @@ static int remember(order_t *order, const opal_common_crypt_replay_t *replay,
 {
     const span_t span = {serial, serial, counter, counter};
     entry_t *entry = entry_find(order, envelope);
+    const range_t *range;
 
     if (NULL != entry) {
-        if (serials != entry->serials) {
-            entry_rebase(entry, serials);
-        }
         return spans_add(order, entry, &span);
     }
-    if (span_settled(&span, replay, serials)) {
+    if (opal_common_crypt_span_settled(&span, replay, serials)) {
         return OPAL_CRYPT_OK;
     }
-    int rc = order_reserve(order, replay);
+    int rc = order_reserve(order, replay, serials);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
+    range = opal_common_crypt_ranges_find(order, envelope);
     entry = &order->entries[order->count];
-    *entry = (entry_t) {.envelope = *envelope, .serials = serials, .count = 1, .one = span};
+    *entry = (entry_t) {.envelope = *envelope, .serials = serials, .count = 1, .one = NULL != range ? range->span : span};
     __atomic_fetch_add(&serials->references, 1, __ATOMIC_RELAXED);
     entry_link(order, order->count++);
-    return OPAL_CRYPT_OK;
+    return NULL != range ? spans_add(order, entry, &span) : OPAL_CRYPT_OK;
 }
 
 int opal_common_crypt_order_add(order_t *order, const opal_common_crypt_replay_t *replay,
@@ -403,5 +429,6 @@ int opal_common_crypt_order_add(order_t *order, const opal_common_crypt_replay_t
 
 size_t opal_common_crypt_order_memory(const order_t *order)
 {
-    return order->room * (sizeof(entry_t) + sizeof(uint32_t)) + order->spans * sizeof(span_t);
+    return order->room * (sizeof(entry_t) + sizeof(uint32_t)) + order->spans * sizeof(span_t)
+           + order->range_room * sizeof(range_t);
 }

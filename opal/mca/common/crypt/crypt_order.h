@@ -13,10 +13,17 @@
  * there shrink to one span (first and last).  And an envelope whose counters
  * are all below the replay set's mark, and whose serials are all below every
  * outstanding one, is forgotten: whatever comes has a higher serial, and the
- * replay set sees to it that it has a higher counter.
+ * replay set sees to it that it has a higher counter.  So is one whose
+ * communicator is gone: its generation does not come back.
+ *
+ * Where one receive stays outstanding, or one message missing, nothing is
+ * forgotten, and non-blocking collectives have a tag of their own each.  But then those
+ * tags are all alike (crypt_order_ranges.c): they lie side by side in one range.
  *
  *     memory = one entry per envelope that has a counter above the lowest one
- *              still missing, or a serial above the lowest one outstanding,
+ *              still missing, or a serial above the lowest one outstanding, and after
+ *              some hundred of them
+ *              one range per run of neighbouring tags that are alike
  *              + one span per outstanding serial between accepted ones
  *
  * Traffic that comes in order makes no entry at all.
@@ -68,11 +75,21 @@ typedef struct opal_common_crypt_order_entry {
     opal_common_crypt_span_t *more;
 } opal_common_crypt_order_entry_t;
 
+/* The tags first.tag ... last: each had its messages within this span. */
+typedef struct opal_common_crypt_range {
+    opal_common_crypt_envelope_t first;
+    int32_t last;
+    opal_common_crypt_serials_t *serials;
+    opal_common_crypt_span_t span;
+} opal_common_crypt_range_t;
+
 typedef struct opal_common_crypt_order {
     opal_common_crypt_order_entry_t *entries;       /* dense */
     uint32_t *heads;            /* hash -> entry, plus one; as many as `room` */
     uint32_t count, room;       /* room: 0 or a power of two */
     size_t spans;               /* room of all `more` together */
+    opal_common_crypt_range_t *ranges;  /* sorted, disjoint; an entry of the same envelope is newer */
+    uint32_t range_count, range_room;
 } opal_common_crypt_order_t;
 
 void opal_common_crypt_order_init(opal_common_crypt_order_t *order);
@@ -90,6 +107,21 @@ int opal_common_crypt_order_add(opal_common_crypt_order_t *order,
                                 const opal_common_crypt_replay_t *replay,
                                 opal_common_crypt_serials_t *serials, uint64_t serial, bool any_tag,
                                 const opal_common_crypt_envelope_t *envelope, uint64_t counter);
+
+/* Nothing can come any more that a span, the last of its envelope, would have to refuse. */
+bool opal_common_crypt_span_settled(const opal_common_crypt_span_t *last, const opal_common_crypt_replay_t *replay,
+                                    const opal_common_crypt_serials_t *serials);
+
+/* The range with this envelope, or NULL. */
+const opal_common_crypt_range_t *opal_common_crypt_ranges_find(const opal_common_crypt_order_t *order,
+                                                               const opal_common_crypt_envelope_t *envelope);
+
+/* Take in what is newer (sorted here), each of one tag, with their references to their
+ * serials, all of which are `serials`.  ERR_MEMORY: nothing was done. */
+int opal_common_crypt_ranges_merge(opal_common_crypt_order_t *order, const opal_common_crypt_replay_t *replay,
+                                   const opal_common_crypt_serials_t *serials, opal_common_crypt_range_t *newer,
+                                   uint32_t count);
+void opal_common_crypt_ranges_free(opal_common_crypt_order_t *order);
 
 /* With the lock held: `serial` is not outstanding any more. */
 int opal_common_crypt_serials_give_back(opal_common_crypt_serials_t *serials, uint64_t serial);

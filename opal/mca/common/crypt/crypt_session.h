@@ -37,6 +37,7 @@ const opal_common_crypt_peer_info_t *opal_common_crypt_session_peer(const opal_c
 /* ---- the envelope that a frame is bound to, beside its own header ---- */
 typedef struct opal_common_crypt_envelope {
     uint64_t context_high, context_low;     /* the communicator's global id */
+    uint32_t generation;                    /* ids come back: how many communicators with it the two have shared */
     int32_t tag;
 } opal_common_crypt_envelope_t;
 

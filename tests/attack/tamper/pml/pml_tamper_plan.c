@@ -27,6 +27,7 @@ static int seen;                        /* frames of this kind since the plan is
 /* Frames that go later: each owns a copy of its bytes. */
 static struct {
     ompi_pml_tamper_frame_t frame;
+    uint32_t index;                     /* of its communicator: on the wire there are ids, and they come back */
     int due;                            /* when `seen` is more; -1: on release */
 } waiting[WAITING];
 static int waiting_count, waiting_to_exchange;
@@ -73,15 +74,16 @@ static void copy_of(ompi_pml_tamper_frame_t *frame, size_t bytes)
     }
 }
 
-/* pml/crypt's own choice of tags: segments below -2^30, bodies 2^28 below them. */
 static int kind_of(const ompi_pml_tamper_frame_t *frame)
 {
     const uint8_t *bytes = frame->bytes;
+    opal_common_crypt_tags_t tags;
 
-    if (frame->tag <= -(1 << 30) - 4096 - (1 << 28)) {
+    opal_common_crypt_tags_make(32, &tags);
+    if (frame->tag <= tags.bodies && frame->tag >= OPAL_CRYPT_TAG_FIXED(OPAL_CRYPT_TAG_FIXED_END)) {
         return frame->receive ? TAMPER_RECEIVE_BODY : TAMPER_BODY;
     }
-    if (frame->tag <= -(1 << 30) - 4096) {
+    if (frame->tag <= tags.segments && frame->tag > tags.bodies) {
         return frame->receive ? TAMPER_RECEIVE_SEGMENT : TAMPER_SEGMENT;
     }
     if (frame->receive) {
@@ -114,6 +116,7 @@ static void send_later(const ompi_pml_tamper_frame_t *frame, int due)
     }
     waiting[waiting_count].frame = *frame;
     copy_of(&waiting[waiting_count].frame, frame->count);
+    waiting[waiting_count].index = ompi_common_cryptmpi_comm_index(frame->comm);
     waiting[waiting_count++].due = due;
 }
 
@@ -124,6 +127,7 @@ void ompi_pml_tamper_after(void)
     for (int i = 0; i < waiting_count;) {
         if (waiting[i].due < 0 ? released : waiting[i].due < seen) {
             ompi_pml_tamper_frame_t frame = waiting[i].frame;
+            frame.comm = opal_pointer_array_get_item(&ompi_mpi_communicators, (int) waiting[i].index);
             memmove(&waiting[i], &waiting[i + 1], (size_t) (--waiting_count - i) * sizeof(waiting[0]));
             send_now(&frame);
         } else {
