@@ -25,4 +25,13 @@ job messages=3 || fail "the job failed"
 [[ $said == *"rank 0 (on node0) had not received 3 of the messages"* ]] || fail "it does not say what is missing"
 [[ $(grep -c 'messages are missing' "$CASE_DIR/out") == 1 && $said != *"at the end of the job"* ]] ||
     fail "others say so, too"
+
+# Under crypt_on_missing=abort it is an error; but not where nothing is missing.
+export OMPI_MCA_crypt_on_missing=abort
+job messages=0 || fail "the job failed"
+[[ $said != *"crypt_on_missing"* ]] || fail "it complains"
+! job messages=1 || fail "the job succeeded, with a message missing"
+[[ $said == *"rank 0 (on node0) had not received 1 of the messages"* && $said == *"and crypt_on_missing is abort"* ]] ||
+    fail "it does not say why it failed"
+unset OMPI_MCA_crypt_on_missing
 ! job dies || fail "the job succeeded"

@@ -18,6 +18,7 @@ ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params = {
     .scope = OMPI_COMMON_CRYPTMPI_INTERNODE,
     .on_failure = OMPI_COMMON_CRYPTMPI_ABORT,
     .audit = OMPI_COMMON_CRYPTMPI_AUDIT_ABORT,
+    .on_missing = OMPI_COMMON_CRYPTMPI_MISSING_WARN,
 };
 
 static const mca_base_var_enum_value_t auth_values[] = {
@@ -29,6 +30,8 @@ static const mca_base_var_enum_value_t failure_values[] = {
     {OMPI_COMMON_CRYPTMPI_ABORT, "abort"}, {OMPI_COMMON_CRYPTMPI_ERROR, "error"}, {0, NULL}};
 static const mca_base_var_enum_value_t audit_values[] = {
     {OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, "abort"}, {OMPI_COMMON_CRYPTMPI_AUDIT_WARN, "warn"}, {0, NULL}};
+static const mca_base_var_enum_value_t missing_values[] = {
+    {OMPI_COMMON_CRYPTMPI_MISSING_WARN, "warn"}, {OMPI_COMMON_CRYPTMPI_MISSING_ABORT, "abort"}, {0, NULL}};
 
 static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *values,
                mca_base_var_info_lvl_t level, void *storage)
@@ -123,6 +126,10 @@ int ompi_common_cryptmpi_params_register(void)
     rc = rc ? rc : add_choice("on_auth_failure", "What follows a message that does not authenticate: abort (end the "
                               "job) or error (the call returns an MPI error class of its own, the buffer is wiped)",
                               failure_values, OPAL_INFO_LVL_3, &p->on_failure);
+    rc = rc ? rc : add_choice("on_missing", "What follows when MPI_Finalize finds that messages of other nodes were sent "
+                              "but not received, or cannot find out: warn, or abort (end the job with an error; for "
+                              "programs that receive everything that is sent)", missing_values, OPAL_INFO_LVL_3,
+                              &p->on_missing);
     rc = rc ? rc : add_choice("audit", "What follows when a component could carry payload around the encryption: "
                               "abort, or warn, which says PLAINTEXT POSSIBLE in every job and breaks the promise",
                               audit_values, OPAL_INFO_LVL_3, &p->audit);
