@@ -76,20 +76,20 @@ static void arrived(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
     ompi_pml_crypt_held_t *held = (ompi_pml_crypt_held_t *) stage->owner;
-    ompi_pml_crypt_request_t *nobody = NULL;
+    ompi_pml_crypt_request_t *taker = NULL;     /* nobody */
 
     held->status = *status;
-    if (OMPI_PML_CRYPT_HELD_DROPPED == __atomic_load_n(&held->taker, __ATOMIC_ACQUIRE)) {
-        ompi_pml_crypt_stage_return(stage);
-        OBJ_RELEASE(held);
+    if (__atomic_compare_exchange_n(&held->taker, &taker, OMPI_PML_CRYPT_HELD_ARRIVED, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
         return;
     }
-    if (!__atomic_compare_exchange_n(&held->taker, &nobody, OMPI_PML_CRYPT_HELD_ARRIVED, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE)) {
-        op->request = held->taker;
-        OBJ_RELEASE(held);
-        ompi_pml_crypt_first_in(op, status);
+    OBJ_RELEASE(held);
+    if (OMPI_PML_CRYPT_HELD_DROPPED == taker) {
+        ompi_pml_crypt_stage_return(stage);
+        return;
     }
+    op->request = taker;
+    ompi_pml_crypt_first_in(op, status);
 }
 
 /* Bring the first part into staging; it may take the host a while. */
@@ -150,7 +150,7 @@ int ompi_pml_crypt_held_open(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held
     opal_common_crypt_envelope_t envelope;
     int rc;
 
-    ompi_pml_crypt_envelope(c, held->tag, &envelope);
+    envelope = ompi_common_cryptmpi_envelope(c, held->source, held->tag);
     rc = open_frame(peer, &envelope, held, wire_bytes);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_accept(peer->session, c->serials, held->serial, &envelope, held->counter, flags);
