@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * pml/tamper: an attacker between pml/crypt and ob1, for tests only.
+ * pml/tamper: an attacker between pml/crypt and ob1, or ucx, for tests only.
  *
  *     application -- pml/crypt -- pml/tamper -- ob1 -- the network
  *
@@ -18,7 +18,7 @@
  *
  *     flip AT MASK      invert bits of byte AT (from the end if negative)
  *     cut N, extend N   N bytes less, or N random bytes more
- *     drop              keep it back; the action `release` sends what was kept
+ *     drop              keep it back; the action `release` sends all that was kept
  *     replay AFTER      send it again, AFTER frames of this kind later
  *     hold AFTER        send it that much later only
  *     retag N           send it with tag N - tag: two tags change places
@@ -27,6 +27,8 @@
  *     relay RANK        give it to the attacker at RANK, who ...
  *     impostor RANK     ... sends what RANK gave him in place of his own frame
  *     forge TYPE BYTES  send a made-up frame before it
+ *     raw BYTES HEX     send a frame before it that begins with these bytes
+ *     from RANK         (ucx) as if RANK had sent it
  *     exchange          two frames of this kind go under each other's tags
  *
  * It can be a host with faults, too (pml_tamper_fault.c); for these, KIND may be
@@ -56,13 +58,13 @@ typedef struct ompi_pml_tamper_frame {
 } ompi_pml_tamper_frame_t;
 
 extern ompi_common_cryptmpi_pml_component_t mca_pml_tamper_component;
-extern mca_pml_base_module_t ompi_pml_tamper_ob1;       /* a copy of ob1's module */
+extern mca_pml_base_module_t ompi_pml_tamper_ob1;       /* a copy of the module of ob1, or ucx */
 
 mca_pml_base_module_t *ompi_pml_tamper_host_load(const char *name, bool progress_threads, bool mpi_threads);
 int ompi_pml_tamper_host_finalize(void);
 void ompi_pml_tamper_host_close(void);
 
-extern char *ompi_pml_tamper_plan;
+extern char *ompi_pml_tamper_plan, *ompi_pml_tamper_host;
 
 /* Act upon a frame.  False: it is not to be sent now.  Frames that are sent in
  * addition have been when this returns. */

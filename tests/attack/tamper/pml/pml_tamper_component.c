@@ -25,7 +25,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_tamper_component = {
 
 mca_pml_base_module_t ompi_pml_tamper_ob1;
 static mca_pml_base_module_t module;
-char *ompi_pml_tamper_plan = NULL;
+char *ompi_pml_tamper_plan = NULL, *ompi_pml_tamper_host = NULL;
 
 static int component_register(void)
 {
@@ -34,6 +34,13 @@ static int component_register(void)
                                              "What to do to which frame (see pml_tamper.h)", MCA_BASE_VAR_TYPE_STRING,
                                              NULL, 0, MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_9,
                                              MCA_BASE_VAR_SCOPE_LOCAL, &ompi_pml_tamper_plan);
+    if (rc < 0) {
+        return rc;
+    }
+    ompi_pml_tamper_host = "ob1";
+    rc = mca_base_component_var_register(&mca_pml_tamper_component.pmlm_version, "host", "ob1 or ucx",
+                                         MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_9,
+                                         MCA_BASE_VAR_SCOPE_READONLY, &ompi_pml_tamper_host);
     return rc < 0 ? rc : OMPI_SUCCESS;
 }
 
@@ -110,7 +117,7 @@ static int irecv_init(void *buffer, size_t count, ompi_datatype_t *type, int src
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-    const mca_pml_base_module_t *ob1 = ompi_pml_tamper_host_load("ob1", progress_threads, mpi_threads);
+    const mca_pml_base_module_t *ob1 = ompi_pml_tamper_host_load(ompi_pml_tamper_host, progress_threads, mpi_threads);
 
     if (NULL == ob1) {
         return NULL;

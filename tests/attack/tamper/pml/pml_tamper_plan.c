@@ -18,6 +18,7 @@ typedef struct plan {
     int kind, nth, count;
     char action[16];
     long a, b;
+    char hex[128];
 } plan_t;
 
 static plan_t plan;
@@ -79,8 +80,8 @@ static int kind_of(const ompi_pml_tamper_frame_t *frame)
     const uint8_t *bytes = frame->bytes;
     opal_common_crypt_tags_t tags;
 
-    opal_common_crypt_tags_make(32, &tags);
-    if (frame->tag <= tags.bodies && frame->tag >= OPAL_CRYPT_TAG_FIXED(OPAL_CRYPT_TAG_FIXED_END)) {
+    opal_common_crypt_tags_make(0 == strcmp(ompi_pml_tamper_host, "ucx") ? 24 : 32, &tags);
+    if (frame->tag <= tags.bodies && frame->tag >= tags.lowest + OPAL_CRYPT_TAG_FIXED_END) {
         return frame->receive ? TAMPER_RECEIVE_BODY : TAMPER_BODY;
     }
     if (frame->tag <= tags.segments && frame->tag > tags.bodies) {
@@ -125,7 +126,7 @@ void ompi_pml_tamper_after(void)
     bool released = 0 == strcmp(plan.action, "release");
 
     for (int i = 0; i < waiting_count;) {
-        if (waiting[i].due < 0 ? released : waiting[i].due < seen) {
+        if (released || (waiting[i].due >= 0 && waiting[i].due < seen)) {
             ompi_pml_tamper_frame_t frame = waiting[i].frame;
             frame.comm = opal_pointer_array_get_item(&ompi_mpi_communicators, (int) waiting[i].index);
             memmove(&waiting[i], &waiting[i + 1], (size_t) (--waiting_count - i) * sizeof(waiting[0]));
@@ -164,6 +165,32 @@ static void forge(const ompi_pml_tamper_frame_t *frame)
         *(uint8_t *) made.bytes = (uint8_t) (OPAL_CRYPT_FRAME_VERSION << 4 | plan.a);
     }
     send_now(&made);
+}
+
+/* The bytes that the plan has, then any, up to this many. */
+static void raw(const ompi_pml_tamper_frame_t *frame)
+{
+    ompi_pml_tamper_frame_t made = *frame;
+    unsigned byte;
+
+    made.count = 0;
+    copy_of(&made, (size_t) plan.a);
+    for (size_t i = 0; i < made.count && 1 == sscanf(plan.hex + 2 * i, "%2x", &byte); i++) {
+        ((uint8_t *) made.bytes)[i] = (uint8_t) byte;
+    }
+    send_now(&made);
+}
+
+/* With ucx the sender's rank is a part of the tag, and nothing stands against a false one. */
+static void send_as(const ompi_pml_tamper_frame_t *frame, int rank)
+{
+    ompi_pml_tamper_frame_t made = *frame;
+    int own_rank = frame->comm->c_my_rank;
+
+    copy_of(&made, made.count);
+    frame->comm->c_my_rank = rank;
+    send_now(&made);
+    frame->comm->c_my_rank = own_rank;
 }
 
 /* What the attacker at that rank has for us. */
@@ -235,6 +262,11 @@ static bool apply(ompi_pml_tamper_frame_t *frame)
         impostor(frame);
     } else if (0 == strcmp(action, "forge")) {
         forge(frame);
+    } else if (0 == strcmp(action, "raw")) {
+        raw(frame);
+    } else if (0 == strcmp(action, "from")) {
+        send_as(frame, (int) plan.a);
+        return false;
     } else if (0 == strcmp(action, "exchange")) {
         return exchange(frame);
     } else if (0 == strcmp(action, "refuse") || 0 == strcmp(action, "fail")) {
@@ -252,21 +284,24 @@ static bool apply(ompi_pml_tamper_frame_t *frame)
 
 /* ---- */
 
-static void read_plan(void)
+static void read_plan(const char *text)
 {
     static const char *const kinds[TAMPER_KINDS] = {"any", "direct", "first", "local", "local-large", "segment", "body",
                                                      "receive", "receive-segment", "receive-body"};
     char kind[24] = "";
 
-    snprintf(plan_text, sizeof(plan_text), "%s", ompi_pml_tamper_plan);
+    snprintf(plan_text, sizeof(plan_text), "%s", text);
     memset(&plan, 0, sizeof(plan));
-    seen = 0;
+    seen = waiting_to_exchange = 0;
     if ('\0' == plan_text[0]) {
         return;
     }
     if (sscanf(plan_text, "%ld %23s %d %d %15s %ld %ld", &plan.cell, kind, &plan.nth, &plan.count, plan.action, &plan.a,
                &plan.b) < 5) {
         abort();
+    }
+    if (0 == strcmp(plan.action, "raw")) {
+        (void) sscanf(plan_text, "%*d %*s %*d %*d %*s %*d %127s", plan.hex);
     }
     while (plan.kind < TAMPER_KINDS && 0 != strcmp(kind, kinds[plan.kind])) {
         plan.kind++;
@@ -278,10 +313,11 @@ static void read_plan(void)
 
 bool ompi_pml_tamper_act(ompi_pml_tamper_frame_t *frame)
 {
+    const char *text = NULL == ompi_pml_tamper_plan ? "" : ompi_pml_tamper_plan;      /* MPI_T makes "" NULL */
     int number;
 
-    if (NULL != ompi_pml_tamper_plan && 0 != strcmp(plan_text, ompi_pml_tamper_plan)) {
-        read_plan();
+    if (0 != strcmp(plan_text, text)) {
+        read_plan(text);
     }
     if (0 != strncmp(frame->comm->c_name, "target", 6)) {
         return true;
