@@ -16,7 +16,7 @@ job() {
     while [ "$1" != -- ]; do before+=("$1"); shift; done
     echo "+ ${before[*]} -- $2"
     for node in $nodes; do capture_start $node "$CASE_DIR/$node" -Q out -B 262144; done
-    timeout -k 5 100 "$SRC/tests/vcluster" mpirun -n 4 -x MT_WATCHDOG=90 ${before[@]+"${before[@]}"} \
+    timeout -k 5 "$LIMIT" "$SRC/tests/vcluster" mpirun -n 4 -x MT_WATCHDOG=90 ${before[@]+"${before[@]}"} \
         "$program" "$canary" "$2" >"$CASE_DIR/out" 2>&1 || rc=$?
     for node in $nodes; do capture_stop $node; done
     cat "$CASE_DIR/out"

@@ -30,7 +30,7 @@ job() {
     for pml in ob1 crypt; do
         capture_start node0 "$CASE_DIR/node0" -Q out -s 8000 -B 262144
         capture_start node1 "$CASE_DIR/node1" -Q out -s 8000 -B 262144
-        OMPI_MCA_pml=$pml vcluster mpirun -n 4 -x MT_WATCHDOG=240 "$@" \
+        OMPI_MCA_pml=$pml vcluster mpirun -n 4 -x MT_WATCHDOG=$((LIMIT / 3)) "$@" \
             "$leak" "$canary" "$train" "$label" $groups "largest=$largest" $many "$CASE_DIR" >"$CASE_DIR/job" 2>&1 ||
             fail "$label, $pml: $(cat "$CASE_DIR/job")"
         capture_stop node0
