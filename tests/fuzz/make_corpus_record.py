@@ -46,8 +46,10 @@ def chain(*certificates):
 def corpus():
     for number, block in enumerate(vectors(), 1):
         record = bytes.fromhex(block["a_record"])
-        good = block["case"] == "3 none x25519"
+        good = block.get("case") in ("3 none x25519", "7 none x25519")
         yield "record-%s-%d" % ("good" if good else "bad", number), b"\0" + record
+        if "refused" in block:
+            continue
         yield "record-psk-bad-%d" % number, b"\1" + record
         yield "record-version-bad-%d" % number, b"\0\0\2" + record[2:]
         yield "record-short-bad-%d" % number, b"\0" + record[:-1]

@@ -109,7 +109,26 @@ static void test_age(void)
                == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
     UNIT_CHECK(fixture_said(&why, "munge-too-old", "3600 seconds before") && NULL == schedule);
     expect.needed = b->created - 610;
-    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-too-old", "seconds after"));
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-clock", "seconds after"));
+
+    UNIT_GROUP("crypt_munge_age reaches a day, and no further");
+    options.munge_age = 86400;
+    opal_common_crypt_local_destroy(a);
+    a = fixture_local(&options, 0);
+    expect.needed = b->created + 86390;
+    UNIT_CHECK(0 == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    opal_common_crypt_schedule_destroy(schedule);
+    expect.needed = b->created + 86410;
+    UNIT_CHECK(OPAL_CRYPT_ERR_OLD
+               == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    expect.needed = b->created - 86390;
+    UNIT_CHECK(0 == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    opal_common_crypt_schedule_destroy(schedule);
+    expect.needed = b->created - 86410;
+    UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "munge-clock", "seconds after"));
+    options.munge_age = 86401;
+    UNIT_CHECK(fixture_local_refused(&options, "munge-age", "86401"));
+    options.munge_age = 0;
 
     UNIT_GROUP("first contact after munge's time to live works");
     forge(b, b->bytes, b->record.body_bytes, 1, 1);

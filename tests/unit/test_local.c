@@ -130,12 +130,41 @@ static void test_places(opal_common_crypt_options_t psk)
     opal_common_crypt_local_destroy(b);
 }
 
-/* The public key is the last field of a record without authenticator. */
+static bool differ(const opal_common_crypt_local_t *local, int64_t created, int64_t needed, const char *text)
+{
+    opal_common_crypt_peer_info_t peer = { .nspace = "job", .rank = 5, .created = created };
+    opal_common_crypt_why_t why = { .topic = NULL };
+    bool is = opal_common_crypt_clocks_differ(local, &peer, needed, &why);
+
+    UNIT_CHECK(is == (NULL != why.topic));
+    return is && fixture_said(&why, "clocks-differ", text) && fixture_said(&why, "clocks-differ", "job rank 5");
+}
+
+static void test_clocks(opal_common_crypt_options_t psk)
+{
+    opal_common_crypt_local_t *a = fixture_local(&psk, 0);
+    const int64_t met = a->created + 500000;
+
+    UNIT_GROUP("clocks that differ by more than an hour are named");
+    a->created = 1700000000;
+    UNIT_CHECK(!differ(a, a->created - 3600, 0, "") && !differ(a, a->created + 3600, 0, ""));
+    UNIT_CHECK(differ(a, a->created + 3601, 0, "2023-11-14 22:13:20 UTC"));
+    UNIT_CHECK(differ(a, a->created - 3601, 0, "2023-11-14 21:13:19 UTC"));
+    UNIT_CHECK(differ(a, INT64_MAX, 0, "in no known year"));
+    UNIT_CHECK(differ(a, INT64_MIN, 0, ""));
+
+    UNIT_GROUP("who is met later may have begun long before, but not later");
+    UNIT_CHECK(!differ(a, a->created, met, "") && !differ(a, met + 3600, met, ""));
+    UNIT_CHECK(differ(a, met + 3601, met, ""));
+    opal_common_crypt_local_destroy(a);
+}
+
+/* Behind the public key of this record are two lengths, of nothing. */
 static void test_weak_key(void)
 {
     opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
     opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
-    size_t at = b->byte_count - 4 - 32;
+    size_t at = b->byte_count - 4 - 2 - 32;
 
     UNIT_GROUP("a public key that gives a secret of zeros is refused");
     UNIT_EQUAL_BYTES(b->bytes + at, b->pair.public, 32);
@@ -237,6 +266,7 @@ int main(void)
     test_agreement(fixture_options(OPAL_CRYPT_AUTH_NONE), "none");
     test_differences(psk);
     test_places(psk);
+    test_clocks(psk);
     test_weak_key();
     test_warnings(psk);
     test_options(psk);

@@ -77,7 +77,7 @@ static void test_bounds(const opal_common_crypt_local_t *peer)
     record.name = name;
     record.name_bytes = OPAL_CRYPT_RECORD_NAME_MAX;
     bytes = opal_common_crypt_record_pack(&record, out, sizeof(out));
-    UNIT_CHECK(OPAL_CRYPT_RECORD_FIXED + 1024 + 255 + 32 == bytes);
+    UNIT_CHECK(OPAL_CRYPT_RECORD_FIXED + 1024 + 255 + 32 == bytes && 61 == OPAL_CRYPT_RECORD_FIXED);
     UNIT_CHECK(0 == opal_common_crypt_record_pack(&record, out, bytes - 1));
     UNIT_CHECK(bytes == opal_common_crypt_record_pack(&record, out, bytes));
     record.agreed_bytes++;
@@ -117,6 +117,53 @@ static void test_bounds(const opal_common_crypt_local_t *peer)
     UNIT_CHECK(0 == strcmp(agreed, "a?[2Jb? rank 1"));
 }
 
+static void test_extensions(const opal_common_crypt_local_t *local, const opal_common_crypt_options_t *options)
+{
+    const opal_common_crypt_extension_t known = { .type = OPAL_CRYPT_EXTENSION_REPORT },
+                                        later = { .type = 7, .bytes = (const uint8_t *) "later", .count = 5 },
+                                        asked = { .type = 8, .critical = true };
+    opal_common_crypt_options_t reports = *options;
+    opal_common_crypt_peer_info_t info;
+    opal_common_crypt_local_t *peer;
+    opal_common_crypt_record_t views;
+    opal_common_crypt_why_t why;
+    uint8_t list[OPAL_CRYPT_RECORD_EXTENSIONS_MAX + 1], out[OPAL_CRYPT_RECORD_MAX];
+    size_t used = 0, bytes;
+
+    UNIT_GROUP("an extension: what one side sets, the other sees");
+    reports.report = true;
+    peer = fixture_local(&reports, 1);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(local, peer->bytes, peer->byte_count, &info, &why));
+    UNIT_CHECK(info.report && opal_common_crypt_record_has(&peer->record, OPAL_CRYPT_EXTENSION_REPORT));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(peer, local->bytes, local->byte_count, &info, &why));
+    UNIT_CHECK(!info.report && !opal_common_crypt_record_has(&local->record, OPAL_CRYPT_EXTENSION_REPORT));
+    opal_common_crypt_schedule_destroy(fixture_schedule(local, peer));      /* they need not be alike */
+    test_lengths(local, peer);
+    test_flips(local, peer);
+
+    UNIT_GROUP("a list is made in order, and within its room");
+    UNIT_CHECK(opal_common_crypt_extension_put(list, sizeof(list), &used, &known));
+    UNIT_CHECK(!opal_common_crypt_extension_put(list, sizeof(list), &used, &known) && 4 == used);
+    UNIT_CHECK(!opal_common_crypt_extension_put(list, 12, &used, &later) && 4 == used);
+    UNIT_CHECK(opal_common_crypt_extension_put(list, 13, &used, &later) && 13 == used);
+    views = peer->record;
+    views.extensions = list;
+    views.extensions_bytes = used;
+    UNIT_CHECK(0 == opal_common_crypt_record_unknown(&views) && opal_common_crypt_record_has(&views, 7));
+    UNIT_CHECK(opal_common_crypt_extension_put(list, sizeof(list), &used, &asked) && 17 == used);
+    views.extensions_bytes = used;
+    UNIT_CHECK(8 == opal_common_crypt_record_unknown(&views));
+    bytes = opal_common_crypt_record_pack(&views, out, sizeof(out));
+    UNIT_CHECK(peer->record.body_bytes + 13 == bytes);
+
+    UNIT_GROUP("pack refuses a list that is none");
+    views.extensions_bytes = used - 1;
+    UNIT_CHECK(0 == opal_common_crypt_record_pack(&views, out, sizeof(out)));
+    views.extensions_bytes = sizeof(list);
+    UNIT_CHECK(0 == opal_common_crypt_record_pack(&views, out, sizeof(out)));
+    opal_common_crypt_local_destroy(peer);
+}
+
 static void test_version(const opal_common_crypt_local_t *local, const opal_common_crypt_local_t *peer)
 {
     uint8_t *copy = exact(peer->bytes, peer->byte_count);
@@ -147,6 +194,8 @@ int main(void)
     test_lengths(local, peer);
     test_flips(local, peer);
     test_bounds(peer);
+    options.psk_file = fixture_path("psk");
+    test_extensions(local, &options);
     test_version(local, peer);
 
     UNIT_GROUP("the holder of another psk is refused");

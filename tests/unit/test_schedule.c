@@ -100,15 +100,40 @@ static void check_keys(const vector_block_t *block, const opal_common_crypt_loca
     opal_common_crypt_schedule_destroy(schedule);
 }
 
+/* Refused, for what is wrong with its extensions. */
+static void check_refused(const vector_block_t *block, const opal_common_crypt_local_t *local)
+{
+    bool critical = 0 == strcmp("unknown critical", vector_text(block, "refused"));
+    uint8_t record[OPAL_CRYPT_RECORD_MAX];
+    size_t bytes = vector_bytes(block, "a_record", record, sizeof(record));
+    opal_common_crypt_schedule_t *schedule = NULL;
+    opal_common_crypt_why_t why = { .topic = NULL };
+
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == opal_common_crypt_schedule_create(local, record, bytes, NULL, &schedule, &why));
+    UNIT_CHECK(NULL == schedule && fixture_said(&why, critical ? "record-extension" : "record-malformed",
+                                                critical ? "type 2" : "are not a record"));
+}
+
 int main(void)
 {
     FILE *file = vector_file("records-v1.txt");
     vector_block_t block = { .count = 0 };
-    int cases = 0, a_first = 0;
+    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_common_crypt_local_t *local;
+    int cases = 0, refused = 0, a_first = 0;
 
     fixture_begin();
+    none.agreed = NULL;
+    local = fixture_local(&none, 7);
     while (vector_next(file, &block)) {
         opal_common_crypt_local_t a, b;
+
+        if (vector_has(&block, "refused")) {
+            UNIT_GROUP("refused: %s", vector_text(&block, "refused"));
+            check_refused(&block, local);
+            ++refused;
+            continue;
+        }
 
         UNIT_GROUP("case %s", vector_text(&block, "case"));
         load(&block, "a", &a);
@@ -124,7 +149,8 @@ int main(void)
     }
     fclose(file);
     UNIT_GROUP("the vectors hold both orders of public keys");
-    UNIT_CHECK(5 == cases && a_first > 0 && a_first < cases);
+    UNIT_CHECK(7 == cases && 11 == refused && a_first > 0 && a_first < cases);
+    opal_common_crypt_local_destroy(local);
     opal_common_crypt_secmem_finalize();
     return unit_done();
 }

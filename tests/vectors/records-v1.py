@@ -52,7 +52,11 @@ class Process:
         self.nonce = fixed(f"{case} {who} node", 16)
 
 
-def body(process, method, kex, name, agreed, flags):
+def pack_extensions(extensions):
+    return b"".join(struct.pack(">HH", kind, len(value)) + value for kind, value in extensions)
+
+
+def body(process, method, kex, name, agreed, flags, extensions):
     return (struct.pack(">HB", 1, len(name)) + name.encode()
             + struct.pack(">II", process.rank, 0)
             + bytes([METHODS[method], KEX[kex], 0, 20])
@@ -60,14 +64,15 @@ def body(process, method, kex, name, agreed, flags):
             + process.boot + process.nonce
             + struct.pack(">Q", 1795250000 + process.rank)
             + struct.pack(">H", len(agreed)) + agreed.encode()
-            + process.public)
+            + process.public
+            + struct.pack(">H", len(extensions)) + extensions)
 
 
 def show(name, value):
     print(f"{name} = {value.hex() if isinstance(value, bytes) else value}")
 
 
-def case(number, method, kex, name, agreed, flags):
+def case(number, method, kex, name, agreed, flags, extensions=()):
     title = f"{number} {method} {kex}"
     low, high = Process(title, "a", 0, kex), Process(title, "b", 1, kex)
     psk = fixed(f"{title} psk")
@@ -81,7 +86,7 @@ def case(number, method, kex, name, agreed, flags):
     show("psk_auth", auth)
     show("psk_mix", mix)
     for who, process in (("a", low), ("b", high)):
-        text = body(process, method, kex, name, agreed, flags)
+        text = body(process, method, kex, name, agreed, flags, pack_extensions(extensions))
         mac = hmac.new(auth, text, hashlib.sha256).digest() if method == "psk" else b""
         process.record = text + struct.pack(">I", len(mac)) + mac
         show(f"{who}_private", process.private)
@@ -114,3 +119,31 @@ case(2, "psk", "x25519", "prterun-node0-4711@1", "", 1)
 case(3, "none", "x25519", "1234567890", "", 0)
 case(4, "psk", "p256", "1234567890", "a=1;b=2", 0)
 case(5, "none", "p256", "x", "", 0)
+# 1: the known one.  0x1234: unknown, not critical, so that it is ignored.
+case(6, "psk", "x25519", "n" * 255, "a=1", 0, [(1, b""), (0x1234, b"later"), (0x7fff, bytes(4096 - 17))])
+case(7, "none", "x25519", "1234567890", "", 0, [(1, b"")])
+
+
+def refused(reason, extensions, count=None):
+    """A record whose authenticator is good, and which has to be refused."""
+    process = Process(f"bad {reason}", "a", 0, "x25519")
+    text = body(process, "none", "x25519", "1234567890", "", 0, extensions)
+    if count is not None:
+        at = len(text) - len(extensions) - 2
+        text = text[:at] + struct.pack(">H", count) + text[at + 2:]
+    show("refused", reason)
+    show("a_record", text + struct.pack(">I", 0))
+    print()
+
+
+refused("unknown critical", pack_extensions([(1, b""), (0x8002, b"x")]))
+refused("twice", pack_extensions([(2, b""), (2, b"")]))
+refused("twice, once critical", pack_extensions([(1, b""), (0x8001, b"")]))
+refused("falling", pack_extensions([(3, b""), (2, b"")]))
+refused("type 0", pack_extensions([(0, b"")]))
+refused("type 0, critical", pack_extensions([(0x8000, b"")]))
+refused("report with bytes", pack_extensions([(1, b"x")]))
+refused("length past the end", struct.pack(">HH", 2, 5) + b"four")
+refused("cut in its head", struct.pack(">HB", 2, 0))
+refused("list past the record", pack_extensions([(2, b"")]), count=9)
+refused("list too long", pack_extensions([(2, bytes(4096 - 3))]))

@@ -76,8 +76,9 @@ static int add_auth(opal_common_crypt_options_t *o)
                             "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_2, &o->psk_file);
     rc = rc ? rc : add_text("munge_socket", "Socket of the munge daemon. Default: munge's own",
                             OPAL_INFO_LVL_5, &o->munge_socket);
-    rc = rc ? rc : add("munge_age", "Seconds before or after it came to be needed at which a peer's munge credential "
-                       "may have been made, 1 to 600; less needs nodes whose clocks agree (default: 600)",
+    rc = rc ? rc : add("munge_age", "Maximum age, and clock skew, of a peer's munge credential in seconds, at the time "
+                       "when this process called MPI_Init, or was connected to the peer later; 1 to 86400. Raise it "
+                       "where ranks start at very different times or clocks differ (default: 600)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &o->munge_age);
     rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_2, &o->x509_cert);
     rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
@@ -123,7 +124,7 @@ int ompi_common_cryptmpi_params_register(void)
                        OPAL_INFO_LVL_4, &p->threads);
     rc = rc ? rc : add_choice("scope", "What is sealed: internode (messages that leave the node) or all (messages "
                               "between processes of one node, too)", scope_values, OPAL_INFO_LVL_2, &p->scope);
-    rc = rc ? rc : add_choice("on_auth_failure", "What follows a message that does not authenticate: abort (end the "
+    rc = rc ? rc : add_choice("on_auth_failure", "What follows a message, or a peer, that does not authenticate: abort (end the "
                               "job) or error (the call returns an MPI error class of its own, the buffer is wiped)",
                               failure_values, OPAL_INFO_LVL_3, &p->on_failure);
     rc = rc ? rc : add_choice("on_missing", "What follows when MPI_Finalize finds that messages of other nodes were sent "

@@ -64,13 +64,13 @@ extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_psk;
 extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_munge;
 extern const opal_common_crypt_auth_method_t opal_common_crypt_auth_none;
 
-/* Seconds for which what a method vouched for is fresh. */
-#define OPAL_CRYPT_AGE_MAX 600
+/* Seconds for which what a method vouched for is fresh: by default, and at most. */
+#define OPAL_CRYPT_AGE_DEFAULT 600
+#define OPAL_CRYPT_AGE_MOST    86400
 
 static inline int64_t opal_common_crypt_age_max(const opal_common_crypt_options_t *options)
 {
-    return 0 == options->munge_age || options->munge_age > OPAL_CRYPT_AGE_MAX ? OPAL_CRYPT_AGE_MAX
-                                                                              : (int64_t) options->munge_age;
+    return 0 == options->munge_age ? OPAL_CRYPT_AGE_DEFAULT : (int64_t) options->munge_age;
 }
 
 /* The method for options->auth; AUTO takes the first of x509, psk, munge that

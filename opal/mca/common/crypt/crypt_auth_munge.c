@@ -7,10 +7,10 @@
  *     authenticator = a credential over the payload, for our uid alone
  *
  * A record is made once and decoded by every peer, perhaps hours later, so
- * that a credential may be expired or known to the peer's daemon.  What must
- * be fresh is the record: its credential is from within ten minutes of the
- * time at which the record came to be needed.  A process that meets others
- * later than that renews it:
+ * that a credential may be expired or known to the peer's daemon, or of the
+ * future by its clock.  What must be fresh is the record: its credential is from
+ * within crypt_munge_age of the time at which the record came to be needed.  A
+ * process that meets others later than that renews it:
  *
  *     renewal       = a credential over SHA-256('ompi-crypt v1 munge again' || record)
  */
@@ -205,10 +205,9 @@ static int judge(const decoded_t *decoded, const uint8_t hash[OPAL_CRYPT_HASH_BY
                                         "its credential is not for user id %lu", (unsigned long) geteuid());
     }
     if (EMUNGE_SUCCESS != decoded->error && EMUNGE_CRED_EXPIRED != decoded->error
-        && EMUNGE_CRED_REPLAYED != decoded->error) {
+        && EMUNGE_CRED_REPLAYED != decoded->error && EMUNGE_CRED_REWOUND != decoded->error) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER,
-                                        EMUNGE_SOCKET == decoded->error ? "munge-socket-later"
-                                        : EMUNGE_CRED_REWOUND == decoded->error ? "munge-clock" : "munge-credential",
+                                        EMUNGE_SOCKET == decoded->error ? "munge-socket-later" : "munge-credential",
                                         "munge: %s", decoded->text);
     }
     if (decoded->uid != geteuid()) {
@@ -262,8 +261,10 @@ static int munge_verify(const void *opaque, const opal_common_crypt_claim_t *cla
     age = claim->needed - encoded;
     if (age > state->age_max || age < -state->age_max) {
         return opal_common_crypt_refuse(why, age > 0 && NULL == claim->fresh ? OPAL_CRYPT_ERR_OLD : OPAL_CRYPT_ERR_PEER,
-                                        "munge-too-old", "its credential was made %lld seconds %s it was needed",
-                                        (long long) (age > 0 ? age : -age), age > 0 ? "before" : "after");
+                                        age > 0 ? "munge-too-old" : "munge-clock",
+                                        "its credential was made %lld seconds %s it was needed (crypt_munge_age: %lld)",
+                                        (long long) (age > 0 ? age : -age), age > 0 ? "before" : "after",
+                                        (long long) state->age_max);
     }
     return OPAL_CRYPT_OK;
 }

@@ -37,6 +37,9 @@ static int check_options(const opal_common_crypt_options_t *options, const opal_
                                         "the agreed parameters have %zu bytes, where at most %d are possible",
                                         strlen(options->agreed), OPAL_CRYPT_RECORD_AGREED_MAX);
     }
+    if (options->munge_age > OPAL_CRYPT_AGE_MOST) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "munge-age", "%u", options->munge_age);
+    }
     return OPAL_CRYPT_OK;
 }
 
@@ -63,10 +66,16 @@ static int make_record(opal_common_crypt_local_t *local, const opal_common_crypt
         .agreed_bytes = NULL == options->agreed ? 0 : strlen(options->agreed),
         .public_key = local->pair.public,
     };
+    const opal_common_crypt_extension_t report = {.type = OPAL_CRYPT_EXTENSION_REPORT};
+    uint8_t extensions[OPAL_CRYPT_EXTENSION_HEAD];
     size_t body_bytes, room, authenticator_bytes = 0;
     uint8_t *authenticator;
     int rc;
 
+    if (options->report) {
+        opal_common_crypt_extension_put(extensions, sizeof(extensions), &record.extensions_bytes, &report);
+        record.extensions = extensions;
+    }
     local->bytes = malloc(OPAL_CRYPT_RECORD_MAX);
     if (NULL == local->bytes) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
@@ -164,13 +173,15 @@ void opal_common_crypt_local_provide(opal_common_crypt_local_t *local, const opa
     local->options.aead = aead;
 }
 
-/* Renewed at half its age, so that who looks at it a little later finds it fresh. */
+/* Renewed at half its age, so that who looks at it a little later finds it fresh; also
+ * for a peer with the default, where ours is higher: they need not be alike. */
 int opal_common_crypt_local_renew(opal_common_crypt_local_t *local, int64_t now,
                                   const uint8_t **fresh, size_t *bytes, opal_common_crypt_why_t *why)
 {
     int64_t age_max = opal_common_crypt_age_max(&local->options);
     int rc;
 
+    age_max = age_max < OPAL_CRYPT_AGE_DEFAULT ? age_max : OPAL_CRYPT_AGE_DEFAULT;
     *fresh = NULL;
     *bytes = 0;
     if (NULL == local->method->renew || now - local->vouched <= age_max / 2) {
@@ -216,6 +227,39 @@ const opal_common_crypt_why_t *opal_common_crypt_local_warning(const opal_common
     return NULL == local->warning.topic ? NULL : &local->warning;
 }
 
+/* ---- clocks ---- */
+
+static const char *utc(int64_t seconds, char text[32])
+{
+    const time_t time = (time_t) seconds;
+    struct tm parts;
+
+    if (NULL == gmtime_r(&time, &parts) || 0 == strftime(text, 32, "%Y-%m-%d %H:%M:%S UTC", &parts)) {
+        snprintf(text, 32, "in no known year");
+    }
+    return text;
+}
+
+bool opal_common_crypt_clocks_differ(const opal_common_crypt_local_t *local,
+                                     const opal_common_crypt_peer_info_t *peer, int64_t needed,
+                                     opal_common_crypt_why_t *why)
+{
+    enum { HOUR = 3600 };
+    const int64_t ours = 0 != needed ? needed : local->created;
+    const bool early = peer->created < ours - HOUR, late = peer->created > ours + HOUR;
+    char here[32], there[32], host[65] = "";
+
+    if (OPAL_CRYPT_AUTH_MUNGE == local->method->auth || !(late || (early && 0 == needed))) {
+        return false;
+    }
+    gethostname(host, sizeof(host) - 1);
+    opal_common_crypt_refuse(why, OPAL_CRYPT_OK, "clocks-differ",
+                             "  this process: rank %lu, on %s: %s\n  the peer:     %.255s rank %lu: %s",
+                             (unsigned long) local->record.rank, host, utc(ours, here), peer->nspace,
+                             (unsigned long) peer->rank, utc(peer->created, there));
+    return true;
+}
+
 /* ---- a peer's record, before it is authenticated ---- */
 
 void opal_common_crypt_record_info(const opal_common_crypt_local_t *local,
@@ -228,6 +272,8 @@ void opal_common_crypt_record_info(const opal_common_crypt_local_t *local,
     memcpy(info->nspace, record->name, record->name_bytes);
     info->rank = record->rank;
     info->instance = record->instance;
+    info->created = (int64_t) record->created;
+    info->report = opal_common_crypt_record_has(record, OPAL_CRYPT_EXTENSION_REPORT);
     info->same_node = 0 == memcmp(record->boot_id, local->record.boot_id, 16)
                       && 0 == memcmp(record->node_nonce, local->record.node_nonce, 16);
     if (OPAL_CRYPT_OK != opal_common_crypt_sha256(&input, 1, info->key_hash)) {

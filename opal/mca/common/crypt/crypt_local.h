@@ -36,7 +36,7 @@ typedef struct opal_common_crypt_options {
     opal_common_crypt_auth_t auth;
     const char *psk_file;           /* NULL: ~/.ompi-crypt/psk */
     const char *munge_socket;       /* NULL: munge's own default */
-    unsigned munge_age;             /* seconds for which a credential is fresh, 1 .. 600; 0: 600 */
+    unsigned munge_age;             /* seconds for which a credential is fresh, 1 .. 86400; 0: 600 */
     const char *x509_cert, *x509_key, *x509_ca, *x509_crl, *x509_peer;
     bool secret_on_netfs;           /* accept secret files on network file systems */
     bool fips;                      /* P-256 instead of X25519, FIPS provider only */
@@ -49,6 +49,10 @@ typedef struct opal_common_crypt_options {
     /* Parameters of upper layers on which both sides must agree, as text
      * "name=value;name=value": compared for equality, shown when it differs. */
     const char *agreed;
+
+    /* Something of upper layers that peers may know and need not share: an extension of
+     * the record. */
+    bool report;                    /* crypt_report is set */
 } opal_common_crypt_options_t;
 
 /* Who we are, from the runtime. */
@@ -116,18 +120,27 @@ typedef struct opal_common_crypt_peer_info {
     uint32_t rank, instance;
     bool same_node;                 /* boot id and node nonce equal ours */
     uint8_t key_hash[32];           /* SHA-256 of its public key */
+    int64_t created;                /* by the peer's clock, seconds since 1970 */
+    bool report;                    /* the peer's options.report */
 } opal_common_crypt_peer_info_t;
 
 int opal_common_crypt_record_peek(const opal_common_crypt_local_t *local, const uint8_t *record,
                                   size_t bytes, opal_common_crypt_peer_info_t *info,
                                   opal_common_crypt_why_t *why);
 
+/* Do the clocks of the two nodes seem to differ by more than an hour?  `needed` as in
+ * expect: where it is 0 the two began together, else the peer may be older.  `why` then
+ * has both times, for a warning.  Never true for munge, which judges the age itself. */
+bool opal_common_crypt_clocks_differ(const opal_common_crypt_local_t *local,
+                                     const opal_common_crypt_peer_info_t *peer, int64_t needed,
+                                     opal_common_crypt_why_t *why);
+
 /* Whose record we asked the runtime for, and when we came to need it. */
 typedef struct opal_common_crypt_expect {
-    const char *nspace;             /* NULL: no expectation; else nspace and rank must fit */
-    uint32_t rank;
+    const char *nspace;             /* NULL: no expectation; else nspace, rank and instance must fit */
+    uint32_t rank, instance;
     int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
-                                     * credential must be from within 10 minutes of it */
+                                     * credential must be from within options.munge_age of it */
     const uint8_t *fresh;           /* the peer's renewal, or NULL: a record that is too old is
                                      * then refused with ERR_OLD instead of ERR_PEER */
     size_t fresh_bytes;

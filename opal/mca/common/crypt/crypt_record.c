@@ -76,8 +76,11 @@ int opal_common_crypt_record_parse(const uint8_t *bytes, size_t count, opal_comm
     record->agreed = (const char *) skip(&reader, record->agreed_bytes);
     record->public_bytes = opal_common_crypt_kex_public_bytes(record->kex);
     record->public_key = skip(&reader, record->public_bytes);
+    record->extensions_bytes = (size_t) number(&reader, 2);
+    record->extensions = skip(&reader, record->extensions_bytes);
     if (!reader.good || 0 == record->public_bytes || 0 != (record->flags & ~OPAL_CRYPT_RECORD_FLAGS)
-        || NULL != memchr(record->agreed, 0, record->agreed_bytes)) {
+        || NULL != memchr(record->agreed, 0, record->agreed_bytes)
+        || !opal_common_crypt_extensions_good(record->extensions, record->extensions_bytes)) {
         goto refused;
     }
     record->body = bytes;
@@ -99,11 +102,14 @@ refused:
 size_t opal_common_crypt_record_pack(const opal_common_crypt_record_t *record, uint8_t *out, size_t room)
 {
     size_t public_bytes = opal_common_crypt_kex_public_bytes(record->kex);
-    size_t bytes = OPAL_CRYPT_RECORD_FIXED + record->name_bytes + record->agreed_bytes + public_bytes;
+    size_t bytes = OPAL_CRYPT_RECORD_FIXED + record->name_bytes + record->agreed_bytes + public_bytes
+                   + record->extensions_bytes;
     uint8_t *p = out;
 
     if (0 == record->name_bytes || record->name_bytes > OPAL_CRYPT_RECORD_NAME_MAX
-        || record->agreed_bytes > OPAL_CRYPT_RECORD_AGREED_MAX || 0 == public_bytes || bytes > room) {
+        || record->agreed_bytes > OPAL_CRYPT_RECORD_AGREED_MAX || 0 == public_bytes || bytes > room
+        || (record->extensions_bytes > 0
+            && !opal_common_crypt_extensions_good(record->extensions, record->extensions_bytes))) {
         return 0;
     }
     opal_common_crypt_put16(p, record->version);
@@ -127,6 +133,11 @@ size_t opal_common_crypt_record_pack(const opal_common_crypt_record_t *record, u
         p += record->agreed_bytes;
     }
     memcpy(p, record->public_key, public_bytes);
+    p += public_bytes;
+    opal_common_crypt_put16(p, (uint16_t) record->extensions_bytes);
+    if (record->extensions_bytes > 0) {
+        memcpy(p + 2, record->extensions, record->extensions_bytes);
+    }
     return bytes;
 }
 

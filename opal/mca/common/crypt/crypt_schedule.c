@@ -5,7 +5,8 @@
  *
  *     1. parse            not a record, another version: refused
  *     2. whose is it?     another process than was asked for: refused
- *     3. compare          method and parameters must be equal, never negotiated
+ *     3. compare          an unknown critical extension: refused; method and
+ *                         parameters must be equal, never negotiated
  *     4. authenticate
  *     5. agree            our own key, or a secret of zeros: refused
  *     6. bind             th, a hash of both records
@@ -34,12 +35,23 @@ static int compare(const opal_common_crypt_local_t *local, const opal_common_cry
 {
     char text[300];
     const char *topic;
+    unsigned unknown;
 
     if (NULL != expect && NULL != expect->nspace
         && (strlen(expect->nspace) != record->name_bytes
             || 0 != memcmp(expect->nspace, record->name, record->name_bytes) || expect->rank != record->rank)) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-other-process",
                                         "asked for: %.255s rank %lu", expect->nspace, (unsigned long) expect->rank);
+    }
+    if (NULL != expect && NULL != expect->nspace && expect->instance != record->instance) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-life",
+                                        "lives of MPI before this one: %lu here, %lu there",
+                                        (unsigned long) expect->instance, (unsigned long) record->instance);
+    }
+    unknown = opal_common_crypt_record_unknown(record);
+    if (0 != unknown) {
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-extension",
+                                        "an extension that it calls critical is unknown here: type %u", unknown);
     }
     topic = opal_common_crypt_record_difference(&local->record, record, text, sizeof(text));
     return NULL == topic ? OPAL_CRYPT_OK
