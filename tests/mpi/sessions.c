@@ -3,8 +3,11 @@
  *
  * MPI sessions: made, used and ended several times in one process, beside and
  * without MPI_COMM_WORLD's life; each time all sizes over a communicator made
- * from a process set.  "sessions LIVES": plain Open MPI 5.0.7 makes a second
- * life fail between nodes (btl/tcp connects to the first life's port).
+ * from a process set.  "sessions LIVES [mix]": a mix has a life of MPI_Init, one of
+ * MPI_Init with a session that ends before it, and sessions that overlap, so that
+ * MPI lives on from one to the other.  Of more than one rank a node plain Open MPI
+ * 5.0.7 makes a second life fail between nodes (btl/tcp connects to the first life's
+ * port): shell/lives knows how to help it.
  */
 #include "mt.h"
 
@@ -32,21 +35,61 @@ static void talk(MPI_Comm comm, int seed)
     }
 }
 
-static int one_life(int life)
+static int speak(MPI_Comm comm, int life)
 {
-    MPI_Session session;
+    int rank, size, sum = 0;
+    talk(comm, life);
+    MT_MPI(MPI_Comm_rank(comm, &rank));
+    MT_MPI(MPI_Comm_size(comm, &size));
+    MT_MPI(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+    if (size * (size - 1) / 2 != sum) {
+        mt_fail(__FILE__, __LINE__, "the sum of the ranks is %d", sum);
+    }
+    return rank;
+}
+
+static int in_session(int life, MPI_Session session)
+{
     MPI_Group group;
     MPI_Comm comm;
-    int rank, sum = 0;
-    MT_MPI(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+    int rank;
     MT_MPI(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
     MT_MPI(MPI_Comm_create_from_group(group, "ompi-crypt.tests.sessions", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
     MT_MPI(MPI_Group_free(&group));
-    talk(comm, life);
-    MT_MPI(MPI_Comm_rank(comm, &rank));
-    MT_MPI(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+    rank = speak(comm, life);
     MT_MPI(MPI_Comm_free(&comm));
-    MT_MPI(MPI_Session_finalize(&session));
+    return rank;
+}
+
+static MPI_Session begin(void)
+{
+    MPI_Session session;
+    MT_MPI(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+    return session;
+}
+
+static int one_life(int life, int mix)
+{
+    MPI_Session session = MPI_SESSION_NULL, second;
+    int rank = -1;
+    if (mix && 1 == life) {
+        MT_MPI(MPI_Init(NULL, NULL));
+        session = begin();
+        in_session(life, session);
+        MT_MPI(MPI_Session_finalize(&session));
+        rank = speak(MPI_COMM_WORLD, life);
+        MT_MPI(MPI_Finalize());
+    } else {
+        session = begin();
+        rank = in_session(life, session);
+        if (mix && 0 == life % 3) {
+            second = begin();
+            MT_MPI(MPI_Session_finalize(&session));
+            session = second;
+            in_session(life, session);
+        }
+        MT_MPI(MPI_Session_finalize(&session));
+    }
     if (0 == rank) {
         printf("ok sessions: life %d\n", life);
         fflush(stdout);
@@ -58,9 +101,9 @@ static int one_life(int life)
 int main(int argc, char **argv)
 {
 #if MT_HAS_MPI4
-    int rank = -1, lives = argc > 1 ? atoi(argv[1]) : 1;
+    int rank = -1, lives = argc > 1 ? atoi(argv[1]) : 1, mix = argc > 2 && 0 == strcmp("mix", argv[2]);
     for (int life = 0; life < lives; life++) {
-        rank = one_life(life);
+        rank = one_life(life, mix);
     }
     if (0 == rank) {
         printf("passed sessions\n");

@@ -45,6 +45,7 @@ set_both crypt_psk_file=$psk
 runs "auto: psk"
 give node1 "$(new)" 600
 refused "psk: different keys" "A process is not who it says it is" "rank 0" "rank 1"
+says_too "$(cat "$CASE_DIR/namespace") rank 0"
 give node1 "$key" 640
 refused "psk: a mode too wide" "can be read or changed by other users" "0640"
 give node1 "${key%??}" 600
@@ -73,7 +74,41 @@ refused "psk and none" "authenticate by different methods" "crypt_auth" "rank 0"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_key_bits=256
 refused "key sizes" "different parameters" "AES-128-GCM" "AES-256-GCM"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_scope=all
-refused "scopes" "crypt_scope"
+refused "scopes" "crypt_scope: internode" "all there"
+set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_audit=warn
+refused "audits" "different parameters" "crypt_audit=abort" "crypt_audit=warn"
+set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_on_auth_failure=error
+refused "failures" "different parameters" "crypt_on_auth_failure=abort" "crypt_on_auth_failure=error"
+set_node node1 crypt_auth=psk crypt_psk_file=$psk pml_crypt_chop_min=40000
+refused "first parts" "different parameters" "pml_crypt_chop_min=65536" "pml_crypt_chop_min=40000"
+set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_report=1 crypt_threads=3 pml_crypt_chunk_size=70000 \
+    pml_crypt_max_in_flight=2 pml_crypt_run_ahead=1 pml_crypt_local_inline=100 crypt_munge_age=50 aead=openssl
+runs "parameters that may differ"
+
+# A clock that is two hours ahead: with psk the job goes on, and it is said once.
+cat > "$CASE_DIR/clock.c" <<'END'
+#include <time.h>
+
+time_t time(time_t *where)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec += 7200;
+    if (0 != where) {
+        *where = now.tv_sec;
+    }
+    return now.tv_sec;
+}
+END
+must in_variant mpicc -shared -fPIC -o "$CASE_DIR/clock.so" "$CASE_DIR/clock.c"
+set_node node1 crypt_auth=psk crypt_psk_file=$psk
+echo "LD_PRELOAD=$CASE_DIR/clock.so" >> "$CASE_DIR/node1.env"
+runs "psk: clocks that differ"
+says_too "more than an hour apart"
+says_too "on node"
+[ "$(grep -c 'more than an hour apart' "$CASE_DIR/out")" = 1 ] || fail "it is said more than once"
+[ "$(grep -oE '[0-9:-]+ [0-9:]+ UTC' "$CASE_DIR/out" | sort -u | wc -l)" = 2 ] || fail "it does not name both clocks"
 
 if vcluster exec node0 bash -c 'ls /usr/lib/*/ossl-modules/fips.so' >/dev/null 2>&1; then
     echo "skipped: crypt_fips where there is no FIPS provider: there is one"

@@ -12,6 +12,7 @@ mkdir "$HOME"
 # in a script, as processes that are spawned do not inherit what mpirun passes on.
 cat > "$CASE_DIR/with" <<END
 #!/bin/bash
+echo "\$PMIX_NAMESPACE" > "$CASE_DIR/namespace"
 set -a
 HOME=$HOME
 . "$CASE_DIR/\$(hostname).env"

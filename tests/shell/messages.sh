@@ -48,7 +48,7 @@ for setting in coll=^cryptag coll_cryptag_priority=20; do
     refused "$setting" "Two processes were given different parameters" "coll_cryptag"
 done
 # Rank 0 says it, on node1.
-for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0 crypt_on_auth_failure=error; do
+for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0; do
     with
     set_node node0 crypt_psk_file=$psk "$setting"
     echo "+ ! $setting"

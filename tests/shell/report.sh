@@ -54,6 +54,14 @@ must vcluster mpirun -n 2 --map-by node "$CASE_DIR/one" "$program" > "$CASE_DIR/
 cat "$CASE_DIR/text"
 grep -q '^ *reporting  *1$' "$CASE_DIR/text" || fail "not one process reported"
 
+# Rank 0 alone was not: there is no report, and no alarm.
+sed 's/!= 0/= 0/' "$CASE_DIR/one" > "$CASE_DIR/others"
+chmod +x "$CASE_DIR/others"
+must vcluster mpirun -n 2 --map-by node "$CASE_DIR/others" "$program" > "$CASE_DIR/text" 2>&1 < /dev/null
+cat "$CASE_DIR/text"
+! grep -qE 'missing|ompi-crypt report|did not' "$CASE_DIR/text" || fail "a false alarm"
+[ "$(grep -c 'is not set for rank 0' "$CASE_DIR/text")" = 1 ] || fail "it is not said why there is none"
+
 # 4. for the system's log: one line, where it listens
 if [ -e /dev/log ]; then
     echo "this machine's log daemon is not disturbed: syslog is not tried"

@@ -9,6 +9,7 @@
 #include "ompi_config.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <pthread.h>
@@ -81,6 +82,36 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
     *low = comm->c_contextid;
 }
 
+#endif
+
+/* The name of a job, as PMIx knows it: empty where PMIx knows none. */
+enum { OMPI_COMMON_CRYPTMPI_NSPACE_BYTES = 256 };
+
+/* May MPI be initialised again, after its end, in one process? */
+#if OMPI_MAJOR_VERSION >= 5
+#    define OMPI_COMMON_CRYPTMPI_LIVES 1
+
+static inline void ompi_common_cryptmpi_nspace(opal_jobid_t jobid, char text[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES])
+{
+    pmix_nspace_t nspace;
+
+    text[0] = '\0';
+    if (OPAL_SUCCESS == opal_pmix_convert_jobid(nspace, jobid)) {
+        snprintf(text, OMPI_COMMON_CRYPTMPI_NSPACE_BYTES, "%s", nspace);
+    }
+}
+#else
+#    define OMPI_COMMON_CRYPTMPI_LIVES 0
+
+static inline void ompi_common_cryptmpi_nspace(opal_jobid_t jobid, char text[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES])
+{
+    const char *nspace = NULL == opal_pmix.get_nspace ? NULL : opal_pmix.get_nspace(jobid);
+
+    text[0] = '\0';
+    if (NULL != nspace) {
+        snprintf(text, OMPI_COMMON_CRYPTMPI_NSPACE_BYTES, "%s", nspace);
+    }
+}
 #endif
 
 /* What `name` has published under `key`, past every cache, or NULL; the caller's

@@ -44,6 +44,9 @@ void ompi_common_cryptmpi_show(const char *file, const char *topic, const char *
 /* The same where no other process may have it to say. */
 void ompi_common_cryptmpi_show_here(const char *file, const char *topic, const char *detail);
 
+/* Was crypt_report set?  After report_start. */
+bool ompi_common_cryptmpi_report_wanted(void);
+
 /* MPI_T variables, category crypt (cryptmpi_metrics.c). */
 int ompi_common_cryptmpi_metrics_register(void);
 

@@ -4,6 +4,12 @@
  * Our record goes out, and those of others come in, through Open MPI's modex.
  * The key under which it is published is that of a component struct of our
  * own, because pml/crypt wears its host's name for a moment (see there).
+ *
+ * Each life of MPI in a process (5.0 has sessions) draws a new key pair.  What was
+ * published once stays in caches on the way, so each life has a key of its own:
+ * "record", then "record1", "record2".  Processes of one job begin a life together,
+ * in Open MPI's fence, so that the others' newest has our own number; a process of
+ * another job is asked for its number, under "life", past all caches.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -31,17 +37,37 @@ static mca_base_component_t renewal_key = {
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
+static mca_base_component_t life_key = {
+    OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "life",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
 static opal_common_crypt_local_t *self;
+static uint32_t life;                   /* ours, from 0 */
 static const mca_pml_base_module_t *host_module;
 static const char *host_name;
 #if OMPI_MAJOR_VERSION < 5
 bool ompi_common_cryptmpi_threads = false;
 #endif
 
-/* How a process is named in records: the job's number, and the rank in it. */
-static void name_of(const opal_process_name_t *name, char text[32])
+/* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
+ * has but 16 bits where the launcher is not mpirun. */
+static void name_of(const opal_process_name_t *name, char text[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES])
 {
-    snprintf(text, 32, "%" PRIu32, (uint32_t) name->jobid);
+    ompi_common_cryptmpi_nspace(name->jobid, text);
+    if ('\0' == text[0]) {
+        snprintf(text, OMPI_COMMON_CRYPTMPI_NSPACE_BYTES, "%" PRIu32, (uint32_t) name->jobid);
+    }
+}
+
+static const mca_base_component_t *record_key(uint32_t of_life, mca_base_component_t *key)
+{
+    *key = modex_key;
+    if (of_life > 0) {
+        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "record%" PRIu32, of_life);
+    }
+    return key;
 }
 
 static int choose_cipher(ompi_common_cryptmpi_params_t *p)
@@ -66,10 +92,30 @@ static int publish(void)
 {
     size_t bytes;
     const uint8_t *record = opal_common_crypt_local_record(self, &bytes);
+    mca_base_component_t key;
+    uint8_t number[4];
     int rc;
 
-    OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &modex_key, (void *) record, bytes);
+    record_key(life, &key);
+    OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &key, (void *) record, bytes);
+    if (OMPI_SUCCESS == rc && OMPI_COMMON_CRYPTMPI_LIVES) {
+        opal_common_crypt_put32(number, life);
+        OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &life_key, number, sizeof(number));
+    }
     return rc;
+}
+
+/* The parameters of this library on which all processes must agree and that have no
+ * field of their own in the record, behind those of the caller. */
+static const char *all_agreed(const char *agreed)
+{
+    static char all[1026];              /* the core keeps it, and refuses one that is too long */
+    const ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+
+    snprintf(all, sizeof(all), "%s;crypt_on_auth_failure=%s;crypt_audit=%s", agreed,
+             OMPI_COMMON_CRYPTMPI_ABORT == p->on_failure ? "abort" : "error",
+             OMPI_COMMON_CRYPTMPI_AUDIT_ABORT == p->audit ? "abort" : "warn");
+    return all;
 }
 
 int ompi_common_cryptmpi_start(const char *agreed)
@@ -78,7 +124,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     opal_common_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
     const opal_common_crypt_why_t *warning;
     opal_common_crypt_why_t why = {0};
-    char nspace[32];
+    char nspace[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES];
     int rc = choose_cipher(p);
 
     if (OMPI_SUCCESS != rc) {
@@ -90,10 +136,11 @@ int ompi_common_cryptmpi_start(const char *agreed)
         return rc;
     }
     p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
-    p->options.agreed = agreed;
+    p->options.agreed = all_agreed(agreed);
+    p->options.report = ompi_common_cryptmpi_report_wanted();
     name_of(&OPAL_PROC_MY_NAME, nspace);
     identity.nspace = nspace;
-    identity.instance = opal_common_crypt_instance();
+    identity.instance = life = opal_common_crypt_instance();
     rc = opal_common_crypt_node_identity(identity.boot_id, identity.node_nonce, &why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
@@ -167,17 +214,77 @@ int ompi_common_cryptmpi_modex_renew(int64_t now)
     return OMPI_SUCCESS == rc ? ompi_common_cryptmpi_commit() : rc;
 }
 
+/* What the peer published under this key, past all caches; NULL if nothing. */
+static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, size_t *bytes)
+{
+    char *key = mca_base_component_to_string(component);
+    uint8_t *found = ompi_common_cryptmpi_fetch(&proc->super.proc_name, key, bytes);
+
+    free(key);
+    return found;
+}
+
 /* The peer's renewal; where it published none we say so by 0 bytes, which are
  * refused. */
 static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *expect)
 {
     static const uint8_t none;
-    char *key = mca_base_component_to_string(&renewal_key);
-    uint8_t *fresh = ompi_common_cryptmpi_fetch(&proc->super.proc_name, key, &expect->fresh_bytes);
+    uint8_t *fresh = fetch(proc, &renewal_key, &expect->fresh_bytes);
 
-    free(key);
     expect->fresh = NULL != fresh ? fresh : &none;
     return fresh;
+}
+
+/* In which life of MPI the peer is, as it says itself; `otherwise` where it says nothing. */
+static uint32_t life_of(ompi_proc_t *proc, uint32_t otherwise)
+{
+    size_t bytes = 0;
+    uint8_t *number = OMPI_COMMON_CRYPTMPI_LIVES ? fetch(proc, &life_key, &bytes) : NULL;
+    uint32_t its = NULL != number && sizeof(its) == bytes ? opal_common_crypt_get32(number) : otherwise;
+
+    free(number);
+    return its;
+}
+
+static void *receive_record(ompi_proc_t *proc, uint32_t of_life, size_t *bytes)
+{
+    mca_base_component_t key;
+    void *record = NULL;
+    int rc;
+
+    record_key(of_life, &key);
+    OPAL_MODEX_RECV(rc, &key, &proc->super.proc_name, &record, bytes);
+    if (OPAL_SUCCESS != rc || NULL == record) {
+        *bytes = 0;     /* refused by the core, as a process without a record */
+    }
+    return record;
+}
+
+/* The record that the peer has now; *of_life is the one that it should be of.  Where it
+ * has none of that, another of its own, so that the core says what differs. */
+static void *current_record(ompi_proc_t *proc, uint32_t *of_life, size_t *bytes)
+{
+    const bool ours = proc->super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+    void *record;
+
+    *of_life = ours ? life : life_of(proc, 0);
+    record = receive_record(proc, *of_life, bytes);
+    if (0 == *bytes && ours && life > 0) {
+        free(record);
+        record = receive_record(proc, life_of(proc, 0), bytes);
+    }
+    return record;
+}
+
+static void warn_of_clocks(const opal_common_crypt_session_t *session, int64_t met)
+{
+    static bool said = false;           /* sessions are made one at a time */
+    opal_common_crypt_why_t why;
+
+    if (!said && opal_common_crypt_clocks_differ(self, opal_common_crypt_session_peer(session), met, &why)) {
+        said = true;
+        opal_show_help(CORE_HELP, why.topic, true, why.detail);     /* of a whole job mpirun shows one */
+    }
 }
 
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session)
@@ -185,18 +292,15 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
     opal_common_crypt_expect_t expect = {.needed = met};
     opal_common_crypt_why_t why = {0};
     uint8_t *fresh = NULL;
-    char nspace[32];
-    void *record = NULL;
+    char nspace[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES];
+    void *record;
     size_t bytes = 0;
     int rc = ompi_common_cryptmpi_provider_needed();
 
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    OPAL_MODEX_RECV(rc, &modex_key, &proc->super.proc_name, &record, &bytes);
-    if (OPAL_SUCCESS != rc || NULL == record) {
-        bytes = 0;      /* refused below, as a process without a record */
-    }
+    record = current_record(proc, &expect.instance, &bytes);
     name_of(&proc->super.proc_name, nspace);
     expect.nspace = nspace;
     expect.rank = proc->super.proc_name.vpid;
@@ -208,6 +312,7 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
     free(record);
     free(fresh);
     if (OPAL_CRYPT_OK == rc) {
+        warn_of_clocks(*session, met);
         return OMPI_SUCCESS;
     }
     /* One of a pair: there is nobody else to say it. */

@@ -8,8 +8,9 @@
  *     after Open MPI's barrier (pml/crypt) --> rank 0 takes what has come, adds it
  *         up and writes text, JSON, or a line for syslog
  *
- * No collective: where processes were not all asked for a report (parameter
- * files differ from node to node) nobody waits for those who send nothing.
+ * No collective: processes need not all have been asked for a report (parameter
+ * files differ from node to node).  Nobody waits for those who send nothing, and
+ * nothing is sent where rank 0 was not asked: its record says so.
  *
  * It holds no secret and nothing of what was sent.  A job that ends otherwise
  * than by MPI_Finalize leaves no report.
@@ -80,6 +81,11 @@ int ompi_common_cryptmpi_report_start(void)
     return OMPI_SUCCESS;
 }
 
+bool ompi_common_cryptmpi_report_wanted(void)
+{
+    return wanted;
+}
+
 /* Several threads may be here; a line that one of them loses is no harm. */
 void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments)
 {
@@ -128,6 +134,21 @@ static void send_mine(ompi_communicator_t *world)
     }
 }
 
+/* Does rank 0 take our line?  It would be counted as a message that is missing. */
+static bool taken_by_first(ompi_communicator_t *world)
+{
+    opal_common_crypt_session_t *session;
+
+    if (OMPI_SUCCESS != ompi_common_cryptmpi_session(ompi_comm_peer_lookup(world, 0), &session)) {
+        return false;
+    }
+    if (!opal_common_crypt_session_peer(session)->report) {
+        ompi_common_cryptmpi_show("help-ompi-common-cryptmpi.txt", "report-elsewhere", ompi_common_cryptmpi_params.report);
+        return false;
+    }
+    return true;
+}
+
 void ompi_common_cryptmpi_report(void)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
@@ -139,7 +160,7 @@ void ompi_common_cryptmpi_report(void)
     filled = true;
     sending = NULL;
     fill(&mine);
-    if (0 != ompi_comm_rank(world)) {
+    if (0 != ompi_comm_rank(world) && taken_by_first(world)) {
         send_mine(world);
     }
 }

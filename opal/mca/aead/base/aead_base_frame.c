@@ -37,15 +37,6 @@ static char *parameter;            /* the parameter's string, while the filter i
 static char first_filter[32];
 static bool filtered;
 
-/* Help files of a private prefix are not where Open MPI looks.  Done when the
- * library is loaded: the series guard may speak before any framework opens. */
-#ifdef OMPI_CRYPT_HELP_DIR
-__attribute__((constructor)) static void add_help_dir(void)
-{
-    opal_show_help_add_dir(OMPI_CRYPT_HELP_DIR);
-}
-#endif
-
 /* Calls `visit` for each installed component, static or not, loaded or not. */
 static void each_installed(void (*visit)(const char *name, void *argument), void *argument)
 {

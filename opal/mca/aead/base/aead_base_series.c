@@ -23,10 +23,22 @@ static int parse(const char *text, int *major, int *minor)
     return NULL != digit && 2 == sscanf(digit, "%d.%d", major, minor) ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
+/* Help files of a private prefix are not where Open MPI looks.  It is told, and
+ * forgets it at the end of each life of MPI in a process (5.0 has several): so it is
+ * told here, before any of us can speak, by each component that registers.  A
+ * directory that is there twice is no harm. */
+static void add_help_dir(void)
+{
+#ifdef OMPI_CRYPT_HELP_DIR
+    opal_show_help_add_dir(OMPI_CRYPT_HELP_DIR);
+#endif
+}
+
 int opal_aead_base_series(const char *component, const char *built, const char *running)
 {
     int built_major, built_minor, running_major, running_minor;
 
+    add_help_dir();
     if (0 == strcmp(built, running)) {
         return OPAL_SUCCESS;
     }
