@@ -250,10 +250,11 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
         return;
     }
     for (int i = 0; i < step->count; i++) {
+        const bool posted = MPI_REQUEST_NULL != step->requests[i];     /* if not, the call knows why */
         int rc;
 
         status = (ompi_status_public_t) { .MPI_ERROR = MPI_SUCCESS };
-        rc = ompi_coll_cryptag_request_end(&step->requests[i], &status);
+        rc = posted ? ompi_coll_cryptag_request_end(&step->requests[i], &status) : OMPI_ERROR;
         if (SIZE_MAX != step->arrivals[i].bytes) {
             status.MPI_ERROR = OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
             check_arrival(call, &step->arrivals[i], &status);

@@ -1,11 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What follows when a message does not authenticate: the one place that
- * decides between ending the job and returning an error, and the home of our
- * MPI error class.
+ * What follows when a message, or a peer, does not authenticate: the one place
+ * that decides between ending the job and returning an error, and the home of
+ * our MPI error class.
  */
 #include "cryptmpi.h"
+#include "cryptmpi_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ int ompi_common_cryptmpi_error_class(void)
             error_class = MPI_ERR_OTHER;
         } else {
             PMPI_Add_error_string(error_class,
-                                  "MPI_ERR_CRYPT: a message failed authentication and was discarded");
+                                  "MPI_ERR_CRYPT: a message, or a peer, failed authentication");
         }
     }
     pthread_mutex_unlock(&class_lock);
@@ -94,4 +95,22 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     opal_show_help(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", true, who,
                    ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     return ompi_common_cryptmpi_error_class();
+}
+
+/* Whatever the error handler of the communicator: the caller may be a collective, a
+ * window or a connection in the making, and these get stuck, or crash, where one of
+ * their messages fails.  All of the job ends, as no communicator may be there yet. */
+int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail)
+{
+    static int said = 0;
+
+    if (OMPI_COMMON_CRYPTMPI_ABORT != ompi_common_cryptmpi_params.on_failure) {
+        ompi_common_cryptmpi_show_here(file, topic, detail);
+        return ompi_common_cryptmpi_error_class();
+    }
+    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) {
+        ompi_common_cryptmpi_show_here(file, topic, detail);
+    }
+    ompi_mpi_abort(NULL, 1);
+    return OMPI_ERR_UNREACH;        /* another thread ends the job already */
 }

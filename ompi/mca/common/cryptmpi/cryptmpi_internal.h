@@ -30,7 +30,7 @@ void ompi_common_cryptmpi_provider_stop(void);
 
 /* Fetch the record of `proc`, which came to be needed at `met` (0: when we
  * started), check that it speaks for this process, agree on keys.  Shows what
- * it refuses. */
+ * it refuses, and ends the job unless errors were asked for. */
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session);
 
 /* Have our record vouched for again, if that is needed `now`, and publish it. */
@@ -43,6 +43,10 @@ void ompi_common_cryptmpi_show(const char *file, const char *topic, const char *
 
 /* The same where no other process may have it to say. */
 void ompi_common_cryptmpi_show_here(const char *file, const char *topic, const char *detail);
+
+/* A peer that cannot be authenticated, for the reason of that entry: the end of the job,
+ * or, under crypt_on_auth_failure=error, our error class. */
+int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail) OPAL_CRYPT_RARE;
 
 /* Was crypt_report set?  After report_start. */
 bool ompi_common_cryptmpi_report_wanted(void);

@@ -316,6 +316,5 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
         return OMPI_SUCCESS;
     }
     /* One of a pair: there is nobody else to say it. */
-    ompi_common_cryptmpi_show_here(CORE_HELP, why.topic, why.detail);
-    return OMPI_ERR_UNREACH;
+    return ompi_common_cryptmpi_peer_refused(CORE_HELP, why.topic, why.detail);
 }

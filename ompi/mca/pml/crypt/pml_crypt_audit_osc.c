@@ -10,6 +10,11 @@
  * answer counts.  (4.1 has osc/pt2pt, which sends through the PML and serves
  * the other windows; 5.0 has no such component, so there the call fails.)
  *
+ * Where an error was asked for instead of the job's end
+ * (crypt_on_auth_failure=error), one that sends through the PML gets a question,
+ * too: are all the others authenticated?  Open MPI 4.1 crashes when the messages
+ * fail by which it makes such a window.
+ *
  * The question carries no hint of the component that is asked, hence one small
  * function for each place in the table.
  */
@@ -27,6 +32,7 @@ enum { PLACES = 8 };
 
 static struct {
     char name[64];
+    bool rides;                         /* it sends through the PML */
     bool only_local;                    /* it works within a node only */
     ompi_osc_base_component_query_fn_t query;
 } places[PLACES];
@@ -53,6 +59,18 @@ static bool on_one_node(ompi_communicator_t *comm)
     return true;
 }
 
+static bool all_known(ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
+    ompi_common_cryptmpi_peer_t *peer;
+    bool known = true;
+
+    for (int i = 0; i < ompi_comm_size(comm); i++) {
+        known = OMPI_SUCCESS == ompi_pml_crypt_peer(c, i, &peer) && known;
+    }
+    return known;
+}
+
 static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
 {
     /* The memory of such a window is shared by the processes themselves. */
@@ -68,6 +86,9 @@ static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int 
 {
     char name[80];
 
+    if (places[place].rides) {
+        return all_known(comm) ? places[place].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
+    }
     if (!may_answer(place, comm, flavor)) {
         snprintf(name, sizeof(name), "osc/%s", places[place].name);
         if (ompi_pml_crypt_audit_finding(name, "windows over more than one node need a component that sends "
@@ -107,8 +128,10 @@ void ompi_pml_crypt_audit_osc(void)
         ompi_osc_base_component_t *component = (ompi_osc_base_component_t *) item->cli_component;
         const char *name = component->osc_version.mca_component_name;
 
-        if (ompi_common_cryptmpi_osc_rides(name)) {
-            sealed_component = true;
+        const bool rides = ompi_common_cryptmpi_osc_rides(name);
+
+        sealed_component = sealed_component || rides;
+        if (rides && OMPI_COMMON_CRYPTMPI_ERROR != ompi_common_cryptmpi_params.on_failure) {
             continue;
         }
         if (place_count == PLACES) {    /* more than Open MPI ever had: leave none unwatched */
@@ -117,6 +140,7 @@ void ompi_pml_crypt_audit_osc(void)
             continue;
         }
         snprintf(places[place_count].name, sizeof(places[place_count].name), "%s", name);
+        places[place_count].rides = rides;
         places[place_count].only_local = ompi_common_cryptmpi_osc_local(name);
         places[place_count].query = component->osc_query;
         component->osc_query = questions[place_count++];

@@ -164,6 +164,11 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
     int rc, matched = 0;
 
     if (NULL == held) {
+        /* One that cannot be authenticated would be waited for without end. */
+        rc = MPI_ANY_SOURCE == source ? OMPI_SUCCESS : ompi_pml_crypt_peer(c, source, &peer);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
         rc = ompi_pml_crypt.host.pml_iprobe(source, ompi_pml_crypt_host_tag(tag), c->comm, &matched, &status);
         if (OMPI_SUCCESS != rc || !matched) {
             return rc;
