@@ -86,6 +86,7 @@ static void check_bytes(sample_t *sample, opal_common_crypt_map_t *built)
     /* the one built from descriptions has the same body, and the same MACs */
     memcpy(built->uuid, sample->map->uuid, 16);
     built->generation = sample->map->generation;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_map_extensions_set(built, sample->map->extensions, sample->map->extension_bytes));
     UNIT_REQUIRE(body == opal_common_crypt_map_body_bytes(built));
     opal_common_crypt_map_body_write(built, bytes);
     opal_common_crypt_le_put32(sample->bytes + 44, 0);
@@ -177,6 +178,7 @@ static void test_vectors(void)
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_parse(sample.bytes, sample.count, &sample.map));
         UNIT_CHECK(sample.map->generation == (uint64_t) number_of(&vector, "generation"));
         UNIT_REQUIRE(sample.map->region_count == number_of(&vector, "regions") && sample.map->region_count <= 8);
+        UNIT_CHECK(opal_common_crypt_map_unknown(sample.map) == (0 == number_of(&vector, "unknown") ? -1 : (int) number_of(&vector, "unknown")));
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_create(&built));
         for (uint32_t i = 0; i < sample.map->region_count; ++i) {
             UNIT_REQUIRE(vector_next(file, &vector) && kind_is(&vector, "region"));
@@ -194,7 +196,7 @@ static void test_vectors(void)
     }
     vector_clear(&vector);
     fclose(file);
-    UNIT_CHECK(4 == maps);
+    UNIT_CHECK(6 == maps);
 }
 
 static int add(opal_common_crypt_map_t *map, uint64_t displacement, uint64_t extent, uint64_t bytes, bool once,
@@ -292,6 +294,36 @@ static void test_names(void)
                0 == strcmp(why.topic, "file-algorithm-unknown"));
 }
 
+static void test_extensions(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t count;
+        int unknown;                    /* -2: refused */
+    } cases[] = {{"", 0, -1}, {"\1\0\0\0\0\0\0\0", 8, -1}, {"\1\0\1\0\0\0\0\0", 8, 1}, {"\1\0\2\0\0\0\0\0", 8, -2},
+                 {"\1\0\0\0\0\0\0", 7, -2}, {"\1\0\0\0\1\0\0\0", 8, -2}, {"\1\0\0\0\377\377\377\377", 8, -2},
+                 {"\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 16, -2}, {"\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 16, -2},
+                 {"\0\0\0\0\0\0\0\0\0\1\1\0\2\0\0\0ab", 18, 256}};
+    uint8_t *large = calloc(1, OPAL_CRYPT_EXTENSIONS_MAX_BYTES + 1);
+
+    UNIT_GROUP("extensions: types rise, lengths fit, critical is 0 or 1");
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); ++i) {
+        opal_common_crypt_map_t *map;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_create(&map));
+        int rc = opal_common_crypt_map_extensions_set(map, (const uint8_t *) cases[i].bytes, cases[i].count);
+        UNIT_CHECK((OPAL_CRYPT_OK == rc) == (cases[i].unknown > -2) && (OPAL_CRYPT_OK != rc || cases[i].unknown == opal_common_crypt_map_unknown(map)));
+        opal_common_crypt_map_destroy(map);
+    }
+    for (uint32_t more = 0; more < 2; ++more) {
+        opal_common_crypt_map_t *map;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_create(&map));
+        opal_common_crypt_le_put32(large + 4, OPAL_CRYPT_EXTENSIONS_MAX_BYTES - 8 + more);
+        UNIT_CHECK((0 == more) == (OPAL_CRYPT_OK == opal_common_crypt_map_extensions_set(map, large, OPAL_CRYPT_EXTENSIONS_MAX_BYTES + more)));
+        opal_common_crypt_map_destroy(map);
+    }
+    free(large);
+}
+
 static void test_digest(void)
 {
     opal_common_crypt_map_digest_t digest = {.generation = 5}, read;
@@ -319,6 +351,7 @@ int main(void)
     test_vectors();
     test_adding();
     test_names();
+    test_extensions();
     test_digest();
     opal_common_crypt_secmem_finalize();
     return unit_done();

@@ -222,6 +222,48 @@ static void case_copies(const opal_common_crypt_map_t *map)
     free(bytes);
 }
 
+/* A critical extension that nobody knows refuses the file, though an older map without it verifies, too; one
+ * that is not critical does not, and goes along into the next map. */
+static void case_extensions(opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+{
+    UNIT_GROUP("extensions: unknown and critical refuses, others are kept");
+    for (unsigned critical = 0; critical < 2; ++critical) {
+        opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
+        opal_common_crypt_why_t why = {.topic = NULL};
+        const uint8_t extension[11] = {7, 1, (uint8_t) critical, 0, 3, 0, 0, 0, 'a', 'b', 'c'};
+        for (int i = 0; i < 2; ++i) {
+            size_t count = opal_common_crypt_map_bytes(map);
+            uint8_t *bytes = malloc(count);
+            opal_common_crypt_map_write(map, bytes);
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_copy_judge(bytes, count, keystore, &states[OPAL_CRYPT_COPY_SIDECAR_0 + i]));
+            free(bytes);
+            if (0 == i) {
+                UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_extensions_set(map, extension, sizeof(extension)));
+                ++map->generation;
+                seal(map, keys);
+            }
+        }
+        bool differ;
+        int best = opal_common_crypt_copy_choose(states, map->uuid, &differ, &why);
+        UNIT_CHECK(states[OPAL_CRYPT_COPY_SIDECAR_0].verified && states[OPAL_CRYPT_COPY_SIDECAR_1].verified);
+        UNIT_CHECK(critical ? -1 == best && 0 == strcmp("file-map-extension", why.topic) && 0 == strcmp("type 263", why.detail)
+                            : OPAL_CRYPT_COPY_SIDECAR_1 == best);
+        const opal_common_crypt_map_t *read = states[OPAL_CRYPT_COPY_SIDECAR_1].map;
+        UNIT_CHECK(sizeof(extension) == read->extension_bytes && 0 == memcmp(extension, read->extensions, sizeof(extension)));
+        states[OPAL_CRYPT_COPY_SIDECAR_1].map->extensions[8] ^= 1;      /* nobody else can change, add or remove one */
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0) && 0 == strcmp("file-map-forged", why_not.topic));
+        states[OPAL_CRYPT_COPY_SIDECAR_1].map->extension_bytes = 0;
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0));
+        for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+            opal_common_crypt_copy_free(&states[i]);
+        }
+        free(map->extensions);
+        map->extensions = NULL;
+        map->extension_bytes = 0;
+        seal(map, keys);
+    }
+}
+
 int main(void)
 {
     directory = scratch();
@@ -240,6 +282,7 @@ int main(void)
     case_forged(map);
     case_known(map, keys);
     case_copies(map);
+    case_extensions(map, keys);
     case_versions(map, keys);
     case_refusals(map);
     opal_common_crypt_keys_free(keys, REGIONS + 3);

@@ -72,11 +72,14 @@ class Region:
 
 
 class Map:
-    def __init__(self, uuid, generation, regions):
-        self.uuid, self.generation, self.regions = uuid, generation, regions
+    """`extensions`: (type, critical, value), which rise by type."""
+
+    def __init__(self, uuid, generation, regions, extensions=()):
+        self.uuid, self.generation, self.regions, self.extensions = uuid, generation, regions, list(extensions)
 
     def body(self, total=0):
         records = b"".join(region.bytes() for region in self.regions)
+        records += b"".join(struct.pack("<HHI", type_, critical, len(value)) + value for type_, critical, value in self.extensions)
         head = MAGIC + struct.pack("<HHI16sQII", 1, 1, len(self.regions), self.uuid, self.generation,
                                    48 + len(records), total)
         return head + records
@@ -110,7 +113,14 @@ class Map:
             at += 16 * runs
             regions.append(Region(encrypted, algorithm, data[at:at + label], block, displacement, extent, once, pairs))
             at += label
-        need(at == body, "body")
+        extensions = []
+        while at < body:
+            need(at + 8 <= body, "extension")
+            type_, critical, length = struct.unpack("<HHI", data[at:at + 8])
+            need(critical in (0, 1) and at + 8 + length <= body and (not extensions or type_ > extensions[-1][0]), "extension")
+            extensions.append((type_, critical, data[at + 8:at + 8 + length]))
+            at += 8 + length
+        need(at == body and sum(8 + len(extension[2]) for extension in extensions) <= 65536, "body")
         for region in regions:
             if region.encrypted:
                 length, = struct.unpack("<H", data[at:at + 2])
@@ -119,7 +129,7 @@ class Map:
                 need(len(region.mac) == 32, "trailer")
                 at += 34 + length
         need(at == total, "total")
-        return Map(uuid, generation, regions)
+        return Map(uuid, generation, regions, extensions)
 
     def unlock(self, keys):
         """Data keys by region number; the map must verify."""
@@ -131,6 +141,10 @@ class Map:
                 opened[number] = data_key
         need(opened, "no label at hand verifies this map")
         return opened
+
+    def unknown(self):
+        """The first critical extension that nobody here knows: none is assigned yet."""
+        return next((type_ for type_, critical, _ in self.extensions if critical), None)
 
 
 def wrap(key, data_key, version=1, backend=1):
@@ -321,6 +335,7 @@ def read_file(data, sidecar, keys):
             problems.append(str(bad))
     need(found, "no map verifies: " + "; ".join(problems))
     map_, opened = found
+    need(map_.unknown() is None, "critical extension %s is unknown" % map_.unknown())
     plain = bytearray(len(data))
     for number, region in enumerate(map_.regions):
         members = list(region.members(len(data)))

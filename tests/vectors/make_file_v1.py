@@ -30,8 +30,13 @@ def sample_maps():
     runs = [Region(1, 2, b"a", 512, 3, 100, 0, [(0, 5), (10, 1), (40, 60)]),
             Region(1, 4, b"b_-.9", 1 << 24, 9, 100, 0, [(0, 3), (10, 10)]), Region(0)]
     once = [Region(1, 3, b"L" * 64, 1024, 1 << 40, 3000, 1, [(0, 1000), (2000, 1000)])]
-    for name, regions in (("simple", simple), ("mixed", mixed), ("runs", runs), ("once", once)):
-        map_ = Map(stream("uuid " + name, 16), {"simple": 1, "mixed": 7}.get(name, 2 ** 40), regions)
+    extended = [Region(1, 1, b"lab", 4096, 0, 1, 0, [(0, 1)])]
+    critical = [Region(1, 1, b"lab", 4096, 0, 1, 0, [(0, 1)])]
+    more = {"extended": [(1, 0, b""), (2, 0, b"text"), (65535, 0, stream("value", 100))],
+            "critical": [(1, 0, b"text"), (9, 1, b"?")]}
+    for name, regions in (("simple", simple), ("mixed", mixed), ("runs", runs), ("once", once), ("extended", extended),
+                          ("critical", critical)):
+        map_ = Map(stream("uuid " + name, 16), {"simple": 1, "mixed": 7}.get(name, 2 ** 40), regions, more.get(name, ()))
         keys, data_keys = {}, {}
         for number, region in enumerate(regions):
             if region.encrypted:
@@ -58,7 +63,7 @@ def vectors(directory):
     out = Out(directory, "map-v1.txt")
     for name, map_, keys, data_keys in sample_maps():
         out.section("map", name=name, uuid=map_.uuid, generation=map_.generation, regions=len(map_.regions),
-                    map=map_.bytes(), digest=map_.digest())
+                    unknown=map_.unknown() or 0, map=map_.bytes(), digest=map_.digest())
         for number, region in enumerate(map_.regions):
             fields = dict(number=number, encrypted=region.encrypted, algorithm=region.algorithm, label=region.label.decode(),
                           block=region.block, displacement=region.displacement, extent=region.extent, once=region.once,
@@ -69,6 +74,8 @@ def vectors(directory):
 
     out = Out(directory, "block-v1.txt")
     for name, map_, keys, data_keys in sample_maps():
+        if map_.extensions:             # a map's matter alone
+            continue
         for number, data_key in data_keys.items():
             size = map_.regions[number].block
             for block, length, counter in ((0, 1, 0), (1, 16, 1), (63, 511, 2 ** 30 - 1), (2 ** 33, min(size, 1500), 77)):

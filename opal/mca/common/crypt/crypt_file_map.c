@@ -89,6 +89,7 @@ void opal_common_crypt_map_destroy(opal_common_crypt_map_t *map)
         free(map->regions[i].wrapped);
     }
     free(map->regions);
+    free(map->extensions);
     free(map);
 }
 

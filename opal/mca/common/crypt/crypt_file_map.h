@@ -4,8 +4,8 @@
  * The map of an encrypted file: which bytes are encrypted with what, under
  * which label.  docs/file-format.rst, "Map".
  *
- *     | head 48 | region | region ... | wrapped key, MAC | wrapped key, MAC ... |
- *     |<------------ body ----------->|<-- one for each encrypted region ------>|
+ *     | head 48 | region | region ... | extension ... | wrapped key, MAC | wrapped key, MAC ... |
+ *     |<------------------- body -------------------->|<-- one for each encrypted region ------>|
  *
  * A map that was parsed is attacker's input until opal_common_crypt_map_unlock
  * has verified it; nothing else may be done with it before.
@@ -39,6 +39,7 @@
 #define OPAL_CRYPT_MAP_RUN_BYTES        16
 #define OPAL_CRYPT_MAP_MAC_BYTES        32
 #define OPAL_CRYPT_MAP_DIGEST_BYTES     80
+#define OPAL_CRYPT_EXTENSIONS_MAX_BYTES 65536u
 #define OPAL_CRYPT_MAP_MAX_BYTES        (32u << 20)     /* more than the limits above can fill */
 
 /* What the kind field of a head says. */
@@ -68,6 +69,8 @@ typedef struct opal_common_crypt_map {
     uint64_t generation;
     uint32_t region_count;
     opal_common_crypt_region_t *regions;
+    uint8_t *extensions;                /* own memory, as they stand in the body; NULL: none */
+    size_t extension_bytes;
 } opal_common_crypt_map_t;
 
 /* ---- making one ---- */
@@ -113,6 +116,11 @@ void opal_common_crypt_map_write(const opal_common_crypt_map_t *map, uint8_t *by
 
 /* Read exactly `count` bytes.  ERR_AUTH for whatever departs from the format. */
 int opal_common_crypt_map_parse(const uint8_t *bytes, size_t count, opal_common_crypt_map_t **map);
+
+/* Give a map that has no extensions these, copied.  ERR_AUTH unless they are well-formed. */
+int opal_common_crypt_map_extensions_set(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t count);
+/* The type of a critical extension that is not known here: the file must not be used.  -1: none. */
+int opal_common_crypt_map_unknown(const opal_common_crypt_map_t *map);
 
 /* What stands in the attribute when the map does not fit. */
 typedef struct opal_common_crypt_map_digest {

@@ -6,6 +6,7 @@
  *   head    | 'MPICRYPT' 8 | version 2 | kind 2 | regions 4 | UUID 16 | generation 8 | body 4 | total 4 |
  *   region  | kind 1 | algorithm 1 | label n 2 | block 4 | displacement 8 | extent 8 | runs 4 | once 4 |
  *           | runs x ( offset 8 | length 8 ) | label n |
+ *   extensions, which crypt_file_map_extensions.c reads
  *   trailer | wrapped w 2 | wrapped key w | MAC 32 |
  *
  * Reading trusts nothing: every length is checked against what is left before
@@ -31,7 +32,7 @@ static_assert(8 + 2 + 2 + 4 + 16 + 8 + 4 + 4 == OPAL_CRYPT_MAP_HEAD_BYTES, "head
 static_assert(1 + 1 + 2 + 4 + 8 + 8 + 4 + 4 == OPAL_CRYPT_MAP_REGION_BYTES, "region");
 static_assert(8 + 2 + 2 + 4 + 16 + 8 + 4 + 4 + 32 == OPAL_CRYPT_MAP_DIGEST_BYTES, "digest");
 static_assert(OPAL_CRYPT_MAP_MAX_BYTES >
-                  OPAL_CRYPT_MAP_HEAD_BYTES + OPAL_CRYPT_RUNS_MAX * OPAL_CRYPT_MAP_RUN_BYTES +
+                  OPAL_CRYPT_MAP_HEAD_BYTES + OPAL_CRYPT_EXTENSIONS_MAX_BYTES + OPAL_CRYPT_RUNS_MAX * OPAL_CRYPT_MAP_RUN_BYTES +
                       OPAL_CRYPT_REGIONS_MAX * (OPAL_CRYPT_MAP_REGION_BYTES + OPAL_CRYPT_KEY_LABEL_MAX + 2 +
                                                 OPAL_CRYPT_WRAPPED_MAX + OPAL_CRYPT_MAP_MAC_BYTES),
               "the largest map");
@@ -46,7 +47,7 @@ static size_t region_bytes(const opal_common_crypt_region_t *region)
 
 size_t opal_common_crypt_map_body_bytes(const opal_common_crypt_map_t *map)
 {
-    size_t bytes = OPAL_CRYPT_MAP_HEAD_BYTES;
+    size_t bytes = OPAL_CRYPT_MAP_HEAD_BYTES + map->extension_bytes;
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
         bytes += region_bytes(&map->regions[i]);
@@ -110,6 +111,9 @@ void opal_common_crypt_map_body_write(const opal_common_crypt_map_t *map, uint8_
     put32(bytes + 44, 0);
     for (uint32_t i = 0; i < map->region_count; ++i) {
         p = write_region(&map->regions[i], p);
+    }
+    if (map->extension_bytes > 0) {
+        memcpy(p, map->extensions, map->extension_bytes);
     }
 }
 
@@ -269,6 +273,10 @@ static int read_regions(opal_common_crypt_map_t *map, cursor_t *body, cursor_t *
         rc = read_region(body, &map->regions[i], &runs);
         encrypted += map->regions[i].encrypted;
         rests += 0 == map->regions[i].tiling.run_count;
+    }
+    if (OPAL_CRYPT_OK == rc) {          /* what the regions leave of the body */
+        rc = opal_common_crypt_map_extensions_set(map, body->at, body->left);
+        (void) take(body, body->left);
     }
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (map->regions[i].encrypted) {

@@ -251,6 +251,11 @@ int opal_common_crypt_copy_choose(const opal_common_crypt_copy_state_t states[OP
         return -1;
     }
     const opal_common_crypt_map_digest_t *head = &states[best].head;
+    int unknown = opal_common_crypt_map_unknown(states[best].map);
+    if (unknown >= 0) {                 /* nor is an older map without it */
+        (void) opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-extension", "type %d", unknown);
+        return -1;
+    }
     if (0 != memcmp(head->uuid, header_uuid, OPAL_CRYPT_UUID_BYTES) ||
         ((attribute->digest || attribute->verified) && 0 != memcmp(head->uuid, attribute->head.uuid, OPAL_CRYPT_UUID_BYTES))) {
         (void) opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-sidecar-other", "the UUIDs differ");
