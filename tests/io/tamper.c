@@ -217,6 +217,78 @@ static void older(bool sealed)
     make(1);
 }
 
+/* A block and its entry as they were before all was written again. */
+static struct {
+    unsigned char data[BLOCK], entry[96];
+} before;
+
+static void make_twice(void)
+{
+    make(1);
+    if (0 == mt_rank) {
+        peek(path, 5 * BLOCK, before.data, BLOCK);
+        peek(sidecar, entries_at() + 5 * 96, before.entry, sizeof(before.entry));
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    write_all(1);
+}
+
+static void put_back(void)
+{
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    if (0 == mt_rank) {
+        poke(path, 5 * BLOCK, before.data, BLOCK);
+        poke(sidecar, entries_at() + 5 * 96, before.entry, sizeof(before.entry));
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static int open_to_write(MPI_File *f)
+{
+    int rc = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, f), class = MPI_SUCCESS;
+
+    MPI_Error_class(rc, &class);
+    return class;
+}
+
+/* Who opens a sealed file for writing seals it again: not what others put there. */
+static void laundered(void)
+{
+    MPI_File f;
+
+    make_twice();
+    put_back();
+    int class = open_to_write(&f);
+    MT_CHECK(MPI_ERR_IO == class, "an older block, before the file is opened for writing: error class %d", class);
+    mt_group("a file that is not as it was sealed is not opened for writing");
+
+    make_twice();
+    MT_CHECK(MPI_SUCCESS == open_to_write(&f), "a sealed file is opened for writing");
+    put_back();
+    MT_MPI(MPI_File_write_at(f, (10 + mt_rank) * BLOCK, text + (10 + mt_rank) * BLOCK, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
+    (void) MPI_File_close(&f);
+    open_fails("an older block, while the file is open: there is no seal");
+    mt_group("nothing is sealed that the job did not write, and that the seal before had not");
+
+    make_twice();
+    MT_CHECK(MPI_SUCCESS == open_to_write(&f), "a sealed file is opened for writing");
+    for (int turn = 0; turn < mt_size; turn++) {        /* bytes of one block, each on top of another process's */
+        if (turn == mt_rank) {
+            MT_MPI(MPI_File_write_at(f, 5 * BLOCK + 100 * mt_rank, text + 5 * BLOCK + 100 * mt_rank, 100, MPI_BYTE, MPI_STATUS_IGNORE));
+        }
+        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    MT_MPI(MPI_File_close(&f));
+    read_all(true, "parts of a block, by all processes");
+    MT_CHECK(MPI_SUCCESS == open_to_write(&f), "a sealed file is opened for writing");
+    MT_MPI(MPI_File_set_size(f, 5 * BLOCK + 50));
+    MT_MPI(MPI_File_write_at_all(f, 5 * BLOCK, text + 5 * BLOCK, BYTES - 5 * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_close(&f));
+    read_all(true, "cut, and written from there on");
+    mt_group("parts of blocks, by all processes, and a cut: sealed again");
+    make(1);
+}
+
 /* The map is in the attribute and in slot 0 of the sidecar. */
 static void maps(void)
 {
@@ -275,6 +347,9 @@ int main(int argc, char **argv)
     blocks();
     overwritten();
     older(sealed);
+    if (sealed) {
+        laundered();
+    }
     maps();
     return mt_end();
 }

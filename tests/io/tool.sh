@@ -116,6 +116,8 @@ must file verify "$(here kept)" --sealed
 must file verify "$(here kept)" --root "$root"
 says "root $root" file info "$(here kept)"
 must_fail file verify "$(here kept)" --root "${root//[0-9]/a}"
+must file seal "$(here kept)"                           # again: it is as it was
+root=$(root_of kept)
 must run_io 2 "$program" read "$(here plain)" "$(here kept)" "$root"
 must_fail run_io 2 "$program" read "$(here plain)" "$(here kept)" "${root//[0-9]/a}"
 says "crypt_seal_root is for opening with MPI_MODE_RDONLY" run_io 2 "$program" write "$(here plain)" "$(here kept)" "$root"
@@ -126,7 +128,7 @@ must file rekey "$(here kept)"                          # touches no data, and n
 must file verify "$(here kept)" --root "$root"
 cp -a kept cut; cp -a kept.mpicrypt cut.mpicrypt
 truncate -s 8192 cut
-must file verify "$(here cut)"                          # the end is not promised without a seal
+must_fail file verify "$(here cut)"                     # whether it is asked for or not
 must_fail file verify "$(here cut)" --sealed
 rm -f bad bad.mpicrypt
 must file encrypt "$(here plain)" "$(here bad)" --label lab --block-size 4K

@@ -32,13 +32,24 @@ static void write_version(memory_t *memory, int number)
     opal_common_crypt_file_destroy(file);
 }
 
+/* Every seal has an id of its own. */
+static const uint8_t *next_id(void)
+{
+    static uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES];
+
+    ++id[0];
+    return id;
+}
+
 static void seal(memory_t *memory, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
     opal_common_crypt_file_t *file = open_it(memory);
     opal_common_crypt_outcome_t outcome;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    const uint8_t *id = next_id();
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_region(file, 0, BYTES, &outcome));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory->super, BYTES));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_region(file, 0, BYTES, id, &outcome, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory->super, BYTES, id));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_hash(file, hash));
     opal_common_crypt_file_destroy(file);
 }
@@ -142,9 +153,9 @@ static void test_attacks(const memory_t *sealed, const memory_t *old, const uint
     expect(&memory, "the end cut off between blocks", true, REFUSED);
     memory_copy(&memory, sealed);
     memory_copy(&memory, old);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory.super, BYTES));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory.super, BYTES, next_id()));
     expect(&memory, "an older version of both parts, which calls itself sealed", true, REFUSED);
-    for (uint64_t at = OPAL_CRYPT_SIDECAR_STATE_AT; at < 72; ++at) {
+    for (uint64_t at = OPAL_CRYPT_SIDECAR_STATE_AT; at < 72 + OPAL_CRYPT_SEAL_ID_BYTES; ++at) {
         if (at >= 16 && at < 64) {      /* UUID and maps are the opening's */
             continue;
         }
@@ -217,6 +228,11 @@ static void test_life(const memory_t *sealed)
     memory_free(&memory);
 }
 
+static result_t demand(opal_common_crypt_file_t *file, opal_common_crypt_why_t *why)
+{
+    return OPAL_CRYPT_OK == opal_common_crypt_seal_demand(file, NULL, why) ? FINE : REFUSED;
+}
+
 static void test_small(void)
 {
     memory_t memory;
@@ -230,8 +246,12 @@ static void test_small(void)
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
         opal_common_crypt_file_t *file = open_it(&memory);
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, bytes, &outcome));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_region(file, 0, bytes, &outcome));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory.super, bytes));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_region(file, 0, bytes, next_id(), &outcome, &why));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory.super, bytes, next_id()) &&
+                   REFUSED == demand(file, &why));
+        const uint8_t *id = next_id();
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_region(file, 0, bytes, id, &outcome, &why));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_finish(&memory.super, bytes, id));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_hash(file, hash));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_demand(file, hash, &why));
         uint64_t got = 1;

@@ -127,7 +127,7 @@ static void test_slots(void)
 
 static void test_header(void)
 {
-    opal_common_crypt_sidecar_header_t header = {.sealed = true, .maps = {{OPAL_CRYPT_SIDECAR_FREE, 181}, {0, 0}}, .sealed_size = 99}, read;
+    opal_common_crypt_sidecar_header_t header = {.sealed = true, .maps = {{OPAL_CRYPT_SIDECAR_FREE, 181}, {0, 0}}, .sealed_size = 99, .seal_id = "id of a seal"}, read;
     uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES];
     unsigned unseen = 0;
 
@@ -136,6 +136,7 @@ static void test_header(void)
     opal_common_crypt_sidecar_header_write(&header, bytes);
     memset(&read, 0, sizeof(read));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_sidecar_header_parse(bytes, sizeof(bytes), &read));
+    UNIT_EQUAL_BYTES(read.seal_id, header.seal_id, sizeof(read.seal_id));
     UNIT_CHECK(read.sealed && 99 == read.sealed_size && 181 == read.maps[0].bytes && 0 == read.maps[1].offset);
     UNIT_EQUAL_BYTES(read.uuid, header.uuid, 16);
     for (unsigned at = 0; at < sizeof(bytes); ++at) {
@@ -144,7 +145,7 @@ static void test_header(void)
         memset(&other, 0, sizeof(other));
         if (OPAL_CRYPT_OK == opal_common_crypt_sidecar_header_parse(bytes, sizeof(bytes), &other)) {
             unseen += other.sealed == read.sealed && other.sealed_size == read.sealed_size && 0 == memcmp(other.uuid, read.uuid, 16) &&
-                      0 == memcmp(other.maps, read.maps, sizeof(read.maps));
+                      0 == memcmp(other.seal_id, read.seal_id, sizeof(read.seal_id)) && 0 == memcmp(other.maps, read.maps, sizeof(read.maps));
         }
         bytes[at] ^= 0x81;
     }
@@ -162,7 +163,8 @@ static void test_header(void)
 
 static void test_directory(void)
 {
-    opal_common_crypt_sidecar_directory_t directory = {.sealed_blocks = 5, .seal_list = OPAL_CRYPT_SIDECAR_FREE}, read;
+    opal_common_crypt_sidecar_directory_t directory = {.sealed_blocks = 20000, .seal_list = OPAL_CRYPT_SIDECAR_FREE,
+                                                       .sealed_slots = OPAL_CRYPT_SIDECAR_FREE + 20480}, read;
     uint8_t bytes[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES];
     static const uint64_t bad[] = {1, 4096, OPAL_CRYPT_SIDECAR_FREE - 4096, OPAL_CRYPT_SIDECAR_FREE + 512, UINT64_MAX,
                                    UINT64_MAX - 4095, INT64_MAX - 4095};
@@ -177,7 +179,7 @@ static void test_directory(void)
     UNIT_EQUAL_BYTES(&read, &directory, sizeof(read));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_sidecar_directory_parse(bytes, 511, 4096, &read));
     for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); ++i) {
-        for (unsigned at = 0; at < 448; at += 56) {
+        for (unsigned at = 0; at < 504; at += at < 448 ? 56 : 48) {       /* segments, the seal's list and slots */
             uint8_t changed[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES];
             memcpy(changed, bytes, sizeof(bytes));
             for (unsigned b = 0; b < 8; ++b) {

@@ -356,52 +356,56 @@ def read_file(data, sidecar, keys):
 # ---- the seal ----
 
 def pages(sidecar, number, blocks, key):
-    """The hash of each page, from the entries that are there."""
-    out = []
+    """The slots of each page and its hash, from the entries that are there."""
+    texts, out = [], []
     for first in range(0, blocks, 128):
         slots = b""
         for block in range(first, min(first + 128, blocks)):
             at = sidecar.entry(number, block)
             used = newer_first(sidecar.get(at, 96)) if at else []
             slots += struct.pack("<I", 1) + used[0][4:] if used else bytes(48)
+        texts.append(slots)
         out.append(hmac.digest(key, b"page" + struct.pack("<IQ", number, first // 128) + slots, "sha256"))
-    return out
+    return texts, out
 
 
-def region_root(map_, number, size, blocks, hashes, key):
-    head = struct.pack("<IQQQ", number, map_.generation, size, blocks)
+def region_root(map_, number, size, blocks, seal_id, hashes, key):
+    head = struct.pack("<IQQQ", number, map_.generation, size, blocks) + seal_id
     return hmac.digest(key, b"root" + head + hashlib.sha256(map_.body()).digest() + b"".join(hashes), "sha256")
 
 
-def sealing(map_, sidecar, size, opened):
-    """(number, blocks, pages, root) of each region whose data key is known."""
+def sealing(map_, sidecar, size, opened, seal_id):
+    """(number, blocks, pages, hashes, root) of each region whose data key is known."""
     for number, region in enumerate(map_.regions):
         if region.encrypted and number in opened:
             key = expand(opened[number], b"file seal", map_.uuid, 32)
             blocks = (len(list(region.members(size))) + region.block - 1) // region.block
-            hashes = pages(sidecar, number, blocks, key)
-            yield number, blocks, hashes, region_root(map_, number, size, blocks, hashes, key)
+            texts, hashes = pages(sidecar, number, blocks, key)
+            yield number, blocks, texts, hashes, region_root(map_, number, size, blocks, seal_id, hashes, key)
 
 
-def seal_file(map_, sidecar, size, data_keys):
+def seal_file(map_, sidecar, size, data_keys, seal_id):
     roots = b""
-    for number, blocks, hashes, root in sealing(map_, sidecar, size, data_keys):
-        at = sidecar.allocate(32 * len(hashes))
+    for number, blocks, texts, hashes, root in sealing(map_, sidecar, size, data_keys, seal_id):
+        at = sidecar.allocate(32 * len(hashes)) if blocks else 0
+        slots_at = sidecar.allocate(48 * blocks) if blocks else 0
         sidecar.put(at, b"".join(hashes))
-        sidecar.put(4096 + 512 * number + 448, struct.pack("<QQ", at, blocks) + root)
+        sidecar.put(slots_at, b"".join(texts))
+        sidecar.put(4096 + 512 * number + 448, struct.pack("<QQ", at, blocks) + root + struct.pack("<Q", slots_at))
         roots += root
-    sidecar.put(64, struct.pack("<Q", size))
+    sidecar.put(64, struct.pack("<Q", size) + seal_id)
     sidecar.put(12, struct.pack("<I", 1))
     return hashlib.sha256(roots).digest()
 
 
 def check_seal(map_, sidecar, size, opened):
     need(sidecar.get(12, 4) == struct.pack("<I", 1) and sidecar.get(64, 8) == struct.pack("<Q", size), "not sealed, or another size")
-    roots = b""
-    for number, blocks, hashes, root in sealing(map_, sidecar, size, opened):
-        at, count, stored = struct.unpack("<QQ32s", sidecar.get(4096 + 512 * number + 448, 48))
+    roots, seal_id = b"", sidecar.get(72, 16)
+    for number, blocks, texts, hashes, root in sealing(map_, sidecar, size, opened, seal_id):
+        at, count, stored, slots_at = struct.unpack("<QQ32sQ", sidecar.get(4096 + 512 * number + 448, 56))
         need((count, stored) == (blocks, root), "root of region %d" % number)
         need(sidecar.get(at, 32 * len(hashes)) == b"".join(hashes), "list of region %d" % number)
+        need(sidecar.get(slots_at, 48 * blocks) == b"".join(texts), "sealed slots of region %d" % number)
         roots += root
     return hashlib.sha256(roots).digest()
 

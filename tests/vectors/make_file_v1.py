@@ -115,7 +115,7 @@ def vectors(directory):
         salts = {number: stream("S %s %d" % (name, number), 16) for number in data_keys}
         data, sidecar = write_file(plain, map_, data_keys, salts, redo={(0, 0), (1, 2)})
         need(read_file(data, sidecar, keys)[1] == plain, "own reading")
-        more = {"seal": seal_file(map_, sidecar, size, data_keys)} if sealed else {}
+        more = {"seal": seal_file(map_, sidecar, size, data_keys, stream("seal id " + name, 16))} if sealed else {}
         need(not sealed or check_seal(map_, sidecar, size, data_keys) == more["seal"], "own seal")
         out.section("file", name=name, size=size, sidecar_size=sidecar.end, keys=len(keys), **more)
         for label, key in keys.items():

@@ -23,6 +23,7 @@ static const mpicrypt_option_t options[] = {
      "encrypt: leave holes where the input is zero, for whoever stores the file to see."},
     {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed, "verify, decrypt: refuse a file that is not as it was sealed."},
     {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root, "verify, decrypt: the same, and this is the root that seal printed."},
+    {"anew", MPICRYPT_FLAG, NULL, NULL, &with.anew, "seal: also if the file is not as it was sealed before."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "info, verify: print JSON."},
     MPICRYPT_KEYSTORE_OPTIONS(with.keystore),
     {NULL}
@@ -68,7 +69,8 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
     .synopsis = "info|verify|seal|rekey FILE | encrypt|decrypt FROM TO | mv FILE TO [options]",
     .description = "An encrypted file is FILE and FILE.mpicrypt, which belong together.\n\n"
                    "info prints the map: which bytes are encrypted how. verify opens every block and lists those that were "
-                   "never finished (torn) or are not what a holder of the key wrote (bad); it changes nothing. seal does the same, then "
+                   "never finished (torn) or are not what a holder of the key wrote (bad), and how many lie beyond the end; of a sealed "
+                   "file it checks the seal, and of any file the copies of the map. It changes nothing. seal does the same, then "
                    "makes the file's seal and prints its root: with it, an older version of a block, a cut off end and any other "
                    "part that was replaced are noticed, too. encrypt and "
                    "decrypt make a new file; what exists is never overwritten. rekey wraps the data keys of FILE under the "

@@ -23,6 +23,7 @@ typedef struct mpicrypt_file_options {
     bool json;
     bool go_on;                         /* without a keystore, after a message */
     bool sealed;                        /* demand a seal */
+    bool anew;                          /* seal: whatever the seal before says */
     const char *root;                   /* and this hash; NULL: any */
 } mpicrypt_file_options_t;
 
@@ -60,6 +61,12 @@ void mpicrypt_file_close(mpicrypt_file_t *file);
 
 /* What a transfer of the engine met, as a message; returns MPICRYPT_FAILED. */
 int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_common_crypt_outcome_t *outcome);
+
+/* Make a seal of a file whose blocks can all be read, and print its root. */
+int mpicrypt_file_make_seal(mpicrypt_file_t *file);
+
+/* Hold everything that there is a key of against the seal, if the file has one; a message if it is another. */
+int mpicrypt_file_check_seal(const mpicrypt_file_t *file);
 
 /* Open every block and print what was found: `good`, if all can be read. */
 int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good);

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file verify: every block is opened, nothing is changed.  A job may
- * be writing meanwhile; a block is looked at under its lock.
+ * be writing meanwhile; a block is looked at under its lock.  Besides: a seal
+ * that the file has, the copies of its map, and blocks behind its end.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,6 +14,7 @@ enum { CONDITIONS = OPAL_CRYPT_BLOCK_BAD + 1 };
 
 typedef struct tally {
     uint64_t count[CONDITIONS];
+    uint64_t beyond;                    /* blocks behind the end, which was cut off */
     mpicrypt_table_t *listed;           /* torn and bad blocks */
 } tally_t;
 
@@ -22,7 +24,7 @@ static const mpicrypt_column_t listed_columns[] = {
     {"region", "region", 0}, {"block", "block", 0}, {"offset", "offset", 0}, {"state", "state", 0}, {NULL, NULL, 0}};
 static const mpicrypt_column_t region_columns[] = {
     {"region", "region", 0}, {"label", "label", 0}, {"checked", "checked", 0}, {"holes", "holes", 0}, {"good", "good", 0},
-    {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {NULL, NULL, 0}};
+    {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {"beyond", "beyond the end", 0}, {NULL, NULL, 0}};
 
 static uint64_t offset_of(const opal_common_crypt_region_t *region, uint64_t block)
 {
@@ -64,7 +66,8 @@ static int check_region(const mpicrypt_file_t *file, uint32_t number, tally_t *t
         }
     }
     mpicrypt_progress_end();
-    return MPICRYPT_OK;
+    return OPAL_CRYPT_OK == opal_common_crypt_file_beyond(file->file, number, file->bytes, &tally->beyond)
+               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
 }
 
 static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tally_t *tally, bool *good)
@@ -78,14 +81,17 @@ static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tal
             continue;
         }
         memset(tally->count, 0, sizeof(tally->count));
+        tally->beyond = 0;
         code = can ? check_region(file, i, tally) : MPICRYPT_OK;
-        *good = *good && can && 0 == tally->count[OPAL_CRYPT_BLOCK_TORN] && 0 == tally->count[OPAL_CRYPT_BLOCK_BAD];
+        *good = *good && can && 0 == tally->count[OPAL_CRYPT_BLOCK_TORN] && 0 == tally->count[OPAL_CRYPT_BLOCK_BAD] &&
+                0 == tally->beyond;
         mpicrypt_table_count(regions, i);
         mpicrypt_table_text(regions, region->label);
         mpicrypt_table_text(regions, can ? "yes" : "no key");
         for (int k = 0; k < CONDITIONS; ++k) {
             mpicrypt_table_count(regions, tally->count[k]);
         }
+        mpicrypt_table_count(regions, tally->beyond);
     }
     return code;
 }
@@ -118,10 +124,69 @@ int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_f
         print(options, regions, &tally, *good);
     }
     if (MPICRYPT_OK == code && !*good) {
-        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, or could not be checked", file->path);
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, could not be checked, or lie beyond the end", file->path);
     }
     mpicrypt_table_free(tally.listed);
     mpicrypt_table_free(regions);
+    return code;
+}
+
+int mpicrypt_file_check_seal(const mpicrypt_file_t *file)
+{
+    opal_common_crypt_why_t why = {.topic = NULL};
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+        if (NULL != file->keys[i].data_key) {
+            rc = opal_common_crypt_seal_check(file->file, i, &why);
+        }
+    }
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
+}
+
+/* ---- the copies of the map ---- */
+
+static bool says_the_same(const mpicrypt_file_t *file, opal_common_crypt_copy_t copy)
+{
+    const opal_common_crypt_copy_state_t *state = &file->copies[copy];
+    const opal_common_crypt_map_digest_t *best = &file->copies[file->best].head;
+
+    return (state->verified || state->digest) && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid)) &&
+           state->head.generation == best->generation && 0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
+}
+
+/* The sidecar has to have the map, in one place; the other may have the one before.  The attribute need not
+ * be there: programs that copy files leave it out. */
+static int check_copies(const mpicrypt_file_t *file)
+{
+    const opal_common_crypt_copy_state_t *copies = file->copies;
+    bool kept = says_the_same(file, OPAL_CRYPT_COPY_SIDECAR_0) || says_the_same(file, OPAL_CRYPT_COPY_SIDECAR_1);
+    bool forged = copies[OPAL_CRYPT_COPY_SIDECAR_0].refused || copies[OPAL_CRYPT_COPY_SIDECAR_1].refused;
+
+    if (!kept) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: its copy of the map is missing or damaged; opening the file for writing repairs it",
+                              file->sidecar);
+    }
+    if (forged) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", file->sidecar);
+    }
+    if (copies[OPAL_CRYPT_COPY_ATTRIBUTE].present && !says_the_same(file, OPAL_CRYPT_COPY_ATTRIBUTE)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: the map in its attribute is another or damaged; opening the file for writing repairs it",
+                              file->path);
+    }
+    return MPICRYPT_OK;
+}
+
+/* ---- all of it ---- */
+
+/* A file that is sealed has to be as it was; its blocks are looked at in any case. */
+static int check_seal(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file)
+{
+    int code = mpicrypt_file_check_seal(file);
+
+    if (MPICRYPT_OK == code && !options->json) {
+        printf("seal: %s\n", file->header.sealed ? "the file is as it was sealed" : "none");
+    }
     return code;
 }
 
@@ -131,9 +196,11 @@ int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *pat
     bool good;
     int code = mpicrypt_file_open_verified(options, path, false, &file);
 
-    if (MPICRYPT_OK == code) {
-        code = mpicrypt_file_check(options, &file, &good);
-        mpicrypt_file_close(&file);
+    if (MPICRYPT_OK != code) {
+        return code;
     }
-    return code;
+    int seal = check_seal(options, &file), copies = check_copies(&file);
+    code = mpicrypt_file_check(options, &file, &good);
+    mpicrypt_file_close(&file);
+    return MPICRYPT_OK != code ? code : MPICRYPT_OK != seal ? seal : copies;
 }

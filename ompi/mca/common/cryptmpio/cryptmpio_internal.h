@@ -145,6 +145,10 @@ void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common
  * is missing; NULL: they are not. */
 const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t *state, bool writing, uint32_t region);
 
+/* Collective, before anything is written: a seal that the file has must fit, and is taken off.
+ * With fs_crypt_seal, what is written is watched from now on. */
+int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state);
+
 /* Collective: from now on what is read has to be what was sealed.  `root`: the
  * hash that the user kept, in hexadecimal digits, or "". */
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/crypt/crypt_file_seal.h"
+
 /* ---- 1. ---- */
 
 /* The file's map, from the lowest rank that could verify it: a process that
@@ -195,6 +197,9 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     }
     state->encrypted = true;            /* whether it can be used here or not: nothing plain goes into it */
     error = ompi_common_cryptmpio_use(state, map, keys);
+    if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
+        opal_common_crypt_seal_watch(state->file, 0);   /* a new file: nobody had written to it */
+    }
     if (MPI_SUCCESS == error) {
         ompi_common_cryptmpio_took(state, asked);
     }

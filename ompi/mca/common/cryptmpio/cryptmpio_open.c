@@ -188,7 +188,6 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
         int rc = repair(state, states, best, differ);
-        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_unseal(&state->posix.super) : rc;
         error = ompi_common_cryptmpio_error(rc, errno);
         if (differ && MPI_SUCCESS == error) {
             warn_of_repair(state, states);
@@ -202,6 +201,9 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
             opal_common_crypt_keys_free(chosen->keys, 0);
         }
         chosen->map = NULL;
+    }
+    if (MPI_SUCCESS == error && state->posix.may_write) {
+        error = ompi_common_cryptmpio_take_off_seal(state);
     }
     if (MPI_SUCCESS == error && ('\0' != look->root[0] || (state->seal && !state->posix.may_write))) {
         error = ompi_common_cryptmpio_demand_seal(state, look->root);

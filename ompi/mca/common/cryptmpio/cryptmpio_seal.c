@@ -1,10 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Sealing a file at its collective close, and demanding a seal at its opening.
+ * A seal at opening, and at the collective close.
  *
- *     1. everybody brings what he wrote to the storage
- *     2. of each region, the lowest rank that has its key makes list and root
+ *     reading   everybody holds the list against the root; pages follow as they are read
+ *     writing   of each region, the lowest rank that has its key holds all of it against
+ *               the seal; then rank 0 takes the seal off, and what is written is watched
+ *
+ *     1. everybody brings what it wrote to the storage, and says by which S
+ *     2. of each region, the same rank makes list and root, of what may be sealed
  *     3. rank 0, when all of that is on the storage, says "sealed" and shows the
  *        hash of the roots
  */
@@ -16,6 +20,7 @@
 #include <string.h>
 
 #include "opal/mca/common/crypt/crypt_file_seal.h"
+#include "opal/mca/common/crypt/crypt_secmem.h"
 
 enum { PLAIN = 1, HAS_KEY = 2 };        /* 0: this process cannot tell */
 
@@ -28,8 +33,8 @@ static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
     }
 }
 
-/* owners[i]: who seals region i; -1: nobody needs to. */
-static int find_owners(const ompi_common_cryptmpio_file_t *state, int *owners)
+/* owners[i]: who seals region i; -1: nobody needs to, or, if that is allowed, nobody can. */
+static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_needed, int *owners)
 {
     size_t regions = state->region_count;
     uint8_t *mine = calloc(1, regions), *all = NULL;
@@ -50,7 +55,7 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, int *owners)
             plain = plain || (0 != counts[r] && PLAIN == all[at + i]);
             owners[i] = 0 != counts[r] && HAS_KEY == all[at + i] ? r : -1;
         }
-        if (owners[i] < 0 && !plain) {
+        if (owners[i] < 0 && !plain && all_needed) {
             (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-seal-holder", "%zu", i);
             if (0 == state->fh->f_rank) {
                 ompi_common_cryptmpio_show(state, &why);
@@ -64,16 +69,51 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, int *owners)
     return error;
 }
 
-static int seal_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, uint64_t bytes)
+/* What rank 0 says of a seal that is being made. */
+typedef struct seal {
+    uint64_t bytes;                     /* of the file */
+    uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES];
+} seal_t;
+
+static int seal_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, const seal_t *seal, const uint8_t *witnesses,
+                     size_t count)
 {
     opal_common_crypt_outcome_t outcome = {.rc = OPAL_CRYPT_OK};
+    opal_common_crypt_why_t why = {.topic = NULL};
+    int rc = OPAL_CRYPT_OK;
 
-    for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == outcome.rc; ++i) {
+    for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (owners[i] == state->fh->f_rank) {
-            (void) opal_common_crypt_seal_region(state->file, i, bytes, &outcome);
+            rc = opal_common_crypt_seal_witnessed(state->file, i, witnesses, count);
+            rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_seal_region(state->file, i, seal->bytes, seal->id, &outcome, &why) : rc;
         }
     }
-    return ompi_common_cryptmpio_report(state, true, &outcome);
+    return NULL != why.topic || OPAL_CRYPT_OK == outcome.rc ? ompi_common_cryptmpio_told(state, rc, &why)
+                                                            : ompi_common_cryptmpio_report(state, true, &outcome);
+}
+
+/* Everybody's S, and what parts of blocks were written on top of. */
+static int seal_watched(const ompi_common_cryptmpio_file_t *state, const int *owners, const seal_t *seal)
+{
+    uint8_t *mine = NULL, *all = NULL;
+    int *counts = NULL;
+    size_t count = 0, total = 0;
+    int rc = NULL == state->file ? OPAL_CRYPT_OK : opal_common_crypt_seal_witnesses(state->file, &mine, &count);
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, 0));
+
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, mine, count, &all, &counts)) {
+        error = MPI_ERR_INTERN;
+    }
+    for (int r = 0; MPI_SUCCESS == error && r < state->fh->f_size; ++r) {
+        total += (size_t) counts[r];
+    }
+    if (MPI_SUCCESS == error) {
+        error = seal_mine(state, owners, seal, all, total);
+    }
+    free(mine);
+    free(all);
+    free(counts);
+    return error;
 }
 
 /* The roots are on the storage: any process with a map can hash them. */
@@ -93,28 +133,29 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     opal_common_crypt_storage_t *storage = &state->posix.super;
     int *owners = calloc(state->region_count, sizeof(*owners));
     int rc = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
-    uint64_t bytes = 0;
+    seal_t seal = {.bytes = 0};
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : rc);
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPT_FILE_DATA, &bytes), errno);
+        opal_common_crypt_random(seal.id, sizeof(seal.id));
+        error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPT_FILE_DATA, &seal.bytes), errno);
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &bytes, sizeof(bytes))) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &seal, sizeof(seal))) {
         error = MPI_ERR_INTERN;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        error = find_owners(state, owners);
+        error = find_owners(state, true, owners);
     }
     if (MPI_SUCCESS == error) {
-        error = seal_mine(state, owners, bytes);
+        error = seal_watched(state, owners, &seal);
         rc = ompi_common_cryptmpio_posix_sync(&state->posix);
         error = MPI_SUCCESS == error ? ompi_common_cryptmpio_error(rc, errno) : error;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     int teller = ompi_common_cryptmpio_lowest(state->fh, NULL != state->file);
     if (MPI_SUCCESS == error && teller == state->fh->f_rank) {
-        rc = opal_common_crypt_seal_finish(storage, bytes);
+        rc = opal_common_crypt_seal_finish(storage, seal.bytes, seal.id);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync(&state->posix) : rc;
         error = ompi_common_cryptmpio_error(rc, errno);
         if (MPI_SUCCESS == error) {
@@ -123,6 +164,74 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     }
     free(owners);
     return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+/* ---- opening ---- */
+
+/* What rank 0 sees of a seal that is there, before the file is written. */
+typedef struct before {
+    uint64_t bytes;
+    int sealed, error;
+} before_t;
+
+static before_t look_before(ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_sidecar_header_t header = {.sealed = false};
+    before_t before = {.bytes = 0};
+    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+
+    rc = OPAL_CRYPT_OK == rc ? state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &before.bytes) : rc;
+    before.sealed = header.sealed;
+    before.error = ompi_common_cryptmpio_error(rc, errno);
+    return before;
+}
+
+/* Those regions that a process has the key of. */
+static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners)
+{
+    opal_common_crypt_why_t why = {.topic = NULL};
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        rc = owners[i] == state->fh->f_rank ? opal_common_crypt_seal_check(state->file, i, &why) : OPAL_CRYPT_OK;
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        char reason[sizeof(why.detail)];
+        memcpy(reason, why.detail, sizeof(reason));
+        (void) opal_common_crypt_refuse(&why, rc, "file-seal-broken", "%s", reason);
+    }
+    return ompi_common_cryptmpio_told(state, rc, &why);
+}
+
+int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
+{
+    before_t before = {.error = MPI_SUCCESS};
+    int *owners = calloc(state->region_count, sizeof(*owners));
+    int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : MPI_SUCCESS);
+
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        before = look_before(state);
+    }
+    if (MPI_SUCCESS == error) {
+        error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &before, sizeof(before)) ? before.error : MPI_ERR_INTERN;
+    }
+    if (MPI_SUCCESS == error && before.sealed) {
+        error = find_owners(state, false, owners);
+        error = MPI_SUCCESS == error ? check_mine(state, owners) : error;
+        error = ompi_common_cryptmpio_agree(state->fh, error);
+        if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+            int rc = opal_common_crypt_sidecar_unseal(&state->posix.super);
+            /* On the storage before anything else is: or a power cut leaves a seal on what was written. */
+            rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(&state->posix) : rc;
+            error = ompi_common_cryptmpio_error(rc, errno);
+        }
+        error = ompi_common_cryptmpio_agree(state->fh, error);
+    }
+    if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
+        opal_common_crypt_seal_watch(state->file, before.bytes);
+    }
+    free(owners);
+    return error;
 }
 
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root)

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "opal/mca/common/crypt/crypt_file_seal.h"
+
 /* One process does it: the first that has every key, if one has; which it needs, the engine says. */
 int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size)
 {
@@ -21,7 +23,11 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
         }
         error = ompi_common_cryptmpio_report(state, true, &outcome);
     }
-    return ompi_common_cryptmpio_agree(state->fh, error);
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (NULL != state->file) {          /* also after an error: a part may be gone */
+        opal_common_crypt_seal_cut(state->file, (uint64_t) size);
+    }
+    return error;
 }
 
 /* By MPI_MODE_EXCL, rank 0 made it.  One that got its map stays: it is whole, if empty. */

@@ -35,6 +35,8 @@ static void region_free(opal_common_crypt_file_region_t *region)
         opal_common_crypt_blocks_destroy(region->blocks);
         opal_common_crypt_secmem_free(region->seal_key);
         free(region->pages);
+        free(region->bases);
+        free(region->ours);
         pthread_mutex_destroy(&region->lock);
         free(region);
     }

@@ -138,6 +138,12 @@ typedef enum {
 int opal_common_crypt_file_check(opal_common_crypt_file_t *file, uint32_t region, uint64_t block,
                                  opal_common_crypt_block_condition_t *condition, uint32_t *plain_bytes);
 
+/* Finish the overwrite of a block that is behind; what is there to be read stays that. */
+int opal_common_crypt_file_finish(opal_common_crypt_file_t *file, uint32_t region, uint64_t block);
+
+/* How many blocks of a region have an entry, but lie behind the end of the data: it was cut off. */
+int opal_common_crypt_file_beyond(opal_common_crypt_file_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count);
+
 /* Blocks of a region that the data part reaches into. */
 uint64_t opal_common_crypt_file_blocks(const opal_common_crypt_file_t *file, uint32_t region, uint64_t data_bytes);
 

@@ -149,6 +149,28 @@ int opal_common_crypt_blocks_seal_key(const opal_common_crypt_blocks_t *blocks, 
                                         OPAL_CRYPT_SECRET_BYTES);
 }
 
+size_t opal_common_crypt_blocks_salts(const opal_common_crypt_blocks_t *blocks, uint8_t *salt, size_t which)
+{
+    size_t count = 0;
+
+    for (const sealer_t *sealer = atomic_load(&blocks->sealer); NULL != sealer; sealer = sealer->older, ++count) {
+        if (NULL != salt && count == which) {
+            memcpy(salt, sealer->salt, sizeof(sealer->salt));
+        }
+    }
+    return count;
+}
+
+bool opal_common_crypt_blocks_drew(const opal_common_crypt_blocks_t *blocks, const uint8_t salt[OPAL_CRYPT_SALT_BYTES])
+{
+    const sealer_t *sealer = atomic_load(&blocks->sealer);
+
+    while (NULL != sealer && 0 != memcmp(sealer->salt, salt, OPAL_CRYPT_SALT_BYTES)) {
+        sealer = sealer->older;
+    }
+    return NULL != sealer;
+}
+
 /* 36 bytes, of which nothing but `block` and `plain_bytes` varies in a region. */
 static void make_aad(const opal_common_crypt_blocks_t *blocks, uint64_t block, uint32_t plain_bytes,
                      uint8_t aad[OPAL_CRYPT_BLOCK_AAD_BYTES])

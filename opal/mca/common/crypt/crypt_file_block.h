@@ -40,6 +40,10 @@ void opal_common_crypt_blocks_destroy(opal_common_crypt_blocks_t *blocks);     /
 /* The key of the region's seal; secret. */
 int opal_common_crypt_blocks_seal_key(const opal_common_crypt_blocks_t *blocks, uint8_t key[OPAL_CRYPT_SECRET_BYTES]);
 
+/* The S that were drawn here, so far: how many; number `which` goes to `salt`, unless that is NULL. */
+size_t opal_common_crypt_blocks_salts(const opal_common_crypt_blocks_t *blocks, uint8_t *salt, size_t which);
+bool opal_common_crypt_blocks_drew(const opal_common_crypt_blocks_t *blocks, const uint8_t salt[OPAL_CRYPT_SALT_BYTES]);
+
 /* Seal `plain_bytes` (1 .. B) as block `block`; writes as many bytes to
  * `cipher` (in place allowed), and all of *slot but the generation bit.
  * ERR_FORKED in a child of the process that created `blocks`. */

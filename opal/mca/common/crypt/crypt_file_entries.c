@@ -124,6 +124,45 @@ int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_c
     return rc;
 }
 
+/* Used entries of a segment from `within` on. */
+static int count_used(opal_common_crypt_file_t *file, uint64_t segment_at, uint64_t within, uint64_t end, uint64_t *count)
+{
+    uint8_t bytes[256 * OPAL_CRYPT_ENTRY_BYTES];
+    static const uint8_t none[OPAL_CRYPT_ENTRY_BYTES];
+    int rc = OPAL_CRYPT_OK;
+
+    while (within < end && OPAL_CRYPT_OK == rc) {
+        uint64_t here = end - within < 256 ? end - within : 256;
+        const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_entry_at(segment_at, within), bytes,
+                                                   here * OPAL_CRYPT_ENTRY_BYTES};
+        rc = file->storage->read(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+        for (uint64_t i = 0; i < here && OPAL_CRYPT_OK == rc; ++i) {
+            *count += 0 != memcmp(bytes + i * OPAL_CRYPT_ENTRY_BYTES, none, sizeof(none));
+        }
+        within += here;
+    }
+    return rc;
+}
+
+int opal_common_crypt_file_beyond(opal_common_crypt_file_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
+{
+    uint64_t first = opal_common_crypt_file_blocks(file, region, data_bytes), segment_first = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    *count = 0;
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
+        uint64_t blocks = opal_common_crypt_sidecar_segment_blocks(k), at = 0;
+        if (segment_first + blocks > first) {
+            rc = opal_common_crypt_segment(file, region, false, k, false, &at);
+        }
+        if (OPAL_CRYPT_OK == rc && 0 != at) {
+            rc = count_used(file, at, first > segment_first ? first - segment_first : 0, blocks, count);
+        }
+        segment_first += blocks;
+    }
+    return rc;
+}
+
 bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b)
 {
     return a->used == b->used && a->plain_bytes == b->plain_bytes && a->counter == b->counter &&

@@ -18,6 +18,11 @@
 #define OPAL_CRYPT_RUN_BLOCKS   4096u
 #define OPAL_CRYPT_PLAN_PIECES  65536u          /* planned at a time */
 
+typedef struct opal_common_crypt_seal_base {
+    uint64_t block;
+    opal_common_crypt_slot_t slot;              /* unused: a hole */
+} opal_common_crypt_seal_base_t;
+
 typedef struct opal_common_crypt_file_region {
     opal_common_crypt_blocks_t *blocks;         /* NULL: plain, or no key */
     const opal_aead_module_t *aead;
@@ -28,6 +33,11 @@ typedef struct opal_common_crypt_file_region {
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
     uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks */
     uint64_t page_blocks;
+    uint64_t before_blocks;                     /* watched: those that the file had at opening, and were not cut off */
+    struct opal_common_crypt_seal_base *bases;  /* what a part of a block was written on top of, by others */
+    size_t base_count, base_room;
+    uint8_t *ours;                              /* at sealing: every S of the job, sorted */
+    size_t ours_count;
 } opal_common_crypt_file_region_t;
 
 struct opal_common_crypt_file {
@@ -38,6 +48,8 @@ struct opal_common_crypt_file {
     bool torn_told;                             /* of a torn block that was written to */
     bool sealed;                                /* the seal was demanded, and is right */
     uint64_t sealed_bytes;
+    bool watched;                               /* it is going to be sealed by those that write it */
+    uint64_t before_bytes;                      /* then: the data that it had at opening, and was not cut off */
     pthread_mutex_t range_lock;
     pthread_cond_t range_free;
     struct opal_common_crypt_range *ranges;     /* held by threads of this process */
@@ -179,6 +191,10 @@ int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_c
 /* The entries of these blocks as stored, if the demanded seal has them so; else ERR_AUTH. */
 int opal_common_crypt_seal_entries(opal_common_crypt_file_t *file, uint32_t region, uint64_t first, uint64_t count,
                                    uint8_t *entries);
+
+/* Note, if the file is watched, that a block gets a new version which has bytes of this one. */
+int opal_common_crypt_seal_based(opal_common_crypt_file_t *file, uint32_t region, uint64_t block,
+                                 const opal_common_crypt_slot_t *slot);
 
 /* ---- one block, under its lock ---- */
 

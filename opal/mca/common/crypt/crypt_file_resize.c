@@ -41,6 +41,9 @@ static int cut_block(opal_common_crypt_file_t *file, opal_common_crypt_work_t *w
         rc = opal_common_crypt_settle(file, work, region, block, &slot, found, &work->slots[0]);
     }
     if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_seal_based(file, region, block, &slot);
+    }
+    if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_block_seal(of->blocks, context, block, work->plain, keep, work->cipher, &work->fresh[0]);
     }
     if (OPAL_CRYPT_OK == rc) {

@@ -9,8 +9,9 @@
  *     roots of all regions --> one hash for the user to keep
  *
  * A file is sealed by those that hold its keys, when nobody writes; opening it
- * for writing ends that.  A reader that demands the seal checks the list once,
- * and every page whenever it reads entries of it.
+ * for writing ends that, after everything was held against the seal.  A reader
+ * that demands the seal checks the list once, and every page whenever it reads
+ * entries of it.  A job that seals what it wrote watches what that is.
  */
 #ifndef OPAL_COMMON_CRYPT_FILE_SEAL_H
 #define OPAL_COMMON_CRYPT_FILE_SEAL_H
@@ -23,15 +24,18 @@
 
 /* ---- sealing: all regions, by whoever has their keys, then once the end ---- */
 
-/* List and root of an encrypted region whose key this process has; overwrites
- * that were cut short are finished first.  ERR_AUTH, ERR_TORN in `outcome` for
- * what cannot be. */
+/* List, slots and root of an encrypted region whose key this process has; overwrites
+ * that were cut short are finished first.  `id`: drawn for this seal, of all
+ * regions.  ERR_AUTH, ERR_TORN in `outcome` for what cannot be; `why` has a topic
+ * if a watched block is to blame. */
 int opal_common_crypt_seal_region(opal_common_crypt_file_t *file, uint32_t region, uint64_t data_bytes,
-                                  opal_common_crypt_outcome_t *outcome);
+                                  const uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES], opal_common_crypt_outcome_t *outcome,
+                                  opal_common_crypt_why_t *why);
 
 /* The file counts as sealed from now on.  What was written before has to be on
  * the storage. */
-int opal_common_crypt_seal_finish(opal_common_crypt_storage_t *storage, uint64_t data_bytes);
+int opal_common_crypt_seal_finish(opal_common_crypt_storage_t *storage, uint64_t data_bytes,
+                                  const uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES]);
 
 /* The hash for the user, of roots as they are stored; and as text. */
 int opal_common_crypt_seal_hash(opal_common_crypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
@@ -45,6 +49,22 @@ bool opal_common_crypt_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH
  * that the user kept, or NULL.  ERR_AUTH with `why`: there is no seal, or the
  * file is not what was sealed. */
 int opal_common_crypt_seal_demand(opal_common_crypt_file_t *file, const uint8_t *wanted, opal_common_crypt_why_t *why);
+
+/* Before the seal is taken off: is the region, whose key this process has, all of it what
+ * was sealed?  Its list is kept, for watching.  ERR_AUTH with `why`. */
+int opal_common_crypt_seal_check(opal_common_crypt_file_t *file, uint32_t region, opal_common_crypt_why_t *why);
+
+/* ---- watching: a job writes, and seals at the end ---- */
+
+/* From now on, in a file of so many bytes; once. */
+void opal_common_crypt_seal_watch(opal_common_crypt_file_t *file, uint64_t data_bytes);
+/* The file was cut to so many bytes, by any process: what was behind is not expected any more. */
+void opal_common_crypt_seal_cut(opal_common_crypt_file_t *file, uint64_t data_bytes);
+
+/* What this process knows, malloc'd, for those that seal ... */
+int opal_common_crypt_seal_witnesses(opal_common_crypt_file_t *file, uint8_t **bytes, size_t *count);
+/* ... and all processes' together, before seal_region. */
+int opal_common_crypt_seal_witnessed(opal_common_crypt_file_t *file, uint32_t region, const uint8_t *bytes, size_t count);
 
 #pragma GCC visibility pop
 

@@ -16,13 +16,19 @@
 
 enum { SLOT_USED = 1, SLOT_GENERATION = 2 };
 enum { STATE_OPEN = 0, STATE_SEALED = 1 };
-enum { SEALED_SIZE_AT = OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT, HEADER_ZERO_AT = SEALED_SIZE_AT + 8 };
+enum {
+    SEALED_SIZE_AT = OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT,
+    SEAL_ID_AT = SEALED_SIZE_AT + 8,
+    HEADER_ZERO_AT = SEAL_ID_AT + OPAL_CRYPT_SEAL_ID_BYTES
+};
 enum {
     REDOS_AT = 8 * OPAL_CRYPT_SIDECAR_SEGMENTS,
     SEAL_LIST_AT = 2 * REDOS_AT,
     SEALED_BLOCKS_AT = SEAL_LIST_AT + 8,
     ROOT_AT = SEALED_BLOCKS_AT + 8,
-    DIRECTORY_ZERO_AT = ROOT_AT + OPAL_CRYPT_HASH_BYTES
+    SEALED_SLOTS_AT = ROOT_AT + OPAL_CRYPT_HASH_BYTES,
+    DIRECTORY_ZERO_AT = SEALED_SLOTS_AT + 8,
+    DIRECTORY_ZEROS = 8
 };
 
 static_assert(OPAL_CRYPT_SIDECAR_FREE ==
@@ -30,7 +36,7 @@ static_assert(OPAL_CRYPT_SIDECAR_FREE ==
               "allocations begin behind the directory");
 static_assert(0 == OPAL_CRYPT_SIDECAR_FREE % OPAL_CRYPT_SIDECAR_GRAIN, "on the grain");
 static_assert(SEALED_SIZE_AT == OPAL_CRYPT_SIDECAR_MAP_SLOT_AT + 2 * OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES, "header");
-static_assert(DIRECTORY_ZERO_AT + 16 == OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES, "directory");
+static_assert(DIRECTORY_ZERO_AT + DIRECTORY_ZEROS == OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES, "directory");
 static_assert(4 + 4 + 8 + OPAL_CRYPT_SALT_BYTES + OPAL_AEAD_TAG_BYTES == OPAL_CRYPT_SLOT_BYTES, "slot");
 static_assert(2 * OPAL_CRYPT_SLOT_BYTES == OPAL_CRYPT_ENTRY_BYTES, "entry");
 
@@ -73,6 +79,7 @@ void opal_common_crypt_sidecar_header_write(const opal_common_crypt_sidecar_head
         put64(slot + 8, header->maps[i].bytes);
     }
     put64(bytes + SEALED_SIZE_AT, header->sealed_size);
+    memcpy(bytes + SEAL_ID_AT, header->seal_id, OPAL_CRYPT_SEAL_ID_BYTES);
 }
 
 int opal_common_crypt_sidecar_header_parse(const uint8_t *bytes, size_t count,
@@ -99,6 +106,7 @@ int opal_common_crypt_sidecar_header_parse(const uint8_t *bytes, size_t count,
     header->sealed = STATE_SEALED == get32(bytes + OPAL_CRYPT_SIDECAR_STATE_AT);
     memcpy(header->uuid, bytes + 16, OPAL_CRYPT_UUID_BYTES);
     header->sealed_size = get64(bytes + SEALED_SIZE_AT);
+    memcpy(header->seal_id, bytes + SEAL_ID_AT, OPAL_CRYPT_SEAL_ID_BYTES);
     return header->sealed_size <= OPAL_CRYPT_FILE_OFFSET_MAX ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
 }
 
@@ -120,12 +128,13 @@ void opal_common_crypt_sidecar_directory_write(const opal_common_crypt_sidecar_d
     put64(bytes + SEAL_LIST_AT, directory->seal_list);
     put64(bytes + SEALED_BLOCKS_AT, directory->sealed_blocks);
     memcpy(bytes + ROOT_AT, directory->root, sizeof(directory->root));
+    put64(bytes + SEALED_SLOTS_AT, directory->sealed_slots);
 }
 
 int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
                                               opal_common_crypt_sidecar_directory_t *directory)
 {
-    if (OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES != count || !all_zero(bytes + DIRECTORY_ZERO_AT, 16)) {
+    if (OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES != count || !all_zero(bytes + DIRECTORY_ZERO_AT, DIRECTORY_ZEROS)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
@@ -140,8 +149,10 @@ int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count
     directory->seal_list = get64(bytes + SEAL_LIST_AT);
     directory->sealed_blocks = get64(bytes + SEALED_BLOCKS_AT);
     memcpy(directory->root, bytes + ROOT_AT, sizeof(directory->root));
+    directory->sealed_slots = get64(bytes + SEALED_SLOTS_AT);
     if (directory->sealed_blocks > OPAL_CRYPT_SIDECAR_BLOCKS_MAX ||
-        (0 != directory->seal_list && !place_valid(directory->seal_list, (directory->sealed_blocks + 127) / 128 * OPAL_CRYPT_HASH_BYTES))) {
+        (0 != directory->seal_list && !place_valid(directory->seal_list, (directory->sealed_blocks + 127) / 128 * OPAL_CRYPT_HASH_BYTES)) ||
+        (0 != directory->sealed_slots && !place_valid(directory->sealed_slots, directory->sealed_blocks * OPAL_CRYPT_SLOT_BYTES))) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     return OPAL_CRYPT_OK;

@@ -35,6 +35,7 @@
 #define OPAL_CRYPT_SLOT_BYTES               48u
 #define OPAL_CRYPT_ENTRY_BYTES              96u
 #define OPAL_CRYPT_SALT_BYTES               16          /* S */
+#define OPAL_CRYPT_SEAL_ID_BYTES            16
 #define OPAL_CRYPT_SIDECAR_BLOCKS_MAX \
     ((uint64_t) OPAL_CRYPT_SIDECAR_FIRST_BLOCKS * ((1u << OPAL_CRYPT_SIDECAR_SEGMENTS) - 1))
 
@@ -49,13 +50,14 @@ typedef struct opal_common_crypt_sidecar_header {
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     opal_common_crypt_sidecar_place_t maps[2];
     uint64_t sealed_size;
+    uint8_t seal_id[OPAL_CRYPT_SEAL_ID_BYTES];
 } opal_common_crypt_sidecar_header_t;
 
 /* Where in the header a part stands that is written alone. */
 #define OPAL_CRYPT_SIDECAR_STATE_AT         12u
 #define OPAL_CRYPT_SIDECAR_MAP_SLOT_AT      32u
 #define OPAL_CRYPT_SIDECAR_MAP_SLOT_BYTES   16u
-#define OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT   64u
+#define OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT   64u         /* the seal's id is behind it */
 
 void opal_common_crypt_sidecar_header_write(const opal_common_crypt_sidecar_header_t *header,
                                             uint8_t bytes[OPAL_CRYPT_SIDECAR_HEADER_BYTES]);
@@ -69,6 +71,7 @@ typedef struct opal_common_crypt_sidecar_directory {
     uint64_t redos[OPAL_CRYPT_SIDECAR_SEGMENTS];
     uint64_t seal_list, sealed_blocks;
     uint8_t root[OPAL_CRYPT_HASH_BYTES];
+    uint64_t sealed_slots;
 } opal_common_crypt_sidecar_directory_t;
 
 uint64_t opal_common_crypt_sidecar_directory_at(uint32_t region);

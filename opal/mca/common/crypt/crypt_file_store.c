@@ -116,14 +116,16 @@ int opal_common_crypt_sidecar_map_write(opal_common_crypt_storage_t *storage, co
     return rc;
 }
 
-int opal_common_crypt_seal_finish(opal_common_crypt_storage_t *storage, uint64_t data_bytes)
+int opal_common_crypt_seal_finish(opal_common_crypt_storage_t *storage, uint64_t data_bytes,
+                                  const uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES])
 {
-    uint8_t size[8], sealed[4];
+    uint8_t seal[8 + OPAL_CRYPT_SEAL_ID_BYTES], sealed[4];
     int rc;
 
-    opal_common_crypt_le_put64(size, data_bytes);
+    opal_common_crypt_le_put64(seal, data_bytes);
+    memcpy(seal + 8, id, OPAL_CRYPT_SEAL_ID_BYTES);
     opal_common_crypt_le_put32(sealed, 1);
-    rc = put(storage, OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT, size, sizeof(size));
+    rc = put(storage, OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT, seal, sizeof(seal));
     return OPAL_CRYPT_OK == rc ? put(storage, OPAL_CRYPT_SIDECAR_STATE_AT, sealed, sizeof(sealed)) : rc;
 }
 

@@ -123,15 +123,21 @@ static int look_at_redos(const writer_t *w, const opal_common_crypt_blockrun_t *
     return rc;
 }
 
-/* Are all bytes of the block written, as far as the file goes? */
+/* Are all bytes of the block written, as far as the file goes?  Of a watched file not only
+ * storage is asked how far that is. */
 static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, const shape_t *shape)
 {
     const opal_common_crypt_region_t *of = &w->file->map->regions[region];
     uint64_t data_bytes;
 
-    return shape->prefix && (of->block_bytes == shape->end ||
-                             (OPAL_CRYPT_OK == w->file->storage->size(w->file->storage, OPAL_CRYPT_FILE_DATA, &data_bytes) &&
-                              opal_common_crypt_tiling_before(&of->tiling, data_bytes) <= block * of->block_bytes + shape->end));
+    if (!shape->prefix || of->block_bytes == shape->end) {
+        return shape->prefix;
+    }
+    if (OPAL_CRYPT_OK != w->file->storage->size(w->file->storage, OPAL_CRYPT_FILE_DATA, &data_bytes)) {
+        return false;
+    }
+    data_bytes = data_bytes > w->file->before_bytes ? data_bytes : w->file->before_bytes;
+    return opal_common_crypt_tiling_before(&of->tiling, data_bytes) <= block * of->block_bytes + shape->end;
 }
 
 /* Nobody was ever told that the first write of this block had been done, so nothing of it
@@ -168,12 +174,16 @@ static int make_text(const writer_t *w, const opal_common_crypt_blockrun_t *run,
             old_bytes = slot.plain_bytes;
             rc = opal_common_crypt_settle(w->file, w->work, run->region, block, &slot, found, slots);
             whole = shape->prefix && shape->end >= old_bytes;
+            if (OPAL_CRYPT_OK == rc && w->file->watched && !(whole && nothing_stays(w, run->region, block, shape))) {
+                rc = opal_common_crypt_seal_based(w->file, run->region, block, &slot);
+            }
         } else if ((OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc) && nothing_stays(w, run->region, block, shape)) {
             rc = OPAL_CRYPT_OK;
             whole = true;
         } else if (OPAL_CRYPT_ERR_TORN == rc) {
             memset(text, 0, block_bytes);
-            rc = OPAL_CRYPT_OK;
+            slot = (opal_common_crypt_slot_t){.used = false};
+            rc = opal_common_crypt_seal_based(w->file, run->region, block, &slot);
             old_bytes = 0;
             whole = shape->prefix;
             tell_torn(w, run->region, block);

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What mpicrypt file verify finds without being asked: a seal that does not fit,
+# blocks beyond the end, a copy of the map that is missing.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1
+keys_in "$CASE_DIR/keys" lab
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+here() { echo "$CASE_DIR/$1"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+fresh() { rm -f "$1" "$1.mpicrypt"; cp -a kept "$1"; cp -a kept.mpicrypt "$1.mpicrypt"; }
+field() { od -An -tu8 -j"$2" -N8 "$1" | tr -d ' '; }
+head -c 40960 /dev/urandom > plain
+must file encrypt "$(here plain)" "$(here kept)" --label lab --block-size 4K
+
+echo "--- the end cut off"
+fresh cut
+truncate -s 16384 cut
+must_fail file verify "$(here cut)"
+file verify "$(here cut)" --json > cut.json || true
+python3 - cut.json <<'END'
+import json, sys
+(region,) = json.load(open(sys.argv[1]))["regions"]
+assert (region["good"], region["beyond"]) == (4, 6), region
+END
+must file seal "$(here kept)"
+must file verify "$(here kept)"
+says "the file is as it was sealed" file verify "$(here kept)"
+fresh cut
+truncate -s 16384 cut
+must_fail file verify "$(here cut)"
+says "the size of the file is 16384, and was 40960" file verify "$(here cut)"
+must_fail file seal "$(here cut)"                       # it would make it good
+
+echo "--- a block made a hole"
+fresh swapped
+at=$(($(field kept.mpicrypt 4096) + 96 * 5))
+dd if=/dev/zero of=swapped.mpicrypt bs=1 seek=$at count=96 conv=notrunc status=none
+dd if=/dev/zero of=swapped bs=4096 seek=5 count=1 conv=notrunc status=none
+must_fail file verify "$(here swapped)"
+says "of blocks 0 to 9 some are not those that were sealed" file verify "$(here swapped)"
+must_fail file seal "$(here swapped)"
+must file seal "$(here swapped)" --anew
+must file verify "$(here swapped)"
+
+echo "--- a copy of the map is lost"
+fresh lost
+dd if=/dev/zero of=lost.mpicrypt bs=1 seek="$(field lost.mpicrypt 32)" count="$(field lost.mpicrypt 40)" conv=notrunc status=none
+if python3 -c "import os; os.getxattr('lost', 'user.mpicrypt.map')" 2>/dev/null; then
+    must_fail file verify "$(here lost)"
+    says "its copy of the map is missing or damaged" file verify "$(here lost)"
+    fresh lost
+    python3 -c "import os; m = os.getxattr('lost', 'user.mpicrypt.map'); os.setxattr('lost', 'user.mpicrypt.map', m[:-1])"
+    must_fail file verify "$(here lost)"
+    says "the map in its attribute is another or damaged" file verify "$(here lost)"
+    python3 -c "import os; os.removexattr('lost', 'user.mpicrypt.map')"
+    must file verify "$(here lost)"                     # as after cp
+fi

@@ -1,0 +1,370 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Seals after seals: regions of two seals do not make one, and whoever opens a
+ * sealed file for writing and seals it again makes nothing good that somebody else
+ * put there.  Each attack has a control, in which what prevents it is left out.
+ */
+#include "opal/mca/common/crypt/crypt_file_seal.h"
+#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
+
+enum { BLOCK = 512, BLOCKS = 300, HALF = BLOCKS * BLOCK, BYTES = 2 * HALF };
+
+static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file reseal uuid";
+/* Two regions, one half of the file each. */
+static const region_spec_t specs[] = {
+    {1, OPAL_AEAD_AES_128_GCM, BLOCK, 0, HALF, true, 1, {{0, HALF, 0}}},
+    {1, OPAL_AEAD_AES_128_GCM, BLOCK, HALF, HALF, true, 1, {{0, HALF, 0}}}};
+static uint8_t text[BYTES];
+
+static opal_common_crypt_file_t *open_it(memory_t *memory) { return open_file(&memory->super, specs, 2, uuid, NULL); }
+
+static void write_version(memory_t *memory, uint64_t number)
+{
+    opal_common_crypt_file_t *file = open_it(memory);
+
+    fill(text, sizeof(text), number);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
+    opal_common_crypt_file_destroy(file);
+}
+
+static int seal_with(opal_common_crypt_file_t *file, memory_t *memory, uint8_t number, uint64_t bytes, opal_common_crypt_why_t *why)
+{
+    const uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES] = {number};
+    opal_common_crypt_outcome_t outcome;
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_common_crypt_seal_region(file, i, bytes, id, &outcome, why);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_seal_finish(&memory->super, bytes, id) : rc;
+}
+
+static void seal(memory_t *memory, uint8_t number)
+{
+    opal_common_crypt_file_t *file = open_it(memory);
+    opal_common_crypt_why_t why = {.topic = NULL};
+
+    UNIT_CHECK(OPAL_CRYPT_OK == seal_with(file, memory, number, BYTES, &why));
+    opal_common_crypt_file_destroy(file);
+}
+
+static bool demanded(memory_t *memory)
+{
+    opal_common_crypt_file_t *file = open_it(memory);
+    opal_common_crypt_why_t why = {.topic = NULL};
+    static uint8_t out[BYTES];
+    uint64_t got;
+    bool good = OPAL_CRYPT_OK == opal_common_crypt_seal_demand(file, NULL, &why) &&
+                OPAL_CRYPT_OK == get_bytes(file, 0, out, sizeof(out), &got);
+
+    opal_common_crypt_file_destroy(file);
+    return good;
+}
+
+static void put_back(memory_t *memory, const memory_t *old, opal_common_crypt_file_part_t part, uint64_t at, size_t bytes)
+{
+    memcpy(memory->parts[part].bytes + memory_place(part, at), old->parts[part].bytes + memory_place(part, at), bytes);
+}
+
+static void directory_of(const memory_t *memory, uint32_t region, opal_common_crypt_sidecar_directory_t *directory)
+{
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_directory_parse(memory->parts[1].bytes + 4096 + 512 * region, 512, BLOCK, directory));
+}
+
+static uint64_t entry_of(const memory_t *memory, uint32_t region, uint64_t block)
+{
+    opal_common_crypt_sidecar_index_t index;
+    opal_common_crypt_sidecar_directory_t directory;
+
+    UNIT_REQUIRE(opal_common_crypt_sidecar_index(block, &index));
+    directory_of(memory, region, &directory);
+    return opal_common_crypt_sidecar_entry_at(directory.entries[index.segment], index.within);
+}
+
+/* All of region 1 as it was in `old`, its list and root too. */
+static void put_region_back(memory_t *memory, const memory_t *old)
+{
+    opal_common_crypt_sidecar_directory_t directory;
+
+    directory_of(memory, 1, &directory);
+    put_back(memory, old, OPAL_CRYPT_FILE_DATA, HALF, HALF);
+    for (uint64_t block = 0; block < BLOCKS; ++block) {
+        put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, block), OPAL_CRYPT_ENTRY_BYTES);
+    }
+    put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, directory.seal_list, (BLOCKS + 127) / 128 * OPAL_CRYPT_HASH_BYTES);
+    put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, 4096 + 512 + 448, 48);
+}
+
+static void test_mixed(void)
+{
+    memory_t memory, old;
+
+    UNIT_GROUP("one region of this seal, one of the last");
+    for (uint8_t same = 0; same < 2; ++same) {
+        memory_init(&memory);
+        memory_init(&old);
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+        write_version(&memory, 1);
+        seal(&memory, 1);
+        memory_copy(&old, &memory);
+        write_version(&memory, 2);
+        seal(&memory, same ? 1 : 2);
+        UNIT_CHECK(demanded(&memory));
+        put_region_back(&memory, &old);
+        UNIT_CHECK(same == demanded(&memory));          /* the control: both seals have one id */
+        memory_free(&memory);
+        memory_free(&old);
+    }
+}
+
+/* ---- opening for writing, and sealing again ---- */
+
+typedef enum { JOB_SEALS, JOB_IS_REFUSED, JOB_CANNOT_SEAL } job_t;
+
+typedef struct plan {
+    void (*before)(memory_t *memory, const memory_t *old);      /* the job opens the file */
+    void (*during)(memory_t *memory, const memory_t *old);      /* it is open */
+    void (*work)(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other);      /* of two processes */
+    uint64_t cut;                       /* 0: it is not */
+    bool unwatched;                     /* the control */
+} plan_t;
+
+static void tell(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    uint8_t *bytes[2], *all;
+    size_t count[2];
+
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_seal_witnesses(file, &bytes[0], &count[0]));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_seal_witnesses(other, &bytes[1], &count[1]));
+    all = malloc(count[0] + count[1] + 1);
+    memcpy(all, bytes[0], count[0]);
+    memcpy(all + count[0], bytes[1], count[1]);
+    for (uint32_t i = 0; i < 2; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_witnessed(file, i, all, count[0] + count[1]));
+    }
+    free(bytes[0]);
+    free(bytes[1]);
+    free(all);
+}
+
+static memory_t *hiding;                /* what the job works on */
+
+/* A job of two processes, the first of which seals. */
+static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
+{
+    opal_common_crypt_file_t *file, *other;
+    opal_common_crypt_sidecar_header_t header;
+    opal_common_crypt_outcome_t outcome;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    job_t result = JOB_SEALS;
+
+    hiding = memory;
+    if (NULL != plan->before) {
+        plan->before(memory, old);
+    }
+    file = open_it(memory);
+    other = open_it(memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(&memory->super, &header));
+    for (uint32_t i = 0; header.sealed && !plan->unwatched && i < 2; ++i) {
+        result = OPAL_CRYPT_OK == opal_common_crypt_seal_check(file, i, &why) ? result : JOB_IS_REFUSED;
+    }
+    if (JOB_SEALS == result) {
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_sidecar_unseal(&memory->super));
+        if (!plan->unwatched) {
+            opal_common_crypt_seal_watch(file, memory->parts[0].size);
+            opal_common_crypt_seal_watch(other, memory->parts[0].size);
+        }
+        if (NULL != plan->during) {
+            plan->during(memory, old);
+        }
+        if (NULL != plan->work) {
+            plan->work(file, other);
+        }
+        if (0 != plan->cut) {
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(other, plan->cut, &outcome));
+            opal_common_crypt_seal_cut(file, plan->cut);
+            opal_common_crypt_seal_cut(other, plan->cut);
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(other, BYTES, &outcome));
+        }
+        tell(file, other);
+        if (OPAL_CRYPT_OK != seal_with(file, memory, 9, memory->parts[0].size, &why)) {
+            UNIT_CHECK(NULL != why.topic && 0 == strcmp(why.topic, "file-seal-foreign"));
+            result = JOB_CANNOT_SEAL;
+        }
+    } else {
+        UNIT_CHECK(NULL != why.topic && 0 == strcmp(why.topic, "file-seal"));
+    }
+    opal_common_crypt_file_destroy(file);
+    opal_common_crypt_file_destroy(other);
+    return result;
+}
+
+static void older_block(memory_t *memory, const memory_t *old)
+{
+    put_back(memory, old, OPAL_CRYPT_FILE_DATA, HALF + 140 * BLOCK, BLOCK);
+    put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, 140), OPAL_CRYPT_ENTRY_BYTES);
+}
+
+static void hole(memory_t *memory, const memory_t *old)
+{
+    (void) old;
+    memset(memory->parts[0].bytes + HALF + 140 * BLOCK, 0, BLOCK);
+    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPT_ENTRY_BYTES);
+}
+
+static void shorter(memory_t *memory, const memory_t *old)
+{
+    (void) old;
+    memory->parts[0].size -= BLOCK;
+}
+
+/* Its entry gone, its bytes not: to a writer a hole. */
+static void torn(memory_t *memory, const memory_t *old)
+{
+    (void) old;
+    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPT_ENTRY_BYTES);
+}
+
+static void unsealed(memory_t *memory, const memory_t *old)
+{
+    (void) old;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_sidecar_unseal(&memory->super));
+}
+
+static void kept_slots(memory_t *memory, const memory_t *old)
+{
+    opal_common_crypt_sidecar_directory_t directory;
+
+    (void) old;
+    directory_of(memory, 1, &directory);
+    memory->parts[1].bytes[memory_place(OPAL_CRYPT_FILE_SIDECAR, directory.sealed_slots + 5)] ^= 1;
+}
+
+static void nothing_much(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 7 * BLOCK, text, 3 * BLOCK));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, HALF + 20 * BLOCK, text, BLOCK));
+    for (int turn = 0; turn < 500; ++turn) {            /* each on top of the other's */
+        UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, HALF + 20 * BLOCK + 10, "x", 1));
+        UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, HALF + 20 * BLOCK + 20, "y", 1));
+        UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, 200 * BLOCK + 20, "z", 1));
+    }
+    uint8_t *bytes;
+    size_t count;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_seal_witnesses(file, &bytes, &count));
+    UNIT_CHECK(count < 32 * 64);                        /* which takes no more memory the more often they do it */
+    free(bytes);
+}
+
+static void on_top(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    (void) file;
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, HALF + 140 * BLOCK, "abc", 3));
+}
+
+static int short_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
+{
+    int rc = memory_size(storage, part, bytes);
+
+    *bytes = OPAL_CRYPT_FILE_DATA == part ? HALF + 140 * BLOCK + 3 : *bytes;
+    return rc;
+}
+
+/* While a part of a block is written, storage says that the file ends there. */
+static void on_top_of_hidden(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    int (*size)(opal_common_crypt_storage_t *, opal_common_crypt_file_part_t, uint64_t *) = hiding->super.size;
+
+    hiding->super.size = short_size;
+    on_top(file, other);
+    hiding->super.size = size;
+}
+
+static void over(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    (void) other;
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, HALF + 140 * BLOCK, text, BLOCK));
+}
+
+static void everything(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 100 * BLOCK));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, 100 * BLOCK, text, BYTES - 100 * BLOCK));
+}
+
+static void longer(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+{
+    opal_common_crypt_outcome_t outcome;
+
+    everything(file, other);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, BYTES, &outcome));
+}
+
+static void test_reseal(const memory_t *sealed, const memory_t *old)
+{
+    static const struct {
+        const char *what;
+        plan_t plan;
+        job_t job, control;             /* what the same comes to where nobody watches */
+    } cases[] = {
+        {"nothing wrong, nothing written", {NULL}, JOB_SEALS, JOB_SEALS},
+        {"nothing wrong, two processes write", {.work = nothing_much}, JOB_SEALS, JOB_SEALS},
+        {"an older block, when the file is opened", {.before = older_block}, JOB_IS_REFUSED, JOB_SEALS},
+        {"a hole, when the file is opened", {.before = hole}, JOB_IS_REFUSED, JOB_SEALS},
+        {"the end cut off, when the file is opened", {.before = shorter}, JOB_IS_REFUSED, JOB_SEALS},
+        {"an older block, meanwhile", {.during = older_block}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"an older block, and a part is written on top", {.during = older_block, .work = on_top}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"an older block, whose rest storage hides", {.during = older_block, .work = on_top_of_hidden}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"the end cut off, meanwhile", {.during = shorter}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"a torn block, and a part is written on top", {.during = torn, .work = on_top}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"a hole, meanwhile", {.during = hole}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"a hole, and a part is written on top", {.during = hole, .work = on_top}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"an older block, and all of it is written", {.during = older_block, .work = over}, JOB_SEALS, JOB_SEALS},
+        {"an older block of a file that is called open", {.before = unsealed, .during = older_block}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"a file that was not sealed, a part is written", {.before = unsealed, .work = nothing_much}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"a file that was not sealed, all is written", {.before = unsealed, .work = everything}, JOB_SEALS, JOB_SEALS},
+        {"the sealed slots changed", {.during = kept_slots}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"the sealed slots changed, all is written", {.during = kept_slots, .work = longer}, JOB_CANNOT_SEAL, JOB_SEALS},
+        {"cut through a block, and lengthened", {.cut = HALF + 20 * BLOCK + 100}, JOB_SEALS, JOB_SEALS},
+        {"cut between blocks, and lengthened", {.cut = 3 * BLOCK}, JOB_SEALS, JOB_SEALS},
+        {"an older block, cut off", {.during = older_block, .cut = HALF + 140 * BLOCK}, JOB_SEALS, JOB_SEALS},
+        {"an older block, cut through", {.during = older_block, .cut = HALF + 140 * BLOCK + 5}, JOB_CANNOT_SEAL, JOB_SEALS}};
+    memory_t memory;
+
+    memory_init(&memory);
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); ++i) {
+        plan_t control = cases[i].plan;
+        UNIT_GROUP("opened for writing and sealed: %s", cases[i].what);
+        memory_copy(&memory, sealed);
+        UNIT_CHECK(cases[i].job == job(&memory, old, &cases[i].plan));
+        UNIT_CHECK(demanded(&memory) == (JOB_SEALS == cases[i].job));
+        control.unwatched = true;
+        memory_copy(&memory, sealed);
+        UNIT_CHECK(cases[i].control == job(&memory, old, &control) && demanded(&memory));
+    }
+    memory_free(&memory);
+}
+
+int main(void)
+{
+    memory_t memory, old;
+
+    providers_init();
+    test_mixed();
+    memory_init(&memory);
+    memory_init(&old);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    write_version(&memory, 1);
+    seal(&memory, 1);
+    memory_copy(&old, &memory);
+    write_version(&memory, 2);
+    seal(&memory, 2);
+    test_reseal(&memory, &old);
+    memory_free(&memory);
+    memory_free(&old);
+    providers_fini();
+    return unit_done();
+}
