@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What mpicrypt file verify finds without being asked: a seal that does not fit,
-# blocks beyond the end, a copy of the map that is missing.
+# blocks beyond the end, a copy of the map that is missing, a sidecar that was cut
+# off; and that nobody overwrites what a cut sidecar makes look unwritten.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -58,3 +59,19 @@ if python3 -c "import os; os.getxattr('lost', 'user.mpicrypt.map')" 2>/dev/null;
     python3 -c "import os; os.removexattr('lost', 'user.mpicrypt.map')"
     must file verify "$(here lost)"                     # as after cp
 fi
+
+echo "--- the sidecar cut off"
+whole=$(stat -c %s kept.mpicrypt)
+for bytes in $((whole - 4096)) $(field kept.mpicrypt 4096) 2101248 4096; do
+    fresh short
+    truncate -s "$bytes" short.mpicrypt
+    before=$(cksum short short.mpicrypt)
+    must_fail file verify "$(here short)"
+    says "file-sidecar-short: it has $bytes bytes" file verify "$(here short)"
+    must_fail file decrypt "$(here short)" "$(here short.plain)"
+    must_fail file seal "$(here short)"
+    must_fail run_io 2 "$program" read "$(here plain)" "$(here short)"
+    must_fail run_io 2 "$program" write "$(here plain)" "$(here short)"
+    says "The end of a file's sidecar" run_io 2 "$program" write "$(here plain)" "$(here short)"
+    [ "$(cksum short short.mpicrypt)" = "$before" ] || fail "something was changed"
+done

@@ -128,6 +128,11 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
         return MPICRYPT_OK;
     }
     opal_common_crypt_copy_state_t *best = &file->copies[file->best];
+    rc = opal_common_crypt_sidecar_whole(&file->posix.super, &file->header, best->map, &file->why);
+    if (OPAL_CRYPT_OK != rc) {
+        file->best = -1;
+        return NULL != file->why.topic ? MPICRYPT_OK : failed(file, "its second part cannot be read", strerror(errno));
+    }
     int code = engine(options, file, best->map, best->keys);
     if (MPICRYPT_OK == code) {          /* they are the engine's and ours now */
         best->map = NULL;

@@ -83,6 +83,17 @@ static void forget(look_t *look)
 
 /* ---- everybody ---- */
 
+/* Rank 0, before anything of the sidecar is believed, or put behind its end. */
+static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map)
+{
+    opal_common_crypt_sidecar_header_t header;
+    opal_common_crypt_why_t why = {.topic = NULL};
+    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_whole(&state->posix.super, &header, map, &why) : rc;
+    return NULL == why.topic ? ompi_common_cryptmpio_error(rc, errno) : ompi_common_cryptmpio_told(state, rc, &why);
+}
+
 /* Rank 0 makes the copies say the same; any process may see to it that they do. */
 static int repair(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_copy_state_t *states, int best, bool differ)
 {
@@ -185,6 +196,9 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_open_sidecar(state);
+    }
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        error = see_whole(state, states[best].map);
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
         int rc = repair(state, states, best, differ);

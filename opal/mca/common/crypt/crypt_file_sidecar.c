@@ -158,6 +158,23 @@ int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count
     return OPAL_CRYPT_OK;
 }
 
+static uint64_t later(uint64_t end, uint64_t offset, uint64_t bytes)
+{
+    return 0 != offset && offset + bytes > end ? offset + bytes : end;
+}
+
+uint64_t opal_common_crypt_sidecar_directory_end(const opal_common_crypt_sidecar_directory_t *directory, uint32_t block_bytes)
+{
+    uint64_t end = later(0, directory->seal_list, (directory->sealed_blocks + 127) / 128 * OPAL_CRYPT_HASH_BYTES);
+
+    end = later(end, directory->sealed_slots, directory->sealed_blocks * OPAL_CRYPT_SLOT_BYTES);
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
+        end = later(end, directory->entries[k], opal_common_crypt_sidecar_entries_bytes(k));
+        end = later(end, directory->redos[k], opal_common_crypt_sidecar_redos_bytes(k, block_bytes));
+    }
+    return end;
+}
+
 /* ---- segments ---- */
 
 uint64_t opal_common_crypt_sidecar_segment_blocks(unsigned segment)

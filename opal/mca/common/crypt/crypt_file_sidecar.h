@@ -82,6 +82,9 @@ void opal_common_crypt_sidecar_directory_write(const opal_common_crypt_sidecar_d
 int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
                                               opal_common_crypt_sidecar_directory_t *directory);
 
+/* Where the last byte ends that a directory names. */
+uint64_t opal_common_crypt_sidecar_directory_end(const opal_common_crypt_sidecar_directory_t *directory, uint32_t block_bytes);
+
 /* ---- segments ---- */
 
 typedef struct opal_common_crypt_sidecar_index {

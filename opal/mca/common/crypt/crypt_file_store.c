@@ -43,6 +43,50 @@ int opal_common_crypt_sidecar_read(opal_common_crypt_storage_t *storage, opal_co
     return OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_header_parse(bytes, sizeof(bytes), header) : rc;
 }
 
+/* The end of what all directories name.  The size is asked for afterwards: somebody may make a segment meanwhile. */
+static int named_end(opal_common_crypt_storage_t *storage, const opal_common_crypt_map_t *map, uint64_t *end)
+{
+    size_t count = (size_t) map->region_count * OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES;
+    uint8_t *bytes = malloc(count);
+    const opal_common_crypt_extent_t extent = {OPAL_CRYPT_SIDECAR_HEADER_BYTES, bytes, count};
+    int rc = NULL == bytes ? OPAL_CRYPT_ERR_MEMORY : storage->read(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+
+    *end = OPAL_CRYPT_SIDECAR_FREE;
+    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_common_crypt_sidecar_directory_t directory;
+        if (map->regions[i].encrypted) {
+            rc = opal_common_crypt_sidecar_directory_parse(bytes + i * OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES,
+                                                           OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES, map->regions[i].block_bytes, &directory);
+        }
+        if (map->regions[i].encrypted && OPAL_CRYPT_OK == rc) {
+            uint64_t one = opal_common_crypt_sidecar_directory_end(&directory, map->regions[i].block_bytes);
+            *end = one > *end ? one : *end;
+        }
+    }
+    free(bytes);
+    return rc;
+}
+
+int opal_common_crypt_sidecar_whole(opal_common_crypt_storage_t *storage, const opal_common_crypt_sidecar_header_t *header,
+                                    const opal_common_crypt_map_t *map, opal_common_crypt_why_t *why)
+{
+    uint64_t end, size = 0;
+    int rc = named_end(storage, map, &end);
+
+    for (int i = 0; i < 2; ++i) {
+        uint64_t one = header->maps[i].offset + header->maps[i].bytes;
+        end = one > end ? one : end;
+    }
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size) : rc;
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        return opal_common_crypt_refuse(why, rc, "file-sidecar-damaged", "a directory is not one");
+    }
+    return OPAL_CRYPT_OK == rc && size < end
+               ? opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-sidecar-short", "it has %llu bytes, and names %llu",
+                                          (unsigned long long) size, (unsigned long long) end)
+               : rc;
+}
+
 int opal_common_crypt_sidecar_map_read(opal_common_crypt_storage_t *storage,
                                        const opal_common_crypt_sidecar_header_t *header, int slot,
                                        uint8_t **bytes, size_t *count)

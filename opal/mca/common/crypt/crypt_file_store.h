@@ -31,6 +31,11 @@ int opal_common_crypt_sidecar_create(opal_common_crypt_storage_t *storage, const
 
 int opal_common_crypt_sidecar_read(opal_common_crypt_storage_t *storage, opal_common_crypt_sidecar_header_t *header);
 
+/* Is there all that header and directories name?  A sidecar is lengthened before anything says what lies there: a
+ * shorter one was cut off, and its blocks must not be taken for unwritten.  ERR_AUTH with `why`: it was. */
+int opal_common_crypt_sidecar_whole(opal_common_crypt_storage_t *storage, const opal_common_crypt_sidecar_header_t *header,
+                                    const opal_common_crypt_map_t *map, opal_common_crypt_why_t *why);
+
 /* The bytes of map slot 0 or 1; NULL and 0: there is none. */
 int opal_common_crypt_sidecar_map_read(opal_common_crypt_storage_t *storage,
                                        const opal_common_crypt_sidecar_header_t *header, int slot,
