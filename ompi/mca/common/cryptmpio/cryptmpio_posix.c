@@ -335,6 +335,10 @@ int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posi
             return rc;
         }
         opal_common_crypt_map_digest_write(&digest, digest_bytes);
+        /* One that is newer than the sidecar's map, as a power cut may leave it, speaks of an attack. */
+        if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync_sidecar(posix)) {
+            return OPAL_CRYPT_ERR_STORAGE;
+        }
         rc = fsetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, digest_bytes, sizeof(digest_bytes), 0);
     }
     return 0 == rc || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;

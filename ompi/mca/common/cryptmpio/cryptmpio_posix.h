@@ -33,7 +33,7 @@ void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix);
 
 /* The attribute: malloc'd, or NULL and 0 where there is none. */
 int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix_t *posix, uint8_t **bytes, size_t *count);
-/* The map, or its digest where it does not fit; nothing where the file system
+/* The map, or its digest where it does not fit, after the sidecar was brought to the storage; nothing where the file system
  * has no attributes. */
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
                                                 const opal_common_crypt_map_t *map);

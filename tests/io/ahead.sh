@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# A digest in the attribute is never ahead of the sidecar: the map that it speaks of is on
+# the storage before.  (After a power cut the file would be refused for ever: it looks as if
+# an older sidecar had been put in the place of a newer one.)
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1
+keys_in "$CASE_DIR/keys" lab other
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+head -c 20000 /dev/urandom > plain
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/ahead.so" "$SRC/tests/io/preload/ahead.c" -ldl
+noted() { # noted COUNT COMMAND...: it wrote so many digests at least, none ahead
+    local count=$1; shift
+    rm -f log
+    must "$@"
+    [ -s log ] && [ "$(wc -l < log)" -ge "$count" ] || fail "too few digests: $*"
+    ! grep -q ahead log || fail "a digest was ahead of the sidecar: $*"
+}
+preloaded() { run_io 2 env LD_PRELOAD="$CASE_DIR/ahead.so" AHEAD_LOG="$CASE_DIR/log" "$program" "$@"; }
+python3 -c "import os; open('f', 'w'); os.setxattr('f', 'user.x', b'')" 2>/dev/null || skip "the file system has no extended attributes"
+
+noted 2 preloaded write "$CASE_DIR/plain" "$CASE_DIR/made"      # two regions, one after the other
+must run_io 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+must in_variant mpicrypt key rotate lab --keystore-dir "$CASE_DIR/keys"
+noted 1 in_variant env LD_PRELOAD="$CASE_DIR/ahead.so" AHEAD_LOG="$CASE_DIR/log" mpicrypt file rekey "$CASE_DIR/made" \
+    --keystore-dir "$CASE_DIR/keys"
+noted 1 in_variant env LD_PRELOAD="$CASE_DIR/ahead.so" AHEAD_LOG="$CASE_DIR/log" mpicrypt file encrypt "$CASE_DIR/plain" \
+    "$CASE_DIR/new" --label lab --keystore-dir "$CASE_DIR/keys"
+must run_io 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/new"
