@@ -5,6 +5,7 @@
  *   convert write PLAIN FILE        rows of 1,000 bytes, of label lab and other in
  *                                   turn, and over them once more
  *   convert write-once PLAIN FILE   not over them
+ *   convert over PLAIN FILE         over what there is, with the map that it has
  *   convert read PLAIN FILE         FILE must hold what PLAIN holds
  *   convert delete PLAIN FILE       FILE goes
  *   convert ... ROOT                of a file whose seal has this root
@@ -97,6 +98,9 @@ int main(int argc, char **argv)
         for (int i = 0; i < times; i++) {
             MT_MPI(MPI_File_write_at_all(f, (MPI_Offset) from, plain + from, (int) part, MPI_BYTE, &status));
         }
+    } else if (0 == strcmp(argv[1], "over")) {
+        f = open_or_end(argv[3], MPI_MODE_WRONLY);
+        MT_MPI(MPI_File_write_at_all(f, 0, plain, (int) size, MPI_BYTE, &status));
     } else {
         f = open_or_end(argv[3], MPI_MODE_RDONLY);
         MPI_Offset there;

@@ -24,6 +24,7 @@ static const mpicrypt_option_t options[] = {
     {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed, "verify, decrypt: refuse a file that is not as it was sealed."},
     {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root, "verify, decrypt: the same, and this is the root that seal printed."},
     {"anew", MPICRYPT_FLAG, NULL, NULL, &with.anew, "seal: also if the file is not as it was sealed before."},
+    {"new-key", MPICRYPT_FLAG, NULL, NULL, &with.new_key, "cp: the copy gets a UUID and data keys of its own."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "info, verify: print JSON."},
     MPICRYPT_KEYSTORE_OPTIONS(with.keystore),
     {NULL}
@@ -39,6 +40,9 @@ static int with_providers(const char *verb, char **operands)
     code = 0 == strcmp(verb, "info") ? mpicrypt_file_info(&with, operands[0])
            : 0 == strcmp(verb, "verify") ? mpicrypt_file_verify(&with, operands[0])
            : 0 == strcmp(verb, "seal") ? mpicrypt_file_seal(&with, operands[0])
+           : 0 == strcmp(verb, "cp") ? mpicrypt_file_cp(&with, operands[0], operands[1])
+           : 0 == strcmp(verb, "reencrypt") ? mpicrypt_file_reencrypt(&with, operands[0])
+           : 0 == strcmp(verb, "compact") ? mpicrypt_file_compact(&with, operands[0])
            : 0 == strcmp(verb, "rekey") ? mpicrypt_file_rekey(&with, operands[0])
            : 0 == strcmp(verb, "encrypt") ? mpicrypt_file_encrypt(&with, operands[0], operands[1])
                                           : mpicrypt_file_decrypt(&with, operands[0], operands[1]);
@@ -51,7 +55,8 @@ static int run(int operand_count, char **operands)
     static const struct {
         const char *verb;
         int files;
-    } verbs[] = {{"info", 1}, {"verify", 1}, {"seal", 1}, {"rekey", 1}, {"encrypt", 2}, {"decrypt", 2}, {"mv", 2}};
+    } verbs[] = {{"info", 1}, {"verify", 1}, {"seal", 1}, {"rekey", 1}, {"reencrypt", 1}, {"compact", 1},
+                 {"encrypt", 2}, {"decrypt", 2}, {"cp", 2}, {"mv", 2}};
 
     for (size_t i = 0; operand_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
         if (0 == strcmp(operands[0], verbs[i].verb) && operand_count == 1 + verbs[i].files) {
@@ -59,14 +64,14 @@ static int run(int operand_count, char **operands)
                                                   : with_providers(operands[0], operands + 1);
         }
     }
-    return mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, seal FILE, rekey FILE, encrypt PLAIN FILE, decrypt FILE PLAIN or "
-                                          "mv FILE TARGET; see --help");
+    return mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, seal FILE, rekey FILE, reencrypt FILE, compact FILE, encrypt PLAIN FILE, "
+                                          "decrypt FILE PLAIN, cp --new-key FILE TARGET or mv FILE TARGET; see --help");
 }
 
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
     .summary = "look at, check, seal, make, decrypt, rekey and move encrypted files",
-    .synopsis = "info|verify|seal|rekey FILE | encrypt|decrypt FROM TO | mv FILE TO [options]",
+    .synopsis = "info|verify|seal|rekey|reencrypt|compact FILE | encrypt|decrypt FROM TO | cp|mv FILE TO [options]",
     .description = "An encrypted file is FILE and FILE.mpicrypt, which belong together.\n\n"
                    "info prints the map: which bytes are encrypted how. verify opens every block and lists those that were "
                    "never finished (torn) or are not what a holder of the key wrote (bad), and how many lie beyond the end; of a sealed "
@@ -74,7 +79,10 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
                    "makes the file's seal and prints its root: with it, an older version of a block, a cut off end and any other "
                    "part that was replaced are noticed, too. encrypt and "
                    "decrypt make a new file; what exists is never overwritten. rekey wraps the data keys of FILE under the "
-                   "newest version of their labels; the data is not touched. mv renames both parts.",
+                   "newest version of their labels; the data is not touched. cp --new-key makes a copy whose "
+                   "blocks cannot stand for those of FILE: it has data keys of its own. reencrypt gives FILE itself new data keys; "
+                   "nobody may have it open. compact gives back the room that overwrites took in the sidecar; nobody may "
+                   "have FILE open. mv renames both parts.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"

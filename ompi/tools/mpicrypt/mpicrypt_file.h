@@ -7,6 +7,8 @@
 #ifndef MPICRYPT_FILE_H
 #define MPICRYPT_FILE_H
 
+#include <limits.h>
+
 #include "mpicrypt.h"
 #include "mpicrypt_keystore.h"
 #include "opal/mca/common/crypt/crypt_file_seal.h"
@@ -23,6 +25,7 @@ typedef struct mpicrypt_file_options {
     bool json;
     bool go_on;                         /* without a keystore, after a message */
     bool sealed;                        /* demand a seal */
+    bool new_key;                       /* cp: with keys of its own */
     bool anew;                          /* seal: whatever the seal before says */
     const char *root;                   /* and this hash; NULL: any */
 } mpicrypt_file_options_t;
@@ -57,6 +60,10 @@ int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const ch
  * left after a failure. */
 int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file);
 
+/* The same with the regions of another file: same labels, new data keys, and a UUID that begins with `number`. */
+int mpicrypt_file_make_like(const mpicrypt_file_options_t *options, const mpicrypt_file_t *like, const char *path, unsigned mode,
+                            uint64_t number, mpicrypt_file_t *file);
+
 void mpicrypt_file_close(mpicrypt_file_t *file);
 
 /* What a transfer of the engine met, as a message; returns MPICRYPT_FAILED. */
@@ -75,9 +82,17 @@ int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_f
 
 /* The name to work under, for `to`, which does not exist.  What is there, and at the
  * name of its sidecar, is deleted by drop and by signals until finish. */
-int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name);
+int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, uint64_t *number);
 int mpicrypt_file_finish(const char *to, bool with_sidecar);    /* drops it when it fails */
 void mpicrypt_file_drop(void);
+
+/* To take the place of `to` and its sidecar, which exist: the sidecar first, then the data. */
+int mpicrypt_file_begin_over(const char *to, const char **name, uint64_t *number);
+int mpicrypt_file_finish_over(const char *to);
+int mpicrypt_file_finish_one(const char *to);   /* the part alone */
+
+/* The name that a number gives; false: it is too long. */
+bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX]);
 
 /* Never over something that exists (mpicrypt_file_mv.c). */
 int mpicrypt_file_rename(const char *from, const char *to);
@@ -90,6 +105,9 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
 int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
 int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *from, const char *to);
+int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_compact(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_mv(const char *from, const char *to);
 
 #endif

@@ -96,11 +96,12 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     struct stat status;
     mpicrypt_file_t file;
     const char *part;
+    uint64_t number;
 
     if (0 != fstat(from, &status)) {
         return failed(from_path);
     }
-    int code = mpicrypt_file_begin(to, true, &part);
+    int code = mpicrypt_file_begin(to, true, &part, &number);
     if (MPICRYPT_OK != code) {
         return code;
     }
@@ -164,7 +165,8 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path, uint8_t *by
 static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
 {
     const char *part;
-    int code = mpicrypt_file_begin(to, false, &part);
+    uint64_t number;
+    int code = mpicrypt_file_begin(to, false, &part, &number);
 
     if (MPICRYPT_OK != code) {
         return code;

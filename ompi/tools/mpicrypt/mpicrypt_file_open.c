@@ -253,16 +253,46 @@ static int store_map(mpicrypt_file_t *file)
     return rc;
 }
 
-static int make_parts(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
+/* The map of another file, under keys of its own. */
+static int make_map_like(const opal_common_crypt_map_t *like, uint64_t number, const mpicrypt_file_t *file,
+                         opal_common_crypt_map_t **map, opal_common_crypt_file_key_t *keys, opal_common_crypt_why_t *why)
+{
+    size_t count = opal_common_crypt_map_bytes(like);
+    uint8_t *bytes = malloc(count);
+    int rc = NULL == bytes ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_common_crypt_map_write(like, bytes);
+        rc = opal_common_crypt_map_parse(bytes, count, map);
+    }
+    free(bytes);
+    if (OPAL_CRYPT_OK == rc) {
+        opal_common_crypt_random((*map)->uuid, sizeof((*map)->uuid));
+        memcpy((*map)->uuid, &number, sizeof(number));
+        (*map)->generation = 1;
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < like->region_count; ++i) {
+        rc = like->regions[i].encrypted ? opal_common_crypt_map_lock(*map, i, file->keystore, &keys[i], why) : OPAL_CRYPT_OK;
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < like->region_count; ++i) {
+        rc = like->regions[i].encrypted ? opal_common_crypt_map_mac(*map, i, keys[i].data_key, (*map)->regions[i].mac) : OPAL_CRYPT_OK;
+    }
+    return rc;
+}
+
+/* `like`: NULL, or a map whose regions it gets. */
+static int make_parts(const mpicrypt_file_options_t *options, const opal_common_crypt_map_t *like, uint64_t number, mpicrypt_file_t *file)
 {
     opal_common_crypt_map_t *map = NULL;
-    opal_common_crypt_file_key_t *keys = calloc(1, sizeof(*keys));
+    uint32_t regions = NULL == like ? 1 : like->region_count;
+    opal_common_crypt_file_key_t *keys = calloc(regions, sizeof(*keys));
     opal_common_crypt_why_t why = {.topic = NULL};
-    int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : make_map(options, file, &map, keys, &why);
+    int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : NULL == like ? make_map(options, file, &map, keys, &why)
+                                                                 : make_map_like(like, number, file, &map, keys, &why);
     int code = OPAL_CRYPT_OK == rc ? engine(options, file, map, keys) : mpicrypt_refused(file->path, rc, &why);
 
     if (MPICRYPT_OK != code) {
-        opal_common_crypt_keys_free(keys, NULL == keys ? 0 : 1);
+        opal_common_crypt_keys_free(keys, NULL == keys ? 0 : regions);
         opal_common_crypt_map_destroy(map);
         return code;
     }
@@ -280,27 +310,41 @@ static void remove_parts(mpicrypt_file_t *file)
     mpicrypt_file_close(file);
 }
 
-int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
+static int make(const mpicrypt_file_options_t *options, const opal_common_crypt_map_t *like, uint64_t number, const char *path,
+                unsigned mode, mpicrypt_file_t *file)
 {
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     ompi_common_cryptmpio_posix_init(&file->posix, -1, true);
+    int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
+
+    if (MPICRYPT_OK == code) {
+        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode);
+    }
+    if (MPICRYPT_OK == code) {
+        code = make_parts(options, like, number, file);
+    }
+    if (MPICRYPT_OK != code) {
+        remove_parts(file);
+    }
+    return code;
+}
+
+int mpicrypt_file_make_like(const mpicrypt_file_options_t *options, const mpicrypt_file_t *like, const char *path, unsigned mode,
+                            uint64_t number, mpicrypt_file_t *file)
+{
+    return make(options, like->map, number, path, mode, file);
+}
+
+int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
+{
+    *file = (mpicrypt_file_t){.path = path, .best = -1};
     if (1 != options->block_size.count) {
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
     }
     if (options->block_size.value[0] > UINT32_MAX) {    /* the map has 32 bits for it, and refuses what does not suit */
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is a power of two from 512 to 16M");
     }
-    int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
-    if (MPICRYPT_OK == code) {
-        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode);
-    }
-    if (MPICRYPT_OK == code) {
-        code = make_parts(options, file);
-    }
-    if (MPICRYPT_OK != code) {
-        remove_parts(file);
-    }
-    return code;
+    return make(options, NULL, 0, path, mode, file);
 }
 
 /* ---- the end ---- */

@@ -1,10 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The name under which encrypt and decrypt work, beside the file that they make:
+ * The name under which encrypt, decrypt, cp and reencrypt work, beside the file that they make:
  *
  *     begin       TO.0123456789abcdef.part [and ....part.mpicrypt]
  *     finish      renamed to TO.mpicrypt and TO, never over something
+ *     over        the same, over what is there
  *     drop, or a signal that ends the command: deleted
  *
  * TO is there in full, or not at all; who is killed by SIGKILL leaves a file whose name
@@ -77,22 +78,18 @@ static bool sidecar_of(const char *path, char sidecar[PATH_MAX])
     return snprintf(sidecar, PATH_MAX, "%s" OPAL_CRYPT_SIDECAR_SUFFIX, path) < PATH_MAX;
 }
 
-int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name)
+bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX])
 {
-    char sidecar[PATH_MAX];
     const char *slash = strrchr(to, '/'), *base = NULL == slash ? to : slash + 1;
-    uint64_t number;
+    int bytes = snprintf(name, PATH_MAX, "%.*s%.*s.%016llx.part", (int) (base - to), to, BASE_MAX, base, (unsigned long long) number);
 
-    if (!sidecar_of(to, sidecar)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
-    }
-    if (exists(to) || (with_sidecar && exists(sidecar))) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", exists(to) ? to : sidecar, strerror(EEXIST));
-    }
-    opal_common_crypt_random(&number, sizeof(number));
-    int bytes = snprintf(part, sizeof(part), "%.*s%.*s.%016llx.part", (int) (base - to), to, BASE_MAX, base,
-                         (unsigned long long) number);
-    if (bytes < 0 || bytes >= PATH_MAX) {
+    return bytes > 0 && bytes < PATH_MAX;
+}
+
+static int begin(const char *to, const char **name, uint64_t *number)
+{
+    opal_common_crypt_random(number, sizeof(*number));
+    if (!mpicrypt_file_part_name(to, *number, part)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
     }
     strcat(strcpy(part_sidecar, part), OPAL_CRYPT_SIDECAR_SUFFIX);
@@ -101,6 +98,21 @@ int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name)
     return MPICRYPT_OK;
 }
 
+int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, uint64_t *number)
+{
+    char sidecar[PATH_MAX];
+
+    if (!sidecar_of(to, sidecar)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
+    }
+    if (exists(to) || (with_sidecar && exists(sidecar))) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", exists(to) ? to : sidecar, strerror(EEXIST));
+    }
+    return begin(to, name, number);
+}
+
+int mpicrypt_file_begin_over(const char *to, const char **name, uint64_t *number) { return begin(to, name, number); }
+
 void mpicrypt_file_drop(void)
 {
     (void) unlink(part);
@@ -108,30 +120,52 @@ void mpicrypt_file_drop(void)
     leave_signals();
 }
 
+/* What lies at `part` belongs to the sidecar at TO already: it stays, whatever happens. */
+static bool belongs;
+
 /* The sidecar first, as mv does it: a file without its map is never at TO. */
-static int rename_both(const char *to, bool with_sidecar)
+static int rename_both(const char *to)
 {
     char sidecar[PATH_MAX];
 
     (void) sidecar_of(to, sidecar);
-    int code = with_sidecar ? mpicrypt_file_rename(part_sidecar, sidecar) : MPICRYPT_OK;
+    int code = mpicrypt_file_rename(part_sidecar, sidecar);
     if (MPICRYPT_OK == code) {
         code = mpicrypt_file_rename(part, to);
-        if (MPICRYPT_OK != code && with_sidecar) {
+        if (MPICRYPT_OK != code) {
             (void) unlink(sidecar);
         }
     }
     return code;
 }
 
-int mpicrypt_file_finish(const char *to, bool with_sidecar)
+static int rename_part(const char *to) { return mpicrypt_file_rename(part, to); }
+
+static int rename_part_over(const char *to)
+{
+    return 0 == rename(part, to) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
+}
+
+static int rename_both_over(const char *to)
+{
+    char sidecar[PATH_MAX];
+
+    if (!sidecar_of(to, sidecar) || 0 != rename(part_sidecar, sidecar)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
+    }
+    belongs = true;
+    return 0 == rename(part, to) ? MPICRYPT_OK
+           : mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s; the same command again finishes it", part, to, strerror(errno));
+}
+
+static int finish(const char *to, int (*renaming)(const char *))
 {
     sigset_t set, old;
 
     fatal_set(&set);
     sigprocmask(SIG_BLOCK, &set, &old);
-    int code = rename_both(to, with_sidecar);
-    if (MPICRYPT_OK == code) {
+    int code = renaming(to);
+    if (MPICRYPT_OK == code || belongs) {
         leave_signals();
     } else {
         mpicrypt_file_drop();
@@ -139,3 +173,9 @@ int mpicrypt_file_finish(const char *to, bool with_sidecar)
     sigprocmask(SIG_SETMASK, &old, NULL);
     return code;
 }
+
+int mpicrypt_file_finish(const char *to, bool with_sidecar) { return finish(to, with_sidecar ? rename_both : rename_part); }
+
+int mpicrypt_file_finish_over(const char *to) { return finish(to, rename_both_over); }
+
+int mpicrypt_file_finish_one(const char *to) { return finish(to, rename_part_over); }

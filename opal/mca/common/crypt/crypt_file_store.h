@@ -36,6 +36,10 @@ int opal_common_crypt_sidecar_read(opal_common_crypt_storage_t *storage, opal_co
 int opal_common_crypt_sidecar_whole(opal_common_crypt_storage_t *storage, const opal_common_crypt_sidecar_header_t *header,
                                     const opal_common_crypt_map_t *map, opal_common_crypt_why_t *why);
 
+/* Everything of a sidecar that counts, to a new, empty one; nobody uses the file, and no block is behind. */
+int opal_common_crypt_sidecar_compact(opal_common_crypt_storage_t *from, opal_common_crypt_storage_t *to,
+                                      const opal_common_crypt_map_t *map);
+
 /* The bytes of map slot 0 or 1; NULL and 0: there is none. */
 int opal_common_crypt_sidecar_map_read(opal_common_crypt_storage_t *storage,
                                        const opal_common_crypt_sidecar_header_t *header, int slot,

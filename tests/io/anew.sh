@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# mpicrypt file cp --new-key, reencrypt and compact: the bytes stay, the keys do not
+# (or, of compact, the room), and what is killed between two steps can be finished.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1
+keys_in "$CASE_DIR/keys" lab other
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+here() { echo "$CASE_DIR/$1"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+reads() { run_io 2 "$program" read "$(here plain)" "$(here "$1")"; }
+uuid() { od -An -tx1 -j16 -N16 "$1.mpicrypt"; }
+head -c 300001 /dev/urandom > plain
+must run_io 2 "$program" write "$(here plain)" "$(here made)"   # two regions, every block written twice
+
+echo "--- a copy is the same file: a block of one opens in the other"
+entry() { echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2)); }
+give() { # give FROM TO: region 0's block 3 with its entry; its bytes are rows 0, 2, ... of 1,000
+    python3 - "$1" "$2" "$(entry "$1" 3)" "$(entry "$2" 3)" <<'END'
+import sys
+source, target, a, b = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+with open(source + ".mpicrypt", "rb") as f:
+    f.seek(a); entry = f.read(96)
+with open(target + ".mpicrypt", "r+b") as f:
+    f.seek(b); f.write(entry)
+with open(source, "rb") as f:
+    data = f.read()
+with open(target, "r+b") as f:
+    for plain in range(3 * 4096, 4 * 4096):
+        at = plain // 1000 * 2000 + plain % 1000
+        f.seek(at); f.write(data[at:at + 1])
+END
+}
+cp -a made copy; cp -a made.mpicrypt copy.mpicrypt
+must file compact "$(here copy)"                        # or the redo would help out
+must run_io 2 "$program" write-once "$(here plain)" "$(here made)"
+must file compact "$(here made)"
+give made copy
+must reads copy
+
+echo "--- cp --new-key: another file"
+must file cp --new-key "$(here made)" "$(here other)"
+must reads other
+must cmp <(stat -c '%s %a' made) <(stat -c '%s %a' other)
+! cmp -s <(uuid made) <(uuid other) || fail "the UUID is the same"
+! cmp -s made other || fail "the ciphertext is the same"
+must file verify "$(here other)"
+give made other
+must_fail reads other
+must_fail file verify "$(here other)"
+must_fail file cp --new-key "$(here made)" "$(here other)"      # what exists stays
+must_fail file cp "$(here made)" "$(here third)"
+[ ! -e third ] && [ ! -e third.mpicrypt ] || fail "something was left"
+: > nothing
+must file encrypt "$(here nothing)" "$(here empty)" --label lab
+must file cp --new-key "$(here empty)" "$(here empty2)"
+must file verify "$(here empty2)"
+truncate -s 50000000 sparse
+must file encrypt "$(here sparse)" "$(here holes)" --label lab --sparse
+must file cp --new-key "$(here holes)" "$(here holes2)"
+[ "$(stat -c %b holes2)" -lt 1000 ] || fail "holes were written"
+truncate -s 5000000 sparse
+must file encrypt "$(here sparse)" "$(here zeros)" --label lab
+must file cp --new-key "$(here zeros)" "$(here zeros2)"
+[ "$(stat -c %b zeros2)" -ge 9000 ] || fail "where there are zeros, a hole shows it"
+must file verify "$(here zeros2)"
+
+echo "--- reencrypt: the same name"
+before=$(uuid made)
+old=$(cksum < made)
+ln -s made link
+must file reencrypt "$(here link)"
+[ -L link ] || fail "the link was replaced"
+[ "$(uuid made)" != "$before" ] && [ "$(cksum < made)" != "$old" ] || fail "nothing was encrypted anew"
+must reads made
+must file verify "$(here made)"
+[ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+must file seal "$(here made)"
+says "root " file reencrypt "$(here made)"
+must file verify "$(here made)" --sealed                # a sealed file stays one
+must reads made
+
+echo "--- reencrypt, killed between its two renames"
+cp -a made was; cp -a made.mpicrypt was.mpicrypt
+must file reencrypt "$(here made)"
+number=$(od -An -tx8 -j16 -N8 made.mpicrypt | tr -d ' ')
+mv made "made.$number.part"; cp -a was made             # the new sidecar is there, the old data still
+must_fail reads made
+must_fail file verify "$(here made)"
+says "finished what an earlier reencrypt began" file reencrypt "$(here made)"
+must reads made
+must file verify "$(here made)" --sealed
+[ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+
+echo "--- reencrypt of what cannot be read"
+cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
+must file compact "$(here bad)"
+printf x | dd of=bad bs=1 seek=5000 conv=notrunc status=none
+must_fail file reencrypt "$(here bad)"
+must_fail file compact "$(here bad)"
+must_fail file cp --new-key "$(here bad)" "$(here bad2)"
+[ ! -e bad2 ] && [ -z "$(compgen -G '*.part*')" ] || fail "something was left"
+must_fail in_variant mpicrypt file reencrypt "$(here made)" --keystore-dir "$(here nokeys)"
+
+echo "--- compact"
+must file encrypt "$(here plain)" "$(here big)" --label lab --block-size 1M
+must run_io 1 "$program" over "$(here plain)" "$(here big)"
+before=$(stat -c %b big.mpicrypt)
+must file seal "$(here big)"
+must file compact "$(here big)"
+must file verify "$(here big)" --sealed
+must reads big
+[ "$(stat -c %b big.mpicrypt)" -lt "$before" ] || fail "no room was given back: $before blocks, $(stat -c %b big.mpicrypt)"
+[ "$(stat -c %s big.mpicrypt)" -lt 2200000 ] || fail "it has $(stat -c %s big.mpicrypt) bytes"
+must run_io 1 "$program" over "$(here plain)" "$(here big)"     # and it can be used
+must reads big
+must file verify "$(here big)"
+
+echo "--- as tar and cp keep it sparse"
+cp --sparse=always big.mpicrypt copied.mpicrypt
+tar -Scf sparse.tar big.mpicrypt
+[ "$(stat -c %b copied.mpicrypt)" -le "$(($(stat -c %b big.mpicrypt) + 16))" ] || fail "cp wrote the holes"
+[ "$(stat -c %s sparse.tar)" -lt 1500000 ] || fail "tar wrote the holes"
