@@ -49,7 +49,8 @@ static MPI_Info info_at_open(const world_t *w)
     return info;
 }
 
-static MPI_Info info_of(const world_t *w, int region)
+/* `last`: of what is asked for; a rest is. */
+static MPI_Info info_of(const world_t *w, int region, bool last)
 {
     MPI_Info info = info_at_open(w);
     char number[16];
@@ -58,7 +59,7 @@ static MPI_Info info_of(const world_t *w, int region)
     MT_MPI(MPI_Info_set(info, "crypt_block_size", number));
     MT_MPI(MPI_Info_set(info, "crypt_algorithm", w->plain[region] ? "plain" : algorithms[w->algorithm[region]]));
     MT_MPI(MPI_Info_set(info, "crypt_key_label", labels[w->label[region]]));
-    if (w->rest) {
+    if (w->rest && last) {
         MT_MPI(MPI_Info_set(info, "crypt_rest", "plain"));
     }
     return info;
@@ -132,14 +133,14 @@ static MPI_File open_new(const world_t *w, const team_t *team)
 {
     MPI_File f;
     MPI_Datatype row, filetype;
-    MPI_Info open = 0 == w->regions ? info_of(w, 0) : info_at_open(w);
+    MPI_Info open = 0 == w->regions ? info_of(w, 0, true) : info_at_open(w);
 
     MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, open, &f));
     MT_MPI(MPI_Info_free(&open));
     /* in one call, each rank its own; what is left in further calls, by all */
     for (int i = 0; i < w->regions; i++) {
         int region = i + (0 == i ? team->rank % w->regions : 0);
-        MPI_Info info = info_of(w, region);
+        MPI_Info info = info_of(w, region, w->regions - 1 == i);
         MT_MPI(MPI_Type_contiguous((int) w->row, MPI_BYTE, &row));
         MT_MPI(MPI_Type_create_resized(row, 0, (MPI_Aint) (w->row * (size_t) w->regions), &filetype));
         MT_MPI(MPI_Type_commit(&filetype));

@@ -117,7 +117,9 @@ static int set_map(MPI_File f, int at, bool once, int block)
 {
     MPI_Info info = ask("other", block);
 
-    MT_MPI(MPI_Info_set(info, "crypt_repeat", once ? "once" : "always"));
+    if (once) {
+        MT_MPI(MPI_Info_set(info, "crypt_repeat", "once"));
+    }
     int rc = MPIX_File_set_encryption_map(f, at, MPI_BYTE, MPI_BYTE, "native", info);
 
     MT_MPI(MPI_Info_free(&info));
