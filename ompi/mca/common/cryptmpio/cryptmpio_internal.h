@@ -58,7 +58,7 @@ typedef struct ompi_common_cryptmpio_look {
     unsigned block_size;
     bool empty;                                 /* the file holds no byte */
     bool meant_plain;                           /* rank 0: fs_crypt_plain_paths has the name */
-    bool require, seal;                         /* fs_crypt_require, fs_crypt_seal: as rank 0 has them, for all */
+    bool require, seal, durable;                /* the parameters, as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPT_COPIES];
     char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
@@ -104,6 +104,10 @@ int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state);
 /* Collective: does what one process writes under a lock reach the others under
  * theirs?  Tried beside the file, when processes of several nodes may write. */
 int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state);
+
+/* Collective, after that, where nodes may differ in what they see: leave a mark that others
+ * find, and refuse a file that another node writes to if nothing was tried with it. */
+int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state);
 
 /* What one process asks for, as bytes: an ask, then its runs; nothing: none. */
 typedef struct ompi_common_cryptmpio_ask {

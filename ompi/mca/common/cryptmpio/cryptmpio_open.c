@@ -23,6 +23,7 @@ static void wishes(const char *filename, opal_info_t *info, look_t *look)
 
     look->require = p->require;
     look->seal = p->seal;
+    look->durable = p->durable;
     look->meant_plain = ompi_common_cryptmpio_meant_plain(filename);
     if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", look->label, sizeof(look->label))) {
         snprintf(look->label, sizeof(look->label), "%s", NULL == p->key_label ? "" : p->key_label);
@@ -71,6 +72,9 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
     state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
     state->seal = look->seal;
     state->must = look->require;
+    if (look->durable) {
+        ompi_common_cryptmpio_posix_durable(&state->posix);
+    }
     return error;
 }
 

@@ -18,10 +18,13 @@ ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params = {
     .algorithm = "aes-128-gcm",
     .block_size = 65536,
     .keystore = OPAL_CRYPT_KEYSTORE_FILE,
+    .nfs = OMPI_CRYPTMPIO_NFS_ALLOW,
 };
 
 static const mca_base_var_enum_value_t keystore_values[] = {
     {OPAL_CRYPT_KEYSTORE_FILE, "file"}, {OPAL_CRYPT_KEYSTORE_PKCS11, "pkcs11"}, {0, NULL}};
+static const mca_base_var_enum_value_t nfs_values[] = {
+    {OMPI_CRYPTMPIO_NFS_REFUSE, "refuse"}, {OMPI_CRYPTMPIO_NFS_ALLOW, "allow"}, {0, NULL}};
 
 /* Variables of the group that is common/cryptmpi's. */
 enum { KEYSTORE_VARIABLES = 7 };
@@ -84,6 +87,21 @@ static int add(const mca_base_component_t *component, const char *name, const ch
     return rc < 0 ? rc : OMPI_SUCCESS;
 }
 
+static int add_nfs(const mca_base_component_t *component, ompi_common_cryptmpio_params_t *p)
+{
+    mca_base_var_enum_t *choices = NULL;
+    int rc = mca_base_var_enum_create("fs_crypt_nfs", nfs_values, &choices);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    rc = mca_base_component_var_register(component, "nfs", "Encrypted files on NFS that processes of several nodes write: "
+                                         "refuse or allow (default: allow)", MCA_BASE_VAR_TYPE_INT, choices, 0, 0,
+                                         OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &p->nfs);
+    OBJ_RELEASE(choices);
+    return rc < 0 ? rc : OMPI_SUCCESS;
+}
+
 int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_component)
 {
     ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
@@ -103,6 +121,13 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
     rc = rc ? rc : add(fs_component, "seal", "Seal encrypted files when they are closed after writing, and refuse to read "
                        "one that is not sealed or not what was sealed (default: off)", MCA_BASE_VAR_TYPE_BOOL,
                        OPAL_INFO_LVL_3, &p->seal);
+    rc = rc ? rc : add_nfs(fs_component, p);
+    rc = rc ? rc : add(fs_component, "trust_locks", "Jobs of one node cannot try whether locks of the file system work "
+                       "between nodes. Take it that they do: jobs on several nodes may then write one file at the same "
+                       "time (default: off)", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4, &p->trust_locks);
+    rc = rc ? rc : add(fs_component, "durable", "Wait for the storage between the steps of each write, so that a node which loses "
+                       "power destroys nothing that had been synced. Slow (default: off)", MCA_BASE_VAR_TYPE_BOOL,
+                       OPAL_INFO_LVL_3, &p->durable);
     return rc ? rc : add(fs_component, "require", OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP,
                          MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &p->require);
 }

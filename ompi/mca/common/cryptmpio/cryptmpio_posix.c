@@ -174,50 +174,18 @@ static int posix_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_fi
     return rc;
 }
 
-/* ---- locks ---- */
-
-static int set_lock(const opal_common_crypt_storage_t *storage, short type, uint64_t at, uint64_t bytes)
-{
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
-    int rc;
-
-    do {
-        rc = fcntl(posix_of(storage)->sidecar_fd, F_UNLCK == type ? F_OFD_SETLK : F_OFD_SETLKW, &lock);
-    } while (0 != rc && EINTR == errno);
-    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
-}
-
-static int posix_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
-{
-    return set_lock(storage, exclusive ? F_WRLCK : F_RDLCK, at, bytes);
-}
-
-static int posix_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes)
-{
-    return set_lock(storage, F_UNLCK, at, bytes);
-}
-
-int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free)
-{
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = 1};
-
-    if (0 != fcntl(posix->sidecar_fd, F_OFD_GETLK, &lock)) {
-        return OPAL_CRYPT_ERR_STORAGE;
-    }
-    *is_free = F_UNLCK == lock.l_type;
-    return OPAL_CRYPT_OK;
-}
-
 /* ---- life ---- */
 
 void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write)
 {
     *posix = (ompi_common_cryptmpio_posix_t){
-        .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock, posix_unlock},
+        .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, ompi_common_cryptmpio_posix_lock,
+                  ompi_common_cryptmpio_posix_unlock},
         .data_fd = data_fd,
         .sidecar_fd = -1,
         .may_write = may_write,
     };
+    ompi_common_cryptmpio_posix_place(posix);
 }
 
 char *ompi_common_cryptmpio_posix_sidecar(const char *path)
@@ -269,6 +237,41 @@ static int sync_one(int fd)
         rc = fsync(fd);
     } while (0 != rc && EINTR == errno);
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
+static int posix_barrier(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part)
+{
+    int rc;
+
+    do {
+        rc = fdatasync(fd_of(storage, part));
+    } while (0 != rc && EINTR == errno);
+    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
+void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix)
+{
+    posix->super.barrier = posix_barrier;
+}
+
+/* The names of the two parts, which lie in one directory. */
+int ompi_common_cryptmpio_posix_sync_names(const char *sidecar)
+{
+    char *path = strdup(sidecar), *slash = NULL == path ? NULL : strrchr(path, '/');
+    int rc = OPAL_CRYPT_ERR_MEMORY;
+
+    if (NULL != slash) {
+        slash[slash == path] = '\0';
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        rc = fd < 0 ? OPAL_CRYPT_ERR_STORAGE : sync_one(fd);
+        int error = errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        errno = error;
+    }
+    free(path);
+    return rc;
 }
 
 void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix)

@@ -18,6 +18,9 @@ typedef struct ompi_common_cryptmpio_posix {
     int data_fd;                        /* the caller's */
     int sidecar_fd;                     /* ours; -1: none */
     bool may_write;
+    bool both;                          /* locks are of both parts, not of the sidecar alone: */
+                                        /* the file system is not one of this node */
+    bool nfs;
 } ompi_common_cryptmpio_posix_t;
 
 void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write);
@@ -63,14 +66,38 @@ int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, co
  * close it.  ERR_STORAGE with errno: it lies there still. */
 int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
 
-/* ---- locks ---- */
+/* From now on the order of writes holds on the storage, too. */
+void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);
 
-/* Bytes of the sidecar that are locked for more than a block: below all blocks' locks. */
-#define OMPI_CRYPTMPIO_LOCK_PROBE ((UINT64_C(1) << 62) - 1)
-#define OMPI_CRYPTMPIO_LOCK_MAKER ((UINT64_C(1) << 62) - 2)
+/* That the two parts exist outlives a loss of power. */
+int ompi_common_cryptmpio_posix_sync_names(const char *sidecar);
 
-/* Could another process lock this byte of the sidecar now? */
+/* ---- locks (cryptmpio_posix_lock.c) ---- */
+
+/* Bytes that are locked for more than a block: below all blocks' locks. */
+#define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
+#define OMPI_CRYPTMPIO_LOCK_MAKER   ((UINT64_C(1) << 62) - 2)
+#define OMPI_CRYPTMPIO_LOCK_REFRESH ((UINT64_C(1) << 62) - 3)
+#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these two: of the sidecar alone */
+#define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
+#define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
+
+/* Look at the data's file system: does it belong to this node alone?  One of an unknown
+ * kind does not. */
+void ompi_common_cryptmpio_posix_place(ompi_common_cryptmpio_posix_t *posix);
+
+/* The storage's. */
+int ompi_common_cryptmpio_posix_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
+int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes);
+
+/* Whatever this node keeps of the two parts: what is read next is what the server has. */
+int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);
+
+/* Could another process lock this byte now, of either part that is locked? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);
+
+/* Has nobody else a lock, shared or not, on these bytes of the sidecar? */
+int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free);
 
 #pragma GCC visibility pop
 

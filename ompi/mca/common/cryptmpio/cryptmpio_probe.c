@@ -11,7 +11,10 @@
  *
  *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
  *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
+ *                                                                       and FILE.mpicrypt.probe-data
  *
+ * These are two files, as the parts are, and one lock covers both or not, as it does
+ * with the parts.
  * The second time the file gets longer, too: where new room begins is its size.
  * Rank 0 keeps the lock of the sidecar all the time: who opens the same file with
  * other processes tries this one after the other.
@@ -23,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BYTES = 4096 };
@@ -45,28 +49,39 @@ static int probe_locks(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-/* ---- a file that exists for this only ---- */
+/* ---- files that exist for this only ---- */
 
 /* Under the lock: write `value` so many pages long, or see that it is there. */
-static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value)
+static bool in_part(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, bool writing, uint8_t value)
 {
     uint8_t bytes[2 * BYTES];
     const opal_common_crypt_extent_t extent = {0, bytes, (size_t) value * BYTES};
-    opal_common_crypt_storage_t *storage = &posix->super;
     uint64_t size = 0;
 
     memset(bytes, writing ? value : 0, sizeof(bytes));
-    if (OPAL_CRYPT_OK != storage->lock(storage, 0, BYTES, writing)) {
-        return false;
-    }
-    int rc = writing ? storage->write(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1)
-                     : storage->read(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &size) : rc;
-    rc = OPAL_CRYPT_OK == storage->unlock(storage, 0, BYTES) ? rc : OPAL_CRYPT_ERR_STORAGE;
+    int rc = writing ? storage->write(storage, part, &extent, 1) : storage->read(storage, part, &extent, 1);
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, part, &size) : rc;
     if (OPAL_CRYPT_OK == rc) {
         errno = ESTALE;
     }
     return OPAL_CRYPT_OK == rc && size == extent.count && value == bytes[0] && value == bytes[extent.count - 1];
+}
+
+static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value)
+{
+    opal_common_crypt_storage_t *storage = &posix->super;
+
+    if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, writing)) {
+        return false;
+    }
+    bool right = in_part(storage, OPAL_CRYPT_FILE_DATA, writing, value) &&
+                 in_part(storage, OPAL_CRYPT_FILE_SIDECAR, writing, value);
+    int error = errno;
+    if (OPAL_CRYPT_OK != storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1)) {
+        return false;
+    }
+    errno = error;
+    return right;
 }
 
 static int failed(ompi_common_cryptmpio_file_t *state, bool right)
@@ -90,29 +105,67 @@ static int write_and_look(ompi_common_cryptmpio_file_t *state, ompi_common_crypt
     return error;
 }
 
+typedef struct names {
+    char *sidecar, *data;
+} names_t;
+
+/* Both; `creating` as for open(2). */
+static bool open_both(const ompi_common_cryptmpio_file_t *state, const names_t *names, int creating,
+                      ompi_common_cryptmpio_posix_t *probe)
+{
+    struct stat status;
+
+    ompi_common_cryptmpio_posix_init(probe, -1, true);
+    if (NULL == names->sidecar || NULL == names->data || 0 != fstat(state->posix.data_fd, &status)) {
+        return false;
+    }
+    int fd = open(names->data, O_RDWR | creating | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0666);
+    if (fd < 0) {
+        return false;
+    }
+    ompi_common_cryptmpio_posix_init(probe, fd, true);
+    probe->both = state->posix.both;
+    return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(probe, names->sidecar, creating);
+}
+
+static void remove_both(const names_t *names)
+{
+    (void) unlink(names->sidecar);
+    (void) unlink(names->data);
+}
+
 /* In a directory that cannot be written to there is nothing to try with. */
 static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 {
-    bool root = 0 == state->fh->f_rank;
+    bool root = 0 == state->fh->f_rank, ready = false;
     ompi_common_cryptmpio_posix_t probe;
-    char *name = NULL;
+    names_t names = {NULL, NULL};
 
-    ompi_common_cryptmpio_posix_init(&probe, state->posix.data_fd, true);
-    bool ready = 0 < asprintf(&name, "%s.probe", state->sidecar);
-    if (root && ready) {
-        (void) unlink(name);            /* of a process that was killed here */
-        ready = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, O_CREAT | O_EXCL);
+    ompi_common_cryptmpio_posix_init(&probe, -1, true);
+    if (asprintf(&names.sidecar, "%s.probe", state->sidecar) < 0) {
+        names.sidecar = NULL;
+    }
+    if (asprintf(&names.data, "%s.probe-data", state->sidecar) < 0) {
+        names.data = NULL;
+    }
+    if (root && NULL != names.sidecar && NULL != names.data) {
+        remove_both(&names);            /* of a process that was killed here */
+        ready = open_both(state, &names, O_CREAT | O_EXCL, &probe);
     }
     int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &ready, sizeof(ready)) ? MPI_SUCCESS : MPI_ERR_INTERN;
     if (MPI_SUCCESS == error && ready) {
-        error = failed(state, root || (NULL != name && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&probe, name, 0)));
+        error = failed(state, root || open_both(state, &names, 0, &probe));
         error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;
     }
     ompi_common_cryptmpio_posix_close(&probe);
-    if (root && ready) {
-        (void) unlink(name);
+    if (probe.data_fd >= 0) {
+        close(probe.data_fd);
     }
-    free(name);
+    if (root && NULL != names.sidecar && NULL != names.data) {
+        remove_both(&names);
+    }
+    free(names.sidecar);
+    free(names.data);
     return error;
 }
 

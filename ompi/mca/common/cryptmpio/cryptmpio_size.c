@@ -27,6 +27,9 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
     if (NULL != state->file) {          /* also after an error: a part may be gone */
         opal_common_crypt_seal_cut(state->file, (uint64_t) size);
     }
+    if (MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* the others' node may keep the old size */
+    }
     return error;
 }
 

@@ -9,6 +9,18 @@
 
 #include <errno.h>
 
+/* A map that is there after a loss of power, with all that leads to it. */
+static int keep_map(ompi_common_cryptmpio_file_t *state)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    if (NULL != state->posix.super.barrier) {
+        rc = ompi_common_cryptmpio_posix_sync(&state->posix);
+        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->sidecar) : rc;
+    }
+    return ompi_common_cryptmpio_error(rc, errno);
+}
+
 static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
 {
     int rc = OPAL_CRYPT_OK;
@@ -27,7 +39,7 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_cryp
     if (OPAL_CRYPT_OK == rc) {
         rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
     }
-    return ompi_common_cryptmpio_error(rc, errno);
+    return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_error(rc, errno);
 }
 
 static int show_came_late(const ompi_common_cryptmpio_file_t *state)

@@ -38,6 +38,18 @@ int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
+static int refuse_nfs(const ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_why_t why;
+
+    if (!state->posix.nfs || OMPI_CRYPTMPIO_NFS_ALLOW == ompi_common_cryptmpio_params.nfs || !ompi_common_cryptmpio_apart(state->fh)) {
+        return MPI_SUCCESS;
+    }
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-nfs", "%s", state->sidecar);
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_ACCESS;
+}
+
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
 {
     int error = MPI_SUCCESS;
@@ -47,10 +59,18 @@ int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
         error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error && state->posix.may_write && state->fh->f_size > 1) {
+    if (MPI_SUCCESS != error || !state->posix.may_write) {
+        return error;
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, refuse_nfs(state));
+    if (MPI_SUCCESS == error && state->fh->f_size > 1) {
         error = ompi_common_cryptmpio_probe(state);
     }
-    return error;
+    uint8_t both = state->posix.both;   /* on any node */
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, &both, sizeof(both))) {
+        error = MPI_ERR_INTERN;
+    }
+    return MPI_SUCCESS == error && both ? ompi_common_cryptmpio_presence(state) : error;
 }
 
 /* ---- the engine ---- */

@@ -116,11 +116,12 @@ static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
 }
 
 /* Everybody brings both files to the storage.  Of several, half begin with the sidecar, so
- * that its blocks are on their way while the others are at the data, whose are more. */
+ * that its blocks are on their way while the others are at the data, whose are more.  And
+ * what others have brought there is what this process reads from now on. */
 static int file_sync(ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
-    const ompi_common_cryptmpio_posix_t *posix = &module->state->posix;
+    ompi_common_cryptmpio_posix_t *posix = &module->state->posix;
     int first = OPAL_CRYPT_OK;
 
     if (1 == fh->f_rank % 2) {
@@ -130,6 +131,7 @@ static int file_sync(ompio_file_t *fh)
     }
     int rc = module->under->fs_file_sync(fh);
     int then = ompi_common_cryptmpio_posix_sync_sidecar(posix);
+    then = OPAL_CRYPT_OK == then ? ompi_common_cryptmpio_posix_refresh(posix) : then;
     return OMPI_SUCCESS != rc || (OPAL_CRYPT_OK == first && OPAL_CRYPT_OK == then) ? rc : MPI_ERR_IO;
 }
 

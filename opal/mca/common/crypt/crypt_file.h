@@ -51,6 +51,9 @@ struct opal_common_crypt_storage {
      * whichever node they are on; threads of this one are kept apart here. */
     int (*lock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
     int (*unlock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes);
+    /* Return when all that was written to the part, by whomever, outlives a loss of power.
+     * NULL: nobody asked for that, and processes may die, but not nodes. */
+    int (*barrier)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part);
 };
 
 /* ---- life ---- */

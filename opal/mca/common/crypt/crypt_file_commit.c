@@ -5,6 +5,15 @@
  * block, so that a process that is killed anywhere leaves the old blocks or the
  * new ones.  A block that had no entry has no redo: its first write, cut short,
  * is torn.  Redo and data are written part by part; the entries at the end.
+ *
+ * Against a loss of power the storage has to keep that order, too.  With barriers (|):
+ *
+ *     first write           data | entries
+ *     overwrite   | redo  | data | entries
+ *
+ * The one before the redo is of both parts.  What it replaces is the way back to the
+ * version that is there now: whoever wrote that one, and however it ended, data and
+ * entry of it are on the storage first.  So behind the entries there need be none.
  */
 #include "crypt_file_object.h"
 
@@ -40,10 +49,15 @@ static int redo_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *
                                               fresh->plain_bytes);
         }
     }
-    if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
+    if (OPAL_CRYPT_OK != rc || 0 == work->extent_count) {
+        return rc;
+    }
+    rc = opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_DATA);
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
+    if (OPAL_CRYPT_OK == rc) {
         rc = file->storage->write(file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
     }
-    return rc;
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
 }
 
 static int data_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
@@ -60,7 +74,7 @@ static int data_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *
     if (OPAL_CRYPT_OK == rc) {
         rc = file->storage->write(file->storage, OPAL_CRYPT_FILE_DATA, work->extents, work->extent_count);
     }
-    return rc;
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_DATA) : rc;
 }
 
 int opal_common_crypt_commit_part(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,

@@ -30,7 +30,8 @@ int opal_common_crypt_directory_read(opal_common_crypt_file_t *file, uint32_t re
     return rc;
 }
 
-/* Under the header's lock: take room at the end, then say where it is. */
+/* Under the header's lock: take room at the end, then say where it is.  If the saying
+ * outlived the taking, the next segment would lie in the same place: hence the barrier. */
 static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment)
 {
     opal_common_crypt_storage_t *storage = file->storage;
@@ -52,6 +53,7 @@ static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool re
         return OPAL_CRYPT_ERR_STORAGE;
     }
     rc = storage->resize(storage, OPAL_CRYPT_FILE_SIDECAR, at + bytes);
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
     if (OPAL_CRYPT_OK == rc) {
         uint8_t pointer[8];
         const opal_common_crypt_extent_t extent = {directory_at + (redo ? 8 * OPAL_CRYPT_SIDECAR_SEGMENTS : 0) + 8 * segment,
@@ -81,7 +83,8 @@ int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, b
         rc = opal_common_crypt_range_lock(file, &header, 0, 1, true);
         if (OPAL_CRYPT_OK == rc) {
             rc = segment_make(file, region, redo, segment);
-            opal_common_crypt_range_unlock(file, &header);
+            int unlocked = opal_common_crypt_range_unlock(file, &header);
+            rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
         }
     }
     *at = *place;
@@ -89,12 +92,22 @@ int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, b
     return rc;
 }
 
+/* An entry may lie across two pages or sectors, of which the second reached the storage
+ * when power was lost: the end of a slot, without its flags, is an unused slot. */
+static bool only_the_end(const uint8_t *slot)
+{
+    static const uint8_t zeros[OPAL_CRYPT_SLOT_BYTES - OPAL_CRYPT_SALT_BYTES - OPAL_AEAD_TAG_BYTES];
+
+    return 0 == memcmp(slot, zeros, sizeof(zeros));
+}
+
 static void parse(const uint8_t *bytes, uint32_t block_bytes, opal_common_crypt_slots_t *slots)
 {
-    for (int i = 0; i < 2; ++i) {
-        slots->bad[i] = OPAL_CRYPT_OK != opal_common_crypt_slot_parse(bytes + (unsigned) i * OPAL_CRYPT_SLOT_BYTES, block_bytes,
-                                                                      &slots->slot[i]);
-        if (slots->bad[i]) {
+    for (unsigned i = 0; i < 2; ++i) {
+        const uint8_t *slot = bytes + i * OPAL_CRYPT_SLOT_BYTES;
+        slots->bad[i] = OPAL_CRYPT_OK != opal_common_crypt_slot_parse(slot, block_bytes, &slots->slot[i]) &&
+                        !only_the_end(slot);
+        if (!slots->slot[i].used) {
             memset(&slots->slot[i], 0, sizeof(slots->slot[i]));
         }
     }

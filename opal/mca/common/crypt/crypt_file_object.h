@@ -66,7 +66,16 @@ typedef struct opal_common_crypt_range {
 
 int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
                                  uint64_t at, uint64_t count, bool exclusive);
-void opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range);
+/* A lock that cannot be given back may have been lost before: who has written under it
+ * does not say that all is well. */
+int opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range);
+
+/* ---- order, where a node may lose power: the storage's barrier, if it has one ---- */
+
+static inline int opal_common_crypt_barrier(opal_common_crypt_file_t *file, opal_common_crypt_file_part_t part)
+{
+    return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage, part);
+}
 
 /* ---- plan ---- */
 
@@ -167,7 +176,7 @@ typedef struct opal_common_crypt_held {
 
 int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan, bool exclusive,
                            opal_common_crypt_held_t *held);
-void opal_common_crypt_hold_end(opal_common_crypt_file_t *file, opal_common_crypt_held_t *held);
+int opal_common_crypt_hold_end(opal_common_crypt_file_t *file, opal_common_crypt_held_t *held);
 
 /* Extents of what comes next; joined where both sides touch. */
 int opal_common_crypt_extent_add(opal_common_crypt_work_t *work, uint64_t at, void *bytes, size_t count);

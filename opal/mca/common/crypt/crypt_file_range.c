@@ -8,6 +8,7 @@
  */
 #include "crypt_file_object.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static bool is_held(const opal_common_crypt_file_t *file, uint64_t first, uint64_t last)
@@ -52,10 +53,13 @@ int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_cry
     return rc;
 }
 
-void opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range)
+int opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range)
 {
-    (void) file->storage->unlock(file->storage, range->first, range->last - range->first + 1);
+    int rc = file->storage->unlock(file->storage, range->first, range->last - range->first + 1), error = errno;
+
     leave(file, range);
+    errno = error;
+    return rc;
 }
 
 /* ---- a whole call ---- */
@@ -89,7 +93,7 @@ int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_cry
         int rc = opal_common_crypt_range_lock(file, &held->ranges[held->count],
                                               opal_common_crypt_sidecar_lock_at(region, first), last - first + 1, exclusive);
         if (OPAL_CRYPT_OK != rc) {
-            opal_common_crypt_hold_end(file, held);
+            (void) opal_common_crypt_hold_end(file, held);
             return rc;
         }
         ++held->count;
@@ -97,11 +101,15 @@ int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_cry
     return OPAL_CRYPT_OK;
 }
 
-void opal_common_crypt_hold_end(opal_common_crypt_file_t *file, opal_common_crypt_held_t *held)
+int opal_common_crypt_hold_end(opal_common_crypt_file_t *file, opal_common_crypt_held_t *held)
 {
+    int rc = OPAL_CRYPT_OK;
+
     while (held->count > 0) {
-        opal_common_crypt_range_unlock(file, &held->ranges[--held->count]);
+        int unlocked = opal_common_crypt_range_unlock(file, &held->ranges[--held->count]);
+        rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
     }
     free(held->ranges);
     held->ranges = NULL;
+    return rc;
 }

@@ -86,7 +86,7 @@ static int look_again(const reader_t *r, uint32_t region, uint64_t block, uint8_
     int rc = opal_common_crypt_range_lock(r->file, &range, opal_common_crypt_sidecar_lock_at(region, block), 1, false);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_recover(r->file, r->work, region, block, text, &slot, &found);
-        opal_common_crypt_range_unlock(r->file, &range);
+        (void) opal_common_crypt_range_unlock(r->file, &range);
     }
     return rc;
 }
@@ -195,7 +195,7 @@ static int hold_to_the_end(reader_t *r, opal_common_crypt_plan_t *plan, opal_com
         if (r->file->sealed) {
             return OPAL_CRYPT_ERR_AUTH;
         }
-        opal_common_crypt_hold_end(r->file, held);
+        (void) opal_common_crypt_hold_end(r->file, held);
         opal_common_crypt_plan_again(plan, end);
         rc = opal_common_crypt_plan_next(r->file, plan, SIZE_MAX, OPAL_CRYPT_GRANT_OPEN, r->outcome);
         if (OPAL_CRYPT_OK == rc) {
@@ -219,7 +219,7 @@ static int read_all(reader_t *r, opal_common_crypt_plan_t *plan, bool atomic)
         if (OPAL_CRYPT_OK == rc) {
             rc = read_pieces(r);
         }
-        opal_common_crypt_hold_end(r->file, &held);
+        (void) opal_common_crypt_hold_end(r->file, &held);
     } while (OPAL_CRYPT_OK == rc && plan->piece_count > 0);
     return rc;
 }

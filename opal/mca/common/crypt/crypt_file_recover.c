@@ -192,7 +192,7 @@ int opal_common_crypt_file_check(opal_common_crypt_file_t *file, uint32_t region
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_recover(file, work, region, block, work->plain, &slot, &found);
-        opal_common_crypt_range_unlock(file, &range);
+        (void) opal_common_crypt_range_unlock(file, &range);
         *condition = OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPT_BLOCK_BAD
                      : OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_BLOCK_TORN
                      : OPAL_CRYPT_FOUND_HOLE == found ? OPAL_CRYPT_BLOCK_HOLE

@@ -4,7 +4,8 @@
  * Cutting and lengthening.  Lengthening makes holes.  Cutting goes from the
  * inside out, so that a process that is killed leaves nothing that looks
  * forged: the block that is cut is sealed anew at its new length, the entries
- * behind it become zeros, and the data goes last.
+ * behind it become zeros, and the data goes last; with a barrier before that, where
+ * the storage has one.
  */
 #include "crypt_file_object.h"
 
@@ -139,12 +140,14 @@ static int cut(opal_common_crypt_file_t *file, uint64_t now, uint64_t bytes, opa
             }
         }
     }
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
     if (OPAL_CRYPT_OK == rc) {
         rc = file->storage->resize(file->storage, OPAL_CRYPT_FILE_DATA, bytes);
     }
     for (uint32_t i = 0; NULL != work && i < file->map->region_count; ++i) {
         if (0 != ranges[i].last) {
-            opal_common_crypt_range_unlock(file, &ranges[i]);
+            int unlocked = opal_common_crypt_range_unlock(file, &ranges[i]);
+            rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
         }
     }
     if (NULL != work) {

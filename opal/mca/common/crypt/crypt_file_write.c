@@ -7,6 +7,7 @@
  */
 #include "crypt_file_object.h"
 
+#include <errno.h>
 #include <string.h>
 
 typedef struct writer {
@@ -117,10 +118,11 @@ static int look_at_redos(const writer_t *w, const opal_common_crypt_blockrun_t *
                                               slot, OPAL_CRYPT_SLOT_BYTES);
         }
     }
-    if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
-        rc = w->file->storage->write(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
+    if (OPAL_CRYPT_OK != rc || 0 == work->extent_count) {
+        return rc;
     }
-    return rc;
+    rc = w->file->storage->write(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(w->file, OPAL_CRYPT_FILE_SIDECAR) : rc;
 }
 
 /* Are all bytes of the block written, as far as the file goes?  Of a watched file not only
@@ -271,7 +273,8 @@ static int write_run(writer_t *w, const opal_common_crypt_blockrun_t *run)
                                       run->count, true);
     if (OPAL_CRYPT_OK == rc) {
         rc = write_locked(w, run);
-        opal_common_crypt_range_unlock(w->file, &range);
+        int unlocked = opal_common_crypt_range_unlock(w->file, &range);
+        rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
     }
     return rc;
 }
@@ -325,10 +328,14 @@ int opal_common_crypt_file_write(opal_common_crypt_file_t *file, const opal_comm
         if (OPAL_CRYPT_OK == rc) {
             rc = write_pieces(&w);
         }
+        int unlocked = opal_common_crypt_hold_end(file, &held);
+        if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_OK != unlocked) {
+            rc = unlocked;
+            outcome->error = errno;
+        }
         if (OPAL_CRYPT_OK == rc) {
             outcome->bytes = plan.planned;
         }
-        opal_common_crypt_hold_end(file, &held);
     } while (OPAL_CRYPT_OK == rc && plan.piece_count > 0);
     opal_common_crypt_plan_free(&plan);
     opal_common_crypt_work_give(file, w.work);

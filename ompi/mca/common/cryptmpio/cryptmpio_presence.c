@@ -1,0 +1,110 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Who else writes to a file.  The probe is made between the processes of one job; a job
+ * of one node, or MPI_COMM_SELF, has nobody to try it with, and another job on another
+ * node may write to the same file.  So whoever opens a file for writing leaves a mark
+ * for as long as it is open, where nodes could differ in what they see:
+ *
+ *     mark     a shared lock on one byte of the sidecar, which the node's name and boot
+ *              id choose among 2^32: locks need no bytes to exist
+ *     proven   a shared lock on one more, by a job whose probe was content
+ *     gate     held while one looks and leaves the mark: of two that come at the same
+ *              time, the first is let in
+ *
+ * A job that cannot probe is refused while another node has its mark there and nobody
+ * has the proof.  Marks are locks, so the kernel takes back what a killed process left;
+ * of a node that failed, the lock server does when its lease ends (NFS: 90 seconds).
+ * Where there are no locks, no file is written at all.
+ */
+#include "cryptmpio_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NODES_FIRST (UINT64_C(1) << 61)
+#define NODES       (UINT64_C(1) << 32)
+
+/* FNV-1a; nothing secret, and no more than a place. */
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    for (; '\0' != *text; ++text) {
+        hash = (hash ^ (uint8_t) *text) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static uint64_t mark_of_this_node(void)
+{
+    char host[256] = "", boot[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    (void) gethostname(host, sizeof(host) - 1);
+    if (NULL != file) {
+        if (NULL == fgets(boot, sizeof(boot), file)) {
+            boot[0] = '\0';
+        }
+        fclose(file);
+    }
+    return NODES_FIRST + mix(mix(UINT64_C(0xcbf29ce484222325), host), boot) % NODES;
+}
+
+/* Has anybody a lock there?  If it cannot be told, yes. */
+static bool taken(const ompi_common_cryptmpio_file_t *state, uint64_t at, uint64_t bytes)
+{
+    bool is_free = false;
+
+    return bytes > 0 && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_locked(&state->posix, at, bytes, &is_free) || !is_free);
+}
+
+static int refuse(const ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_why_t why;
+
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-elsewhere", "%s", state->sidecar);
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_FILE_IN_USE;
+}
+
+/* One process, of a job that has probed nothing. */
+static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
+{
+    opal_common_crypt_storage_t *storage = &state->posix.super;
+    int error = MPI_SUCCESS;
+
+    if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1, true)) {
+        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    bool elsewhere = taken(state, NODES_FIRST, mark - NODES_FIRST) ||
+                     taken(state, mark + 1, NODES_FIRST + NODES - mark - 1);
+    if (elsewhere && !taken(state, OMPI_CRYPTMPIO_LOCK_PROVEN, 1)) {
+        error = refuse(state);
+    } else if (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false)) {
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1);
+    return error;
+}
+
+int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
+{
+    opal_common_crypt_storage_t *storage = &state->posix.super;
+    const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
+    bool apart = ompi_common_cryptmpio_apart(state->fh), root = 0 == state->fh->f_rank;
+    uint64_t mark = mark_of_this_node();
+    int error = MPI_SUCCESS;
+
+    if (root && !apart && !p->trust_locks && !(OMPI_CRYPTMPIO_NFS_ALLOW == p->nfs && state->posix.nfs)) {
+        error = look_and_mark(state, mark);
+    } else if (root && (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false) ||
+                        (apart && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error && !root && OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false)) {
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}

@@ -1,0 +1,40 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# power.sh STEPS: ext4 in a virtual machine, over a device that logs every write; see
+# power.c.  With fs_crypt_durable=1 no state loses what had been synced; without it some do,
+# which shows that the barriers are what keeps it.
+. "$SRC/tests/io/common.sh"
+
+steps=$1
+command -v dmsetup >/dev/null || skip "dmsetup is not installed (Debian: dmsetup)"
+keys_in "$CASE_DIR/keys" lab
+program=$(mpi_program io power)
+
+cat > "$CASE_DIR/job" <<END
+set -eu
+$(export -p | grep -E '^declare -x (SRC|PREFIX|VARIANT|VARIANT_DIR|SERIES|LIMIT|OMPI_[A-Z]+_[a-zA-Z0-9_]*|PMIX_MCA_[a-z_]*|LD_LIBRARY_PATH)=')
+export DM_DISABLE_UDEV=1 PATH=$PATH MT_WATCHDOG=$((LIMIT - 20)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. "\$SRC/tests/lib.sh"
+modprobe brd rd_nr=3 rd_size=32768
+modprobe -a ext4 dm-log-writes
+mkdir -p /mnt/logged /mnt/state
+
+# life DURABLE [ARGUMENT]: write it, replay it.
+life() {
+    for device in 0 1 2; do dd if=/dev/zero of=/dev/ram\$device bs=1M count=32 status=none; done
+    dmsetup create power --table "0 \$(blockdev --getsz /dev/ram0) log-writes /dev/ram0 /dev/ram1"
+    must mkfs.ext4 -q -b 1024 /dev/mapper/power
+    mount /dev/mapper/power /mnt/logged
+    must env OMPI_MCA_fs_crypt_durable=\$1 $program write /mnt/logged/file power steps=$steps
+    umount /mnt/logged
+    dmsetup remove power
+    must $program replay /dev/ram1 /dev/ram2 /mnt/state steps=$steps \${2-}
+}
+life 1
+life 0 lost=1
+END
+export VM_LIMIT=$((LIMIT - 20))
+rc=0
+"$SRC/tests/vm" "$CASE_DIR/job" || rc=$?
+[ $rc != 77 ] || exit 77
+[ $rc = 0 ] || fail "in the virtual machine: $rc"

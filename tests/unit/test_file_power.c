@@ -1,0 +1,355 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A node loses power.  The storage keeps what it is told in a cache: of all that was
+ * written since a barrier of that part, any pieces are there afterwards, and others
+ * are not.  A life is some writes, cuts and syncs; it ends by power or by a kill,
+ * and the next one goes on with what it finds.
+ *
+ * With the engine's barriers nothing is lost that was synced: each block reads as it
+ * was at the last sync, or as a later step made it.  Without them, or with those of
+ * one part only, the same lives lose blocks: else this would show nothing.
+ */
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
+
+enum { B = 512, BLOCKS = 70, SIZE = B * BLOCKS, SECTOR = 256, VERSIONS = 64, LIVES = 6, STEPS = 8 };
+
+static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file power uuid.";
+static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
+
+/* ---- the storage ---- */
+
+typedef struct pending {
+    enum { WRITE, ZERO, RESIZE } kind;
+    opal_common_crypt_file_part_t part;
+    uint64_t at, count;
+    uint8_t bytes[SECTOR];
+} pending_t;
+
+typedef struct power {
+    memory_t now;                       /* as processes see it; first, for memory_of() */
+    memory_t stable;
+    pending_t *pending;
+    size_t count, room;
+    bool heeds[2];                      /* the engine's barriers of this part */
+    unsigned long barriers;
+} power_t;
+
+static void remember(power_t *power, const pending_t *op)
+{
+    if (power->count == power->room) {
+        power->room = 2 * power->room + 64;
+        power->pending = realloc(power->pending, power->room * sizeof(*op));
+        UNIT_REQUIRE(NULL != power->pending);
+    }
+    power->pending[power->count++] = *op;
+}
+
+static int apply(memory_t *memory, const pending_t *op)
+{
+    const opal_common_crypt_extent_t extent = {op->at, (void *) (uintptr_t) op->bytes, (size_t) op->count};
+    opal_common_crypt_storage_t *storage = &memory->super;
+
+    return WRITE == op->kind ? memory_write(storage, op->part, &extent, 1)
+           : ZERO == op->kind ? memory_zero(storage, op->part, op->at, op->count)
+                              : memory_resize(storage, op->part, op->at);
+}
+
+static int take_op(opal_common_crypt_storage_t *storage, const pending_t *op)
+{
+    power_t *power = (power_t *) storage;
+    int rc = apply(&power->now, op);
+
+    if (OPAL_CRYPT_OK == rc) {
+        remember(power, op);
+    }
+    return rc;
+}
+
+static int power_write(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
+                       const opal_common_crypt_extent_t *extents, size_t extent_count)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    for (size_t i = 0; i < extent_count; ++i) {
+        const uint8_t *bytes = extents[i].bytes;
+        for (uint64_t at = extents[i].at, end = at + extents[i].count; at < end && OPAL_CRYPT_OK == rc;) {
+            uint64_t to = (at / SECTOR + 1) * SECTOR;
+            pending_t op = {.kind = WRITE, .part = part, .at = at, .count = (to < end ? to : end) - at};
+            memcpy(op.bytes, bytes, (size_t) op.count);
+            rc = take_op(storage, &op);
+            bytes += op.count;
+            at += op.count;
+        }
+    }
+    return rc;
+}
+
+static int power_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes)
+{
+    const pending_t op = {.kind = ZERO, .part = part, .at = at, .count = bytes};
+
+    return take_op(storage, &op);
+}
+
+static int power_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes)
+{
+    const pending_t op = {.kind = RESIZE, .part = part, .at = bytes};
+
+    return take_op(storage, &op);
+}
+
+/* Of a part's pieces, so many of a hundred reach the storage; the others are forgotten. */
+static void settle_cache(power_t *power, opal_common_crypt_file_part_t part, unsigned percent, uint64_t *random)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < power->count; ++i) {
+        if (part != power->pending[i].part) {
+            power->pending[kept++] = power->pending[i];
+            continue;
+        }
+        *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        if ((*random >> 33) % 100 < percent) {
+            UNIT_REQUIRE(OPAL_CRYPT_OK == apply(&power->stable, &power->pending[i]));
+        }
+    }
+    power->count = kept;
+}
+
+static int power_barrier(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part)
+{
+    power_t *power = (power_t *) storage;
+    uint64_t unused = 0;
+
+    if (memory_dead(&power->now)) {
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    ++power->barriers;
+    if (power->heeds[part]) {
+        settle_cache(power, part, 100, &unused);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+/* ---- what each block may be ---- */
+
+typedef struct model {
+    uint8_t version[BLOCKS][VERSIONS][B];
+    int versions[BLOCKS];
+    bool hole[BLOCKS];                  /* one of them: then it may be torn, too */
+} model_t;
+
+static model_t model;
+
+static uint64_t draw(uint64_t *random, uint64_t below)
+{
+    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*random >> 33) % below;
+}
+
+static opal_common_crypt_file_t *opened(power_t *power) { return open_file(&power->now.super, spec, 1, uuid, NULL); }
+
+/* What a block reads as now; false: it is torn, which is zeros to a writer. */
+static int read_block(opal_common_crypt_file_t *file, uint64_t block, uint8_t *out)
+{
+    uint64_t got;
+
+    memset(out, 0, B);
+    return get_bytes(file, block * B, out, B, &got);
+}
+
+/* A process that died before it lengthened the file left the new block in its redo, at the
+ * old size.  What of it lies behind the end is seen first, so that versions are whole. */
+static void see_all(power_t *power)
+{
+    opal_common_crypt_file_t *file = opened(power);
+    opal_common_crypt_block_condition_t condition = OPAL_CRYPT_BLOCK_HOLE;
+    opal_common_crypt_outcome_t outcome;
+    uint32_t bytes;
+
+    for (uint64_t i = 0; i < BLOCKS && OPAL_CRYPT_BLOCK_BEHIND != condition; ++i) {
+        (void) opal_common_crypt_file_check(file, 0, i, &condition, &bytes);
+    }
+    if (OPAL_CRYPT_BLOCK_BEHIND == condition) {
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, SIZE, &outcome));
+    }
+    opal_common_crypt_file_destroy(file);
+}
+
+/* After a loss of power or a sync, what is there is what counts. */
+static void only_now(power_t *power)
+{
+    opal_common_crypt_file_t *file = opened(power);
+
+    for (uint64_t i = 0; i < BLOCKS; ++i) {
+        opal_common_crypt_block_condition_t condition = OPAL_CRYPT_BLOCK_BAD;
+        uint32_t bytes;
+        (void) read_block(file, i, model.version[i][0]);
+        (void) opal_common_crypt_file_check(file, 0, i, &condition, &bytes);
+        model.versions[i] = 1;
+        model.hole[i] = OPAL_CRYPT_BLOCK_HOLE == condition || OPAL_CRYPT_BLOCK_TORN == condition;
+    }
+    opal_common_crypt_file_destroy(file);
+}
+
+static void add_version(uint64_t block, const uint8_t *bytes, bool hole)
+{
+    UNIT_REQUIRE(model.versions[block] < VERSIONS);
+    memcpy(model.version[block][model.versions[block]++], bytes, B);
+    model.hole[block] = model.hole[block] || hole;
+}
+
+static unsigned wrong_blocks(power_t *power)
+{
+    opal_common_crypt_file_t *file = opened(power);
+    unsigned wrong = 0;
+
+    for (uint64_t i = 0; i < BLOCKS; ++i) {
+        uint8_t out[B];
+        uint64_t size = power->now.parts[OPAL_CRYPT_FILE_DATA].size;
+        uint32_t bytes = opal_common_crypt_block_length(size, i, B);
+        int rc = read_block(file, i, out), fits = 0;
+        for (int k = 0; k < model.versions[i]; ++k) {
+            fits = fits || 0 == memcmp(out, model.version[i][k], bytes);
+        }
+        wrong += OPAL_CRYPT_OK == rc ? !fits : OPAL_CRYPT_ERR_TORN != rc || !model.hole[i];
+    }
+    opal_common_crypt_file_destroy(file);
+    return wrong;
+}
+
+/* ---- lives ---- */
+
+static void expect_write(opal_common_crypt_file_t *file, uint64_t from, const uint8_t *bytes, size_t count)
+{
+    for (uint64_t i = from / B; i * B < from + count; ++i) {
+        uint8_t image[B];
+        uint64_t a = i * B > from ? i * B : from, b = (i + 1) * B < from + count ? (i + 1) * B : from + count;
+        if (OPAL_CRYPT_OK != read_block(file, i, image)) {
+            memset(image, 0, B);
+        }
+        memcpy(image + a % B, bytes + (a - from), (size_t) (b - a));
+        add_version(i, image, false);
+    }
+}
+
+static void expect_cut(opal_common_crypt_file_t *file, uint64_t size)
+{
+    for (uint64_t i = size / B; i < BLOCKS; ++i) {
+        uint8_t image[B];
+        size_t keep = i == size / B ? (size_t) (size % B) : 0;
+        (void) read_block(file, i, image);
+        memset(image + keep, 0, B - keep);
+        add_version(i, image, 0 == keep);
+    }
+}
+
+static int step(power_t *power, opal_common_crypt_file_t *file, uint64_t *random)
+{
+    static uint8_t text[SIZE];
+    opal_common_crypt_outcome_t outcome;
+    uint64_t what = draw(random, 10), from = draw(random, 2) ? draw(random, 4 * B) : 62 * B + draw(random, 4 * B);
+    long life = power->now.life;
+
+    power->now.life = -1;               /* the model looks, too */
+    if (0 == what) {
+        uint64_t unused = 0, size = power->now.parts[OPAL_CRYPT_FILE_DATA].size;
+        settle_cache(power, OPAL_CRYPT_FILE_DATA, 100, &unused);
+        settle_cache(power, OPAL_CRYPT_FILE_SIDECAR, 100, &unused);
+        UNIT_REQUIRE(size == power->stable.parts[OPAL_CRYPT_FILE_DATA].size);
+        only_now(power);
+        power->now.life = life;
+        return OPAL_CRYPT_OK;
+    }
+    if (1 == what) {
+        expect_cut(file, from);
+        power->now.life = life;
+        return opal_common_crypt_file_resize(file, from, &outcome);
+    }
+    size_t count = 1 + (size_t) draw(random, 4 * B);
+    fill(text, (int) count, (int) draw(random, 1000000));
+    expect_write(file, from, text, count);
+    power->now.life = life;
+    return opal_common_crypt_file_write(file, &(opal_common_crypt_request_t){from, text, count}, 1, false, &outcome);
+}
+
+static void lose_power(power_t *power, uint64_t *random)
+{
+    static const unsigned percents[] = {0, 30, 60, 90, 100};
+
+    for (int part = 0; part < 2; ++part) {
+        settle_cache(power, part, percents[draw(random, 5)], random);
+    }
+    power->count = 0;
+    memory_copy(&power->now, &power->stable);
+}
+
+/* Blocks that are wrong after any of the lives; *ends counts lives. */
+static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
+{
+    power_t power = {.heeds = {data, sidecar}};
+    uint64_t random = seed * 2654435761u + 1, unused = 0;
+    unsigned wrong = 0;
+
+    memory_init(&power.now);
+    memory_init(&power.stable);
+    power.now.super = (opal_common_crypt_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
+                                                    memory_lock, memory_unlock, power_barrier};
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&power.now.super, uuid));
+    settle_cache(&power, OPAL_CRYPT_FILE_DATA, 100, &unused);
+    settle_cache(&power, OPAL_CRYPT_FILE_SIDECAR, 100, &unused);
+    memset(&model, 0, sizeof(model));
+    only_now(&power);
+    for (int life = 0; life < LIVES && 0 == wrong; ++life) {
+        opal_common_crypt_file_t *file = opened(&power);
+        power.now.life = (long) draw(&random, 400);
+        for (int i = 0; i < STEPS && OPAL_CRYPT_OK == step(&power, file, &random); ++i) {
+        }
+        power.now.life = -1;
+        power.now.locks = 0;
+        opal_common_crypt_file_destroy(file);
+        if (draw(&random, 4) > 0) {
+            lose_power(&power, &random);
+            wrong = wrong_blocks(&power);
+            see_all(&power);
+            only_now(&power);
+        } else {
+            see_all(&power);
+        }
+        ++*ends;
+    }
+    UNIT_REQUIRE(power.barriers > 0 || wrong > 0);
+    free(power.pending);
+    memory_free(&power.now);
+    memory_free(&power.stable);
+    return wrong;
+}
+
+static void test_lives(const char *name, bool data, bool sidecar, unsigned seeds)
+{
+    unsigned lost = 0, ends = 0;
+
+    UNIT_GROUP("%s", name);
+    for (unsigned seed = 1; seed <= seeds; ++seed) {
+        unsigned wrong = lives(seed, data, sidecar, &ends);
+        if (wrong > 0 && data && sidecar) {
+            printf("  seed %u: %u blocks are lost\n", seed, wrong);
+        }
+        lost += wrong;
+    }
+    printf("  %u blocks lost in %u lives\n", lost, ends);
+    UNIT_CHECK((data && sidecar) == (0 == lost));
+}
+
+int main(void)
+{
+    providers_init();
+    test_lives("with all barriers nothing is lost", true, true, 500);
+    test_lives("without any, blocks are lost", false, false, 60);
+    test_lives("with those of the data alone", true, false, 100);
+    test_lives("with those of the sidecar alone", false, true, 100);
+    providers_fini();
+    return unit_done();
+}
