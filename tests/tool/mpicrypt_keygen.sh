@@ -101,6 +101,9 @@ keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
 
 echo "usage"
 keygen 2 "is no host" --force --hosts -oProxyCommand=x
+keygen 2 "is no host" --force --hosts 'user@-oProxyCommand=x'
+keygen 2 "is no host" --force --hosts 'user@'
+keygen 2 "is no host" --force --hosts 'a host'
 keygen 2 "begin with '/'" --out key --hosts a
 keygen 2 "--existing goes with --hosts" --existing
 keygen 2 "not with --force" --existing --force --hosts a

@@ -168,13 +168,27 @@ static int install(const char *path)
     return 0 == failed ? MPICRYPT_OK : MPICRYPT_FAILED;
 }
 
+/* Could a program take it, or its part behind the user's name, for an option? */
+static bool is_no_host(const char *host)
+{
+    const char *name = strrchr(host, '@');
+
+    name = NULL == name ? host : name + 1;
+    for (const char *c = host; '\0' != *c; ++c) {
+        if ((unsigned char) *c <= ' ' || 0x7f == *c) {
+            return true;
+        }
+    }
+    return '\0' == *name || '-' == *name || '-' == *host;
+}
+
 static int check_names(const char *path)
 {
     if (NULL != out && hosts.count > 0 && '/' != path[0]) {
         return mpicrypt_error(MPICRYPT_USAGE, "--hosts needs --out to begin with '/': the place is that on every host");
     }
     for (int i = 0; i < hosts.count; ++i) {
-        if (0 == hosts.value[i][0] || '-' == hosts.value[i][0]) {
+        if (is_no_host(hosts.value[i])) {
             return mpicrypt_error(MPICRYPT_USAGE, "'%s' is no host", hosts.value[i]);
         }
     }

@@ -18,7 +18,10 @@
  */
 #include "pml_crypt.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/vfs.h>
 
 #include "opal/mca/base/mca_base_var.h"
@@ -69,14 +72,36 @@ static void audit_coll(void)
 
 /* ---- files behind shared memory ---- */
 
+/* Of what is still to be made, where it will be.  Whatever cannot be told counts as a
+ * network's. */
+static bool is_local(const char *path, char *kind, size_t bytes)
+{
+    char place[PATH_MAX];
+    struct statfs system;
+    const char *name;
+    int rc = -1;
+
+    if (snprintf(place, sizeof(place), "%s", path) >= (int) sizeof(place)) {
+        errno = ENAMETOOLONG;
+    } else {
+        for (char *slash; 0 != (rc = statfs(place, &system)) && ENOENT == errno && NULL != (slash = strrchr(place + 1, '/'));) {
+            *slash = '\0';
+        }
+    }
+    if (0 != rc) {
+        snprintf(kind, bytes, "%s", strerror(errno));
+        return false;
+    }
+    bool local = OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind((unsigned long) system.f_type, &name);
+    snprintf(kind, bytes, "%s", name);
+    return local;
+}
+
 static int audit_directory(const char *what, const char *path)
 {
-    struct statfs system;
-    const char *kind;
-    char remedy[512];
+    char remedy[512], kind[128];
 
-    if (NULL == path || 0 != statfs(path, &system)
-        || OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind((unsigned long) system.f_type, &kind)) {
+    if (NULL == path || is_local(path, kind, sizeof(kind))) {
         return OMPI_SUCCESS;
     }
     snprintf(remedy, sizeof(remedy), "%s is on a file system that is a network's, or of an unknown kind (%s: %s); "

@@ -217,6 +217,18 @@ static void chacha(opal_aead_context_t *context, const ipsecmb_key_t *key, chach
 
 /* ---- messages ---- */
 
+/* The library's calls return nothing.  One that rejects its arguments leaves plaintext where
+ * the ciphertext belongs; its error number is the process's, which another thread may have
+ * cleared.  But then it has written no tag: this stands in its place before. */
+static const uint8_t no_tag[OPAL_AEAD_TAG_BYTES] = "no tag was made";
+
+static bool arguments_fit(const ipsecmb_key_t *key, const uint8_t *nonce, const void *in, size_t text_bytes, const void *out,
+                          const uint8_t *tag)
+{
+    return NULL != manager && NULL != nonce && NULL != tag && (0 == text_bytes || (NULL != in && NULL != out))
+        && opal_aead_text_fits(key->cipher, text_bytes);
+}
+
 static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
                 const opal_aead_aad_t *aad, int aad_count,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
@@ -226,9 +238,10 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     size_t aad_bytes;
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
 
-    if (NULL == joined || NULL == manager || !opal_aead_text_fits(key->cipher, text_bytes)) {
+    if (NULL == joined || !arguments_fit(key, nonce, plain, text_bytes, cipher, tag)) {
         return OPAL_AEAD_ERROR;
     }
+    memcpy(tag, no_tag, sizeof(no_tag));
     if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
         chacha(context, key, manager->chacha20_poly1305_enc_update, nonce, joined, aad_bytes,
                plain, text_bytes, cipher, tag);
@@ -240,6 +253,10 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
                       plain, text_bytes, cipher, tag);
     }
     opal_aead_vectors_wipe();
+    if (0 == memcmp(tag, no_tag, sizeof(no_tag))) {
+        opal_aead_wipe(cipher, text_bytes);
+        return OPAL_AEAD_ERROR;
+    }
     return OPAL_AEAD_OK;
 }
 
@@ -254,9 +271,10 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
     int rc = OPAL_AEAD_OK;
 
-    if (NULL == joined || NULL == manager || !opal_aead_text_fits(key->cipher, text_bytes)) {
+    if (NULL == joined || !arguments_fit(key, nonce, cipher, text_bytes, plain, tag)) {
         return OPAL_AEAD_ERROR;
     }
+    memcpy(expected, no_tag, sizeof(no_tag));
     if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
         chacha(context, key, manager->chacha20_poly1305_dec_update, nonce, joined, aad_bytes,
                cipher, text_bytes, plain, expected);
@@ -268,7 +286,10 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
                       cipher, text_bytes, plain, expected);
     }
     opal_aead_vectors_wipe();
-    if (opal_aead_tags_differ(expected, tag)) {
+    if (0 == memcmp(expected, no_tag, sizeof(no_tag))) {
+        opal_aead_wipe(plain, text_bytes);
+        rc = OPAL_AEAD_ERROR;
+    } else if (opal_aead_tags_differ(expected, tag)) {
         opal_aead_wipe(plain, text_bytes);
         rc = OPAL_AEAD_REFUSED;
     }
