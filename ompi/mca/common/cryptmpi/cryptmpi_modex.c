@@ -118,6 +118,20 @@ static const char *all_agreed(const char *agreed)
     return all;
 }
 
+/* Where another user has made the object by which processes of a node know each other, this
+ * one believes to share its node with nobody, and seals for everybody. */
+static int identify_node(opal_common_crypt_identity_t *identity, opal_common_crypt_why_t *why)
+{
+    int rc = opal_common_crypt_node_identity(identity->boot_id, identity->node_nonce, why);
+
+    if (OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why->topic, "node-hijacked")) {
+        opal_common_crypt_random(identity->node_nonce, sizeof(identity->node_nonce));
+        opal_show_help("help-ompi-common-cryptmpi.txt", "node-hijacked", true, opal_process_info.nodename, why->detail);
+        rc = OPAL_CRYPT_OK;
+    }
+    return rc;
+}
+
 int ompi_common_cryptmpi_start(const char *agreed)
 {
     ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
@@ -141,7 +155,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     name_of(&OPAL_PROC_MY_NAME, nspace);
     identity.nspace = nspace;
     identity.instance = life = opal_common_crypt_instance();
-    rc = opal_common_crypt_node_identity(identity.boot_id, identity.node_nonce, &why);
+    rc = identify_node(&identity, &why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
     }
