@@ -223,11 +223,13 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_d
                                               size_t offset, size_t bytes, const void *packed);
 
 /* The same for pieces of one message, best in their order: the next one begins where the
- * last ended.  NULL for a buffer that is one run of memory, or when memory ran out: the
+ * last ended.  Receiving, `bytes` are those of all pieces: what then still waits for more
+ * is put into its place.  NULL for a buffer that is one run of memory, or when memory ran out: the
  * functions above do it, too. */
 typedef struct ompi_common_cryptmpi_stream ompi_common_cryptmpi_stream_t;
 OMPI_DECLSPEC ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buffer, size_t count,
-                                                                              const ompi_datatype_t *type, bool sending);
+                                                                              const ompi_datatype_t *type, bool sending,
+                                                                              size_t bytes);
 OMPI_DECLSPEC void ompi_common_cryptmpi_stream_close(ompi_common_cryptmpi_stream_t *stream);     /* NULL allowed */
 OMPI_DECLSPEC int ompi_common_cryptmpi_stream_pack(ompi_common_cryptmpi_stream_t *stream, size_t offset, size_t bytes,
                                                    void *packed);

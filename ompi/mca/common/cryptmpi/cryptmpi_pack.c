@@ -9,9 +9,13 @@
  *     | double | char | double | char | ...      packed bytes
  *          |<----- a piece ------>|
  *
- * Pieces end anywhere.  A convertor that unpacks goes on in the middle of an element
- * (a double, a char).  One that packs stops before an element for which there is no
- * room: it is packed on the side, and what is left of it opens the next piece.
+ * Pieces end anywhere.  A convertor that packs stops before an element (a double, a char)
+ * for which there is no room: it is packed on the side, and what is left of it opens the
+ * next piece.  One that unpacks goes on in the middle of an element, but writes past its
+ * own buffer if the element is longer than 16 bytes, and loses bytes of shorter ones: so it
+ * gets whole elements only.  Where they begin is computed from the type's description.
+ * What a piece has of an element at its end waits for the next piece, or is put over what
+ * lies there when that is another one, or when there is no next.
  *
  * A convertor is never moved forward but from the start: from within the loops of a
  * nested type it comes out at a wrong place (opal_convertor_generic_simple_position,
@@ -23,6 +27,7 @@
 #include <string.h>
 
 #include "opal/datatype/opal_convertor.h"
+#include "opal/datatype/opal_datatype_internal.h"
 
 void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count)
 {
@@ -37,9 +42,15 @@ enum { LARGEST = 64 };                  /* bytes: longer than any predefined ele
 struct ompi_common_cryptmpi_stream {
     opal_convertor_t convertor;
     ompi_common_cryptmpi_lock_t lock;   /* pieces of one message may be several threads' */
+    void *buffer;
+    size_t count;
+    const ompi_datatype_t *type;
     size_t at;                          /* where the next piece begins that needs no move */
-    uint8_t element[LARGEST];           /* packed on the side; its last `left` bytes come next */
-    size_t whole, left;
+    size_t expected, got;               /* unpacking: bytes of all pieces, and so far */
+    size_t place;                       /* unpacking: where the convertor is */
+    uint8_t element[LARGEST];           /* packing: its last `left` bytes come next; unpacking: */
+    size_t whole, left;                 /* its first `left` bytes are here, it begins at `begins` */
+    size_t begins;
 };
 
 static void begin(ompi_common_cryptmpi_stream_t *s, const void *buffer, size_t count, const ompi_datatype_t *type, bool sending)
@@ -50,7 +61,10 @@ static void begin(ompi_common_cryptmpi_stream_t *s, const void *buffer, size_t c
     } else {
         opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count, buffer, 0, &s->convertor);
     }
-    s->at = s->whole = s->left = 0;
+    s->buffer = (void *) (uintptr_t) buffer;
+    s->count = count;
+    s->type = type;
+    s->at = s->whole = s->left = s->place = s->got = s->expected = s->begins = 0;
 }
 
 static void end(ompi_common_cryptmpi_stream_t *s)
@@ -133,14 +147,45 @@ static int pack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, v
     return OMPI_SUCCESS;
 }
 
-static int unpack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const void *packed)
-{
-    const uint8_t *from = packed;
+/* ---- unpacking ---- */
 
-    if (offset != s->at && offset != position(&s->convertor, offset)) {
+/* The element that has the byte at `offset`. */
+static int element_at(const ompi_common_cryptmpi_stream_t *s, size_t offset, size_t *begins, size_t *bytes)
+{
+    const dt_type_desc_t *list = s->convertor.use_desc;
+    size_t rest = offset % s->type->super.size;
+
+    for (opal_datatype_count_t i = 0; i < list->used;) {
+        const dt_elem_desc_t *e = &list->desc[i];
+        const bool loop = OPAL_DATATYPE_LOOP == e->elem.common.type;
+        const size_t one = loop ? (e + e->loop.items)->end_loop.size
+                                : opal_datatype_basicDatatypes[e->elem.common.type]->size;
+        const size_t all = loop ? one * e->loop.loops : one * e->elem.count * e->elem.blocklen;
+
+        if (rest >= all) {
+            rest -= all;
+            i += loop ? e->loop.items + 1 : 1;
+        } else if (loop) {
+            rest %= one;
+            i++;
+        } else {
+            *begins = offset - rest % one;
+            *bytes = one;
+            return one <= LARGEST ? OMPI_SUCCESS : OMPI_ERROR;
+        }
+    }
+    return OMPI_ERROR;
+}
+
+static int put_whole(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const uint8_t *from)
+{
+    if (0 == bytes) {
+        return OMPI_SUCCESS;
+    }
+    if (offset != s->place && offset != position(&s->convertor, offset)) {
         return OMPI_ERROR;
     }
-    s->at = offset + bytes;
+    s->place = offset + bytes;
     while (bytes > 0) {
         size_t done = unpack_some(&s->convertor, from, bytes);
         if (0 == done) {
@@ -152,10 +197,80 @@ static int unpack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes,
     return OMPI_SUCCESS;
 }
 
+/* Some bytes of an element, over what lies there. */
+static int put_part(ompi_common_cryptmpi_stream_t *s, size_t begins, size_t bytes, size_t skip, const uint8_t *from, size_t n)
+{
+    ompi_common_cryptmpi_stream_t there;
+    uint8_t element[LARGEST];
+
+    begin(&there, s->buffer, s->count, s->type, true);
+    bool good = begins == position(&there.convertor, begins) && bytes == pack_some(&there.convertor, element, bytes);
+    end(&there);
+    if (!good) {
+        return OMPI_ERROR;
+    }
+    memcpy(element + skip, from, n);
+    return put_whole(s, begins, bytes, element);
+}
+
+static int put_waiting(ompi_common_cryptmpi_stream_t *s)
+{
+    const size_t n = s->left;
+
+    s->left = 0;
+    return 0 == n ? OMPI_SUCCESS : put_part(s, s->begins, s->whole, 0, s->element, n);
+}
+
+/* Up to the end of the element that an earlier piece began. */
+static int unpack_head(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const uint8_t *from, size_t *taken)
+{
+    size_t begins, whole;
+    int rc = element_at(s, offset, &begins, &whole);
+
+    *taken = 0;
+    if (OMPI_SUCCESS != rc || begins == offset) {
+        return rc;
+    }
+    *taken = begins + whole - offset < bytes ? begins + whole - offset : bytes;
+    if (0 == s->left) {
+        return put_part(s, begins, whole, offset - begins, from, *taken);
+    }
+    memcpy(s->element + s->left, from, *taken);
+    s->left += *taken;
+    if (s->left < whole) {
+        return OMPI_SUCCESS;
+    }
+    s->left = 0;
+    return put_whole(s, begins, whole, s->element);
+}
+
+static int unpack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const void *packed)
+{
+    const uint8_t *from = packed;
+    const size_t stop = offset + bytes;
+    size_t taken, tail, whole;
+    int rc = offset == s->at ? OMPI_SUCCESS : put_waiting(s);
+
+    rc = OMPI_SUCCESS == rc ? unpack_head(s, offset, bytes, from, &taken) : rc;
+    if (OMPI_SUCCESS == rc && taken < bytes) {
+        rc = element_at(s, stop, &tail, &whole);
+        rc = OMPI_SUCCESS == rc ? put_whole(s, offset + taken, tail - offset - taken, from + taken) : rc;
+        if (OMPI_SUCCESS == rc && tail < stop) {
+            memcpy(s->element, from + (tail - offset), stop - tail);
+            s->begins = tail;
+            s->whole = whole;
+            s->left = stop - tail;
+        }
+    }
+    s->at = stop;
+    s->got += bytes;
+    return OMPI_SUCCESS == rc && s->got >= s->expected ? put_waiting(s) : rc;
+}
+
 /* ---- a whole message ---- */
 
 ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buffer, size_t count, const ompi_datatype_t *type,
-                                                                bool sending)
+                                                                bool sending, size_t bytes)
 {
     ompi_common_cryptmpi_stream_t *s = NULL;
 
@@ -164,6 +279,7 @@ ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buff
     }
     if (NULL != s) {
         begin(s, buffer, count, type, sending);
+        s->expected = bytes;
         pthread_mutex_init(&s->lock, NULL);
     }
     return s;
@@ -232,6 +348,7 @@ int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *typ
         return OMPI_SUCCESS;
     }
     begin(&s, buffer, count, type, false);
+    s.expected = bytes;
     rc = unpack(&s, offset, bytes, packed);
     end(&s);
     return rc;

@@ -143,7 +143,9 @@ void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
     r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
                                                                    : ompi_pml_crypt_cut_open(r->shape.total_bytes);
-    r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, false);
+    const uint64_t wanted = r->shape.total_bytes < r->plain_bytes ? r->shape.total_bytes : r->plain_bytes;
+    r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, false,
+                                                 wanted > r->shape.first_bytes ? wanted - r->shape.first_bytes : 0);
     ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);
     post_more(r);
 }

@@ -246,7 +246,7 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
     }
     if (OPAL_CRYPT_OK == rc) {
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
-        r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, true);
+        r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, true, 0);
     }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
                                : ompi_common_cryptmpi_auth_failure(r->c->comm, ompi_comm_rank(r->c->comm),
