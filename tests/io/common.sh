@@ -18,3 +18,11 @@ run_io() {
     local n=$1; shift
     vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
+
+# in_vm SCRIPT: in a virtual machine of its own, or the case is skipped.
+in_vm() {
+    local rc=0
+    VM_LIMIT=$((LIMIT - 20)) "$SRC/tests/vm" "$1" || rc=$?
+    [ $rc != 77 ] || exit 77
+    [ $rc = 0 ] || fail "in the virtual machine: status $rc"
+}

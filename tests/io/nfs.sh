@@ -58,8 +58,4 @@ touch /tmp/case/end
 wait \$holder
 must run 1 --host node1 \$refuse $hold \$held
 END
-export VM_LIMIT=$((LIMIT - 20))
-rc=0
-"$SRC/tests/vm" "$CASE_DIR/job" || rc=$?
-[ $rc != 77 ] || exit 77
-[ $rc = 0 ] || fail "in the virtual machine: $rc"
+in_vm "$CASE_DIR/job"

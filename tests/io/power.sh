@@ -33,8 +33,4 @@ life() {
 life 1
 life 0 lost=1
 END
-export VM_LIMIT=$((LIMIT - 20))
-rc=0
-"$SRC/tests/vm" "$CASE_DIR/job" || rc=$?
-[ $rc != 77 ] || exit 77
-[ $rc = 0 ] || fail "in the virtual machine: $rc"
+in_vm "$CASE_DIR/job"

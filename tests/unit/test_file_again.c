@@ -145,6 +145,7 @@ static void test_torn(int half)
     opal_common_crypt_file_t *file = opened(&memory);
     opal_common_crypt_request_t request = {2 * B - 10, two, 20};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &request, 1, false, &outcome) && outcome.torn);
+    memory_free(&memory);
     tear(&memory, half);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &request, 1, true, &outcome) && !outcome.torn);
     opal_common_crypt_file_destroy(file);
