@@ -84,7 +84,8 @@ static bool is_local(const char *path, char *kind, size_t bytes)
     if (snprintf(place, sizeof(place), "%s", path) >= (int) sizeof(place)) {
         errno = ENAMETOOLONG;
     } else {
-        for (char *slash; 0 != (rc = statfs(place, &system)) && ENOENT == errno && NULL != (slash = strrchr(place + 1, '/'));) {
+        for (char *slash; 0 != (rc = statfs(place, &system)) && ENOENT == errno && '\0' != *place
+                            && NULL != (slash = strrchr(place + 1, '/'));) {
             *slash = '\0';
         }
     }
