@@ -164,7 +164,14 @@ static inline const uint8_t *opal_aead_aad_join(opal_aead_scratch_t *scratch, co
     return joined;
 }
 
-/* ---- whole pages, zeroed, left out of core files, locked where allowed ---- */
+/* ---- whole pages, zeroed, left out of core files and of children, locked where allowed ---- */
+
+/* A fork'd child finds zeros there or, before Linux 4.14, nothing at all. */
+static inline bool opal_aead_pages_leave(void *pages, size_t bytes)
+{
+    return 0 == madvise(pages, bytes, MADV_DONTDUMP)
+        && (0 == madvise(pages, bytes, MADV_WIPEONFORK) || 0 == madvise(pages, bytes, MADV_DONTFORK));
+}
 
 static inline size_t opal_aead_pages_round(size_t bytes)
 {
@@ -181,7 +188,7 @@ static inline void *opal_aead_pages_alloc(size_t bytes)
     if (MAP_FAILED == pages) {
         return NULL;
     }
-    if (0 != madvise(pages, rounded, MADV_DONTDUMP)) {
+    if (!opal_aead_pages_leave(pages, rounded)) {
         munmap(pages, rounded);
         return NULL;
     }

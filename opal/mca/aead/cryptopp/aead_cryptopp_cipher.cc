@@ -4,6 +4,7 @@
  * Seal and open with Crypto++'s objects.  An object keeps its key: a message
  * costs no key set-up and no allocation.
  */
+#include <cstdlib>
 #include <memory>
 #include <new>
 
@@ -18,6 +19,7 @@ using CryptoPP::AuthenticatedSymmetricCipher;
 
 struct opal_aead_cryptopp_cipher {
     std::unique_ptr<AuthenticatedSymmetricCipher> object;
+    std::size_t raw_bytes;
 };
 
 static AuthenticatedSymmetricCipher *make(opal_aead_cipher_t cipher, bool opening)
@@ -43,10 +45,25 @@ opal_aead_cryptopp_cipher_t *opal_aead_cryptopp_cipher_new(opal_aead_cipher_t ci
         std::unique_ptr<opal_aead_cryptopp_cipher> made(new opal_aead_cryptopp_cipher);
 
         made->object.reset(make(cipher, 0 != opening));
-        made->object->SetKeyWithIV(raw, opal_aead_raw_key_bytes(cipher), no_nonce, sizeof(no_nonce));
+        made->raw_bytes = opal_aead_raw_key_bytes(cipher);
+        made->object->SetKeyWithIV(raw, made->raw_bytes, no_nonce, sizeof(no_nonce));
         return made.release();
     } catch (...) {
         return nullptr;
+    }
+}
+
+void opal_aead_cryptopp_cipher_forget(opal_aead_cryptopp_cipher_t *cipher)
+{
+    static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES] = { 0 };
+
+    if (nullptr == cipher) {
+        return;
+    }
+    try {
+        cipher->object->SetKeyWithIV(zeros, cipher->raw_bytes, zeros, OPAL_AEAD_NONCE_BYTES);
+    } catch (...) {
+        abort();                        /* a child of the process must not go on with a key */
     }
 }
 

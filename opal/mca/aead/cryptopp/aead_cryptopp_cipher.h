@@ -20,6 +20,11 @@ opal_aead_cryptopp_cipher_t *opal_aead_cryptopp_cipher_new(opal_aead_cipher_t ci
                                                            int opening);
 void opal_aead_cryptopp_cipher_free(opal_aead_cryptopp_cipher_t *cipher);    /* wipes it */
 
+/* Another key in the place of its own, in a fork'd child: of GCM without allocating,
+ * of ChaCha20-Poly1305 in memory that the C library has made usable there.  NULL
+ * allowed. */
+void opal_aead_cryptopp_cipher_forget(opal_aead_cryptopp_cipher_t *cipher);
+
 /* The text through the object, and the tag that belongs to it: sealing it is
  * the message's, opening it is to be compared with the message's.
  * OPAL_AEAD_OK or OPAL_AEAD_ERROR. */

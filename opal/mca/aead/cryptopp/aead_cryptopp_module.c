@@ -9,7 +9,7 @@
  *                                                      not equal: make anew
  *
  * Objects of wiped keys are freed, which wipes them, at the next use of the
- * context (aead_gone.h).
+ * context (aead_gone.h); in a fork'd child all get another key (aead_live.h).
  *
  * The objects keep round keys on the heap and offer no other place.  So the
  * process is made to dump no core files when the first context is made; `note`
@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "opal/mca/aead/aead_gone.h"
+#include "opal/mca/aead/aead_live.h"
 #include "opal/mca/aead/aead_util.h"
 #include "aead_cryptopp.h"
 #include "aead_cryptopp_cipher.h"
@@ -34,22 +35,48 @@ typedef struct {
 } cryptopp_key_t;
 
 struct opal_aead_context {
+    opal_aead_live_t live;
     uint64_t gone_seen;
     uint64_t uses[SLOTS];               /* 0: empty */
     opal_aead_cryptopp_cipher_t *objects[SLOTS];
 };
 
 static opal_aead_gone_t gone = OPAL_AEAD_GONE_INIT;
+static opal_aead_lives_t lives = OPAL_AEAD_LIVES_INIT;
 
 static pthread_once_t settle_once = PTHREAD_ONCE_INIT;
-static bool no_core_files;
+static bool no_core_files, watched;
 static atomic_bool settled;
 
 /* ---- life ---- */
 
+static void before_fork(void)
+{
+    opal_aead_live_lock(&lives);
+}
+
+static void in_parent(void)
+{
+    opal_aead_live_unlock(&lives);
+}
+
+static void in_child(void)
+{
+    for (opal_aead_live_t *live = lives.first; NULL != live; live = live->next) {
+        opal_aead_context_t *context = (opal_aead_context_t *) live;
+
+        for (int slot = 0; slot < SLOTS; ++slot) {
+            opal_aead_cryptopp_cipher_forget(context->objects[slot]);
+            context->uses[slot] = 0;
+        }
+    }
+    opal_aead_live_unlock(&lives);
+}
+
 static void settle(void)
 {
     no_core_files = opal_aead_no_core_files();
+    watched = 0 == pthread_atfork(before_fork, in_parent, in_child);
     atomic_store(&settled, true);
 }
 
@@ -124,6 +151,7 @@ static void key_wipe(void *block)
 /* Of one key, or with id 0 of all. */
 static void clear_key(opal_aead_context_t *context, uint64_t id)
 {
+    opal_aead_live_lock(&lives);
     for (int slot = 0; slot < SLOTS; ++slot) {
         if (0 == id || id == context->uses[slot] / 2) {
             opal_aead_cryptopp_cipher_free(context->objects[slot]);
@@ -131,13 +159,14 @@ static void clear_key(opal_aead_context_t *context, uint64_t id)
             context->uses[slot] = 0;
         }
     }
+    opal_aead_live_unlock(&lives);
 }
 
 static int context_new(opal_aead_context_t **context)
 {
     *context = NULL;
     pthread_once(&settle_once, settle);
-    if (!no_core_files) {
+    if (!no_core_files || !watched) {
         return OPAL_AEAD_ERROR;
     }
     *context = calloc(1, sizeof(**context));
@@ -145,6 +174,7 @@ static int context_new(opal_aead_context_t **context)
         return OPAL_AEAD_ERROR;
     }
     (*context)->gone_seen = opal_aead_gone_now(&gone);
+    opal_aead_live_add(&lives, &(*context)->live);
     return OPAL_AEAD_OK;
 }
 
@@ -152,6 +182,9 @@ static void context_free(opal_aead_context_t *context)
 {
     if (NULL != context) {
         clear_key(context, 0);
+        opal_aead_live_lock(&lives);
+        opal_aead_live_remove(&context->live);
+        opal_aead_live_unlock(&lives);
         free(context);
     }
 }
@@ -167,9 +200,12 @@ static opal_aead_cryptopp_cipher_t *object_for(opal_aead_context_t *context, con
     }
     opal_aead_gone_visit(&gone, &context->gone_seen, context, clear_key);
     if (use != context->uses[slot]) {
+        opal_aead_live_lock(&lives);
         opal_aead_cryptopp_cipher_free(context->objects[slot]);
         context->objects[slot] = opal_aead_cryptopp_cipher_new(key->cipher, key->raw, opening);
         context->uses[slot] = NULL == context->objects[slot] ? 0 : use;
+        opal_aead_live_unlock(&lives);
+        opal_aead_traces_wipe();
     }
     return context->objects[slot];
 }
@@ -182,15 +218,17 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
 {
     const cryptopp_key_t *key = block;
     opal_aead_cryptopp_cipher_t *object = object_for(context, key, 0);
+    int rc;
 
     if (NULL == object || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    if (OPAL_AEAD_OK != opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_count, plain, text_bytes, cipher, tag)) {
+    rc = opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_count, plain, text_bytes, cipher, tag);
+    opal_aead_traces_wipe();
+    if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(cipher, text_bytes);
-        return OPAL_AEAD_ERROR;
     }
-    return OPAL_AEAD_OK;
+    return rc;
 }
 
 static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
@@ -206,6 +244,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
         return OPAL_AEAD_ERROR;
     }
     rc = opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_count, cipher, text_bytes, plain, expected);
+    opal_aead_traces_wipe();
     if (OPAL_AEAD_OK == rc && opal_aead_tags_differ(expected, tag)) {
         rc = OPAL_AEAD_REFUSED;
     }

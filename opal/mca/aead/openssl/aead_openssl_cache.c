@@ -9,11 +9,14 @@
  *     key id --mod SLOTS--> | id | EVP_CIPHER_CTX |   id equal: use it
  *                                                     not equal: load the key
  *
- * Slots of wiped keys are cleared at the next use of the context (aead_gone.h).
+ * Slots of wiped keys are cleared at the next use of the context (aead_gone.h); all of
+ * them in a fork'd child, where they do not lie in pages of ours (aead_live.h).
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "opal/mca/aead/aead_gone.h"
+#include "opal/mca/aead/aead_live.h"
 #include "opal/mca/aead/aead_util.h"
 #include "aead_openssl.h"
 
@@ -25,11 +28,15 @@ typedef struct {
 } table_t;
 
 struct opal_aead_context {
+    opal_aead_live_t live;
     uint64_t gone_seen;
     table_t *tables[OPAL_AEAD_CIPHERS];
 };
 
 static opal_aead_gone_t gone = OPAL_AEAD_GONE_INIT;
+static opal_aead_lives_t lives = OPAL_AEAD_LIVES_INIT;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+static bool watched;
 
 static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
 
@@ -64,6 +71,49 @@ static void clear_key(opal_aead_context_t *context, uint64_t id)
         }
     }
 }
+
+/* ---- fork ---- */
+
+static void before_fork(void)
+{
+    opal_aead_live_lock(&lives);
+}
+
+static void in_parent(void)
+{
+    opal_aead_live_unlock(&lives);
+}
+
+/* Slots that are empty, too: a key may have been on its way there.  Neither call
+ * allocates, or takes a lock. */
+static void in_child(void)
+{
+    if (OPAL_AEAD_OPENSSL_OWN_PAGES == opal_aead_openssl_guard()) {
+        goto unlock;                    /* there is nothing left of them */
+    }
+    for (opal_aead_live_t *live = lives.first; NULL != live; live = live->next) {
+        const opal_aead_context_t *context = (opal_aead_context_t *) live;
+
+        for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
+            table_t *table = context->tables[c];
+
+            for (int slot = 0; slot < SLOTS && NULL != table
+                               && NULL != opal_aead_openssl_cipher((opal_aead_cipher_t) c); ++slot) {
+                (void) EVP_EncryptInit_ex2(table->evp[slot], NULL, zeros, zeros, NULL);
+                table->ids[slot] = 0;
+            }
+        }
+    }
+unlock:
+    opal_aead_live_unlock(&lives);
+}
+
+static void watch(void)
+{
+    watched = 0 == pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- tables and contexts ---- */
 
 static void table_free(table_t *table)
 {
@@ -100,7 +150,8 @@ static table_t *table_new(const EVP_CIPHER *cipher)
 int opal_aead_openssl_context_new(opal_aead_context_t **context)
 {
     *context = NULL;
-    if (OPAL_AEAD_OPENSSL_NOT_GUARDED == opal_aead_openssl_guard()) {
+    pthread_once(&watch_once, watch);
+    if (!watched || OPAL_AEAD_OPENSSL_NOT_GUARDED == opal_aead_openssl_guard()) {
         return OPAL_AEAD_ERROR;
     }
     *context = calloc(1, sizeof(**context));
@@ -108,6 +159,7 @@ int opal_aead_openssl_context_new(opal_aead_context_t **context)
         return OPAL_AEAD_ERROR;
     }
     (*context)->gone_seen = opal_aead_gone_now(&gone);
+    opal_aead_live_add(&lives, &(*context)->live);
     return OPAL_AEAD_OK;
 }
 
@@ -116,12 +168,15 @@ void opal_aead_openssl_context_free(opal_aead_context_t *context)
     if (NULL == context) {
         return;
     }
+    opal_aead_live_lock(&lives);
+    opal_aead_live_remove(&context->live);
     for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
         /* After libcrypto's end its contexts can be neither freed nor used. */
         if (NULL != opal_aead_openssl_cipher((opal_aead_cipher_t) c)) {
             table_free(context->tables[c]);
         }
     }
+    opal_aead_live_unlock(&lives);
     free(context);
 }
 
@@ -138,7 +193,10 @@ EVP_CIPHER_CTX *opal_aead_openssl_context_for(opal_aead_context_t *context,
     opal_aead_gone_visit(&gone, &context->gone_seen, context, clear_key);
     table = context->tables[key->cipher];
     if (NULL == table) {
-        table = context->tables[key->cipher] = table_new(cipher);
+        table = table_new(cipher);
+        opal_aead_live_lock(&lives);
+        context->tables[key->cipher] = table;
+        opal_aead_live_unlock(&lives);
         if (NULL == table) {
             return NULL;
         }

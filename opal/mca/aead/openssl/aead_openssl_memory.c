@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * An EVP context holds round keys on libcrypto's heap, where a core file would
- * show them.  libcrypto takes another allocator only before its very first
+ * show them, and a fork'd child have them.  libcrypto takes another allocator only before its very first
  * allocation (CRYPTO_set_mem_functions), so:
  *
  *   own pages      it took ours.  What is allocated between secret_begin() and
- *                  secret_end() lies in pages marked MADV_DONTDUMP; everything
- *                  else goes to malloc as before.
+ *                  secret_end() lies in pages marked MADV_DONTDUMP and
+ *                  MADV_WIPEONFORK; everything else goes to malloc as before.
  *   no core files  it was in use before: opal_aead_no_core_files().  `note` of
- *                  the module says so in reports.
+ *                  the module says so in reports.  Children: aead_openssl_cache.c.
  *
  * libcrypto keeps our functions for the life of the process: this object is
  * linked with -z nodelete and its pages are never unmapped.
@@ -41,6 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *range;
 static size_t range_usable, range_used;
 static block_t *free_blocks[CLASS_MOST + 1];
+static bool wiped_by_kernel, forked;        /* forked: a child, where all of it is zeros */
 
 static __thread bool secret;
 
@@ -87,7 +88,7 @@ static void *own_alloc(size_t bytes)
     while (class <= CLASS_MOST && ((size_t) 1 << class) < bytes) {
         ++class;
     }
-    if (class > CLASS_MOST) {
+    if (class > CLASS_MOST || forked) {
         return NULL;
     }
     pthread_mutex_lock(&lock);
@@ -107,6 +108,9 @@ static void own_free(void *payload)
 {
     block_t *block = block_of(payload);
 
+    if (forked) {
+        return;
+    }
     opal_aead_wipe(payload, (size_t) 1 << block->class);
     pthread_mutex_lock(&lock);
     block->next = free_blocks[block->class];
@@ -164,6 +168,27 @@ static void *hook_realloc(void *payload, size_t bytes, const char *file, int lin
     return larger;
 }
 
+/* ---- fork ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    forked = true;
+    if (!wiped_by_kernel) {
+        opal_aead_wipe(range, range_usable);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- settling ---- */
 
 static void take_over(void)
@@ -173,13 +198,14 @@ static void take_over(void)
     if (MAP_FAILED == reserved) {
         return;
     }
-    if (0 == madvise(reserved, RESERVED, MADV_DONTDUMP)) {
+    if (0 == madvise(reserved, RESERVED, MADV_DONTDUMP) && 0 == pthread_atfork(before_fork, in_parent, in_child)) {
+        wiped_by_kernel = 0 == madvise(reserved, RESERVED, MADV_WIPEONFORK);
         range = reserved;
         if (1 == CRYPTO_set_mem_functions(hook_malloc, hook_realloc, hook_free)) {
             guard = OPAL_AEAD_OPENSSL_OWN_PAGES;
             return;
         }
-        range = NULL;
+        range = NULL;               /* of which nothing is usable */
     }
     munmap(reserved, RESERVED);
 }

@@ -12,6 +12,7 @@
  * crypt_x509_peer.
  */
 #include "crypt_auth.h"
+#include "crypt_fork.h"
 #include "crypt_library.h"
 #include "crypt_secmem.h"
 #include "crypt_secret_file.h"
@@ -136,6 +137,7 @@ static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes
 
     rc = opal_common_crypt_sign_scheme(public_key, "the certificate of this process", OPAL_CRYPT_ERR_CONFIG,
                                        &scheme, why);
+    opal_common_crypt_secret_begin();
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_private_key((const char *) state->key.bytes, state->key.count, public_key,
                                            state->key_path, &key, why);
@@ -143,10 +145,12 @@ static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes
     opal_common_crypt_secmem_free(state->key.bytes);
     state->key.bytes = NULL;
     if (OPAL_CRYPT_OK != rc) {
+        opal_common_crypt_secret_end();
         return rc;
     }
     rc = opal_common_crypt_sign(key, scheme, text, text_bytes, signature, &signature_bytes);
     EVP_PKEY_free(key);
+    opal_common_crypt_secret_end();
     if (OPAL_CRYPT_OK != rc
         || OPAL_CRYPT_OK != opal_common_crypt_sign_verify(public_key, scheme, text, text_bytes,
                                                           signature, signature_bytes)) {

@@ -27,7 +27,7 @@ enum {
     OPAL_CRYPT_ERR_REPLAY = -2,     /* authentic, but seen before */
     OPAL_CRYPT_ERR_ORDER = -3,      /* authentic, but it overtook another */
     OPAL_CRYPT_ERR_EXHAUSTED = -4,  /* a counter came to its end */
-    OPAL_CRYPT_ERR_FORKED = -5,     /* a fork'd child tried to seal */
+    OPAL_CRYPT_ERR_FORKED = -5,     /* a fork'd child, which has no keys, tried to seal or to open */
     OPAL_CRYPT_ERR_CONFIG = -6,     /* a parameter, key file, certificate ...; why says which */
     OPAL_CRYPT_ERR_PEER = -7,       /* the peer's record is refused; why says how it differs */
     OPAL_CRYPT_ERR_MEMORY = -8,

@@ -219,11 +219,11 @@ int opal_common_crypt_segment_seal(opal_common_crypt_chop_t *chop, uint32_t segm
     opal_aead_context_t *context;
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
 
+    if (opal_common_crypt_forked()) {           /* `chop` is zeros, too */
+        return OPAL_CRYPT_ERR_FORKED;
+    }
     if (!chop->sealing || 0 == segment || segment > chop->shape.count) {
         return OPAL_CRYPT_ERR_CONFIG;
-    }
-    if (opal_common_crypt_forked()) {
-        return OPAL_CRYPT_ERR_FORKED;
     }
     int rc = opal_common_crypt_ready(chop->aead, &thread, &context);
     if (OPAL_CRYPT_OK != rc) {
@@ -247,6 +247,9 @@ int opal_common_crypt_segment_open(opal_common_crypt_chop_t *chop, uint32_t segm
     opal_aead_context_t *context;
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
 
+    if (opal_common_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
     if (chop->sealing || 0 == segment || segment > chop->shape.count) {
         return OPAL_CRYPT_ERR_CONFIG;
     }

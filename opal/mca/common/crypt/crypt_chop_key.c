@@ -109,7 +109,7 @@ int opal_common_crypt_chop_make(const opal_common_crypt_session_t *session,
 
 void opal_common_crypt_chop_end(chop_t *chop)
 {
-    if (NULL != chop) {
+    if (NULL != chop && !opal_common_crypt_forked()) {  /* of a child's only zeros are left */
         chop->aead->key_wipe(chop->key);
         pool_give(chop);
     }

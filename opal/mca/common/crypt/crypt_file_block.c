@@ -304,8 +304,13 @@ int opal_common_crypt_block_open(opal_common_crypt_blocks_t *blocks, opal_aead_c
 {
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad_bytes[OPAL_CRYPT_BLOCK_AAD_BYTES];
     opal_aead_aad_t aad = {aad_bytes, sizeof(aad_bytes)};
-    void *known = known_key(blocks, slot->salt), *key = known;
+    void *known, *key;
 
+    if (opal_common_crypt_forked()) {
+        memset(plain, 0, slot->plain_bytes);
+        return OPAL_CRYPT_ERR_FORKED;
+    }
+    known = key = known_key(blocks, slot->salt);
     if (NULL == key) {
         uint8_t id[32];
         int rc = derive_key(blocks, slot->salt, &key, id);

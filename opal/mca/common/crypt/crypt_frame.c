@@ -55,6 +55,9 @@ int opal_common_crypt_may_seal(const opal_common_crypt_session_t *session, uint6
 int opal_common_crypt_ready(const opal_aead_module_t *aead, opal_common_crypt_thread_t **thread,
                             opal_aead_context_t **context)
 {
+    if (opal_common_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
     *thread = opal_common_crypt_thread();
     *context = NULL == *thread ? NULL : opal_common_crypt_thread_context(*thread, aead);
     return NULL == *context ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;

@@ -246,7 +246,8 @@ static int seal_under(opal_common_crypt_group_t *group, opal_common_crypt_epochs
 int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece,
                                  const void *plain, uint8_t *sealed)
 {
-    return OPAL_CRYPT_TO_ALL == piece->destination
+    return opal_common_crypt_forked() ? OPAL_CRYPT_ERR_FORKED
+         : OPAL_CRYPT_TO_ALL == piece->destination
                ? seal_under(group, &group->members[group->self].epochs, piece, plain, sealed)
                : OPAL_CRYPT_ERR_CONFIG;
 }
@@ -254,7 +255,8 @@ int opal_common_crypt_piece_seal(opal_common_crypt_group_t *group, const opal_co
 int opal_common_crypt_piece_seal_to(opal_common_crypt_group_t *group, opal_common_crypt_session_t *session,
                                     const opal_common_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
 {
-    return session_with(group, piece->destination, session)
+    return opal_common_crypt_forked() ? OPAL_CRYPT_ERR_FORKED
+         : session_with(group, piece->destination, session)
                ? seal_under(group, &session->pieces_out, piece, plain, sealed)
                : OPAL_CRYPT_ERR_CONFIG;
 }
@@ -328,7 +330,8 @@ zero:
 int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_common_crypt_piece_t *piece,
                                  const uint8_t *sealed, void *plain)
 {
-    return piece_good(group, piece) && OPAL_CRYPT_TO_ALL == piece->destination
+    return opal_common_crypt_forked() ? OPAL_CRYPT_ERR_FORKED       /* of the group only zeros are left */
+         : piece_good(group, piece) && OPAL_CRYPT_TO_ALL == piece->destination
                ? open_under(group, &group->members[piece->origin].epochs, piece, sealed, plain)
                : OPAL_CRYPT_ERR_CONFIG;
 }
@@ -336,7 +339,8 @@ int opal_common_crypt_piece_open(opal_common_crypt_group_t *group, const opal_co
 int opal_common_crypt_piece_open_from(opal_common_crypt_group_t *group, opal_common_crypt_session_t *session,
                                       const opal_common_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
 {
-    return piece_good(group, piece) && group->self == piece->destination && session_with(group, piece->origin, session)
+    return opal_common_crypt_forked() ? OPAL_CRYPT_ERR_FORKED
+         : piece_good(group, piece) && group->self == piece->destination && session_with(group, piece->origin, session)
                ? open_under(group, &session->pieces_in, piece, sealed, plain)
                : OPAL_CRYPT_ERR_CONFIG;
 }

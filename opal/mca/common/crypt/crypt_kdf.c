@@ -4,6 +4,7 @@
  * HKDF, HMAC and SHA-256 by libcrypto, and the texts of all labels.
  */
 #include "crypt_kdf.h"
+#include "crypt_fork.h"
 #include "crypt_library.h"
 #include "crypt_secmem.h"
 
@@ -52,9 +53,12 @@ static int hkdf(int mode, const void *key, size_t key_bytes, const char *octets_
     char digest[] = "SHA256";
     int rc = OPAL_CRYPT_ERR_LIBRARY;
 
-    if (NULL == context) {
+    if (NULL == context || opal_common_crypt_forked()) {
+        rc = NULL == context ? rc : OPAL_CRYPT_ERR_FORKED;
+        EVP_KDF_CTX_free(context);
         goto zero;
     }
+    opal_common_crypt_secret_begin();
     *p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
     *p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0);
     *p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *) (uintptr_t) key, key_bytes);
@@ -66,6 +70,7 @@ static int hkdf(int mode, const void *key, size_t key_bytes, const char *octets_
         rc = OPAL_CRYPT_OK;
     }
     EVP_KDF_CTX_free(context);
+    opal_common_crypt_secret_end();
 zero:
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_wipe(out, bytes);
@@ -124,13 +129,15 @@ int opal_common_crypt_hmac(const uint8_t key[OPAL_CRYPT_SECRET_BYTES],
     size_t written = 0;
     bool good;
 
-    good = NULL != context && 1 == EVP_MAC_init(context, key, OPAL_CRYPT_SECRET_BYTES, parameters);
+    opal_common_crypt_secret_begin();
+    good = NULL != context && !opal_common_crypt_forked() && 1 == EVP_MAC_init(context, key, OPAL_CRYPT_SECRET_BYTES, parameters);
     for (int i = 0; good && i < count; ++i) {
         good = 0 == pieces[i].bytes || 1 == EVP_MAC_update(context, pieces[i].base, pieces[i].bytes);
     }
     good = good && 1 == EVP_MAC_final(context, mac, &written, OPAL_CRYPT_HASH_BYTES)
            && OPAL_CRYPT_HASH_BYTES == written;
     EVP_MAC_CTX_free(context);
+    opal_common_crypt_secret_end();
     if (!good) {
         opal_common_crypt_wipe(mac, OPAL_CRYPT_HASH_BYTES);
     }

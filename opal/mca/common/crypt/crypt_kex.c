@@ -4,6 +4,7 @@
  * Key agreement by libcrypto.
  */
 #include "crypt_kex.h"
+#include "crypt_fork.h"
 #include "crypt_library.h"
 #include "crypt_secmem.h"
 
@@ -93,6 +94,7 @@ static int make(opal_common_crypt_kex_t kex, const uint8_t *given, opal_common_c
     if (NULL == pair->private) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
+    opal_common_crypt_secret_begin();
     if (OPAL_CRYPT_KEX_P256 == kex) {
         rc = p256_make(library, pair);
     } else {
@@ -103,6 +105,7 @@ static int make(opal_common_crypt_kex_t kex, const uint8_t *given, opal_common_c
         }
         rc = x25519_make(library, pair);
     }
+    opal_common_crypt_secret_end();
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_keypair_wipe(pair);
     }
@@ -139,6 +142,7 @@ int opal_common_crypt_kex_derive(const opal_common_crypt_keypair_t *pair, const 
 
     /* The error queue belongs to the application. */
     ERR_set_mark();
+    opal_common_crypt_secret_begin();
     if (NULL == library) {
         goto done;
     }
@@ -168,6 +172,7 @@ done:
     EVP_PKEY_CTX_free(context);
     EVP_PKEY_free(theirs);
     EVP_PKEY_free(ours);
+    opal_common_crypt_secret_end();
     ERR_pop_to_mark();
     return rc;
 }

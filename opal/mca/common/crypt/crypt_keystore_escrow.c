@@ -11,6 +11,7 @@
  *
  * key id = the first 8 bytes of SHA-256(SubjectPublicKeyInfo).
  */
+#include "crypt_fork.h"
 #include "crypt_keystore_object.h"
 #include "crypt_kdf.h"
 #include "crypt_library.h"
@@ -221,8 +222,10 @@ int opal_common_crypt_escrow_wrap(const uint8_t *spki, size_t spki_bytes,
 
     if (OPAL_CRYPT_OK == rc) {
         escrow[0] = (uint8_t) kind;
+        opal_common_crypt_secret_begin();
         rc = ESCROW_RSA == kind ? rsa_wrap(key, data_key, escrow + BODY_AT, OPAL_CRYPT_ESCROW_MAX - BODY_AT, &body_bytes)
                                 : ec_wrap(key, data_key, escrow + 1, &body_bytes);
+        opal_common_crypt_secret_end();
     }
     *bytes = OPAL_CRYPT_OK == rc ? (uint16_t) (BODY_AT + body_bytes) : 0;
     EVP_PKEY_free(key);
@@ -267,6 +270,7 @@ int opal_common_crypt_escrow_unwrap(const char *private_pem, bool secret_on_netf
     if (bytes <= BODY_AT || bytes > OPAL_CRYPT_ESCROW_MAX) {
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-no-escrow", "%zu bytes", bytes);
     }
+    opal_common_crypt_secret_begin();
     int rc = recovery_key(private_pem, secret_on_netfs, escrow, &key, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = ESCROW_RSA == escrow[0] ? rsa_unwrap(key, escrow + BODY_AT, bytes - BODY_AT, data_key)
@@ -277,5 +281,6 @@ int opal_common_crypt_escrow_unwrap(const char *private_pem, bool secret_on_netf
         }
     }
     EVP_PKEY_free(key);
+    opal_common_crypt_secret_end();
     return rc;
 }

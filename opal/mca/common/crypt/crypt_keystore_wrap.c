@@ -5,6 +5,7 @@
  * an integrity check of 64 bits.  The map's MAC, made from the unwrapped key,
  * is the check that counts.
  */
+#include "crypt_fork.h"
 #include "crypt_keystore_object.h"
 #include "crypt_library.h"
 #include "crypt_secmem.h"
@@ -18,7 +19,8 @@ static int run(bool wrapping, const uint8_t *key, const uint8_t *in, int in_byte
     EVP_CIPHER_CTX *context = NULL == cipher ? NULL : EVP_CIPHER_CTX_new();
     int rc = OPAL_CRYPT_ERR_LIBRARY, done = 0, last = 0;
 
-    if (NULL != context) {
+    opal_common_crypt_secret_begin();
+    if (NULL != context && !opal_common_crypt_forked()) {
         EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW);
         if (1 == EVP_CipherInit_ex2(context, cipher, key, NULL, wrapping, NULL)) {
             rc = 1 == EVP_CipherUpdate(context, out, &done, in, in_bytes) &&
@@ -31,6 +33,7 @@ static int run(bool wrapping, const uint8_t *key, const uint8_t *in, int in_byte
         opal_common_crypt_wipe(out, (size_t) out_bytes);
     }
     EVP_CIPHER_CTX_free(context);
+    opal_common_crypt_secret_end();
     EVP_CIPHER_free(cipher);
     return rc;
 }

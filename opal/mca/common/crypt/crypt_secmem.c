@@ -10,8 +10,12 @@
  *
  * A slot is zero whenever it is not in use: fresh from the kernel, or wiped by
  * free.  Nothing here may ever touch the heap.
+ *
+ * A fork'd child finds zeros where the mappings were, descriptions included: it
+ * gets no blocks, and returns none.
  */
 #include "crypt_secmem.h"
+#include "crypt_fork.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -47,10 +51,11 @@ _Static_assert((ARENA_BYTES - ARENA_HEADER) / SLOT_MIN <= 16 * 64, "the bitmap m
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static arena_t *arenas[CLASSES + 1];            /* arenas with a free slot come first */
 static bool unlocked_somewhere;
+static bool kept_by_children;                   /* the kernel has no MADV_WIPEONFORK */
 
 /* The fork marker: 1 in the process that made it, 0 in its children. */
 static volatile uint32_t *marker;
-static pid_t marker_pid;                        /* nonzero: the kernel has no MADV_WIPEONFORK */
+static pid_t marker_pid;                        /* nonzero: the kernel did not promise that */
 
 void opal_common_crypt_wipe(void *block, size_t bytes)
 {
@@ -106,6 +111,9 @@ static void *map(size_t bytes)
     if (0 != madvise(block, bytes, MADV_DONTDUMP)) {
         munmap(block, bytes);
         return NULL;
+    }
+    if (0 != madvise(block, bytes, MADV_WIPEONFORK)) {
+        kept_by_children = true;                /* until the child's first act */
     }
     if (0 != mlock(block, bytes)) {
         unlocked_somewhere = true;
@@ -181,6 +189,9 @@ static bool marker_make(void)
     if (NULL != marker) {
         return true;
     }
+    if (!opal_common_crypt_fork_watch()) {
+        return false;
+    }
     page = mmap(NULL, (size_t) sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (MAP_FAILED == page) {
         return false;
@@ -244,6 +255,9 @@ void *opal_common_crypt_secmem_alloc(size_t bytes)
 {
     void *block = NULL;
 
+    if (opal_common_crypt_forked()) {
+        return NULL;
+    }
     pthread_mutex_lock(&lock);
     if (marker_make()) {
         block = take(bytes);
@@ -257,7 +271,7 @@ void opal_common_crypt_secmem_free(void *block)
     arena_t *arena;
     unsigned slot;
 
-    if (NULL == block) {
+    if (NULL == block || opal_common_crypt_forked()) {
         return;
     }
     arena = (arena_t *) ((uintptr_t) block & ~(uintptr_t) (ARENA_BYTES - 1));
@@ -298,6 +312,9 @@ bool opal_common_crypt_secmem_locked(void)
 
 void opal_common_crypt_secmem_finalize(void)
 {
+    if (opal_common_crypt_forked()) {
+        return;
+    }
     pthread_mutex_lock(&lock);
     for (unsigned list = 0; list <= LARGE; ++list) {
         while (NULL != arenas[list]) {
@@ -311,6 +328,33 @@ void opal_common_crypt_secmem_finalize(void)
         munmap((void *) (uintptr_t) marker, (size_t) sysconf(_SC_PAGESIZE));
         marker = NULL;
     }
-    unlocked_somewhere = false;
+    unlocked_somewhere = kept_by_children = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- fork ---- */
+
+static void wipe_all(void)
+{
+    for (unsigned list = 0; list <= LARGE; ++list) {
+        for (arena_t *arena = arenas[list], *next; NULL != arena; arena = next) {
+            next = arena->next;
+            opal_common_crypt_wipe(arena, arena->mapped_bytes);
+        }
+    }
+}
+
+void opal_common_crypt_secmem_fork(opal_common_crypt_fork_t when)
+{
+    if (OPAL_CRYPT_FORK_BEFORE == when) {
+        pthread_mutex_lock(&lock);
+        return;
+    }
+    if (OPAL_CRYPT_FORK_CHILD == when && NULL != marker) {
+        if (kept_by_children) {
+            wipe_all();
+        }
+        *marker = 0;
+    }
     pthread_mutex_unlock(&lock);
 }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Memory for secrets: pages of our own that are left out of core files
- * (MADV_DONTDUMP), locked where the system allows it, never on the heap, and
- * wiped when freed.  One page is marked MADV_WIPEONFORK: a fork'd child finds
- * it empty, and refuses to seal.
+ * (MADV_DONTDUMP), locked where the system allows it, never on the heap, wiped
+ * when freed, and zeros in a fork'd child (MADV_WIPEONFORK), which therefore
+ * refuses to seal and to open.
  *
  * Threads: every function may be called by any thread.
  */
@@ -15,8 +15,8 @@
 
 #pragma GCC visibility push(default)
 
-/* Zeroed, aligned to 64 bytes; NULL when there is none.  A block that comes
- * from here is returned by opal_common_crypt_secmem_free and nothing else. */
+/* Zeroed, aligned to 64 bytes; NULL when there is none, and in a child.  A block
+ * that comes from here is returned by opal_common_crypt_secmem_free and nothing else. */
 void *opal_common_crypt_secmem_alloc(size_t bytes);
 void opal_common_crypt_secmem_free(void *block);        /* wipes; NULL allowed */
 
@@ -26,10 +26,12 @@ void opal_common_crypt_wipe(void *block, size_t bytes);
 /* Constant-time comparison: 0 when equal. */
 int opal_common_crypt_differ(const void *a, const void *b, size_t bytes);
 
-/* True in a child of the process that first called secmem_alloc. */
+/* True in a child of the process that first called secmem_alloc: its blocks are
+ * zeros, whatever they were. */
 bool opal_common_crypt_forked(void);
 
-/* Wipe and unmap everything, at finalize; blocks still in use become invalid. */
+/* Wipe and unmap everything, at finalize; blocks still in use become invalid.
+ * Nothing in a child, which stays one. */
 void opal_common_crypt_secmem_finalize(void);
 
 /* True if all pages could be locked; says so in reports. */

@@ -12,6 +12,7 @@
 #include "crypt_thread.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,6 +20,7 @@
 #include <openssl/evp.h>
 
 #include "crypt_chop.h"
+#include "crypt_fork.h"
 #include "crypt_library.h"
 #include "crypt_secmem.h"
 #include "crypt_session.h"
@@ -78,6 +80,9 @@ static void thread_free(opal_common_crypt_thread_t *thread)
 static void thread_ended(void *unused)
 {
     (void) unused;
+    if (opal_common_crypt_forked()) {           /* of its contexts only zeros are left */
+        return;
+    }
     pthread_mutex_lock(&lock);
     if (NULL != mine && mine_generation == generation) {
         thread_free(mine);
@@ -164,7 +169,9 @@ static int aes_prepare(opal_common_crypt_thread_t *thread, size_t key_bytes, con
     EVP_CIPHER *cipher = NULL;
     int ok = 0;
 
-    thread->aes_key_bytes = 0;
+    /* Nothing of it is looked at in a child of this moment. */
+    __atomic_store_n(&thread->aes_key_bytes, 0, __ATOMIC_RELAXED);
+    atomic_signal_fence(memory_order_seq_cst);
     if (NULL == thread->aes) {
         thread->aes = EVP_CIPHER_CTX_new();
     }
@@ -181,8 +188,29 @@ static int aes_prepare(opal_common_crypt_thread_t *thread, size_t key_bytes, con
     if (1 != ok) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
-    thread->aes_key_bytes = key_bytes;
+    atomic_signal_fence(memory_order_seq_cst);
+    __atomic_store_n(&thread->aes_key_bytes, key_bytes, __ATOMIC_RELEASE);
     return OPAL_CRYPT_OK;
+}
+
+/* A thread may have been in the middle of a subkey: then its context has the
+ * chopping key.  Another key writes over it, and allocates nothing. */
+void opal_common_crypt_thread_fork(opal_common_crypt_fork_t when)
+{
+    static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
+
+    if (OPAL_CRYPT_FORK_BEFORE == when) {
+        pthread_mutex_lock(&lock);
+        return;
+    }
+    if (OPAL_CRYPT_FORK_CHILD == when && !opal_common_crypt_library_ended()) {
+        for (const opal_common_crypt_thread_t *thread = threads; NULL != thread; thread = thread->next) {
+            if (0 != __atomic_load_n(&thread->aes_key_bytes, __ATOMIC_ACQUIRE)) {
+                (void) EVP_EncryptInit_ex2(thread->aes, NULL, zeros, NULL, NULL);
+            }
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
@@ -195,6 +223,9 @@ int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
     if (opal_common_crypt_library_ended()) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
+    if (opal_common_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
     if (thread->aes_key_bytes != key_bytes) {
         int rc = aes_prepare(thread, key_bytes, zeros);
         if (OPAL_CRYPT_OK != rc) {
@@ -206,8 +237,8 @@ int opal_common_crypt_thread_aes(opal_common_crypt_thread_t *thread,
              && 16 * blocks == written;
     /* The round keys lie on libcrypto's heap: overwrite them at once. */
     if (1 != EVP_EncryptInit_ex2(thread->aes, NULL, zeros, NULL, NULL)) {
-        EVP_CIPHER_CTX_reset(thread->aes);
         thread->aes_key_bytes = 0;
+        EVP_CIPHER_CTX_reset(thread->aes);
     }
     return ok ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;
 }
@@ -269,6 +300,9 @@ void opal_common_crypt_stats(opal_common_crypt_stats_t *stats)
 
 void opal_common_crypt_finalize(void)
 {
+    if (opal_common_crypt_forked()) {
+        return;
+    }
     opal_common_crypt_threads(NULL);
     pthread_mutex_lock(&lock);
     while (NULL != threads) {
