@@ -8,6 +8,9 @@
  *
  *     power write FILE DEVICE steps=N          a mark in the log after each sync
  *     power replay LOG DEVICE DIR steps=N      LOG, what it is replayed onto, where that is mounted
+ *     power life FILE base=N since=N last=N    for a machine that is killed: if since > 0, look at what the
+ *                                              life before left, which began at `last`; then write on from
+ *                                              `base`, and say what was synced
  *
  * Every block is as it was at the last mark, or as a later step made it.  Prints how
  * many states were looked at and in how many a block was lost; `lost=1`: it
@@ -41,16 +44,18 @@ static piece_t piece_of(int step)
 
 static unsigned char value_of(int step) { return (unsigned char) (1 + step % 255); }
 
-/* A half's step after `step`; 0: the one that wrote all. */
+static int base;                        /* the step that wrote all */
+
+/* Which step's value a half has after `step`. */
 static int last_of(int block, int half, int step)
 {
-    for (; step > 0; step--) {
+    for (; step > base; step--) {
         piece_t p = piece_of(step);
         if (p.block == block && half * HALF >= p.from && half * HALF < p.from + p.bytes) {
             return step;
         }
     }
-    return 0;
+    return base;
 }
 
 static int is_as_of(const unsigned char *seen, int block, int step)
@@ -95,21 +100,27 @@ static void write_back(const char *path, int step)
     close(fd);
 }
 
+/* From `base` on; device NULL: what was synced is said, not marked. */
 static void write_steps(const char *path, int steps, const char *device)
 {
     MPI_File f = opened(path, MPI_MODE_CREATE | MPI_MODE_RDWR);
 
-    for (int step = 0; step <= steps; step++) {
+    for (int step = base; step <= steps; step++) {
         piece_t p = piece_of(step);
         memset(text, value_of(step), BLOCK);
-        for (int i = 0; i < (0 == step ? BLOCKS : 1); i++) {
-            MPI_Offset at = 0 == step ? (MPI_Offset) i * BLOCK : (MPI_Offset) p.block * BLOCK + p.from;
-            MT_MPI(MPI_File_write_at(f, at, text, 0 == step ? BLOCK : p.bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (int i = 0; i < (base == step ? BLOCKS : 1); i++) {
+            MPI_Offset at = base == step ? (MPI_Offset) i * BLOCK : (MPI_Offset) p.block * BLOCK + p.from;
+            MT_MPI(MPI_File_write_at(f, at, text, base == step ? BLOCK : p.bytes, MPI_BYTE, MPI_STATUS_IGNORE));
         }
         write_back(path, step);
-        if (0 == step % SYNC_EVERY) {
+        if (0 == (step - base) % SYNC_EVERY) {
             MT_MPI(MPI_File_sync(f));
-            mark(device, step);
+            if (NULL != device) {
+                mark(device, step);
+            } else {
+                printf("synced %d\n", step);
+                fflush(stdout);
+            }
         }
     }
     MT_MPI(MPI_File_close(&f));
@@ -131,16 +142,12 @@ typedef struct log_entry {
 static unsigned char *image;
 static size_t image_bytes;
 
-static void look(const char *device, const char *directory, int since, int steps, int *lost)
+/* Blocks that are not as of any step from `since` to `steps`. */
+static int lost_of(const char *path, int since, int steps)
 {
-    char path[1024];
-    int fd = open(device, O_WRONLY), class = MPI_SUCCESS, wrong = 0;
-
-    MT_CHECK(fd >= 0 && (ssize_t) image_bytes == write(fd, image, image_bytes) && 0 == fsync(fd), "%s", device);
-    close(fd);
-    MT_CHECK(0 == mount(device, directory, "ext4", 0, ""), "after step %d the file system cannot be mounted", since);
-    snprintf(path, sizeof(path), "%s/file", directory);
     MPI_File f = opened(path, MPI_MODE_RDONLY);
+    int class = MPI_SUCCESS, lost = 0;
+
     MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
     for (int block = 0; block < BLOCKS; block++) {
         int good = 0;
@@ -148,9 +155,22 @@ static void look(const char *device, const char *directory, int since, int steps
         for (int step = since; step <= steps && MPI_SUCCESS == class && !good; step++) {
             good = is_as_of(text, block, step);
         }
-        wrong += !good;
+        lost += !good;
     }
     MT_MPI(MPI_File_close(&f));
+    return lost;
+}
+
+static void look(const char *device, const char *directory, int since, int steps, int *lost)
+{
+    char path[1024];
+    int fd = open(device, O_WRONLY);
+
+    MT_CHECK(fd >= 0 && (ssize_t) image_bytes == write(fd, image, image_bytes) && 0 == fsync(fd), "%s", device);
+    close(fd);
+    MT_CHECK(0 == mount(device, directory, "ext4", 0, ""), "after step %d the file system cannot be mounted", since);
+    snprintf(path, sizeof(path), "%s/file", directory);
+    int wrong = lost_of(path, since, steps);
     MT_CHECK(0 == umount(directory), "%s", directory);
     *lost += wrong > 0;
     if (wrong > 0 && *lost < 4) {
@@ -201,15 +221,33 @@ static void replay(const char *log, const char *device, const char *directory, i
     close(fd);
 }
 
+/* The life before may have got further than it was heard to say. */
+static void live(const char *path)
+{
+    int since = (int) mt_arg("since", 0);
+
+    if (since > 0) {
+        base = (int) mt_arg("last", 0);
+        int lost = lost_of(path, since, since + 200);
+        printf("looked at what was synced at %d: %d blocks are lost\n", since, lost);
+        MT_CHECK(0 == lost, "%d", lost);
+    }
+    base = (int) mt_arg("base", 0);
+    write_steps(path, base + STEPS_MAX, NULL);
+}
+
 int main(int argc, char **argv)
 {
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
-    if (argc < 4) {
+    if (argc < 3) {
         mt_skip("nothing to write or replay");
     }
     int steps = (int) mt_arg("steps", 60);
     MT_CHECK(1 == mt_size && steps <= STEPS_MAX, "%d processes, %d steps", mt_size, steps);
-    if (0 == strcmp(argv[1], "write")) {
+    if (0 == strcmp(argv[1], "life")) {
+        live(argv[2]);
+    } else if (0 == strcmp(argv[1], "write")) {
+        MT_CHECK(argc > 3, "write FILE DEVICE");
         write_steps(argv[2], steps, argv[3]);
     } else {
         MT_CHECK(argc > 4, "replay LOG DEVICE DIR");

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# power.sh STEPS: ext4 in a virtual machine, over a device that logs every write; see
+# flushes.sh STEPS: ext4 in a virtual machine, over a device that logs every write; see
 # power.c.  With fs_crypt_durable=1 no state loses what had been synced; without it some do,
 # which shows that the barriers are what keeps it.
 . "$SRC/tests/io/common.sh"
