@@ -129,6 +129,13 @@ refused 'component: osc/rdma'
 refused 'windows over more than one node need a component that sends through the PML'
 rc=0; job --mca crypt_scope all --mca osc ^pt2pt -- node || rc=$?
 refused 'component: osc/'
+# Within a node, too, osc/ucx may choose an adapter.
+if in_variant ompi_info | grep -q 'MCA osc: ucx'; then
+    rc=0; job --mca osc ucx -- node || rc=$?
+    refused 'component: osc/ucx'
+else
+    echo "not tried: this Open MPI has no osc/ucx"
+fi
 
 echo "== shared memory in files on the network"
 rc=0; job -x LD_PRELOAD="$CASE_DIR/nfs.so" -- send || rc=$?

@@ -19,7 +19,10 @@ static const struct {
     const char *name;
 } basics[] = {
     {MPI_CHAR, 1, "char"}, {MPI_SHORT, sizeof(short), "short"}, {MPI_INT, sizeof(int), "int"},
-    {MPI_DOUBLE, sizeof(double), "double"}, {MPI_LONG_DOUBLE, sizeof(long double), "long double"},
+    {MPI_DOUBLE, sizeof(double), "double"},
+#if OMPI_MAJOR_VERSION < 5      /* 5.0.7 itself mixes it up: plain fails in a message of a process to itself */
+    {MPI_LONG_DOUBLE, sizeof(long double), "long double"},
+#endif
     {MPI_C_DOUBLE_COMPLEX, 2 * sizeof(double), "complex"}, {MPI_INT64_T, 8, "int64"}, {MPI_FLOAT, 4, "float"},
 };
 enum { BASICS = sizeof(basics) / sizeof(basics[0]) };

@@ -145,8 +145,11 @@ esac
 echo "9. a component goes around the encryption"
 set_node node1 osc=ucx
 finds "osc:node1" "osc=ucx: ucx carries one-sided communication around the encryption" "Unset osc"
+set_node node0 crypt_audit=warn
 set_node node1 osc=^ucx crypt_audit=warn
 finds "" "PLAINTEXT POSSIBLE"
+set_node node0
+finds "job:launcher" "PLAINTEXT POSSIBLE" "crypt_audit=abort here, crypt_audit=warn there"
 
 echo "10. a file system without extended attributes"
 clean

@@ -257,29 +257,40 @@ static void test_other_cluster(void)
     opal_common_crypt_local_destroy(b);
 }
 
+/* Another program, as a child of this one has no keys: writes the record of another user. */
+static int other_program(const char *socket, bool restricted, int to)
+{
+    opal_common_crypt_options_t options = with_munge(socket);
+    opal_common_crypt_identity_t identity = fixture_identity(1);
+    opal_common_crypt_local_t *local = NULL;
+    opal_common_crypt_why_t why;
+
+    sockets[0] = socket;
+    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, &why) || 0 != setgid(NOBODY) || 0 != setuid(NOBODY)
+        || OPAL_CRYPT_OK != opal_common_crypt_local_create(&options, &identity, &local, NULL)) {
+        return 1;
+    }
+    if (!restricted) {
+        forge(local, local->bytes, local->record.body_bytes, 0, 0);
+    }
+    return (ssize_t) local->byte_count == write(to, local->bytes, local->byte_count) ? 0 : 1;
+}
+
 /* The record of another user, through a pipe; `restricted` as the core does. */
 static size_t others_record(uint8_t *record, int restricted)
 {
     int ends[2], status;
+    char to[16];
     size_t bytes = 0;
     ssize_t got;
     pid_t child;
 
     UNIT_REQUIRE(0 == pipe(ends));
+    snprintf(to, sizeof(to), "%d", ends[1]);
     child = fork();
     if (0 == child) {
-        opal_common_crypt_options_t options = with_munge(sockets[0]);
-        opal_common_crypt_identity_t identity = fixture_identity(1);
-        opal_common_crypt_local_t *local = NULL;
-
-        if (0 != setgid(NOBODY) || 0 != setuid(NOBODY)
-            || OPAL_CRYPT_OK != opal_common_crypt_local_create(&options, &identity, &local, NULL)) {
-            _exit(1);
-        }
-        if (!restricted) {
-            forge(local, local->bytes, local->record.body_bytes, 0, 0);
-        }
-        _exit((ssize_t) local->byte_count == write(ends[1], local->bytes, local->byte_count) ? 0 : 1);
+        execl("/proc/self/exe", "other", sockets[0], restricted ? "restricted" : "for all", to, (char *) NULL);
+        _exit(1);
     }
     close(ends[1]);
     while ((got = read(ends[0], record + bytes, OPAL_CRYPT_RECORD_MAX - bytes)) > 0) {
@@ -329,9 +340,13 @@ static void test_auto(void)
     opal_common_crypt_local_destroy(local);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const char *reason;
+
+    if (4 == argc) {
+        return other_program(argv[1], 0 == strcmp(argv[2], "restricted"), atoi(argv[3]));
+    }
 
     setenv("TMPDIR", "/dev/shm", 1);        /* munged wants everybody to reach its socket */
     fixture_begin();

@@ -71,7 +71,7 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
     .summary = "look at, check, seal, make, decrypt, rekey and move encrypted files",
-    .synopsis = "info|verify|seal|rekey|reencrypt|compact FILE | encrypt|decrypt FROM TO | cp|mv FILE TO [options]",
+    .synopsis = "info|verify|seal|rekey|reencrypt|compact FILE | encrypt|decrypt|cp|mv FROM TO",
     .description = "An encrypted file is FILE and FILE.mpicrypt, which belong together.\n\n"
                    "info prints the map: which bytes are encrypted how. verify opens every block and lists those that were "
                    "never finished (torn) or are not what a holder of the key wrote (bad), and how many lie beyond the end; of a sealed "

@@ -15,6 +15,7 @@
 #include "mpicrypt_speed.h"
 
 #include "opal/mca/aead/base/base.h"
+#include "opal/mca/common/crypt/crypt_secmem.h"
 #include "opal/mca/common/crypt/crypt_secret_file.h"
 
 enum { SOON_DAYS = 14 };
@@ -110,8 +111,14 @@ opal_common_crypt_local_t *mpicrypt_check_keys(mpicrypt_report_t *report, uint32
         return NULL;
     }
     if (OPAL_CRYPT_OK != opal_common_crypt_node_identity(identity.boot_id, identity.node_nonce, &why)) {
-        mpicrypt_report_why(report, MPICRYPT_FOUND_FAIL, "node", MPICRYPT_CORE_HELP, why.topic, why.detail);
-        return NULL;
+        const bool hijacked = 0 == strcmp(why.topic, "node-hijacked");  /* a job seals everything then */
+
+        mpicrypt_report_why(report, hijacked ? MPICRYPT_FOUND_WARN : MPICRYPT_FOUND_FAIL, "node", MPICRYPT_CORE_HELP, why.topic,
+                            why.detail);
+        if (!hijacked) {
+            return NULL;
+        }
+        opal_common_crypt_random(identity.node_nonce, sizeof(identity.node_nonce));
     }
     p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
     p->options.agreed = "";

@@ -45,6 +45,7 @@ static mca_base_component_t life_key = {
 
 static opal_common_crypt_local_t *self;
 static uint32_t life;                   /* ours, from 0 */
+static char job[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES];    /* the name of ours */
 static const mca_pml_base_module_t *host_module;
 static const char *host_name;
 #if OMPI_MAJOR_VERSION < 5
@@ -138,7 +139,6 @@ int ompi_common_cryptmpi_start(const char *agreed)
     opal_common_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
     const opal_common_crypt_why_t *warning;
     opal_common_crypt_why_t why = {0};
-    char nspace[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES];
     int rc = choose_cipher(p);
 
     if (OMPI_SUCCESS != rc) {
@@ -152,8 +152,8 @@ int ompi_common_cryptmpi_start(const char *agreed)
     p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
     p->options.agreed = all_agreed(agreed);
     p->options.report = ompi_common_cryptmpi_report_wanted();
-    name_of(&OPAL_PROC_MY_NAME, nspace);
-    identity.nspace = nspace;
+    name_of(&OPAL_PROC_MY_NAME, job);
+    identity.nspace = job;
     identity.instance = life = opal_common_crypt_instance();
     rc = identify_node(&identity, &why);
     if (OPAL_CRYPT_OK == rc) {
@@ -315,8 +315,13 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
         return rc;
     }
     record = current_record(proc, &expect.instance, &bytes);
-    name_of(&proc->super.proc_name, nspace);
-    expect.nspace = nspace;
+    /* While MPI ends, 5.0 forgets the names of jobs before the last messages have come. */
+    if (proc->super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid) {
+        expect.nspace = job;
+    } else {
+        name_of(&proc->super.proc_name, nspace);
+        expect.nspace = nspace;
+    }
     expect.rank = proc->super.proc_name.vpid;
     rc = opal_common_crypt_session_create(self, record, bytes, &expect, session, &why);
     if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {

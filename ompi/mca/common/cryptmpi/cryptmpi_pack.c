@@ -153,8 +153,15 @@ static int pack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, v
 static int element_at(const ompi_common_cryptmpi_stream_t *s, size_t offset, size_t *begins, size_t *bytes)
 {
     const dt_type_desc_t *list = s->convertor.use_desc;
+    const uint32_t kinds = s->type->super.bdt_used;
     size_t rest = offset % s->type->super.size;
 
+    /* All of one kind, as they mostly are: no need to look at a list of a million blocks. */
+    *bytes = 0 != kinds && 0 == (kinds & (kinds - 1)) ? opal_datatype_basicDatatypes[__builtin_ctz(kinds)]->size : 0;
+    if (*bytes > 0) {
+        *begins = offset - rest % *bytes;
+        return *bytes <= LARGEST ? OMPI_SUCCESS : OMPI_ERROR;
+    }
     for (opal_datatype_count_t i = 0; i < list->used;) {
         const dt_elem_desc_t *e = &list->desc[i];
         const bool loop = OPAL_DATATYPE_LOOP == e->elem.common.type;

@@ -159,13 +159,18 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
         }
     }
     for (size_t i = 0; OMPI_SUCCESS == rc && i < bytes / sizeof(*all); ++i) {
+        if (all[i].region >= map->region_count || !map->regions[all[i].region].encrypted
+            || all[i].wrapped.bytes > OPAL_CRYPT_WRAPPED_MAX) {
+            rc = OMPI_ERROR;            /* not what a process of this version sends */
+            break;
+        }
         opal_common_crypt_region_t *region = &map->regions[all[i].region];
         memcpy(region->mac, all[i].mac, sizeof(region->mac));
         *region->wrapped = all[i].wrapped;
     }
     free(counts);
     free(gathered);
-    return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
+    return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;   /* as the same bytes are everywhere, at all */
 }
 
 int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,

@@ -7,7 +7,8 @@
  * Those that would carry payload around us get a question of ours in front of
  * that one: does every process of the communicator run on this node, as far
  * as authenticated records and the host's transports say?  Only then their own
- * answer counts.  (4.1 has osc/pt2pt, which sends through the PML and serves
+ * answer counts, and only of those that use these transports: osc/ucx may choose an
+ * adapter within a node, and to oneself.  (4.1 has osc/pt2pt, which sends through the PML and serves
  * the other windows; 5.0 has no such component, so there the call fails.)
  *
  * Where an error was asked for instead of the job's end
@@ -34,6 +35,7 @@ static struct {
     char name[64];
     bool rides;                         /* it sends through the PML */
     bool only_local;                    /* it works within a node only */
+    bool by_btls;                       /* its transports are those that the locality of peers is judged by */
     ompi_osc_base_component_query_fn_t query;
 } places[PLACES];
 static int place_count = 0;
@@ -74,11 +76,15 @@ static bool all_known(ompi_communicator_t *comm)
 static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
 {
     /* The memory of such a window is shared by the processes themselves. */
-    if (1 == ompi_comm_size(comm) || (MPI_WIN_FLAVOR_SHARED == flavor && places[place].only_local)) {
+    if (places[place].only_local && (1 == ompi_comm_size(comm) || MPI_WIN_FLAVOR_SHARED == flavor)) {
+        return true;
+    }
+    /* Others choose transports of their own (osc/ucx: perhaps an adapter, also to oneself). */
+    if (places[place].by_btls && 1 == ompi_comm_size(comm)) {
         return true;
     }
     return OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
-           && (places[place].only_local || on_one_node(comm));
+           && (places[place].only_local || (places[place].by_btls && on_one_node(comm)));
 }
 
 static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int unit, ompi_communicator_t *comm,
@@ -92,7 +98,8 @@ static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int 
     if (!may_answer(place, comm, flavor)) {
         snprintf(name, sizeof(name), "osc/%s", places[place].name);
         if (ompi_pml_crypt_audit_finding(name, "windows over more than one node need a component that sends "
-                                         "through the PML (osc/pt2pt of Open MPI 4.1); this Open MPI has none",
+                                         "through the PML (osc/pt2pt of Open MPI 4.1), those within a node osc/sm or "
+                                         "osc/rdma; this Open MPI has none",
                                          !sealed_component && !places[place].only_local)) {
             return OMPI_ERR_NOT_SUPPORTED;
         }
@@ -142,6 +149,7 @@ void ompi_pml_crypt_audit_osc(void)
         snprintf(places[place_count].name, sizeof(places[place_count].name), "%s", name);
         places[place_count].rides = rides;
         places[place_count].only_local = ompi_common_cryptmpi_osc_local(name);
+        places[place_count].by_btls = 0 == strcmp(name, "rdma");
         places[place_count].query = component->osc_query;
         component->osc_query = questions[place_count++];
     }

@@ -23,11 +23,12 @@ static int parse(const char *text, int *major, int *minor)
     return NULL != digit && 2 == sscanf(digit, "%d.%d", major, minor) ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
-/* Help files of a private prefix are not where Open MPI looks.  It is told, and
- * forgets it at the end of each life of MPI in a process (5.0 has several): so it is
- * told here, before any of us can speak, by each component that registers.  A
- * directory that is there twice is no harm. */
-static void add_help_dir(void)
+/* Help files of a private prefix are not where Open MPI looks.  It is told when the
+ * library is loaded, which is all that the tools have, and forgets it at the end of
+ * each life of MPI in a process (5.0 has several): so each component that registers
+ * tells it again, before any of us can speak.  A directory that is there twice is no
+ * harm. */
+__attribute__((constructor)) static void add_help_dir(void)
 {
 #ifdef OMPI_CRYPT_HELP_DIR
     opal_show_help_add_dir(OMPI_CRYPT_HELP_DIR);

@@ -17,7 +17,6 @@
 #include "crypt_kdf.h"
 #include "crypt_secmem.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -203,45 +202,6 @@ static int read_record(opal_common_crypt_keystore_t *keystore, const char *label
     return rc;
 }
 
-/* LABEL.VERSION, or nothing of ours. */
-static bool split_name(const char *name, char label[OPAL_CRYPT_KEY_LABEL_MAX + 1], uint16_t *version)
-{
-    const char *dot = strrchr(name, '.');
-    char *end, again[8];
-
-    if (NULL == dot || dot == name || dot - name > OPAL_CRYPT_KEY_LABEL_MAX) {
-        return false;
-    }
-    unsigned long number = strtoul(dot + 1, &end, 10);
-    if (0 == number || number > UINT16_MAX) {
-        return false;
-    }
-    snprintf(again, sizeof(again), "%lu", number);
-    memcpy(label, name, (size_t) (dot - name));
-    label[dot - name] = '\0';
-    *version = (uint16_t) number;
-    return 0 == strcmp(again, dot + 1) && opal_common_crypt_key_label_valid(label);
-}
-
-static int open_directory(const opal_common_crypt_keystore_t *keystore, DIR **directory, opal_common_crypt_why_t *why)
-{
-    *directory = opendir(keystore->directory);
-    return NULL != *directory ? OPAL_CRYPT_OK
-                              : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-missing", "%.512s: %s",
-                                                         keystore->directory, strerror(errno));
-}
-
-/* The next key file of `label` (NULL: of any). */
-static bool next_file(DIR *directory, const char *label, char name[OPAL_CRYPT_KEY_LABEL_MAX + 1], uint16_t *version)
-{
-    for (struct dirent *entry; NULL != (entry = readdir(directory));) {
-        if (split_name(entry->d_name, name, version) && (NULL == label || 0 == strcmp(label, name))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
                 int (*each)(const opal_common_crypt_keystore_record_t *record, void *arg),
                 void (*bad)(const opal_common_crypt_why_t *why, void *arg), void *arg, opal_common_crypt_why_t *why)
@@ -251,12 +211,12 @@ static int walk(opal_common_crypt_keystore_t *keystore, const char *label,
     char name[OPAL_CRYPT_KEY_LABEL_MAX + 1];
     uint16_t version;
     DIR *directory;
-    int rc = open_directory(keystore, &directory, why);
+    int rc = opal_common_crypt_keystore_directory(keystore, &directory, why);
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    while (OPAL_CRYPT_OK == rc && next_file(directory, label, name, &version)) {
+    while (OPAL_CRYPT_OK == rc && opal_common_crypt_keystore_next(directory, label, name, &version)) {
         rc = read_record(keystore, name, version, &record, NULL == bad ? why : &bad_why);
         if (OPAL_CRYPT_OK == rc) {
             rc = each(&record, arg);
@@ -401,12 +361,12 @@ static int protect(opal_common_crypt_keystore_t *keystore, const char *label, un
     uint16_t version;
     bool plain;
     DIR *directory;
-    int rc = open_directory(keystore, &directory, why);
+    int rc = opal_common_crypt_keystore_directory(keystore, &directory, why);
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    while (OPAL_CRYPT_OK == rc && next_file(directory, label, name, &version)) {
+    while (OPAL_CRYPT_OK == rc && opal_common_crypt_keystore_next(directory, label, name, &version)) {
         rc = load_any(keystore, label, version, &content, &plain, why);
         if (OPAL_CRYPT_OK == rc) {
             rc = plain ? store(keystore, content, false, why) : OPAL_CRYPT_OK;

@@ -11,6 +11,7 @@
 #include "crypt_keystore.h"
 #include "crypt_secret_file.h"
 
+#include <dirent.h>
 #include <pthread.h>
 
 #define OPAL_CRYPT_RFC3394_BYTES    (OPAL_CRYPT_DATA_KEY_BYTES + 8)
@@ -88,6 +89,13 @@ int opal_common_crypt_keystore_log(opal_common_crypt_keystore_t *keystore, const
 /* *fd is for the unlock; -1: there are no locks here. */
 int opal_common_crypt_keystore_lock(const opal_common_crypt_keystore_t *keystore, int *fd, opal_common_crypt_why_t *why);
 void opal_common_crypt_keystore_unlock(int fd);
+
+/* ---- the directory of the backend `file` ---- */
+int opal_common_crypt_keystore_directory(const opal_common_crypt_keystore_t *keystore, DIR **directory,
+                                         opal_common_crypt_why_t *why);
+/* The next key file of `label` (NULL: of any); false at the end. */
+bool opal_common_crypt_keystore_next(DIR *directory, const char *label, char name[OPAL_CRYPT_KEY_LABEL_MAX + 1],
+                                     uint16_t *version);
 
 /* ---- records as text ---- */
 /* Returns the length, < max; the text ends with a newline.  ERR_CONFIG for what
