@@ -71,6 +71,11 @@ void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, char *text)
 
 void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes)
 {
-    ompi_coll_cryptag_end_job(comm, opal_show_help_string("help-mpi-coll-cryptag.txt", "no-memory", true, bytes,
-                                                          ompi_comm_rank(comm), comm->c_name));
+    char *text;
+
+    ompi_common_cryptmpi_show_begin();
+    text = opal_show_help_string("help-mpi-coll-cryptag.txt", "no-memory", true, bytes, ompi_comm_rank(comm),
+                                 comm->c_name);
+    ompi_common_cryptmpi_show_end();
+    ompi_coll_cryptag_end_job(comm, text);
 }

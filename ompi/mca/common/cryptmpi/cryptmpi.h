@@ -89,6 +89,16 @@ typedef enum {
 } ompi_common_cryptmpi_raised_t;
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport);
 
+/* Around a call of opal_show_help or its kind once there may be several threads. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_show_begin(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_show_end(void);
+#define OMPI_COMMON_CRYPTMPI_SHOW(...)              \
+    do {                                            \
+        ompi_common_cryptmpi_show_begin();          \
+        opal_show_help(__VA_ARGS__);                \
+        ompi_common_cryptmpi_show_end();            \
+    } while (0)
+
 /* Begin to measure, if a report was asked for.  Says itself what is wrong with
  * the parameter. */
 int ompi_common_cryptmpi_report_start(void);

@@ -62,6 +62,6 @@ int ompi_common_cryptmpi_device_refuse(const void *buffer)
     if (NULL == buffer || !on_device(buffer)) {
         return OMPI_SUCCESS;
     }
-    opal_show_help("help-ompi-common-cryptmpi.txt", "device-buffer", true, buffer);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "device-buffer", true, buffer);
     return OMPI_ERR_NOT_SUPPORTED;
 }

@@ -70,9 +70,12 @@ static bool fault_of_ours(int rc)
  * must be seen: this goes the way of the process's own output. */
 static void end_job(ompi_communicator_t *comm, const char *who, int rank, int tag, int rc)
 {
-    char *text = opal_show_help_string(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", true,
-                                       who, ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
+    char *text;
 
+    ompi_common_cryptmpi_show_begin();
+    text = opal_show_help_string(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", true, who,
+                                 ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
+    ompi_common_cryptmpi_show_end();
     if (NULL != text) {
         fputs(text, stderr);
         fflush(stderr);
@@ -92,8 +95,8 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     if (fatal) {
         end_job(comm, who, rank, tag, rc);
     }
-    opal_show_help(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", true, who,
-                   ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
+    OMPI_COMMON_CRYPTMPI_SHOW(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", true, who,
+                              ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     return ompi_common_cryptmpi_error_class();
 }
 

@@ -157,7 +157,8 @@ static int believe(const talk_t *talk, int rank)
                || 0 == memcmp(talk->hashes[rank], opal_common_crypt_session_peer(peer->session)->key_hash, HASH)) {
         return OMPI_SUCCESS;
     }
-    opal_show_help("help-ompi-common-cryptmpi.txt", "group-refused", true, talk->rank, rank, talk->comm->c_name);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-refused", true, talk->rank, rank,
+                              talk->comm->c_name);
     return OMPI_ERR_UNREACH;
 }
 
@@ -224,7 +225,8 @@ static int tell_group(const talk_t *talk)
 
 static int failed(const ompi_communicator_t *comm, int reason, int rc)
 {
-    opal_show_help("help-ompi-common-cryptmpi.txt", "group-failed", true, comm->c_name, opal_common_crypt_strerror(reason));
+    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-failed", true, comm->c_name,
+                              opal_common_crypt_strerror(reason));
     return rc;
 }
 

@@ -297,7 +297,7 @@ static void warn_of_clocks(const opal_common_crypt_session_t *session, int64_t m
 
     if (!said && opal_common_crypt_clocks_differ(self, opal_common_crypt_session_peer(session), met, &why)) {
         said = true;
-        opal_show_help(CORE_HELP, why.topic, true, why.detail);     /* of a whole job mpirun shows one */
+        OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, why.topic, true, why.detail);  /* of a whole job mpirun shows one */
     }
 }
 

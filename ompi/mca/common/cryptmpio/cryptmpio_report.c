@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "opal/util/show_help.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #define HELP "help-ompi-common-cryptmpio.txt"
 
@@ -82,7 +83,9 @@ static void show(const char *file, const char *topic, ...)
     va_list list;
 
     va_start(list, topic);
+    ompi_common_cryptmpi_show_begin();
     char *text = before < SHOWN_MAX ? opal_show_help_vstring(file, topic, true, list) : NULL;
+    ompi_common_cryptmpi_show_end();
     va_end(list);
     if (NULL != text) {
         fputs(text, stderr);

@@ -80,7 +80,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void)
  * or sends, a segment that nobody could take. */
 static ompi_pml_crypt_stage_t *no_memory(const ompi_pml_crypt_request_t *r, size_t wire_bytes)
 {
-    opal_show_help("help-mpi-pml-crypt.txt", "no-memory", true, wire_bytes);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "no-memory", true, wire_bytes);
     ompi_mpi_abort(r->base.req_comm, 1);
     abort();
 }

@@ -16,8 +16,12 @@
  * own it has the kernel's zeros, and the two others become another program at once.
  */
 #include "crypt_fork.h"
+#include "crypt_secmem.h"
 
 #include <pthread.h>
+#include <stdint.h>
+
+enum { STACK = 16384 };         /* bytes of it that libcrypto uses at most in one of those calls */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool watched;
@@ -30,8 +34,17 @@ void opal_common_crypt_secret_begin(void)
     pthread_rwlock_rdlock(&secrets);
 }
 
+/* What the calls before left in this thread's stack, below its end. */
+static __attribute__((noinline)) void wipe_stack(void)
+{
+    uint8_t below[STACK];
+
+    opal_common_crypt_wipe(below, sizeof(below));
+}
+
 void opal_common_crypt_secret_end(void)
 {
+    wipe_stack();
     pthread_rwlock_unlock(&secrets);
 }
 

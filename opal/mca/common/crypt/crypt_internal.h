@@ -26,6 +26,7 @@ typedef struct opal_common_crypt_parents {
 typedef struct opal_common_crypt_secrets {
     opal_common_crypt_parents_t out, in;
     opal_common_crypt_token_t token_out, token_in;
+    uint8_t expanded[20];                       /* token 16 || base 4, before they are in their places */
 } opal_common_crypt_secrets_t;
 
 struct opal_common_crypt_session {

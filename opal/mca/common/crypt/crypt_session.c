@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKEN_BYTES 20          /* token 16 || base 4 */
 
 /* ---- making ---- */
 
@@ -88,9 +87,11 @@ err_secrets:
 
 static int expand_direction(const opal_common_crypt_schedule_t *schedule,
                             opal_common_crypt_direction_t direction,
-                            opal_common_crypt_parents_t *parents, opal_common_crypt_token_t *token)
+                            opal_common_crypt_secrets_t *secrets)
 {
-    uint8_t bytes[TOKEN_BYTES];
+    const bool out = OPAL_CRYPT_OUT == direction;
+    opal_common_crypt_parents_t *parents = out ? &secrets->out : &secrets->in;
+    opal_common_crypt_token_t *token = out ? &secrets->token_out : &secrets->token_in;
     int rc;
 
     if (OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION,
@@ -103,12 +104,13 @@ static int expand_direction(const opal_common_crypt_schedule_t *schedule,
                                                                     direction, parents->piece,
                                                                     sizeof(parents->piece)))
         || OPAL_CRYPT_OK != (rc = opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_LOCAL_TOKEN,
-                                                                    direction, bytes, sizeof(bytes)))) {
+                                                                    direction, secrets->expanded,
+                                                                    sizeof(secrets->expanded)))) {
         return rc;
     }
-    memcpy(token->bytes, bytes, sizeof(token->bytes));
-    token->base = opal_common_crypt_get32(bytes + sizeof(token->bytes));
-    opal_common_crypt_wipe(bytes, sizeof(bytes));
+    memcpy(token->bytes, secrets->expanded, sizeof(token->bytes));
+    token->base = opal_common_crypt_get32(secrets->expanded + sizeof(token->bytes));
+    opal_common_crypt_wipe(secrets->expanded, sizeof(secrets->expanded));
     return OPAL_CRYPT_OK;
 }
 
@@ -122,9 +124,8 @@ int opal_common_crypt_session_from_schedule(const opal_common_crypt_schedule_t *
     if (NULL == secrets) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    if (OPAL_CRYPT_OK != (rc = expand_direction(schedule, OPAL_CRYPT_OUT, &secrets->out, &secrets->token_out))
-        || OPAL_CRYPT_OK != (rc = expand_direction(schedule, OPAL_CRYPT_IN, &secrets->in,
-                                                   &secrets->token_in))) {
+    if (OPAL_CRYPT_OK != (rc = expand_direction(schedule, OPAL_CRYPT_OUT, secrets))
+        || OPAL_CRYPT_OK != (rc = expand_direction(schedule, OPAL_CRYPT_IN, secrets))) {
         opal_common_crypt_secmem_free(secrets);
         return rc;
     }
