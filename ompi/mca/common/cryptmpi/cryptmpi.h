@@ -41,6 +41,7 @@ typedef struct ompi_common_cryptmpi_params {
     unsigned key_bits;
     unsigned threads;
     int scope, on_failure, audit, on_missing;   /* enums above */
+    unsigned connect_timeout;       /* seconds; 0: none */
     char *report;
     bool keep_core_files;
 } ompi_common_cryptmpi_params_t;

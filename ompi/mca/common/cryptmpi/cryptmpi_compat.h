@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <pthread.h>
@@ -36,6 +37,7 @@
 #    include "opal/mca/pmix/pmix-internal.h"
 
 #    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 1
+#    define OMPI_COMMON_CRYPTMPI_RUNTIME_TABLE 0      /* calls of the runtime that can be replaced: opal_pmix */
 
 typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
@@ -63,6 +65,7 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 #    endif
 
 #    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 0
+#    define OMPI_COMMON_CRYPTMPI_RUNTIME_TABLE 1
 
 typedef mca_pml_base_component_2_0_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
@@ -114,9 +117,36 @@ static inline void ompi_common_cryptmpi_nspace(opal_jobid_t jobid, char text[OMP
 }
 #endif
 
-/* What `name` has published under `key`, past every cache, or NULL; the caller's
- * to free.  Somebody who never published it is waited for no longer than this. */
+/* A question to the runtime that may be long in being answered: what has `name` published under
+ * `key`?  With `anew` the answer is past every cache, and somebody who never published it is
+ * waited for no longer than this. */
 enum { OMPI_COMMON_CRYPTMPI_FETCH_SECONDS = 30 };
+
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    bool done;
+    uint8_t *found;                 /* a copy; NULL: nothing */
+    size_t bytes;
+#if OMPI_MAJOR_VERSION >= 5
+    pmix_proc_t proc;
+    pmix_info_t how[2];
+    int limit;
+#endif
+} ompi_common_cryptmpi_question_t;
+
+static inline void ompi_common_cryptmpi_answer(ompi_common_cryptmpi_question_t *question, const void *found, size_t bytes)
+{
+    pthread_mutex_lock(&question->lock);
+    question->found = NULL == found ? NULL : malloc(bytes + 1);
+    question->bytes = NULL == question->found ? 0 : bytes;
+    if (NULL != question->found) {
+        memcpy(question->found, found, bytes);
+    }
+    question->done = true;
+    pthread_cond_signal(&question->answered);
+    pthread_mutex_unlock(&question->lock);
+}
 
 #if OMPI_MAJOR_VERSION >= 5
 static inline int ompi_common_cryptmpi_commit(void)
@@ -124,32 +154,24 @@ static inline int ompi_common_cryptmpi_commit(void)
     return PMIX_SUCCESS == PMIx_Commit() ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
-static inline uint8_t *ompi_common_cryptmpi_fetch(const opal_process_name_t *name, const char *key, size_t *bytes)
+static inline void ompi_common_cryptmpi_answer_value(pmix_status_t status, pmix_value_t *value, void *question)
 {
-    pmix_value_t *value = NULL;
-    uint8_t *found = NULL;
-    int limit = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
-    pmix_info_t how[2];
-    pmix_proc_t proc;
-    pmix_status_t rc;
+    const bool good = PMIX_SUCCESS == status && NULL != value && PMIX_BYTE_OBJECT == value->type;
 
-    *bytes = 0;
-    OPAL_PMIX_CONVERT_NAME(&proc, name);
-    PMIX_INFO_LOAD(&how[0], PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
-    PMIX_INFO_LOAD(&how[1], PMIX_TIMEOUT, &limit, PMIX_INT);
-    rc = PMIx_Get(&proc, key, how, 2, &value);
-    PMIX_INFO_DESTRUCT(&how[0]);
-    PMIX_INFO_DESTRUCT(&how[1]);
-    if (PMIX_SUCCESS == rc && NULL != value && PMIX_BYTE_OBJECT == value->type) {
-        found = (uint8_t *) value->data.bo.bytes;
-        *bytes = value->data.bo.size;
-        value->data.bo.bytes = NULL;
-        value->data.bo.size = 0;
+    ompi_common_cryptmpi_answer(question, good ? value->data.bo.bytes : NULL, good ? value->data.bo.size : 0);
+}
+
+static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,
+                                            const char *key, bool anew)
+{
+    question->limit = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
+    OPAL_PMIX_CONVERT_NAME(&question->proc, name);
+    PMIX_INFO_LOAD(&question->how[0], PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
+    PMIX_INFO_LOAD(&question->how[1], PMIX_TIMEOUT, &question->limit, PMIX_INT);
+    if (PMIX_SUCCESS != PMIx_Get_nb(&question->proc, key, anew ? question->how : NULL, anew ? 2 : 0,
+                                    ompi_common_cryptmpi_answer_value, question)) {
+        ompi_common_cryptmpi_answer(question, NULL, 0);
     }
-    if (NULL != value) {
-        PMIX_VALUE_RELEASE(value);
-    }
-    return found;
 }
 #else
 static inline int ompi_common_cryptmpi_commit(void)
@@ -157,14 +179,19 @@ static inline int ompi_common_cryptmpi_commit(void)
     return opal_pmix.commit();
 }
 
-static inline uint8_t *ompi_common_cryptmpi_fetch(const opal_process_name_t *name, const char *key, size_t *bytes)
+static inline void ompi_common_cryptmpi_answer_value(int status, opal_value_t *value, void *question)
 {
-    opal_value_t *value = NULL, *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t);
-    uint8_t *found = NULL;
-    opal_list_t how;
-    int rc;
+    const bool good = OPAL_SUCCESS == status && NULL != value && OPAL_BYTE_OBJECT == value->type;
 
-    *bytes = 0;
+    ompi_common_cryptmpi_answer(question, good ? value->data.bo.bytes : NULL, good ? (size_t) value->data.bo.size : 0);
+}
+
+static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,
+                                            const char *key, bool anew)
+{
+    opal_value_t *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t);
+    opal_list_t how;
+
     OBJ_CONSTRUCT(&how, opal_list_t);
     refresh->key = strdup("pmix.get.refresh");
     refresh->type = OPAL_BOOL;
@@ -174,18 +201,10 @@ static inline uint8_t *ompi_common_cryptmpi_fetch(const opal_process_name_t *nam
     limit->type = OPAL_INT;
     limit->data.integer = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
     opal_list_append(&how, &limit->super);
-    rc = opal_pmix.get(name, key, &how, &value);
+    if (OPAL_SUCCESS != opal_pmix.get_nb(name, key, anew ? &how : NULL, ompi_common_cryptmpi_answer_value, question)) {
+        ompi_common_cryptmpi_answer(question, NULL, 0);
+    }
     OPAL_LIST_DESTRUCT(&how);
-    if (OPAL_SUCCESS == rc && NULL != value && OPAL_BYTE_OBJECT == value->type) {
-        found = value->data.bo.bytes;
-        *bytes = (size_t) value->data.bo.size;
-        value->data.bo.bytes = NULL;
-        value->data.bo.size = 0;
-    }
-    if (NULL != value) {
-        OBJ_RELEASE(value);
-    }
-    return found;
 }
 #endif
 

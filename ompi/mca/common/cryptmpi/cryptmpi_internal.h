@@ -33,6 +33,18 @@ void ompi_common_cryptmpi_provider_stop(void);
  * it refuses, and ends the job unless errors were asked for. */
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session);
 
+/* What `name` has published under `key`, or NULL; the caller's to free.  Says so when it waits for
+ * long (cryptmpi_wait.c).  `anew`: past every cache, and for 30 seconds at most. */
+uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, bool anew, const char *awaited,
+                                  size_t *bytes);
+
+/* Watch over what Open MPI waits for by itself, from start to stop. */
+void ompi_common_cryptmpi_waits_start(void);
+void ompi_common_cryptmpi_waits_stop(void);
+
+/* How a job is named to its user: by PMIx, or by Open MPI's number. */
+void ompi_common_cryptmpi_job_name(const opal_process_name_t *name, char text[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES]);
+
 /* Have our record vouched for again, if that is needed `now`, and publish it. */
 int ompi_common_cryptmpi_modex_renew(int64_t now);
 

@@ -54,7 +54,7 @@ bool ompi_common_cryptmpi_threads = false;
 
 /* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
  * has but 16 bits where the launcher is not mpirun. */
-static void name_of(const opal_process_name_t *name, char text[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES])
+void ompi_common_cryptmpi_job_name(const opal_process_name_t *name, char text[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES])
 {
     ompi_common_cryptmpi_nspace(name->jobid, text);
     if ('\0' == text[0]) {
@@ -152,7 +152,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
     p->options.agreed = all_agreed(agreed);
     p->options.report = ompi_common_cryptmpi_report_wanted();
-    name_of(&OPAL_PROC_MY_NAME, job);
+    ompi_common_cryptmpi_job_name(&OPAL_PROC_MY_NAME, job);
     identity.nspace = job;
     identity.instance = life = opal_common_crypt_instance();
     rc = identify_node(&identity, &why);
@@ -173,11 +173,13 @@ int ompi_common_cryptmpi_start(const char *agreed)
     if (NULL != warning && 0 == OPAL_PROC_MY_NAME.vpid) {
         ompi_common_cryptmpi_show(CORE_HELP, warning->topic, warning->detail);
     }
+    ompi_common_cryptmpi_waits_start();
     return publish();
 }
 
 void ompi_common_cryptmpi_stop(void)
 {
+    ompi_common_cryptmpi_waits_stop();
     if (NULL != self) {
         ompi_common_cryptmpi_peers_stop();
         opal_common_crypt_local_destroy(self);
@@ -228,11 +230,11 @@ int ompi_common_cryptmpi_modex_renew(int64_t now)
     return OMPI_SUCCESS == rc ? ompi_common_cryptmpi_commit() : rc;
 }
 
-/* What the peer published under this key, past all caches; NULL if nothing. */
-static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, size_t *bytes)
+/* What the peer published under this key; NULL if nothing. */
+static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, bool anew, const char *what, size_t *bytes)
 {
     char *key = mca_base_component_to_string(component);
-    uint8_t *found = ompi_common_cryptmpi_fetch(&proc->super.proc_name, key, bytes);
+    uint8_t *found = ompi_common_cryptmpi_get(&proc->super.proc_name, key, anew, what, bytes);
 
     free(key);
     return found;
@@ -243,7 +245,7 @@ static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, 
 static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *expect)
 {
     static const uint8_t none;
-    uint8_t *fresh = fetch(proc, &renewal_key, &expect->fresh_bytes);
+    uint8_t *fresh = fetch(proc, &renewal_key, true, "its credential, made anew", &expect->fresh_bytes);
 
     expect->fresh = NULL != fresh ? fresh : &none;
     return fresh;
@@ -253,7 +255,7 @@ static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *exp
 static uint32_t life_of(ompi_proc_t *proc, uint32_t otherwise)
 {
     size_t bytes = 0;
-    uint8_t *number = OMPI_COMMON_CRYPTMPI_LIVES ? fetch(proc, &life_key, &bytes) : NULL;
+    uint8_t *number = OMPI_COMMON_CRYPTMPI_LIVES ? fetch(proc, &life_key, true, "the number of its lives of MPI", &bytes) : NULL;
     uint32_t its = NULL != number && sizeof(its) == bytes ? opal_common_crypt_get32(number) : otherwise;
 
     free(number);
@@ -263,15 +265,9 @@ static uint32_t life_of(ompi_proc_t *proc, uint32_t otherwise)
 static void *receive_record(ompi_proc_t *proc, uint32_t of_life, size_t *bytes)
 {
     mca_base_component_t key;
-    void *record = NULL;
-    int rc;
 
-    record_key(of_life, &key);
-    OPAL_MODEX_RECV(rc, &key, &proc->super.proc_name, &record, bytes);
-    if (OPAL_SUCCESS != rc || NULL == record) {
-        *bytes = 0;     /* refused by the core, as a process without a record */
-    }
-    return record;
+    /* No bytes are refused by the core, as a process without a record. */
+    return fetch(proc, record_key(of_life, &key), false, "its record of keys", bytes);
 }
 
 /* The record that the peer has now; *of_life is the one that it should be of.  Where it
@@ -319,7 +315,7 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
     if (proc->super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid) {
         expect.nspace = job;
     } else {
-        name_of(&proc->super.proc_name, nspace);
+        ompi_common_cryptmpi_job_name(&proc->super.proc_name, nspace);
         expect.nspace = nspace;
     }
     expect.rank = proc->super.proc_name.vpid;

@@ -134,6 +134,10 @@ int ompi_common_cryptmpi_params_register(void)
     rc = rc ? rc : add_choice("audit", "What follows when a component could carry payload around the encryption: "
                               "abort, or warn, which says PLAINTEXT POSSIBLE in every job and breaks the promise",
                               audit_values, OPAL_INFO_LVL_3, &p->audit);
+    rc = rc ? rc : add("connect_timeout", "Seconds after which a process that waits for what the launcher has of "
+                       "another one, when they first speak, ends the job (with Open MPI 4.1 also one that spawns, or "
+                       "connects to, another job); 0: never. After 120 seconds it says that it waits (default: 0)",
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, &p->connect_timeout);
     rc = rc ? rc : add_text("report", "Summary at the end of a job, written by rank 0: 0 (none), 1 (on standard "
                             "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
     rc = rc ? rc : add_test(&p->options);

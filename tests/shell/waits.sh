@@ -1,0 +1,160 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# waits.sh [long]: what is waited for in vain.  A runtime that does not answer: a first contact ends
+# with crypt_connect_timeout, in words that name both processes; so do a spawn and a connect with
+# Open MPI 4.1.  `long`: without it there is one warning after two minutes, and the job goes
+# on when the answer comes.
+set -eu
+. "$SRC/tests/lib.sh"
+
+cluster_up 2
+cat > "$CASE_DIR/pair.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Rank 0 sends rank 1 a number; with an argument it starts this program once more. */
+int main(int argc, char **argv)
+{
+    int rank, number = 7;
+    MPI_Comm parent, child;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_get_parent(&parent);
+    if (MPI_COMM_NULL == parent && argc > 1) {
+        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &child, MPI_ERRCODES_IGNORE);
+        MPI_Comm_disconnect(&child);
+    } else if (MPI_COMM_NULL == parent && 0 == rank) {
+        MPI_Send(&number, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+    } else if (MPI_COMM_NULL == parent) {
+        MPI_Recv(&number, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("rank 1 has got %d\n", number);
+    }
+    if (MPI_COMM_NULL != parent) {
+        MPI_Comm_disconnect(&parent);
+    }
+    MPI_Finalize();
+    return 0;
+}
+END
+# The runtime does not answer for SILENT seconds, or for ever, what concerns our records, or
+# in the call that SILENT_IN names.
+cat > "$CASE_DIR/silent.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void be_silent(void)
+{
+    const char *seconds = getenv("SILENT");
+
+    if (NULL == seconds) {
+        for (;;) {
+            pause();
+        }
+    }
+    for (int left = atoi(seconds); left > 0; left = (int) sleep((unsigned) left)) {
+    }
+}
+
+static int is_silent(const char *call)
+{
+    return NULL != getenv("SILENT_IN") && 0 == strcmp(getenv("SILENT_IN"), call);
+}
+
+typedef int get_t(const void *, const char *, const void *, size_t, void *, void *);
+static struct { char proc[1024], *key; const void *info; size_t count; void *to, *data; } asked;
+
+static void *ask_late(void *real)
+{
+    be_silent();
+    ((get_t *) real)(asked.proc, asked.key, asked.info, asked.count, asked.to, asked.data);
+    return NULL;
+}
+
+/* The name of a process is 260 bytes of PMIx, of which we have no header. */
+int PMIx_Get_nb(const void *proc, const char *key, const void *info, size_t count, void *to, void *data)
+{
+    get_t *real = (get_t *) dlsym(RTLD_NEXT, "PMIx_Get_nb");
+    pthread_t thread;
+
+    if (!is_silent("get") || NULL == key || NULL == strstr(key, "crypt.record")) {
+        return real(proc, key, info, count, to, data);
+    }
+    memcpy(asked.proc, proc, 260);
+    asked.key = strdup(key);
+    asked.info = info;
+    asked.count = count;
+    asked.to = to;
+    asked.data = data;
+    return pthread_create(&thread, NULL, ask_late, (void *) real);
+}
+
+int PMIx_Spawn(const void *job, size_t jobs, const void *apps, size_t count, char *nspace)
+{
+    int (*real)(const void *, size_t, const void *, size_t, char *) = dlsym(RTLD_NEXT, "PMIx_Spawn");
+
+    if (is_silent("spawn")) {
+        be_silent();
+    }
+    return real(job, jobs, apps, count, nspace);
+}
+
+int PMIx_Connect(const void *procs, size_t count, const void *info, size_t infos)
+{
+    int (*real)(const void *, size_t, const void *, size_t) = dlsym(RTLD_NEXT, "PMIx_Connect");
+
+    if (is_silent("connect")) {
+        be_silent();
+    }
+    return real(procs, count, info, infos);
+}
+END
+must in_variant mpicc -o "$CASE_DIR/pair" "$CASE_DIR/pair.c"
+must in_variant gcc -shared -fPIC -o "$CASE_DIR/silent.so" "$CASE_DIR/silent.c" -ldl -lpthread
+
+# run SILENT_IN PARAMETER... [-- ARGUMENT]: into $CASE_DIR/out.
+run() {
+    local in=$1 parameters=(); shift
+    while (($#)) && [ "$1" != -- ]; do parameters+=("$1"); shift; done
+    [ $# = 0 ] || shift
+    vcluster mpirun -n 2 --map-by node -x LD_PRELOAD="$CASE_DIR/silent.so" -x SILENT_IN="$in" ${SILENT:+-x SILENT} \
+        ${parameters[@]+"${parameters[@]}"} "$CASE_DIR/pair" "$@" > "$CASE_DIR/out" 2>&1 < /dev/null
+}
+
+echo "+ nobody is silent"
+must run none
+grep -q 'rank 1 has got 7' "$CASE_DIR/out" || fail "$(cat "$CASE_DIR/out")"
+
+ends() {
+    local what=$1; shift
+    echo "+ silent: $what"
+    must_fail run "$what" --mca crypt_connect_timeout 3 "$@"
+    cat "$CASE_DIR/out"
+    grep -q 'has waited for 3 seconds (crypt_connect_timeout), and ends the job' "$CASE_DIR/out" || fail "it does not say so"
+    grep -q 'this process: .* rank [01], on node[01], in ' "$CASE_DIR/out" || fail "this process"
+    grep -q 'the peer:     ' "$CASE_DIR/out" || fail "the peer"
+}
+ends get
+grep -q 'in the first contact with the peer' "$CASE_DIR/out" && grep -qE 'the peer: .* rank [01], of this job' "$CASE_DIR/out" &&
+    grep -q 'awaited: *its record of keys' "$CASE_DIR/out" || fail "it does not say what it waits for"
+if [ "$SERIES" = 4.1 ]; then
+    ends spawn -- spawn
+    grep -q 'in MPI_Comm_spawn' "$CASE_DIR/out" || fail "not in a spawn"
+    ends connect -- spawn
+    grep -qE 'the peer: .* of another job' "$CASE_DIR/out" || fail "not with another job"
+fi
+
+[ "${1-}" = long ] || exit 0
+echo "+ an answer after 130 seconds"
+SILENT=130
+must run get
+cat "$CASE_DIR/out"
+[ "$(grep -c 'WARNING: A process has waited for 120 seconds' "$CASE_DIR/out")" -ge 1 ] || fail "no warning"
+[ "$(grep -c 'WARNING: A process has waited' "$CASE_DIR/out")" -le 2 ] || fail "more than one a process"
+grep -q 'rank 1 has got 7' "$CASE_DIR/out" || fail "it did not go on"
