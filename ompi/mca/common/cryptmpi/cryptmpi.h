@@ -131,6 +131,11 @@ typedef struct ompi_common_cryptmpi_peer {
     uint64_t unsent;                    /* counters taken for messages that the host refused, under send_lock */
     int64_t met;                        /* when we were connected to its job; 0: it is our own */
     int failure;                        /* why resolve failed; it is not tried again */
+    struct ompi_common_cryptmpi_ahead *ahead;   /* pml/crypt's; NULL, or freed with the entry */
+    opal_list_t arriving;               /* pml/crypt: messages whose segments are not asked for yet */
+    unsigned receiving;                 /* and of how many they are */
+    struct ompi_common_cryptmpi_peer *crowded;  /* the next peer that ever had any of the former */
+    bool is_crowded, admitting;
 } ompi_common_cryptmpi_peer_t;
 OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
 

@@ -49,6 +49,8 @@ void ompi_common_cryptmpi_peers_stop(void)
             opal_common_crypt_session_destroy(peer->session);
         }
         pthread_mutex_destroy(&peer->send_lock);
+        free(peer->ahead);
+        OBJ_DESTRUCT(&peer->arriving);
         OBJ_RELEASE(peer);
     }
     OBJ_DESTRUCT(&by_name);
@@ -71,6 +73,11 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->token_out = peer->token_in = NULL;
         peer->local_id = peer->unsent = 0;
         peer->met = 0;
+        peer->ahead = NULL;
+        OBJ_CONSTRUCT(&peer->arriving, opal_list_t);
+        peer->receiving = 0;
+        peer->crowded = NULL;
+        peer->is_crowded = peer->admitting = false;
         peer->failure = OMPI_SUCCESS;
         pthread_mutex_init(&peer->send_lock, NULL);
         opal_hash_table_set_value_uint64(&by_name, key, peer);

@@ -11,6 +11,7 @@
  *   request.c what the application holds     ops.c        one operation at the host
  *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
  *   stage.c   staging, from pools            final.c      the end: did all arrive?
+ *   ahead.c   how far a sender may run ahead
  *
  * Rules that hold everywhere
  *   - What is sealed, and what may stay plain, is decided by the peer table
@@ -70,6 +71,7 @@ typedef struct ompi_pml_crypt_state {
     size_t stage_bytes;             /* room for the largest first part */
     unsigned tag_bits;              /* of a tag that the host compares */
     opal_common_crypt_tags_t tags;
+    bool eager;                     /* a segment of up to chunk_size bytes leaves whether it is waited for or not */
     bool sends_later;               /* the host's callbacks are no place to send from: ucx */
     opal_free_list_t requests;
     bool lists;
@@ -77,7 +79,7 @@ typedef struct ompi_pml_crypt_state {
     opal_common_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
     struct {                        /* lengths of lists of others than their files, to look at without their locks */
-        volatile int polled, deferred, queued;
+        volatile int polled, deferred, queued, arriving;
     } waiting;
 } ompi_pml_crypt_state_t;
 
@@ -92,6 +94,7 @@ void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after i
 void ompi_pml_crypt_limits_ucx_restore(void);
 bool ompi_pml_crypt_limits_ucx_raised(void);
 void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host has peers */
+bool ompi_pml_crypt_limits_eager(size_t wire_bytes);    /* a message of this length leaves eagerly; after raise */
 void ompi_pml_crypt_host_close(void);
 bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
 void ompi_pml_crypt_find_threads(bool mpi_threads);
@@ -134,6 +137,8 @@ typedef struct ompi_pml_crypt_stage {
     opal_free_list_t *home;         /* NULL: freed */
     struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
+    size_t cold_bytes;              /* not 0: its pages go back to the kernel when it is returned */
+    uint32_t era;                   /* when it was sent (chop_send.c) */
     /* while a worker has it (team.c) */
     opal_common_crypt_job_t job;
     struct ompi_pml_crypt_stage *behind;
@@ -150,7 +155,10 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place);
 
 int ompi_pml_crypt_stages_start(void);
 void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that failed */
-ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes, to receive */
+/* To send; NULL when as much as may be is sealed already. */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes);
+ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* of no pool; NULL: there is no memory */
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
 
 /* ---- what the host says of a message ---- */
@@ -197,9 +205,15 @@ typedef struct ompi_pml_crypt_request {
     opal_common_crypt_chop_t *chop;
     opal_common_crypt_shape_t shape;
     ompi_common_cryptmpi_stream_t *stream;  /* of a buffer that is not one run of memory; or NULL */
-    opal_list_item_t queued;                /* in the queue of senders, or of deferred receives */
+    opal_list_item_t queued;                /* in the queue of senders, of deferred receives, or of those arriving */
     uint32_t next_segment;
-    ompi_common_cryptmpi_atomic32_t work, window, gate_open;
+    uint32_t run_ahead;                     /* so many segments leave before the gate is open */
+    ompi_common_cryptmpi_atomic32_t work, window, gate_open, left;
+    bool tells;                             /* first_out says that a receive matched */
+    bool parked;                            /* out of the queue, until the gate opens */
+    bool stuck;                             /* its segments do not move */
+    uint32_t ahead;                         /* bytes that it takes off the peer's count when it tells */
+    struct ompi_pml_crypt_stream *fence;    /* and of this one it then tells, too */
     unsigned threads;                       /* t: more than 1 is the team's */
     int chop_tag;
     int failure;                            /* of any segment, or the body: it did not authenticate */
@@ -230,12 +244,27 @@ void ompi_pml_crypt_queue_stop(void);
 void ompi_pml_crypt_pump(void);
 void ompi_pml_crypt_pump_stalled(void);     /* from the progress function */
 
+/* ---- how far a sender may run ahead of its receiver ---- */
+
+typedef enum {
+    OMPI_PML_CRYPT_LATE,            /* nothing may: the first part goes without payload, and tells */
+    OMPI_PML_CRYPT_AHEAD,
+    OMPI_PML_CRYPT_AHEAD_TELLS      /* and its first part has to tell when it has matched */
+} ompi_pml_crypt_ahead_t;
+
+enum { OMPI_PML_CRYPT_NOTHING_AHEAD = 0 };
+
+/* Under the peer's send lock: may `bytes` of this message leave before it has matched?  `tells`:
+ * its first part does so anyway. */
+ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells);
+void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r);
+
 /* ---- how a long message is cut ---- */
 
 bool ompi_pml_crypt_cut_start(void);        /* says itself what is wrong with a parameter */
 unsigned ompi_pml_crypt_cut_threads(void);  /* the largest t of any message */
-/* Bytes of a segment, and t, for a message of more than chop_min bytes. */
-uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, unsigned outstanding, unsigned *threads);
+/* Bytes of a segment, and t, for a message of which `rest` bytes are behind the first part. */
+uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, uint64_t rest, unsigned outstanding, unsigned *threads);
 unsigned ompi_pml_crypt_cut_open(uint64_t plain_bytes);     /* t of the receiver */
 
 /* ---- the team ---- */
@@ -274,6 +303,8 @@ void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t
 bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
                                const ompi_status_public_t *brought);
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_arriving_start(void);
+void ompi_pml_crypt_arriving_stalled(void); /* from the progress function */
 int ompi_pml_crypt_opened(void);            /* from the progress function: what workers have opened */
 void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *plain, size_t plain_bytes);
 void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc) OPAL_CRYPT_RARE;      /* wipe, report, set the status */

@@ -6,6 +6,11 @@
  * belongs (with t > 1 by a worker, team.c), and its place in the window is
  * posted again.
  *
+ * Of one peer at most MANY messages are received so at a time, in the order in which
+ * they matched, in which their sender sends them, too: staging is used again
+ * while it is warm, and the host has few receives to search.  Should they come in another
+ * order, so that nothing moves for a while, further ones are let in.
+ *
  * A message that fails is received to its end all the same, so that its sender
  * is not left waiting, and wiped as a whole when it completes.
  *
@@ -16,7 +21,15 @@
 
 #include <stddef.h>
 
-enum { WINDOW = 4 };
+enum {
+    WINDOW = 4,
+    MANY = 32,                          /* messages of a peer; from twice as many segments on, of all, each has one */
+    STALLED = 256, STALLED_MOST = 1 << 18   /* calls of the progress function without a segment */
+};
+static ompi_common_cryptmpi_atomic32_t posted = 0, idle = 0;
+static volatile int32_t patience = STALLED;
+static ompi_common_cryptmpi_peer_t *crowded = NULL;     /* peers that have, or had, more than MANY */
+static pthread_mutex_t arriving_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void post_more(ompi_pml_crypt_request_t *r);
 
@@ -45,6 +58,98 @@ static bool unpack(ompi_pml_crypt_request_t *r, size_t offset, size_t bytes, con
                                                  packed));
 }
 
+/* ---- which messages are received now ---- */
+
+void ompi_pml_crypt_arriving_start(void)
+{
+    posted = idle = 0;
+    patience = STALLED;
+    crowded = NULL;
+    ompi_pml_crypt.waiting.arriving = 0;
+}
+
+/* May it be received now?  Else its turn comes. */
+static bool admit(ompi_pml_crypt_request_t *r)
+{
+    ompi_common_cryptmpi_peer_t *peer = r->peer;
+    bool now;
+
+    ompi_common_cryptmpi_lock_acquire(&arriving_lock);
+    now = peer->receiving < MANY;
+    if (now) {
+        peer->receiving++;
+    } else {
+        opal_list_append(&peer->arriving, &r->queued);
+        ompi_pml_crypt.waiting.arriving++;
+        if (!peer->is_crowded) {
+            peer->is_crowded = true;
+            peer->crowded = crowded;
+            crowded = peer;
+        }
+    }
+    ompi_common_cryptmpi_lock_release(&arriving_lock);
+    return now;
+}
+
+/* Under the lock. */
+static ompi_pml_crypt_request_t *next_of(ompi_common_cryptmpi_peer_t *peer)
+{
+    opal_list_item_t *item = opal_list_remove_first(&peer->arriving);
+
+    if (NULL == item) {
+        return NULL;
+    }
+    peer->receiving++;
+    ompi_pml_crypt.waiting.arriving--;
+    return (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
+}
+
+/* All of a message's segments are in.  One of the next may be so at once, too: whoever is
+ * at work here goes on, so that they make a loop and not a recursion. */
+static void admit_next(ompi_common_cryptmpi_peer_t *peer)
+{
+    ompi_pml_crypt_request_t *r;
+
+    ompi_common_cryptmpi_lock_acquire(&arriving_lock);
+    peer->receiving--;
+    if (!peer->admitting) {
+        peer->admitting = true;
+        while (peer->receiving < MANY && NULL != (r = next_of(peer))) {
+            ompi_common_cryptmpi_lock_release(&arriving_lock);
+            post_more(r);
+            ompi_common_cryptmpi_lock_acquire(&arriving_lock);
+        }
+        peer->admitting = false;
+    }
+    ompi_common_cryptmpi_lock_release(&arriving_lock);
+}
+
+void ompi_pml_crypt_arriving_stalled(void)
+{
+    ompi_common_cryptmpi_peer_t *peer;
+
+    if (OPAL_LIKELY(0 == ompi_pml_crypt.waiting.arriving) || ompi_common_cryptmpi_add(&idle, 1) <= patience) {
+        return;
+    }
+    idle = 0;
+    patience = patience < STALLED_MOST ? 2 * patience : STALLED_MOST;
+    ompi_common_cryptmpi_lock_acquire(&arriving_lock);
+    peer = crowded;
+    ompi_common_cryptmpi_lock_release(&arriving_lock);
+    for (; NULL != peer; peer = peer->crowded) {
+        ompi_pml_crypt_request_t *r;
+
+        ompi_common_cryptmpi_lock_acquire(&arriving_lock);
+        r = next_of(peer);
+        ompi_common_cryptmpi_lock_release(&arriving_lock);
+        if (NULL != r) {
+            post_more(r);
+        }
+    }
+}
+
+/* ---- segments ---- */
+
 /* The segment was opened, or was not. */
 static void segment_done(ompi_pml_crypt_stage_t *stage)
 {
@@ -64,7 +169,13 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
     }
     ompi_pml_crypt_stage_return(stage);
     ompi_common_cryptmpi_add(&r->window, -1);
-    post_more(r);
+    idle = 0;
+    patience = STALLED;
+    if (0 == ompi_common_cryptmpi_add(&r->left, -1)) {
+        admit_next(r->peer);
+    } else {
+        post_more(r);
+    }
     ompi_pml_crypt_request_put(r);
 }
 
@@ -76,6 +187,7 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(r->c, r->chop_tag, status,
                                                                     wire_bytes_of(r, op->segment));
 
+    ompi_common_cryptmpi_add(&posted, -1);
     stage->wire_bytes = arrival.wire_bytes;
     stage->plain = place_of(r, op->segment, stage->bytes);
     if (OMPI_PML_CRYPT_FORGED == arrival.state) {   /* longer than its sender makes it */
@@ -114,12 +226,19 @@ static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     stage->op.done = segment_in;
     stage->op.request = r;
     stage->op.segment = segment;
+    ompi_common_cryptmpi_add(&posted, 1);
     rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->status.MPI_SOURCE,
                                 r->chop_tag, r->base.req_comm);
     if (OMPI_SUCCESS != rc) {
         ompi_status_public_t failed = {.MPI_SOURCE = r->status.MPI_SOURCE, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
         segment_in(&stage->op, &failed);
     }
+}
+
+/* Where many messages arrive at once, one segment of each is enough to keep the network busy. */
+static inline int32_t window(const ompi_pml_crypt_request_t *r)
+{
+    return OPAL_LIKELY(posted < 2 * MANY) ? ompi_pml_crypt_room(WINDOW, r->threads) : 1;
 }
 
 static void post_more(ompi_pml_crypt_request_t *r)
@@ -131,7 +250,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
     }
     do {
         seen = r->work;
-        while (r->window < ompi_pml_crypt_room(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
+        while (r->window < window(r) && r->next_segment <= r->shape.count) {
             ompi_common_cryptmpi_add(&r->window, 1);
             post_segment(r, r->next_segment++);
         }
@@ -147,5 +266,8 @@ void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
     r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, false,
                                                  wanted > r->shape.first_bytes ? wanted - r->shape.first_bytes : 0);
     ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);
-    post_more(r);
+    r->left = (int32_t) r->shape.count;
+    if (r->shape.count > 0 && admit(r)) {
+        post_more(r);
+    }
 }

@@ -7,15 +7,18 @@
  * One queue holds the requests of the process that have segments left, and at
  * most in_flight segments are with the host together: more would only fill
  * staging that has gone cold.  A sender does not run ahead of its receiver by
- * more than run_ahead segments: the first part of a longer message is sent
- * synchronously, and opens the gate when it has matched.
+ * more than run_ahead segments, nor by more bytes of all messages than ahead.c
+ * lets it: the first part of a longer message, or of one too many, is sent
+ * synchronously, and opens the gate when it has matched.  Until then the request
+ * is parked, out of the queue.
  *
  * With t > 1 a segment is sealed by a worker (team.c).  It counts as one of
  * those in flight from then on, and goes to the host in its turn.
  *
- * A message must not wait for another one, whose receive may depend on it: when
- * the segments that fly have not moved for a while, counted in calls of the
- * progress function, every request that has none of its own may send one.
+ * A message must not wait for another one, whose receive may depend on it.  When the
+ * segments that fly have not moved for a while, counted in calls of the progress
+ * function, their messages are stuck: they send nothing until one of theirs moves, and
+ * others get as much room again.  Each time without a move in between, the while doubles.
  *
  * pump() is entered from everywhere, callbacks included, but only one caller
  * works at a time: the others leave a note (`notes`) and go.  So the queue's
@@ -28,16 +31,25 @@
 
 static opal_list_t queue;               /* of requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
-static ompi_common_cryptmpi_atomic32_t notes = 0, flying = 0;
+static ompi_common_cryptmpi_atomic32_t notes = 0;
 
-enum { STALLED = 256 };                 /* calls of the progress function without a segment that moved */
+/* Under the lock: segments with the host, or at a worker; how many of them were stuck when
+ * `era` began. */
+static int32_t flying = 0, stuck = 0;
+static uint32_t era = 0;
+
+/* Calls of the progress function without a segment that moved. */
+enum { STALLED = 256, STALLED_MOST = 1 << 18 };
 static ompi_common_cryptmpi_atomic32_t idle = 0;
+static volatile int32_t patience = STALLED;
 static volatile bool moved = false;     /* for the progress function: something may be sent now */
 
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
-    notes = flying = idle = ompi_pml_crypt.waiting.queued = 0;
+    notes = idle = flying = stuck = ompi_pml_crypt.waiting.queued = 0;
+    patience = STALLED;
+    ompi_pml_crypt_arriving_start();
     moved = false;
 }
 
@@ -51,43 +63,86 @@ static inline ompi_pml_crypt_request_t *request_of(opal_list_item_t *item)
     return (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
 }
 
-static inline uint32_t run_ahead(const ompi_pml_crypt_request_t *r)
-{
-    return (uint32_t) ompi_pml_crypt_room(ompi_pml_crypt.params.run_ahead, r->threads);
-}
-
 static inline bool gated(const ompi_pml_crypt_request_t *r)
 {
-    return r->next_segment > run_ahead(r) && !r->gate_open;
+    return r->next_segment > r->run_ahead && !r->gate_open;
+}
+
+static inline bool is_room(unsigned threads)
+{
+    return flying - stuck < ompi_pml_crypt_room(ompi_pml_crypt.params.in_flight, threads);
 }
 
 static inline bool may_send(const ompi_pml_crypt_request_t *r)
 {
-    return !gated(r) && (flying < ompi_pml_crypt_room(ompi_pml_crypt.params.in_flight, r->threads)
-                         || (idle > STALLED && 0 == r->window));
+    return !r->stuck && is_room(r->threads);
+}
+
+/* Under the lock, as all of the queue. */
+static void enqueue(ompi_pml_crypt_request_t *r)
+{
+    opal_list_append(&queue, &r->queued);
+    ompi_pml_crypt.waiting.queued++;
+}
+
+static void dequeue(ompi_pml_crypt_request_t *r)
+{
+    opal_list_remove_item(&queue, &r->queued);
+    ompi_pml_crypt.waiting.queued--;
 }
 
 /* The first request that may send a segment now; it stays in the queue until
- * its last one is taken. */
-static ompi_pml_crypt_request_t *next_ready(uint32_t *segment)
+ * its last one is taken, or it has to wait for its receiver. */
+static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_era)
 {
     ompi_pml_crypt_request_t *found = NULL;
     opal_list_item_t *item;
 
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    if (!is_room(NULL == ompi_pml_crypt.team ? 1 : ompi_pml_crypt_cut_threads())) {
+        ompi_common_cryptmpi_lock_release(&queue_lock);
+        return NULL;            /* whichever it is: there may be thousands of them */
+    }
     for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
         if (may_send(request_of(item))) {
             found = request_of(item);
             *segment = found->next_segment++;
+            found->window++;
+            flying++;
             if (found->next_segment > found->shape.count) {
-                opal_list_remove_item(&queue, item);
-                ompi_pml_crypt.waiting.queued--;
+                dequeue(found);
+            } else if (gated(found)) {
+                found->parked = true;
+                dequeue(found);
             }
             break;
         }
     }
+    *of_era = era;
     ompi_common_cryptmpi_lock_release(&queue_lock);
     return found;
+}
+
+static void begin_queued(ompi_pml_crypt_request_t *r)
+{
+    ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    if (gated(r)) {
+        r->parked = true;
+    } else {
+        enqueue(r);
+    }
+    ompi_common_cryptmpi_lock_release(&queue_lock);
+}
+
+static void open_gate(ompi_pml_crypt_request_t *r)
+{
+    ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    r->gate_open = 1;
+    if (r->parked) {
+        r->parked = false;
+        enqueue(r);
+    }
+    ompi_common_cryptmpi_lock_release(&queue_lock);
 }
 
 /* Something has left: send on.  ucx calls back from the middle of its own work,
@@ -110,10 +165,15 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     if (OMPI_SUCCESS != status->MPI_ERROR) {
         r->status.MPI_ERROR = status->MPI_ERROR;
     }
+    ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    flying--;
+    stuck -= stage->era != era;
+    r->window--;
+    r->stuck = false;
+    ompi_common_cryptmpi_lock_release(&queue_lock);
     ompi_pml_crypt_stage_return(stage);
-    ompi_common_cryptmpi_add(&flying, -1);
-    ompi_common_cryptmpi_add(&r->window, -1);
     idle = 0;
+    patience = STALLED;
     go_on();
     ompi_pml_crypt_request_put(r);
 }
@@ -142,7 +202,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
 
 /* Seal one segment and hand it over, or give it to a worker.  The request has
  * a pending for it. */
-static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
+static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t of_era)
 {
     uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
     uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
@@ -154,6 +214,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     stage->op.segment = segment;
     stage->wire_bytes = plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD;
     stage->rc = OMPI_SUCCESS;
+    stage->era = of_era;
     stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
     if (NULL == flat) {
         stage->rc = NULL != r->stream
@@ -181,20 +242,32 @@ void ompi_pml_crypt_pump(void)
     do {
         ompi_pml_crypt_stage_t *stage;
         ompi_pml_crypt_request_t *r;
-        uint32_t segment;
+        uint32_t segment, of_era;
 
         seen = notes;
         do {
             while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
                 hand_over(stage);
             }
-            if (NULL != (r = next_ready(&segment))) {
-                ompi_common_cryptmpi_add(&flying, 1);
-                ompi_common_cryptmpi_add(&r->window, 1);
-                send_segment(r, segment);
+            if (NULL != (r = next_ready(&segment, &of_era))) {
+                send_segment(r, segment, of_era);
             }
         } while (NULL != r);
     } while (0 != ompi_common_cryptmpi_add(&notes, -seen));
+}
+
+/* What flies does not move: a new era. */
+static void give_up_on_flying(void)
+{
+    opal_list_item_t *item;
+
+    ompi_common_cryptmpi_lock_acquire(&queue_lock);
+    era++;
+    stuck = flying;
+    for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
+        request_of(item)->stuck = request_of(item)->window > 0;
+    }
+    ompi_common_cryptmpi_lock_release(&queue_lock);
 }
 
 void ompi_pml_crypt_pump_stalled(void)
@@ -203,8 +276,10 @@ void ompi_pml_crypt_pump_stalled(void)
         moved = false;
         ompi_pml_crypt_pump();
     }
-    if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && ompi_common_cryptmpi_add(&idle, 1) > STALLED) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && ompi_common_cryptmpi_add(&idle, 1) > patience) {
+        give_up_on_flying();
         ompi_pml_crypt_pump();
+        patience = patience < STALLED_MOST ? 2 * patience : STALLED_MOST;
         idle = 0;
     }
 }
@@ -216,7 +291,9 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
     if (OMPI_SUCCESS != status->MPI_ERROR) {
         r->status.MPI_ERROR = status->MPI_ERROR;
     }
-    r->gate_open = 1;
+    ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
+    ompi_pml_crypt_ahead_told(r);
+    open_gate(r);
     go_on();
     ompi_pml_crypt_request_put(r);
 }
@@ -253,59 +330,109 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
                                                                    r->base.req_tag, rc);
 }
 
-/* A short message is here because it is synchronous: its last segment is empty. */
-static int cut(ompi_pml_crypt_request_t *r)
+/* A short message is here because it is synchronous, and then its last segment is empty,
+ * or because it is late. */
+static int cut(ompi_pml_crypt_request_t *r, bool late)
 {
+    const uint32_t first_bytes = late ? 0 : ompi_pml_crypt.params.chop_min;
     uint32_t segment_bytes;
-    int rc;
 
-    if (r->plain_bytes <= ompi_pml_crypt.params.chop_min) {
-        r->threads = 1;
+    r->threads = 1;
+    if (r->plain_bytes <= first_bytes || 0 == r->plain_bytes) {
         return opal_common_crypt_shape_whole(r->plain_bytes, &r->shape);
     }
-    segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, (unsigned) ompi_pml_crypt.outstanding, &r->threads);
-    rc = opal_common_crypt_shape_make(r->plain_bytes, ompi_pml_crypt.params.chop_min, segment_bytes, &r->shape);
-    if (OPAL_CRYPT_OK == rc) {
-        ompi_common_cryptmpi_report_cut(r->threads, r->shape.count);
+    segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, r->plain_bytes - first_bytes,
+                                       (unsigned) ompi_pml_crypt.outstanding, &r->threads);
+    return opal_common_crypt_shape_make(r->plain_bytes, first_bytes, segment_bytes, &r->shape);
+}
+
+static uint32_t bytes_ahead(const ompi_pml_crypt_request_t *r)
+{
+    const uint64_t most = UINT64_C(1) << 30, segments = (uint64_t) r->run_ahead * r->shape.chunk_bytes,
+                   rest = r->shape.total_bytes - r->shape.first_bytes,
+                   bytes = r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD + (segments < rest ? segments : rest);
+
+    return (uint32_t) (bytes < most ? bytes : most);
+}
+
+/* What may leave before a receive has matched, and how the message is cut accordingly.  What is
+ * short is here because nothing more may be sealed ahead; where the host sends its segment
+ * whether it is waited for or not, as it would have sent the message, it waits for nobody.
+ * Under the send lock; NULL: it cannot be cut. */
+static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
+{
+    const size_t chop_min = ompi_pml_crypt.params.chop_min;
+    const bool is_short = r->plain_bytes <= chop_min && MCA_PML_BASE_SEND_SYNCHRONOUS != r->mode;
+    ompi_pml_crypt_ahead_t ahead = OMPI_PML_CRYPT_LATE;
+    ompi_pml_crypt_stage_t *stage = NULL;
+
+    if (!is_short) {
+        stage = ompi_pml_crypt_frame_get((r->plain_bytes < chop_min ? r->plain_bytes : chop_min)
+                                         + OPAL_CRYPT_FIRST_OVERHEAD);
+        if (OPAL_CRYPT_OK != cut(r, false)) {
+            goto no_cut;
+        }
+        r->run_ahead = (uint32_t) ompi_pml_crypt_room(ompi_pml_crypt.params.run_ahead, r->threads);
+        ahead = ompi_pml_crypt_ahead_take(r, NULL == stage ? OMPI_PML_CRYPT_NOTHING_AHEAD : bytes_ahead(r),
+                                          MCA_PML_BASE_SEND_READY == r->mode || r->shape.count > r->run_ahead);
     }
-    return rc;
+    r->tells = OMPI_PML_CRYPT_AHEAD != ahead;
+    if (OMPI_PML_CRYPT_LATE == ahead) {
+        if (NULL != stage) {
+            ompi_pml_crypt_stage_return(stage);
+        }
+        stage = ompi_pml_crypt_frame_get(OPAL_CRYPT_FIRST_OVERHEAD);
+        if (OPAL_CRYPT_OK != cut(r, true)) {
+            goto no_cut;
+        }
+        r->run_ahead = 0;
+        if (is_short && ompi_pml_crypt.eager) {
+            r->tells = false;
+            r->gate_open = 1;
+        }
+    }
+    return stage;
+
+no_cut:
+    if (NULL != stage) {
+        ompi_pml_crypt_stage_return(stage);
+    }
+    return NULL;
 }
 
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_stage_t *stage;
-    mca_pml_base_send_mode_t mode = r->mode;
-    int rc = cut(r);
+    int rc = OMPI_ERR_BAD_PARAM;
 
-    if (OPAL_CRYPT_OK != rc) {
-        return OMPI_ERR_BAD_PARAM;
-    }
-    if (MCA_PML_BASE_SEND_READY != mode) {
-        mode = r->shape.count > run_ahead(r) ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD;
-    }
-    stage = r->first = ompi_pml_crypt_stage_get();
-    stage->op.done = first_out;
-    stage->op.request = r;
     ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
-    rc = make_first(r, stage->bytes);
+    stage = r->first = plan(r);
+    if (NULL != stage) {
+        stage->op.done = first_out;
+        stage->op.request = r;
+        rc = make_first(r, stage->bytes);
+    }
     if (OMPI_SUCCESS == rc) {
+        ompi_common_cryptmpi_report_cut(r->threads, r->shape.count);
         ompi_common_cryptmpi_add(&r->pending, 1 + (int32_t) r->shape.count);
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
-                                    &ompi_mpi_byte.dt, r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag), mode,
+                                    &ompi_mpi_byte.dt, r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag),
+                                    MCA_PML_BASE_SEND_READY == r->mode ? r->mode
+                                    : r->tells ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                     r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
             r->peer->unsent++;
             ompi_common_cryptmpi_add(&r->pending, -1 - (int32_t) r->shape.count);
         }
     }
+    if (OMPI_SUCCESS != rc) {
+        ompi_pml_crypt_ahead_told(r);
+    }
     ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    opal_list_append(&queue, &r->queued);
-    ompi_pml_crypt.waiting.queued++;
-    ompi_common_cryptmpi_lock_release(&queue_lock);
+    begin_queued(r);
     ompi_pml_crypt_pump();
     return OMPI_SUCCESS;
 }

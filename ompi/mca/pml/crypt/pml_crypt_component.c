@@ -208,6 +208,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     }
     ompi_pml_crypt_find_threads(mpi_threads);
     ompi_pml_crypt_limits_raise();
+    ompi_pml_crypt.eager = ompi_pml_crypt_limits_eager(p->chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD);
     become_module_of(host);
     ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, p->host_name);
     if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {

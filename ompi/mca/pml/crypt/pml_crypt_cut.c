@@ -128,10 +128,10 @@ static inline uint64_t quotient_up(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, unsigned outstanding, unsigned *threads)
+uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, uint64_t rest, unsigned outstanding, unsigned *threads)
 {
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
-    uint64_t rest = plain_bytes - p->chop_min, segment = p->chunk_size, pieces;
+    uint64_t segment = p->chunk_size, pieces;
     opal_common_crypt_choice_t choice = choose(plain_bytes, outstanding);
 
     pieces = (uint64_t) choice.k * choice.t;

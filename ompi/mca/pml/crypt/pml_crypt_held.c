@@ -92,20 +92,37 @@ static void arrived(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     ompi_pml_crypt_first_in(op, status);
 }
 
+/* Staging for what the host has, so that it never truncates (recv.c).  What is longer than any first
+ * part is none, and is refused; it is brought all the same, for the host and its sender to be
+ * done with it. */
+static ompi_pml_crypt_stage_t *room_for(const ompi_pml_crypt_held_t *held, size_t *bytes)
+{
+    const bool fits = held->claimed_bytes <= ompi_pml_crypt.stage_bytes;
+
+    *bytes = fits ? ompi_pml_crypt.stage_bytes : held->claimed_bytes;
+    return fits ? ompi_pml_crypt_stage_get()
+           : *bytes <= (size_t) OPAL_CRYPT_CHUNK_MAX ? ompi_pml_crypt_stage_of(*bytes) : NULL;
+}
+
 /* Bring the first part into staging; it may take the host a while. */
 int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held)
 {
     ompi_pml_crypt_stage_t *stage;
+    size_t bytes;
     int rc;
 
     if (NULL != held->stage) {
         return OMPI_SUCCESS;
     }
-    stage = held->stage = ompi_pml_crypt_stage_get();
+    stage = room_for(held, &bytes);
+    if (NULL == stage) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    held->stage = stage;
     stage->owner = held;
     stage->op.done = arrived;
     stage->op.request = NULL;
-    rc = ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &held->host_message);
+    rc = ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, bytes, &held->host_message);
     if (OMPI_SUCCESS != rc) {
         held->stage = NULL;
         ompi_pml_crypt_stage_return(stage);
@@ -177,6 +194,7 @@ static void held_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held)
 {
     ompi_pml_crypt_stage_t *stage;
+    size_t bytes;
     int rc;
 
     r->serial = held->serial;
@@ -199,11 +217,15 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
         }
         return OMPI_SUCCESS;
     }
-    r->first = stage = ompi_pml_crypt_stage_get();
+    r->first = stage = room_for(held, &bytes);
+    if (NULL == stage) {
+        OBJ_RELEASE(held);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     stage->owner = held;
     stage->op.done = held_in;
     stage->op.request = r;
-    rc = ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &held->host_message);
+    rc = ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, bytes, &held->host_message);
     if (OMPI_SUCCESS != rc) {
         OBJ_RELEASE(held);
     }

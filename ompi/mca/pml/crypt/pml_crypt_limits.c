@@ -69,3 +69,24 @@ void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *p)
         p->chunk_size = UNRAISED_CHUNK;
     }
 }
+
+/* What ob1 puts before a message. */
+enum { HOST_HEADER = 128 };
+
+bool ompi_pml_crypt_limits_eager(size_t wire_bytes)
+{
+    mca_btl_base_selected_module_t *item;
+
+    if (0 != strcmp(ompi_pml_crypt.params.host_name, "ob1") || !mca_base_framework_is_open(&opal_btl_base_framework)) {
+        return false;
+    }
+    OPAL_LIST_FOREACH(item, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+        const char *name = item->btl_component->btl_version.mca_component_name;
+
+        if (0 != strcmp(name, "self") && 0 != strcmp(name, shared_memory)
+            && item->btl_module->btl_eager_limit < wire_bytes + HOST_HEADER) {
+            return false;
+        }
+    }
+    return true;
+}

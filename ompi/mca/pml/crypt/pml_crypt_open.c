@@ -126,6 +126,12 @@ static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire
     }
 }
 
+/* What comes behind the first part may be long in coming: its staging is not kept for that. */
+static void first_done(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
+}
+
 /* Not inlined, as open_local: in open_frame it would lie between what every message runs. */
 static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
@@ -156,6 +162,7 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
         ompi_pml_crypt_deliver_first(r, plain, first_bytes);
     }
     r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
+    first_done(r);
     ompi_pml_crypt_chop_recv(r);
 }
 
@@ -316,6 +323,7 @@ void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_h
         r->shape = held->shape;
         r->chop = held->chop;
         r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, held->counter);
+        first_done(r);
         ompi_pml_crypt_chop_recv(r);
     }
     ompi_pml_crypt_request_put(r);
@@ -339,7 +347,7 @@ void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r)
 static inline bool nothing_waits(void)
 {
     return 0 == (ompi_pml_crypt.waiting.polled | ompi_pml_crypt.waiting.deferred | ompi_pml_crypt.waiting.queued
-                 | ompi_pml_crypt.sealing.count | ompi_pml_crypt.opening.count)
+                 | ompi_pml_crypt.waiting.arriving | ompi_pml_crypt.sealing.count | ompi_pml_crypt.opening.count)
            && !ompi_pml_crypt_ending();
 }
 
@@ -353,6 +361,7 @@ int ompi_pml_crypt_progress(void)
     }
     events = ompi_pml_crypt_op_poll() + ompi_pml_crypt_opened();
     ompi_pml_crypt_pump_stalled();
+    ompi_pml_crypt_arriving_stalled();
     if (ompi_pml_crypt_ending()) {
         ompi_pml_crypt_final_send();
     }

@@ -79,7 +79,8 @@ static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, in
         held->known = true;
         return OMPI_SUCCESS;
     }
-    if (held->claimed_bytes > ompi_pml_crypt.stage_bytes) {     /* the host would write past the staging (recv.c) */
+    if (held->claimed_bytes > ompi_pml_crypt.stage_bytes) {
+        (void) ompi_pml_crypt_held_fetch(held);     /* for nobody: it is dropped */
         *refused = opal_common_crypt_frame_refused();
         return OMPI_SUCCESS;
     }

@@ -63,6 +63,7 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->rest.inner = NULL;
     r->chop = NULL;
     r->stream = NULL;
+    r->fence = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;
     r->plain_bytes = ompi_common_cryptmpi_bytes(datatype, count);
@@ -83,6 +84,8 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     r->host_error = MPI_SUCCESS;
     r->next_segment = 1;
     r->work = r->window = r->gate_open = 0;
+    r->parked = r->stuck = false;
+    r->ahead = 0;
     r->life &= FREED;
     r->pending = 1;
 }

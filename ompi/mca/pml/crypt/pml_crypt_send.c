@@ -9,6 +9,9 @@
  *     this node, longer             | header | token | total | id |, then the user's
  *                                   buffer as it is, on a tag only the pair can know
  *
+ * When as many frames as may be lie with the host (stage.c), a short message is
+ * sent as a longer one would be.
+ *
  * The counter is taken, and the frame handed to the host, under the peer's
  * send lock: counters rise in the order in which messages can match.
  */
@@ -81,9 +84,8 @@ static void frame_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
     ompi_pml_crypt_request_put(r);
 }
 
-static int send_frame(ompi_pml_crypt_request_t *r)
+static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage)
 {
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
     size_t wire_bytes;
     int rc;
 
@@ -110,7 +112,7 @@ static int send_frame(ompi_pml_crypt_request_t *r)
 
 static int send_local_large(ompi_pml_crypt_request_t *r)
 {
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_frame_get(OPAL_CRYPT_LOCAL_LARGE_BYTES);
     bool synchronous = MCA_PML_BASE_SEND_SYNCHRONOUS == r->mode;
     uint64_t id;
     int rc;
@@ -173,8 +175,15 @@ static int send_buffered(ompi_pml_crypt_request_t *r)
     return rc;      /* nothing of the user's is needed any more */
 }
 
+/* A frame is not much longer than what it holds. */
+static inline ompi_pml_crypt_stage_t *frame_for(size_t plain_bytes)
+{
+    return ompi_pml_crypt_frame_get(plain_bytes + OPAL_CRYPT_DIRECT_OVERHEAD);
+}
+
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
 {
+    ompi_pml_crypt_stage_t *stage;
     int rc;
 
     ompi_pml_crypt_request_begin(r);
@@ -187,8 +196,8 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (one_frame(r->peer, r->plain_bytes, r->mode)) {
-        rc = send_frame(r);
+    if (one_frame(r->peer, r->plain_bytes, r->mode) && NULL != (stage = frame_for(r->plain_bytes))) {
+        rc = send_frame(r, stage);
     } else if (MCA_PML_BASE_SEND_BUFFERED == r->mode) {
         rc = send_buffered(r);
     } else if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(r->peer)) {
@@ -245,13 +254,13 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (ompi_common_cryptmpi_threaded() || !one_frame(peer, plain_bytes, mode)) {
+    if (ompi_common_cryptmpi_threaded() || !one_frame(peer, plain_bytes, mode)
+        || NULL == (stage = frame_for(plain_bytes))) {
         ompi_request_t *request;
         rc = ompi_pml_crypt_isend(buffer, count, type, dst, tag, mode, comm, &request);
         return OMPI_SUCCESS != rc ? rc
                                   : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, MPI_STATUS_IGNORE);
     }
-    stage = ompi_pml_crypt_stage_get();
     wire_bytes = make_frame(c, dst, buffer, count, type, plain_bytes, tag, stage->bytes, &rc);
     if (wire_bytes > 0) {
         rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst,

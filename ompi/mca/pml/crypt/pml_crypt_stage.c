@@ -3,23 +3,39 @@
  *
  * Staging: memory for what was sealed and what is to be opened, from pools.
  *
- *     stages      first parts and short messages
+ *     first       receives: first parts and short messages
+ *     frames      sends: the same, of more than SMALL bytes
+ *     small, tiny sends of up to SMALL and TINY bytes
  *     chunks      segments of chunk_size bytes, or less
  *     large[i]    longer ones, of k, a table, or a peer: up to 128 KiB << i
  *
- * A pool grows as far as it is used at once, and is kept: the limits on how
- * many segments may fly (chop_send.c, chop_recv.c) are what bounds it.  Memory
- * beyond the largest pool is not kept.
+ * However many receives are posted, only what arrives takes memory, and it is given up
+ * again: the first WARM bytes of a pool are kept, and used before others; what
+ * lies beyond returns its pages to the kernel each time.  Sends have no more than WARM bytes
+ * of frames: who gets none sends in another way (chop_send.c).  Memory beyond the
+ * largest pool is not kept.
  */
 #include "pml_crypt.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "opal/util/show_help.h"
 
-enum { SLACK = 64, SMALLEST = 1 << 17, POOLS = 6 };     /* the last: 4 MiB */
+enum {
+    SLACK = 64, SMALLEST = 1 << 17, POOLS = 6,      /* the last: 4 MiB */
+    WARM = 4 << 20, WARM_LEAST = 8,                 /* bytes; and stages */
+    SMALL = 4096 + OPAL_CRYPT_FIRST_OVERHEAD, TINY = 512,
+};
 
-static opal_free_list_t stages, chunks, large[POOLS];
+/* `cold` may lack (nothing beyond `warm`), and `warm` may have no end. */
+typedef struct pool {
+    opal_free_list_t warm, cold;
+    size_t cold_bytes;                              /* of whole pages */
+} pool_t;
+
+static pool_t first, frames, small, tiny, chunks, large[POOLS];
 
 static void stage_construct(ompi_pml_crypt_stage_t *stage)
 {
@@ -28,52 +44,107 @@ static void stage_construct(ompi_pml_crypt_stage_t *stage)
     stage->op.segment = 0;
     stage->home = NULL;
     stage->bytes = NULL;
+    stage->cold_bytes = 0;
 }
 
 OBJ_CLASS_INSTANCE(ompi_pml_crypt_stage_t, opal_free_list_item_t, stage_construct, NULL);
 
-static int pool_start(opal_free_list_t *pool, size_t bytes, int grow_by)
+static int list_start(opal_free_list_t *list, size_t bytes, size_t alignment, int most, int grow_by)
 {
-    OBJ_CONSTRUCT(pool, opal_free_list_t);
-    return opal_free_list_init(pool, sizeof(ompi_pml_crypt_stage_t), 64, OBJ_CLASS(ompi_pml_crypt_stage_t),
-                               bytes + SLACK, 64, 0, -1, grow_by, NULL, 0, NULL, NULL, NULL);
+    OBJ_CONSTRUCT(list, opal_free_list_t);
+    return opal_free_list_init(list, sizeof(ompi_pml_crypt_stage_t), 64, OBJ_CLASS(ompi_pml_crypt_stage_t), bytes,
+                               alignment, 0, most, grow_by, NULL, 0, NULL, NULL, NULL);
+}
+
+static int pool_start(pool_t *pool, size_t wire_bytes, bool ends, int grow_by)
+{
+    const size_t bytes = wire_bytes + SLACK, page = (size_t) sysconf(_SC_PAGESIZE);
+    const int most = bytes * WARM_LEAST > WARM ? WARM_LEAST : (int) (WARM / bytes);
+    int rc = list_start(&pool->warm, bytes, 64, ends ? most : -1, grow_by), cold_rc;
+
+    pool->cold_bytes = (bytes + page - 1) / page * page;
+    cold_rc = list_start(&pool->cold, pool->cold_bytes, page, -1, grow_by);
+    return OPAL_SUCCESS == rc ? cold_rc : rc;
+}
+
+static void pool_stop(pool_t *pool)
+{
+    OBJ_DESTRUCT(&pool->warm);
+    OBJ_DESTRUCT(&pool->cold);
 }
 
 int ompi_pml_crypt_stages_start(void)
 {
-    int rc = pool_start(&stages, ompi_pml_crypt.stage_bytes, 8);
-    int chunks_rc = pool_start(&chunks, ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD, 4);
+    /* All are made, so that stop finds them. */
+    const int made[] = {
+        pool_start(&first, ompi_pml_crypt.stage_bytes, true, 8),
+        pool_start(&frames, ompi_pml_crypt.stage_bytes, true, 8),
+        pool_start(&small, SMALL, false, 16),
+        pool_start(&tiny, TINY, false, 64),
+        pool_start(&chunks, ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD, true, 4),
+    };
+    int rc = OPAL_SUCCESS;
 
-    rc = OPAL_SUCCESS == rc ? chunks_rc : rc;
-    for (int i = 0; i < POOLS; i++) {       /* all are made, so that stop finds them */
-        int large_rc = pool_start(&large[i], ((size_t) SMALLEST << i) + OPAL_CRYPT_SEGMENT_OVERHEAD, 1);
+    for (int i = 0; i < POOLS; i++) {
+        int large_rc = pool_start(&large[i], ((size_t) SMALLEST << i) + OPAL_CRYPT_SEGMENT_OVERHEAD, true, 1);
         rc = OPAL_SUCCESS == rc ? large_rc : rc;
+    }
+    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+        rc = OPAL_SUCCESS == rc ? made[i] : rc;
     }
     return OPAL_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
 void ompi_pml_crypt_stages_stop(void)
 {
-    OBJ_DESTRUCT(&stages);
-    OBJ_DESTRUCT(&chunks);
+    pool_t *const all[] = {&first, &frames, &small, &tiny, &chunks};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        pool_stop(all[i]);
+    }
     for (int i = 0; i < POOLS; i++) {
-        OBJ_DESTRUCT(&large[i]);
+        pool_stop(&large[i]);
     }
 }
 
-OPAL_CRYPT_OFTEN
-static ompi_pml_crypt_stage_t *get_from(opal_free_list_t *list)
+static inline ompi_pml_crypt_stage_t *prepare(opal_free_list_item_t *item, opal_free_list_t *list, size_t cold_bytes)
 {
-    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) opal_free_list_wait(list);
+    ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) item;
 
     stage->home = list;
+    stage->cold_bytes = cold_bytes;
     stage->bytes = (uint8_t *) stage->super.ptr + 56;    /* 56 + 8 = a cache line */
     return stage;
 }
 
+static __opal_attribute_noinline__ ompi_pml_crypt_stage_t *get_cold(pool_t *pool)
+{
+    return prepare(opal_free_list_wait(&pool->cold), &pool->cold, pool->cold_bytes);
+}
+
+OPAL_CRYPT_OFTEN
+static ompi_pml_crypt_stage_t *get_from(pool_t *pool)
+{
+    opal_free_list_item_t *item = opal_free_list_get(&pool->warm);
+
+    return OPAL_LIKELY(NULL != item) ? prepare(item, &pool->warm, 0) : get_cold(pool);
+}
+
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void)
 {
-    return get_from(&stages);
+    return get_from(&first);
+}
+
+OPAL_CRYPT_OFTEN
+ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes)
+{
+    opal_free_list_item_t *item;
+
+    if (wire_bytes <= SMALL) {
+        return get_from(wire_bytes <= TINY ? &tiny : &small);
+    }
+    item = opal_free_list_get(&frames.warm);
+    return OPAL_LIKELY(NULL != item) ? prepare(item, &frames.warm, 0) : NULL;
 }
 
 /* As when a pool cannot grow, there is no way to go on: the partner waits for,
@@ -83,6 +154,16 @@ static ompi_pml_crypt_stage_t *no_memory(const ompi_pml_crypt_request_t *r, size
     OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "no-memory", true, wire_bytes);
     ompi_mpi_abort(r->base.req_comm, 1);
     abort();
+}
+
+ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes)
+{
+    ompi_pml_crypt_stage_t *stage = OBJ_NEW(ompi_pml_crypt_stage_t);
+
+    if (NULL != stage && NULL == (stage->bytes = malloc(wire_bytes))) {
+        OBJ_RELEASE(stage);
+    }
+    return stage;
 }
 
 ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes)
@@ -97,11 +178,14 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t 
             return get_from(&large[i]);
         }
     }
-    stage = OBJ_NEW(ompi_pml_crypt_stage_t);
-    if (NULL == stage || NULL == (stage->bytes = malloc(wire_bytes))) {
-        return no_memory(r, wire_bytes);
-    }
-    return stage;
+    stage = ompi_pml_crypt_stage_of(wire_bytes);
+    return NULL != stage ? stage : no_memory(r, wire_bytes);
+}
+
+/* Its pages are zeros when they are touched again. */
+static __opal_attribute_noinline__ void cool(ompi_pml_crypt_stage_t *stage)
+{
+    (void) madvise(stage->super.ptr, stage->cold_bytes, MADV_DONTNEED);
 }
 
 OPAL_CRYPT_OFTEN
@@ -111,6 +195,9 @@ void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage)
         free(stage->bytes);
         OBJ_RELEASE(stage);
         return;
+    }
+    if (OPAL_UNLIKELY(stage->cold_bytes > 0)) {
+        cool(stage);
     }
     opal_free_list_return(stage->home, &stage->super);
 }

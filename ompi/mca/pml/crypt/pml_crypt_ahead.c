@@ -1,0 +1,143 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * How much of long messages a peer may have to keep for us before it receives them.
+ *
+ * What leaves before a receive is known to have matched can lie at the receiver as long
+ * as it likes.  The bytes of it are counted for each peer; a message for which there
+ * is no room leaves its first part without payload, and its segments follow when that
+ * has matched (chop_send.c).
+ *
+ * A first part that is sent synchronously tells when it has matched, and costs an
+ * answer.  So not every one is: messages of one communicator and tag match in their order,
+ * and one that tells speaks for those before it.
+ *
+ *     told, not told, not told, ... told (FENCE bytes later)      of one tag
+ *
+ * A tag that is not known yet begins with one that tells.
+ */
+#include "pml_crypt.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+enum {
+    STREAMS = 16,                           /* tags that are known, of one peer */
+    AHEAD_ALL = 32 << 20,                   /* bytes that all of a communicator's processes may send ahead to one */
+    AHEAD_MOST = 8 << 20, AHEAD_LEAST = 512 << 10,  /* and one of them */
+    FENCES = 4,                             /* within that, for a stream */
+};
+
+typedef struct ompi_pml_crypt_stream {
+    uint64_t context_high, context_low;
+    int tag;
+    uint32_t fresh;                         /* bytes since the last message that tells */
+    ompi_common_cryptmpi_atomic32_t fenced; /* bytes of which the one on its way will tell */
+} stream_t;
+
+/* `bytes` and `fenced` are lowered by callbacks; the rest is looked at under the send lock. */
+struct ompi_common_cryptmpi_ahead {
+    ompi_common_cryptmpi_atomic32_t bytes;
+    uint32_t fresh;                         /* of all streams */
+    unsigned next;
+    stream_t streams[STREAMS];
+};
+
+static uint32_t limit_of(const ompi_common_cryptmpi_comm_t *c)
+{
+    const int share = AHEAD_ALL / (c->peer_count > 0 ? c->peer_count : 1);
+
+    return share > AHEAD_MOST ? AHEAD_MOST : share < AHEAD_LEAST ? AHEAD_LEAST : (uint32_t) share;
+}
+
+static inline bool all_told(const stream_t *stream)
+{
+    return 0 == stream->fresh && 0 == stream->fenced;
+}
+
+/* NULL: it is not known, and there is no room to know it. */
+static stream_t *stream_of(struct ompi_common_cryptmpi_ahead *ahead, const ompi_pml_crypt_request_t *r, bool *known)
+{
+    *known = true;
+    for (int i = 0; i < STREAMS; i++) {
+        stream_t *stream = &ahead->streams[i];
+        if (stream->tag == r->base.req_tag && stream->context_low == r->c->context_low
+            && stream->context_high == r->c->context_high) {
+            return stream;
+        }
+    }
+    *known = false;
+    for (int i = 0; i < STREAMS; i++) {
+        stream_t *stream = &ahead->streams[ahead->next++ % STREAMS];
+        if (all_told(stream)) {
+            stream->context_high = r->c->context_high;
+            stream->context_low = r->c->context_low;
+            stream->tag = r->base.req_tag;
+            return stream;
+        }
+    }
+    return NULL;
+}
+
+static struct ompi_common_cryptmpi_ahead *ahead_of(ompi_common_cryptmpi_peer_t *peer)
+{
+    if (NULL == peer->ahead && NULL != (peer->ahead = calloc(1, sizeof(*peer->ahead)))) {
+        for (int i = 0; i < STREAMS; i++) {
+            peer->ahead->streams[i].tag = INT_MIN;      /* of no message */
+        }
+    }
+    return peer->ahead;
+}
+
+/* This message tells of those before it, unless another one is about to. */
+static void speak_for(struct ompi_common_cryptmpi_ahead *ahead, stream_t *stream, ompi_pml_crypt_request_t *r)
+{
+    if (0 == stream->fenced && stream->fresh > 0) {
+        r->fence = stream;
+        r->ahead += stream->fresh;
+        ahead->fresh -= stream->fresh;
+        stream->fenced = (int32_t) stream->fresh;
+        stream->fresh = 0;
+    }
+}
+
+ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
+{
+    const uint32_t limit = limit_of(r->c);
+    struct ompi_common_cryptmpi_ahead *ahead = ahead_of(r->peer);
+    const bool ordered = !OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm);
+    stream_t *stream;
+    bool known = false, late;
+
+    if (NULL == ahead) {
+        return OMPI_PML_CRYPT_LATE;
+    }
+    late = OMPI_PML_CRYPT_NOTHING_AHEAD == bytes || (0 != ahead->bytes && (uint32_t) ahead->bytes + bytes > limit);
+    stream = ordered ? stream_of(ahead, r, &known) : NULL;
+    if (!late) {
+        ompi_common_cryptmpi_add(&ahead->bytes, (int32_t) bytes);
+        if (!tells && known && ahead->fresh + bytes <= limit / 2
+            && (0 != stream->fenced || stream->fresh + bytes <= limit / FENCES)) {
+            stream->fresh += bytes;
+            ahead->fresh += bytes;
+            return OMPI_PML_CRYPT_AHEAD;
+        }
+        r->ahead = bytes;
+    }
+    if (NULL != stream) {
+        speak_for(ahead, stream, r);
+    }
+    return late ? OMPI_PML_CRYPT_LATE : OMPI_PML_CRYPT_AHEAD_TELLS;
+}
+
+void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r)
+{
+    if (r->ahead > 0) {
+        ompi_common_cryptmpi_add(&r->peer->ahead->bytes, -(int32_t) r->ahead);
+        r->ahead = 0;
+    }
+    if (NULL != r->fence) {
+        __atomic_store_n(&r->fence->fenced, 0, __ATOMIC_RELEASE);
+        r->fence = NULL;
+    }
+}
