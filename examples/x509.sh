@@ -8,6 +8,8 @@
 #   DIR/ca.pem, DIR/ca.key         the authority; its key belongs off the nodes
 #   DIR/USER.pem, DIR/USER.key     a user's; the key on a local disk, mode 0600
 #
+# On the nodes ca.pem and USER.pem belong to root or to the user, on a local disk, too.
+#
 # A user's jobs then have
 #   crypt_auth = x509
 #   crypt_x509_ca = .../ca.pem

@@ -173,6 +173,14 @@ if sh "$SRC/tests/unit/x509_ca.sh" "$CASE_DIR/ca"; then
     done
     x509 node1 stranger "crypt_x509_ca=$CASE_DIR/ca/foreign.pem"
     refused "x509: another CA" "not issued by a CA that this job trusts"
+    x509 node0 named "crypt_x509_ca=$CASE_DIR/ca/three.pem"
+    x509 node1 guest "crypt_x509_ca=$CASE_DIR/ca/three.pem"
+    refused "x509: our subject by another CA of the file" "from another certificate authority than our own" "CN=CA,O=Site" \
+        "CN=CA,O=Other"
+    x509 node0 ed25519
+    install -m 666 "$CASE_DIR/ca/ca.pem" "$CASE_DIR/ca/open.pem"
+    x509 node1 ed25519 "crypt_x509_ca=$CASE_DIR/ca/open.pem"
+    refused "x509: a CA file that others may change" "can be changed by other users" "0666" "chmod go-w"
     x509 node1 ed25519 "crypt_x509_key=$CASE_DIR/ca/bob.key"
     refused "x509: a key that does not fit" "does not fit the certificate"
 else

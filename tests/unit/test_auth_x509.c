@@ -302,6 +302,43 @@ static void test_subjects(void)
     subject("comma", "CN=*,OU=hpc,O=Site", 1);
 }
 
+/* `name` and `other`, both of our subject, with one file of CAs: what does each say of
+ * the other?  Topic NULL: nothing. */
+static void under(const char *cas, const char *name, const char *other, const char *topic, const char *part)
+{
+    opal_common_crypt_options_t options = with(name);
+    opal_common_crypt_local_t *a, *b;
+
+    UNIT_GROUP("%s and %s under %s.pem", name, other, cas);
+    options.x509_ca = file(cas, "pem");
+    options.x509_peer = "CN=alice,OU=hpc,O=Site";
+    a = fixture_local(&options, 0);
+    options = with(other);
+    options.x509_ca = file(cas, "pem");
+    b = fixture_local(&options, 1);
+    if (NULL == topic) {
+        opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
+        opal_common_crypt_schedule_destroy(fixture_schedule(b, a));
+    } else {
+        UNIT_CHECK(fixture_peer_refused(a, b, topic, part));
+        UNIT_CHECK(fixture_peer_refused(b, a, topic, ""));
+    }
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
+/* Whoever has a CA in the file can have our subject from it. */
+static void test_anchors(void)
+{
+    under("three", "named", "named", NULL, NULL);
+    under("three", "named", "guest", "x509-other-ca", "CN=CA,O=Site here, CN=CA,O=Other there");
+    under("three", "named", "twin", "x509-other-ca", "CN=CA,O=Site here, CN=CA,O=Site there");
+    under("ca", "named", "chain", NULL, NULL);      /* who signs below it is the CA's affair */
+    under("levels", "below", "chain", NULL, NULL);
+    under("levels", "named", "below", "x509-other-ca", "CN=CA,O=Site here, CN=Sub CA,O=Site there");
+    UNIT_CHECK(0 == ERR_peek_error());
+}
+
 static void test_flips(void)
 {
     opal_common_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("ed25519", 1);
@@ -360,6 +397,7 @@ int main(void)
     test_revoked();
     test_time();
     test_subjects();
+    test_anchors();
     test_flips();
     test_auto();
     opal_common_crypt_secmem_finalize();

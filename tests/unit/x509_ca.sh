@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # Usage: x509_ca.sh DIRECTORY
-# Two certificate authorities and the certificates of test_auth_x509, made by
-# the openssl program.  Exits 77 where it is missing.
+# Three certificate authorities, two of one name, and the certificates of test_auth_x509,
+# made by the openssl program.  Exits 77 where it is missing.
 set -eu
 cd "$1"
 command -v openssl >/dev/null || exit 77
@@ -38,6 +38,10 @@ subjectKeyIdentifier = hash
 [leaf]
 basicConstraints = critical,CA:FALSE
 keyUsage = critical,digitalSignature
+[named]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature
+authorityKeyIdentifier = keyid:always
 [bare]
 basicConstraints = critical,CA:FALSE
 [cipher]
@@ -75,6 +79,7 @@ from=20200101000000Z to=20990101000000Z
 ed="-algorithm ED25519"
 root ca "/O=Site/CN=CA"
 root foreign "/O=Site/CN=CA"
+root other "/O=Other/CN=CA"
 
 # shellcheck disable=SC2086
 {
@@ -95,11 +100,16 @@ root foreign "/O=Site/CN=CA"
     leaf bob "/O=Site/OU=hpc/CN=bob" ca leaf $from $to $ed
     leaf comma "/O=Site/OU=hpc/CN=bob,OU=hpc" ca leaf $from $to $ed
     leaf stranger "$me" foreign leaf $from $to $ed
+    leaf named "$me" ca named $from $to $ed
+    leaf twin "$me" foreign named $from $to $ed
+    leaf guest "$me" other named $from $to $ed
     leaf sub "/O=Site/CN=Sub CA" ca root $from $to $ed
     leaf below "$me" sub leaf $from $to $ed
 }
 cat below.pem sub.pem >chain.pem
 cp below.key chain.key
+cat ca.pem foreign.pem other.pem >three.pem
+cat sub.pem ca.pem >levels.pem
 
 # The other forms of private keys.
 openssl ec -in p256.key -out sec1.key 2>>log

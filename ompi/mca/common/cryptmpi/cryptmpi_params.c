@@ -83,14 +83,14 @@ static int add_auth(opal_common_crypt_options_t *o)
     rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_2, &o->x509_cert);
     rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
                             OPAL_INFO_LVL_2, &o->x509_key);
-    rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted authorities (PEM)",
-                            OPAL_INFO_LVL_2, &o->x509_ca);
+    rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted authorities (PEM; only its "
+                            "owner may write to it)", OPAL_INFO_LVL_2, &o->x509_ca);
     rc = rc ? rc : add_text("x509_crl", "File with certificate revocation lists (PEM); without it none is checked",
                             OPAL_INFO_LVL_3, &o->x509_crl);
     rc = rc ? rc : add_text("x509_peer", "Subject that a peer's certificate must have. Default: our own",
                             OPAL_INFO_LVL_3, &o->x509_peer);
-    rc = rc ? rc : add("secret_on_netfs", "Accept secret files on network or unknown file systems, where they cross "
-                       "the network (default: refused)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
+    rc = rc ? rc : add("secret_on_netfs", "Accept files of keys and of certificates on network or unknown file systems, "
+                       "where they cross the network (default: refused)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                        &o->secret_on_netfs);
     return rc ? rc : add("fips", "Use only what a FIPS 140 validated OpenSSL provider offers: P-256 instead of "
                          "X25519, aead openssl (default: off)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4,

@@ -7,8 +7,9 @@
  *     chain         = | count 1 | length 4 | certificate | ... |, the leaf first
  *     signature over  'ompi-crypt v1 x509' || body
  *
- * A good certificate is not enough: a CA serves many users.  A peer may take
- * part if its subject is that of our own certificate, or matches
+ * A good certificate is not enough: a CA serves many users, and the CA file may hold
+ * several CAs, each of which can give anybody our subject.  A peer may take part if its
+ * chain ends in the same authority as our own, and its subject is ours or matches
  * crypt_x509_peer.
  */
 #include "crypt_auth.h"
@@ -32,6 +33,7 @@ static const char title[] = "ompi-crypt v1 x509";
 typedef struct x509_state {
     opal_common_crypt_trust_t trust;
     STACK_OF(X509) *chain;                      /* ours */
+    X509 *anchor;                               /* the authority in which it ends */
     opal_common_crypt_secret_file_t key;        /* until it has signed our record */
     const char *key_path, *peer;                /* the options' */
 } x509_state_t;
@@ -47,6 +49,9 @@ static void x509_close(void *opaque)
 
     opal_common_crypt_trust_close(&state->trust);
     opal_common_crypt_chain_free(state->chain);
+    if (!opal_common_crypt_library_ended()) {
+        X509_free(state->anchor);
+    }
     opal_common_crypt_secmem_free(state->key.bytes);
     free(state);
 }
@@ -57,9 +62,10 @@ static int x509_read(x509_state_t *state, const opal_common_crypt_options_t *opt
     X509 *leaf;
     int rc;
 
-    rc = opal_common_crypt_trust_open(options->x509_ca, options->x509_crl, &state->trust, why);
+    rc = opal_common_crypt_trust_open(options->x509_ca, options->x509_crl, options->secret_on_netfs, &state->trust,
+                                      warning, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_chain_read(options->x509_cert, &state->chain, why);
+        rc = opal_common_crypt_chain_read(options->x509_cert, options->secret_on_netfs, &state->chain, warning, why);
     }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -71,12 +77,13 @@ static int x509_read(x509_state_t *state, const opal_common_crypt_options_t *opt
     }
     /* What every peer will refuse is refused here, where it can be mended. */
     rc = opal_common_crypt_chain_verify(&state->trust, state->chain, (int64_t) time(NULL), options->x509_cert,
-                                        OPAL_CRYPT_ERR_CONFIG, why);
+                                        OPAL_CRYPT_ERR_CONFIG, &state->anchor, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_secret_file_read(options->x509_key, "private key", 1, KEY_FILE_MAX,
                                                 options->secret_on_netfs, &state->key, why);
     }
-    if (OPAL_CRYPT_OK == rc && NULL != warning) {
+    /* That somebody can read the key weighs more than a certificate. */
+    if (OPAL_CRYPT_OK == rc && NULL != warning && NULL != state->key.warning.topic) {
         *warning = state->key.warning;
     }
     return rc;
@@ -188,11 +195,17 @@ static int x509_sign(void *state, const uint8_t *body, size_t body_bytes,
 
 /* ---- verifying ---- */
 
-static int authorise(const x509_state_t *state, X509 *leaf, opal_common_crypt_why_t *why)
+static int authorise(const x509_state_t *state, X509 *leaf, X509 *anchor, opal_common_crypt_why_t *why)
 {
     X509 *ours = sk_X509_value(state->chain, 0);
     char here[256], there[256];
 
+    if (!opal_common_crypt_same_authority(state->anchor, anchor)) {
+        opal_common_crypt_subject_text(state->anchor, here, sizeof(here));
+        opal_common_crypt_subject_text(anchor, there, sizeof(there));
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "x509-other-ca", "authority: %s here, %s there",
+                                        here, there);
+    }
     if (0 == X509_NAME_cmp(X509_get_subject_name(ours), X509_get_subject_name(leaf))
         || (NULL != state->peer && opal_common_crypt_subject_matches(leaf, state->peer))) {
         return OPAL_CRYPT_OK;
@@ -234,6 +247,7 @@ static int x509_verify(const void *opaque, const opal_common_crypt_claim_t *clai
 {
     const x509_state_t *state = opaque;
     STACK_OF(X509) *chain;
+    X509 *anchor = NULL;
     size_t used = 0;
     int rc;
 
@@ -248,11 +262,12 @@ static int x509_verify(const void *opaque, const opal_common_crypt_claim_t *clai
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_common_crypt_chain_verify(&state->trust, chain, claim->needed, "its certificate",
-                                            OPAL_CRYPT_ERR_PEER, why);
+                                            OPAL_CRYPT_ERR_PEER, &anchor, why);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = authorise(state, sk_X509_value(chain, 0), why);
+        rc = authorise(state, sk_X509_value(chain, 0), anchor, why);
     }
+    X509_free(anchor);
     opal_common_crypt_chain_free(chain);
     ERR_pop_to_mark();
     return rc;

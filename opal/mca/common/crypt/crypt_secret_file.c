@@ -88,6 +88,19 @@ int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, cons
     return OPAL_CRYPT_OK;
 }
 
+opal_common_crypt_fs_t opal_common_crypt_fs_of_open(int fd, const char **name, unsigned long *magic)
+{
+    struct statfs system;
+
+    *magic = 0;
+    *name = "unknown";
+    if (0 != fstatfs(fd, &system)) {
+        return OPAL_CRYPT_FS_UNKNOWN;
+    }
+    *magic = (unsigned long) system.f_type & 0xffffffff;
+    return opal_common_crypt_fs_kind(*magic, name);
+}
+
 /* ---- the checks, on the descriptor ---- */
 
 static int refuse_open(const char *path, const char *what, int error, opal_common_crypt_why_t *why)
@@ -121,16 +134,10 @@ static int check_file(int fd, const char *path, const char *what, struct stat *s
 int opal_common_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
                                         opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
 {
-    struct statfs system;
-    const char *name = "unknown";
-    opal_common_crypt_fs_t kind = OPAL_CRYPT_FS_UNKNOWN;
-    unsigned long magic = 0;
+    const char *name;
+    unsigned long magic;
 
-    if (0 == fstatfs(fd, &system)) {
-        magic = (unsigned long) system.f_type & 0xffffffff;
-        kind = opal_common_crypt_fs_kind(magic, &name);
-    }
-    if (OPAL_CRYPT_FS_LOCAL == kind) {
+    if (OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_of_open(fd, &name, &magic)) {
         return OPAL_CRYPT_OK;
     }
     if (allow_network) {
@@ -142,31 +149,40 @@ int opal_common_crypt_secret_file_place(int fd, const char *path, const char *wh
                                     "%s %s: the file system is of type %s (0x%lx)", what, path, name, magic);
 }
 
-static int read_all(int fd, const char *path, const char *what, size_t count, uint8_t *bytes,
-                    opal_common_crypt_why_t *why)
+int opal_common_crypt_read_whole(int fd, void *bytes, size_t count, bool *whole)
 {
     size_t done = 0;
+    char more;
 
-    /* One byte more than there should be: a file that grows is refused. */
+    *whole = false;
+    /* One byte more than there should be: a file that grows is not whole. */
     while (done <= count) {
-        ssize_t got = read(fd, bytes + done, count + 1 - done);
+        ssize_t got = done < count ? read(fd, (char *) bytes + done, count - done) : read(fd, &more, 1);
 
         if (got < 0 && EINTR == errno) {
             continue;
         }
-        if (got < 0) {
-            return refuse_open(path, what, errno, why);
-        }
-        if (0 == got) {
-            break;
+        if (got <= 0) {
+            *whole = 0 == got && done == count;
+            return got < 0 ? errno : 0;
         }
         done += (size_t) got;
     }
-    if (done != count) {
-        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-length",
-                                        "%s %s: it changed while it was read", what, path);
+    return 0;
+}
+
+static int read_all(int fd, const char *path, const char *what, size_t count, uint8_t *bytes,
+                    opal_common_crypt_why_t *why)
+{
+    bool whole;
+    int error = opal_common_crypt_read_whole(fd, bytes, count, &whole);
+
+    if (0 != error) {
+        return refuse_open(path, what, error, why);
     }
-    return OPAL_CRYPT_OK;
+    return whole ? OPAL_CRYPT_OK
+         : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-length", "%s %s: it changed while it was read",
+                                    what, path);
 }
 
 int opal_common_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max,

@@ -31,6 +31,12 @@ void opal_common_crypt_fs_local(char text[OPAL_CRYPT_FS_LOCAL_BYTES]);
 /* The same of the file system on which `path` lies; ERR_CONFIG if it cannot be told. */
 int opal_common_crypt_fs_of(const char *path, opal_common_crypt_fs_t *kind, const char **name);
 
+/* The same of an open file, with the number for messages; UNKNOWN if it cannot be told. */
+opal_common_crypt_fs_t opal_common_crypt_fs_of_open(int fd, const char **name, unsigned long *magic);
+
+/* Read a file that has `count` bytes: 0, or errno.  Not *whole: it has more, or fewer. */
+int opal_common_crypt_read_whole(int fd, void *bytes, size_t count, bool *whole);
+
 typedef struct opal_common_crypt_secret_file {
     uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; a zero follows */
     size_t count;

@@ -6,37 +6,136 @@
  */
 #include "crypt_x509_chain.h"
 #include "crypt_library.h"
+#include "crypt_trust_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-/* ---- the site's CA ---- */
+/* ---- files ---- */
 
-static int crls_read(const char *path, X509_STORE *store, opal_common_crypt_why_t *why)
+/* A file of PEM, as a stream in memory. */
+static int pem_open(const char *path, const char *what, const char *topic, bool allow_network,
+                    opal_common_crypt_trust_file_t *file, BIO **stream, opal_common_crypt_why_t *warning,
+                    opal_common_crypt_why_t *why)
 {
-    const opal_common_crypt_library_t *library = opal_common_crypt_library();
-    BIO *file = BIO_new_file(path, "r");
-    bool more = NULL != file;
-    int count = 0;
+    int rc = opal_common_crypt_trust_file_read(path, what, topic, allow_network, file, why);
 
-    while (more) {
-        X509_CRL *crl = X509_CRL_new_ex(library->context, library->properties);
-
-        more = NULL != crl && NULL != PEM_read_bio_X509_CRL(file, &crl, NULL, NULL);
-        count += more && 1 == X509_STORE_add_crl(store, crl);
-        X509_CRL_free(crl);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
-    BIO_free(file);
-    return count > 0 ? OPAL_CRYPT_OK
-         : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-crl", "%s: no revocation list can be read from it",
-                                    path);
+    *stream = BIO_new_mem_buf(file->bytes, (int) file->count);
+    if (NULL == *stream) {
+        free(file->bytes);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
+    }
+    if (NULL != warning && NULL == warning->topic) {
+        *warning = file->warning;
+    }
+    return OPAL_CRYPT_OK;
 }
 
-int opal_common_crypt_trust_open(const char *ca, const char *crl, opal_common_crypt_trust_t *trust,
-                                 opal_common_crypt_why_t *why)
+static void pem_close(opal_common_crypt_trust_file_t *file, BIO *stream)
+{
+    BIO_free(stream);
+    free(file->bytes);
+}
+
+/* The last attempt to read a part failed because no other part begins. */
+static bool pem_ended(void)
+{
+    unsigned long error = ERR_peek_last_error();
+
+    return ERR_LIB_PEM == ERR_GET_LIB(error) && PEM_R_NO_START_LINE == ERR_GET_REASON(error);
+}
+
+/* All certificates of a stream; false if one is damaged. */
+static bool certificates_read(BIO *stream, STACK_OF(X509) *to)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+
+    for (;;) {
+        X509 *certificate = X509_new_ex(library->context, library->properties);
+
+        if (NULL == certificate || NULL == PEM_read_bio_X509_AUX(stream, &certificate, NULL, NULL)) {
+            X509_free(certificate);
+            return NULL != certificate && pem_ended();
+        }
+        if (0 == sk_X509_push(to, certificate)) {
+            X509_free(certificate);
+            return false;
+        }
+    }
+}
+
+/* ---- the site's CA ---- */
+
+/* How many there are; -1 if one is damaged. */
+static int crls_add(BIO *stream, X509_STORE *store)
+{
+    const opal_common_crypt_library_t *library = opal_common_crypt_library();
+
+    for (int count = 0;; ++count) {
+        X509_CRL *crl = X509_CRL_new_ex(library->context, library->properties);
+        bool got = NULL != crl && NULL != PEM_read_bio_X509_CRL(stream, &crl, NULL, NULL);
+        bool good = got ? 1 == X509_STORE_add_crl(store, crl) : NULL != crl && pem_ended();
+
+        X509_CRL_free(crl);
+        if (!got || !good) {
+            return good ? count : -1;
+        }
+    }
+}
+
+static int crls_read(const char *path, bool allow_network, X509_STORE *store, opal_common_crypt_why_t *warning,
+                     opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_trust_file_t file;
+    BIO *stream;
+    int rc = pem_open(path, "crypt_x509_crl", "x509-crl", allow_network, &file, &stream, warning, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    if (crls_add(stream, store) < 1) {
+        rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-crl",
+                                      "crypt_x509_crl %s: no revocation list can be read from it", path);
+    }
+    pem_close(&file, stream);
+    return rc;
+}
+
+static int cas_read(const char *path, bool allow_network, X509_STORE *store, opal_common_crypt_why_t *warning,
+                    opal_common_crypt_why_t *why)
+{
+    opal_common_crypt_trust_file_t file;
+    STACK_OF(X509) *cas = sk_X509_new_null();
+    BIO *stream;
+    bool good;
+    int rc = NULL == cas ? opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory")
+           : pem_open(path, "crypt_x509_ca", "x509-ca", allow_network, &file, &stream, warning, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        sk_X509_free(cas);
+        return rc;
+    }
+    good = certificates_read(stream, cas) && sk_X509_num(cas) > 0;
+    for (int i = 0; good && i < sk_X509_num(cas); ++i) {
+        good = 1 == X509_STORE_add_cert(store, sk_X509_value(cas, i));
+    }
+    pem_close(&file, stream);
+    opal_common_crypt_chain_free(cas);
+    return good ? OPAL_CRYPT_OK
+         : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-ca",
+                                    "crypt_x509_ca %s: it holds no certificate, or a damaged one", path);
+}
+
+int opal_common_crypt_trust_open(const char *ca, const char *crl, bool allow_network, opal_common_crypt_trust_t *trust,
+                                 opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
 {
     const opal_common_crypt_library_t *library = opal_common_crypt_library();
     int rc = OPAL_CRYPT_OK;
@@ -45,10 +144,10 @@ int opal_common_crypt_trust_open(const char *ca, const char *crl, opal_common_cr
     trust->store = X509_STORE_new();
     if (NULL == trust->store || NULL == library) {
         rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
-    } else if (1 != X509_STORE_load_file_ex(trust->store, ca, library->context, library->properties)) {
-        rc = opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-ca", "%s", ca);
-    } else if (NULL != crl) {
-        rc = crls_read(crl, trust->store, why);
+    }
+    rc = OPAL_CRYPT_OK == rc ? cas_read(ca, allow_network, trust->store, warning, why) : rc;
+    if (OPAL_CRYPT_OK == rc && NULL != crl) {
+        rc = crls_read(crl, allow_network, trust->store, warning, why);
     }
     if (OPAL_CRYPT_OK != rc) {
         opal_common_crypt_trust_close(trust);
@@ -73,28 +172,27 @@ void opal_common_crypt_chain_free(STACK_OF(X509) *chain)
     }
 }
 
-int opal_common_crypt_chain_read(const char *path, STACK_OF(X509) **chain, opal_common_crypt_why_t *why)
+int opal_common_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) **chain,
+                                 opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
 {
-    const opal_common_crypt_library_t *library = opal_common_crypt_library();
-    BIO *file = BIO_new_file(path, "r");
+    opal_common_crypt_trust_file_t file;
     STACK_OF(X509) *made = sk_X509_new_null();
+    BIO *stream;
+    const char *fault;
+    int rc = NULL == made ? opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory")
+           : pem_open(path, "crypt_x509_cert", "x509-cert", allow_network, &file, &stream, warning, why);
 
     *chain = NULL;
-    while (NULL != file && NULL != made && sk_X509_num(made) <= OPAL_CRYPT_CHAIN_MAX) {
-        X509 *certificate = X509_new_ex(library->context, library->properties);
-
-        if (NULL == PEM_read_bio_X509(file, &certificate, NULL, NULL) || 0 == sk_X509_push(made, certificate)) {
-            X509_free(certificate);
-            break;
-        }
+    if (OPAL_CRYPT_OK != rc) {
+        sk_X509_free(made);
+        return rc;
     }
-    BIO_free(file);
-    if (NULL == made || sk_X509_num(made) < 1 || sk_X509_num(made) > OPAL_CRYPT_CHAIN_MAX) {
-        int count = NULL == made ? 0 : sk_X509_num(made);
-
+    fault = !certificates_read(stream, made) || sk_X509_num(made) < 1 ? "it holds no certificate, or a damaged one"
+          : sk_X509_num(made) > OPAL_CRYPT_CHAIN_MAX ? "too many certificates" : NULL;
+    pem_close(&file, stream);
+    if (NULL != fault) {
         opal_common_crypt_chain_free(made);
-        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-cert", "%s: %s", path,
-                                        count < 1 ? "no certificate can be read from it" : "too many certificates");
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-cert", "crypt_x509_cert %s: %s", path, fault);
     }
     *chain = made;
     return OPAL_CRYPT_OK;
@@ -193,7 +291,7 @@ static const char *topic_of(int error)
 }
 
 int opal_common_crypt_chain_verify(const opal_common_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
-                                   const char *whose, int rc, opal_common_crypt_why_t *why)
+                                   const char *whose, int rc, X509 **anchor, opal_common_crypt_why_t *why)
 {
     const opal_common_crypt_library_t *library = opal_common_crypt_library();
     X509 *leaf = sk_X509_value(chain, 0);
@@ -202,6 +300,7 @@ int opal_common_crypt_chain_verify(const opal_common_crypt_trust_t *trust, STACK
     char subject[256];
     int error, depth;
 
+    *anchor = NULL;
     opal_common_crypt_subject_text(leaf, subject, sizeof(subject));
     if (NULL == context || 1 != X509_STORE_CTX_init(context, trust->store, leaf, chain)) {
         X509_STORE_CTX_free(context);
@@ -215,13 +314,27 @@ int opal_common_crypt_chain_verify(const opal_common_crypt_trust_t *trust, STACK
     X509_VERIFY_PARAM_set_time(parameters, (time_t) when);
     error = 1 == X509_verify_cert(context) ? X509_V_OK : X509_STORE_CTX_get_error(context);
     depth = X509_STORE_CTX_get_error_depth(context);
+    if (X509_V_OK == error) {
+        STACK_OF(X509) *built = X509_STORE_CTX_get0_chain(context);
+
+        *anchor = sk_X509_value(built, sk_X509_num(built) - 1);
+        X509_up_ref(*anchor);
+    }
     X509_STORE_CTX_free(context);
     if (X509_V_OK != error) {
         return opal_common_crypt_refuse(why, rc, topic_of(error), "%s, %s: %s%s", whose, subject,
                                         X509_verify_cert_error_string(error), depth > 0 ? " (of its CA)" : "");
     }
     if (0 == (X509_get_key_usage(leaf) & KU_DIGITAL_SIGNATURE)) {
+        X509_free(*anchor);
+        *anchor = NULL;
         return opal_common_crypt_refuse(why, rc, "x509-key-usage", "%s, %s", whose, subject);
     }
     return OPAL_CRYPT_OK;
+}
+
+bool opal_common_crypt_same_authority(X509 *a, X509 *b)
+{
+    return 0 == X509_NAME_cmp(X509_get_subject_name(a), X509_get_subject_name(b))
+           && 1 == EVP_PKEY_eq(X509_get0_pubkey(a), X509_get0_pubkey(b));
 }

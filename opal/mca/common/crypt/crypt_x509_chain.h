@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Certificates: reading them, judging a chain by the site's CA and CRLs, and
- * whether its subject may take part.
+ * whether its subject may take part.  Files are read by crypt_trust_file and parsed in
+ * memory, so that what was checked is what is used; one that is damaged in any part is
+ * refused whole.
  *
  * Threads: a trust may be used by any number at once.
  */
@@ -21,13 +23,15 @@ typedef struct opal_common_crypt_trust {
     bool crls;                          /* every CA of a chain must have a CRL */
 } opal_common_crypt_trust_t;
 
-/* The CA file and, unless NULL, the CRL file; both PEM. */
-int opal_common_crypt_trust_open(const char *ca, const char *crl, opal_common_crypt_trust_t *trust,
-                                 opal_common_crypt_why_t *why);
+/* The CA file and, unless NULL, the CRL file; both PEM.  allow_network and `warning` as
+ * in crypt_trust_file.h; a warning that is there stays. */
+int opal_common_crypt_trust_open(const char *ca, const char *crl, bool allow_network, opal_common_crypt_trust_t *trust,
+                                 opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why);
 void opal_common_crypt_trust_close(opal_common_crypt_trust_t *trust);
 
 /* The certificates of a PEM file, the leaf first. */
-int opal_common_crypt_chain_read(const char *path, STACK_OF(X509) **chain, opal_common_crypt_why_t *why);
+int opal_common_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) **chain,
+                                 opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why);
 
 /* | count 1 | length 4 | DER | ... : bytes written, 0 when it does not fit. */
 size_t opal_common_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t room);
@@ -38,10 +42,14 @@ STACK_OF(X509) *opal_common_crypt_chain_parse(const uint8_t *in, size_t bytes, s
 
 void opal_common_crypt_chain_free(STACK_OF(X509) *chain);
 
-/* Is the leaf good at time `when`, under `trust`?  `whose` begins the detail
+/* Is the leaf good at time `when`, under `trust`?  *anchor gets the certificate of
+ * `trust` in which the chain ends, the caller's to free.  `whose` begins the detail
  * ("the certificate of the peer"), `rc` is returned when it is not. */
 int opal_common_crypt_chain_verify(const opal_common_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
-                                   const char *whose, int rc, opal_common_crypt_why_t *why);
+                                   const char *whose, int rc, X509 **anchor, opal_common_crypt_why_t *why);
+
+/* Are they one authority: the same name and the same public key? */
+bool opal_common_crypt_same_authority(X509 *a, X509 *b);
 
 /* The subject as `openssl x509 -subject -nameopt RFC2253` prints it. */
 void opal_common_crypt_subject_text(X509 *leaf, char *text, size_t text_bytes);
