@@ -57,7 +57,10 @@ on() {
 cluster_up 2
 program=$(mpi_program attack/around canary)
 in_variant make -C "$BUILD/tests/attack/around/coll" check TESTS= >&2
-in_variant gcc -shared -fPIC -o "$CASE_DIR/nfs.so" "$SRC/tests/attack/around/preload/nfs.c"
+statfs() { in_variant gcc -shared -fPIC -o "$CASE_DIR/$1.so" "$SRC/tests/attack/around/preload/statfs.c" "${@:2}"; }
+statfs nfs
+statfs broken -DSTATFS_ERRNO=EIO
+statfs gone -DSTATFS_ERRNO=ENOENT
 ours=$PREFIX/lib/ompi-crypt
 # A job over the nodes shows what it sends; one text for all ranks would come late.
 export OMPI_MCA_orte_base_help_aggregate=0
@@ -140,5 +143,10 @@ fi
 echo "== shared memory in files on the network"
 rc=0; job -x LD_PRELOAD="$CASE_DIR/nfs.so" -- send || rc=$?
 refused "is on a file system that is a network's, or of an unknown kind (nfs"
+# Where it cannot be told, either: neither of the directory nor of any above it.
+rc=0; job -x LD_PRELOAD="$CASE_DIR/broken.so" -- send || rc=$?
+refused "is on a file system that is a network's, or of an unknown kind (Input/output error"
+rc=0; job -x LD_PRELOAD="$CASE_DIR/gone.so" -- send || rc=$?
+refused "is on a file system that is a network's, or of an unknown kind (No such file or directory"
 rc=0; job --mca osc_sm_backing_directory /proc -- send || rc=$?
 refused "is on a file system that is a network's, or of an unknown kind (unknown: /proc"
