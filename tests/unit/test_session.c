@@ -89,6 +89,22 @@ static int chopped(opal_common_crypt_session_t *from, opal_common_crypt_session_
     return bad || seen != counter || 0 != memcmp(plain, back, sizeof(plain));
 }
 
+static void alone(void)
+{
+    opal_common_crypt_local_t *a = process(0, 0);
+    opal_common_crypt_session_t *one, *other;
+
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_session_alone(a, &one)
+                 && OPAL_CRYPT_OK == opal_common_crypt_session_alone(a, &other));
+    for (int i = 0; i < 20; ++i) {
+        UNIT_CHECK(0 == direct(one, one) && 0 == chopped(one, one));
+    }
+    UNIT_CHECK(0 != direct(one, other));                        /* each has keys of its own */
+    opal_common_crypt_session_destroy(one);
+    opal_common_crypt_session_destroy(other);
+    opal_common_crypt_local_destroy(a);
+}
+
 static void both_ways(void)
 {
     opal_common_crypt_local_t *a = process(0, 0), *b = process(1, 0);
@@ -399,6 +415,8 @@ int main(int count, char **arguments)
     the_record_notices(arguments[0]);
     UNIT_GROUP("records to sessions to messages, both ways");
     both_ways();
+    UNIT_GROUP("a process with itself");
+    alone();
     UNIT_GROUP("after libcrypto's end");
     UNIT_CHECK(0 == run_as(arguments[0], "late"));
     UNIT_GROUP("a reason for each session that is not made");

@@ -1,9 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * canary HEX (send | window | world | node): 16 bytes leave every rank by a
- * broadcast, or by MPI_Put into a window over all ranks; "world" and "node" only
- * make a window, over all ranks and over those of each node.
+ * canary HEX (send | self | window | world | node): 16 bytes leave every rank by a
+ * broadcast, or by MPI_Put into a window over all ranks; "self" sends them to the rank
+ * itself, in messages of every length; "world" and "node" only make a window, over all
+ * ranks and over those of each node.
  */
 #include "mt.h"
 
@@ -20,6 +21,45 @@ static void send_it(void)
         }
         MT_MPI(MPI_Bcast(got, CANARY, MPI_BYTE, root, MPI_COMM_WORLD));
         MT_CHECK(0 == memcmp(got, canary, CANARY), "wrong bytes");
+    }
+}
+
+/* In one communicator: posted before, found by a probe, synchronous. */
+static void self_in(MPI_Comm comm, int bytes)
+{
+    unsigned char *out = malloc((size_t) bytes), *in = calloc(1, (size_t) bytes);
+    MPI_Request request;
+    MPI_Status status;
+    int me, count;
+    MT_MPI(MPI_Comm_rank(comm, &me));
+    for (int i = 0; i < bytes; i++) {
+        out[i] = canary[i % CANARY];
+    }
+    MT_MPI(MPI_Irecv(in, bytes, MPI_BYTE, MPI_ANY_SOURCE, 3, comm, &request));
+    MT_MPI(MPI_Ssend(out, bytes, MPI_BYTE, me, 3, comm));
+    MT_MPI(MPI_Wait(&request, &status));
+    MT_CHECK(status.MPI_SOURCE == me && 0 == memcmp(in, out, (size_t) bytes), "wrong bytes, %d of them", bytes);
+    memset(in, 0, (size_t) bytes);
+    MT_MPI(MPI_Isend(out, bytes, MPI_BYTE, me, 4, comm, &request));
+    MT_MPI(MPI_Probe(me, MPI_ANY_TAG, comm, &status));
+    MT_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
+    MT_CHECK(4 == status.MPI_TAG && count == bytes, "a probe finds %d bytes, of %d", count, bytes);
+    MT_MPI(MPI_Recv(in, bytes, MPI_BYTE, MPI_ANY_SOURCE, 4, comm, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "wrong bytes, %d of them", bytes);
+    memset(in, 0, (size_t) bytes);
+    MT_MPI(MPI_Sendrecv(out, bytes, MPI_BYTE, me, 5, in, bytes, MPI_BYTE, me, 5, comm, &status));
+    MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "wrong bytes, %d of them", bytes);
+    free(out);
+    free(in);
+}
+
+static void to_self(void)
+{
+    static const int bytes[] = {CANARY, 1000, 65536, 300000, 5000000};
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+        self_in(MPI_COMM_SELF, bytes[i]);
+        self_in(MPI_COMM_WORLD, bytes[i]);
     }
 }
 
@@ -55,6 +95,7 @@ int main(int argc, char **argv)
         canary[i] = (unsigned char) value;
     }
     mt_flag("send") ? send_it() : (void) 0;
+    mt_flag("self") ? to_self() : (void) 0;
     mt_flag("window") ? put_it() : (void) 0;
     mt_flag("world") ? only_make(MPI_COMM_WORLD) : (void) 0;
     if (mt_flag("node")) {

@@ -116,7 +116,7 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
 
 typedef enum {
     OMPI_COMMON_CRYPTMPI_UNKNOWN = 0,   /* not resolved yet */
-    OMPI_COMMON_CRYPTMPI_LOCAL,         /* same node, reached by shared memory alone, or ourselves */
+    OMPI_COMMON_CRYPTMPI_LOCAL,         /* same node or ourselves, reached by shared memory alone */
     OMPI_COMMON_CRYPTMPI_SEALED
 } ompi_common_cryptmpi_kind_t;
 
@@ -154,15 +154,18 @@ OMPI_DECLSPEC ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t
  * when this returns. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer) OPAL_CRYPT_RARE;
 
-/* Those of our own job with which there is a session and what they get is
+/* The others of our own job with which there is a session and what they get is
  * sealed: how many, and an array for the caller to free. */
 OMPI_DECLSPEC size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers);
 
-/* With how many processes there is a session: what they get is sealed, or stays
+/* With how many others there is a session: what they get is sealed, or stays
  * on the node. */
 void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local);
 
 OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
+/* Are all BTLs by which this process may be reached such as stay on the node?  Only where
+ * Open MPI has initialised BML. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
 
 /* For pml/crypt: a new communicator, before its first message.  Processes of

@@ -7,10 +7,18 @@
  * spoken to: record from the modex, authentication, keys, and then the one
  * decision on which everything rests: LOCAL only if both the authenticated
  * node identity and the way the host PML reaches the peer say that nothing
- * leaves the node; SEALED in every other case.
+ * leaves the node; SEALED in every other case.  That goes for this process itself,
+ * too: UCX may send what it says to itself through an adapter, and on one with two
+ * ports to the switch and back.
  *
- * Entries outlive del_procs: a reconnect finds its session, and its counters,
- * again.
+ * The decision is made once, as the ways of which it was made do not grow.  BML r2 gives
+ * a process all of its transports when it makes the endpoint, passes over those that have
+ * one (mca_bml_r2_add_proc, _add_procs), and later only takes transports away.  Process
+ * and endpoint live as long as MPI: the list of processes holds a reference of each until
+ * ompi_proc_finalize, and del_procs, in which the endpoint goes, is called for all
+ * processes at once, after the last communicator (4.1: ompi_mpi_finalize; 5.0:
+ * ompi_mpi_instance_cleanup_pml), never by MPI_Comm_disconnect.  The next life of MPI
+ * starts with an empty table (ompi_common_cryptmpi_peers_stop).
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -99,18 +107,19 @@ static bool stays_on_node(const mca_bml_base_btl_array_t *array)
     return true;
 }
 
+bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(proc);
+
+    return NULL != endpoint && endpoint->btl_send.arr_size > 0 && stays_on_node(&endpoint->btl_eager)
+           && stays_on_node(&endpoint->btl_send) && stays_on_node(&endpoint->btl_rdma);
+}
+
 /* Does the host reach this process through shared memory alone?  ob1 can be
  * asked; of any other host we know nothing, and nothing means no. */
 static bool reached_on_node(ompi_proc_t *proc)
 {
-    mca_bml_base_endpoint_t *endpoint;
-
-    if (0 != strcmp(ompi_common_cryptmpi_host_name(), "ob1")) {
-        return false;
-    }
-    endpoint = mca_bml_base_get_endpoint(proc);
-    return NULL != endpoint && endpoint->btl_send.arr_size > 0 && stays_on_node(&endpoint->btl_eager)
-           && stays_on_node(&endpoint->btl_send) && stays_on_node(&endpoint->btl_rdma);
+    return 0 == strcmp(ompi_common_cryptmpi_host_name(), "ob1") && ompi_common_cryptmpi_btls_local(proc);
 }
 
 static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
@@ -131,6 +140,29 @@ static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
     return OMPI_SUCCESS;
 }
 
+/* Whatever crypt_scope says: over ob1 it stays in the process. */
+static int resolve_self(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
+{
+    const bool local = reached_on_node(proc);
+    int rc = OMPI_SUCCESS;
+
+    peer->token_out = peer->token_in = &self_token;
+    if (!local) {
+        rc = ompi_common_cryptmpi_provider_needed();
+        if (OMPI_SUCCESS == rc
+            && OPAL_CRYPT_OK != opal_common_crypt_session_alone(ompi_common_cryptmpi_local(), &peer->session)) {
+            ompi_common_cryptmpi_show_here("help-opal-common-crypt.txt", "no-secret-memory",
+                                           "a session of this process with itself");
+            rc = OMPI_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    if (OMPI_SUCCESS == rc) {
+        __atomic_store_n(&peer->kind, local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED,
+                         __ATOMIC_RELEASE);
+    }
+    return rc;
+}
+
 int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 {
     int rc;
@@ -139,14 +171,17 @@ int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t 
     if (OMPI_COMMON_CRYPTMPI_UNKNOWN != ompi_common_cryptmpi_kind(peer) || OMPI_SUCCESS != peer->failure) {
         rc = peer->failure;
     } else if (proc == ompi_proc_local_proc) {
-        peer->token_out = peer->token_in = &self_token;
-        __atomic_store_n(&peer->kind, OMPI_COMMON_CRYPTMPI_LOCAL, __ATOMIC_RELEASE);
-        rc = OMPI_SUCCESS;
+        rc = peer->failure = resolve_self(proc, peer);
     } else {
         rc = peer->failure = resolve_other(proc, peer);
     }
     pthread_mutex_unlock(&resolving);
     return rc;
+}
+
+static bool is_other(const ompi_common_cryptmpi_peer_t *peer)
+{
+    return peer->name.jobid != OPAL_PROC_MY_NAME.jobid || peer->name.vpid != OPAL_PROC_MY_NAME.vpid;
 }
 
 size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers)
@@ -158,7 +193,7 @@ size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers)
     *peers = calloc(opal_list_get_size(&everybody) + 1, sizeof(**peers));
     OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
         if (NULL != *peers && OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer)
-            && peer->name.jobid == OPAL_PROC_MY_NAME.jobid) {
+            && peer->name.jobid == OPAL_PROC_MY_NAME.jobid && is_other(peer)) {
             (*peers)[count++] = peer;
         }
     }
@@ -173,7 +208,7 @@ void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local)
     *sealed = *local = 0;
     pthread_mutex_lock(&table_lock);
     OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
-        *sealed += OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer);
+        *sealed += OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer) && is_other(peer);
         *local += OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer) && NULL != peer->session;
     }
     pthread_mutex_unlock(&table_lock);

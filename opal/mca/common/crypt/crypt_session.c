@@ -8,6 +8,7 @@
  *              --> epochs (crypt_epoch.c), on demand
  */
 #include "crypt_internal.h"
+#include "crypt_library.h"
 #include "crypt_secmem.h"
 
 #include <stdlib.h>
@@ -130,6 +131,28 @@ int opal_common_crypt_session_from_schedule(const opal_common_crypt_schedule_t *
         return rc;
     }
     return opal_common_crypt_session_from_secrets(secrets, aead, cipher, shift, session);
+}
+
+int opal_common_crypt_session_alone(const opal_common_crypt_local_t *local, opal_common_crypt_session_t **session)
+{
+    const opal_common_crypt_options_t *options = opal_common_crypt_local_options(local);
+    opal_common_crypt_secrets_t *secrets = opal_common_crypt_secmem_alloc(sizeof(*secrets));
+    int rc;
+
+    *session = NULL;
+    if (NULL == secrets) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    if (OPAL_CRYPT_OK != (rc = opal_common_crypt_draw(&secrets->out, sizeof(secrets->out)))
+        || OPAL_CRYPT_OK != (rc = opal_common_crypt_draw(&secrets->token_out, sizeof(secrets->token_out)))) {
+        opal_common_crypt_secmem_free(secrets);
+        return rc;
+    }
+    /* What went out comes in.  No nonce repeats: opening takes none of its own. */
+    secrets->in = secrets->out;
+    secrets->token_in = secrets->token_out;
+    return opal_common_crypt_session_from_secrets(secrets, options->aead, options->cipher, options->epoch_shift,
+                                                  session);
 }
 
 int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,

@@ -30,6 +30,8 @@ int opal_common_crypt_session_create(const opal_common_crypt_local_t *local,
                                      const opal_common_crypt_expect_t *expect,
                                      opal_common_crypt_session_t **session,
                                      opal_common_crypt_why_t *why);
+/* A session of a process with itself: keys drawn at random, which nobody else gets. */
+int opal_common_crypt_session_alone(const opal_common_crypt_local_t *local, opal_common_crypt_session_t **session);
 void opal_common_crypt_session_destroy(opal_common_crypt_session_t *session);
 
 const opal_common_crypt_peer_info_t *opal_common_crypt_session_peer(const opal_common_crypt_session_t *session);
