@@ -8,8 +8,17 @@
  * that one: does every process of the communicator run on this node, as far
  * as authenticated records and the host's transports say?  Only then their own
  * answer counts, and only of those that use these transports: osc/ucx may choose an
- * adapter within a node, and to oneself.  (4.1 has osc/pt2pt, which sends through the PML and serves
- * the other windows; 5.0 has no such component, so there the call fails.)
+ * adapter within a node, and to oneself.  (4.1 has osc/pt2pt, which sends through the
+ * PML and serves the other windows; 5.0 has no such component, so there the call fails.)
+ *
+ * osc/rdma may select an adapter, too: osc_rdma_btls names some before all others
+ * (ompi_osc_rdma_query_btls in 4.1.4, ompi_osc_rdma_query_accelerated_btls in 5.0.7).
+ * But whatever it selected, an operation goes through an endpoint that
+ * ompi_osc_rdma_peer_btl_endpoint finds among the target's own BTLs: in btl_rdma (4.1),
+ * or in btl_rdma and btl_eager (5.0).  Of a process that counts as local these hold
+ * shared memory alone; an adapter then has no endpoint, and the window fails.  What a
+ * process does to itself is done in memory, but for MPI_Compare_and_swap in 4.1, which
+ * tries the BTL first: a window of one process needs local BTLs, as well.
  *
  * Where an error was asked for instead of the job's end
  * (crypt_on_auth_failure=error), one that sends through the PML gets a question,
@@ -24,6 +33,7 @@
 #include <stdio.h>
 
 #include "opal/util/show_help.h"
+#include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 #include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/osc.h"
@@ -79,9 +89,10 @@ static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
     if (places[place].only_local && (1 == ompi_comm_size(comm) || MPI_WIN_FLAVOR_SHARED == flavor)) {
         return true;
     }
-    /* Others choose transports of their own (osc/ucx: perhaps an adapter, also to oneself). */
+    /* Others choose transports of their own (osc/ucx: perhaps an adapter, also to oneself).
+     * Without BML osc/rdma has no transports, and says so itself. */
     if (places[place].by_btls && 1 == ompi_comm_size(comm)) {
-        return true;
+        return !mca_bml_base_inited() || ompi_common_cryptmpi_btls_local(ompi_proc_local_proc);
     }
     return OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
            && (places[place].only_local || (places[place].by_btls && on_one_node(comm)));
