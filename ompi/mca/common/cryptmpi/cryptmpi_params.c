@@ -89,8 +89,8 @@ static int add_auth(opal_common_crypt_options_t *o)
                             OPAL_INFO_LVL_3, &o->x509_crl);
     rc = rc ? rc : add_text("x509_peer", "Subject that a peer's certificate must have. Default: our own",
                             OPAL_INFO_LVL_3, &o->x509_peer);
-    rc = rc ? rc : add("secret_on_netfs", "Accept files of keys and of certificates on network or unknown file systems, "
-                       "where they cross the network (default: refused)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
+    rc = rc ? rc : add("secret_on_netfs", "Accept files of keys and of certificates on network or unknown file "
+                       "systems, where they cross the network (default: refused)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                        &o->secret_on_netfs);
     return rc ? rc : add("fips", "Use only what a FIPS 140 validated OpenSSL provider offers: P-256 instead of "
                          "X25519, aead openssl (default: off)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4,
