@@ -21,6 +21,7 @@ typedef struct secrets {
     uint8_t private_key[32];
     uint8_t direction_out[32], direction_in[32], token[32];
     uint8_t seed[32];                   /* of the Ed25519 key of a certificate */
+    char seed_text[64];                 /* the key in PEM */
     uint8_t mark[32];                   /* this one is on the heap, too */
 } secrets_t;
 
@@ -58,8 +59,7 @@ static void use_keys(void)
 
     if (0 == access(fixture_path("ed25519.pem"), R_OK)) {
         options.auth = OPAL_CRYPT_AUTH_X509;
-        options.x509_cert = fixture_path("ed25519.pem");
-        options.x509_key = fixture_path("ed25519.key");
+        options.x509_cert = options.x509_key = fixture_path("both.pem");    /* the harder way */
         options.x509_ca = fixture_path("ca.pem");
         UNIT_REQUIRE(OPAL_CRYPT_OK
                      == opal_common_crypt_local_create(&options, &(opal_common_crypt_identity_t) { .nspace = "1" }, &c,
@@ -125,7 +125,7 @@ static int make_certificate(void)
     const char *source = getenv("srcdir");
     char command[1200];
     FILE *out;
-    int good;
+    int good, fd;
 
     snprintf(command, sizeof(command), "sh '%s/x509_ca.sh' '%s'", NULL == source ? "." : source, fixture_directory);
     if (0 != system(command)) {
@@ -135,6 +135,9 @@ static int make_certificate(void)
     UNIT_REQUIRE(NULL != (out = popen(command, "r")));
     good = 32 == fread(secrets->seed, 1, 32, out);
     pclose(out);
+    fd = open(fixture_path("ed25519.key"), O_RDONLY);
+    good = good && 64 == pread(fd, secrets->seed_text, 64, sizeof("-----BEGIN PRIVATE KEY-----"));
+    close(fd);
     return good;
 }
 
@@ -169,6 +172,8 @@ int main(void)
         UNIT_GROUP("nor a certificate's private key");
         ABSENT(seed, 32);
         ABSENT(seed, 8);
+        ABSENT(seed_text, 64);
+        ABSENT(seed_text + 22, 24);     /* of the seed */
     }
     UNIT_GROUP("the secrets that were searched for are some");
     for (const uint8_t *p = secrets->psk_auth; p < secrets->seed; p += 32) {

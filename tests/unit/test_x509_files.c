@@ -102,6 +102,15 @@ static void test_damaged(int which)
     refused(which, fixture_file("damaged", text, 0644), unreadable[which], "");
 }
 
+static void test_combined(void)
+{
+    opal_common_crypt_options_t options = with(1, fixture_path("both.pem"));
+
+    UNIT_GROUP("a private key in front of its certificate, in the same file");
+    options.x509_key = options.x509_cert;
+    opal_common_crypt_local_destroy(fixture_local(&options, 0));
+}
+
 /* ---- the way to them ---- */
 
 static void test_links(int which)
@@ -210,6 +219,7 @@ int main(void)
         test_places(which);
         test_damaged(which);
     }
+    test_combined();
     UNIT_CHECK(0 == ERR_peek_error());
     opal_common_crypt_secmem_finalize();
     return unit_done();

@@ -120,7 +120,8 @@ openssl rsa -in rsa.key -traditional -out pkcs1.key 2>>log
 cp rsa.pem pkcs1.pem
 openssl pkey -in ed25519.key -aes256 -passout pass:x -out locked.key 2>>log
 cp ed25519.pem locked.pem
-chmod 600 ./*.key
+cat ed25519.key ed25519.pem >both.pem
+chmod 600 ./*.key both.pem
 
 quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out empty.crl
 quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke revoked.pem

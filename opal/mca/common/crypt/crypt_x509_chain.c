@@ -18,6 +18,21 @@
 
 /* ---- files ---- */
 
+/* A private key beside its certificate, in one file, is read by crypt_x509_key.c alone:
+ * libcrypto's PEM reader would leave copies of it on the heap. */
+static void drop_private_keys(char *pem)
+{
+    static const char mark[] = "PRIVATE KEY-----";
+
+    for (char *at = pem; NULL != (at = strstr(at, mark));) {
+        const char *end = strstr(at + sizeof(mark) - 1, mark);
+        size_t bytes = NULL == end ? strlen(at) : (size_t) (end - at) + sizeof(mark) - 1;
+
+        memset(at, '\n', bytes);
+        at += bytes;
+    }
+}
+
 /* A file of PEM, as a stream in memory. */
 static int pem_open(const char *path, const char *what, const char *topic, bool allow_network,
                     opal_common_crypt_trust_file_t *file, BIO **stream, opal_common_crypt_why_t *warning,
@@ -28,6 +43,7 @@ static int pem_open(const char *path, const char *what, const char *topic, bool 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
+    drop_private_keys(file->bytes);
     *stream = BIO_new_mem_buf(file->bytes, (int) file->count);
     if (NULL == *stream) {
         free(file->bytes);
@@ -62,8 +78,10 @@ static bool certificates_read(BIO *stream, STACK_OF(X509) *to)
         X509 *certificate = X509_new_ex(library->context, library->properties);
 
         if (NULL == certificate || NULL == PEM_read_bio_X509_AUX(stream, &certificate, NULL, NULL)) {
+            const bool ended = NULL != certificate && pem_ended();
+
             X509_free(certificate);
-            return NULL != certificate && pem_ended();
+            return ended;
         }
         if (0 == sk_X509_push(to, certificate)) {
             X509_free(certificate);
