@@ -113,6 +113,34 @@ static void test_kinds(void)
     }
 }
 
+/* Whoever may rename the file can put another of ours in its place, one of an earlier day. */
+static void test_directories(void)
+{
+    static const mode_t open_to[] = {0777, 0770, 0720, 0702}, closed[] = {0700, 0755, 01777, 01770};
+    const char *place = strdup(fixture_path("place")), *through = strdup(fixture_path("through")), *psk;
+    char text[16];
+
+    UNIT_REQUIRE(NULL != place && NULL != through && 0 == mkdir(place, 0700) && 0 == symlink(place, through));
+    psk = fixture_file("place/psk", FIXTURE_PSK, 0600);
+    for (size_t i = 0; i < sizeof(open_to) / sizeof(open_to[0]); ++i) {
+        UNIT_REQUIRE(0 == chmod(place, open_to[i]));
+        snprintf(text, sizeof(text), "0%o", (unsigned) open_to[i]);
+        refused("in a directory that others may write to", psk, "secret-directory", text);
+        refused("the same, through a link", fixture_path("through/psk"), "secret-directory", text);
+    }
+    for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); ++i) {
+        UNIT_REQUIRE(0 == chmod(place, closed[i]));
+        taken("in one where others cannot rename it", psk);
+    }
+    if (0 == geteuid()) {
+        UNIT_REQUIRE(0 == chown(place, 54321, (gid_t) -1) && 0 == chmod(place, 01755));
+        refused("in somebody else's directory", psk, "secret-directory", "54321");
+        UNIT_REQUIRE(0 == chown(place, 0, (gid_t) -1));
+    } else {
+        printf("  skipped: only root can make somebody else's directory\n");
+    }
+}
+
 /* A file of the kernel's own: ours, mode 0400, regular, on no local disk. */
 static void test_places(void)
 {
@@ -218,6 +246,7 @@ int main(void)
     test_hex();
     test_contents();
     test_kinds();
+    test_directories();
     test_places();
     test_default();
     opal_common_crypt_secmem_finalize();

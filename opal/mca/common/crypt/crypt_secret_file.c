@@ -131,6 +131,34 @@ static int check_file(int fd, const char *path, const char *what, struct stat *s
     return OPAL_CRYPT_OK;
 }
 
+/* Whoever can rename the file can put another one of ours in its place, one of an earlier day.  In
+ * a directory with the sticky bit (/tmp) only its owner can. */
+static int open_in_directory(const char *path, const char *what, int *fd, opal_common_crypt_why_t *why)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = NULL == slash ? strdup(".") : strndup(path, (size_t) (slash - path) + 1);
+    int directory = NULL == name ? -1 : open(name, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno;
+    struct stat status;
+
+    free(name);
+    if (directory < 0 || 0 != fstat(directory, &status)) {
+        error = directory < 0 ? error : errno;
+    } else if ((0 != status.st_uid && geteuid() != status.st_uid)
+               || (0 != (status.st_mode & (S_IWGRP | S_IWOTH)) && 0 == (status.st_mode & S_ISVTX))) {
+        close(directory);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-directory",
+                                        "%s %s: its directory belongs to user id %lu and has the mode 0%o", what, path,
+                                        (unsigned long) status.st_uid, (unsigned) status.st_mode & 07777);
+    } else {
+        *fd = openat(directory, NULL == slash ? path : slash + 1, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        error = *fd < 0 ? errno : 0;
+    }
+    if (directory >= 0) {
+        close(directory);
+    }
+    return 0 == error ? OPAL_CRYPT_OK : refuse_open(path, what, error, why);
+}
+
 int opal_common_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
                                         opal_common_crypt_why_t *warning, opal_common_crypt_why_t *why)
 {
@@ -190,12 +218,12 @@ int opal_common_crypt_secret_file_read(const char *path, const char *what, size_
                                        opal_common_crypt_why_t *why)
 {
     struct stat status;
-    int fd, rc;
+    int fd = -1, rc;
 
     memset(file, 0, sizeof(*file));
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        return refuse_open(path, what, errno, why);
+    rc = open_in_directory(path, what, &fd, why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
     rc = check_file(fd, path, what, &status, why);
     if (OPAL_CRYPT_OK == rc) {

@@ -3,7 +3,8 @@
  *
  * Reading a file that holds a secret: opened without following a link, then
  * checked on the descriptor (a regular file, ours, nobody else's to read, on a
- * file system of this node), then read into memory of crypt_secmem.
+ * file system of this node, in a directory where nobody else can rename it), then
+ * read into memory of crypt_secmem.
  *
  * Threads: any.
  */
