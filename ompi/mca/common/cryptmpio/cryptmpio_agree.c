@@ -20,14 +20,22 @@ int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, s
                                           fh->f_comm->c_coll->coll_bcast_module);
 }
 
-int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
+int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any)
 {
     error = error < 0 ? MPI_ERR_OTHER : error;          /* Open MPI's own: less than success */
-    int worst = error;
-    int rc = fh->f_comm->c_coll->coll_allreduce(&error, &worst, 1, MPI_INT, MPI_MAX, fh->f_comm,
+    int mine[] = {error, *any}, most[] = {error, *any};
+    int rc = fh->f_comm->c_coll->coll_allreduce(mine, most, 2, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
-    return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : worst;
+    *any = 0 != most[1];
+    return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : most[0];
+}
+
+int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
+{
+    bool any = false;
+
+    return ompi_common_cryptmpio_agree_any(fh, error, &any);
 }
 
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says)

@@ -27,6 +27,8 @@ int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc
 
 /* ---- collective helpers: over the file's communicator ---- */
 
+/* ompi_common_cryptmpio_agree, and *any: does one of the processes say so? */
+int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any);
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
 /* The lowest of those ranks that say most; 0 if all say 0. */
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says);
@@ -58,7 +60,8 @@ typedef struct ompi_common_cryptmpio_look {
     unsigned block_size;
     bool empty;                                 /* the file holds no byte */
     bool meant_plain;                           /* rank 0: fs_crypt_plain_paths has the name */
-    bool require, seal, durable;                /* the parameters, as rank 0 has them, for all */
+    bool require;                               /* the parameter, as any process has it */
+    bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPT_COPIES];
     char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];

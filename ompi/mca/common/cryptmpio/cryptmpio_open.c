@@ -38,22 +38,37 @@ static void wishes(const char *filename, opal_info_t *info, look_t *look)
     }
 }
 
+/* What this process wants is what rank 0 goes by, or it would not get it. */
+static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *wanted, const look_t *look)
+{
+    bool label = '\0' == wanted->label[0] || 0 == strcmp(wanted->label, look->label);
+    opal_common_crypt_why_t why;
+
+    if (label && ('\0' == wanted->root[0] || 0 == strcmp(wanted->root, look->root))) {
+        return MPI_SUCCESS;
+    }
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-wish", "%s = %s", label ? "crypt_seal_root" : "crypt_key_label",
+                                    label ? wanted->root : wanted->label);
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_NOT_SAME;
+}
+
 /* Copies of the map, which are as large as rank 0 found them; agreed on. */
 static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    uint8_t *mine[OPAL_CRYPT_COPIES];
+    const look_t wanted = *look;
     bool enough = true;
 
-    memcpy(mine, look->copies, sizeof(mine));
     int rc = ompi_common_cryptmpio_bcast(state->fh, 0, look, sizeof(*look));
-    memcpy(look->copies, mine, sizeof(mine));
+    memcpy(look->copies, wanted.copies, sizeof(look->copies));
     for (int i = 0; i < OPAL_CRYPT_COPIES && OMPI_SUCCESS == rc; ++i) {
         if (0 != state->fh->f_rank && look->sizes[i] > 0) {
             look->copies[i] = malloc(look->sizes[i]);
             enough = enough && NULL != look->copies[i];
         }
     }
-    int error = ompi_common_cryptmpio_agree(state->fh, OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? MPI_SUCCESS : MPI_ERR_NO_MEM);
+    int error = OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? compare(state, &wanted, look) : MPI_ERR_NO_MEM;
+    error = ompi_common_cryptmpio_agree(state->fh, error);
     for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
         if (look->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, look->copies[i], look->sizes[i])) {
             error = MPI_ERR_INTERN;
@@ -274,8 +289,9 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
 {
     ompi_common_cryptmpio_file_t *made = calloc(1, sizeof(*made));
     look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN};
-    int error = ompi_common_cryptmpio_agree(fh, NULL == made ? MPI_ERR_NO_MEM : rc);
 
+    wishes(filename, info, &look);
+    int error = ompi_common_cryptmpio_agree_any(fh, NULL == made ? MPI_ERR_NO_MEM : rc, &look.require);
     if (MPI_SUCCESS != error) {
         free(made);
         return error;
@@ -283,7 +299,6 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     made->fh = fh;
     made->kept = -1;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
-    wishes(filename, info, &look);
     made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
     error = look_and_tell(made, &look);
     if (MPI_SUCCESS == error) {

@@ -13,6 +13,11 @@
  * open is ours from MPI_Init on; it puts a question of ours in front of each
  * component's.  A component that must not have a file says, through us, that it
  * does not want it; where nobody is left, the call fails after a text.
+ *
+ * Open MPI asks on every process by itself, and a file may appear between two of
+ * the looks.  So the processes say to each other what they see, want and have before the
+ * first component is asked: one that sees an encrypted file, or wants one, is enough, and
+ * all have the file by the same components, or nobody has it.
  */
 #include "ompi_config.h"
 
@@ -28,6 +33,7 @@
 #include "opal/util/info.h"
 #include "opal/util/show_help.h"
 #include "ompi/file/file.h"
+#include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
 #include "ompi/mca/fbtl/base/base.h"
@@ -92,42 +98,78 @@ static const mca_base_component_t *find(mca_base_framework_t *framework, const c
     return NULL;
 }
 
-/* Open MPI itself opens these frameworks for every file, and leaves them open. */
+/* Of Open MPI, which opens these frameworks under it for every file, and leaves them open. */
+extern opal_mutex_t ompi_mpi_ompio_bootstrap_mutex;
+
 static bool has_crypt(mca_base_framework_t *framework)
 {
-    return OPAL_SUCCESS == mca_base_framework_open(framework, 0) && NULL != find(framework, "crypt");
+    opal_mutex_lock(&ompi_mpi_ompio_bootstrap_mutex);
+    bool has = OPAL_SUCCESS == mca_base_framework_open(framework, 0) && NULL != find(framework, "crypt");
+    opal_mutex_unlock(&ompi_mpi_ompio_bootstrap_mutex);
+    return has;
 }
 
-/* May this component have the file?  If nobody may, the first that is asked
- * says so. */
-static bool may_have(const struct guard *guard, const char *path, opal_info_t *info, int rank)
+typedef enum { NOTHING, IO_OMPIO, FS_CRYPT, FBTL_CRYPT } missing_t;
+
+static missing_t look_for_components(void)
 {
-    const mca_base_component_t *ompio = find(&ompi_io_base_framework, "ompio");
-    const char *missing;
-
-    if (!is_ours(path, info)) {
-        return true;
-    }
-    missing = NULL == ompio ? "io/ompio" : !has_crypt(&ompi_fs_base_framework) ? "fs/crypt"
-              : !has_crypt(&ompi_fbtl_base_framework) ? "fbtl/crypt" : NULL;
-    if (NULL == missing) {
-        return (const mca_base_component_t *) guard->component == ompio;
-    }
-    if (guard == guards && 0 == rank) {
-        /* Not by opal_show_help: 4.1's daemons lose some of its texts. */
-        char *text = opal_show_help_string(HELP, "no-component", true, path, opal_process_info.nodename, missing);
-        if (NULL != text) {
-            fputs(text, stderr);
-            free(text);
-        }
-    }
-    return false;
+    return NULL == find(&ompi_io_base_framework, "ompio") ? IO_OMPIO : !has_crypt(&ompi_fs_base_framework) ? FS_CRYPT
+           : !has_crypt(&ompi_fbtl_base_framework) ? FBTL_CRYPT : NOTHING;
 }
+
+/* Not by opal_show_help: 4.1's daemons lose some of its texts. */
+static void show(const char *topic, const char *path, missing_t missing)
+{
+    static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
+    char *text = opal_show_help_string(HELP, topic, true, path, opal_process_info.nodename, names[missing]);
+
+    if (NULL != text) {
+        fputs(text, stderr);
+        free(text);
+    }
+}
+
+typedef enum { ANYBODY, OMPIO, NOBODY } who_t;
+
+/* Who may have the file?  Says so if it is nobody. */
+static who_t decide(const char *path, bool ours, missing_t most, missing_t least, bool speaks)
+{
+    bool differ = most != least;
+
+    if (speaks && ((ours && NOTHING != most) || differ)) {
+        show(ours ? "no-component" : "components-differ", path, most);
+    }
+    return ours ? (NOTHING == most ? OMPIO : NOBODY) : differ ? NOBODY : ANYBODY;
+}
+
+/* Collective over the communicator of a file that is being opened: on all processes the same. */
+static who_t agree(struct ompi_file_t *file)
+{
+    struct ompi_communicator_t *comm = file->f_comm;
+    missing_t missing = look_for_components();
+    int mine[] = {is_ours(file->f_filename, file->super.s_info), (int) missing, -(int) missing}, most[3];
+
+    if (OMPI_SUCCESS != comm->c_coll->coll_allreduce(mine, most, 3, MPI_INT, MPI_MAX, comm, comm->c_coll->coll_allreduce_module)) {
+        return NOBODY;
+    }
+    return decide(file->f_filename, 0 != most[0], (missing_t) most[1], (missing_t) -most[2], 0 == ompi_comm_rank(comm));
+}
+
+static bool may_have(const struct guard *guard, who_t who)
+{
+    return ANYBODY == who || (OMPIO == who && 0 == strcmp(guard->component->io_version.mca_component_name, "ompio"));
+}
+
+/* Components are asked in their order, one after the other. */
+static __thread who_t agreed;
 
 static const struct mca_io_base_module_2_0_0_t *query(struct guard *guard, struct ompi_file_t *file,
                                                       struct mca_io_base_file_t **data, int *priority)
 {
-    if (!may_have(guard, file->f_filename, file->super.s_info, ompi_comm_rank(file->f_comm))) {
+    if (guard == guards) {
+        agreed = agree(file);
+    }
+    if (!may_have(guard, agreed)) {
         *data = NULL;
         return NULL;
     }
@@ -137,9 +179,12 @@ static const struct mca_io_base_module_2_0_0_t *query(struct guard *guard, struc
 static int delete_query(struct guard *guard, const char *path, struct opal_info_t *info,
                         struct mca_io_base_delete_t **data, bool *usable, int *priority)
 {
-    if (is_encrypted(path) && !may_have(guard, path, info, 0)) {
-        *usable = false;
-        return OMPI_SUCCESS;
+    if (is_encrypted(path)) {
+        missing_t missing = look_for_components();
+        if (!may_have(guard, decide(path, true, missing, missing, guard == guards))) {
+            *usable = false;
+            return OMPI_SUCCESS;
+        }
     }
     return guard->delete_query(path, info, data, usable, priority);
 }

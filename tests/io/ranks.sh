@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Processes that see different things, or want them: all of them open a file in the same way,
+# or all are refused.  None waits for another, and what one wants to be encrypted is not stored
+# in clear because the others do not say so.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1 --slots 4
+keys_in "$CASE_DIR/keys" lab other
+program=$(mpi_program io convert)
+differ=$(mpi_program io differ)
+cd "$CASE_DIR"
+head -c 20000 /dev/urandom > plain
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/late.so" "$SRC/tests/io/preload/late.c" -ldl
+romio=$(in_variant ompi_info --parsable | sed -n 's/^mca:io:\(romio[0-9]*\):version:.*/\1/p' | head -n 1)
+[ -n "$romio" ] || fail "this Open MPI has no io/romio to try"
+must run_io 3 "$program" write "$CASE_DIR/plain" "$CASE_DIR/made"
+
+# on RANK NAME=VALUE COMMAND...: the variable is set for that rank alone.
+on() {
+    local rank=$1 what=$2; shift 2
+    vcluster mpirun -n 3 bash -c 'r=$1 w=$2; shift 2; [ "$OMPI_COMM_WORLD_RANK" != "$r" ] || export "$w"; MT_WATCHDOG=60 exec "$@"' \
+        - "$rank" "$what" "$@"
+}
+# late RANK [MPIRUN-OPTION...]: that rank looked before the others.
+late() {
+    local rank=$1; shift
+    rm -f late.log
+    vcluster mpirun -n 3 "$@" env MT_WATCHDOG=60 LD_PRELOAD="$CASE_DIR/late.so" LATE_RANK="$rank" LATE_LOG="$CASE_DIR/late.log" \
+        "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+}
+looked() { [ -s late.log ] || fail "nobody looked"; }
+# The text, a failure, and no process that was waited for.
+refused() {
+    local text=$1 output rc=0; shift
+    echo "+ ! $*"
+    output=$("$@" 2>&1) || rc=$?
+    printf '%s\n' "$output"
+    [ $rc != 0 ] || fail "succeeded: $*"
+    grep -qF -- "$text" <<<"$output" || fail "\"$text\" is not in the output of: $*"
+    ! grep -qF "watchdog: " <<<"$output" || fail "a process waited for the others: $*"
+}
+in_clear() { grep -qa "canary that nobody may see" "$1"; }
+
+for rank in 0 2; do
+    echo "--- rank $rank looked before the file was there"
+    refused "those that can are not selected" late $rank --mca io "$romio"
+    looked
+    must late $rank --mca io "ompio,$romio" --mca io_${romio}_priority 90
+    looked
+
+    echo "--- other components on rank $rank"
+    refused "those that can are not selected" on $rank OMPI_MCA_fs=ufs "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+    refused "not the same on all" on $rank OMPI_MCA_fs=ufs "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+
+    echo "--- only rank $rank refuses plain files"
+    refused "holds plain data" on $rank OMPI_MCA_fs_crypt_require=1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+    must_fail on $rank OMPI_MCA_fs_crypt_require=1 "$differ" "$CASE_DIR/required$rank" -1 none
+    ! in_clear required$rank || fail "plain bytes were written"
+done
+
+echo "--- what rank 0 wants, the others need not say"
+must run_io 3 "$differ" "$CASE_DIR/byinfo" 0 lab
+must on 0 OMPI_MCA_fs_crypt_key_label=lab "$differ" "$CASE_DIR/byname" -1 none
+for name in byinfo byname; do
+    ! in_clear $name || fail "$name is in clear"
+    must in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" verify "$CASE_DIR/$name"
+done
+
+echo "--- what another wants, rank 0 has to say"
+refused "of which rank 0 knows nothing" run_io 3 "$differ" "$CASE_DIR/byinfo2" 2 lab
+refused "of which rank 0 knows nothing" on 2 OMPI_MCA_fs_crypt_key_label=lab "$differ" "$CASE_DIR/byname2" -1 none
+refused "of which rank 0 knows nothing" on 2 OMPI_MCA_fs_crypt_key_label=other "$differ" "$CASE_DIR/two" 0 lab
+for name in byinfo2 byname2 two; do
+    [ ! -e $name ] && [ ! -e $name.mpicrypt ] || fail "something is left of $name"
+done
