@@ -44,7 +44,7 @@ static void judge(bool allowed, bool reading, int rc, const unsigned char *bytes
     int class = MPI_SUCCESS;
 
     MPI_Error_class(rc, &class);
-    MT_CHECK(class == (allowed ? MPI_SUCCESS : MPI_ERR_ACCESS), "%s: error class %d", what, class);
+    MT_CHECK(class == (allowed ? MPI_SUCCESS : MPIX_ERR_CRYPT_NO_KEY), "%s: error class %d", what, class);
     for (size_t i = 0; reading && !allowed && i < n; i++) {
         MT_CHECK(0 == bytes[i], "%s: byte %zu is %d", what, i, bytes[i]);
     }

@@ -95,7 +95,7 @@ static void refused(const char *directory)
     class_is(set_run(f, 2000, 1000, "lab", "rot13", "4096", "native"), MPI_ERR_ARG, "an unknown algorithm");
     class_is(set_run(f, 2000, 1000, "lab", "aes-256-cbc", "4096", "native"), MPI_ERR_ARG, "a refused algorithm");
     class_is(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "1000", "native"), MPI_ERR_ARG, "a block size that is none");
-    class_is(set_run(f, 2000, 1000, "nobody", "aes-128-gcm", "4096", "native"), MPI_ERR_ACCESS, "a label that nobody has");
+    class_is(set_run(f, 2000, 1000, "nobody", "aes-128-gcm", "4096", "native"), MPIX_ERR_CRYPT_NO_KEY, "a label that nobody has");
     class_is(set_run(f, 2000, 1000, "lab", "aes-128-gcm", "4096", "external32"), MPI_ERR_UNSUPPORTED_DATAREP, "external32");
     class_is(set_run(f, -1, 1000, "lab", "aes-128-gcm", "4096", "native"), MPI_ERR_ARG, "before the file");
     MT_MPI(MPI_Type_contiguous(10, MPI_BYTE, &twelve));

@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "mpi_crypt.h"
+
 enum { PIECE = 1000, PIECES = 160, BYTES = PIECE * PIECES, BLOCK = 4096, WRITERS = 4 };
 
 typedef struct journal {
@@ -122,7 +124,7 @@ static void check(MPI_File f)
         memset(buffer + from, 0, from + BLOCK < BYTES ? BLOCK : BYTES - from);
         MPI_Error_class(MPI_File_read_at(f, from, buffer + from, from + BLOCK < BYTES ? BLOCK : BYTES - from, MPI_BYTE, MPI_STATUS_IGNORE),
                         &class);
-        MT_CHECK(MPI_SUCCESS == class || MPI_ERR_IO == class, "block %d: error class %d", block, class);
+        MT_CHECK(MPI_SUCCESS == class || MPIX_ERR_CRYPT_TORN == class, "block %d: error class %d", block, class);
         look_at(block, MPI_SUCCESS == class);
         if (MPI_SUCCESS != class) {
             printf("torn %d\n", block);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Somebody changes the file at rest, then all read it, alone and together:
- * every process that reads what was changed gets an error of class MPI_ERR_IO
+ * every process that reads what was changed gets an error of class MPIX_ERR_CRYPT_FORGED
  * and zeros, and nobody hangs.  tamper DIR [sealed]: what only a seal catches is
  * an error if there is one.
  */
@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "mpi_crypt.h"
 
 enum { BLOCK = 4096, BLOCKS = 24, BYTES = BLOCK * BLOCKS };
 
@@ -66,7 +68,7 @@ static void check(int rc, bool good, const char *what, const char *call)
     int class = MPI_SUCCESS;
 
     MPI_Error_class(rc, &class);
-    MT_CHECK(class == (good ? MPI_SUCCESS : MPI_ERR_IO), "%s, %s: error class %d", what, call, class);
+    MT_CHECK(class == (good ? MPI_SUCCESS : MPIX_ERR_CRYPT_FORGED), "%s, %s: error class %d", what, call, class);
     for (size_t i = 0; i < BYTES; i++) {
         MT_CHECK(buffer[i] == (good ? text[i] : 0), "%s, %s: byte %zu is %d", what, call, i, buffer[i]);
     }
@@ -92,14 +94,14 @@ static void read_all(bool good, const char *what)
 }
 
 /* What cannot even be opened. */
-static void open_fails(const char *what)
+static void open_fails(int wanted, const char *what)
 {
     MPI_File f;
     int class = MPI_SUCCESS;
 
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     MPI_Error_class(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f), &class);
-    MT_CHECK(MPI_ERR_IO == class, "%s: error class %d", what, class);
+    MT_CHECK(wanted == class, "%s: error class %d", what, class);
 }
 
 /* Where the first segment of entries lies, from the directory. */
@@ -211,7 +213,7 @@ static void older(bool sealed)
         if (0 == mt_rank) {
             MT_CHECK(0 == truncate(path, BYTES - BLOCK), "truncate");
         }
-        open_fails("the end cut off");
+        open_fails(MPIX_ERR_CRYPT_FORGED, "the end cut off");
         mt_group("a hole that was none and the end cut off are errors");
     }
     make(1);
@@ -259,7 +261,7 @@ static void laundered(void)
     make_twice();
     put_back();
     int class = open_to_write(&f);
-    MT_CHECK(MPI_ERR_IO == class, "an older block, before the file is opened for writing: error class %d", class);
+    MT_CHECK(MPIX_ERR_CRYPT_FORGED == class, "an older block, before the file is opened for writing: error class %d", class);
     mt_group("a file that is not as it was sealed is not opened for writing");
 
     make_twice();
@@ -267,7 +269,7 @@ static void laundered(void)
     put_back();
     MT_MPI(MPI_File_write_at(f, (10 + mt_rank) * BLOCK, text + (10 + mt_rank) * BLOCK, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
     (void) MPI_File_close(&f);
-    open_fails("an older block, while the file is open: there is no seal");
+    open_fails(MPIX_ERR_CRYPT_FORGED, "an older block, while the file is open: there is no seal");
     mt_group("nothing is sealed that the job did not write, and that the seal before had not");
 
     make_twice();
@@ -314,7 +316,7 @@ static void maps(void)
         map[60] ^= 4;
         MT_CHECK(0 == setxattr(path, "user.mpicrypt.map", map, (size_t) bytes, 0), "setxattr");
     }
-    open_fails("both copies of the map changed");
+    open_fails(MPIX_ERR_CRYPT_FORGED, "both copies of the map changed");
     if (0 == mt_rank) {
         byte ^= 4;
         poke(sidecar, (off_t) at + 60, &byte, 1);
@@ -324,7 +326,7 @@ static void maps(void)
         byte = 0xff;
         poke(sidecar, 9, &byte, 1);
     }
-    open_fails("another version of the format");
+    open_fails(MPI_ERR_IO, "another version of the format");
     mt_group("maps changed");
 }
 

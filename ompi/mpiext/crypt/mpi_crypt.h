@@ -15,6 +15,22 @@
 extern "C" {
 #endif
 
+/* Classes of errors that functions of files return, besides those of MPI (MPI_Error_class);
+ * the same in all processes.  They are calls: no constants for `case`.  Before MPI_Init, and
+ * in a job without ompi-crypt, MPI_UNDEFINED, which is no class.
+ *
+ *   MPIX_ERR_CRYPT_TORN     the first write of a block was cut short: nothing of it was ever
+ *                           finished, and who writes it anew starts from zeros
+ *   MPIX_ERR_CRYPT_FORGED   what is there is not what a holder of the key wrote there
+ *   MPIX_ERR_CRYPT_NO_KEY   this process has no key for it, or may not use it
+ */
+#define MPIX_ERR_CRYPT_TORN   MPIX_Err_crypt_torn()
+#define MPIX_ERR_CRYPT_FORGED MPIX_Err_crypt_forged()
+#define MPIX_ERR_CRYPT_NO_KEY MPIX_Err_crypt_no_key()
+int MPIX_Err_crypt_torn(void);
+int MPIX_Err_crypt_forged(void);
+int MPIX_Err_crypt_no_key(void);
+
 /* Collective: the bytes that `disp` and `filetype` describe, as in a file view,
  * are encrypted from now on and for ever.  Processes may give different
  * filetypes; one with a filetype of no bytes takes part without adding a region.

@@ -17,7 +17,14 @@ void mpix_file_set_encryption_map_(const MPI_Fint *fh, const MPI_Offset *disp, c
 void mpix_file_get_encryption_regions_(const MPI_Fint *fh, MPI_Fint *regions, MPI_Fint *error);
 void mpix_file_get_encryption_map_(const MPI_Fint *fh, const MPI_Fint *region, MPI_Offset *disp, MPI_Fint *etype,
                                    MPI_Fint *filetype, char *datarep, MPI_Fint *info, MPI_Fint *error, size_t datarep_length);
+MPI_Fint mpix_err_crypt_torn_(void);
+MPI_Fint mpix_err_crypt_forged_(void);
+MPI_Fint mpix_err_crypt_no_key_(void);
 #pragma GCC visibility pop
+
+MPI_Fint mpix_err_crypt_torn_(void) { return MPIX_ERR_CRYPT_TORN; }
+MPI_Fint mpix_err_crypt_forged_(void) { return MPIX_ERR_CRYPT_FORGED; }
+MPI_Fint mpix_err_crypt_no_key_(void) { return MPIX_ERR_CRYPT_NO_KEY; }
 
 void mpix_file_set_encryption_map_(const MPI_Fint *fh, const MPI_Offset *disp, const MPI_Fint *etype, const MPI_Fint *filetype,
                                    const char *datarep, const MPI_Fint *info, MPI_Fint *error, size_t datarep_length)

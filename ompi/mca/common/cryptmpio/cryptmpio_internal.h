@@ -22,6 +22,8 @@ int ompi_common_cryptmpio_error(int rc, int error);
 
 /* Show a refusal that has a topic, on one process. */
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why);
+/* Does it say that a key is missing, or cannot be had? */
+bool ompi_common_cryptmpio_lacks_key(const opal_common_crypt_why_t *why);
 /* The MPI error of rc, right after it; shown before, where `why` says something. */
 int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why);
 

@@ -7,6 +7,7 @@
  * every access of its own an error.
  */
 #include "cryptmpio_internal.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -172,9 +173,9 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_st
     *best = opal_common_crypt_copy_choose(states, uuid, differ, &why);
     if (*best < 0) {
         ompi_common_cryptmpio_show(state, &why);
-        bool no_key = 0 == strcmp(why.topic, "file-no-label") || 0 == strncmp(why.topic, "keystore-", strlen("keystore-")) ||
-                      0 == strncmp(why.topic, "secret-", strlen("secret-"));        /* a key's file */
-        return no_key && !refused ? MPI_ERR_ACCESS : MPI_ERR_IO;
+        return !refused && ompi_common_cryptmpio_lacks_key(&why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
+               : 0 == strcmp(why.topic, "file-map-extension")    ? MPI_ERR_IO
+                                                                 : ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
     }
     states[*best].verified = mine[*best];
     return MPI_SUCCESS;

@@ -5,6 +5,7 @@
  * until the function in front of OMPIO's asks.
  */
 #include "cryptmpio_internal.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -52,6 +53,10 @@ int ompi_common_cryptmpio_error(int rc, int error)
     switch (rc) {
     case OPAL_CRYPT_OK:
         return MPI_SUCCESS;
+    case OPAL_CRYPT_ERR_AUTH:
+        return ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
+    case OPAL_CRYPT_ERR_TORN:
+        return ompi_common_cryptmpi_code(OMPI_CRYPTMPI_TORN);
     case OPAL_CRYPT_ERR_ACCESS:
         return MPI_ERR_ACCESS;
     case OPAL_CRYPT_ERR_CONFIG:
@@ -110,6 +115,18 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     show(HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
 }
 
+bool ompi_common_cryptmpio_lacks_key(const opal_common_crypt_why_t *why)
+{
+    static const char *const topics[] = {"file-no-label", "file-no-holder", "keystore", "secret-"};     /* a key's file */
+
+    for (size_t i = 0; NULL != why->topic && i < sizeof(topics) / sizeof(topics[0]); ++i) {
+        if (0 == strncmp(why->topic, topics[i], strlen(topics[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why)
 {
     const int error = errno;
@@ -117,7 +134,15 @@ int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc
     if (OPAL_CRYPT_OK != rc && NULL != why->topic) {
         ompi_common_cryptmpio_show(state, why);
     }
-    return ompi_common_cryptmpio_error(rc, error);
+    return OPAL_CRYPT_OK != rc && ompi_common_cryptmpio_lacks_key(why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
+                                                                       : ompi_common_cryptmpio_error(rc, error);
+}
+
+/* Is a key of this process what is missing, and not the right to use the bytes? */
+static bool lacks_key(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_common_crypt_outcome_t *outcome)
+{
+    return OPAL_CRYPT_ERR_ACCESS == outcome->rc && NULL == ompi_common_cryptmpio_why_limited(state, writing, outcome->region)
+           && (UINT32_MAX != outcome->region || (state->encrypted && NULL == state->file));
 }
 
 static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_common_crypt_outcome_t *outcome)
@@ -170,5 +195,6 @@ int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool
     }
     show(HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
                    opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(state, writing, outcome));
-    return ompi_common_cryptmpio_error(outcome->rc, outcome->error);
+    return lacks_key(state, writing, outcome) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
+                                              : ompi_common_cryptmpio_error(outcome->rc, outcome->error);
 }

@@ -3,7 +3,8 @@
  *
  * What the suite wants of Open MPI outside of its components' own functions: of
  * the transports and of the io framework (hook_crypt_files.c) in time, and a look
- * at the job before MPI_Finalize begins (crypt_report).
+ * at the job before MPI_Finalize begins (crypt_report).  And the error classes of files
+ * (cryptmpi_classes.h) are added as soon as MPI_Init ends.
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
@@ -38,6 +39,7 @@
 #endif
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
 
 #include "hook_crypt.h"
@@ -56,6 +58,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
         .mca_register_component_params = component_register,
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .hookm_mpi_init_bottom = ompi_common_cryptmpi_classes_add,
     .hookm_mpi_finalize_top = ompi_common_cryptmpi_report,
 };
 
@@ -183,5 +186,6 @@ static int component_open(void)
 static int component_close(void)
 {
     ompi_hook_crypt_files_unguard();
+    ompi_common_cryptmpi_classes_forget();
     return OMPI_SUCCESS;
 }

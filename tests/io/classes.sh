@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What a program is told of a block that was cut short, one that is forged, and one without a
+# key: three classes of errors, and the two that MPI has where ompi-crypt is not.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1
+keys_in "$CASE_DIR/keys" lab other
+mkdir -m 700 "$CASE_DIR/part" "$CASE_DIR/none"
+keys_in "$CASE_DIR/none" else
+cp -p "$CASE_DIR/keys/lab.1" "$CASE_DIR/part"
+program=$(mpi_program io convert)
+errors=$(mpi_program io errors)
+cd "$CASE_DIR"
+here() { echo "$CASE_DIR/$1"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+# by KEYSTORE COMMAND...: two processes have the keys of that directory.
+by() {
+    local keys=$1; shift
+    vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/$keys" MT_WATCHDOG=$((LIMIT - 10)) "$@"
+}
+poke() { # poke FILE OFFSET: another byte than the one there
+    local byte
+    byte=$(od -An -tu1 -j"$2" -N1 "$1")
+    printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+head -c 100000 /dev/urandom > plain
+must file encrypt "$(here plain)" "$(here bad)" --label lab --block-size 4K
+entries=$(od -An -tu8 -j4096 -N8 bad.mpicrypt)
+poke bad $((5 * 4096 + 7))
+dd if=/dev/zero of=bad.mpicrypt bs=1 seek=$((entries + 96 * 20)) count=96 conv=notrunc status=none
+must by keys "$errors" MPIX_ERR_CRYPT_FORGED "$(here bad)" $((5 * 4096))
+must by keys "$errors" MPIX_ERR_CRYPT_TORN "$(here bad)" $((20 * 4096))
+must by none "$errors" MPIX_ERR_CRYPT_NO_KEY "$(here bad)"
+
+must run_io 2 "$program" write-once "$(here plain)" "$(here two)"       # rows of two labels
+must by part "$errors" MPIX_ERR_CRYPT_NO_KEY "$(here two)" 1000
+
+# A seal, and a map, that do not authenticate.
+must file encrypt "$(here plain)" "$(here sealed)" --label lab
+must file seal "$(here sealed)"
+poke sealed 50000
+must by keys env OMPI_MCA_fs_crypt_seal=1 "$errors" MPIX_ERR_CRYPT_FORGED "$(here sealed)" 50000
+cp -a two swapped; cp -a two.mpicrypt swapped.mpicrypt
+python3 - swapped <<'END'
+import os, sys
+at = lambda bytes, where: int.from_bytes(bytes[where:where + 8], "little")
+name = sys.argv[1] + ".mpicrypt"
+with open(name, "r+b") as f:
+    head = f.read(4096)
+    for place in (32, 48):              # both copies of the map
+        where, count = at(head, place), at(head, place + 8)
+        if count:
+            f.seek(where + count - 1)
+            last = f.read(1)[0]
+            f.seek(where + count - 1)
+            f.write(bytes([last ^ 1]))
+os.removexattr(sys.argv[1], "user.mpicrypt.map")
+END
+must by keys "$errors" MPIX_ERR_CRYPT_FORGED "$(here swapped)"
+
+# In words, without the library, for whoever prints the text.
+says "MPIX_ERR_CRYPT_NO_KEY: " by none "$program" read "$(here plain)" "$(here two)"
+
+if in_variant sh -c 'command -v gfortran' > /dev/null; then
+    must in_variant mpifort -Wall -Wextra -o "$CASE_DIR/fortran" "$SRC/tests/io/classes.f90" -I"$PREFIX/include" -L"$PREFIX/lib" \
+        -Wl,-rpath,"$PREFIX/lib" -lmpi_crypt
+    must by keys "$CASE_DIR/fortran"
+else
+    echo "not tried: Fortran is missing (Debian: gfortran)"
+fi
