@@ -81,8 +81,8 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
                    "decrypt make a new file; what exists is never overwritten. rekey wraps the data keys of FILE under the "
                    "newest version of their labels; the data is not touched. cp --new-key makes a copy whose "
                    "blocks cannot stand for those of FILE: it has data keys of its own. reencrypt gives FILE itself new data keys; "
-                   "nobody may have it open. compact gives back the room that overwrites took in the sidecar; nobody may "
-                   "have FILE open. mv renames both parts.",
+                   "compact gives back the room that overwrites took in the sidecar: both refuse a FILE that a job or another "
+                   "mpicrypt has open, and nobody can open it meanwhile. mv renames both parts.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"

@@ -26,6 +26,7 @@ typedef struct mpicrypt_file_options {
     bool go_on;                         /* without a keystore, after a message */
     bool sealed;                        /* demand a seal */
     bool new_key;                       /* cp: with keys of its own */
+    bool alone;                         /* nobody else may have it open; others have it shared */
     bool anew;                          /* seal: whatever the seal before says */
     const char *root;                   /* and this hash; NULL: any */
 } mpicrypt_file_options_t;
@@ -50,6 +51,9 @@ typedef struct mpicrypt_file {
 /* Open both parts, judge the copies of the map, and make the engine if one of
  * them verifies; `best` says whether.  Another code after a message. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
+
+/* With both parts open: they are in use until they are closed.  A message if they cannot be. */
+int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
 
 /* The same, and refuse a file whose map does not verify, or which has not the
  * seal that the options demand. */

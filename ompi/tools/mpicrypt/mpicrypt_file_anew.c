@@ -8,7 +8,8 @@
  *     cp          FROM -> TO, which does not exist
  *     reencrypt   FILE -> FILE.0123456789abcdef.part, then over FILE: sidecar, data.
  *                 Killed between the two, FILE is refused, and the same command again
- *                 finishes: the number in the part's name begins the new UUID
+ *                 finishes: the number in the part's name begins the new UUID.  Old and new
+ *                 sidecar are nobody else's until both are there
  */
 #include <dirent.h>
 #include <errno.h>
@@ -165,7 +166,7 @@ static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
 /* A file that is sealed has to be as it was; what is made of it is sealed, too. */
 static int open_from(const mpicrypt_file_options_t *options, const char *path, mpicrypt_file_t *from)
 {
-    int code = mpicrypt_file_open_verified(options, path, false, from);
+    int code = mpicrypt_file_open_verified(options, path, options->alone, from);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -187,31 +188,35 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     return code;
 }
 
-static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *part, uint64_t number)
+/* It stays open, for the caller to close. */
+static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *part, uint64_t number,
+                     mpicrypt_file_t *to)
 {
     struct stat status;
-    mpicrypt_file_t to;
-    int code = 0 == fstat(from->posix.data_fd, &status) ? mpicrypt_file_make_like(options, from, part, status.st_mode & 0777, number, &to)
+    int code = 0 == fstat(from->posix.data_fd, &status) ? mpicrypt_file_make_like(options, from, part, status.st_mode & 0777, number, to)
                                                         : failed(from->path);
 
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = copy_all(from, &to);
+    code = mpicrypt_file_take(to, options->alone);
+    code = MPICRYPT_OK == code ? copy_all(from, to) : code;
     if (MPICRYPT_OK == code && from->header.sealed) {
-        to.bytes = from->bytes;
-        code = mpicrypt_file_make_seal(&to);
+        to->bytes = from->bytes;
+        code = mpicrypt_file_make_seal(to);
     }
-    if (MPICRYPT_OK == code && status.st_uid != geteuid() && 0 != fchown(to.posix.data_fd, status.st_uid, status.st_gid)) {
+    if (MPICRYPT_OK == code && status.st_uid != geteuid() && 0 != fchown(to->posix.data_fd, status.st_uid, status.st_gid)) {
         code = failed(part);
     }
-    mpicrypt_file_close(&to);
+    if (MPICRYPT_OK != code) {
+        mpicrypt_file_close(to);
+    }
     return code;
 }
 
 int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, const char *to)
 {
-    mpicrypt_file_t from;
+    mpicrypt_file_t from, made;
     const char *part;
     uint64_t number;
 
@@ -224,9 +229,10 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
     }
     code = mpicrypt_file_begin(to, true, &part, &number);
     if (MPICRYPT_OK == code) {
-        code = make_part(options, &from, part, number);
+        code = make_part(options, &from, part, number, &made);
         if (MPICRYPT_OK == code) {
             code = mpicrypt_file_finish(to, true);
+            mpicrypt_file_close(&made);
         } else {
             mpicrypt_file_drop();
         }
@@ -250,49 +256,45 @@ static int sync_directory(const char *path)
     return rc;
 }
 
-/* The number at the head of the UUID that the sidecar has; false: there is none. */
-static bool number_of(const char *path, uint64_t *number)
+/* The name of what an earlier run left, by the number at the head of the UUID that the sidecar has;
+ * false: there is none. */
+static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
 {
-    opal_common_crypt_sidecar_header_t header;
-    ompi_common_cryptmpio_posix_t posix;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *sidecar = ompi_common_cryptmpio_posix_sidecar(path);
+    uint64_t number;
 
-    ompi_common_cryptmpio_posix_init(&posix, fd, false);
-    bool there = fd >= 0 && NULL != sidecar && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&posix, sidecar, 0) &&
-                 OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(&posix.super, &header);
-    if (there) {
-        memcpy(number, header.uuid, sizeof(*number));
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0) ||
+        OPAL_CRYPT_OK != opal_common_crypt_sidecar_read(&file->posix.super, &file->header)) {
+        return false;
     }
-    ompi_common_cryptmpio_posix_close(&posix);
-    free(sidecar);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return there;
+    memcpy(&number, file->header.uuid, sizeof(number));
+    return mpicrypt_file_part_name(file->path, number, part) && 0 == access(part, F_OK);
 }
 
 /* An earlier run has put its sidecar in place, but not its data. */
 static int finish_earlier(const char *path, bool *finished)
 {
+    mpicrypt_file_t file = {.path = path, .sidecar = ompi_common_cryptmpio_posix_sidecar(path)};
     char part[PATH_MAX];
-    uint64_t number;
+    int code = MPICRYPT_OK;
 
-    *finished = number_of(path, &number) && mpicrypt_file_part_name(path, number, part) && 0 == access(part, F_OK);
-    if (!*finished) {
-        return MPICRYPT_OK;
+    ompi_common_cryptmpio_posix_init(&file.posix, open(path, O_RDWR | O_CLOEXEC), true);
+    *finished = file.posix.data_fd >= 0 && NULL != file.sidecar && find_earlier(&file, part);
+    if (*finished) {
+        code = mpicrypt_file_take(&file, true);
+        code = MPICRYPT_OK != code || (0 == rename(part, path) && 0 == sync_directory(path)) ? code : failed(path);
     }
-    if (0 != rename(part, path) || 0 != sync_directory(path)) {
-        return failed(path);
+    mpicrypt_file_close(&file);
+    if (*finished && MPICRYPT_OK == code) {
+        printf("%s: finished what an earlier reencrypt began\n", path);
     }
-    printf("%s: finished what an earlier reencrypt began\n", path);
-    return MPICRYPT_OK;
+    return code;
 }
 
 int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *path)
 {
+    mpicrypt_file_options_t with = *options;
     char real[PATH_MAX];
-    mpicrypt_file_t from;
+    mpicrypt_file_t from, made;
     const char *part;
     uint64_t number;
     bool finished;
@@ -304,15 +306,17 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     if (MPICRYPT_OK != code || finished) {
         return code;
     }
-    code = open_from(options, real, &from);
+    with.alone = true;
+    code = open_from(&with, real, &from);
     if (MPICRYPT_OK != code) {
         return code;
     }
     code = mpicrypt_file_begin_over(real, &part, &number);
     if (MPICRYPT_OK == code) {
-        code = make_part(options, &from, part, number);
+        code = make_part(&with, &from, part, number, &made);
         if (MPICRYPT_OK == code) {
             code = mpicrypt_file_finish_over(real);
+            mpicrypt_file_close(&made);
         } else {
             mpicrypt_file_drop();
         }

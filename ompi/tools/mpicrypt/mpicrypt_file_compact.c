@@ -105,8 +105,11 @@ static int compact(const mpicrypt_file_t *file)
 
 int mpicrypt_file_compact(const mpicrypt_file_options_t *options, const char *path)
 {
+    mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
-    int code = mpicrypt_file_open_verified(options, path, true, &file);
+
+    with.alone = true;
+    int code = mpicrypt_file_open_verified(&with, path, true, &file);
 
     if (MPICRYPT_OK != code) {
         return code;

@@ -141,6 +141,19 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
     return code;
 }
 
+int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
+{
+    ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
+
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&file->posix, file->sidecar, alone, &use)) {
+        return alone ? failed(file, "whether somebody has it open cannot be told without locks", strerror(errno)) : MPICRYPT_OK;
+    }
+    return OMPI_CRYPTMPIO_USE_OURS == use ? MPICRYPT_OK
+           : alone && OMPI_CRYPTMPIO_USE_BUSY == use
+               ? failed(file, "a job or another mpicrypt has it open, and nobody may have it open for this", "")
+               : failed(file, ompi_common_cryptmpio_posix_why_not(use), "");
+}
+
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
 {
     *file = (mpicrypt_file_t){.path = path, .best = -1};
@@ -150,6 +163,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
         code = ENOENT == errno ? failed(file, "it is not encrypted, or its second part is missing", file->sidecar)
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
     }
+    code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
     if (MPICRYPT_OK == code && OPAL_CRYPT_OK != opal_common_crypt_sidecar_read(&file->posix.super, &file->header)) {
         code = mpicrypt_error(MPICRYPT_FAILED, "%s: it is damaged, or no such thing at all", file->sidecar);
     }

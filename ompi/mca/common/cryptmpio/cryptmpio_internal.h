@@ -102,6 +102,10 @@ int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
                               opal_common_crypt_file_key_t *keys);
 
+/* Local, with the sidecar open: the file is in use from now on.  *again: another sidecar has its
+ * name since.  Shows why it cannot be. */
+int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again);
+
 /* All processes open the sidecar, as rank 0 has; then they see whether a lock of one
  * keeps out the others. */
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state);

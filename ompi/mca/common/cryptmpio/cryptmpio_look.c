@@ -265,6 +265,23 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
+/* What was read is what counts, if the parts lie there still: who puts others in their place
+ * changes no map before. */
+static bool take(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    bool again = false;
+    int error = OMPI_CRYPTMPIO_LOOK_ENCRYPTED == look->kind || OMPI_CRYPTMPIO_LOOK_NEW == look->kind
+                    ? ompi_common_cryptmpio_take(state, &again) : MPI_SUCCESS;
+
+    if (MPI_SUCCESS != error) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
+        look->error = error;
+    } else if (again) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_PLAIN;
+    }
+    return again;
+}
+
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     if (NULL == state->sidecar && is_no_file(state, look)) {
@@ -275,7 +292,7 @@ void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *loo
         /* Pages are checked as they are read, and a writer's reading has no seal to hold them against. */
         refuse(state, look, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
     } else {
-        while (look_once(state, look)) {
+        while (look_once(state, look) || take(state, look)) {
         }
         look->empty = is_empty(state);
     }

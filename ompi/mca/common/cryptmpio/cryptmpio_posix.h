@@ -72,14 +72,35 @@ void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);
 /* That the two parts exist outlives a loss of power. */
 int ompi_common_cryptmpio_posix_sync_names(const char *sidecar);
 
+/* ---- using (cryptmpio_posix_use.c): many, or one that puts other files in the place of the parts ---- */
+
+typedef enum {
+    OMPI_CRYPTMPIO_USE_OURS,            /* until the sidecar is closed */
+    OMPI_CRYPTMPIO_USE_BUSY,            /* another has it alone, or, who wants it alone, at all */
+    OMPI_CRYPTMPIO_USE_OTHER_SIDECAR,   /* the name has another one since; open it anew */
+    OMPI_CRYPTMPIO_USE_OTHER_DATA
+} ompi_common_cryptmpio_use_t;
+
+/* With both parts open, before anything of them is believed.  Does not wait.  ERR_STORAGE with
+ * errno: there are no locks. */
+int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool alone,
+                                    ompi_common_cryptmpio_use_t *use);
+
+/* For messages: why a file that is not ours cannot be used now. */
+const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use);
+
+/* Is the open file what lies at that path? */
+bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
+
 /* ---- locks (cryptmpio_posix_lock.c) ---- */
 
 /* Bytes that are locked for more than a block: below all blocks' locks. */
 #define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
 #define OMPI_CRYPTMPIO_LOCK_MAKER   ((UINT64_C(1) << 62) - 2)
 #define OMPI_CRYPTMPIO_LOCK_REFRESH ((UINT64_C(1) << 62) - 3)
-#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these two: of the sidecar alone */
+#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these three: of the sidecar alone */
 #define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
+#define OMPI_CRYPTMPIO_LOCK_USE     ((UINT64_C(1) << 62) - 34)
 #define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
 
 /* Look at the data's file system: does it belong to this node alone?  One of an unknown
@@ -92,6 +113,9 @@ int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uin
 
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);
+
+/* Lock one byte of the sidecar alone, if nobody has it. */
+int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got);
 
 /* Could another process lock this byte now, of either part that is locked? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);

@@ -99,6 +99,14 @@ int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uin
     return OPAL_CRYPT_OK == rc ? data : rc;
 }
 
+int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
+{
+    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = 1};
+
+    *got = 0 == fcntl(posix->sidecar_fd, F_OFD_SETLK, &lock);
+    return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
 /* Nobody has a lock there that one of this type would have to wait for. */
 static int test(int fd, short type, uint64_t at, uint64_t bytes, bool *is_free)
 {

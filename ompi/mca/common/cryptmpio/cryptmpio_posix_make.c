@@ -25,10 +25,7 @@
 /* Another may have deleted it, and a third may have made a new one. */
 static bool lies_at(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
 {
-    struct stat open_one, named;
-
-    return 0 == fstat(posix->sidecar_fd, &open_one) && 0 == lstat(sidecar, &named) &&
-           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+    return ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar);
 }
 
 int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool *there)

@@ -50,14 +50,40 @@ static int refuse_nfs(const ompi_common_cryptmpio_file_t *state)
     return MPI_ERR_ACCESS;
 }
 
+/* Who only reads may do without locks, and keeps what it has if others are put in their place. */
+int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again)
+{
+    ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
+    opal_common_crypt_why_t why;
+
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&state->posix, state->sidecar, false, &use) && state->posix.may_write) {
+        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    *again = OMPI_CRYPTMPIO_USE_OTHER_SIDECAR == use;
+    if (OMPI_CRYPTMPIO_USE_OURS == use || *again) {
+        return MPI_SUCCESS;
+    }
+    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "%s", ompi_common_cryptmpio_posix_why_not(use));
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_FILE_IN_USE;
+}
+
+/* As rank 0 has: nobody can have put another in its place meanwhile. */
+static int open_as_root(ompi_common_cryptmpio_file_t *state)
+{
+    bool again = false;
+
+    if (NULL == state->sidecar || OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
+        return ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
+    }
+    int error = state->posix.may_write ? ompi_common_cryptmpio_take(state, &again) : MPI_SUCCESS;
+    return again ? ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", ESTALE) : error;
+}
+
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
 {
-    int error = MPI_SUCCESS;
+    int error = 0 == state->fh->f_rank ? MPI_SUCCESS : open_as_root(state);
 
-    if (0 != state->fh->f_rank && (NULL == state->sidecar ||
-                                   OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0))) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
-    }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS != error || !state->posix.may_write) {
         return error;

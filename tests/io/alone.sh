@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# mpicrypt file compact and reencrypt put new files in the place of the parts: not while a job,
+# or another mpicrypt, has the file open, and nobody opens it while they work.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1 --slots 4
+keys_in "$CASE_DIR/keys" lab
+program=$(mpi_program io convert)
+hold=$(mpi_program io hold)
+cd "$CASE_DIR"
+here() { echo "$CASE_DIR/$1"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+head -c 300000 /dev/urandom > plain
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
+made() { rm -f made made.mpicrypt; must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K; }
+ids() { stat -c '%i %s' made made.mpicrypt; }
+# wait_for FILE PID: until it is there; who should make it is still at it.
+wait_for() { until [ -e "$1" ]; do kill -0 "$2" || fail "it ended before it made $1"; sleep 0.02; done; }
+
+for mode in write read; do
+    echo "--- a job has it open, to $mode"
+    made
+    rm -f ready end
+    vcluster mpirun -n 2 "$hold" "$(here made)" "$(here ready)" "$(here end)" $mode & job=$!
+    wait_for ready $job
+    before=$(ids)
+    for verb in compact reencrypt; do
+        says "has it open, and nobody may have it open for this" file $verb "$(here made)"
+        must_fail file $verb "$(here made)"
+    done
+    [ "$(ids)" = "$before" ] || fail "it was touched"
+    [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+    must file verify "$(here made)"             # who shares it may
+    : > end
+    wait $job || fail "the job: status $?"
+    must file verify "$(here made)"
+    must file compact "$(here made)"
+    must file reencrypt "$(here made)"
+done
+
+busy='"mpicrypt file compact" or "mpicrypt file reencrypt" works on it'
+for what in "compact 1" "reencrypt 1" "reencrypt 2"; do
+    echo "--- open it while $what"
+    made
+    rm -f ready end
+    in_variant env LD_PRELOAD="$(here pause.so)" PAUSE_AT="${what#* }" PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
+        mpicrypt file "${what% *}" "$(here made)" --keystore-dir "$CASE_DIR/keys" & tool=$!
+    wait_for ready $tool
+    before=$(ids)
+    says "$busy" run_io 3 "$program" read "$(here plain)" "$(here made)"
+    must_fail run_io 3 "$program" read "$(here plain)" "$(here made)"
+    says "$busy" run_io 3 "$program" over "$(here plain)" "$(here made)"
+    must_fail run_io 3 "$program" over "$(here plain)" "$(here made)"
+    says "$busy" file verify "$(here made)"
+    must_fail file compact "$(here made)"
+    must_fail file reencrypt "$(here made)"
+    [ "$(ids)" = "$before" ] || fail "it was touched"
+    : > end
+    wait $tool || fail "mpicrypt file $what: status $?"
+    must run_io 3 "$program" read "$(here plain)" "$(here made)"
+    must run_io 3 "$program" over "$(here plain)" "$(here made)"
+    must file verify "$(here made)"
+done
