@@ -19,6 +19,17 @@ run_io() {
     vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
 
+# must_refuse TEXT COMMAND...: it has to fail and to say TEXT, and none of its processes waits for another.
+must_refuse() {
+    local text=$1 output rc=0; shift
+    echo "+ ! $*"
+    output=$("$@" 2>&1) || rc=$?
+    printf '%s\n' "$output"
+    [ $rc != 0 ] || fail "succeeded: $*"
+    grep -qF -- "$text" <<<"$output" || fail "\"$text\" is not in the output of: $*"
+    ! grep -qF "watchdog: " <<<"$output" || fail "a process waited for the others: $*"
+}
+
 # in_vm SCRIPT: in a virtual machine of its own, or the case is skipped.
 in_vm() {
     local rc=0
