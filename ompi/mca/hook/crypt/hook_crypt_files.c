@@ -34,6 +34,7 @@
 #include "opal/util/show_help.h"
 #include "ompi/file/file.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
 #include "ompi/mca/fbtl/base/base.h"
@@ -121,8 +122,10 @@ static missing_t look_for_components(void)
 static void show(const char *topic, const char *path, missing_t missing)
 {
     static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
-    char *text = opal_show_help_string(HELP, topic, true, path, opal_process_info.nodename, names[missing]);
 
+    ompi_common_cryptmpi_show_begin();
+    char *text = opal_show_help_string(HELP, topic, true, path, opal_process_info.nodename, names[missing]);
+    ompi_common_cryptmpi_show_end();
     if (NULL != text) {
         fputs(text, stderr);
         free(text);
