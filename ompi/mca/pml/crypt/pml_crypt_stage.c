@@ -10,9 +10,9 @@
  *     large[i]    longer ones, of k, a table, or a peer: up to 128 KiB << i
  *
  * However many receives are posted, only what arrives takes memory, and it is given up
- * again: the first WARM bytes of a pool are kept, and used before others; what
- * lies beyond returns its pages to the kernel each time.  Sends have no more than WARM bytes
- * of frames: who gets none sends in another way (chop_send.c).  Memory beyond the
+ * again: the first WARM bytes of a pool (of receives, four times as many) are kept, and used
+ * before others; what lies beyond returns its pages to the kernel each time.  Sends have no
+ * more than WARM bytes of frames: who gets none sends in another way (chop_send.c).  Memory beyond the
  * largest pool is not kept.
  */
 #include "pml_crypt.h"
@@ -56,11 +56,11 @@ static int list_start(opal_free_list_t *list, size_t bytes, size_t alignment, in
                                alignment, 0, most, grow_by, NULL, 0, NULL, NULL, NULL);
 }
 
-static int pool_start(pool_t *pool, size_t wire_bytes, bool ends, int grow_by)
+static int pool_start(pool_t *pool, size_t wire_bytes, size_t warm_bytes, int grow_by)
 {
     const size_t bytes = wire_bytes + SLACK, page = (size_t) sysconf(_SC_PAGESIZE);
-    const int most = bytes * WARM_LEAST > WARM ? WARM_LEAST : (int) (WARM / bytes);
-    int rc = list_start(&pool->warm, bytes, 64, ends ? most : -1, grow_by), cold_rc;
+    const int most = bytes * WARM_LEAST > warm_bytes ? WARM_LEAST : (int) (warm_bytes / bytes);
+    int rc = list_start(&pool->warm, bytes, 64, 0 != warm_bytes ? most : -1, grow_by), cold_rc;
 
     pool->cold_bytes = (bytes + page - 1) / page * page;
     cold_rc = list_start(&pool->cold, pool->cold_bytes, page, -1, grow_by);
@@ -77,16 +77,16 @@ int ompi_pml_crypt_stages_start(void)
 {
     /* All are made, so that stop finds them. */
     const int made[] = {
-        pool_start(&first, ompi_pml_crypt.stage_bytes, true, 8),
-        pool_start(&frames, ompi_pml_crypt.stage_bytes, true, 8),
-        pool_start(&small, SMALL, false, 16),
-        pool_start(&tiny, TINY, false, 64),
-        pool_start(&chunks, ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD, true, 4),
+        pool_start(&first, ompi_pml_crypt.stage_bytes, 4 * WARM, 8),
+        pool_start(&frames, ompi_pml_crypt.stage_bytes, WARM, 8),
+        pool_start(&small, SMALL, 0, 16),
+        pool_start(&tiny, TINY, 0, 64),
+        pool_start(&chunks, ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD, WARM, 4),
     };
     int rc = OPAL_SUCCESS;
 
     for (int i = 0; i < POOLS; i++) {
-        int large_rc = pool_start(&large[i], ((size_t) SMALLEST << i) + OPAL_CRYPT_SEGMENT_OVERHEAD, true, 1);
+        int large_rc = pool_start(&large[i], ((size_t) SMALLEST << i) + OPAL_CRYPT_SEGMENT_OVERHEAD, WARM, 1);
         rc = OPAL_SUCCESS == rc ? large_rc : rc;
     }
     for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
