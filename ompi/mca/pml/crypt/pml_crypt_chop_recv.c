@@ -23,10 +23,10 @@
 
 enum {
     WINDOW = 4,
-    MANY = 32,                          /* messages of a peer; from twice as many segments on, of all, each has one */
+    MANY = 16,                          /* messages of a peer */
     STALLED = 256, STALLED_MOST = 1 << 18   /* calls of the progress function without a segment */
 };
-static ompi_common_cryptmpi_atomic32_t posted = 0, idle = 0;
+static ompi_common_cryptmpi_atomic32_t idle = 0;
 static volatile int32_t patience = STALLED;
 static ompi_common_cryptmpi_peer_t *crowded = NULL;     /* peers that have, or had, more than MANY */
 static pthread_mutex_t arriving_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +62,7 @@ static bool unpack(ompi_pml_crypt_request_t *r, size_t offset, size_t bytes, con
 
 void ompi_pml_crypt_arriving_start(void)
 {
-    posted = idle = 0;
+    idle = 0;
     patience = STALLED;
     crowded = NULL;
     ompi_pml_crypt.waiting.arriving = 0;
@@ -187,7 +187,6 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(r->c, r->chop_tag, status,
                                                                     wire_bytes_of(r, op->segment));
 
-    ompi_common_cryptmpi_add(&posted, -1);
     stage->wire_bytes = arrival.wire_bytes;
     stage->plain = place_of(r, op->segment, stage->bytes);
     if (OMPI_PML_CRYPT_FORGED == arrival.state) {   /* longer than its sender makes it */
@@ -226,19 +225,12 @@ static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     stage->op.done = segment_in;
     stage->op.request = r;
     stage->op.segment = segment;
-    ompi_common_cryptmpi_add(&posted, 1);
     rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->status.MPI_SOURCE,
                                 r->chop_tag, r->base.req_comm);
     if (OMPI_SUCCESS != rc) {
         ompi_status_public_t failed = {.MPI_SOURCE = r->status.MPI_SOURCE, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
         segment_in(&stage->op, &failed);
     }
-}
-
-/* Where many messages arrive at once, one segment of each is enough to keep the network busy. */
-static inline int32_t window(const ompi_pml_crypt_request_t *r)
-{
-    return OPAL_LIKELY(posted < 2 * MANY) ? ompi_pml_crypt_room(WINDOW, r->threads) : 1;
 }
 
 static void post_more(ompi_pml_crypt_request_t *r)
@@ -250,7 +242,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
     }
     do {
         seen = r->work;
-        while (r->window < window(r) && r->next_segment <= r->shape.count) {
+        while (r->window < ompi_pml_crypt_room(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
             ompi_common_cryptmpi_add(&r->window, 1);
             post_segment(r, r->next_segment++);
         }
