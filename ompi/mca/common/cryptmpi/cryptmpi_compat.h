@@ -189,8 +189,9 @@ static inline void ompi_common_cryptmpi_answer_value(int status, opal_value_t *v
 static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,
                                             const char *key, bool anew)
 {
-    opal_value_t *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t);
+    opal_value_t *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t), *value = NULL;
     opal_list_t how;
+    int rc;
 
     OBJ_CONSTRUCT(&how, opal_list_t);
     refresh->key = strdup("pmix.get.refresh");
@@ -201,8 +202,14 @@ static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *que
     limit->type = OPAL_INT;
     limit->data.integer = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
     opal_list_append(&how, &limit->super);
-    if (OPAL_SUCCESS != opal_pmix.get_nb(name, key, anew ? &how : NULL, ompi_common_cryptmpi_answer_value, question)) {
-        ompi_common_cryptmpi_answer(question, NULL, 0);
+    /* PMI-1, PMI-2 and Cray's have no calls but those that block. */
+    if (NULL == opal_pmix.get_nb
+        || OPAL_SUCCESS != opal_pmix.get_nb(name, key, anew ? &how : NULL, ompi_common_cryptmpi_answer_value, question)) {
+        rc = opal_pmix.get(name, key, anew ? &how : NULL, &value);
+        ompi_common_cryptmpi_answer_value(rc, value, question);
+        if (NULL != value) {
+            OBJ_RELEASE(value);
+        }
     }
     OPAL_LIST_DESTRUCT(&how);
 }

@@ -78,7 +78,7 @@ static void tick(wait_t *w)
     const unsigned limit = ompi_common_cryptmpi_params.connect_timeout;
 
     w->seconds++;
-    if (limit > 0 && w->seconds >= limit) {
+    if (limit > 0 && w->seconds == limit) {
         say(w, "connect-timeout");
         end_job();
     } else if (WARN_SECONDS == w->seconds) {

@@ -91,17 +91,21 @@ static bool admit(ompi_pml_crypt_request_t *r)
     return now;
 }
 
-/* Under the lock. */
+/* Under the lock.  The caller has a pending of its own in it, until it has posted what may be:
+ * all of its segments may be there already. */
 static ompi_pml_crypt_request_t *next_of(ompi_common_cryptmpi_peer_t *peer)
 {
     opal_list_item_t *item = opal_list_remove_first(&peer->arriving);
+    ompi_pml_crypt_request_t *r;
 
     if (NULL == item) {
         return NULL;
     }
     peer->receiving++;
     ompi_pml_crypt.waiting.arriving--;
-    return (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
+    r = (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
+    ompi_common_cryptmpi_add(&r->pending, 1);
+    return r;
 }
 
 /* All of a message's segments are in.  One of the next may be so at once, too: whoever is
@@ -117,6 +121,7 @@ static void admit_next(ompi_common_cryptmpi_peer_t *peer)
         while (peer->receiving < MANY && NULL != (r = next_of(peer))) {
             ompi_common_cryptmpi_lock_release(&arriving_lock);
             post_more(r);
+            ompi_pml_crypt_request_put(r);
             ompi_common_cryptmpi_lock_acquire(&arriving_lock);
         }
         peer->admitting = false;
@@ -144,6 +149,7 @@ void ompi_pml_crypt_arriving_stalled(void)
         ompi_common_cryptmpi_lock_release(&arriving_lock);
         if (NULL != r) {
             post_more(r);
+            ompi_pml_crypt_request_put(r);
         }
     }
 }

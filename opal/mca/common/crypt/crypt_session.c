@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* ---- making ---- */
 
 /* derive function of a direction: the epoch's AEAD key, IV and chopping key */

@@ -6,6 +6,7 @@
  * whatever becomes of the names meanwhile.
  */
 #include "crypt_trust_file.h"
+#include "crypt_secmem.h"
 #include "crypt_secret_file.h"
 
 #include <errno.h>
@@ -254,6 +255,7 @@ static int read_it(const walk_t *walk, int fd, opal_common_crypt_trust_file_t *f
         file->bytes[file->count] = '\0';
         return OPAL_CRYPT_OK;
     }
+    opal_common_crypt_wipe(file->bytes, file->count);       /* a private key may be in it, too */
     free(file->bytes);
     file->bytes = NULL;
     return 0 != error ? refuse_errno(walk, error)
