@@ -77,7 +77,8 @@ static int send_blocking(const void *buffer, size_t count, ompi_datatype_t *type
 }
 
 /* Under MPI_THREAD_MULTIPLE pml/crypt makes the request, then starts it; what is
- * kept back then goes to nobody on a tag that nobody receives. */
+ * kept back then goes to nobody on a tag that nobody receives, and ends without an
+ * answer: what is released later has no request that could get one. */
 static int isend_init(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                       mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -89,6 +90,7 @@ static int isend_init(const void *buffer, size_t count, ompi_datatype_t *type, i
         }
         f.tag = -999999;
         f.count = 0;
+        f.mode = MCA_PML_BASE_SEND_STANDARD;
     }
     return ompi_pml_tamper_ob1.pml_isend_init(f.bytes, f.count, f.type, f.dst, f.tag, f.mode, f.comm, request);
 }
