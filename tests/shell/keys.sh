@@ -74,7 +74,7 @@ refused "psk and none" "authenticate by different methods" "crypt_auth" "rank 0"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_key_bits=256
 refused "key sizes" "different parameters" "AES-128-GCM" "AES-256-GCM"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_scope=all
-refused "scopes" "crypt_scope: internode" "all there"
+refused "scopes" "crypt_scope: " "internode" "all"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_audit=warn
 refused "audits" "different parameters" "crypt_audit=abort" "crypt_audit=warn"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_on_auth_failure=error

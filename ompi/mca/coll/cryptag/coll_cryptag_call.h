@@ -280,7 +280,7 @@ void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc);
 int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call);
 /* Shows the text, which it frees, and ends the job.  NULL: another rank does both,
  * and is given time for it. */
-void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, char *text) __attribute__((noreturn));
+void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, const char *topic, ...) __attribute__((noreturn));
 void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes) __attribute__((noreturn));
 
 /* ---- the algorithms ---- */

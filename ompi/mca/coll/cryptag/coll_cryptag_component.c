@@ -14,7 +14,6 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/crc.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 static int component_register(void);
 static int component_close(void);
@@ -101,7 +100,7 @@ static bool sizes_hold(void)
 
     for (int i = 0; i < SIZES; i++) {
         if (*sizes[i].value < sizes[i].least || *sizes[i].value > sizes[i].most) {
-            opal_show_help("help-mpi-coll-cryptag.txt", "bad-size", true, sizes[i].name, *sizes[i].value,
+            OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "bad-size", sizes[i].name, *sizes[i].value,
                            sizes[i].least, sizes[i].most);
             hold = false;
         }
@@ -205,7 +204,7 @@ static bool read_rules(void)
 
     c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
-        opal_show_help("help-mpi-coll-cryptag.txt", "bad-rules", true, why);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "bad-rules", why);
     }
     return NULL != c->rules;
 }
@@ -245,7 +244,7 @@ bool ompi_coll_cryptag_usable(void)
         return true;
     }
     if (asked_for()) {
-        opal_show_help("help-mpi-coll-cryptag.txt", "needs-pml-crypt", true, pml);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "needs-pml-crypt", pml);
         ompi_mpi_abort(MPI_COMM_WORLD, 1);
     }
     opal_output_verbose(10, ompi_coll_base_framework.framework_output,

@@ -10,13 +10,12 @@
  */
 #include "coll_cryptag.h"
 
-#include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/show_help.h"
 
 #define PATIENCE_SECONDS 10
 
@@ -51,19 +50,19 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
     return call->failure;
 }
 
-/* Straight to standard error: Open MPI 4.1 loses some of the help messages of a
- * process that ends at once.  Who has nothing to say would end those who do before
- * they said it. */
-void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, char *text)
+/* Who has nothing to say (NULL) would end those who do before they said it. */
+void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, const char *topic, ...)
 {
-    for (int i = 0; NULL == text && i < PATIENCE_SECONDS * 100; i++) {
+    va_list list;
+
+    for (int i = 0; NULL == topic && i < PATIENCE_SECONDS * 100; i++) {
         opal_progress();
         usleep(10000);
     }
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
-        free(text);
+    if (NULL != topic) {
+        va_start(list, topic);
+        ompi_common_cryptmpi_vshow_here("help-mpi-coll-cryptag.txt", topic, list);
+        va_end(list);
     }
     ompi_mpi_abort(comm, 1);
     abort();
@@ -71,11 +70,5 @@ void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, char *text)
 
 void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes)
 {
-    char *text;
-
-    ompi_common_cryptmpi_show_begin();
-    text = opal_show_help_string("help-mpi-coll-cryptag.txt", "no-memory", true, bytes, ompi_comm_rank(comm),
-                                 comm->c_name);
-    ompi_common_cryptmpi_show_end();
-    ompi_coll_cryptag_end_job(comm, text);
+    ompi_coll_cryptag_end_job(comm, "no-memory", bytes, ompi_comm_rank(comm), comm->c_name);
 }

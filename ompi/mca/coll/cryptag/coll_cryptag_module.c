@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "opal/mca/base/base.h"
-#include "opal/util/show_help.h"
 
 static void construct(ompi_coll_cryptag_module_t *module)
 {

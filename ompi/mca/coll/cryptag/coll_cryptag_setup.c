@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "ompi/mca/coll/base/coll_tags.h"
-#include "opal/util/show_help.h"
 
 /* What every rank tells; equal byte order on all ranks is assumed as for the
  * rest of the component (Open MPI refuses mixed ones in its default build). */
@@ -38,8 +37,7 @@ static int lowest_local_rank(ompi_communicator_t *comm)
 static void setup_failed(ompi_communicator_t *comm) __attribute__((noreturn));
 static void setup_failed(ompi_communicator_t *comm)
 {
-    ompi_coll_cryptag_end_job(comm, opal_show_help_string("help-mpi-coll-cryptag.txt", "setup-failed", true,
-                                                          comm->c_name));
+    ompi_coll_cryptag_end_job(comm, "setup-failed", comm->c_name);
 }
 
 /* All ranks return the same, or the job ends: a rank alone could not go back to
@@ -87,9 +85,7 @@ static void check_settings(const greeting_t *greetings, ompi_communicator_t *com
     for (int i = 1; i < ompi_comm_size(comm); i++) {
         if (greetings[i].settings != greetings[0].settings) {
             bool concerned = 0 == ompi_comm_rank(comm) || i == ompi_comm_rank(comm);
-            ompi_coll_cryptag_end_job(comm, concerned ? opal_show_help_string("help-mpi-coll-cryptag.txt",
-                                                                              "settings-differ", true, i, comm->c_name)
-                                                      : NULL);
+            ompi_coll_cryptag_end_job(comm, concerned ? "settings-differ" : NULL, i, comm->c_name);
         }
     }
 }
@@ -138,8 +134,7 @@ int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicato
     module->topo = make_topo(greetings, comm);
     free(greetings);
     if (NULL == module->topo) {
-        ompi_coll_cryptag_end_job(comm, opal_show_help_string("help-mpi-coll-cryptag.txt", "no-node-map", true,
-                                                              comm->c_name));
+        ompi_coll_cryptag_end_job(comm, "no-node-map", comm->c_name);
     }
     rc = ompi_common_cryptmpi_group(comm, &module->group);
     if (OMPI_SUCCESS != rc) {

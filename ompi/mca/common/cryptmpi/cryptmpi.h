@@ -15,7 +15,11 @@
 
 #include "cryptmpi_compat.h"
 
+#include <stdarg.h>
+
 #include "opal/class/opal_list.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/request/request.h"
 
@@ -90,15 +94,35 @@ typedef enum {
 } ompi_common_cryptmpi_raised_t;
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport);
 
-/* Around a call of opal_show_help or its kind once there may be several threads. */
+/* ---- help texts ---- */
+
+/* What only this process may have to say: an entry of a help file, on standard error. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_show_here(const char *file, const char *topic, ...);
+OMPI_DECLSPEC void ompi_common_cryptmpi_vshow_here(const char *file, const char *topic, va_list list);
+
+/* What many processes may have to say: the first one of a node to come here does so itself, the
+ * others through Open MPI, which counts them. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_show_first(const char *topic);
+#define OMPI_COMMON_CRYPTMPI_SHOW(file, topic, ...)                     \
+    do {                                                                \
+        if (ompi_common_cryptmpi_show_first(topic)) {                   \
+            ompi_common_cryptmpi_show_here(file, topic, ##__VA_ARGS__); \
+        } else {                                                        \
+            OMPI_COMMON_CRYPTMPI_COUNT(file, topic, ##__VA_ARGS__);     \
+        }                                                               \
+    } while (0)
+
+/* What a process may have to say many times: Open MPI counts all of them. */
+#define OMPI_COMMON_CRYPTMPI_COUNT(file, topic, ...)            \
+    do {                                                        \
+        ompi_common_cryptmpi_show_begin();                      \
+        opal_show_help(file, topic, true, ##__VA_ARGS__);       \
+        ompi_common_cryptmpi_show_end();                        \
+    } while (0)
+
+/* Around whatever reads Open MPI's help files. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_show_begin(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_show_end(void);
-#define OMPI_COMMON_CRYPTMPI_SHOW(...)              \
-    do {                                            \
-        ompi_common_cryptmpi_show_begin();          \
-        opal_show_help(__VA_ARGS__);                \
-        ompi_common_cryptmpi_show_end();            \
-    } while (0)
 
 /* Begin to measure, if a report was asked for.  Says itself what is wrong with
  * the parameter. */

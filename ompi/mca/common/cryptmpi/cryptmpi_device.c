@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "opal/util/show_help.h"
 
 #if OMPI_COMMON_CRYPTMPI_ACCELERATOR
 
@@ -62,6 +61,6 @@ int ompi_common_cryptmpi_device_refuse(const void *buffer)
     if (NULL == buffer || !on_device(buffer)) {
         return OMPI_SUCCESS;
     }
-    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "device-buffer", true, buffer);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "device-buffer", buffer);
     return OMPI_ERR_NOT_SUPPORTED;
 }

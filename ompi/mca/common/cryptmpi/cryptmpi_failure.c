@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "opal/mca/common/crypt/crypt_stats.h"
-#include "opal/util/show_help.h"
 #include "ompi/runtime/mpiruntime.h"
 
 static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,22 +64,10 @@ static bool fault_of_ours(int rc)
     return OPAL_CRYPT_ERR_LIBRARY == rc || OPAL_CRYPT_ERR_MEMORY == rc || OPAL_CRYPT_ERR_CONFIG == rc;
 }
 
-/* Help texts go to mpirun by way of PMIx, and of a process that ends at once
- * some are lost there (with Open MPI 4.1.4 about one in ten).  Why a job ended
- * must be seen: this goes the way of the process's own output. */
 static void end_job(ompi_communicator_t *comm, const char *who, int rank, int tag, int rc)
 {
-    char *text;
-
-    ompi_common_cryptmpi_show_begin();
-    text = opal_show_help_string(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", true, who,
-                                 ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
-    ompi_common_cryptmpi_show_end();
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
-        free(text);
-    }
+    ompi_common_cryptmpi_show_here(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", who,
+                                   ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     ompi_mpi_abort(comm, 1);
 }
 
@@ -95,7 +82,7 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     if (fatal) {
         end_job(comm, who, rank, tag, rc);
     }
-    OMPI_COMMON_CRYPTMPI_SHOW(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", true, who,
+    OMPI_COMMON_CRYPTMPI_COUNT(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", who,
                               ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     return ompi_common_cryptmpi_error_class();
 }

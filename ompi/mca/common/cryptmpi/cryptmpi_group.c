@@ -28,7 +28,6 @@
 #include <string.h>
 
 #include "opal/mca/common/crypt/crypt_library.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/pml/pml.h"
 
 enum { HASH = 32 };
@@ -157,7 +156,7 @@ static int believe(const talk_t *talk, int rank)
                || 0 == memcmp(talk->hashes[rank], opal_common_crypt_session_peer(peer->session)->key_hash, HASH)) {
         return OMPI_SUCCESS;
     }
-    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-refused", true, talk->rank, rank,
+    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-refused", talk->rank, rank,
                               talk->comm->c_name);
     return OMPI_ERR_UNREACH;
 }
@@ -225,7 +224,7 @@ static int tell_group(const talk_t *talk)
 
 static int failed(const ompi_communicator_t *comm, int reason, int rc)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-failed", true, comm->c_name,
+    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-failed", comm->c_name,
                               opal_common_crypt_strerror(reason));
     return rc;
 }

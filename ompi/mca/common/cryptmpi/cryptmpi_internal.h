@@ -48,14 +48,6 @@ void ompi_common_cryptmpi_job_name(const opal_process_name_t *name, char text[OM
 /* Have our record vouched for again, if that is needed `now`, and publish it. */
 int ompi_common_cryptmpi_modex_renew(int64_t now);
 
-/* Show an entry of a help file that has one %s, which concerns this process: in
- * full by one process a node, through Open MPI (which counts the others)
- * elsewhere. */
-void ompi_common_cryptmpi_show(const char *file, const char *topic, const char *detail);
-
-/* The same where no other process may have it to say. */
-void ompi_common_cryptmpi_show_here(const char *file, const char *topic, const char *detail);
-
 /* A peer that cannot be authenticated, for the reason of that entry: the end of the job,
  * or, under crypt_on_auth_failure=error, our error class. */
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail) OPAL_CRYPT_RARE;

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/util/show_help.h"
 #include "ompi/constants.h"
 #include "ompi/runtime/mpiruntime.h"
 
@@ -84,7 +83,7 @@ static int choose_cipher(ompi_common_cryptmpi_params_t *p)
         p->options.cipher = OPAL_AEAD_AES_256_GCM;
         return OMPI_SUCCESS;
     default:
-        opal_show_help("help-ompi-common-cryptmpi.txt", "bad-key-bits", true, p->key_bits);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "bad-key-bits", p->key_bits);
         return OMPI_ERR_BAD_PARAM;
     }
 }
@@ -127,7 +126,7 @@ static int identify_node(opal_common_crypt_identity_t *identity, opal_common_cry
 
     if (OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why->topic, "node-hijacked")) {
         opal_common_crypt_random(identity->node_nonce, sizeof(identity->node_nonce));
-        opal_show_help("help-ompi-common-cryptmpi.txt", "node-hijacked", true, opal_process_info.nodename, why->detail);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "node-hijacked", opal_process_info.nodename, why->detail);
         rc = OPAL_CRYPT_OK;
     }
     return rc;
@@ -160,18 +159,18 @@ int ompi_common_cryptmpi_start(const char *agreed)
         rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
-        ompi_common_cryptmpi_show(CORE_HELP, why.topic, why.detail);
+        OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, why.topic, why.detail);
         return OMPI_ERROR;
     }
     if (opal_common_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
-        opal_show_help("help-ompi-common-cryptmpi.txt", "no-crypto", true);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "no-crypto");
     }
     opal_common_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
     ompi_common_cryptmpi_device_start();
     warning = opal_common_crypt_local_warning(self);
     if (NULL != warning && 0 == OPAL_PROC_MY_NAME.vpid) {
-        ompi_common_cryptmpi_show(CORE_HELP, warning->topic, warning->detail);
+        OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, warning->topic, warning->detail);
     }
     ompi_common_cryptmpi_waits_start();
     return publish();
@@ -293,7 +292,7 @@ static void warn_of_clocks(const opal_common_crypt_session_t *session, int64_t m
 
     if (!said && opal_common_crypt_clocks_differ(self, opal_common_crypt_session_peer(session), met, &why)) {
         said = true;
-        OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, why.topic, true, why.detail);  /* of a whole job mpirun shows one */
+        OMPI_COMMON_CRYPTMPI_COUNT(CORE_HELP, why.topic, why.detail);  /* of a whole job mpirun shows one */
     }
 }
 

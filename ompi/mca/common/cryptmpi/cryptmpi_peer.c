@@ -27,7 +27,6 @@
 #include <string.h>
 
 #include "opal/class/opal_hash_table.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/bml/bml.h"
 

@@ -15,52 +15,10 @@
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "opal/mca/aead/base/base.h"
-#include "opal/util/show_help.h"
 
 static bool framework_open, waiting;
-
-/* Open MPI reads its help files with one scanner for all threads, which crashes where two read at
- * a time.  Recursive: while a text is on its way a callback may have another one to show. */
-static pthread_mutex_t showing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-void ompi_common_cryptmpi_show_begin(void)
-{
-    pthread_mutex_lock(&showing);
-}
-
-void ompi_common_cryptmpi_show_end(void)
-{
-    pthread_mutex_unlock(&showing);
-}
-
-/* Straight to standard error: Open MPI 4.1 loses some of the help messages that
- * processes on mpirun's node hand to it (docs/design/003-keys.rst). */
-void ompi_common_cryptmpi_show_here(const char *file, const char *topic, const char *detail)
-{
-    char *text;
-
-    ompi_common_cryptmpi_show_begin();
-    text = opal_show_help_string(file, topic, true, detail);
-    ompi_common_cryptmpi_show_end();
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
-        free(text);
-    }
-}
-
-void ompi_common_cryptmpi_show(const char *file, const char *topic, const char *detail)
-{
-    if (0 == opal_process_info.my_local_rank) {
-        ompi_common_cryptmpi_show_here(file, topic, detail);
-    } else {
-        OMPI_COMMON_CRYPTMPI_SHOW(file, topic, true, detail);
-    }
-}
 
 static int choose(bool late)
 {
@@ -73,7 +31,7 @@ static int choose(bool late)
     if (NULL != why.topic && late && OMPI_SUCCESS != rc) {
         ompi_common_cryptmpi_show_here(file, why.topic, why.detail);    /* the others may not get here */
     } else if (NULL != why.topic) {
-        ompi_common_cryptmpi_show(file, why.topic, why.detail);
+        OMPI_COMMON_CRYPTMPI_SHOW(file, why.topic, why.detail);
     }
     return rc;
 }

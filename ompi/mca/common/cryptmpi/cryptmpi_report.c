@@ -26,7 +26,6 @@
 
 #include "opal/mca/common/crypt/crypt_stats.h"
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
@@ -68,11 +67,11 @@ int ompi_common_cryptmpi_report_start(void)
     }
     if (0 != strcmp(report, "1") && 0 != strcmp(report, "syslog")
         && (0 != strncmp(report, "json:", 5) || '\0' == report[5])) {
-        opal_show_help("help-ompi-common-cryptmpi.txt", "bad-report", true, report);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "bad-report", report);
         return OMPI_ERR_BAD_PARAM;
     }
     if (!hooked) {
-        opal_show_help("help-ompi-common-cryptmpi.txt", "report-unhooked", true, report);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "report-unhooked", report);
         return OMPI_ERR_NOT_AVAILABLE;
     }
     began = now();
@@ -143,7 +142,7 @@ static bool taken_by_first(ompi_communicator_t *world)
         return false;
     }
     if (!opal_common_crypt_session_peer(session)->report) {
-        ompi_common_cryptmpi_show("help-ompi-common-cryptmpi.txt", "report-elsewhere", ompi_common_cryptmpi_params.report);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "report-elsewhere", ompi_common_cryptmpi_params.report);
         return false;
     }
     return true;

@@ -19,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "opal/util/show_help.h"
 #include "ompi/runtime/mpiruntime.h"
 
 enum { WARN_SECONDS = 120, EXIT_SECONDS = 10 };
@@ -32,7 +31,7 @@ typedef struct {
 
 static void say(const wait_t *w, const char *topic)
 {
-    char ours[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES], its[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES], peer[400], detail[1200], *text;
+    char ours[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES], its[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES], peer[400], detail[1200];
 
     ompi_common_cryptmpi_job_name(&OPAL_PROC_MY_NAME, ours);
     if (OPAL_JOBID_INVALID == w->peer.jobid) {
@@ -44,14 +43,7 @@ static void say(const wait_t *w, const char *topic)
     }
     snprintf(detail, sizeof(detail), "  this process: %s rank %lu, on %s, in %s\n  the peer:     %s\n  awaited:      %s",
              ours, (unsigned long) OPAL_PROC_MY_NAME.vpid, opal_process_info.nodename, w->doing, peer, w->awaited);
-    ompi_common_cryptmpi_show_begin();
-    text = opal_show_help_string("help-ompi-common-cryptmpi.txt", topic, true, w->seconds, detail);
-    ompi_common_cryptmpi_show_end();
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
-        free(text);
-    }
+    ompi_common_cryptmpi_show_here("help-ompi-common-cryptmpi.txt", topic, w->seconds, detail);
 }
 
 static void *exit_soon(void *nothing)

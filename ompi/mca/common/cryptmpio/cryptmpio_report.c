@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/util/show_help.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #define HELP "help-ompi-common-cryptmpio.txt"
@@ -76,10 +75,7 @@ static const char *name_of(const ompi_common_cryptmpio_file_t *state)
     return NULL == state ? "(none yet)" : state->fh->f_filename;
 }
 
-/* Open MPI 4.1 passes texts through its daemons, and loses some of them on the
- * way (ORTE_ERROR_LOG in show_help.c).  Ours go to standard error, at most so
- * many of a process. */
-enum { SHOWN_MAX = 20 };
+enum { SHOWN_MAX = 20 };        /* texts of a process */
 
 static void show(const char *file, const char *topic, ...)
 {
@@ -88,14 +84,10 @@ static void show(const char *file, const char *topic, ...)
     va_list list;
 
     va_start(list, topic);
-    ompi_common_cryptmpi_show_begin();
-    char *text = before < SHOWN_MAX ? opal_show_help_vstring(file, topic, true, list) : NULL;
-    ompi_common_cryptmpi_show_end();
-    va_end(list);
-    if (NULL != text) {
-        fputs(text, stderr);
-        free(text);
+    if (before < SHOWN_MAX) {
+        ompi_common_cryptmpi_vshow_here(file, topic, list);
     }
+    va_end(list);
     if (SHOWN_MAX == before + 1) {
         fprintf(stderr, "[%s] further messages about files are not shown\n", opal_process_info.nodename);
     }

@@ -31,7 +31,6 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/common/crypt/crypt_file_sidecar.h"
 #include "opal/util/info.h"
-#include "opal/util/show_help.h"
 #include "ompi/file/file.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
@@ -118,18 +117,11 @@ static missing_t look_for_components(void)
            : !has_crypt(&ompi_fbtl_base_framework) ? FBTL_CRYPT : NOTHING;
 }
 
-/* Not by opal_show_help: 4.1's daemons lose some of its texts. */
 static void show(const char *topic, const char *path, missing_t missing)
 {
     static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
 
-    ompi_common_cryptmpi_show_begin();
-    char *text = opal_show_help_string(HELP, topic, true, path, opal_process_info.nodename, names[missing]);
-    ompi_common_cryptmpi_show_end();
-    if (NULL != text) {
-        fputs(text, stderr);
-        free(text);
-    }
+    ompi_common_cryptmpi_show_here(HELP, topic, path, opal_process_info.nodename, names[missing]);
 }
 
 typedef enum { ANYBODY, OMPIO, NOBODY } who_t;

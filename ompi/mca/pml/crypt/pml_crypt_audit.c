@@ -27,7 +27,6 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/common/crypt/crypt_secret_file.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 
@@ -36,7 +35,7 @@ bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, boo
     bool warn = OMPI_COMMON_CRYPTMPI_AUDIT_WARN == ompi_common_cryptmpi_params.audit;
 
     if (warn || fatal) {
-        opal_show_help("help-mpi-pml-crypt.txt", warn ? "plaintext-possible" : "plaintext-path", true, component,
+        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", warn ? "plaintext-possible" : "plaintext-path", component,
                        remedy);
     }
     return !warn;

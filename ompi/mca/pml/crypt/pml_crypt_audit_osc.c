@@ -32,7 +32,6 @@
 
 #include <stdio.h>
 
-#include "opal/util/show_help.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 #include "ompi/mca/osc/base/base.h"

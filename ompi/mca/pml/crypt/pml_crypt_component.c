@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
 #include "ompi/mca/pml/base/base.h"
 
@@ -161,7 +160,7 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
 {
     if (p->chop_min < 1 || p->chop_min > OPAL_CRYPT_DIRECT_MAX || p->chunk_size < OPAL_CRYPT_CHUNK_MIN
         || p->chunk_size > OPAL_CRYPT_CHUNK_MAX || 0 == p->in_flight) {
-        opal_show_help("help-mpi-pml-crypt.txt", "bad-bounds", true, p->chop_min, OPAL_CRYPT_DIRECT_MAX,
+        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-bounds", p->chop_min, OPAL_CRYPT_DIRECT_MAX,
                        p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, p->in_flight);
         return false;
     }

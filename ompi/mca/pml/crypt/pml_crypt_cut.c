@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 enum {
     SMALL_SEGMENT = 16384,              /* below it a second thread only costs */
@@ -39,7 +38,7 @@ static opal_common_crypt_limits_t limits;
 
 static bool refused(const char *name, const opal_common_crypt_why_t *why)
 {
-    opal_show_help("help-mpi-pml-crypt.txt", "bad-cut", true, name, why->detail);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", name, why->detail);
     return false;
 }
 

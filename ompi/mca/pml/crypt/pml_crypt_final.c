@@ -23,7 +23,6 @@
 #include <time.h>
 
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/show_help.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
 
@@ -178,17 +177,10 @@ static bool before(const struct timespec *end)
     return now.tv_sec < end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec < end->tv_nsec);
 }
 
-/* Straight to standard error: the launcher may not listen any more. */
 static void say(const char *topic, uint64_t number, unsigned processes, int rank)
 {
-    char *text = opal_show_help_string("help-mpi-pml-crypt.txt", topic, true,
-                                       ompi_comm_rank(&ompi_mpi_comm_world.comm), opal_process_info.nodename,
-                                       (unsigned long long) number, processes, rank);
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
-        free(text);
-    }
+    ompi_common_cryptmpi_show_here("help-mpi-pml-crypt.txt", topic, ompi_comm_rank(&ompi_mpi_comm_world.comm),
+                                   opal_process_info.nodename, (unsigned long long) number, processes, rank);
 }
 
 static bool something_said(const tally_t *tally)

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_component_repository.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/pml/base/base.h"
 
 static mca_pml_base_component_t *component = NULL;
@@ -21,7 +20,7 @@ static bool open = false, live = false;
 
 static void refuse(const char *topic, const char *name)
 {
-    opal_show_help("help-mpi-pml-crypt.txt", topic, true, name);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", topic, name);
 }
 
 static mca_base_component_t *among_static(const char *name)

@@ -21,7 +21,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "opal/util/show_help.h"
 
 enum {
     SLACK = 64, SMALLEST = 1 << 17, POOLS = 6,      /* the last: 4 MiB */
@@ -151,7 +150,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes)
  * or sends, a segment that nobody could take. */
 static ompi_pml_crypt_stage_t *no_memory(const ompi_pml_crypt_request_t *r, size_t wire_bytes)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "no-memory", true, wire_bytes);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "no-memory", wire_bytes);
     ompi_mpi_abort(r->base.req_comm, 1);
     abort();
 }

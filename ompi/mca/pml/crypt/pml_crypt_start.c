@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/util/show_help.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/runtime/params.h"
 
@@ -18,7 +17,7 @@ bool ompi_pml_crypt_fault_tolerant(void)
 {
 #if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
     if (ompi_ftmpi_enabled) {
-        opal_show_help("help-mpi-pml-crypt.txt", "fault-tolerant", true);
+        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "fault-tolerant");
         return true;
     }
 #endif
