@@ -53,7 +53,7 @@ section all 1 --mca crypt_scope all --mca "btl_${shm}_eager_limit" 40000
 reasons=(changed changed changed changed replay order changed changed)
 for one in "${!reasons[@]}"; do
     must_fail run abort -- "one=$one" >"$CASE_DIR/out" 2>&1
-    [ "$(grep -c 'failed authentication, and the job ends' "$CASE_DIR/out")" = 1 ] &&
+    [ "$(grep -c 'failed authentication.  The job aborts' "$CASE_DIR/out")" = 1 ] &&
         grep -q "reason:.*${reasons[one]}" "$CASE_DIR/out" && ! grep -q watchdog "$CASE_DIR/out" ||
         fail "abort $one, which should say \"${reasons[one]}\": $(cat "$CASE_DIR/out")"
     echo "abort $one: $(grep reason: "$CASE_DIR/out")"

@@ -15,13 +15,13 @@ job() {
     local text=$1 rc=0; shift
     timeout 100 "$SRC/tests/vcluster" mpirun -n 6 --mca crypt_on_auth_failure error -x MT_WATCHDOG "$first" "$@" \
         >"$CASE_DIR/log" 2>&1 || rc=$?
-    grep -q "$text" "$CASE_DIR/log" && ! grep -q 'watchdog\|not the same at all ranks' "$CASE_DIR/log" ||
+    grep -q "$text" "$CASE_DIR/log" && ! grep -q 'watchdog\|must be the same on all ranks' "$CASE_DIR/log" ||
         { cat "$CASE_DIR/log"; fail "first $*: not as it should be"; }
     return $rc
 }
 must job 'failed authentication'
-must_fail job 'make a communicator ready' late
-must_fail job 'make a communicator ready' group
+must_fail job 'sets up a communicator' late
+must_fail job 'sets up a communicator' group
 # The text of the failed authentication itself may be lost: its process is ended at once.
 grep -q 'the group key was changed' "$CASE_DIR/log" || { cat "$CASE_DIR/log"; fail "no group key was changed"; }
 must job 'reason: *out of memory' fault

@@ -32,6 +32,6 @@ for case in "${cases[@]}"; do
             cat "$CASE_DIR/log"
             fail "$case, abort=$kind: the job did not end as it should"
         fi
-        grep -q 'failed authentication, and the job ends' "$CASE_DIR/log" || fail "no message about $case"
+        grep -q 'failed authentication.  The job aborts' "$CASE_DIR/log" || fail "no message about $case"
     done
 done

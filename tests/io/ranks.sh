@@ -34,15 +34,15 @@ in_clear() { grep -qa "canary that nobody may see" "$1"; }
 
 for rank in 0 2; do
     echo "--- rank $rank looked before the file was there"
-    must_refuse "those that can are not selected" late $rank --mca io "$romio"
+    must_refuse "components that can encrypt are not selected" late $rank --mca io "$romio"
     looked
     must late $rank --mca io "ompio,$romio" --mca io_${romio}_priority 90
     looked
 done
 
 echo "--- other components on one rank"
-must_refuse "those that can are not selected" on 2 OMPI_MCA_fs=ufs "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
-must_refuse "not the same on all" on 0 OMPI_MCA_fs=ufs "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+must_refuse "components that can encrypt are not selected" on 2 OMPI_MCA_fs=ufs "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+must_refuse "do not all have the same" on 0 OMPI_MCA_fs=ufs "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 
 echo "--- only one rank refuses plain files"
 must_refuse "holds plain data" on 2 OMPI_MCA_fs_crypt_require=1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"

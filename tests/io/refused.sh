@@ -168,7 +168,7 @@ before=$(cksum file file.mpicrypt)
 romio=$(in_variant ompi_info --parsable | sed -n 's/^mca:io:\(romio[0-9]*\):version:.*/\1/p' | head -n 1)
 [ -n "$romio" ] || fail "this Open MPI has no io/romio to try"
 for others in "io $romio" "fs ufs" "fbtl posix"; do
-    says "Open MPI's components those that can are not selected" read_it -n 4 --mca $others
+    says "MPI-IO components that can encrypt are not selected" read_it -n 4 --mca $others
     must_fail read_it -n 4 --mca $others
     must_fail vcluster mpirun -n 1 --mca $others "$program" delete "$CASE_DIR/plain" "$CASE_DIR/file"
     must_fail vcluster mpirun -n 4 --mca $others --mca fs_crypt_key_label lab "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/new"

@@ -44,7 +44,7 @@ runs "psk: the same key on both nodes"
 set_both crypt_psk_file=$psk
 runs "auto: psk"
 give node1 "$(new)" 600
-refused "psk: different keys" "A process is not who it says it is" "rank 0" "rank 1"
+refused "psk: different keys" "Peer authentication failed" "rank 0" "rank 1"
 says_too "$(cat "$CASE_DIR/namespace") rank 0"
 give node1 "$key" 640
 refused "psk: a mode too wide" "can be read or changed by other users" "0640"
@@ -56,7 +56,7 @@ give node1 "$key" 600
 vcluster exec node1 chown 54321 $psk
 refused "psk: somebody else's" "must belong to the user who runs the job" "54321"
 set_node node1 crypt_auth=psk crypt_psk_file=/proc/self/environ
-refused "psk: on no local file system" "a network's, or of an unknown kind" "0x9fa0" "crypt_secret_on_netfs=1"
+refused "psk: on no local file system" "on a network file system, or on one of unknown type" "0x9fa0" "crypt_secret_on_netfs=1"
 set_node node1 crypt_auth=psk crypt_psk_file=/dev/shm
 refused "psk: a directory" "is a directory, a pipe or a device"
 set_node node1 crypt_psk_file=$psk
@@ -70,17 +70,17 @@ give node1 "$key" 600
 # 2. differences
 set_both crypt_auth=psk crypt_psk_file=$psk
 set_node node1 crypt_auth=none
-refused "psk and none" "authenticate by different methods" "crypt_auth" "rank 0" "rank 1"
+refused "psk and none" "use different authentication methods" "crypt_auth" "rank 0" "rank 1"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_key_bits=256
-refused "key sizes" "different parameters" "AES-128-GCM" "AES-256-GCM"
+refused "key sizes" "must be the same on all ranks" "AES-128-GCM" "AES-256-GCM"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_scope=all
 refused "scopes" "crypt_scope: " "internode" "all"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_audit=warn
-refused "audits" "different parameters" "crypt_audit=abort" "crypt_audit=warn"
+refused "audits" "must be the same on all ranks" "crypt_audit=abort" "crypt_audit=warn"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_on_auth_failure=error
-refused "failures" "different parameters" "crypt_on_auth_failure=abort" "crypt_on_auth_failure=error"
+refused "failures" "must be the same on all ranks" "crypt_on_auth_failure=abort" "crypt_on_auth_failure=error"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk pml_crypt_chop_min=40000
-refused "first parts" "different parameters" "pml_crypt_chop_min=65536" "pml_crypt_chop_min=40000"
+refused "first parts" "must be the same on all ranks" "pml_crypt_chop_min=65536" "pml_crypt_chop_min=40000"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_report=1 crypt_threads=3 pml_crypt_chunk_size=70000 \
     pml_crypt_max_in_flight=2 pml_crypt_run_ahead=1 pml_crypt_local_inline=100 crypt_munge_age=50 aead=openssl
 runs "parameters that may differ"

@@ -32,7 +32,7 @@ echo "== parameters"
 with crypt_key_bits=100
 refused "key bits" "crypt_key_bits is 100; it must be 128, 192 or 256"
 with pml_crypt_chunk_size=1 pml_crypt_max_in_flight=0
-refused "bounds" "A parameter of pml/crypt is out of its bounds"
+refused "bounds" "A parameter of pml/crypt is out of range"
 with pml_crypt_t_table=64K:two
 refused "table" "A parameter of pml/crypt cannot be used: pml_crypt_t_table"
 with pml_crypt_team=ants
@@ -41,11 +41,11 @@ with crypt_psk_file="/dev/shm/$(printf '%0300d' 0)"
 refused "psk" "A file with a secret key cannot be opened or read"
 if [ "$SERIES" != 4.1 ]; then
     with mpi_ft_enable=1
-    refused "fault tolerance" "and pml/crypt does not support it: operations with a process that failed would"
+    refused "fault tolerance" "pml/crypt does not support it: operations with a failed process would hang"
 fi
 for setting in coll=^cryptag coll_cryptag_priority=20; do
     with "$setting"
-    refused "$setting" "Two processes were given different parameters" "coll_cryptag"
+    refused "$setting" "must be the same on all ranks" "coll_cryptag"
 done
 # Rank 0 says it, on node1.
 for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0; do
@@ -53,13 +53,13 @@ for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0;
     set_node node0 crypt_psk_file=$psk "$setting"
     echo "+ ! $setting"
     must_fail vcluster mpirun -n 4 --host node1:2,node0:2 "$CASE_DIR/with" "$program" > "$CASE_DIR/out" 2>&1
-    says_too "are not the same at all ranks: those of rank 2 differ"
+    says_too "must be the same on all ranks, but those of rank 2 differ"
 done
 echo "allgather any two" > "$CASE_DIR/rules"
 with "coll_cryptag_rules_file=$CASE_DIR/rules"
 refused "rules" "The file of rules for coll/cryptag cannot be used"
 with coll_cryptag_alltoall_node_max=2000000
-refused "sizes" "A parameter of coll/cryptag is out of its bounds" "coll_cryptag_alltoall_node_max: 2000000"
+refused "sizes" "A parameter of coll/cryptag is out of range" "coll_cryptag_alltoall_node_max: 2000000"
 set_both pml=ob1 coll_cryptag_alltoall_node_max=2000000
 runs "sizes, in a job without pml/crypt"
 ! grep -q "coll/cryptag" "$CASE_DIR/out" || fail "it complains of what it does not use"
@@ -72,13 +72,13 @@ on_node1 umount /proc/sys/kernel/random/boot_id
 
 echo "== what fails on a node"
 with_fault list:2
-refused "no memory for a list" "The key of a communicator for encrypted collectives could not be made" "reason: out of memory"
+refused "no memory for a list" "The group key of a communicator could not be made" "reason: out of memory"
 faulty=node0
 with_fault liar
-refused "a liar" "Rank 1 was given another public key of rank 0 than the one that this rank had authenticated"
+refused "a liar" "rank 1 received another public key of rank 0 than the one that this rank had authenticated"
 faulty=node1
 with_fault cryptag:8
-refused "no node map" "coll/cryptag could not find out which ranks share a node"
+refused "no node map" "coll/cryptag could not determine which ranks share a node"
 with_fault memalign:1000000
 arguments=(gather 2000000)
 export OMPI_MCA_coll_cryptag_allgather_algorithm=c-rd    # others have no memory of their own
@@ -86,7 +86,7 @@ refused "no memory for an all-gather" "could not allocate"
 unset OMPI_MCA_coll_cryptag_allgather_algorithm
 with_fault malloc:16000000 pml_crypt_k=1
 arguments=(send 100000000)
-refused "no memory for a segment" "There is no memory for a sealed segment of"
+refused "no memory for a segment" "There is no memory for an encrypted segment of"
 with pml_crypt_k=1
 arguments=(send 100000000)
 runs "in order: send 100000000"
@@ -104,7 +104,7 @@ if [ "$SERIES" != 4.1 ]; then
         with_fault host "${pretend[@]}"
         runs "in order: ${arguments[*]}"
         with_fault device "${pretend[@]}"
-        refused "an accelerator's buffer: ${arguments[*]}" "lies in the memory of an accelerator"
+        refused "an accelerator's buffer: ${arguments[*]}" "is in the memory of an accelerator"
     done
     unset OMPI_MCA_coll_cryptag_alltoall_algorithm
 fi
@@ -117,7 +117,7 @@ if [ -n "$ucx" ]; then
     # No hardware that it takes by itself.
     with pml_crypt_host=ucx
     set_node node0 crypt_psk_file=$psk pml_crypt_host=ucx
-    refused "ucx without hardware" 'The PML "ucx" that pml/crypt should wrap refuses to start on this node'
+    refused "ucx without hardware" 'The PML "ucx" that pml/crypt should wrap cannot start on this node'
     on_node1 mount --bind /dev/null "$ucx"
     refused "no ucx" 'pml/crypt cannot find the PML "ucx"'
     on_node1 umount "$ucx"
@@ -128,7 +128,7 @@ struct { int v[3]; char project[16]; int pv[3]; char type[32]; int tv[3]; char n
 END
     must in_variant mpicc -shared -fPIC -o "$CASE_DIR/other.so" "$CASE_DIR/other.c"
     on_node1 mount --bind "$CASE_DIR/other.so" "$ucx"
-    refused "ucx of another series" 'The PML "ucx" that pml/crypt should wrap is of another version of Open MPI'
+    refused "ucx of another series" 'The PML "ucx" that pml/crypt should wrap belongs to another version of Open MPI'
     on_node1 umount "$ucx"
 fi
 

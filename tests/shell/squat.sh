@@ -18,4 +18,4 @@ peers() {
 vcluster exec node0 sh -c 'rm -f /dev/shm/ompi-crypt-node-0; head -c 16 /dev/zero > /dev/shm/ompi-crypt-node-0;
                            chmod 600 /dev/shm/ompi-crypt-node-0; chown 4711 /dev/shm/ompi-crypt-node-0'
 [ "$(peers)" = "2 0" ] || fail "not everything is sealed: $(cat "$CASE_DIR/out")"
-grep -q 'another user has made the object' "$CASE_DIR/out" || fail "no warning"
+grep -q 'another user owns the object' "$CASE_DIR/out" || fail "no warning"

@@ -92,12 +92,12 @@ vcluster exec node1 rm $psk
 set_node node1 crypt_auth=psk
 finds "key:node1" "The pre-shared key does not exist" "mpicrypt keygen" "note peers 0 of 1 authenticated"
 echo OMPI_MCA_crypt_munge_socket="$CASE_DIR/none" > "$CASE_DIR/node1.env"
-finds "key:node1" "nothing by which the processes of an encrypted job can know each other" "mpicrypt keygen --hosts"
+finds "key:node1" "No credentials were found to authenticate" "mpicrypt keygen --hosts"
 
 echo "5. different keys"
 clean
 give node1 "$(new)" 600
-finds "peers:node0 peers:node1" "refused: node1: the record was not made with" "A process is not who it says it is" "mpicrypt keygen --force --hosts"
+finds "peers:node0 peers:node1" "refused: node1: the record was not made with" "Peer authentication failed" "mpicrypt keygen --force --hosts"
 give node1 "$key" 600
 
 echo "6. munge is down"
