@@ -44,7 +44,7 @@ done
 echo "--- without the sidecar"
 mkdir alone
 cp -a made alone/made
-says "The second part of an encrypted file is missing" reads alone/made
+says "of an encrypted file is missing" reads alone/made
 must_fail reads alone/made
 mkdir bare
 cp made bare/made                       # no attribute either: nothing says what it is

@@ -49,7 +49,7 @@ keys_in "$CASE_DIR/keys" lab other
 convert=$(mpi_program io convert)
 head -c 100000 /dev/urandom > "$CASE_DIR/plain"
 
-says "What one node writes on this file system, others do not read" run_io 4 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/mnt/refused"
+says "a node does not see what other nodes wrote" run_io 4 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/mnt/refused"
 must vcluster mpirun -n 2 --host node0:2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/mnt/alone"
 must run_io 4 "$convert" read "$CASE_DIR/plain" "$CASE_DIR/mnt/alone"
 must vcluster exec node1 python3 -c "

@@ -34,7 +34,7 @@ opens file
 echo "--- the sidecar"
 mv file.mpicrypt away
 mkdir file.mpicrypt
-refused "The second part of an encrypted file cannot be opened." open file
+refused "of an encrypted file cannot be opened." open file
 rmdir file.mpicrypt
 mv away file.mpicrypt
 must run_io 2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/second"

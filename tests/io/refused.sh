@@ -29,9 +29,9 @@ says "holds no key for an encrypted file" without_key
 must_fail without_key
 
 mv file.mpicrypt away
-says "second part of an encrypted file is missing" read_it -n 2
+says "of an encrypted file is missing" read_it -n 2
 : > away2; mv away2 file.mpicrypt
-says "is damaged or no such" read_it -n 2
+says "is damaged, or is not a sidecar" read_it -n 2
 mv away file.mpicrypt
 must read_it -n 2
 
@@ -47,15 +47,15 @@ must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy
 # One that is cut to nothing is no new one: neither made anew nor deleted.
 odd=$(mpi_program io odd)
 : > copy.mpicrypt
-says "is damaged or no such" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
-says "is damaged or no such" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" open "$CASE_DIR/copy"
+says "is damaged, or is not a sidecar" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
+says "is damaged, or is not a sidecar" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" open "$CASE_DIR/copy"
 [ -e copy.mpicrypt ] && [ ! -s copy.mpicrypt ] || fail "the sidecar was touched"
 cp another.mpicrypt copy.mpicrypt
 rm file
 # A file that is gone has no claim to its name: with a label, without, and where it was made
 # empty since.  Who may only read changes nothing.
 : > file
-says "beside it lies the FILE.mpicrypt" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
+says "has the name of an encrypted one that was moved or deleted" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
 [ -e file.mpicrypt ] || fail "a reader set a sidecar aside"
 must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 must read_it -n 2
@@ -111,7 +111,7 @@ must uneven 0 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
 
 # Maps that nobody could verify, or use: nothing is stored.
 for mode in clear rest; do
-    says "An encryption map has to have an encrypted region." vcluster mpirun -n 2 "$odd" $mode "$CASE_DIR/$mode"
+    says "An encryption map must have an encrypted region." vcluster mpirun -n 2 "$odd" $mode "$CASE_DIR/$mode"
     [ ! -e $mode.mpicrypt ] || fail "a map was stored"
     must vcluster mpirun -n 2 "$odd" open "$CASE_DIR/$mode"
 done

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file mv: both parts of a file, the sidecar first.  Killed between,
- * it leaves a file that no job opens ("the second part is missing"); the same
+ * it leaves a file that no job opens ("the sidecar is missing"); the same
  * command again finishes the move.
  */
 #ifndef _GNU_SOURCE

@@ -131,7 +131,7 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
     rc = opal_common_crypt_sidecar_whole(&file->posix.super, &file->header, best->map, &file->why);
     if (OPAL_CRYPT_OK != rc) {
         file->best = -1;
-        return NULL != file->why.topic ? MPICRYPT_OK : failed(file, "its second part cannot be read", strerror(errno));
+        return NULL != file->why.topic ? MPICRYPT_OK : failed(file, "its sidecar cannot be read", strerror(errno));
     }
     int code = engine(options, file, best->map, best->keys);
     if (MPICRYPT_OK == code) {          /* they are the engine's and ours now */
@@ -160,7 +160,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
 
     if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0)) {
-        code = ENOENT == errno ? failed(file, "it is not encrypted, or its second part is missing", file->sidecar)
+        code = ENOENT == errno ? failed(file, "it is not encrypted, or its sidecar is missing", file->sidecar)
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
     }
     code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
@@ -310,7 +310,7 @@ static int make_parts(const mpicrypt_file_options_t *options, const opal_common_
         opal_common_crypt_map_destroy(map);
         return code;
     }
-    return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its second part cannot be made", strerror(errno));
+    return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its sidecar cannot be made", strerror(errno));
 }
 
 static void remove_parts(mpicrypt_file_t *file)
