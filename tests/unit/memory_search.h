@@ -12,6 +12,7 @@
 #define TESTS_MEMORY_SEARCH_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +20,7 @@
 
 #include "tests/unit/unit.h"
 
-enum { SEARCH_NEEDLE = 16, SEARCH_NEEDLES = 256, SEARCH_ROOM = 1 << 20 };
+enum { SEARCH_NEEDLE = 16, SEARCH_NEEDLES = 256, SEARCH_ROOM = 1 << 20, SEARCH_ZEROS = 4096 };
 
 typedef struct {
     int count;
@@ -68,10 +69,11 @@ static inline int search_bytes(const uint8_t *bytes, size_t count, const char *w
         const unsigned start = (unsigned) bytes[at] << 8 | bytes[at + 1];
         uint64_t eight;
 
-        /* Most of a memory is zeros: none of these seven places begins a needle. */
+        /* Most of a memory is zeros: none of these places begins a needle, but the last may. */
         memcpy(&eight, bytes + at, sizeof(eight));
         if (0 == eight && 0 == (search->starts[0] & 1)) {
-            at += 6;
+            const bool page = at + SEARCH_ZEROS <= count && 0 == memcmp(bytes + at, bytes + at + 8, SEARCH_ZEROS - 8);
+            at += (page ? SEARCH_ZEROS : 8) - 2;
             continue;
         }
         if (0 == (search->starts[start / 8] & 1 << start % 8)) {
@@ -88,11 +90,33 @@ static inline int search_bytes(const uint8_t *bytes, size_t count, const char *w
     return found;
 }
 
+/* Has the process touched any page here?  Of its own memory, the rest is zeros: most of what
+ * malloc reserves for threads, for example.  (What is shared may have been touched by others.) */
+static inline bool search_worth(int pages, const char *line, unsigned long at, size_t bytes)
+{
+    uint64_t entries[SEARCH_ROOM / 4096 + 1];
+    const size_t count = (bytes + 4095) / 4096;
+    unsigned long inode = 1;
+    char shared = 's';
+
+    if (2 != sscanf(line, "%*x-%*x %*3c%c %*x %*s %lu", &shared, &inode) || 'p' != shared || 0 != inode
+        || (ssize_t) (count * sizeof(*entries)) != pread(pages, entries, count * sizeof(*entries), (off_t) (at / 4096 * sizeof(*entries)))) {
+        return true;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        if (0 != entries[i] >> 62) {        /* in memory, or swapped out */
+            return true;
+        }
+    }
+    return false;
+}
+
 /* How many places of this process's memory hold a needle; with `loud` the first
  * of each mapping are named.  -1: the memory cannot be read here. */
 static inline int search_self(int loud)
 {
-    const int mem = open("/proc/self/mem", O_RDONLY), list = open("/proc/self/maps", O_RDONLY);
+    const int mem = open("/proc/self/mem", O_RDONLY), list = open("/proc/self/maps", O_RDONLY),
+              pages = open("/proc/self/pagemap", O_RDONLY);
     size_t bytes = 0;
     ssize_t got;
     int found = 0, searched = 0;
@@ -115,6 +139,9 @@ static inline int search_self(int loud)
             for (unsigned long at = from; at < to; at += SEARCH_ROOM) {
                 const size_t now = to - at < sizeof(search->room) ? to - at : sizeof(search->room);
 
+                if (!search_worth(pages, line, at, now)) {
+                    continue;
+                }
                 got = pread(mem, search->room, now, (off_t) at);
                 if (0 < got) {
                     found += search_bytes(search->room, (size_t) got, loud ? line : NULL);
@@ -126,6 +153,7 @@ static inline int search_self(int loud)
     }
     close(mem);
     close(list);
+    close(pages);
     return 0 == searched ? -1 : found;
 }
 
