@@ -58,12 +58,12 @@ static const struct size_param {
     {"ring_min", &mca_coll_cryptag_component.ring_min, 65536, 0, SIZE_MAX,
      "Bytes from which auto prefers a ring to recursive doubling"},
     {"stage_max", &mca_coll_cryptag_component.stage_max, 65536, 0, SIZE_MAX,
-     "Up to this many bytes the parts of a message are copied together and travel as one; larger ones travel by "
+     "Parts of a message up to this many bytes are copied together and sent as one; longer parts are sent by "
      "themselves"},
     {"fragment", &mca_coll_cryptag_component.fragment, 65000, 4096, MIB64,
-     "Sealed bytes travel in messages of at most so many, 4096 to 67108864"},
+     "Encrypted data travel in messages of at most this many bytes, 4096 to 67108864"},
     {"piece_max", &mca_coll_cryptag_component.piece_max, 4194304, 4096, MIB64,
-     "Longest piece (bytes of plaintext) that is sealed in one go, 4096 to 67108864"},
+     "Largest piece, in bytes of plaintext, that is encrypted as a unit, 4096 to 67108864"},
     {"bcast_segment", &mca_coll_cryptag_component.bcast_segment, 131072, 1024, MIB64,
      "A broadcast by binomial or chain is sealed and handed on in segments of this many bytes, 1024 to 67108864"},
     {"bcast_chain_min", &mca_coll_cryptag_component.bcast_chain_min, 1048576, 0, SIZE_MAX,
@@ -79,7 +79,7 @@ static const struct size_param {
     {"alltoall_pairs_min", &mca_coll_cryptag_component.alltoall_pairs_min, 131072, 0, SIZE_MAX,
      "Bytes of a block from which auto sends those of MPI_Alltoall step by step, where a rank has 2 MiB of them"},
     {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
-     "Most bytes of shared memory a communicator may use on a node; above it other algorithms are used instead.  0: "
+     "Most bytes of shared memory that a communicator may use on a node; beyond it other algorithms are used. 0: "
      "never use shared memory"},
 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
@@ -178,8 +178,8 @@ static int component_register(void)
     if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("coll/cryptag")) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    register_int("priority", "Priority of cryptag among the coll components; it passes on what it does not "
-                 "do itself, so it belongs above the others.  Negative: not used", OPAL_INFO_LVL_6, 90,
+    register_int("priority", "Priority of cryptag among the coll components. It passes on what it does not do "
+                             "itself, so it should be above the others. Negative: not used", OPAL_INFO_LVL_6, 90,
                  &c->priority);
     register_choices(c);
     register_sizes();

@@ -55,14 +55,13 @@ extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
 OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
 
 /* Two parameters of pml/crypt that hook/crypt must know before it. */
-#define OMPI_COMMON_CRYPTMPI_HOST_HELP "The PML that carries what is sealed: ob1 or ucx (default: ob1)"
-#define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                       \
-    "Set btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to " OMPI_COMMON_CRYPTMPI_RAISED_LIMIT \
-    " bytes where the host is ob1 and none of them was set otherwise: sealed segments then travel eagerly; with "     \
-    "them btl_tcp_endpoint_cache to " OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE " if it was not set: less is copied twice; " \
-    "and the eager_limit of btl/vader (5.0: btl/sm) to 4608 where it is Open MPI's own and less: so do 4 KiB to a "   \
-    "process of this node, with their header; where the host is ucx, UCX_TCP_TX_SEG_SIZE and UCX_TCP_RX_SEG_SIZE to " \
-    "128 KiB, if UCX may use TCP and neither was set (default: on)"
+#define OMPI_COMMON_CRYPTMPI_HOST_HELP "The PML that carries the encrypted messages: ob1 or ucx (default: ob1)"
+#define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                        \
+    "Raise limits of the transport that the user has not set, so that encrypted segments travel in one piece. Host "  \
+    "ob1: btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to "                                \
+    OMPI_COMMON_CRYPTMPI_RAISED_LIMIT " bytes, with them btl_tcp_endpoint_cache to " OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE \
+    " (less is copied twice), and the eager_limit of btl/vader (5.0: btl/sm) to 4608. Host ucx: UCX_TCP_TX_SEG_SIZE " \
+    "and UCX_TCP_RX_SEG_SIZE to 128 KiB, if UCX may use TCP (default: on)"
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 #define OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE "17408"     /* 16 KiB, and headers */
 

@@ -68,32 +68,34 @@ static int add_choice(const char *name, const char *help, const mca_base_var_enu
 static int add_auth(opal_common_crypt_options_t *o)
 {
     int rc = add_choice("auth",
-                        "How processes prove who they are: psk (a key file), munge, x509 (certificates), none "
-                        "(no protection against an active attacker; warned of in every job), or auto: x509 if "
-                        "configured, else psk if its file exists, else munge if its daemon answers, else stop",
+                        "How processes authenticate each other: psk (a key file), munge, x509 (certificates), "
+                        "none (no protection against an active attacker; every job warns), or auto: x509 if "
+                        "configured, else psk if its file exists, else munge if its daemon answers, else abort",
                         auth_values, OPAL_INFO_LVL_2, &o->auth);
-    rc = rc ? rc : add_text("psk_file", "File that holds the pre-shared key (made by mpicrypt keygen; mode 0600). "
-                            "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_2, &o->psk_file);
-    rc = rc ? rc : add_text("munge_socket", "Socket of the munge daemon. Default: munge's own",
+    rc = rc ? rc : add_text("psk_file", "File with the pre-shared key (made by mpicrypt keygen; mode 0600). "
+                                        "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_2, &o->psk_file);
+    rc = rc ? rc : add_text("munge_socket", "Socket of the MUNGE daemon. Default: that of the MUNGE library",
                             OPAL_INFO_LVL_5, &o->munge_socket);
-    rc = rc ? rc : add("munge_age", "Maximum age, and clock skew, of a peer's munge credential in seconds, at the time "
-                       "when this process called MPI_Init, or was connected to the peer later; 1 to 86400. Raise it "
-                       "where ranks start at very different times or clocks differ (default: 600)",
+    rc = rc ? rc : add("munge_age", "Maximum age or clock skew of a peer's MUNGE credential, in seconds (1 to "
+                                    "86400), measured against this process's MPI_Init, or the spawn or connect "
+                                    "that brought the peer. Raise it if ranks start at very different times or "
+                                    "clocks differ (default: 600)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &o->munge_age);
     rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_2, &o->x509_cert);
     rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
                             OPAL_INFO_LVL_2, &o->x509_key);
-    rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted authorities (PEM; only its "
-                            "owner may write to it)", OPAL_INFO_LVL_2, &o->x509_ca);
-    rc = rc ? rc : add_text("x509_crl", "File with certificate revocation lists (PEM); without it none is checked",
+    rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted CAs (PEM; only its owner may "
+                                       "write to it)", OPAL_INFO_LVL_2, &o->x509_ca);
+    rc = rc ? rc : add_text("x509_crl", "File with certificate revocation lists (PEM); without it revocation is "
+                                        "not checked",
                             OPAL_INFO_LVL_3, &o->x509_crl);
     rc = rc ? rc : add_text("x509_peer", "Subject that a peer's certificate must have. Default: our own",
                             OPAL_INFO_LVL_3, &o->x509_peer);
-    rc = rc ? rc : add("secret_on_netfs", "Accept files of keys and of certificates on network or unknown file "
-                       "systems, where they cross the network (default: refused)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
+    rc = rc ? rc : add("secret_on_netfs", "Accept key and certificate files on network file systems, or on those "
+                                          "of unknown type, although they cross the network (default: refuse)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                        &o->secret_on_netfs);
-    return rc ? rc : add("fips", "Use only what a FIPS 140 validated OpenSSL provider offers: P-256 instead of "
-                         "X25519, aead openssl (default: off)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4,
+    return rc ? rc : add("fips", "Use only algorithms of OpenSSL's FIPS 140 provider: P-256 instead of X25519, "
+                                 "and aead openssl (default: off)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4,
                          &o->fips);
 }
 
@@ -118,28 +120,30 @@ int ompi_common_cryptmpi_params_register(void)
 
     rc = rc ? rc : add("key_bits", "Bits of the AES keys: 128, 192 or 256 (default: 128)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, &p->key_bits);
-    rc = rc ? rc : add("threads", "Threads that seal and open one large message together, whatever the processors "
-                       "are; 0: pml_crypt_t, the table or the model decide, within the processors of this process "
-                       "(default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
+    rc = rc ? rc : add("threads", "Threads that encrypt or decrypt one large message together, however many "
+                                  "processors there are; 0: as pml_crypt_t, the table or the model say, within "
+                                  "the processors of this process (default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
                        OPAL_INFO_LVL_4, &p->threads);
-    rc = rc ? rc : add_choice("scope", "What is sealed: internode (messages that leave the node) or all (messages "
-                              "between processes of one node, too)", scope_values, OPAL_INFO_LVL_2, &p->scope);
-    rc = rc ? rc : add_choice("on_auth_failure", "What follows a message, or a peer, that does not authenticate: abort (end the "
-                              "job) or error (the call returns an MPI error class of its own, the buffer is wiped)",
+    rc = rc ? rc : add_choice("scope", "What is encrypted: internode (messages that leave the node) or all (also "
+                                       "messages between processes of one node)", scope_values, OPAL_INFO_LVL_2, &p->scope);
+    rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
+                                                 "(abort the job) or error (the call returns an MPI error class "
+                                                 "of its own, and the buffer is wiped)",
                               failure_values, OPAL_INFO_LVL_3, &p->on_failure);
-    rc = rc ? rc : add_choice("on_missing", "What follows when MPI_Finalize finds that messages of other nodes were sent "
-                              "but not received, or cannot find out: warn, or abort (end the job with an error; for "
-                              "programs that receive everything that is sent)", missing_values, OPAL_INFO_LVL_3,
+    rc = rc ? rc : add_choice("on_missing", "What to do if MPI_Finalize finds that messages from other nodes "
+                                            "were sent but not received, or cannot tell: warn, or abort (the job "
+                                            "fails; for programs that receive everything that is sent)", missing_values, OPAL_INFO_LVL_3,
                               &p->on_missing);
-    rc = rc ? rc : add_choice("audit", "What follows when a component could carry payload around the encryption: "
-                              "abort, or warn, which says PLAINTEXT POSSIBLE in every job and breaks the promise",
+    rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption: abort, or warn, which "
+                                       "runs the job without this protection and says PLAINTEXT POSSIBLE in "
+                                       "every job",
                               audit_values, OPAL_INFO_LVL_3, &p->audit);
-    rc = rc ? rc : add("connect_timeout", "Seconds after which a process that waits for what the launcher has of "
-                       "another one, when they first speak, ends the job (with Open MPI 4.1 also one that spawns, or "
-                       "connects to, another job); 0: never. After 120 seconds it says that it waits (default: 0)",
+    rc = rc ? rc : add("connect_timeout", "Abort the job if a process waits this many seconds for the launcher's "
+                                          "data about a peer at first contact (on Open MPI 4.1 also in a spawn "
+                                          "or a connect); 0: never. After 120 seconds it warns (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, &p->connect_timeout);
-    rc = rc ? rc : add_text("report", "Summary at the end of a job, written by rank 0: 0 (none), 1 (on standard "
-                            "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
+    rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
+                                      "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
     rc = rc ? rc : add_test(&p->options);
     return rc ? rc : ompi_common_cryptmpi_metrics_register();
 }

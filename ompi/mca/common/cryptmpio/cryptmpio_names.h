@@ -11,8 +11,9 @@
 
 /* Whoever registers a variable first gives it its text. */
 #define OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP \
-    "Label of the key under which every new file is encrypted that does not name one itself. Files that hold plain data " \
-    "are refused then, also for reading, but for those of fs_crypt_plain_paths. Default: none, new files stay plain"
-#define OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP "Refuse plain files that have data, but for those of fs_crypt_plain_paths, and plain writes (default: off)"
+    "Label of the key that encrypts every new file, unless the program names one. Files that hold plain data are then " \
+    "refused, also for reading, except those of fs_crypt_plain_paths. Default: none, new files stay plain"
+#define OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP \
+    "Refuse plain files that contain data, except those of fs_crypt_plain_paths, and refuse plain writes (default: off)"
 
 #endif

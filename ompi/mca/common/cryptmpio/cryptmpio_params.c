@@ -95,8 +95,9 @@ static int add_nfs(const mca_base_component_t *component, ompi_common_cryptmpio_
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = mca_base_component_var_register(component, "nfs", "Encrypted files on NFS that processes of several nodes write: "
-                                         "refuse or allow (default: allow)", MCA_BASE_VAR_TYPE_INT, choices, 0, 0,
+    rc = mca_base_component_var_register(component, "nfs", "Whether processes of several nodes may write an "
+                                                           "encrypted file on NFS: refuse or allow (default: "
+                                                           "allow)", MCA_BASE_VAR_TYPE_INT, choices, 0, 0,
                                          OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &p->nfs);
     OBJ_RELEASE(choices);
     return rc < 0 ? rc : OMPI_SUCCESS;
@@ -113,20 +114,22 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
     rc = rc ? rc : add(fs_component, "algorithm", "Algorithm of new regions: aes-128-gcm, aes-192-gcm, aes-256-gcm, "
                        "chacha20-poly1305 (default: aes-128-gcm)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_2,
                        &p->algorithm);
-    rc = rc ? rc : add(fs_component, "block_size", "Bytes that new regions seal together, a power of two from 512 to "
-                       "16777216 (default: 65536)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->block_size);
-    rc = rc ? rc : add(fs_component, "plain_paths", "Files that are meant to be plain, and may be read although the job asks for "
-                       "encryption: patterns of absolute names, as the program gives them, separated by colons. * and ? stand "
-                       "for no slash. For reading only (default: none)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_3, &p->plain_paths);
-    rc = rc ? rc : add(fs_component, "seal", "Seal encrypted files when they are closed after writing, and refuse to read "
-                       "one that is not sealed or not what was sealed (default: off)", MCA_BASE_VAR_TYPE_BOOL,
+    rc = rc ? rc : add(fs_component, "block_size", "Block size of new regions, in bytes: a power of two from 512 "
+                                                   "to 16777216 (default: 65536)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->block_size);
+    rc = rc ? rc : add(fs_component, "plain_paths", "Files that are meant to be plain, and may be read although "
+                                                    "the job asks for encryption: patterns of absolute names, as "
+                                                    "the program uses them, separated by colons. * and ? do not "
+                                                    "match a slash. For reading only (default: none)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_3, &p->plain_paths);
+    rc = rc ? rc : add(fs_component, "seal", "Seal encrypted files when they are closed after writing, and "
+                                             "refuse to read a file that is not sealed or was changed since "
+                                             "(default: off)", MCA_BASE_VAR_TYPE_BOOL,
                        OPAL_INFO_LVL_3, &p->seal);
     rc = rc ? rc : add_nfs(fs_component, p);
-    rc = rc ? rc : add(fs_component, "trust_locks", "Jobs of one node cannot try whether locks of the file system work "
-                       "between nodes. Take it that they do: jobs on several nodes may then write one file at the same "
-                       "time (default: off)", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4, &p->trust_locks);
-    rc = rc ? rc : add(fs_component, "durable", "Wait for the storage between the steps of each write, so that a node which loses "
-                       "power destroys nothing that had been synced. Slow (default: off)", MCA_BASE_VAR_TYPE_BOOL,
+    rc = rc ? rc : add(fs_component, "trust_locks", "Assume that file locks work between nodes, which a job on "
+                                                    "one node cannot test: jobs on several nodes may then write "
+                                                    "one file at the same time (default: off)", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4, &p->trust_locks);
+    rc = rc ? rc : add(fs_component, "durable", "Wait for the storage between the steps of each write, so that a "
+                                                "power cut destroys nothing that was synced. Slow (default: off)", MCA_BASE_VAR_TYPE_BOOL,
                        OPAL_INFO_LVL_3, &p->durable);
     return rc ? rc : add(fs_component, "require", OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP,
                          MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &p->require);

@@ -68,29 +68,31 @@ static int add_text(const char *name, const char *help, char **storage)
 /* How a long message is cut (cut.c). */
 static int register_cut(ompi_pml_crypt_params_t *p)
 {
-    int rc = add("chop_min", "A message of more bytes than this is chopped into segments, which are sealed, sent "
-                 "and opened while others travel; all processes must agree (default: 65536; 32768 over ob1 with raise_limits "
-                 "off)", &p->chop_min, OPAL_INFO_LVL_4);
+    int rc = add("chop_min", "Messages longer than this many bytes are sent in segments, which are encrypted, "
+                             "sent and decrypted while others travel; all processes must agree (default: 65536; "
+                             "32768 over ob1 with raise_limits off)", &p->chop_min, OPAL_INFO_LVL_4);
 
-    rc = rc ? rc : add("chunk_size", "Bytes of one segment of a chopped message, where neither k, a table nor a model "
-                       "says otherwise (default: 106400; 65000 over ob1 with raise_limits off)", &p->chunk_size,
+    rc = rc ? rc : add("chunk_size", "Bytes in a segment of a long message, unless k, a table or a model says "
+                                     "otherwise (default: 106400; 65000 over ob1 with raise_limits off)", &p->chunk_size,
                        OPAL_INFO_LVL_4);
     rc = rc ? rc : add("k", "Chunks of a chopped message; 0: by the table, the model or chunk_size (default: 0)",
                        &p->k, OPAL_INFO_LVL_4);
-    rc = rc ? rc : add("t", "Threads that seal a chunk; 0: by the table, the model, or crypt_threads; never more than "
-                       "this process has processors, less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_4);
-    rc = rc ? rc : add_text("team", "Whose the further threads are: pool (ours) or openmp (those of the OpenMP "
-                            "library) (default: pool)", &p->team);
+    rc = rc ? rc : add("t", "Threads that encrypt a chunk; 0: as the table, the model or crypt_threads say; "
+                            "never more than the processors of this process less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_4);
+    rc = rc ? rc : add_text("team", "Worker threads: pool (threads of ompi-crypt) or openmp (those of the OpenMP "
+                                    "library) (default: pool)", &p->team);
     rc = rc ? rc : add_text("t_table", "Threads by size, FROM:T[:CHUNK],... such as 64K:2,128K:4,512K:8; CHUNK is "
                             "chunk_size unless given", &p->t_table);
     rc = rc ? rc : add_text("model_comm", "The model's communication, FROM:ALPHA:BETA,... in bytes, microseconds, "
                             "microseconds a byte (mpicrypt tune)", &p->model_comm);
     rc = rc ? rc : add_text("model_enc", "The model's encryption, FROM:ALPHA:A:B,... in bytes, microseconds, bytes a "
                             "microsecond (mpicrypt tune)", &p->model_enc);
-    rc = rc ? rc : add("comm_threads", "Processors of this process that are left to communication, T1 (default: 1)",
+    rc = rc ? rc : add("comm_threads", "Processors of this process that worker threads leave to communication "
+                                       "(T1) (default: 1)",
                        &p->comm_threads, OPAL_INFO_LVL_5);
-    return rc ? rc : add("max_outstanding", "While so many chopped sends of this process are not finished, a further "
-                         "one has one chunk, if k, a table or a model rules it (default: 64)", &p->max_outstanding,
+    return rc ? rc : add("max_outstanding", "While this many long sends of the process are unfinished, another "
+                                            "one is sent as a single chunk, if k, a table or a model applies "
+                                            "(default: 64)", &p->max_outstanding,
                          OPAL_INFO_LVL_5);
 }
 
@@ -110,12 +112,13 @@ static int component_register(void)
     rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
                            &p->raise_limits, OPAL_INFO_LVL_4);
     rc = rc ? rc : register_cut(p);
-    rc = rc ? rc : add("max_in_flight", "Sealed segments of this process that may be with the host PML at a time "
-                       "(default: 4)", &p->in_flight, OPAL_INFO_LVL_5);
-    rc = rc ? rc : add("run_ahead", "Segments that are sent before the first part of their message is known to have "
-                       "matched a receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_5);
-    return rc ? rc : add("local_inline", "A message to a process of the same node of more bytes than this follows "
-                         "its frame directly from the user's buffer (default: 4096)", &p->local_inline,
+    rc = rc ? rc : add("max_in_flight", "Encrypted segments of this process that the host PML may hold at a time "
+                                        "(default: 4)", &p->in_flight, OPAL_INFO_LVL_5);
+    rc = rc ? rc : add("run_ahead", "Segments that may be sent before the message is known to have matched a "
+                                    "receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_5);
+    return rc ? rc : add("local_inline", "A message to a process of the same node is sent separately from its "
+                                         "header, directly from the user's buffer, if it has more bytes than "
+                                         "this (default: 4096)", &p->local_inline,
                          OPAL_INFO_LVL_6);
 }
 
