@@ -136,7 +136,7 @@ ends() {
     echo "+ silent: $what"
     must_fail run "$what" --mca crypt_connect_timeout 3 "$@"
     cat "$CASE_DIR/out"
-    grep -q 'has waited for 3 seconds (crypt_connect_timeout), and ends the job' "$CASE_DIR/out" || fail "it does not say so"
+    grep -q 'has been waiting for 3 seconds (crypt_connect_timeout), and aborts the' "$CASE_DIR/out" || fail "it does not say so"
     grep -q 'this process: .* rank [01], on node[01], in ' "$CASE_DIR/out" || fail "this process"
     grep -q 'the peer:     ' "$CASE_DIR/out" || fail "the peer"
 }
@@ -155,6 +155,6 @@ echo "+ an answer after 130 seconds"
 SILENT=130
 must run get
 cat "$CASE_DIR/out"
-[ "$(grep -c 'WARNING: A process has waited for 120 seconds' "$CASE_DIR/out")" -ge 1 ] || fail "no warning"
-[ "$(grep -c 'WARNING: A process has waited' "$CASE_DIR/out")" -le 2 ] || fail "more than one a process"
+[ "$(grep -c 'WARNING: a process has been waiting for 120 seconds' "$CASE_DIR/out")" -ge 1 ] || fail "no warning"
+[ "$(grep -c 'WARNING: a process has been waiting' "$CASE_DIR/out")" -le 2 ] || fail "more than one a process"
 grep -q 'rank 1 has got 7' "$CASE_DIR/out" || fail "it did not go on"
