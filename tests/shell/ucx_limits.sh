@@ -43,5 +43,5 @@ if [ "$SERIES" = 5.0 ]; then
     echo "several application contexts: left out, mpirun of 5.0.7 crashes over them"
     exit 0
 fi
-says 'ucx_limits=raised here' vcluster mpirun "${ucx[@]}" "${over_tcp[@]}" -n 1 --host node0 "$program" \
+says 'ucx_limits=raised' vcluster mpirun "${ucx[@]}" "${over_tcp[@]}" -n 1 --host node0 "$program" \
     : -n 1 --host node1 -x UCX_TCP_TX_SEG_SIZE=16k "$program"

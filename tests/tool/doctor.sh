@@ -149,7 +149,7 @@ set_node node0 crypt_audit=warn
 set_node node1 osc=^ucx crypt_audit=warn
 finds "" "PLAINTEXT POSSIBLE"
 set_node node0
-finds "job:launcher" "PLAINTEXT POSSIBLE" "crypt_audit=abort here, crypt_audit=warn there"
+finds "job:launcher" "PLAINTEXT POSSIBLE" "crypt_audit=abort" "crypt_audit=warn"
 
 echo "10. a file system without extended attributes"
 clean

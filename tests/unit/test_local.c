@@ -83,10 +83,15 @@ static void test_differences(opal_common_crypt_options_t psk)
     theirs.agreed = "pml_crypt_chunk_size=106400";
     differs(psk, theirs, "record-parameter", "pml_crypt_chop_min=65536 here, nothing there");
     differs(theirs, psk, "record-parameter", "nothing here, pml_crypt_chop_min=65536 there");
+    theirs.agreed = "pml_crypt_chunk_size=106400;ucx_limits=raised;pml_crypt_chop_min=65536";
+    differs(psk, theirs, "record-parameter", "parameter: nothing here, ucx_limits=raised there");
+    differs(theirs, psk, "record-parameter", "parameter: ucx_limits=raised here, nothing there");
+    theirs.agreed = "pml_crypt_chop_min=65536;pml_crypt_chunk_size=106400";
+    differs(psk, theirs, "record-parameter", "in another order");
     theirs.agreed = NULL;
     differs(psk, theirs, "record-parameter", "pml_crypt_chunk_size=106400 here, nothing there");
     theirs.agreed = "pml_crypt_chunk_size=106400;pml_crypt_chop_min=65536;";
-    differs(psk, theirs, "record-parameter", "here, ");
+    differs(psk, theirs, "record-parameter", "in another order or more than once");
 }
 
 static void test_places(opal_common_crypt_options_t psk)

@@ -185,28 +185,51 @@ static size_t item_bytes(const char *text, size_t bytes, size_t from)
     return end - from;
 }
 
-/* The first item in which two "name=value;name=value" texts differ. */
+/* The item of "name=value;name=value" that begins with this "name=", or NULL. */
+static const char *item_of(const opal_common_crypt_record_t *record, const char *name, size_t name_bytes, size_t *bytes)
+{
+    for (size_t at = 0; at < record->agreed_bytes; at += *bytes + 1) {
+        *bytes = item_bytes(record->agreed, record->agreed_bytes, at);
+        if (*bytes >= name_bytes && 0 == memcmp(record->agreed + at, name, name_bytes)) {
+            return record->agreed + at;
+        }
+    }
+    *bytes = 0;
+    return NULL;
+}
+
+/* The first item of `one` that the other has otherwise, or not at all. */
+static bool first_difference(const opal_common_crypt_record_t *one, const opal_common_crypt_record_t *other,
+                             const char **item, size_t *item_length, const char **others, size_t *others_length)
+{
+    for (size_t at = 0; at < one->agreed_bytes; at += *item_length + 1) {
+        const char *equals;
+
+        *item = one->agreed + at;
+        *item_length = item_bytes(one->agreed, one->agreed_bytes, at);
+        equals = memchr(*item, '=', *item_length);
+        *others = item_of(other, *item, NULL == equals ? *item_length : (size_t) (equals - *item) + 1, others_length);
+        if (*others_length != *item_length || 0 != memcmp(*item, *others, *item_length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void agreed_difference(const opal_common_crypt_record_t *ours, const opal_common_crypt_record_t *theirs,
                               char *text, size_t text_bytes)
 {
-    size_t a = 0, b = 0;
-    char here[128], there[128];
+    const char *a = NULL, *b = NULL;
+    size_t na = 0, nb = 0;
+    char here[128] = "", there[128] = "";
 
-    for (;;) {
-        size_t na = item_bytes(ours->agreed, ours->agreed_bytes, a);
-        size_t nb = item_bytes(theirs->agreed, theirs->agreed_bytes, b);
-
-        if (na != nb || 0 != memcmp(ours->agreed + a, theirs->agreed + b, na)
-            || (a >= ours->agreed_bytes && b >= theirs->agreed_bytes)) {
-            printable(here, sizeof(here), ours->agreed + a, na);
-            printable(there, sizeof(there), theirs->agreed + b, nb);
-            break;
-        }
-        a = a + na < ours->agreed_bytes ? a + na + 1 : ours->agreed_bytes;
-        b = b + nb < theirs->agreed_bytes ? b + nb + 1 : theirs->agreed_bytes;
+    if (first_difference(ours, theirs, &a, &na, &b, &nb) || first_difference(theirs, ours, &b, &nb, &a, &na)) {
+        printable(here, sizeof(here), a, na);
+        printable(there, sizeof(there), b, nb);
+        snprintf(text, text_bytes, "parameter: %s here, %s there", here[0] ? here : "nothing", there[0] ? there : "nothing");
+    } else {
+        snprintf(text, text_bytes, "parameter: the same ones, in another order or more than once");
     }
-    snprintf(text, text_bytes, "parameter: %s here, %s there",
-             here[0] ? here : "nothing", there[0] ? there : "nothing");
 }
 
 const char *opal_common_crypt_record_difference(const opal_common_crypt_record_t *ours,
