@@ -6,6 +6,8 @@
 #     default     ob1 over tcp; also with its default limits, with 256-bit keys,
 #                 and the same limits raised for plain; two pairs with a window
 #     rate        the same on links of 10 Gb/s
+#     cubic       what an ordinary site sees: TCP with cubic, on links of 10, 25 and 40 Gb/s
+#                 and without a limit
 #     ucx         ucx over tcp
 #     schemes     the papers' ablation: naive, pipe, threads, both
 #     no-crypto   against a build that copies where it should seal
@@ -134,6 +136,19 @@ if wanted rate; then
     table "ob1 over tcp, 10 Gb/s" "$SAVE/rate.csv" 1.08 1.12 1.12 - 1.00 1.05 1.02 1.02
     bench rate-window pairs --pairs 2 --window 64 --size 4M --schemes raised,tuned,crypt
     table "two pairs, windows of 64 messages, 10 Gb/s" "$SAVE/rate-window.csv" 1.03
+fi
+if wanted cubic; then
+    control=$(sysctl -n net.ipv4.tcp_congestion_control)
+    sysctl -qw net.ipv4.tcp_congestion_control=cubic    # which new network namespaces take over
+    for rate in 10gbit 25gbit 40gbit none; do
+        limit=(--rate "$rate")
+        [ $rate != none ] || limit=()
+        fresh_cluster ${limit[@]+"${limit[@]}"}
+        trap 'vcluster down >/dev/null 2>&1; sysctl -qw net.ipv4.tcp_congestion_control=$control' EXIT
+        bench "cubic-$rate" pingpong --size "$sizes" --schemes tuned,bare,crypt
+        table "cubic, a link of $rate" "$SAVE/cubic-$rate.csv"
+    done
+    sysctl -qw net.ipv4.tcp_congestion_control="$control"
 fi
 if wanted ucx; then
     fresh_cluster
