@@ -152,7 +152,7 @@ fi
 
 [ "${1-}" = long ] || exit 0
 echo "+ an answer after 130 seconds"
-SILENT=130
+export SILENT=130
 must run get
 cat "$CASE_DIR/out"
 [ "$(grep -c 'WARNING: a process has been waiting for 120 seconds' "$CASE_DIR/out")" -ge 1 ] || fail "no warning"
