@@ -62,7 +62,7 @@ static int exchange(MPI_Comm comm)
     return MPI_Sendrecv(&rank, 1, MPI_INT, other, 1, &got, 1, MPI_INT, other, 1, comm, MPI_STATUS_IGNORE);
 }
 
-static int session(void)
+static void session(const char *way)
 {
 #ifdef MPI_SESSION_NULL
     MPI_Session session;
@@ -75,9 +75,15 @@ static int session(void)
     MPI_Group_rank(group, &rank);
     other = 1 - rank;
     rc = MPI_Comm_create_from_group(group, "ways", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
-    return MPI_SUCCESS != rc ? rc : exchange(comm);
+    MPI_Group_free(&group);
+    if (MPI_SUCCESS == rc) {
+        rc = exchange(comm);
+        MPI_Comm_free(&comm);
+    }
+    show(way, rc);                      /* Open MPI 5.0 has no error texts afterwards */
+    MPI_Session_finalize(&session);
 #else
-    return -1;
+    show(way, -1);
 #endif
 }
 
@@ -88,7 +94,7 @@ int main(int argc, char **argv)
     int rc = -1;
 
     if (0 == strcmp("session", way)) {
-        show(way, session());
+        session(way);
         return 0;
     }
     MPI_Init(&argc, &argv);
