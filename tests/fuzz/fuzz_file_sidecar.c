@@ -1,11 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Any bytes as a sidecar's header, directory and slots, a wrapped key, or the
+ * Any bytes as a sidecar's header, directory, slots and rooms, a wrapped key, or the
  * record of a key.  What is accepted is written back as the same bytes.
  */
 #include "fuzz.h"
 
+#include "opal/mca/common/crypt/crypt_file_le.h"
 #include "opal/mca/common/crypt/crypt_file_sidecar.h"
 #include "opal/mca/common/crypt/crypt_keystore_object.h"
 
@@ -49,6 +50,17 @@ static void entry(const uint8_t *data)
     }
 }
 
+static void room(const uint8_t *data)
+{
+    opal_common_crypt_room_t read;
+    uint8_t again[OPAL_CRYPT_ROOM_HEAD_BYTES];
+
+    if (opal_common_crypt_room_parse(data, opal_common_crypt_le_get32(data), 65536, &read)) {
+        opal_common_crypt_room_write(&read, again);
+        FUZZ_CHECK(0 == memcmp(again, data, sizeof(again)));
+    }
+}
+
 static void key(const uint8_t *data, size_t size)
 {
     opal_common_crypt_wrapped_t wrapped = {.bytes = (uint16_t) size};
@@ -74,6 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     directory(data, size < OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES ? size : OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES);
     if (size >= OPAL_CRYPT_ENTRY_BYTES) {
         entry(data);
+    }
+    if (size >= OPAL_CRYPT_ROOM_HEAD_BYTES) {
+        room(data);
     }
     key(data, size);
     return 0;

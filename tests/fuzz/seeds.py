@@ -38,6 +38,8 @@ def main(directory):
     for block in blocks(os.path.join(vectors, "sidecar-v1.txt")):
         if block["kind"] == "entry":
             put("sidecar", bytes.fromhex(block["entry"]))
+        elif block["kind"] == "room":
+            put("sidecar", bytes.fromhex(block["head"]))
     put("sidecar", (b"MPICRYPT" + struct.pack("<HHI16sQQ", 1, 3, 1, b"u" * 16, 2101248, 181)).ljust(4096, b"\0"))
     put("sidecar", struct.pack("<QQ", 2105344, 2113536).ljust(512, b"\0"))
     put("sidecar", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\ncreated 1800000000\nnot-after 0\n"

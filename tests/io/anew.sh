@@ -34,7 +34,7 @@ with open(target, "r+b") as f:
 END
 }
 cp -a made copy; cp -a made.mpicrypt copy.mpicrypt
-must file compact "$(here copy)"                        # or the redo would help out
+must file compact "$(here copy)"                        # or a room would help out
 must run_io 2 "$program" write-once "$(here plain)" "$(here made)"
 must file compact "$(here made)"
 give made copy

@@ -24,7 +24,8 @@ typedef struct memory {
     uint64_t page;
     long life;                          /* pieces that may still be written; < 0: for ever */
     unsigned long written;              /* pieces, ever */
-    int locks;
+    int locks;                          /* but for those of sets of rooms, which stay */
+    int sets;
 } memory_t;
 
 /* The directory's room behind the first regions is never touched: leave it out. */
@@ -153,26 +154,37 @@ static inline int memory_resize(opal_common_crypt_storage_t *storage, opal_commo
     return OPAL_CRYPT_OK;
 }
 
+/* The lock of a set, not of a block: a process has it from its first overwrite on. */
+static inline int *memory_count_of(opal_common_crypt_storage_t *storage, uint64_t at)
+{
+    return at % OPAL_CRYPT_SIDECAR_LOCKS < OPAL_CRYPT_SIDECAR_SET_LOCKS ? &memory_of(storage)->locks : &memory_of(storage)->sets;
+}
+
 static inline int memory_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
-    (void) at;
     (void) exclusive;
     UNIT_CHECK(bytes > 0);
-    __atomic_add_fetch(&memory_of(storage)->locks, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(memory_count_of(storage, at), 1, __ATOMIC_RELAXED);
     return OPAL_CRYPT_OK;
 }
 
 static inline int memory_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes)
 {
-    (void) at;
     (void) bytes;
-    __atomic_sub_fetch(&memory_of(storage)->locks, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(memory_count_of(storage, at), 1, __ATOMIC_RELAXED);
     return OPAL_CRYPT_OK;
+}
+
+static inline int memory_try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+{
+    *got = true;
+    return memory_lock(storage, at, bytes, exclusive);
 }
 
 static inline void memory_init(memory_t *memory)
 {
-    *memory = (memory_t){.super = {memory_read, memory_write, memory_size, memory_resize, memory_zero, memory_lock, memory_unlock},
+    *memory = (memory_t){.super = {memory_read, memory_write, memory_size, memory_resize, memory_zero, memory_lock, memory_unlock,
+                                    memory_try_lock},
                          .page = 4096, .life = -1};
 }
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Blocks that begin anew: behind a cut, where a redo of an earlier life lies, and
+ * Blocks that begin anew: behind a cut, where the room of an earlier life is, and
  * after a first write that was cut short.  Nothing of before comes back as
  * success, a writer goes on, and what is forged stays an error for everybody.
  */
@@ -59,7 +59,7 @@ static void test_cut(uint64_t keep)
     start(&memory);
     opal_common_crypt_file_t *file = opened(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, one, SIZE));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, two, SIZE));       /* into the redo, too */
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, two, SIZE));       /* into rooms, too */
     uint8_t *old = malloc(SIZE);
     UNIT_REQUIRE(NULL != old);
     memcpy(old, memory.parts[OPAL_CRYPT_FILE_DATA].bytes, SIZE);
@@ -173,9 +173,9 @@ static void test_forged(int overwritten, int what)
         UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, two, 3 * B, &outcome));
     }
     memory.parts[OPAL_CRYPT_FILE_DATA].bytes[B + 7] ^= 4;
-    if (overwritten) {                  /* and neither has its redo: its slot fits nothing */
+    if (overwritten) {                  /* and so is its room: its slot fits nothing */
         memset(entry_of(&memory, 1) + OPAL_CRYPT_SLOT_BYTES + 20, 7, 5);
-        memset(entry_of(&memory, 0) + opal_common_crypt_sidecar_entries_bytes(0), 5, opal_common_crypt_sidecar_redos_bytes(0, B));
+        memset(entry_of(&memory, 0) + opal_common_crypt_sidecar_entries_bytes(0), 5, opal_common_crypt_sidecar_sets_bytes(0, B));
     }
     if (what > 0) {
         memset(entry_of(&memory, 1), 0xff, 4);  /* flags that nobody writes */
@@ -194,7 +194,7 @@ int main(void)
     providers_init();
     fill(one, SIZE, 1);
     fill(two, SIZE, 2);
-    UNIT_GROUP("behind a cut, no redo of before counts");
+    UNIT_GROUP("behind a cut, no room of before counts");
     test_cut(0);
     test_cut(3 * B);
     test_cut(3 * B + 100);

@@ -66,7 +66,7 @@ static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
 }
 
 /* Every block is one of `count` versions, as far as the file goes: a process
- * that dies before it lengthened the file leaves the new block in its redo, at
+ * that dies before it lengthened the file leaves the new block in its room, at
  * the old size.  Blocks that `torn` names may be torn. */
 static unsigned judge(memory_t *memory, texts_t *const *versions, int count, const int *torn)
 {

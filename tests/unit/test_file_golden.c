@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Encrypted files that Python wrote (tests/vectors): map, blocks, redo entries and
+ * Encrypted files that Python wrote (tests/vectors): map, blocks, rooms and
  * seal are read, and the bytes are the right ones.
  */
 #include "opal/mca/common/crypt/crypt_file_seal.h"

@@ -160,7 +160,7 @@ static int read_block(opal_common_crypt_file_t *file, uint64_t block, uint8_t *o
     return get_bytes(file, block * B, out, B, &got);
 }
 
-/* A process that died before it lengthened the file left the new block in its redo, at the
+/* A process that died before it lengthened the file left the new block in its room, at the
  * old size.  What of it lies behind the end is seen first, so that versions are whole. */
 static void see_all(power_t *power)
 {
@@ -296,7 +296,7 @@ static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
     memory_init(&power.now);
     memory_init(&power.stable);
     power.now.super = (opal_common_crypt_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
-                                                    memory_lock, memory_unlock, power_barrier};
+                                                    memory_lock, memory_unlock, memory_try_lock, power_barrier};
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&power.now.super, uuid));
     settle_cache(&power, OPAL_CRYPT_FILE_DATA, 100, &unused);
     settle_cache(&power, OPAL_CRYPT_FILE_SIDECAR, 100, &unused);

@@ -17,7 +17,50 @@ static void check_index(const vector_block_t *vector)
     UNIT_CHECK(index.within == (uint64_t) number_of(vector, "within"));
     UNIT_CHECK(index.within + index.blocks == opal_common_crypt_sidecar_segment_blocks(index.segment));
     UNIT_CHECK(opal_common_crypt_sidecar_entries_bytes(index.segment) == (uint64_t) number_of(vector, "entries_bytes"));
-    UNIT_CHECK(opal_common_crypt_sidecar_redos_bytes(index.segment, 4096) == (uint64_t) number_of(vector, "redos_bytes"));
+}
+
+static void check_place(const vector_block_t *vector)
+{
+    uint32_t block_bytes = (uint32_t) number_of(vector, "block_bytes"), within;
+    uint32_t set = opal_common_crypt_sidecar_room_set((uint32_t) number_of(vector, "room"), block_bytes, &within);
+    uint64_t place;
+
+    UNIT_CHECK(opal_common_crypt_sidecar_set_rooms(block_bytes) == (uint32_t) number_of(vector, "rooms"));
+    UNIT_CHECK(set == (uint32_t) number_of(vector, "set") && within == (uint32_t) number_of(vector, "within"));
+    UNIT_CHECK(opal_common_crypt_sidecar_set_segment(set, &place) == (unsigned) number_of(vector, "segment") &&
+               place == (uint64_t) number_of(vector, "place"));
+    uint64_t set_bytes = opal_common_crypt_sidecar_set_bytes(block_bytes);
+    UNIT_CHECK(set_bytes == (uint64_t) number_of(vector, "set_bytes"));
+    UNIT_CHECK(opal_common_crypt_sidecar_room_at(place * set_bytes, within, block_bytes) == (uint64_t) number_of(vector, "offset"));
+}
+
+static void check_room(const vector_block_t *vector)
+{
+    uint8_t head[OPAL_CRYPT_ROOM_HEAD_BYTES], slot[OPAL_CRYPT_SLOT_BYTES], again[OPAL_CRYPT_ROOM_HEAD_BYTES];
+    opal_common_crypt_room_t room, other;
+    opal_common_crypt_slot_t expected;
+    uint32_t region = (uint32_t) number_of(vector, "region");
+
+    UNIT_REQUIRE(sizeof(head) == vector_bytes(vector, "head", head, sizeof(head)));
+    UNIT_REQUIRE(opal_common_crypt_room_parse(head, region, 512, &room));
+    UNIT_CHECK(region == room.region && (uint64_t) number_of(vector, "block") == room.block);
+    UNIT_REQUIRE(sizeof(slot) == vector_bytes(vector, "slot", slot, sizeof(slot)));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_slot_parse(slot, 512, &expected) && opal_common_crypt_slot_same(&expected, &room.slot));
+    UNIT_REQUIRE(sizeof(slot) == vector_bytes(vector, "before", slot, sizeof(slot)));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_slot_parse(slot, 512, &expected) && opal_common_crypt_slot_same(&expected, &room.before));
+    opal_common_crypt_room_write(&room, again);
+    UNIT_EQUAL_BYTES(head, again, sizeof(head));
+
+    UNIT_GROUP("every byte of a room's head flipped");
+    unsigned unseen = 0;
+    for (unsigned at = 0; at < sizeof(head); ++at) {
+        head[at] ^= 0x81;
+        unseen += opal_common_crypt_room_parse(head, region, 512, &other) && other.block == room.block &&
+                  opal_common_crypt_slot_same(&other.slot, &room.slot) && opal_common_crypt_slot_same(&other.before, &room.before);
+        head[at] ^= 0x81;
+    }
+    UNIT_CHECK(0 == unseen);
+    UNIT_CHECK(!opal_common_crypt_room_parse(head, region - 1, 512, &other) && !opal_common_crypt_room_parse(head, region, 64, &other));
 }
 
 static void check_entry(const vector_block_t *vector)
@@ -32,25 +75,36 @@ static void check_entry(const vector_block_t *vector)
     }
     UNIT_EQUAL_BYTES(bytes, again, sizeof(bytes));
     UNIT_CHECK(opal_common_crypt_entry_newer(slots) == number_of(vector, "newer"));
+    unsigned pending[2], rooms[2];
+    UNIT_REQUIRE(2 == sscanf(vector_text(vector, "pending"), "%u %u", &pending[0], &pending[1]));
+    UNIT_REQUIRE(2 == sscanf(vector_text(vector, "rooms"), "%u %u", &rooms[0], &rooms[1]));
+    for (int i = 0; i < 2; ++i) {
+        UNIT_CHECK(slots[i].pending == pending[i] && slots[i].room == rooms[i]);
+    }
 }
 
 static void test_vectors(void)
 {
     FILE *file = vector_file("sidecar-v1.txt");
     vector_block_t vector = {.count = 0};
-    unsigned indices = 0, entries = 0;
+    unsigned indices = 0, places = 0, entries = 0;
 
-    UNIT_GROUP("vectors: segments and entries");
+    UNIT_GROUP("vectors: segments, entries and rooms");
     while (vector_next(file, &vector)) {
         if (kind_is(&vector, "index")) {
             check_index(&vector);
             ++indices;
+        } else if (kind_is(&vector, "place")) {
+            check_place(&vector);
+            ++places;
+        } else if (kind_is(&vector, "room")) {
+            check_room(&vector);
         } else {
             check_entry(&vector);
             ++entries;
         }
     }
-    UNIT_CHECK(10 == indices && 6 == entries);
+    UNIT_CHECK(10 == indices && 10 == places && 8 == entries);
     vector_clear(&vector);
     fclose(file);
 }
@@ -71,14 +125,17 @@ static void test_index(void)
     UNIT_CHECK(opal_common_crypt_sidecar_index(OPAL_CRYPT_SIDECAR_BLOCKS_MAX - 1, &index) && 1 == index.blocks);
     UNIT_CHECK(!opal_common_crypt_sidecar_index(OPAL_CRYPT_SIDECAR_BLOCKS_MAX, &index));
     UNIT_CHECK(!opal_common_crypt_sidecar_index(UINT64_MAX, &index));
-    UNIT_CHECK(opal_common_crypt_sidecar_redos_bytes(27, OPAL_CRYPT_BLOCK_MAX) < INT64_MAX);
+    UNIT_CHECK(opal_common_crypt_sidecar_sets_bytes(OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS - 1, OPAL_CRYPT_BLOCK_MAX) < INT64_MAX);
+    UNIT_CHECK(opal_common_crypt_sidecar_set_lock_at(OPAL_CRYPT_REGIONS_MAX - 1, OPAL_CRYPT_SIDECAR_SETS) < INT64_MAX);
+    UNIT_CHECK(opal_common_crypt_sidecar_set_lock_at(0, 0) > opal_common_crypt_sidecar_lock_at(0, OPAL_CRYPT_SIDECAR_BLOCKS_MAX) &&
+               opal_common_crypt_sidecar_set_lock_at(0, OPAL_CRYPT_SIDECAR_SETS) < opal_common_crypt_sidecar_lock_at(1, 0));
     UNIT_CHECK(opal_common_crypt_sidecar_lock_at(OPAL_CRYPT_REGIONS_MAX - 1, OPAL_CRYPT_SIDECAR_BLOCKS_MAX) < INT64_MAX);
     UNIT_CHECK(opal_common_crypt_sidecar_lock_at(0, OPAL_CRYPT_SIDECAR_BLOCKS_MAX) < opal_common_crypt_sidecar_lock_at(1, 0));
 
     UNIT_GROUP("the worked totals of docs/file-format.rst");
     UNIT_CHECK(OPAL_CRYPT_SIDECAR_FREE + 4096 + opal_common_crypt_sidecar_entries_bytes(0) +
                    opal_common_crypt_sidecar_entries_bytes(1) == 2125824);
-    UNIT_CHECK(4198400 == opal_common_crypt_sidecar_redos_bytes(0, 65536));
+    UNIT_CHECK(266240 == opal_common_crypt_sidecar_sets_bytes(0, 65536));
 }
 
 static void test_slots(void)
@@ -111,17 +168,23 @@ static void test_slots(void)
     opal_common_crypt_slot_write(&slot, bytes);
     for (unsigned bit = 2; bit < 32; ++bit) {
         bytes[bit / 8] ^= (uint8_t) (1u << bit % 8);
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_slot_parse(bytes, 512, &read));
+        UNIT_CHECK((bit < 8 ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK) == opal_common_crypt_slot_parse(bytes, 512, &read));
+        UNIT_CHECK(!read.pending && (bit < 8 ? 0 : 1u << (bit - 8)) == read.room);     /* a mark without a room is none */
         bytes[bit / 8] ^= (uint8_t) (1u << bit % 8);
     }
     bytes[0] = 2;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_slot_parse(bytes, 512, &read));
     memset(bytes, 0, sizeof(bytes));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_slot_parse(bytes, 512, &read) && !read.used);
-    for (unsigned at = 1; at < sizeof(bytes); ++at) {
-        bytes[at] = 1;
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_slot_parse(bytes, 512, &read));
-        bytes[at] = 0;
+    for (unsigned mark = 0; mark < 2; ++mark) {
+        for (unsigned at = mark ? 4 : 1; at < sizeof(bytes); ++at) {
+            bytes[at] = 1;
+            UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_slot_parse(bytes, 512, &read));
+            bytes[at] = 0;
+        }
+        bytes[0] = 4;
+        bytes[1] = 9;
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_slot_parse(bytes, 512, &read) && !read.used && read.pending && 9 == read.room);
     }
 }
 
@@ -171,7 +234,7 @@ static void test_directory(void)
 
     UNIT_GROUP("directory: written and read, segments where none can lie");
     directory.entries[0] = OPAL_CRYPT_SIDECAR_FREE + 4096;
-    directory.redos[27] = OPAL_CRYPT_SIDECAR_FREE + 8192;
+    directory.rooms[17] = OPAL_CRYPT_SIDECAR_FREE + 8192;
     memset(directory.root, 8, sizeof(directory.root));
     opal_common_crypt_sidecar_directory_write(&directory, bytes);
     memset(&read, 0, sizeof(read));
@@ -179,7 +242,7 @@ static void test_directory(void)
     UNIT_EQUAL_BYTES(&read, &directory, sizeof(read));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_sidecar_directory_parse(bytes, 511, 4096, &read));
     for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); ++i) {
-        for (unsigned at = 0; at < 504; at += at < 448 ? 56 : 48) {       /* segments, the seal's list and slots */
+        for (unsigned at = 0; at < 504; at += at < 448 ? 56 : 48) {       /* segments, what is 0, the seal's list and slots */
             uint8_t changed[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES];
             memcpy(changed, bytes, sizeof(bytes));
             for (unsigned b = 0; b < 8; ++b) {

@@ -177,7 +177,7 @@ def seal_block(data_key, map_, number, block, salt, counter, plain, generation=1
 
 def open_block(data_key, map_, number, block, slot, cipher):
     flags, length, counter, salt, tag = struct.unpack("<IIQ16s16s", slot)
-    need(flags in (1, 3) and 0 < length <= map_.regions[number].block, "slot")
+    need(flags & 0xf9 == 1 and 0 < length <= map_.regions[number].block, "slot")
     nonce = bytes(4) + struct.pack("<Q", counter)
     return block_cipher(data_key, map_, number, salt).decrypt(nonce, cipher[:length] + tag,
                                                               block_aad(map_, number, block, length))
@@ -190,6 +190,24 @@ def newer_first(entry):
     if len(used) == 2 and (slots[0][0] & 2) == (slots[1][0] & 2):
         used.reverse()
     return used
+
+
+def set_of(room, size):
+    """Rooms of a set, and of a room the set, its segment, the set's place there and the room's in the set."""
+    rooms = min(64, max(1, 262144 // size))
+    number, within = divmod(room - 1, rooms)
+    k = (number + 1).bit_length() - 1
+    return rooms, number, k, number + 1 - 2 ** k, within
+
+
+def set_bytes(size):
+    return grain(min(64, max(1, 262144 // size)) * (128 + size))
+
+
+def room_head(number, block, slot, before):
+    """`before`: the slot that this version follows."""
+    plain = [struct.pack("<I", 1) + one[4:] for one in (slot, before)]
+    return struct.pack("<IIQ", number, 0, block) + b"".join(plain) + bytes(16)
 
 
 def segment_of(block):
@@ -237,7 +255,7 @@ class Sidecar:
         self.put(0, MAGIC + struct.pack("<HHI16sQQQQQ", 1, 3, state, uuid, map_at, map_bytes, 0, 0, size))
 
     def segment(self, number, kind, k, length):
-        at = 4096 + 512 * number + 224 * kind + 8 * k
+        at = 4096 + 512 * number + 224 * kind + 8 * k       # kind 0: entries, 1: rooms
         start, = struct.unpack("<Q", self.get(at, 8))
         if not start and length:
             start = self.allocate(length)
@@ -249,10 +267,11 @@ class Sidecar:
         start = self.segment(number, 0, k, grain(96 * 64 * 2 ** k) if make else 0)
         return start and start + 96 * within
 
-    def redo(self, number, block, size, make=False):
-        k, within = segment_of(block)
-        start = self.segment(number, 1, k, grain((48 + size) * 64 * 2 ** k) if make else 0)
-        return start and start + (48 + size) * within
+    def room(self, number, room, size, make=False):
+        _, _, k, place, within = set_of(room, size)
+        need(k < 18, "number of a room")
+        start = self.segment(number, 1, k, set_bytes(size) * 2 ** k if make else 0)
+        return start and start + set_bytes(size) * place + (128 + size) * within
 
     def bytes(self):
         out = bytearray(self.end)
@@ -266,9 +285,10 @@ class Sidecar:
         return [self.get(at, length) for at, length in (fields[4:6], fields[6:8]) if length]
 
 
-def write_file(plain, map_, data_keys, salts, redo=()):
+def write_file(plain, map_, data_keys, salts, over=None):
     """The data file and the sidecar of `plain`; blocks of zeros become holes.
-    Blocks in `redo` were overwritten once, so that they have two slots."""
+    `over`: blocks that were overwritten, by way of which room and how far the writer came: it wrote
+    the "mark", "half" of the data or all "data", the beginning of the "entry", or "all"."""
     data, sidecar = bytearray(len(plain)), Sidecar()
     encoded = map_.bytes()
     map_at = sidecar.allocate(len(encoded))
@@ -286,16 +306,26 @@ def write_file(plain, map_, data_keys, salts, redo=()):
             text = bytes(plain[at] for at in places)
             if not any(text):
                 continue
-            versions = [bytes(len(text)), text] if (number, block) in redo else [text]
-            entry = bytearray(96)
-            for turn, version in enumerate(versions):
+            room, reached = (over or {}).get((number, block), (0, ""))
+            entry, ciphers, slots = bytearray(96), [], []
+            for version in [text[::-1], text] if room and reached != "mark" else [text]:
                 cipher, slot = seal_block(data_keys[number], map_, number, block, salts[number], counter, version)
-                entry[48 * turn:48 * turn + 48] = slot
+                ciphers.append(cipher)
+                slots.append(slot)
                 counter += 1
-            if len(versions) == 2:
-                sidecar.put(sidecar.redo(number, block, region.block, True), slot + cipher)
+            entry[:48] = slots[0]
+            stored = ciphers[0]
+            if room and reached != "all":
+                entry[48:52] = struct.pack("<I", 4 | room << 8)
+            if room and reached != "mark":
+                sidecar.put(sidecar.room(number, room, region.block, True), room_head(number, block, slots[1], slots[0]) + ciphers[1])
+                flags, = struct.unpack("<I", slots[1][:4])
+                done = struct.pack("<I", flags | room << 8) + slots[1][4:]
+                half = len(text) // 2
+                stored = ciphers[1][:half] + ciphers[0][half:] if reached == "half" else ciphers[1]
+                entry[48:] = {"entry": done[:16] + bytes(32), "all": done}.get(reached, entry[48:])
             sidecar.put(sidecar.entry(number, block, True), bytes(entry))
-            for at, byte in zip(places, cipher):
+            for at, byte in zip(places, stored):
                 data[at] = byte
     return bytes(data), sidecar
 
@@ -308,11 +338,15 @@ def read_block(data, sidecar, map_, number, block, places, data_key):
     if not slots:
         need(not any(cipher), "region %d block %d is torn" % (number, block))
         return bytes(len(places))
-    redo_at = sidecar.redo(number, block, size)
-    redo = sidecar.get(redo_at, 48 + size) if redo_at else bytes(48)
     tries = [(slots[0], cipher)]
-    if redo[0] & 1:
-        tries += [(redo[:48], cipher), (redo[:48], redo[48:])]
+    other = sidecar.get(at, 48) if slots[0] == sidecar.get(at + 48, 48) else sidecar.get(at + 48, 48)
+    for holder, base in ((other, slots[0]), (slots[0], other)):
+        flags, = struct.unpack("<I", holder[:4])
+        if flags >> 8 and (flags & 4 or holder is slots[0]):
+            room_at = sidecar.room(number, flags >> 8, size)
+            room = sidecar.get(room_at, 128 + size) if room_at else bytes(128)
+            if room[:16] == struct.pack("<IIQ", number, 0, block) and room[68:112] == base[4:] and base[0] & 1:
+                tries += [(room[16:64], cipher), (room[16:64], room[128:])]
     tries += [(slot, cipher) for slot in slots[1:]]
     for slot, text in tries:
         try:

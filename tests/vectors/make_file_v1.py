@@ -9,8 +9,8 @@ import os
 import struct
 import sys
 
-from file_v1 import (Map, Region, check_seal, grain, need, newer_first, read_file, seal_block, seal_file, segment_of, wrap,
-                     write_file)
+from file_v1 import (Map, Region, check_seal, grain, need, newer_first, read_file, room_head, seal_block, seal_file, segment_of,
+                     set_bytes, set_of, wrap, write_file)
 
 
 def stream(name, length):
@@ -87,15 +87,24 @@ def vectors(directory):
     out = Out(directory, "sidecar-v1.txt")
     for block in (0, 63, 64, 65, 191, 192, 447, 448, 10 ** 6, 64 * (2 ** 28 - 1) - 1):
         k, within = segment_of(block)
-        out.section("index", block=block, segment=k, within=within, entries_bytes=grain(96 * 64 * 2 ** k),
-                    redos_bytes=grain((48 + 4096) * 64 * 2 ** k))
+        out.section("index", block=block, segment=k, within=within, entries_bytes=grain(96 * 64 * 2 ** k))
+    for size, room in ((512, 1), (512, 64), (512, 65), (4096, 64 * 3 + 1), (65536, 4), (65536, 5), (65536, 13), (1 << 24, 1),
+                       (1 << 24, 2 ** 18 - 1), (512, 64 * (2 ** 18 - 1))):
+        rooms, number, k, place, within = set_of(room, size)
+        out.section("place", block_bytes=size, room=room, rooms=rooms, set=number, segment=k, place=place, within=within,
+                    set_bytes=set_bytes(size), offset=set_bytes(size) * place + (128 + size) * within)
     salt = stream("salt", 16)
     slot = [struct.pack("<IIQ16s16s", flags, 100, 5, salt, stream("tag %d" % flags, 16)) for flags in (1, 3)]
     for name, entry in (("none", bytes(96)), ("first", slot[1] + bytes(48)), ("second", slot[1] + slot[1]),
-                        ("third", slot[0] + slot[1]), ("fourth", slot[0] + slot[0]), ("only slot 1", bytes(48) + slot[0])):
+                        ("third", slot[0] + slot[1]), ("fourth", slot[0] + slot[0]), ("only slot 1", bytes(48) + slot[0]),
+                        ("first mark", slot[1] + struct.pack("<I", 4 | 7 << 8) + bytes(44)),
+                        ("second mark", struct.pack("<I", 7 | 0xffffc0 << 8) + slot[1][4:] + struct.pack("<I", 3 | 9 << 8) + slot[1][4:])):
         used = newer_first(entry)
-        newer = -1 if not used else 1 if len(used) == 2 and entry[:4] == entry[48:52] or not entry[0] & 1 else 0
-        out.section("entry", name=name, entry=entry, newer=newer)
+        newer = -1 if not used else 1 if len(used) == 2 and (entry[0] ^ entry[48]) & 2 == 0 or not entry[0] & 1 else 0
+        flags = struct.unpack("<I", entry[:4]) + struct.unpack("<I", entry[48:52])
+        out.section("entry", name=name, entry=entry, newer=newer, pending=" ".join(str(f >> 2 & 1) for f in flags),
+                    rooms=" ".join(str(f >> 8) for f in flags))
+    out.section("room", region=4095, block=2 ** 33, slot=slot[1], before=slot[0], head=room_head(4095, 2 ** 33, slot[1], slot[0]))
 
     out = Out(directory, "file-v1.txt")
     samples = {sample[0]: sample for sample in sample_maps()}
@@ -113,7 +122,11 @@ def vectors(directory):
             covered = bytearray(covered)
         plain = bytes(p if c else 0 for p, c in zip(plain, covered))
         salts = {number: stream("S %s %d" % (name, number), 16) for number in data_keys}
-        data, sidecar = write_file(plain, map_, data_keys, salts, redo={(0, 0), (1, 2)})
+        over = {(0, 0): (1, "all"), (1, 2): (2, "all")}
+        if not sealed:                  # overwrites that were cut short; such a block reads as the new version, once it is in the room
+            over.update({(1, 0): (1, "mark"), (1, 3): (3, "half"), (1, 4): (70, "data"), (1, 5): (4, "entry"),
+                         (0, 1): (2, "half"), (0, 2): (200, "data")})
+        data, sidecar = write_file(plain, map_, data_keys, salts, over)
         need(read_file(data, sidecar, keys)[1] == plain, "own reading")
         more = {"seal": seal_file(map_, sidecar, size, data_keys, stream("seal id " + name, 16))} if sealed else {}
         need(not sealed or check_seal(map_, sidecar, size, data_keys) == more["seal"], "own seal")

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt file compact: a new sidecar without redos takes the place of the old one,
+ * mpicrypt file compact: a new sidecar without rooms takes the place of the old one,
  * by one rename.  Overwrites that were cut short are finished before, so the keys of all
  * regions are needed, and every block has to open.  The data is not touched, and a
  * seal stays what it was.
@@ -33,7 +33,7 @@ static int finish_region(const mpicrypt_file_t *file, uint32_t number)
             return mpicrypt_error(MPICRYPT_FAILED, "%s: region %u, block %llu does not open; see 'mpicrypt file verify'", file->path,
                                   (unsigned) number, (unsigned long long) block);
         }
-        /* A block may open and yet have lost its data: then its redo is what opened. */
+        /* A block may open and yet have lost its data: then its room is what opened. */
         if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_BLOCK_BEHIND == condition) {
             rc = opal_common_crypt_file_finish(file->file, number, block);
         }

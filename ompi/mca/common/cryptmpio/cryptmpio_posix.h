@@ -109,6 +109,7 @@ void ompi_common_cryptmpio_posix_place(ompi_common_cryptmpio_posix_t *posix);
 
 /* The storage's. */
 int ompi_common_cryptmpio_posix_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
+int ompi_common_cryptmpio_posix_try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
 int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes);
 
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */

@@ -99,12 +99,37 @@ int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uin
     return OPAL_CRYPT_OK == rc ? data : rc;
 }
 
+static int set_lock_now(int fd, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+{
+    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+    int rc;
+
+    do {
+        rc = fcntl(fd, F_OFD_SETLK, &lock);
+    } while (0 != rc && EINTR == errno);
+    *got = 0 == rc;
+    return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+}
+
+int ompi_common_cryptmpio_posix_try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+{
+    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
+    int rc = set_lock_now(posix->sidecar_fd, at, bytes, exclusive, got);
+
+    if (OPAL_CRYPT_OK == rc && *got && covers_data(posix, at)) {
+        rc = set_lock_now(posix->data_fd, at, bytes, exclusive, got);
+        if (!*got) {
+            int error = errno;
+            (void) set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+            errno = error;
+        }
+    }
+    return rc;
+}
+
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
 {
-    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = 1};
-
-    *got = 0 == fcntl(posix->sidecar_fd, F_OFD_SETLK, &lock);
-    return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    return set_lock_now(posix->sidecar_fd, at, 1, exclusive, got);
 }
 
 /* Nobody has a lock there that one of this type would have to wait for. */

@@ -34,9 +34,11 @@ static void region_free(opal_common_crypt_file_region_t *region)
     if (NULL != region) {
         opal_common_crypt_blocks_destroy(region->blocks);
         opal_common_crypt_secmem_free(region->seal_key);
+        free(region->sets);
         free(region->pages);
         free(region->bases);
         free(region->ours);
+        pthread_mutex_destroy(&region->set_lock);
         pthread_mutex_destroy(&region->lock);
         free(region);
     }
@@ -45,6 +47,7 @@ static void region_free(opal_common_crypt_file_region_t *region)
 static void map_free(opal_common_crypt_file_t *file)
 {
     for (uint32_t i = 0; NULL != file->map && i < file->map->region_count; ++i) {
+        opal_common_crypt_rooms_end(file, i);
         region_free(file->regions[i]);
     }
     free(file->regions);
@@ -61,6 +64,7 @@ static void work_free(opal_common_crypt_work_t *work)
     free(work->slot_bytes);
     free(work->slots);
     free(work->fresh);
+    free(work->sets);
     free(work->extents);
     free(work);
 }
@@ -95,6 +99,7 @@ static int region_make(opal_common_crypt_file_t *file, const opal_common_crypt_m
         return OPAL_CRYPT_ERR_MEMORY;
     }
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->set_lock, NULL);
     made->limit = OPAL_CRYPT_GRANT_SEAL;
     if (of->encrypted && NULL != key->data_key && OPAL_CRYPT_GRANT_NONE != key->grant) {
         made->grant = key->grant;
@@ -254,7 +259,7 @@ int opal_common_crypt_work_room(const opal_common_crypt_file_t *file, opal_commo
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);
-        work->slot_bytes = malloc(blocks * (OPAL_CRYPT_ENTRY_BYTES + OPAL_CRYPT_SLOT_BYTES));
+        work->slot_bytes = malloc(blocks * (OPAL_CRYPT_ENTRY_BYTES + OPAL_CRYPT_ROOM_HEAD_BYTES));
         work->slots = malloc(blocks * sizeof(*work->slots));
         work->fresh = malloc(blocks * sizeof(*work->fresh));
         work->block_room = blocks;

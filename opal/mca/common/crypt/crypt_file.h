@@ -5,7 +5,7 @@
  * opening whole blocks.  docs/file-format.rst says what lies where.
  *
  *     requests --plan--> pieces by region and place --> runs of blocks
- *     write  lock | entries | old blocks | seal | redo | data | entries | unlock
+ *     write  lock | entries | old blocks | marks | seal | rooms | data | entries | unlock
  *     read   entries | data | open;  what does not open: lock, and again
  *
  * Nothing here knows a file system: bytes come and go through a table that the
@@ -51,6 +51,8 @@ struct opal_common_crypt_storage {
      * whichever node they are on; threads of this one are kept apart here. */
     int (*lock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
     int (*unlock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes);
+    /* The same as lock without waiting.  *got: the bytes are locked now. */
+    int (*try_lock)(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
     /* Return when all that was written to the part, by whomever, outlives a loss of power.
      * NULL: nobody asked for that, and processes may die, but not nodes. */
     int (*barrier)(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part);
@@ -132,7 +134,7 @@ int opal_common_crypt_file_resize(opal_common_crypt_file_t *file, uint64_t bytes
 typedef enum {
     OPAL_CRYPT_BLOCK_HOLE,              /* never written */
     OPAL_CRYPT_BLOCK_GOOD,
-    OPAL_CRYPT_BLOCK_BEHIND,            /* an overwrite was cut short; the redo has what it takes to go on */
+    OPAL_CRYPT_BLOCK_BEHIND,            /* an overwrite was cut short; its room has what it takes to go on */
     OPAL_CRYPT_BLOCK_TORN,              /* a first write was cut short */
     OPAL_CRYPT_BLOCK_BAD                /* forged or damaged */
 } opal_common_crypt_block_condition_t;

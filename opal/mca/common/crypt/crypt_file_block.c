@@ -243,6 +243,8 @@ int opal_common_crypt_block_seal(opal_common_crypt_blocks_t *blocks, opal_aead_c
         return OPAL_CRYPT_ERR_LIBRARY;
     }
     slot->used = true;
+    slot->pending = false;
+    slot->room = 0;
     slot->plain_bytes = plain_bytes;
     int rc = take_counter(blocks, &sealer, &slot->counter);
     if (OPAL_CRYPT_OK != rc) {

@@ -1,63 +1,118 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A sealed run goes to storage: redo, data, entries, in this order for each
+ * A sealed run goes to storage: marks, rooms, data, entries, in this order for each
  * block, so that a process that is killed anywhere leaves the old blocks or the
- * new ones.  A block that had no entry has no redo: its first write, cut short,
- * is torn.  Redo and data are written part by part; the entries at the end.
+ * new ones.  The mark of a block says in which room its new version is; it is four bytes
+ * of the entry, so that it is there or not, and the version before stays in the entry.
+ * A block that had no entry needs no room: its first write, cut short, is torn.  One that is
+ * behind and could not be finished has no version to go back to, and keeps its mark.
  *
- * Against a loss of power the storage has to keep that order, too.  With barriers (|):
+ * Marks are written at the beginning of a run and entries at its end, rooms and data part
+ * by part.  Against a loss of power the storage has to keep that order, too.  With
+ * barriers (|):
  *
- *     first write           data | entries
- *     overwrite   | redo  | data | entries
+ *     first write                     data | entries
+ *     overwrite   | marks   rooms   | data | entries
  *
- * The one before the redo is of both parts.  What it replaces is the way back to the
- * version that is there now: whoever wrote that one, and however it ended, data and
- * entry of it are on the storage first.  So behind the entries there need be none.
+ * The one before the marks is of both parts.  What the rooms held before is a way to other
+ * blocks' versions: whoever wrote those, and however it ended, data and entries of them are
+ * on the storage first.  So behind the entries there need be none.
  */
 #include "crypt_file_object.h"
 
 #include <string.h>
 
-static int redo_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
-                      const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count)
+/* As they are in work->slots, to the extents: the entries of blocks whose overwrite needs a room. */
+static int marks_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, const opal_common_crypt_blockrun_t *run,
+                       uint64_t segment_at)
 {
-    uint32_t block_bytes = file->map->regions[run->region].block_bytes;
-    uint8_t *slot_bytes = work->slot_bytes + run->count * OPAL_CRYPT_ENTRY_BYTES;
     opal_common_crypt_sidecar_index_t index;
-    uint64_t redo_at = 0;
     int rc = OPAL_CRYPT_OK;
 
-    (void) opal_common_crypt_sidecar_index(run->first + from, &index);
+    (void) opal_common_crypt_sidecar_index(run->first, &index);
+    work->extent_count = 0;
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_common_crypt_slots_t *slots = &work->slots[i];
+        uint8_t *bytes = work->slot_bytes + i * OPAL_CRYPT_ENTRY_BYTES;
+        if (0 == slots->room) {
+            continue;
+        }
+        opal_common_crypt_mark(slots);
+        for (unsigned k = 0; k < 2; ++k) {
+            opal_common_crypt_slot_write(&slots->slot[k], bytes + k * OPAL_CRYPT_SLOT_BYTES);
+        }
+        rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_entry_at(segment_at, index.within + i), bytes,
+                                          OPAL_CRYPT_ENTRY_BYTES);
+    }
+    return OPAL_CRYPT_OK == rc ? file->storage->write(file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count) : rc;
+}
+
+int opal_common_crypt_commit_begin(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
+                                   const opal_common_crypt_blockrun_t *run, uint64_t segment_at)
+{
+    uint32_t block_bytes = file->map->regions[run->region].block_bytes, in_set = opal_common_crypt_sidecar_set_rooms(block_bytes);
+    uint32_t rooms = 0;
+
+    work->set_count = 0;
+    for (uint64_t i = 0; i < run->count; ++i) {
+        opal_common_crypt_slots_t *slots = &work->slots[i];
+        slots->room = opal_common_crypt_entry_newer(slots->slot) >= 0 && !slots->behind ? ++rooms : 0;
+    }
+    if (0 == rooms) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_common_crypt_rooms_take(file, work, run->region, rooms);
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_common_crypt_slots_t *slots = &work->slots[i];
+        if (slots->room > 0) {
+            const opal_common_crypt_set_t *set = &work->sets[(slots->room - 1) / in_set];
+            uint32_t within = (slots->room - 1) % in_set;
+            slots->room = set->set * in_set + within + 1;
+            slots->room_at = opal_common_crypt_sidecar_room_at(set->at, within, block_bytes);
+        }
+    }
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_DATA) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
+    return OPAL_CRYPT_OK == rc ? marks_write(file, work, run, segment_at) : rc;
+}
+
+void opal_common_crypt_commit_end(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, bool done)
+{
+    if (work->set_count > 0) {
+        opal_common_crypt_rooms_give(file, work, region, done);
+    }
+}
+
+static int rooms_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
+                       const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count)
+{
+    uint32_t block_bytes = file->map->regions[run->region].block_bytes;
+    uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPT_ENTRY_BYTES;
+    int rc = OPAL_CRYPT_OK;
+
     work->extent_count = 0;
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
         const opal_common_crypt_slot_t *fresh = &work->fresh[from + i];
-        if (opal_common_crypt_entry_newer(work->slots[from + i].slot) < 0) {
+        const opal_common_crypt_slots_t *slots = &work->slots[from + i];
+        uint8_t *head = heads + (from + i) * OPAL_CRYPT_ROOM_HEAD_BYTES;
+        if (0 == slots->room) {
             continue;
         }
-        if (0 == redo_at) {
-            rc = opal_common_crypt_segment(file, run->region, true, index.segment, true, &redo_at);
-        }
-        uint64_t at = opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes);
-        uint8_t *slot = slot_bytes + (from + i) * OPAL_CRYPT_SLOT_BYTES;
-        opal_common_crypt_slot_write(fresh, slot);
+        const opal_common_crypt_room_t room = {run->region, run->first + from + i, *fresh,
+                                               slots->slot[opal_common_crypt_entry_newer(slots->slot)]};
+        opal_common_crypt_room_write(&room, head);
+        rc = opal_common_crypt_extent_add(work, slots->room_at, head, OPAL_CRYPT_ROOM_HEAD_BYTES);
         if (OPAL_CRYPT_OK == rc) {
-            rc = opal_common_crypt_extent_add(work, at, slot, OPAL_CRYPT_SLOT_BYTES);
-        }
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_common_crypt_extent_add(work, at + OPAL_CRYPT_SLOT_BYTES, work->cipher + i * block_bytes,
+            rc = opal_common_crypt_extent_add(work, slots->room_at + OPAL_CRYPT_ROOM_HEAD_BYTES, work->cipher + i * block_bytes,
                                               fresh->plain_bytes);
         }
     }
-    if (OPAL_CRYPT_OK != rc || 0 == work->extent_count) {
-        return rc;
-    }
-    rc = opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_DATA);
-    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
-    if (OPAL_CRYPT_OK == rc) {
+    if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
         rc = file->storage->write(file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
+        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
     }
-    return OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
+    return rc;
 }
 
 static int data_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
@@ -80,7 +135,7 @@ static int data_write(opal_common_crypt_file_t *file, opal_common_crypt_work_t *
 int opal_common_crypt_commit_part(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
                                   const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count)
 {
-    int rc = redo_write(file, work, run, from, count);
+    int rc = rooms_write(file, work, run, from, count);
 
     return OPAL_CRYPT_OK == rc ? data_write(file, work, run, from, count) : rc;
 }
@@ -94,7 +149,9 @@ int opal_common_crypt_commit_entries(opal_common_crypt_file_t *file, opal_common
     for (uint64_t i = 0; i < count; ++i) {
         opal_common_crypt_slots_t *slots = &work->slots[i];
         bool generation;
-        slots->slot[opal_common_crypt_entry_next(slots->slot, &generation)] = work->fresh[i];
+        opal_common_crypt_slot_t *next = &slots->slot[opal_common_crypt_entry_next(slots->slot, &generation)];
+        *next = work->fresh[i];
+        next->room = slots->room;       /* if this is cut at a page, what the room has counts */
         for (int k = 0; k < 2; ++k) {
             opal_common_crypt_slot_write(&slots->slot[k], work->slot_bytes + i * OPAL_CRYPT_ENTRY_BYTES +
                                                               (unsigned) k * OPAL_CRYPT_SLOT_BYTES);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A sidecar with nothing in it but what counts: header, one map, and of each region
- * entries and seal.  Redos stay behind, and so does room that nothing names any more.
+ * entries and seal.  Rooms of overwrites stay behind, and so does what nothing names any more.
  * Where things lie is authenticated by nothing, so they may be moved; what they say
  * is copied as it is.
  */
@@ -65,8 +65,8 @@ static int move_region(mover_t *m, uint32_t region, uint32_t block_bytes)
     int rc = m->from->read(m->from, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
 
     rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_directory_parse(bytes, sizeof(bytes), block_bytes, &directory) : rc;
+    memset(directory.rooms, 0, sizeof(directory.rooms));
     for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
-        directory.redos[k] = 0;
         rc = move(m, &directory.entries[k], opal_common_crypt_sidecar_entries_bytes(k));
     }
     if (OPAL_CRYPT_OK == rc) {

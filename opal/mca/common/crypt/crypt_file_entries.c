@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-static uint64_t *place_of(opal_common_crypt_sidecar_directory_t *directory, bool redo, unsigned segment)
+static uint64_t *place_of(opal_common_crypt_sidecar_directory_t *directory, bool rooms, unsigned segment)
 {
-    return redo ? &directory->redos[segment] : &directory->entries[segment];
+    return rooms ? &directory->rooms[segment] : &directory->entries[segment];
 }
 
 int opal_common_crypt_directory_read(opal_common_crypt_file_t *file, uint32_t region)
@@ -32,10 +32,10 @@ int opal_common_crypt_directory_read(opal_common_crypt_file_t *file, uint32_t re
 
 /* Under the header's lock: take room at the end, then say where it is.  If the saying
  * outlived the taking, the next segment would lie in the same place: hence the barrier. */
-static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment)
+static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool rooms, unsigned segment)
 {
     opal_common_crypt_storage_t *storage = file->storage;
-    uint64_t *place = place_of(&file->regions[region]->directory, redo, segment), size;
+    uint64_t *place = place_of(&file->regions[region]->directory, rooms, segment), size;
     int rc = opal_common_crypt_directory_read(file, region);
 
     if (OPAL_CRYPT_OK != rc || 0 != *place) {
@@ -46,8 +46,8 @@ static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool re
         return rc;
     }
     uint64_t at = opal_common_crypt_sidecar_end(size), directory_at = opal_common_crypt_sidecar_directory_at(region);
-    uint64_t bytes = redo ? opal_common_crypt_sidecar_redos_bytes(segment, file->map->regions[region].block_bytes)
-                          : opal_common_crypt_sidecar_entries_bytes(segment);
+    uint64_t bytes = rooms ? opal_common_crypt_sidecar_sets_bytes(segment, file->map->regions[region].block_bytes)
+                           : opal_common_crypt_sidecar_entries_bytes(segment);
     if (bytes > OPAL_CRYPT_FILE_OFFSET_MAX - at) {
         errno = EFBIG;
         return OPAL_CRYPT_ERR_STORAGE;
@@ -56,7 +56,7 @@ static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool re
     rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(file, OPAL_CRYPT_FILE_SIDECAR) : rc;
     if (OPAL_CRYPT_OK == rc) {
         uint8_t pointer[8];
-        const opal_common_crypt_extent_t extent = {directory_at + (redo ? 8 * OPAL_CRYPT_SIDECAR_SEGMENTS : 0) + 8 * segment,
+        const opal_common_crypt_extent_t extent = {directory_at + (rooms ? 8 * OPAL_CRYPT_SIDECAR_SEGMENTS : 0) + 8 * segment,
                                                    pointer, sizeof(pointer)};
         opal_common_crypt_le_put64(pointer, at);
         rc = storage->write(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
@@ -67,14 +67,14 @@ static int segment_make(opal_common_crypt_file_t *file, uint32_t region, bool re
     return rc;
 }
 
-int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment,
+int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool rooms, unsigned segment,
                               bool make, uint64_t *at)
 {
     opal_common_crypt_file_region_t *of = file->regions[region];
     int rc = OPAL_CRYPT_OK;
 
     pthread_mutex_lock(&of->lock);
-    uint64_t *place = place_of(&of->directory, redo, segment);
+    uint64_t *place = place_of(&of->directory, rooms, segment);
     if (0 == *place) {
         rc = opal_common_crypt_directory_read(file, region);
     }
@@ -82,7 +82,7 @@ int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, b
         opal_common_crypt_range_t header;
         rc = opal_common_crypt_range_lock(file, &header, 0, 1, true);
         if (OPAL_CRYPT_OK == rc) {
-            rc = segment_make(file, region, redo, segment);
+            rc = segment_make(file, region, rooms, segment);
             int unlocked = opal_common_crypt_range_unlock(file, &header);
             rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
         }
@@ -93,12 +93,15 @@ int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, b
 }
 
 /* An entry may lie across two pages or sectors, of which the second reached the storage
- * when power was lost: the end of a slot, without its flags, is an unused slot. */
-static bool only_the_end(const uint8_t *slot)
+ * when power was lost: the end of a slot, without its flags, is an unused slot.  They may say
+ * already by way of which room it is going to be written. */
+static bool only_the_end(const uint8_t *bytes, const opal_common_crypt_slot_t *slot)
 {
-    static const uint8_t zeros[OPAL_CRYPT_SLOT_BYTES - OPAL_CRYPT_SALT_BYTES - OPAL_AEAD_TAG_BYTES];
+    const opal_common_crypt_slot_t mark = {.pending = slot->pending, .room = slot->pending ? slot->room : 0};
+    uint8_t begin[OPAL_CRYPT_SLOT_BYTES];
 
-    return 0 == memcmp(slot, zeros, sizeof(zeros));
+    opal_common_crypt_slot_write(&mark, begin);
+    return 0 == memcmp(bytes, begin, OPAL_CRYPT_SLOT_BYTES - OPAL_CRYPT_SALT_BYTES - OPAL_AEAD_TAG_BYTES);
 }
 
 static void parse(const uint8_t *bytes, uint32_t block_bytes, opal_common_crypt_slots_t *slots)
@@ -106,11 +109,17 @@ static void parse(const uint8_t *bytes, uint32_t block_bytes, opal_common_crypt_
     for (unsigned i = 0; i < 2; ++i) {
         const uint8_t *slot = bytes + i * OPAL_CRYPT_SLOT_BYTES;
         slots->bad[i] = OPAL_CRYPT_OK != opal_common_crypt_slot_parse(slot, block_bytes, &slots->slot[i]) &&
-                        !only_the_end(slot);
-        if (!slots->slot[i].used) {
-            memset(&slots->slot[i], 0, sizeof(slots->slot[i]));
-        }
+                        !only_the_end(slot, &slots->slot[i]);
+        /* Cut within its first bytes, when it was written: the room counts still. */
+        slots->slot[i].pending = slots->slot[i].pending || (slots->bad[i] && slots->slot[i].room > 0);
     }
+    int newer = opal_common_crypt_entry_newer(slots->slot);
+    for (int i = 0; i < 2; ++i) {
+        slots->slot[i].pending = slots->slot[i].pending && newer >= 0 && i != newer;
+        slots->slot[i].room = slots->slot[i].used || slots->slot[i].pending ? slots->slot[i].room : 0;
+    }
+    slots->behind = newer >= 0 && slots->slot[!newer].pending;
+    slots->room = 0;
 }
 
 int opal_common_crypt_entries_read(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
@@ -174,10 +183,4 @@ int opal_common_crypt_file_beyond(opal_common_crypt_file_t *file, uint32_t regio
         segment_first += blocks;
     }
     return rc;
-}
-
-bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b)
-{
-    return a->used == b->used && a->plain_bytes == b->plain_bytes && a->counter == b->counter &&
-           0 == memcmp(a->salt, b->salt, sizeof(a->salt)) && 0 == memcmp(a->tag, b->tag, sizeof(a->tag));
 }

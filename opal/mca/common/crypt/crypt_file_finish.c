@@ -2,17 +2,27 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Finishing overwrites that were cut short, where nobody overwrites the block
- * anew: what is sealed, or leaves its redo, must need none.
+ * anew: what is sealed, or leaves its rooms, must need none, and rooms are used again.
  */
 #include "crypt_file_object.h"
+
+int opal_common_crypt_finish(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t block)
+{
+    opal_common_crypt_slot_t slot;
+    opal_common_crypt_found_t found;
+    uint64_t segment_at;
+    int rc = opal_common_crypt_entries_read(file, work, region, block, 1, false, &segment_at);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_common_crypt_recover(file, work, region, block, work->plain, &slot, &found);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_common_crypt_settle(file, work, region, block, &slot, found, &work->slots[0]) : rc;
+}
 
 int opal_common_crypt_file_finish(opal_common_crypt_file_t *file, uint32_t region, uint64_t block)
 {
     opal_common_crypt_work_t *work;
     opal_common_crypt_range_t range;
-    opal_common_crypt_slot_t slot;
-    opal_common_crypt_found_t found;
-    uint64_t segment_at;
     int rc = opal_common_crypt_work_take(file, &work);
 
     if (OPAL_CRYPT_OK != rc) {
@@ -23,13 +33,7 @@ int opal_common_crypt_file_finish(opal_common_crypt_file_t *file, uint32_t regio
         rc = opal_common_crypt_range_lock(file, &range, opal_common_crypt_sidecar_lock_at(region, block), 1, true);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_entries_read(file, work, region, block, 1, false, &segment_at);
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_common_crypt_recover(file, work, region, block, work->plain, &slot, &found);
-        }
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_common_crypt_settle(file, work, region, block, &slot, found, &work->slots[0]);
-        }
+        rc = opal_common_crypt_finish(file, work, region, block);
         opal_common_crypt_range_unlock(file, &range);
     }
     opal_common_crypt_work_give(file, work);

@@ -23,6 +23,13 @@ typedef struct opal_common_crypt_seal_base {
     opal_common_crypt_slot_t slot;              /* unused: a hole */
 } opal_common_crypt_seal_base_t;
 
+/* A set of rooms that this process has. */
+typedef struct opal_common_crypt_set {
+    uint64_t at;
+    uint32_t set;
+    bool busy;                          /* a call works with it */
+} opal_common_crypt_set_t;
+
 typedef struct opal_common_crypt_file_region {
     opal_common_crypt_blocks_t *blocks;         /* NULL: plain, or no key */
     const opal_aead_module_t *aead;
@@ -30,6 +37,9 @@ typedef struct opal_common_crypt_file_region {
     opal_common_crypt_grant_t limit;            /* what may be done here, whatever the key grants */
     pthread_mutex_t lock;                       /* the directory */
     opal_common_crypt_sidecar_directory_t directory;
+    pthread_mutex_t set_lock;                   /* the sets */
+    opal_common_crypt_set_t *sets;              /* by their place */
+    size_t set_count, set_room;
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
     uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks */
     uint64_t page_blocks;
@@ -66,6 +76,9 @@ typedef struct opal_common_crypt_range {
 
 int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
                                  uint64_t at, uint64_t count, bool exclusive);
+/* Exclusively, without waiting for anybody: *got. */
+int opal_common_crypt_range_try(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
+                                uint64_t at, uint64_t count, bool *got);
 /* A lock that cannot be given back may have been lost before: who has written under it
  * does not say that all is well. */
 int opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range);
@@ -145,18 +158,22 @@ bool opal_common_crypt_plan_run(const opal_common_crypt_file_t *file, const opal
 typedef struct opal_common_crypt_slots {
     opal_common_crypt_slot_t slot[2];
     bool bad[2];                        /* not what anybody could have written */
-    bool behind;                        /* the redo holds something that the entry does not */
+    bool behind;                        /* an overwrite was cut short, and is not finished */
+    uint32_t room;                      /* for the overwrite that is under way; 0: it needs none */
+    uint64_t room_at;
 } opal_common_crypt_slots_t;
 
 typedef struct opal_common_crypt_work {
     struct opal_common_crypt_work *next;
     uint8_t *cipher, *plain;            /* room for a part of a run, aligned to a page */
-    uint8_t *old;                       /* of one block: data, then the redo's ciphertext */
+    uint8_t *old;                       /* of one block: data, then a room's ciphertext */
     size_t cipher_room, plain_room, old_room;
-    uint8_t *slot_bytes;                /* entries of a run, then its redo slots */
+    uint8_t *slot_bytes;                /* entries of a run, then the heads of its rooms */
     opal_common_crypt_slots_t *slots;
     opal_common_crypt_slot_t *fresh;
     size_t block_room;
+    opal_common_crypt_set_t *sets;      /* for the overwrites of a run */
+    size_t set_count, set_room;
     opal_common_crypt_extent_t *extents;
     size_t extent_count, extent_room;
 } opal_common_crypt_work_t;
@@ -189,8 +206,8 @@ int opal_common_crypt_extent_packed(opal_common_crypt_work_t *work, const opal_c
 /* Under the region's lock. */
 int opal_common_crypt_directory_read(opal_common_crypt_file_t *file, uint32_t region);
 
-/* Where a segment lies; 0: it was never made, and `make` is false. */
-int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool redo, unsigned segment,
+/* Where a segment of entries, or of sets of rooms, lies; 0: it was never made, and `make` is false. */
+int opal_common_crypt_segment(opal_common_crypt_file_t *file, uint32_t region, bool rooms, unsigned segment,
                               bool make, uint64_t *at);
 
 /* The slots of `count` blocks of one segment; *segment_at 0: there are none. */
@@ -205,13 +222,26 @@ int opal_common_crypt_seal_entries(opal_common_crypt_file_t *file, uint32_t regi
 int opal_common_crypt_seal_based(opal_common_crypt_file_t *file, uint32_t region, uint64_t block,
                                  const opal_common_crypt_slot_t *slot);
 
+/* ---- rooms ---- */
+
+/* What a room holds, and in `cipher`, unless NULL, B bytes; *there, if it is of this block.  The number
+ * comes from storage: it may name a room that was never made, or has another block by now. */
+int opal_common_crypt_room_read(opal_common_crypt_file_t *file, uint32_t region, uint64_t block, uint32_t number,
+                                opal_common_crypt_room_t *room, uint8_t *cipher, bool *there);
+
+/* Sets with so many rooms, for this call alone, to work->sets; nothing depends on what they hold. */
+int opal_common_crypt_rooms_take(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t rooms);
+/* After the entries.  Who failed may have left blocks behind: then others may have the sets, who look. */
+void opal_common_crypt_rooms_give(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, bool done);
+void opal_common_crypt_rooms_end(opal_common_crypt_file_t *file, uint32_t region);
+
 /* ---- one block, under its lock ---- */
 
 typedef enum {
     OPAL_CRYPT_FOUND_HOLE,
     OPAL_CRYPT_FOUND_CURRENT,           /* data with the newer slot */
-    OPAL_CRYPT_FOUND_AHEAD,             /* data with the redo's slot */
-    OPAL_CRYPT_FOUND_REDO,              /* the redo's ciphertext */
+    OPAL_CRYPT_FOUND_AHEAD,             /* data with a room's slot */
+    OPAL_CRYPT_FOUND_ROOM,              /* a room's ciphertext */
     OPAL_CRYPT_FOUND_OLDER              /* data with the older slot */
 } opal_common_crypt_found_t;
 
@@ -222,21 +252,37 @@ int opal_common_crypt_recover(opal_common_crypt_file_t *file, opal_common_crypt_
                               opal_common_crypt_found_t *found);
 
 /* After that: finish the overwrite that was cut short, so that the entry is
- * right and the redo can be used again; the entry's slots become `slots`. */
+ * right and the room can be used again; the entry's slots become `slots`. */
 int opal_common_crypt_settle(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region,
                              uint64_t block, const opal_common_crypt_slot_t *slot, opal_common_crypt_found_t found,
                              opal_common_crypt_slots_t *slots);
 
+/* Both, in a work that has room for one block. */
+int opal_common_crypt_finish(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t block);
+
+/* The slot that is written next says by way of which room. */
+static inline void opal_common_crypt_mark(opal_common_crypt_slots_t *slots)
+{
+    opal_common_crypt_slot_t *next = &slots->slot[!opal_common_crypt_entry_newer(slots->slot)];
+
+    next->pending = true;
+    next->room = slots->room;
+}
+
+/* Before anything of a run is overwritten, with its entries in work->slots: rooms, and the marks
+ * that lead to them.  However it ends, commit_end follows. */
+int opal_common_crypt_commit_begin(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
+                                   const opal_common_crypt_blockrun_t *run, uint64_t segment_at);
 /* Blocks [from, from + count) of a run, sealed: ciphertext of block from + i at
  * work->cipher + i B, its slot in work->fresh, what its entry held in
- * work->slots (of the whole run, both).  Redo and data are written. */
+ * work->slots (of the whole run, both).  Rooms and data are written. */
 int opal_common_crypt_commit_part(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work,
                                   const opal_common_crypt_blockrun_t *run, uint64_t from, uint64_t count);
 /* After that, the entries of `count` blocks from the run's first on. */
 int opal_common_crypt_commit_entries(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint64_t first,
                                      uint64_t count, uint64_t segment_at);
-
-bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b);
+/* `done`: all of the run has its entries. */
+void opal_common_crypt_commit_end(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, bool done);
 
 /* Fill in the outcome of a failure; returns rc. */
 int opal_common_crypt_outcome_set(const opal_common_crypt_file_t *file, opal_common_crypt_outcome_t *outcome, int rc,

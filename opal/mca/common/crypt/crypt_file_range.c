@@ -34,20 +34,46 @@ static void leave(opal_common_crypt_file_t *file, opal_common_crypt_range_t *ran
     pthread_mutex_unlock(&file->range_lock);
 }
 
-int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
-                                 uint64_t at, uint64_t count, bool exclusive)
+/* range_lock's half that is between threads: false, if somebody has some of it and `wait` is false. */
+static bool enter(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range, uint64_t at, uint64_t count, bool wait)
 {
     range->first = at;
     range->last = at + count - 1;
     pthread_mutex_lock(&file->range_lock);
-    while (is_held(file, range->first, range->last)) {
+    bool held = is_held(file, range->first, range->last);
+    while (held && wait) {
         pthread_cond_wait(&file->range_free, &file->range_lock);
+        held = is_held(file, range->first, range->last);
     }
-    range->next = file->ranges;
-    file->ranges = range;
+    if (!held) {
+        range->next = file->ranges;
+        file->ranges = range;
+    }
     pthread_mutex_unlock(&file->range_lock);
+    return !held;
+}
+
+int opal_common_crypt_range_lock(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
+                                 uint64_t at, uint64_t count, bool exclusive)
+{
+    (void) enter(file, range, at, count, true);
     int rc = file->storage->lock(file->storage, at, count, exclusive);
     if (OPAL_CRYPT_OK != rc) {
+        leave(file, range);
+    }
+    return rc;
+}
+
+int opal_common_crypt_range_try(opal_common_crypt_file_t *file, opal_common_crypt_range_t *range,
+                                uint64_t at, uint64_t count, bool *got)
+{
+    *got = enter(file, range, at, count, false);
+    if (!*got) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = file->storage->try_lock(file->storage, at, count, true, got);
+    if (OPAL_CRYPT_OK != rc || !*got) {
+        *got = false;
         leave(file, range);
     }
     return rc;
@@ -67,10 +93,13 @@ int opal_common_crypt_range_unlock(opal_common_crypt_file_t *file, opal_common_c
 /* The unit in which plain regions are locked. */
 enum { PLAIN_UNIT = 4096 };
 
-/* Plain bytes have more units than a region has locks: the last is for all beyond. */
-static uint64_t lock_of(uint64_t plain, uint32_t unit)
+/* Plain bytes have more units than a region has locks: the last is for all beyond.  Of blocks
+ * there are no more than locks below those of sets, which others have for a long time. */
+static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
 {
-    return plain / unit < OPAL_CRYPT_SIDECAR_LOCKS ? plain / unit : OPAL_CRYPT_SIDECAR_LOCKS - 1;
+    uint64_t locks = encrypted ? OPAL_CRYPT_SIDECAR_SET_LOCKS : OPAL_CRYPT_SIDECAR_LOCKS;
+
+    return plain / unit < locks ? plain / unit : locks - 1;
 }
 
 int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_crypt_plan_t *plan, bool exclusive,
@@ -83,13 +112,14 @@ int opal_common_crypt_hold(opal_common_crypt_file_t *file, const opal_common_cry
     }
     for (size_t i = 0, next; i < plan->piece_count; i = next) {
         uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;
+        bool encrypted = file->map->regions[region].encrypted;
         uint64_t last = 0;
         unit = 0 == unit ? PLAIN_UNIT : unit;
         for (next = i; next < plan->piece_count && plan->pieces[next].region == region; ++next) {
-            uint64_t end = lock_of(plan->pieces[next].plain + plan->pieces[next].bytes - 1, unit);
+            uint64_t end = lock_of(plan->pieces[next].plain + plan->pieces[next].bytes - 1, unit, encrypted);
             last = end > last ? end : last;
         }
-        uint64_t first = lock_of(plan->pieces[i].plain, unit);
+        uint64_t first = lock_of(plan->pieces[i].plain, unit, encrypted);
         int rc = opal_common_crypt_range_lock(file, &held->ranges[held->count],
                                               opal_common_crypt_sidecar_lock_at(region, first), last - first + 1, exclusive);
         if (OPAL_CRYPT_OK != rc) {

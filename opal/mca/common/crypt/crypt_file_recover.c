@@ -5,78 +5,98 @@
  * finishing what a killed process began.  Always under the block's lock.
  *
  *     killed while it wrote     data opens with       found
- *     the redo                  the newer slot        current
- *     the data                  nothing: use redo     redo
- *     the entry                 the redo's slot       ahead
+ *     the mark, the room        the newer slot        current
+ *     the data                  nothing: use room     room
+ *     the entry                 the room's slot       ahead
  *
- * An overwrite may use the redo again only when nothing depends on it any
- * more; settle sees to that.
+ * The mark leads to the room.  An entry that was cut at a page may have lost it, and then
+ * it is the newer slot that says by way of which room it was written.  Rooms are used
+ * again for other blocks only when nothing depends on them any more; settle sees to that.
  */
 #include "crypt_file_object.h"
 
 #include <string.h>
-
-typedef struct candidate {
-    const opal_common_crypt_slot_t *slot;
-    const uint8_t *cipher;
-    opal_common_crypt_found_t found;
-} candidate_t;
 
 static bool all_zero(const uint8_t *bytes, size_t count)
 {
     return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
 }
 
-/* Data of the block to work->old, the redo's ciphertext behind it. */
-static int read_block(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t block,
-                      opal_common_crypt_slot_t *redo)
-{
-    const opal_common_crypt_region_t *of = &file->map->regions[region];
-    opal_common_crypt_storage_t *storage = file->storage;
-    opal_common_crypt_sidecar_index_t index;
-    uint64_t redo_at;
-    uint8_t bytes[OPAL_CRYPT_SLOT_BYTES];
+/* One block that is looked at: its data in work->old, a room's ciphertext behind it. */
+typedef struct look {
+    opal_common_crypt_file_t *file;
+    opal_common_crypt_work_t *work;
+    uint32_t region;
+    uint64_t block;
+    uint8_t *plain;
+    opal_common_crypt_slot_t *slot;
+    opal_common_crypt_found_t *found;
+} look_t;
 
-    work->extent_count = 0;
-    int rc = opal_common_crypt_extent_packed(work, &of->tiling, block * of->block_bytes, work->old, of->block_bytes);
+static int read_data(const look_t *l)
+{
+    const opal_common_crypt_region_t *of = &l->file->map->regions[l->region];
+    int rc;
+
+    l->work->extent_count = 0;
+    rc = opal_common_crypt_extent_packed(l->work, &of->tiling, l->block * of->block_bytes, l->work->old, of->block_bytes);
+    return OPAL_CRYPT_OK == rc ? l->file->storage->read(l->file->storage, OPAL_CRYPT_FILE_DATA, l->work->extents, l->work->extent_count)
+                               : rc;
+}
+
+/* ERR_AUTH: this is not it. */
+static int try_one(const look_t *l, const opal_common_crypt_slot_t *slot, const uint8_t *cipher, opal_common_crypt_found_t found)
+{
+    opal_common_crypt_file_region_t *of = l->file->regions[l->region];
+    opal_common_crypt_thread_t *thread = opal_common_crypt_thread();
+    opal_aead_context_t *context = NULL == thread ? NULL : opal_common_crypt_thread_context(thread, of->aead);
+    int rc = NULL == context ? OPAL_CRYPT_ERR_MEMORY
+                             : opal_common_crypt_block_open(of->blocks, context, l->block, slot, cipher, l->plain);
+
     if (OPAL_CRYPT_OK == rc) {
-        rc = storage->read(storage, OPAL_CRYPT_FILE_DATA, work->extents, work->extent_count);
-    }
-    memset(redo, 0, sizeof(*redo));
-    (void) opal_common_crypt_sidecar_index(block, &index);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_segment(file, region, true, index.segment, false, &redo_at);
-    }
-    if (OPAL_CRYPT_OK != rc || 0 == redo_at) {
-        return rc;
-    }
-    uint64_t at = opal_common_crypt_sidecar_redo_at(redo_at, index.within, of->block_bytes);
-    const opal_common_crypt_extent_t extents[2] = {
-        {at, bytes, sizeof(bytes)}, {at + sizeof(bytes), work->old + of->block_bytes, of->block_bytes}};
-    rc = storage->read(storage, OPAL_CRYPT_FILE_SIDECAR, extents, 2);
-    if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_OK != opal_common_crypt_slot_parse(bytes, of->block_bytes, redo)) {
-        memset(redo, 0, sizeof(*redo));
+        opal_common_crypt_count_opened(thread, slot->plain_bytes);
+        memset(l->plain + slot->plain_bytes, 0, l->file->map->regions[l->region].block_bytes - slot->plain_bytes);
+        *l->slot = *slot;
+        *l->found = found;
     }
     return rc;
 }
 
-static int try_all(opal_common_crypt_file_t *file, uint32_t region, uint64_t block, const candidate_t *tries,
-                   int try_count, uint8_t *plain, opal_common_crypt_slot_t *slot, opal_common_crypt_found_t *found)
+/* *tried: the room has a version of this block that follows the entry's. */
+static int try_room(const look_t *l, const opal_common_crypt_slots_t *now, uint32_t number, bool *tried)
 {
-    opal_common_crypt_file_region_t *of = file->regions[region];
-    opal_common_crypt_thread_t *thread = opal_common_crypt_thread();
-    opal_aead_context_t *context = NULL == thread ? NULL : opal_common_crypt_thread_context(thread, of->aead);
-    uint32_t block_bytes = file->map->regions[region].block_bytes;
-    int rc = NULL == context ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_ERR_AUTH;
+    uint8_t *cipher = l->work->old + l->file->map->regions[l->region].block_bytes;
+    opal_common_crypt_room_t room;
+    bool there;
+    int rc = opal_common_crypt_room_read(l->file, l->region, l->block, number, &room, cipher, &there);
 
-    for (int i = 0; i < try_count && OPAL_CRYPT_ERR_AUTH == rc; ++i) {
-        rc = opal_common_crypt_block_open(of->blocks, context, block, tries[i].slot, tries[i].cipher, plain);
-        if (OPAL_CRYPT_OK == rc) {
-            opal_common_crypt_count_opened(thread, tries[i].slot->plain_bytes);
-            memset(plain + tries[i].slot->plain_bytes, 0, block_bytes - tries[i].slot->plain_bytes);
-            *slot = *tries[i].slot;
-            *found = tries[i].found;
-        }
+    if (OPAL_CRYPT_OK != rc || !there || !opal_common_crypt_room_follows(now->slot, number, &room)) {
+        return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_ERR_AUTH : rc;
+    }
+    *tried = true;
+    room.slot.room = number;
+    rc = try_one(l, &room.slot, l->work->old, OPAL_CRYPT_FOUND_AHEAD);
+    return OPAL_CRYPT_ERR_AUTH == rc ? try_one(l, &room.slot, cipher, OPAL_CRYPT_FOUND_ROOM) : rc;
+}
+
+/* A sealed file has no versions but those of its entries. */
+static int try_all(const look_t *l, const opal_common_crypt_slots_t *now, int newer)
+{
+    const opal_common_crypt_slot_t *slot = &now->slot[newer], *next = &now->slot[!newer];
+    bool tried = next->used;
+    int rc = try_one(l, slot, l->work->old, OPAL_CRYPT_FOUND_CURRENT);
+
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && now->behind) {
+        rc = try_room(l, now, next->room, &tried);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && slot->room > 0) {
+        rc = try_room(l, now, slot->room, &tried);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && next->used) {
+        rc = try_one(l, next, l->work->old, OPAL_CRYPT_FOUND_OLDER);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
+        rc = OPAL_CRYPT_ERR_TORN;       /* its first entry was cut at a page */
     }
     return rc;
 }
@@ -85,44 +105,43 @@ int opal_common_crypt_recover(opal_common_crypt_file_t *file, opal_common_crypt_
                               uint64_t block, uint8_t *plain, opal_common_crypt_slot_t *slot,
                               opal_common_crypt_found_t *found)
 {
-    const opal_common_crypt_region_t *of = &file->map->regions[region];
+    const look_t look = {file, work, region, block, plain, slot, found};
+    uint32_t block_bytes = file->map->regions[region].block_bytes;
     opal_common_crypt_slots_t *slots = &work->slots[0], kept = work->slots[0];
-    opal_common_crypt_slot_t redo;
-    candidate_t tries[4];
     uint64_t segment_at;
-    int try_count = 0;
     int rc = opal_common_crypt_entries_read(file, work, region, block, 1, false, &segment_at);
     opal_common_crypt_slots_t now = *slots;
 
     *slots = kept;                      /* the caller's run keeps what it read */
-    if (OPAL_CRYPT_OK == rc) {
-        rc = read_block(file, work, region, block, &redo);
-    }
+    rc = OPAL_CRYPT_OK == rc ? read_data(&look) : rc;
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
     int newer = opal_common_crypt_entry_newer(now.slot);
-    if (newer < 0) {
-        memset(plain, 0, of->block_bytes);
-        memset(slot, 0, sizeof(*slot));
-        *found = OPAL_CRYPT_FOUND_HOLE;
-        return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH
-               : all_zero(work->old, of->block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
+    if (newer >= 0) {
+        return try_all(&look, &now, newer);
     }
-    tries[try_count++] = (candidate_t){&now.slot[newer], work->old, OPAL_CRYPT_FOUND_CURRENT};
-    /* A sealed file has no versions but those of its entries. */
-    if (redo.used && !file->sealed) {
-        tries[try_count++] = (candidate_t){&redo, work->old, OPAL_CRYPT_FOUND_AHEAD};
-    }
-    if (redo.used && (!file->sealed || opal_common_crypt_slot_same(&redo, &now.slot[newer]))) {
-        tries[try_count++] = (candidate_t){&redo, work->old + of->block_bytes, OPAL_CRYPT_FOUND_REDO};
-    }
-    if (now.slot[!newer].used && !file->sealed) {
-        tries[try_count++] = (candidate_t){&now.slot[!newer], work->old, OPAL_CRYPT_FOUND_OLDER};
-    }
-    rc = try_all(file, region, block, tries, try_count, plain, slot, found);
-    if (OPAL_CRYPT_ERR_AUTH == rc && 1 == try_count && all_zero(tries[0].slot->tag, OPAL_AEAD_TAG_BYTES)) {
-        rc = OPAL_CRYPT_ERR_TORN;       /* its first entry was cut at a page */
+    memset(plain, 0, block_bytes);
+    memset(slot, 0, sizeof(*slot));
+    *found = OPAL_CRYPT_FOUND_HOLE;
+    return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
+}
+
+/* What a room had becomes the block's data.  No barrier: the entry goes on naming the room, which
+ * is used again only behind one. */
+static int settle_data(opal_common_crypt_file_t *file, opal_common_crypt_work_t *work, uint32_t region, uint64_t block,
+                       const opal_common_crypt_slot_t *slot, opal_common_crypt_found_t found)
+{
+    const opal_common_crypt_region_t *of = &file->map->regions[region];
+    int rc = OPAL_CRYPT_OK;
+
+    if (OPAL_CRYPT_FOUND_ROOM == found) {
+        work->extent_count = 0;
+        rc = opal_common_crypt_extent_packed(work, &of->tiling, block * of->block_bytes, work->old + of->block_bytes,
+                                             slot->plain_bytes);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = file->storage->write(file->storage, OPAL_CRYPT_FILE_DATA, work->extents, work->extent_count);
+        }
     }
     return rc;
 }
@@ -131,23 +150,27 @@ int opal_common_crypt_settle(opal_common_crypt_file_t *file, opal_common_crypt_w
                              uint64_t block, const opal_common_crypt_slot_t *slot, opal_common_crypt_found_t found,
                              opal_common_crypt_slots_t *slots)
 {
-    const opal_common_crypt_region_t *of = &file->map->regions[region];
-    opal_common_crypt_storage_t *storage = file->storage;
     opal_common_crypt_sidecar_index_t index;
     uint64_t segment_at;
-    uint8_t bytes[OPAL_CRYPT_SLOT_BYTES];
+    uint8_t bytes[OPAL_CRYPT_ENTRY_BYTES];
     int rc = OPAL_CRYPT_OK;
 
-    if (OPAL_CRYPT_FOUND_HOLE == found || OPAL_CRYPT_FOUND_CURRENT == found) {
+    if (OPAL_CRYPT_FOUND_HOLE == found || (OPAL_CRYPT_FOUND_CURRENT == found && !slots->behind)) {
         return OPAL_CRYPT_OK;
     }
-    if (OPAL_CRYPT_FOUND_REDO == found) {
-        work->extent_count = 0;
-        rc = opal_common_crypt_extent_packed(work, &of->tiling, block * of->block_bytes, work->old + of->block_bytes,
-                                             slot->plain_bytes);
-        if (OPAL_CRYPT_OK == rc) {
-            rc = storage->write(storage, OPAL_CRYPT_FILE_DATA, work->extents, work->extent_count);
+    if (OPAL_CRYPT_FOUND_CURRENT != found) {
+        /* What the mark led to is the next version.  What the newer slot led to is the one that it was
+         * to be, and an older one that opens takes the place of one that fits nothing. */
+        int newer = opal_common_crypt_entry_newer(slots->slot);
+        bool next = OPAL_CRYPT_FOUND_OLDER != found && slots->slot[!newer].pending && slot->room == slots->slot[!newer].room;
+        bool generation = slots->slot[newer].generation;
+        if (next) {
+            (void) opal_common_crypt_entry_next(slots->slot, &generation);
         }
+        opal_common_crypt_slot_t *which = &slots->slot[next ? !newer : newer];
+        *which = *slot;
+        which->generation = generation;
+        rc = settle_data(file, work, region, block, slot, found);
     }
     (void) opal_common_crypt_sidecar_index(block, &index);
     if (OPAL_CRYPT_OK == rc) {
@@ -156,19 +179,19 @@ int opal_common_crypt_settle(opal_common_crypt_file_t *file, opal_common_crypt_w
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    bool generation;
-    int which = opal_common_crypt_entry_next(slots->slot, &generation);
-    if (OPAL_CRYPT_FOUND_OLDER == found) {      /* the newer slot fits nothing: it becomes a copy of the older */
-        which = !which;
-        generation = slots->slot[which].generation;
+    for (unsigned k = 0; k < 2; ++k) {
+        slots->slot[k].room = slots->slot[k].used ? slots->slot[k].room : 0;
+        slots->slot[k].pending = slots->bad[k] = false;
     }
-    slots->slot[which] = *slot;
-    slots->slot[which].generation = generation;
-    slots->bad[which] = false;
-    opal_common_crypt_slot_write(&slots->slot[which], bytes);
-    const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_entry_at(segment_at, index.within) +
-                                                   (unsigned) which * OPAL_CRYPT_SLOT_BYTES, bytes, sizeof(bytes)};
-    return storage->write(storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
+    slots->behind = false;
+    if (slots->room > 0) {              /* it is being overwritten, and has a new mark */
+        opal_common_crypt_mark(slots);
+    }
+    for (unsigned k = 0; k < 2; ++k) {
+        opal_common_crypt_slot_write(&slots->slot[k], bytes + k * OPAL_CRYPT_SLOT_BYTES);
+    }
+    const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_entry_at(segment_at, index.within), bytes, sizeof(bytes)};
+    return file->storage->write(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
 }
 
 int opal_common_crypt_file_check(opal_common_crypt_file_t *file, uint32_t region, uint64_t block,

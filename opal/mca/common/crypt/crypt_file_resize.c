@@ -51,9 +51,12 @@ static int cut_block(opal_common_crypt_file_t *file, opal_common_crypt_work_t *w
         (void) opal_common_crypt_entry_next(work->slots[0].slot, &work->fresh[0].generation);
         opal_common_crypt_count_sealed(thread, keep);
         const opal_common_crypt_blockrun_t run = {.region = region, .first = block, .count = 1};
-        rc = opal_common_crypt_commit_part(file, work, &run, 0, 1);
+        rc = opal_common_crypt_commit_begin(file, work, &run, segment_at);
+        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_commit_part(file, work, &run, 0, 1) : rc;
+        rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_commit_entries(file, work, block, 1, segment_at) : rc;
+        opal_common_crypt_commit_end(file, work, region, OPAL_CRYPT_OK == rc);
     }
-    return OPAL_CRYPT_OK == rc ? opal_common_crypt_commit_entries(file, work, block, 1, segment_at) : rc;
+    return rc;
 }
 
 /* Blocks from `first` on were never written. */

@@ -24,23 +24,23 @@ typedef opal_common_crypt_seal_page_t page_t;
 
 /* ---- sealing ---- */
 
-/* Does the redo of this block hold anything but the entry's version? */
-static int is_behind(opal_common_crypt_file_t *file, uint32_t region, uint64_t block, const opal_common_crypt_slot_t *newer, bool *behind)
+/* Was an overwrite of this block cut short? */
+static int is_behind(opal_common_crypt_file_t *file, uint32_t region, uint64_t block, const uint8_t *entry, bool *behind)
 {
     uint32_t block_bytes = file->map->regions[region].block_bytes;
-    opal_common_crypt_sidecar_index_t index;
-    opal_common_crypt_slot_t redo;
-    uint8_t bytes[OPAL_CRYPT_SLOT_BYTES];
-    uint64_t at = 0;
+    opal_common_crypt_slot_t slots[2];
+    opal_common_crypt_room_t room;
+    bool there = false;
+    int rc = OPAL_CRYPT_OK;
 
-    *behind = false;
-    (void) opal_common_crypt_sidecar_index(block, &index);
-    int rc = newer->used ? opal_common_crypt_segment(file, region, true, index.segment, false, &at) : OPAL_CRYPT_OK;
-    if (OPAL_CRYPT_OK == rc && 0 != at) {
-        const opal_common_crypt_extent_t extent = {opal_common_crypt_sidecar_redo_at(at, index.within, block_bytes), bytes, sizeof(bytes)};
-        rc = file->storage->read(file->storage, OPAL_CRYPT_FILE_SIDECAR, &extent, 1);
-        *behind = OPAL_CRYPT_OK == rc && OPAL_CRYPT_OK == opal_common_crypt_slot_parse(bytes, block_bytes, &redo) && redo.used &&
-                  !opal_common_crypt_slot_same(&redo, newer);
+    for (unsigned k = 0; k < 2; ++k) {
+        (void) opal_common_crypt_slot_parse(entry + k * OPAL_CRYPT_SLOT_BYTES, block_bytes, &slots[k]);
+    }
+    int newer = opal_common_crypt_entry_newer(slots);
+    *behind = newer >= 0 && slots[!newer].pending;
+    if (newer >= 0 && !*behind && slots[newer].room > 0) {
+        rc = opal_common_crypt_room_read(file, region, block, slots[newer].room, &room, NULL, &there);
+        *behind = there && opal_common_crypt_room_needed(slots, slots[newer].room, &room);
     }
     return rc;
 }
@@ -56,7 +56,7 @@ typedef struct sealing {
     opal_common_crypt_why_t *why;
 } sealing_t;
 
-/* A page whose blocks need no redo any more. */
+/* A page whose blocks need no room any more. */
 static int settled_page(sealing_t *s, uint64_t number)
 {
     bool settled = false;
@@ -64,7 +64,7 @@ static int settled_page(sealing_t *s, uint64_t number)
 
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < s->page.count; ++i) {
         bool behind;
-        rc = is_behind(s->file, s->region, s->page.first + i, &s->page.newer[i], &behind);
+        rc = is_behind(s->file, s->region, s->page.first + i, s->page.entries + i * OPAL_CRYPT_ENTRY_BYTES, &behind);
         if (OPAL_CRYPT_OK == rc && behind) {
             rc = opal_common_crypt_file_finish(s->file, s->region, s->page.first + i);
             settled = true;

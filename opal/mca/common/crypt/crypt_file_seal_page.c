@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Pages and roots of a seal.  A page is read as it is stored, and what is hashed
- * is made from it: of each entry the newer slot without its generation bit, or
+ * is made from it: of each entry the newer slot, with nothing in its flags but that it is used, or
  * zeros.  Nothing here is believed; whoever reads a page compares its hash.
  */
 #include "crypt_file_seal_page.h"
@@ -27,8 +27,7 @@ static int page_parse(uint32_t block_bytes, opal_common_crypt_seal_page_t *page)
             rc = opal_common_crypt_slot_parse(entry + OPAL_CRYPT_SLOT_BYTES, block_bytes, &slots[1]);
         }
         int newer = OPAL_CRYPT_OK == rc ? opal_common_crypt_entry_newer(slots) : -1;
-        page->newer[i] = newer < 0 ? (opal_common_crypt_slot_t){.used = false} : slots[newer];
-        page->newer[i].generation = false;
+        page->newer[i] = newer < 0 ? (opal_common_crypt_slot_t){.used = false} : opal_common_crypt_slot_plain(&slots[newer]);
     }
     return rc;
 }

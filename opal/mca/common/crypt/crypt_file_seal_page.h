@@ -16,7 +16,7 @@ enum {
 
 typedef struct opal_common_crypt_seal_page {
     uint8_t entries[OPAL_CRYPT_SEAL_PAGE_BLOCKS * OPAL_CRYPT_ENTRY_BYTES];      /* as stored */
-    opal_common_crypt_slot_t newer[OPAL_CRYPT_SEAL_PAGE_BLOCKS];        /* unused: a hole; no generation */
+    opal_common_crypt_slot_t newer[OPAL_CRYPT_SEAL_PAGE_BLOCKS];        /* unused: a hole; plain */
     uint64_t first;
     uint32_t count;
 } opal_common_crypt_seal_page_t;

@@ -122,8 +122,7 @@ int opal_common_crypt_seal_based(opal_common_crypt_file_t *file, uint32_t region
     pthread_mutex_lock(&of->lock);
     int rc = base_room(of);
     if (OPAL_CRYPT_OK == rc) {
-        of->bases[of->base_count] = (opal_common_crypt_seal_base_t){block, *slot};
-        of->bases[of->base_count++].slot.generation = false;
+        of->bases[of->base_count++] = (opal_common_crypt_seal_base_t){block, opal_common_crypt_slot_plain(slot)};
     }
     pthread_mutex_unlock(&of->lock);
     return rc;
@@ -245,7 +244,7 @@ static int page_before(opal_common_crypt_file_t *file, uint32_t region, uint64_t
 static bool may_seal(const opal_common_crypt_file_region_t *of, uint64_t block, const opal_common_crypt_slot_t *slot, const uint8_t *before)
 {
     uint8_t bytes[OPAL_CRYPT_SLOT_BYTES];
-    opal_common_crypt_slot_t plain = *slot;
+    const opal_common_crypt_slot_t plain = opal_common_crypt_slot_plain(slot);
 
     if (slot->used && of->ours_count > 0 &&
         NULL != bsearch(slot->salt, of->ours, of->ours_count, OPAL_CRYPT_SALT_BYTES, compare_salts)) {
@@ -254,7 +253,6 @@ static bool may_seal(const opal_common_crypt_file_region_t *of, uint64_t block, 
     if (block >= of->before_blocks) {
         return !slot->used;
     }
-    plain.generation = false;
     opal_common_crypt_slot_write(&plain, bytes);
     return NULL != before && 0 == memcmp(bytes, before, sizeof(bytes));
 }

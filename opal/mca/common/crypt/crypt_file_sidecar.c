@@ -14,7 +14,8 @@
 #define get32 opal_common_crypt_le_get32
 #define get64 opal_common_crypt_le_get64
 
-enum { SLOT_USED = 1, SLOT_GENERATION = 2 };
+enum { SLOT_USED = 1, SLOT_GENERATION = 2, SLOT_PENDING = 4, SLOT_ROOM_SHIFT = 8 };
+enum { ROOM_ZERO_AT = 16 + 2 * OPAL_CRYPT_SLOT_BYTES, ROOM_ZEROS = 16 };
 enum { STATE_OPEN = 0, STATE_SEALED = 1 };
 enum {
     SEALED_SIZE_AT = OPAL_CRYPT_SIDECAR_SEALED_SIZE_AT,
@@ -22,8 +23,10 @@ enum {
     HEADER_ZERO_AT = SEAL_ID_AT + OPAL_CRYPT_SEAL_ID_BYTES
 };
 enum {
-    REDOS_AT = 8 * OPAL_CRYPT_SIDECAR_SEGMENTS,
-    SEAL_LIST_AT = 2 * REDOS_AT,
+    ROOMS_AT = 8 * OPAL_CRYPT_SIDECAR_SEGMENTS,
+    ROOMS_ZERO_AT = ROOMS_AT + 8 * OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS,
+    ROOMS_ZEROS = 80,
+    SEAL_LIST_AT = ROOMS_ZERO_AT + ROOMS_ZEROS,
     SEALED_BLOCKS_AT = SEAL_LIST_AT + 8,
     ROOT_AT = SEALED_BLOCKS_AT + 8,
     SEALED_SLOTS_AT = ROOT_AT + OPAL_CRYPT_HASH_BYTES,
@@ -39,6 +42,9 @@ static_assert(SEALED_SIZE_AT == OPAL_CRYPT_SIDECAR_MAP_SLOT_AT + 2 * OPAL_CRYPT_
 static_assert(DIRECTORY_ZERO_AT + DIRECTORY_ZEROS == OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES, "directory");
 static_assert(4 + 4 + 8 + OPAL_CRYPT_SALT_BYTES + OPAL_AEAD_TAG_BYTES == OPAL_CRYPT_SLOT_BYTES, "slot");
 static_assert(2 * OPAL_CRYPT_SLOT_BYTES == OPAL_CRYPT_ENTRY_BYTES, "entry");
+static_assert(16 + 2 * OPAL_CRYPT_SLOT_BYTES + ROOM_ZEROS == OPAL_CRYPT_ROOM_HEAD_BYTES, "head of a room");
+static_assert((uint64_t) OPAL_CRYPT_SIDECAR_SETS * OPAL_CRYPT_SET_ROOMS_MAX < UINT64_C(1) << (32 - SLOT_ROOM_SHIFT),
+              "a slot's flags have room for the number of any room");
 
 static bool all_zero(const uint8_t *bytes, size_t count)
 {
@@ -123,7 +129,9 @@ void opal_common_crypt_sidecar_directory_write(const opal_common_crypt_sidecar_d
     memset(bytes, 0, OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES);
     for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
         put64(bytes + 8 * k, directory->entries[k]);
-        put64(bytes + REDOS_AT + 8 * k, directory->redos[k]);
+    }
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS; ++k) {
+        put64(bytes + ROOMS_AT + 8 * k, directory->rooms[k]);
     }
     put64(bytes + SEAL_LIST_AT, directory->seal_list);
     put64(bytes + SEALED_BLOCKS_AT, directory->sealed_blocks);
@@ -134,17 +142,21 @@ void opal_common_crypt_sidecar_directory_write(const opal_common_crypt_sidecar_d
 int opal_common_crypt_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
                                               opal_common_crypt_sidecar_directory_t *directory)
 {
-    if (OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES != count || !all_zero(bytes + DIRECTORY_ZERO_AT, DIRECTORY_ZEROS)) {
+    if (OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES != count || !all_zero(bytes + ROOMS_ZERO_AT, ROOMS_ZEROS) ||
+        !all_zero(bytes + DIRECTORY_ZERO_AT, DIRECTORY_ZEROS)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
-        uint64_t entries = get64(bytes + 8 * k), redos = get64(bytes + REDOS_AT + 8 * k);
-        if ((0 != entries && !place_valid(entries, opal_common_crypt_sidecar_entries_bytes(k))) ||
-            (0 != redos && !place_valid(redos, opal_common_crypt_sidecar_redos_bytes(k, block_bytes)))) {
+        directory->entries[k] = get64(bytes + 8 * k);
+        if (0 != directory->entries[k] && !place_valid(directory->entries[k], opal_common_crypt_sidecar_entries_bytes(k))) {
             return OPAL_CRYPT_ERR_AUTH;
         }
-        directory->entries[k] = entries;
-        directory->redos[k] = redos;
+    }
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS; ++k) {
+        directory->rooms[k] = get64(bytes + ROOMS_AT + 8 * k);
+        if (0 != directory->rooms[k] && !place_valid(directory->rooms[k], opal_common_crypt_sidecar_sets_bytes(k, block_bytes))) {
+            return OPAL_CRYPT_ERR_AUTH;
+        }
     }
     directory->seal_list = get64(bytes + SEAL_LIST_AT);
     directory->sealed_blocks = get64(bytes + SEALED_BLOCKS_AT);
@@ -170,7 +182,9 @@ uint64_t opal_common_crypt_sidecar_directory_end(const opal_common_crypt_sidecar
     end = later(end, directory->sealed_slots, directory->sealed_blocks * OPAL_CRYPT_SLOT_BYTES);
     for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_SEGMENTS; ++k) {
         end = later(end, directory->entries[k], opal_common_crypt_sidecar_entries_bytes(k));
-        end = later(end, directory->redos[k], opal_common_crypt_sidecar_redos_bytes(k, block_bytes));
+    }
+    for (unsigned k = 0; k < OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS; ++k) {
+        end = later(end, directory->rooms[k], opal_common_crypt_sidecar_sets_bytes(k, block_bytes));
     }
     return end;
 }
@@ -185,12 +199,6 @@ uint64_t opal_common_crypt_sidecar_segment_blocks(unsigned segment)
 uint64_t opal_common_crypt_sidecar_entries_bytes(unsigned segment)
 {
     return to_grain(opal_common_crypt_sidecar_segment_blocks(segment) * OPAL_CRYPT_ENTRY_BYTES);
-}
-
-uint64_t opal_common_crypt_sidecar_redos_bytes(unsigned segment, uint32_t block_bytes)
-{
-    return to_grain(opal_common_crypt_sidecar_segment_blocks(segment) *
-                    (OPAL_CRYPT_SLOT_BYTES + (uint64_t) block_bytes));
 }
 
 bool opal_common_crypt_sidecar_index(uint64_t block, opal_common_crypt_sidecar_index_t *index)
@@ -217,17 +225,48 @@ uint64_t opal_common_crypt_sidecar_lock_at(uint32_t region, uint64_t block)
 {
     /* 2^62 + region x 2^35 + block: below 2^63 for 4,096 regions, and 2^35
      * is more blocks than a region can have. */
-    static_assert(OPAL_CRYPT_SIDECAR_BLOCKS_MAX < OPAL_CRYPT_SIDECAR_LOCKS, "locks of two regions are apart");
+    static_assert(OPAL_CRYPT_SIDECAR_BLOCKS_MAX < OPAL_CRYPT_SIDECAR_SET_LOCKS &&
+                      OPAL_CRYPT_SIDECAR_SETS < OPAL_CRYPT_SIDECAR_SET_LOCKS, "locks of two regions are apart");
     return (UINT64_C(1) << 62) + region * OPAL_CRYPT_SIDECAR_LOCKS + block;
+}
+
+/* ---- rooms ---- */
+
+uint32_t opal_common_crypt_sidecar_set_rooms(uint32_t block_bytes)
+{
+    uint32_t rooms = (256u << 10) / block_bytes;
+
+    return rooms > OPAL_CRYPT_SET_ROOMS_MAX ? OPAL_CRYPT_SET_ROOMS_MAX : rooms < 1 ? 1 : rooms;
+}
+
+uint64_t opal_common_crypt_sidecar_set_bytes(uint32_t block_bytes)
+{
+    return to_grain(opal_common_crypt_sidecar_set_rooms(block_bytes) * (OPAL_CRYPT_ROOM_HEAD_BYTES + (uint64_t) block_bytes));
+}
+
+uint64_t opal_common_crypt_sidecar_sets_bytes(unsigned segment, uint32_t block_bytes)
+{
+    return opal_common_crypt_sidecar_set_bytes(block_bytes) << segment;
+}
+
+unsigned opal_common_crypt_sidecar_set_segment(uint32_t set, uint64_t *within)
+{
+    unsigned k = 31 - (unsigned) __builtin_clz(set + 1);
+
+    *within = set + 1 - (1u << k);
+    return k;
 }
 
 /* ---- slots ---- */
 
 void opal_common_crypt_slot_write(const opal_common_crypt_slot_t *slot, uint8_t bytes[OPAL_CRYPT_SLOT_BYTES])
 {
+    uint32_t flags = (slot->pending ? SLOT_PENDING : 0) | slot->room << SLOT_ROOM_SHIFT;
+
     memset(bytes, 0, OPAL_CRYPT_SLOT_BYTES);
+    put32(bytes, flags);
     if (slot->used) {
-        put32(bytes, SLOT_USED | (slot->generation ? SLOT_GENERATION : 0));
+        put32(bytes, flags | SLOT_USED | (slot->generation ? SLOT_GENERATION : 0));
         put32(bytes + 4, slot->plain_bytes);
         put64(bytes + 8, slot->counter);
         memcpy(bytes + 16, slot->salt, OPAL_CRYPT_SALT_BYTES);
@@ -241,10 +280,17 @@ int opal_common_crypt_slot_parse(const uint8_t bytes[OPAL_CRYPT_SLOT_BYTES], uin
     uint32_t flags = get32(bytes);
 
     memset(slot, 0, sizeof(*slot));
-    if (0 == (flags & SLOT_USED)) {
-        return all_zero(bytes, OPAL_CRYPT_SLOT_BYTES) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+    slot->room = flags >> SLOT_ROOM_SHIFT;
+    slot->pending = 0 != (flags & SLOT_PENDING) && slot->room > 0;
+    flags &= (1u << SLOT_ROOM_SHIFT) - 1;
+    if (0 != (flags & SLOT_PENDING) && !slot->pending) {
+        return OPAL_CRYPT_ERR_AUTH;
     }
-    if (0 != (flags & ~(uint32_t) (SLOT_USED | SLOT_GENERATION)) || 0 == get32(bytes + 4) ||
+    if (0 == (flags & SLOT_USED)) {
+        return 0 == (flags & ~(uint32_t) SLOT_PENDING) && slot->pending == (slot->room > 0) &&
+               all_zero(bytes + 4, OPAL_CRYPT_SLOT_BYTES - 4) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+    }
+    if (0 != (flags & ~(uint32_t) (SLOT_USED | SLOT_GENERATION | SLOT_PENDING)) || 0 == get32(bytes + 4) ||
         get32(bytes + 4) > block_bytes) {
         return OPAL_CRYPT_ERR_AUTH;
     }
@@ -275,4 +321,54 @@ int opal_common_crypt_entry_next(const opal_common_crypt_slot_t slots[2], bool *
     }
     *generation = 1 == newer ? !slots[1].generation : true;
     return 0;
+}
+
+/* ---- what rooms hold ---- */
+
+bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b)
+{
+    return a->used == b->used && a->plain_bytes == b->plain_bytes && a->counter == b->counter &&
+           0 == memcmp(a->salt, b->salt, sizeof(a->salt)) && 0 == memcmp(a->tag, b->tag, sizeof(a->tag));
+}
+
+void opal_common_crypt_room_write(const opal_common_crypt_room_t *room, uint8_t bytes[OPAL_CRYPT_ROOM_HEAD_BYTES])
+{
+    const opal_common_crypt_slot_t slot = opal_common_crypt_slot_plain(&room->slot), before = opal_common_crypt_slot_plain(&room->before);
+
+    memset(bytes, 0, OPAL_CRYPT_ROOM_HEAD_BYTES);
+    put32(bytes, room->region);
+    put64(bytes + 8, room->block);
+    opal_common_crypt_slot_write(&slot, bytes + 16);
+    opal_common_crypt_slot_write(&before, bytes + 16 + OPAL_CRYPT_SLOT_BYTES);
+}
+
+bool opal_common_crypt_room_parse(const uint8_t bytes[OPAL_CRYPT_ROOM_HEAD_BYTES], uint32_t region, uint32_t block_bytes,
+                                  opal_common_crypt_room_t *room)
+{
+    const uint8_t *before = bytes + 16 + OPAL_CRYPT_SLOT_BYTES;
+
+    room->region = get32(bytes);
+    room->block = get64(bytes + 8);
+    return region == room->region && all_zero(bytes + 4, 4) && room->block < OPAL_CRYPT_SIDECAR_BLOCKS_MAX &&
+           SLOT_USED == get32(bytes + 16) && OPAL_CRYPT_OK == opal_common_crypt_slot_parse(bytes + 16, block_bytes, &room->slot) &&
+           SLOT_USED == get32(before) && OPAL_CRYPT_OK == opal_common_crypt_slot_parse(before, block_bytes, &room->before) &&
+           all_zero(bytes + ROOM_ZERO_AT, ROOM_ZEROS);
+}
+
+bool opal_common_crypt_room_follows(const opal_common_crypt_slot_t slots[2], uint32_t number, const opal_common_crypt_room_t *room)
+{
+    int newer = opal_common_crypt_entry_newer(slots);
+
+    if (newer < 0) {
+        return false;
+    }
+    return (slots[!newer].pending && number == slots[!newer].room && opal_common_crypt_slot_same(&room->before, &slots[newer])) ||
+           (number == slots[newer].room && opal_common_crypt_slot_same(&room->before, &slots[!newer]));
+}
+
+bool opal_common_crypt_room_needed(const opal_common_crypt_slot_t slots[2], uint32_t number, const opal_common_crypt_room_t *room)
+{
+    int newer = opal_common_crypt_entry_newer(slots);
+
+    return opal_common_crypt_room_follows(slots, number, room) && !opal_common_crypt_slot_same(&room->slot, &slots[newer]);
 }

@@ -8,10 +8,12 @@
  *     4,096      directory, 512 for each region: where its segments lie
  *     2,101,248  maps, segments, seal lists, each at a multiple of 4,096
  *
- *     segment k  blocks 64 (2^k - 1) .. 64 (2^(k+1) - 1) - 1, entries or redos
+ *     segment k  entries of blocks 64 (2^k - 1) .. 64 (2^(k+1) - 1) - 1
  *     entry      | slot 48 | slot 48 |
- *     redo       | slot 48 | ciphertext B |
  *     slot       | flags 4 | length 4 | counter 8 | S 16 | tag 16 |
+ *
+ *     segment k  sets of rooms 2^k - 1 .. 2^(k+1) - 2
+ *     room       | region 4 | 0 4 | block 8 | slot 48 | slot before 48 | 0 16 | ciphertext B |
  *
  * What is read from storage is attacker's input: it may name any offset and
  * any slot.  Offsets are checked here; what a slot says is believed only after
@@ -35,6 +37,10 @@
 #define OPAL_CRYPT_SLOT_BYTES               48u
 #define OPAL_CRYPT_ENTRY_BYTES              96u
 #define OPAL_CRYPT_SALT_BYTES               16          /* S */
+#define OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS    18
+#define OPAL_CRYPT_SIDECAR_SETS             ((1u << OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS) - 1)
+#define OPAL_CRYPT_SET_ROOMS_MAX            64u
+#define OPAL_CRYPT_ROOM_HEAD_BYTES          128u
 #define OPAL_CRYPT_SEAL_ID_BYTES            16
 #define OPAL_CRYPT_SIDECAR_BLOCKS_MAX \
     ((uint64_t) OPAL_CRYPT_SIDECAR_FIRST_BLOCKS * ((1u << OPAL_CRYPT_SIDECAR_SEGMENTS) - 1))
@@ -68,7 +74,7 @@ int opal_common_crypt_sidecar_header_parse(const uint8_t *bytes, size_t count,
 
 typedef struct opal_common_crypt_sidecar_directory {
     uint64_t entries[OPAL_CRYPT_SIDECAR_SEGMENTS];      /* 0: not made yet */
-    uint64_t redos[OPAL_CRYPT_SIDECAR_SEGMENTS];
+    uint64_t rooms[OPAL_CRYPT_SIDECAR_ROOM_SEGMENTS];
     uint64_t seal_list, sealed_blocks;
     uint8_t root[OPAL_CRYPT_HASH_BYTES];
     uint64_t sealed_slots;
@@ -98,17 +104,10 @@ bool opal_common_crypt_sidecar_index(uint64_t block, opal_common_crypt_sidecar_i
 
 uint64_t opal_common_crypt_sidecar_segment_blocks(unsigned segment);
 uint64_t opal_common_crypt_sidecar_entries_bytes(unsigned segment);     /* a multiple of the grain */
-uint64_t opal_common_crypt_sidecar_redos_bytes(unsigned segment, uint32_t block_bytes);
 
 static inline uint64_t opal_common_crypt_sidecar_entry_at(uint64_t segment_at, uint64_t within)
 {
     return segment_at + within * OPAL_CRYPT_ENTRY_BYTES;
-}
-
-static inline uint64_t opal_common_crypt_sidecar_redo_at(uint64_t segment_at, uint64_t within,
-                                                         uint32_t block_bytes)
-{
-    return segment_at + within * (OPAL_CRYPT_SLOT_BYTES + (uint64_t) block_bytes);
 }
 
 /* Where the next allocation starts in a sidecar of this size. */
@@ -119,19 +118,50 @@ uint64_t opal_common_crypt_sidecar_end(uint64_t sidecar_bytes);
 #define OPAL_CRYPT_SIDECAR_LOCKS        (UINT64_C(1) << 35)     /* of each region */
 uint64_t opal_common_crypt_sidecar_lock_at(uint32_t region, uint64_t block);
 
+/* ---- rooms: where overwrites go first ---- */
+
+uint32_t opal_common_crypt_sidecar_set_rooms(uint32_t block_bytes);
+uint64_t opal_common_crypt_sidecar_set_bytes(uint32_t block_bytes);     /* a multiple of the grain */
+uint64_t opal_common_crypt_sidecar_sets_bytes(unsigned segment, uint32_t block_bytes);
+
+/* The segment of a set, below SIDECAR_SETS, and the set's place in it. */
+unsigned opal_common_crypt_sidecar_set_segment(uint32_t set, uint64_t *within);
+
+static inline uint64_t opal_common_crypt_sidecar_room_at(uint64_t set_at, uint32_t within, uint32_t block_bytes)
+{
+    return set_at + within * (OPAL_CRYPT_ROOM_HEAD_BYTES + (uint64_t) block_bytes);
+}
+
+/* Rooms are numbered from 1; the set of one, and its place there. */
+static inline uint32_t opal_common_crypt_sidecar_room_set(uint32_t room, uint32_t block_bytes, uint32_t *within)
+{
+    *within = (room - 1) % opal_common_crypt_sidecar_set_rooms(block_bytes);
+    return (room - 1) / opal_common_crypt_sidecar_set_rooms(block_bytes);
+}
+
+/* Who holds this byte, behind those of all blocks, has the set. */
+#define OPAL_CRYPT_SIDECAR_SET_LOCKS    (OPAL_CRYPT_SIDECAR_LOCKS / 2)
+static inline uint64_t opal_common_crypt_sidecar_set_lock_at(uint32_t region, uint32_t set)
+{
+    return opal_common_crypt_sidecar_lock_at(region, OPAL_CRYPT_SIDECAR_SET_LOCKS + set);
+}
+
 /* ---- slots ---- */
 
 typedef struct opal_common_crypt_slot {
     bool used, generation;
+    bool pending;                       /* this slot is going to be written, by way of the room */
+    uint32_t room;                      /* by way of which it was written, or is going to be; 0: none */
     uint32_t plain_bytes;
     uint64_t counter;
     uint8_t salt[OPAL_CRYPT_SALT_BYTES];
     uint8_t tag[OPAL_AEAD_TAG_BYTES];
 } opal_common_crypt_slot_t;
 
-/* An unused slot is 48 zero bytes. */
+/* An unused slot is 48 zero bytes, but for what its flags say of a room. */
 void opal_common_crypt_slot_write(const opal_common_crypt_slot_t *slot, uint8_t bytes[OPAL_CRYPT_SLOT_BYTES]);
-/* ERR_AUTH for unknown flags, a length of 0 or above B, rests in an unused one. */
+/* ERR_AUTH for unknown flags, a length of 0 or above B, rests in an unused one; `pending` and
+ * `room` are set all the same. */
 int opal_common_crypt_slot_parse(const uint8_t bytes[OPAL_CRYPT_SLOT_BYTES], uint32_t block_bytes,
                                  opal_common_crypt_slot_t *slot);
 
@@ -140,6 +170,36 @@ int opal_common_crypt_entry_newer(const opal_common_crypt_slot_t slots[2]);
 
 /* Which slot the next version goes to, and the generation bit it gets there. */
 int opal_common_crypt_entry_next(const opal_common_crypt_slot_t slots[2], bool *generation);
+
+bool opal_common_crypt_slot_same(const opal_common_crypt_slot_t *a, const opal_common_crypt_slot_t *b);
+
+/* The version alone, as a seal knows it: nothing of where it stands and how it came there. */
+static inline opal_common_crypt_slot_t opal_common_crypt_slot_plain(const opal_common_crypt_slot_t *slot)
+{
+    opal_common_crypt_slot_t plain = *slot;
+
+    plain.generation = plain.pending = false;
+    plain.room = 0;
+    return plain;
+}
+
+/* What a room holds: a version that is going to follow another one. */
+typedef struct opal_common_crypt_room {
+    uint32_t region;
+    uint64_t block;
+    opal_common_crypt_slot_t slot, before;
+} opal_common_crypt_room_t;
+
+void opal_common_crypt_room_write(const opal_common_crypt_room_t *room, uint8_t bytes[OPAL_CRYPT_ROOM_HEAD_BYTES]);
+/* False unless it is a version of a block of this region. */
+bool opal_common_crypt_room_parse(const uint8_t bytes[OPAL_CRYPT_ROOM_HEAD_BYTES], uint32_t region, uint32_t block_bytes,
+                                  opal_common_crypt_room_t *room);
+
+/* Does what room `number` holds of this block follow the entry's version?  The mark leads there, or the newer slot,
+ * which may have been cut when it was written; and what the room's version came after is the other slot. */
+bool opal_common_crypt_room_follows(const opal_common_crypt_slot_t slots[2], uint32_t number, const opal_common_crypt_room_t *room);
+/* The same, and the entry does not have it yet. */
+bool opal_common_crypt_room_needed(const opal_common_crypt_slot_t slots[2], uint32_t number, const opal_common_crypt_room_t *room);
 
 #pragma GCC visibility pop
 

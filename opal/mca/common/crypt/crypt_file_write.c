@@ -79,50 +79,29 @@ static void copy_in(const writer_t *w, uint32_t region, const shape_t *shape, ui
     }
 }
 
-/* Does the redo of a block with an entry hold anything but the entry's version?  One of a
- * block without entry is what a cut left behind: it goes before the block gets an entry,
- * or it would count as the version that goes on from there. */
-static int look_at_redos(const writer_t *w, const opal_common_crypt_blockrun_t *run)
+/* Overwrites that were cut short are finished before this run puts its own marks in the place of
+ * theirs.  One that cannot be stays behind: make_text says what becomes of it. */
+static int finish_others(const writer_t *w, const opal_common_crypt_blockrun_t *run)
 {
-    opal_common_crypt_work_t *work = w->work;
-    uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
-    uint8_t *bytes = work->slot_bytes + run->count * OPAL_CRYPT_ENTRY_BYTES;
-    opal_common_crypt_sidecar_index_t index;
-    uint64_t redo_at = 0;
+    int rc = OPAL_CRYPT_OK;
 
-    (void) opal_common_crypt_sidecar_index(run->first, &index);
-    int rc = opal_common_crypt_segment(w->file, run->region, true, index.segment, false, &redo_at);
-    work->extent_count = 0;
     for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
-        work->slots[i].behind = false;
-        if (0 != redo_at) {
-            rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes),
-                                              bytes + i * OPAL_CRYPT_SLOT_BYTES, OPAL_CRYPT_SLOT_BYTES);
+        opal_common_crypt_slot_t slot;
+        opal_common_crypt_found_t found;
+        if (!w->work->slots[i].behind) {
+            continue;
+        }
+        rc = opal_common_crypt_recover(w->file, w->work, run->region, run->first + i, w->work->plain, &slot, &found);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_common_crypt_settle(w->file, w->work, run->region, run->first + i, &slot, found, &w->work->slots[i]);
+        } else if (OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc) {
+            rc = OPAL_CRYPT_OK;
+        }
+        if (OPAL_CRYPT_OK != rc) {
+            return opal_common_crypt_outcome_set(w->file, w->outcome, rc, run->region, run->first + i);
         }
     }
-    if (OPAL_CRYPT_OK != rc || 0 == redo_at) {
-        return rc;
-    }
-    rc = w->file->storage->read(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
-    work->extent_count = 0;
-    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
-        uint8_t *slot = bytes + i * OPAL_CRYPT_SLOT_BYTES;
-        opal_common_crypt_slot_t redo;
-        bool valid = OPAL_CRYPT_OK == opal_common_crypt_slot_parse(slot, block_bytes, &redo);
-        int newer = opal_common_crypt_entry_newer(work->slots[i].slot);
-        if (newer >= 0) {
-            work->slots[i].behind = !valid || (redo.used && !opal_common_crypt_slot_same(&redo, &work->slots[i].slot[newer]));
-        } else if (!valid || redo.used) {
-            memset(slot, 0, OPAL_CRYPT_SLOT_BYTES);
-            rc = opal_common_crypt_extent_add(work, opal_common_crypt_sidecar_redo_at(redo_at, index.within + i, block_bytes),
-                                              slot, OPAL_CRYPT_SLOT_BYTES);
-        }
-    }
-    if (OPAL_CRYPT_OK != rc || 0 == work->extent_count) {
-        return rc;
-    }
-    rc = w->file->storage->write(w->file->storage, OPAL_CRYPT_FILE_SIDECAR, work->extents, work->extent_count);
-    return OPAL_CRYPT_OK == rc ? opal_common_crypt_barrier(w->file, OPAL_CRYPT_FILE_SIDECAR) : rc;
+    return rc;
 }
 
 /* Are all bytes of the block written, as far as the file goes?  Of a watched file not only
@@ -239,8 +218,9 @@ static int write_locked(writer_t *w, const opal_common_crypt_blockrun_t *run)
     int rc = opal_common_crypt_entries_read(w->file, w->work, run->region, run->first, run->count, true, &segment_at);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = look_at_redos(w, run);
+        rc = finish_others(w, run);
     }
+    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_commit_begin(w->file, w->work, run, segment_at) : rc;
     while (OPAL_CRYPT_OK == rc && done < run->count) {
         uint64_t count = opal_common_crypt_run_part(w->file, block_bytes, run->count - done);
         rc = seal_part(w, run, done, count, &piece);
@@ -253,6 +233,7 @@ static int write_locked(writer_t *w, const opal_common_crypt_blockrun_t *run)
         int error = opal_common_crypt_commit_entries(w->file, w->work, run->first, done, segment_at);
         rc = OPAL_CRYPT_OK == rc ? error : rc;
     }
+    opal_common_crypt_commit_end(w->file, w->work, run->region, OPAL_CRYPT_OK == rc);
     return rc;
 }
 
