@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mpicrypt.h"
+#include "mpicrypt_signals.h"
 
 #ifndef OMPI_CRYPT_VERSION
 #define OMPI_CRYPT_VERSION "unknown"
@@ -115,5 +116,7 @@ int main(int argc, char **argv)
         rc = verb->run(operand_count, argv + 2);
     }
     mpicrypt_options_free(verb);
-    return flushed(rc);
+    rc = flushed(rc);
+    mpicrypt_signals_finish();
+    return rc;
 }

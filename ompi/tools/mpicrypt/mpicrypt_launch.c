@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Running a command and collecting what it writes.  It stays in our process
- * group, so that ^C ends both.
+ * group, so that ^C ends both; other signals are handed on (mpicrypt_signals.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "mpicrypt_launch.h"
+#include "mpicrypt_signals.h"
 
 #ifndef OMPI_CRYPT_LIBEXEC_DIR
 #define OMPI_CRYPT_LIBEXEC_DIR "."
@@ -119,14 +120,20 @@ int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *set
     size_t out_bytes, err_bytes;
 
     *result = (mpicrypt_launch_t){.code = 127};
+    if (mpicrypt_signals_caught()) {
+        return MPICRYPT_FAILED;
+    }
     if (0 != pipe2(out, O_CLOEXEC) || 0 != pipe2(err, O_CLOEXEC)) {
         return mpicrypt_error(MPICRYPT_FAILED, "no pipe: %s", strerror(errno));
     }
     fflush(NULL);
+    mpicrypt_signals_hold();
     pid_t child = fork();
     if (0 == child) {
+        mpicrypt_signals_child();
         become(command, settings, out[1], err[1]);
     }
+    mpicrypt_signals_parent(child);
     close(out[1]);
     close(err[1]);
     FILE *to_out = checked(open_memstream(&result->out, &out_bytes));
@@ -139,9 +146,15 @@ int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *set
     close(out[0]);
     close(err[0]);
     if (child < 0) {
+        mpicrypt_signals_over();
         return mpicrypt_error(MPICRYPT_FAILED, "no process for %s: %s", command->value[0], strerror(errno));
     }
     while (waitpid(child, &status, 0) < 0 && EINTR == errno) {
+    }
+    mpicrypt_signals_over();
+    if (mpicrypt_signals_caught()) {
+        mpicrypt_launch_free(result);
+        return MPICRYPT_FAILED;
     }
     result->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return MPICRYPT_OK;

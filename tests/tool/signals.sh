@@ -1,0 +1,46 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# A signal to mpicrypt while it runs a launcher: the launcher ends, no other one is started,
+# nothing stays in TMPDIR, and mpicrypt ends by the signal.
+. "$SRC/tests/lib.sh"
+PATH=$PREFIX/bin:$PATH
+set -eu
+
+export TMPDIR=$CASE_DIR/tmp
+mkdir "$TMPDIR"
+cat > "$CASE_DIR/launcher" <<END
+#!/bin/sh
+echo \$\$ >> "$CASE_DIR/pids"
+exec sleep 60
+END
+chmod +x "$CASE_DIR/launcher"
+# A shell's background jobs may ignore SIGINT; these do not.
+cat > "$CASE_DIR/default.py" <<END
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+END
+
+gone() { ! kill -0 "$1" 2>/dev/null || [ "$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status")" = Z ]; }
+
+for signal in TERM HUP; do
+    for verb in "bench pingpong --html $CASE_DIR/page.html" "bench pingpong" doctor; do
+        rm -f "$CASE_DIR/pids"
+        python3 "$CASE_DIR/default.py" mpicrypt $verb --mpirun "$CASE_DIR/launcher" > "$CASE_DIR/out" 2>&1 &
+        tool=$!
+        until [ -s "$CASE_DIR/pids" ]; do
+            kill -0 $tool 2>/dev/null || fail "mpicrypt $verb ended: $(cat "$CASE_DIR/out")"
+            sleep 0.02
+        done
+        launcher=$(head -n 1 "$CASE_DIR/pids")
+        kill -$signal $tool
+        status=0; wait $tool || status=$?
+        [ $status -gt 128 ] && [ "$(kill -l $status)" = $signal ] ||
+            fail "mpicrypt $verb, $signal: status $status: $(cat "$CASE_DIR/out")"
+        gone "$launcher" || fail "mpicrypt $verb, $signal: the launcher goes on"
+        [ "$(cat "$CASE_DIR/pids")" = "$launcher" ] || fail "mpicrypt $verb, $signal: another launcher was started"
+        [ -z "$(ls -A "$TMPDIR")" ] || fail "mpicrypt $verb, $signal: left $(ls -A "$TMPDIR")"
+        echo "mpicrypt $verb, $signal: ended"
+    done
+done
