@@ -354,7 +354,9 @@ int main(int argc, char **argv)
          "file (``examples/mca-params.conf``).  Levels: 1 to 3 to run, 4 to 6 to tune, 7 to 9\n"
          "for developers; ``ompi_info --param pml crypt --level 9`` prints them.\n"
          "There, ``crypt_NAME`` goes by ``pml_crypt_NAME``, which means the same; those of files\n"
-         "(``crypt_keystore_...``, ``crypt_pkcs11_...``) have the one name only.");
+         "(``crypt_keystore_...``, ``crypt_pkcs11_...``) have the one name only.\n"
+         "A name that does not exist, or a value that cannot be read, aborts the job\n"
+         "(:doc:`troubleshooting`); ``mpicrypt doctor`` finds both.");
     collect_parameters();
     print_sections(true);
     print_title("Performance variables", '-');

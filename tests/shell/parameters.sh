@@ -17,6 +17,34 @@ sed '1{/^+ /d}' "$CASE_DIR/out" > "$CASE_DIR/parameters.rst"
 diff -u "$SRC/docs/parameters.rst" "$CASE_DIR/parameters.rst" ||
     fail "docs/parameters.rst is not what the components say: take $CASE_DIR/parameters.rst"
 
+# The table against which a job's parameters are spelt (crypt_parameter.c) has all that Open MPI
+# knows of ours, with synonyms and what their values are, and takes no other name for ours.
+# ompi_info lists components; crypt_NAME has the type of pml_crypt_NAME.
+table=$BUILD/tests/unit/test_parameter
+must in_variant ompi_info --all --parsable > "$CASE_DIR/info"
+grep -E '^mca:[^:]*:[^:]*:param:' "$CASE_DIR/info" | cut -d: -f5 | sort -u > "$CASE_DIR/all"
+must test "$(wc -l < "$CASE_DIR/all")" -gt 500
+ours='(aead|btl_crypt|coll_cryptag|crypt|fbtl_crypt|fs_crypt|hook_crypt|pml_crypt)_'
+{
+    grep -E "^$ours" "$CASE_DIR/all" | grep -vE '_(major|minor|release)_version$'
+    sed -n '/^Performance variables/q; s/^``\(.*\)``$/\1/p' "$CASE_DIR/parameters.rst"
+} | sort -u > "$CASE_DIR/known"
+must in_variant "$table" names > "$CASE_DIR/table"
+sed '/^+ /d' "$CASE_DIR/table" | cut -d' ' -f2 | sort > "$CASE_DIR/table.names"
+diff "$CASE_DIR/known" "$CASE_DIR/table.names" || fail "crypt_parameter.c has not the names that the components register"
+grep -vE "^$ours" "$CASE_DIR/all" | in_variant "$table" judge > "$CASE_DIR/judged"
+[ ! -s "$CASE_DIR/judged" ] || fail "names of Open MPI's are taken for ours: $(cat "$CASE_DIR/judged")"
+while read -r type name; do
+    [[ $type != + ]] || continue
+    registered=$(sed -nE "s/^mca:[^:]*:[^:]*:param:$name:type:(.*)/\\1/p" "$CASE_DIR/info" | head -n 1)
+    ! grep -qE "^mca:[^:]*:[^:]*:param:$name:enumerator:" "$CASE_DIR/info" || [ "$registered" = bool ] || registered=enumeration
+    case $type:$registered in
+        flag:bool|number:unsigned_int|number:size_t|signed:int|text:string|text:enumeration) ;;
+        *:) grep -qE "^(aead|aead_base_verbose|crypt_.*)$" <<< "$name" || fail "$name: ompi_info has no type" ;;
+        *)  fail "$name: $type in crypt_parameter.c, $registered in ompi_info" ;;
+    esac
+done < "$CASE_DIR/table"
+
 # Names of parameters as documents and examples write them: --mca NAME, OMPI_MCA_NAME,
 # NAME=VALUE; info keys of files look alike.  Open MPI's own are not looked at.
 ours='(crypt|pml_crypt|coll_cryptag|fs_crypt)_[a-z0-9_]*[a-z0-9]'

@@ -253,7 +253,7 @@ const mpicrypt_verb_t mpicrypt_doctor_verb = {
     .description =
         "Looks at everything that an encrypted job needs, with the parameters that a job started from here would have, "
         "and names a remedy for each failure: version and components of ompi-crypt and where Open MPI looks for them, "
-        "the provider of encryption and its self-test, keys, munge and certificates, limits of memory and core files, "
+        "parameters that are misspelt or out of their bounds, the provider of encryption and its self-test, keys, munge and certificates, limits of memory and core files, "
         "parameters that would lead messages around the encryption, directories for encrypted files.\n\n"
         "With --mpirun it does so on every node, then lets the nodes authenticate each other, and at last starts an "
         "encrypted job. Nodes that say the same are shown together.\n\n"

@@ -132,6 +132,7 @@ int mpicrypt_mpi_check_verb(const mpicrypt_names_t *directories)
     }
     mpicrypt_report_begin(&report);
     mpicrypt_check_installation(&report);
+    mpicrypt_check_names(&report);
     opal_common_crypt_local_t *local = mpicrypt_check_keys(&report, 0);
     mpicrypt_check_system(&report);
     mpicrypt_check_ways_around(&report);

@@ -51,6 +51,7 @@ void mpicrypt_check_close(void);
 /* ---- what is looked at, one function a file's section ---- */
 
 void mpicrypt_check_installation(mpicrypt_report_t *report);    /* mpicrypt_mpi_check_installed.c */
+void mpicrypt_check_names(mpicrypt_report_t *report);           /* mpicrypt_mpi_check_names.c */
 void mpicrypt_check_ways_around(mpicrypt_report_t *report);     /* mpicrypt_mpi_check_around.c */
 void mpicrypt_check_system(mpicrypt_report_t *report);          /* mpicrypt_mpi_check_system.c */
 void mpicrypt_check_directory(mpicrypt_report_t *report, const char *path);

@@ -108,6 +108,17 @@ static bool sizes_hold(void)
     return hold;
 }
 
+/* The one that is none of its words, of which Open MPI has warned. */
+static const char *bad_choice;
+
+static bool choices_hold(void)
+{
+    if (NULL != bad_choice) {
+        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "bad-choice", bad_choice);
+    }
+    return NULL == bad_choice;
+}
+
 /* A choice may be changed at run time by MPI_T, at all ranks between two
  * collectives: benchmarks compare algorithms within one job that way. */
 static void register_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values, int *value)
@@ -116,9 +127,11 @@ static void register_choice(const char *name, const char *help, const mca_base_v
 
     *value = 0;
     (void) mca_base_var_enum_create(name, values, &enumerator);
-    (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
-                                           MCA_BASE_VAR_TYPE_INT, enumerator, 0, MCA_BASE_VAR_FLAG_SETTABLE,
-                                           OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, value);
+    if (mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
+                                        MCA_BASE_VAR_TYPE_INT, enumerator, 0, MCA_BASE_VAR_FLAG_SETTABLE,
+                                        OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, value) < 0) {
+        bad_choice = name;
+    }
     OBJ_RELEASE(enumerator);
 }
 
@@ -238,7 +251,7 @@ bool ompi_coll_cryptag_usable(void)
     if (ompi_common_cryptmpi_active()) {
         /* Being left out here, and not where all is good, would let ranks wait for
          * each other in different algorithms. */
-        if (NULL == mca_coll_cryptag_component.rules && !(sizes_hold() && read_rules())) {
+        if (NULL == mca_coll_cryptag_component.rules && !(choices_hold() && sizes_hold() && read_rules())) {
             ompi_mpi_abort(MPI_COMM_WORLD, 1);
         }
         return true;

@@ -31,15 +31,31 @@ void ompi_common_cryptmpi_show_end(void)
     pthread_mutex_unlock(&showing);
 }
 
-/* Whoever makes the file in the job's own directory of this node.  No process may leave it to
- * a certain other one: the first that fails ends the job, and with it the others. */
+/* The job's own directory on this node; before Open MPI has its runtime, the one of whoever
+ * started the process, with the job's name. */
+static bool said_path(const char *topic, char *path, size_t bytes)
+{
+    const char *server = getenv("PMIX_SERVER_TMPDIR"), *job = getenv("PMIX_NAMESPACE");
+    int used;
+
+    if (NULL != opal_process_info.job_session_dir) {
+        used = snprintf(path, bytes, "%s/crypt-said-%s", opal_process_info.job_session_dir, topic);
+    } else if (NULL != server && NULL != job && NULL == strchr(job, '/')) {
+        used = snprintf(path, bytes, "%s/crypt-said-%s-%s", server, topic, job);
+    } else {
+        return false;
+    }
+    return used > 0 && (size_t) used < bytes;
+}
+
+/* Whoever makes the file.  No process may leave it to a certain other one: the first that
+ * fails ends the job, and with it the others. */
 bool ompi_common_cryptmpi_show_first(const char *topic)
 {
     char path[4096];
     int fd;
 
-    if (NULL == opal_process_info.job_session_dir
-        || snprintf(path, sizeof(path), "%s/crypt-said-%s", opal_process_info.job_session_dir, topic) >= (int) sizeof(path)) {
+    if (!said_path(topic, path, sizeof(path))) {
         return true;
     }
     fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);

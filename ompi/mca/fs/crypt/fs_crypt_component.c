@@ -7,6 +7,7 @@
 #include "fs_crypt.h"
 
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_spelling.h"
 
 static int component_register(void)
 {
@@ -18,6 +19,7 @@ static int component_register(void)
 
 static int component_open(void)
 {
+    ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
     return ompi_common_cryptmpio_start();
 }
 

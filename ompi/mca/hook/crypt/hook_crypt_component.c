@@ -4,7 +4,9 @@
  * What the suite wants of Open MPI outside of its components' own functions: of
  * the transports and of the io framework (hook_crypt_files.c) in time, and a look
  * at the job before MPI_Finalize begins (crypt_report).  And the error classes of files
- * (cryptmpi_classes.h) are added as soon as MPI_Init ends.
+ * (cryptmpi_classes.h) are added as soon as MPI_Init ends.  This component is in
+ * every job, also where nothing is encrypted: names of parameters are checked here
+ * (cryptmpi_spelling.h).
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
@@ -41,6 +43,7 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_spelling.h"
 
 #include "hook_crypt.h"
 
@@ -173,6 +176,7 @@ static void raise_limits(void)
  * need not load them a second time. */
 static int component_open(void)
 {
+    ompi_common_cryptmpi_spelling_check();
     if (has(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")) {
         ompi_common_cryptmpi_report_hooked();
         if (raises_limits()) {

@@ -18,7 +18,9 @@
 
 #include "opal/runtime/opal_progress.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_spelling.h"
 #include "ompi/mca/pml/base/base.h"
+#include "ompi/runtime/mpiruntime.h"
 
 static int component_register(void);
 static int component_open(void);
@@ -75,7 +77,7 @@ static int register_cut(ompi_pml_crypt_params_t *p)
     rc = rc ? rc : add("chunk_size", "Bytes in a segment of a long message, unless k, a table or a model says "
                                      "otherwise (default: 106400; 65000 over ob1 with raise_limits off)", &p->chunk_size,
                        OPAL_INFO_LVL_4);
-    rc = rc ? rc : add("k", "Chunks of a chopped message; 0: by the table, the model or chunk_size (default: 0)",
+    rc = rc ? rc : add("k", "Chunks of a chopped message, at most 1024; 0: by the table, the model or chunk_size (default: 0)",
                        &p->k, OPAL_INFO_LVL_4);
     rc = rc ? rc : add("t", "Threads that encrypt a chunk; 0: as the table, the model or crypt_threads say; "
                             "never more than the processors of this process less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_4);
@@ -149,6 +151,7 @@ static int component_open(void)
     if (!asked_for()) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
+    ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
     prefer_osc();
     return OMPI_SUCCESS;
 }
@@ -162,9 +165,10 @@ static int component_close(void)
 static bool bounds_hold(ompi_pml_crypt_params_t *p)
 {
     if (p->chop_min < 1 || p->chop_min > OPAL_CRYPT_DIRECT_MAX || p->chunk_size < OPAL_CRYPT_CHUNK_MIN
-        || p->chunk_size > OPAL_CRYPT_CHUNK_MAX || 0 == p->in_flight) {
+        || p->chunk_size > OPAL_CRYPT_CHUNK_MAX || p->k > OPAL_CRYPT_CHUNKS_MAX || 0 == p->in_flight) {
         OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-bounds", p->chop_min, OPAL_CRYPT_DIRECT_MAX,
-                       p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, p->in_flight);
+                       p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, p->k, OPAL_CRYPT_CHUNKS_MAX,
+                       p->in_flight);
         return false;
     }
     return true;
@@ -190,7 +194,8 @@ static void become_module_of(const mca_pml_base_module_t *host)
     OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(&ompi_pml_crypt_module, host);
 }
 
-static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
+/* NULL after a text. */
+static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
 {
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const mca_pml_base_module_t *host;
@@ -217,8 +222,20 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
         return NULL;
     }
     strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, p->host_name);
-    *priority = 100;
     return &ompi_pml_crypt_module;
+}
+
+/* Without a module Open MPI would say that there is no component, and look for shared
+ * libraries that are missing: the reason was shown, and the job ends here. */
+static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
+{
+    mca_pml_base_module_t *module = start(progress_threads, mpi_threads);
+
+    if (NULL == module) {
+        ompi_mpi_abort(NULL, 1);
+    }
+    *priority = 100;
+    return module;
 }
 
 static int component_finalize(void)

@@ -1,0 +1,292 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Misspelt parameters (crypt_parameter.h).  Open MPI ignores what nobody registers, so that a
+ * job with "--mca fs_crypt_key_labl site" would write plaintext.  Here an unknown name
+ *
+ *     from the environment or the command line    ends the job
+ *     from a file of parameters                   ends a job that asks for any component of
+ *                                                 ours, and is a warning in all others: a
+ *                                                 site's slip must not end everybody's jobs
+ *
+ * and so does a value that is no number, or neither on nor off, where one of these is needed.
+ *
+ * It runs before anything else of ours, in 4.1 even before the process has its runtime, and
+ * also in jobs that do not encrypt.  It registers nothing: what was never heard of is looked
+ * for, and Open MPI would take a name for known from then on.
+ */
+#include "cryptmpi.h"
+#include "cryptmpi_spelling.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_vari.h"
+#include "opal/mca/installdirs/installdirs.h"
+#include "opal/util/opal_environ.h"
+
+#define HELP "help-ompi-common-cryptmpi.txt"
+
+enum { FILES = 16, TEXT_BYTES = 4096 };
+
+/* What Open MPI's files say. */
+typedef struct {
+    opal_list_t values;         /* mca_base_var_file_value_t; they point to the names below */
+    char *names[FILES];
+    int count;
+} files_t;
+
+/* ---- files of parameters ---- */
+
+static void read_file(files_t *files, const char *directory, const char *name, size_t bytes)
+{
+    if (FILES == files->count || 0 == bytes
+        || asprintf(&files->names[files->count], "%s%.*s", directory, (int) bytes, name) < 0) {
+        return;
+    }
+    for (int i = 0; i < files->count; i++) {
+        if (0 == strcmp(files->names[i], files->names[files->count])) {
+            free(files->names[files->count]);
+            return;
+        }
+    }
+    (void) mca_base_parse_paramfile(files->names[files->count++], &files->values);
+}
+
+static void read_listed(files_t *files, const char *parameter)
+{
+    const char **value = NULL;
+    int index = mca_base_var_find("opal", "mca", "base", parameter);
+
+    if (index < 0 || OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL) || NULL == value || NULL == *value
+        || 0 == strcmp(*value, "none")) {
+        return;
+    }
+    for (const char *at = *value; '\0' != *at; at += strspn(at, ",")) {
+        size_t bytes = strcspn(at, ",");
+        read_file(files, "", at, bytes);
+        at += bytes;
+    }
+}
+
+/* Open MPI 5.0's mpirun may have read the usual files, and hands over what they say in the
+ * environment; a process then has no list of them. */
+static void read_handed_over(files_t *files)
+{
+    static const char user[] = "/.openmpi/mca-params.conf", site[] = "/openmpi-mca-params.conf";
+    const char *home = opal_home_directory();
+
+    if (NULL != getenv("OPAL_USER_PARAMS_GIVEN") && NULL != home) {
+        read_file(files, home, user, sizeof(user) - 1);
+    }
+    if (NULL != getenv("OPAL_SYS_PARAMS_GIVEN")) {
+        read_file(files, opal_install_dirs.sysconfdir, site, sizeof(site) - 1);
+    }
+}
+
+static void files_read(files_t *files)
+{
+    files->count = 0;
+    OBJ_CONSTRUCT(&files->values, opal_list_t);
+    read_handed_over(files);
+    read_listed(files, "param_files");
+    read_listed(files, "override_param_file");
+}
+
+static void files_free(files_t *files)
+{
+    OPAL_LIST_DESTRUCT(&files->values);
+    for (int i = 0; i < files->count; i++) {
+        free(files->names[i]);
+    }
+}
+
+static const mca_base_var_file_value_t *file_value(const files_t *files, const char *name)
+{
+    const mca_base_var_file_value_t *value;
+
+    OPAL_LIST_FOREACH(value, &files->values, mca_base_var_file_value_t) {
+        if (0 == strcmp(value->mbvfv_var, name)) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+/* ---- the names ---- */
+
+typedef struct {
+    const files_t *files;
+    ompi_common_cryptmpi_spelling_visit_t visit;
+    void *argument;
+} walk_t;
+
+/* What a file says, too, came from there, or at least is not this user's doing alone. */
+static void visit_environment(const char *name, const char *value, opal_common_crypt_parameter_t kind,
+                              const char *nearest, void *argument)
+{
+    const walk_t *walk = argument;
+    const mca_base_var_file_value_t *said = file_value(walk->files, name);
+
+    if (NULL == said || NULL == said->mbvfv_value || 0 != strcmp(said->mbvfv_value, value)) {
+        walk->visit(name, value, kind, nearest, NULL, walk->argument);
+    }
+}
+
+static void each(const files_t *files, ompi_common_cryptmpi_spelling_visit_t visit, void *argument)
+{
+    walk_t walk = {files, visit, argument};
+    const mca_base_var_file_value_t *value;
+
+    opal_common_crypt_parameter_environment(visit_environment, &walk);
+    OPAL_LIST_FOREACH(value, &files->values, mca_base_var_file_value_t) {
+        const char *nearest;
+        const opal_common_crypt_parameter_t kind = opal_common_crypt_parameter(value->mbvfv_var, value->mbvfv_value, &nearest);
+        if (OPAL_CRYPT_PARAMETER_FOREIGN != kind && OPAL_CRYPT_PARAMETER_KNOWN != kind) {
+            visit(value->mbvfv_var, NULL == value->mbvfv_value ? "" : value->mbvfv_value, kind, nearest,
+                  value->mbvfv_file, argument);
+        }
+    }
+}
+
+void ompi_common_cryptmpi_spelling_each(ompi_common_cryptmpi_spelling_visit_t visit, void *argument)
+{
+    files_t files;
+
+    files_read(&files);
+    each(&files, visit, argument);
+    files_free(&files);
+}
+
+/* ---- does this job ask for us? ---- */
+
+static const char *value_of(const files_t *files, const char *name)
+{
+    char variable[128];
+    const mca_base_var_file_value_t *value = file_value(files, name);
+
+    snprintf(variable, sizeof(variable), "OMPI_MCA_%s", name);
+    const char *text = getenv(variable);
+    return NULL != text ? text : NULL != value && NULL != value->mbvfv_value ? value->mbvfv_value : "";
+}
+
+static bool lists(const files_t *files, const char *framework, const char *component)
+{
+    const char *at = value_of(files, framework);
+    const size_t bytes = strlen(component);
+
+    for (; '\0' != *at && '^' != *at; at += strspn(at, ",")) {
+        if (bytes == strcspn(at, ",") && 0 == strncmp(at, component, bytes)) {
+            return true;
+        }
+        at += strcspn(at, ",");
+    }
+    return false;
+}
+
+static bool is_on(const char *text)
+{
+    return '\0' != *text && 0 != strcmp(text, "0") && 0 != strcasecmp(text, "false") && 0 != strcasecmp(text, "no")
+           && 0 != strcasecmp(text, "f") && 0 != strcasecmp(text, "n") && 0 != strcasecmp(text, "disabled");
+}
+
+static bool asked_for(const files_t *files)
+{
+    return lists(files, "pml", "crypt") || lists(files, "coll", "cryptag") || lists(files, "fs", "crypt")
+           || lists(files, "fbtl", "crypt") || '\0' != *value_of(files, "fs_crypt_key_label")
+           || is_on(value_of(files, "fs_crypt_require"));
+}
+
+/* ---- what is said of them ---- */
+
+typedef struct {
+    bool asked_for, unknown_ends, unreadable_ends;
+    char unknown[TEXT_BYTES], unreadable[TEXT_BYTES], near[TEXT_BYTES];     /* lines for each name */
+} verdict_t;
+
+static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(char *text, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text + used, TEXT_BYTES - used, format, list);
+    va_end(list);
+}
+
+static const char *origin(const char *file)
+{
+    return NULL == file ? "the environment or the command line" : file;
+}
+
+static void add_name(char *text, const char *name, const char *nearest, const char *file)
+{
+    add(text, "  %.200s\n", name);
+    if (NULL != nearest) {
+        add(text, "      did you mean %s?\n", nearest);
+    }
+    add(text, "      from: %.1000s\n", origin(file));
+}
+
+static void judge(const char *name, const char *value, opal_common_crypt_parameter_t kind, const char *nearest,
+                  const char *file, void *argument)
+{
+    verdict_t *verdict = argument;
+    const bool ends = NULL == file || verdict->asked_for;
+
+    switch (kind) {
+    case OPAL_CRYPT_PARAMETER_NEAR:
+        add_name(verdict->near, name, nearest, file);
+        break;
+    case OPAL_CRYPT_PARAMETER_UNKNOWN:
+        add_name(verdict->unknown, name, nearest, file);
+        verdict->unknown_ends = verdict->unknown_ends || ends;
+        break;
+    case OPAL_CRYPT_PARAMETER_UNREADABLE:
+        add(verdict->unreadable, "  %s = %.200s\n      from: %.1000s\n", name, value, origin(file));
+        verdict->unreadable_ends = verdict->unreadable_ends || ends;
+        break;
+    default:    /* a number out of its bounds: the component that uses it says so */
+        break;
+    }
+}
+
+/* By the first process of a node that comes here: there is no runtime yet that could count. */
+static void show(const char *topic, const char *names)
+{
+    if (ompi_common_cryptmpi_show_first(topic)) {
+        ompi_common_cryptmpi_show_here(HELP, topic, opal_process_info.nodename, names);
+    }
+}
+
+void ompi_common_cryptmpi_spelling_check(void)
+{
+    static bool checked;
+    static verdict_t verdict;
+    files_t files;
+
+    if (checked) {
+        return;
+    }
+    checked = true;
+    files_read(&files);
+    verdict.asked_for = asked_for(&files);
+    each(&files, judge, &verdict);
+    files_free(&files);
+    if ('\0' != verdict.near[0]) {
+        show("parameter-near", verdict.near);
+    }
+    if ('\0' != verdict.unknown[0]) {
+        show(verdict.unknown_ends ? "parameter-unknown" : "parameter-unknown-warning", verdict.unknown);
+    }
+    if ('\0' != verdict.unreadable[0]) {
+        show(verdict.unreadable_ends ? "parameter-unreadable" : "parameter-unreadable-warning", verdict.unreadable);
+    }
+    if (verdict.unknown_ends || verdict.unreadable_ends) {
+        exit(1);    /* as Open MPI does where MPI_Init fails before there is a runtime */
+    }
+}
