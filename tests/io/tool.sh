@@ -81,14 +81,14 @@ must file rekey "$(here ours)"
 must key revoke lab --yes --version 1
 must reads made
 must_fail file verify "$(here bad)"                     # still under version 1
-says "keystore-refused" file verify "$(here bad)"
+says "the keystore refuses the use of this key" file verify "$(here bad)"
 
 echo "--- crypt_fips, which no system of the tests has a provider for"
 if openssl list -providers -provider fips >/dev/null 2>&1; then
     echo "not tried: this OpenSSL has a FIPS provider"
 else
     must_fail file verify "$(here made)" --fips
-    OMPI_MCA_crypt_fips=1 says "fips-no-provider" file verify "$(here made)"
+    OMPI_MCA_crypt_fips=1 says "needs OpenSSL's FIPS provider, which cannot be loaded here" file verify "$(here made)"
     OMPI_MCA_crypt_fips=1 must_fail key new fourth
 fi
 

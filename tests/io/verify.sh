@@ -67,7 +67,7 @@ for bytes in $((whole - 4096)) $(field kept.mpicrypt 4096) 2101248 4096; do
     truncate -s "$bytes" short.mpicrypt
     before=$(cksum short short.mpicrypt)
     must_fail file verify "$(here short)"
-    says "file-sidecar-short: it has $bytes bytes" file verify "$(here short)"
+    says "the end of the sidecar is missing: it has $bytes bytes" file verify "$(here short)"
     must_fail file decrypt "$(here short)" "$(here short.plain)"
     must_fail file seal "$(here short)"
     must_fail run_io 2 "$program" read "$(here plain)" "$(here short)"

@@ -98,23 +98,23 @@ if [ -n "$others" ]; then
 fi
 
 # 3. names that are none, and lists
-refuses unknown '"nosuch"; there is: auto, ' --mca aead nosuch
+refuses unknown '"nosuch" (available: auto, ' --mca aead nosuch
 for name in $installed; do
-    grep -q "there is: auto.*, $name\b" <<<"$refusal" || fail "$name is not named"
+    grep -q "available: auto.*, $name\b" <<<"$refusal" || fail "$name is not named"
 done
 refuses unknown '"openssl,nosuch"' --mca aead openssl,nosuch
 refuses unknown '"opens"' --mca aead opens
 
 # 4. a cipher that a provider does not have
 if has sodium; then
-    refuses cannot "sodium cannot do AES-128-GCM" --mca aead sodium --mca crypt_key_bits 128
+    refuses cannot "sodium, AES-128-GCM" --mca aead sodium --mca crypt_key_bits 128
 fi
 
 # 5. FIPS: openssl with a validated module, or nothing
 if openssl list -providers 2>/dev/null | grep -qx ' *fips'; then
     uses openssl "$(xargs -n 1 <<<"$installed" | grep -xE 'ipsecmb|openssl' | xargs)" --mca crypt_fips 1
 else
-    refuses "no fips" "AES-128-GCM; there is: " --mca crypt_fips 1
+    refuses "no fips" "AES-128-GCM (providers here: " --mca crypt_fips 1
     refuses "not fips" "openssl (OpenSSL " --mca crypt_fips 1 --mca aead openssl
 fi
 if has ipsecmb; then

@@ -327,7 +327,8 @@ profiles=$here/../../ompi/tools/mpicrypt/profiles
 noleland=$profiles/noleland.conf
 model() { run model --profile "$noleland" "$@"; }
 model_refuses() { expect "$1" "$2" model --profile "$noleland" "${@:3}"; }
-model_refuses 2 "there is no 'star'" --pattern star
+model_refuses 2 "there is no 'star'; there are: pingpong, pairs," --pattern star
+[ -n "${build-}" ] || model_refuses 3 "there are: bridges, noleland" --profile ridges     # those that are installed
 model_refuses 2 "--nodes: 1 is not between" --nodes 1
 model_refuses 2 "--ranks: 0 is not between" --ranks 0
 model_refuses 2 "more than the 64 hardware threads" --threads 32 --ranks 4

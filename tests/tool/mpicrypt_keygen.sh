@@ -65,7 +65,7 @@ check "it is not printed" sh -c '! grep -qF "$1" "$2" "$3"' - "$first" "$work/ou
 echo "a key that exists"
 keygen 1 "there is a key already"
 check "it stayed" test "$(cat "$psk")" = "$first"
-keygen 0 "a new key" --force
+keygen 0 "nodes that have the old key now differ" --force
 check "it is another one" test "$(cat "$psk")" != "$first"
 first=$(cat "$psk")
 
@@ -73,6 +73,10 @@ echo "another place"
 keygen 0 "a new key" --out "$work/own"
 check "its form" grep -qxE '[0-9a-f]{64}' "$work/own"
 keygen 1 "No such file" --out "$work/a/b/c"
+mkdir "$work/place"
+keygen 2 "is a directory; name a file in it" --out "$work/place"
+keygen 2 "is a directory; name a file in it" --force --out "$work/place"
+check "it is empty" rmdir "$work/place"
 keygen 1 "/proc" --out /proc/psk
 
 echo "hosts"

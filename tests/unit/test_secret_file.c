@@ -49,6 +49,8 @@ static void test_contents(void)
     refused("empty", fixture_file("bad", "", 0600), "secret-length", "0 bytes");
     refused("one digit short", fixture_file("bad", &FIXTURE_PSK[1], 0600), "secret-length", "63 bytes");
     refused("two too long", fixture_file("bad", FIXTURE_PSK "00", 0600), "secret-length", "66 bytes");
+    refused("zeros only", fixture_file("bad", "0000000000000000000000000000000000000000000000000000000000000000\n", 0600),
+            "secret-zero", "");
     refused("a 65th digit", fixture_file("bad", FIXTURE_PSK "0", 0600), "secret-not-hex", "");
     refused("a letter that is no digit", fixture_file("bad", "g" FIXTURE_PSK, 0600), "secret-not-hex", "");
     for (int c = 0; c < 256; ++c) {
@@ -179,7 +181,7 @@ static void test_default(void)
     UNIT_REQUIRE(0 == mkdir(fixture_path(".ompi-crypt"), 0700));
     options.auth = OPAL_CRYPT_AUTH_AUTO;
     options.munge_socket = fixture_path("no-socket");
-    UNIT_CHECK(fixture_local_refused(&options, "no-method", ""));
+    UNIT_CHECK(fixture_local_refused(&options, "no-method", fixture_path(".ompi-crypt/psk")));
     fixture_file(".ompi-crypt/psk", FIXTURE_PSK, 0600);
     opal_common_crypt_local_destroy(fixture_local(&options, 0));
     chmod(fixture_path(".ompi-crypt/psk"), 0644);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +33,8 @@ static const mpicrypt_option_t options[] = {
     {"hosts", MPICRYPT_NAMES, "LIST", NULL, &hosts,
      "Install the key on these hosts, at the same place, through ssh."},
     {"force", MPICRYPT_FLAG, NULL, NULL, &force,
-     "Replace a key that exists, here and on the hosts. Jobs that run keep the old one."},
+     "Replace a key that exists, here and on the hosts. Jobs that run keep the old one. Name all nodes with --hosts: "
+     "encrypted jobs between nodes with different keys abort."},
     {"existing", MPICRYPT_FLAG, NULL, NULL, &existing,
      "Make no key, install the one that exists: for nodes that were added later."},
     {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &netfs,
@@ -184,6 +186,11 @@ static bool is_no_host(const char *host)
 
 static int check_names(const char *path)
 {
+    struct stat status;
+
+    if (0 == stat(path, &status) && S_ISDIR(status.st_mode)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "%s is a directory; name a file in it, for example %s/psk", path, path);
+    }
     if (NULL != out && hosts.count > 0 && '/' != path[0]) {
         return mpicrypt_error(MPICRYPT_USAGE, "--hosts needs --out to begin with '/': the place is that on every host");
     }
@@ -219,9 +226,14 @@ static int run(int operand_count, char **operands)
     if (MPICRYPT_OK == rc && !existing) {
         int flags = (force ? OPAL_CRYPT_KEYGEN_FORCE : 0) | (netfs ? OPAL_CRYPT_KEYGEN_NETFS : 0);
 
+        bool replaced = force && 0 == access(path, F_OK);
         if (OPAL_CRYPT_OK == opal_common_crypt_keygen(path, flags, &why)) {
             printf("%s: a new key of 32 random bytes\n", path);
             fflush(stdout);
+            if (replaced && 0 == hosts.count) {
+                fprintf(stderr, "mpicrypt keygen: WARNING: nodes that have the old key now differ from this one, and encrypted "
+                        "jobs with them abort; 'mpicrypt keygen --force --hosts LIST' replaces the key everywhere\n");
+            }
         } else if (0 == strcmp(why.topic, "keygen-exists")) {
             rc = mpicrypt_error(MPICRYPT_FAILED, "%s: there is a key already. --existing --hosts LIST installs it, "
                                 "--force replaces it.", path);

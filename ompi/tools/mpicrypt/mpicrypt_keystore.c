@@ -12,13 +12,8 @@
 #include <sys/stat.h>
 
 #include "opal/mca/common/crypt/crypt_library.h"
+#include "opal/mca/common/crypt/crypt_parameter.h"
 #include "opal/mca/common/crypt/crypt_secret_file.h"
-
-int mpicrypt_refused(const char *what, int rc, const opal_common_crypt_why_t *why)
-{
-    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s%s", what, NULL == why->topic ? opal_common_crypt_strerror(rc) : why->topic,
-                          NULL == why->topic ? "" : ": ", NULL == why->topic ? "" : why->detail);
-}
 
 static const char *setting(const char *option, const char *variable)
 {
@@ -49,6 +44,27 @@ static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
     };
 }
 
+/* A misspelt crypt_keystore_dir, too, would put the key where nobody looks. */
+static void complain(const char *name, const char *value, opal_common_crypt_parameter_t kind, const char *nearest,
+                     void *wrong)
+{
+    if (OPAL_CRYPT_PARAMETER_UNKNOWN == kind) {
+        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s is set, and there is no such parameter%s%s%s", name,
+                                        NULL == nearest ? "" : "; did you mean ", NULL == nearest ? "" : nearest,
+                                        NULL == nearest ? "" : "?");
+    } else if (OPAL_CRYPT_PARAMETER_UNREADABLE == kind) {
+        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s=%s cannot be read", name, value);
+    }
+}
+
+static int check_environment(void)
+{
+    int wrong = MPICRYPT_OK;
+
+    opal_common_crypt_parameter_environment(complain, &wrong);
+    return wrong;
+}
+
 bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options)
 {
     return with_environment(options).fips;
@@ -73,6 +89,9 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_common_crypt
         of.backend = OPAL_CRYPT_KEYSTORE_PKCS11;
     } else if (NULL != set.backend && 0 != strcmp(set.backend, "file")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
+    }
+    if (MPICRYPT_OK != check_environment()) {
+        return MPICRYPT_USAGE;
     }
     int rc = set.fips ? opal_common_crypt_library_open(true, &why) : OPAL_CRYPT_OK;
     rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_keystore_open(&of, keystore, &why) : rc;
@@ -113,8 +132,10 @@ int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
     char path[4096];
     opal_common_crypt_why_t why = {.topic = NULL};
 
+    if (MPICRYPT_OK != check_environment()) {
+        return MPICRYPT_USAGE;
+    }
     int rc = path_of(options, path, sizeof(path), &why);
-
     if (OPAL_CRYPT_OK != rc) {
         return mpicrypt_refused("the keystore's directory", rc, &why);
     }

@@ -24,8 +24,8 @@ static bool json;
 
 static const mpicrypt_option_t options[] = {
     {"profile", MPICRYPT_TEXT, "NAME", "noleland", &profile_name,
-     "Parameters of the model: the name of a profile that was installed, or a file (with a slash in its "
-     "name) of MCA parameters, such as 'mpicrypt tune' writes."},
+     "Parameters of the model: the name of a profile that was installed (bridges, noleland), or a file (with a "
+     "slash in its name) of MCA parameters, such as 'mpicrypt tune' writes."},
     {"comm", MPICRYPT_TEXT, "MODEL", NULL, &comm_text,
      "Communication instead of the profile's: FROM:ALPHA:BETA,... as in pml_crypt_model_comm (bytes, "
      "microseconds, microseconds a byte)."},
@@ -135,7 +135,8 @@ static int check_values(void)
     }
     for (int i = 0; i < patterns.count; ++i) {
         if (mpicrypt_pattern_find(patterns.value[i]) < 0) {
-            return mpicrypt_error(MPICRYPT_USAGE, "--pattern: there is no '%s'", patterns.value[i]);
+            return mpicrypt_error(MPICRYPT_USAGE, "--pattern: there is no '%s'; there are: pingpong, pairs, stencil2d, "
+                                  "stencil3d, stencil4d, alltoall", patterns.value[i]);
         }
     }
     return MPICRYPT_OK;

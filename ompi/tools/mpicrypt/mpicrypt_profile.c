@@ -6,6 +6,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <string.h>
 
 #include "mpicrypt_model.h"
@@ -85,6 +86,23 @@ static int read_lines(FILE *in, const char *path, mpicrypt_profile_t *profile)
     return rc;
 }
 
+/* The names of those that are installed. */
+static void list_profiles(char *names, size_t bytes)
+{
+    glob_t found;
+    size_t used = 0;
+
+    names[0] = '\0';
+    if (0 == glob(OMPI_CRYPT_PROFILE_DIR "/*.conf", 0, NULL, &found)) {
+        for (size_t i = 0; i < found.gl_pathc && used < bytes; ++i) {
+            const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+            used += (size_t) snprintf(names + used, bytes - used, "%s%.*s", 0 == i ? "; there are: " : ", ",
+                                      (int) (strlen(name) - strlen(".conf")), name);
+        }
+        globfree(&found);
+    }
+}
+
 int mpicrypt_profile_read(const char *name, mpicrypt_profile_t *profile)
 {
     char path[4096];
@@ -93,7 +111,11 @@ int mpicrypt_profile_read(const char *name, mpicrypt_profile_t *profile)
     *profile = (mpicrypt_profile_t){.chop_min = 64 << 10, .comm_threads = 2, .max_outstanding = 64};
     FILE *in = fopen(path, "r");
     if (NULL == in) {
-        return mpicrypt_error(MPICRYPT_MISSING, "cannot read the profile %s: %s", path, strerror(errno));
+        const char *reason = strerror(errno);
+        char names[512];
+
+        list_profiles(names, sizeof(names));
+        return mpicrypt_error(MPICRYPT_MISSING, "cannot read the profile %s: %s%s", path, reason, names);
     }
     int rc = read_lines(in, path, profile);
     if (MPICRYPT_OK == rc && ferror(in)) {

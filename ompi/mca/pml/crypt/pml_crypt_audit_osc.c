@@ -97,19 +97,32 @@ static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
            && (places[place].only_local || (places[place].by_btls && on_one_node(comm)));
 }
 
+/* Why there is no osc/pt2pt, which alone sends through the PML. */
+static const char *remedy(void)
+{
+    if (OMPI_MAJOR_VERSION >= 5) {
+        return "windows over several nodes cannot be encrypted with Open MPI 5.0, which has no component that sends them "
+               "through the PML; use Open MPI 4.1, or windows within a node";
+    }
+    return "windows over several nodes need osc/pt2pt, which is not selected: unset the parameter osc, or add pt2pt to it";
+}
+
 static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int unit, ompi_communicator_t *comm,
                struct opal_info_t *info, int flavor)
 {
     char name[80];
 
     if (places[place].rides) {
+        /* It would be chosen, and fail with advice that leads to other components. */
+        if (ompi_mpi_thread_multiple && MPI_WIN_FLAVOR_SHARED != flavor && !on_one_node(comm)) {
+            OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "window-threads");
+            return OMPI_ERR_NOT_SUPPORTED;
+        }
         return all_known(comm) ? places[place].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
     }
     if (!may_answer(place, comm, flavor)) {
         snprintf(name, sizeof(name), "osc/%s", places[place].name);
-        if (ompi_pml_crypt_audit_finding(name, "windows over more than one node need a component that sends "
-                                         "through the PML (osc/pt2pt of Open MPI 4.1), those within a node osc/sm or "
-                                         "osc/rdma; this Open MPI has none",
+        if (ompi_pml_crypt_audit_finding(name, remedy(),
                                          !sealed_component && !places[place].only_local)) {
             return OMPI_ERR_NOT_SUPPORTED;
         }

@@ -75,7 +75,7 @@ static int choose_named(const opal_aead_candidate_t *candidates, size_t count,
             return refuse(why, "not fips", "%s (%s)", wanted, candidate->module->version());
         }
         if (!can(candidate, cipher)) {
-            return refuse(why, "cannot", "%s cannot do %s", wanted, names[cipher]);
+            return refuse(why, "cannot", "%s, %s", wanted, names[cipher]);
         }
         if (OPAL_AEAD_OK != opal_aead_base_selftest(candidate->module, cipher)) {
             return refuse(why, "selftest", "%s (%s), %s", wanted, candidate->module->version(), names[cipher]);
@@ -83,7 +83,7 @@ static int choose_named(const opal_aead_candidate_t *candidates, size_t count,
         *module = candidate->module;
         return OPAL_AEAD_OK;
     }
-    return refuse(why, "unknown", "\"%.64s\"; there is: auto%s%s", wanted, '\0' == have[0] ? "" : ", ", have);
+    return refuse(why, "unknown", "\"%.64s\" (available: auto%s%s)", wanted, '\0' == have[0] ? "" : ", ", have);
 }
 
 /* The best candidate whose bit in `tried` is not set. */
@@ -117,7 +117,7 @@ static int choose_auto(const opal_aead_candidate_t *candidates, size_t count,
         if (OPAL_AEAD_OK == opal_aead_base_selftest(candidate->module, cipher)) {
             *module = candidate->module;
             if ('\0' != failed[0]) {
-                refuse(why, "passed over", "%s, %s; %s is used", failed, names[cipher], candidate->module->name);
+                refuse(why, "passed over", "%s failed with %s; %s is used", failed, names[cipher], candidate->module->name);
             }
             return OPAL_AEAD_OK;
         }
@@ -129,8 +129,8 @@ static int choose_auto(const opal_aead_candidate_t *candidates, size_t count,
     for (size_t i = 0; i < count; ++i) {
         list_add(have, sizeof(have), candidates[i].module->name);
     }
-    return refuse(why, fips ? "no fips" : "none", "%s; there is: %s", names[cipher],
-                  '\0' == have[0] ? "no provider at all" : have);
+    return refuse(why, fips ? "no fips" : "none", "%s (providers here: %s)", names[cipher],
+                  '\0' == have[0] ? "none" : have);
 }
 
 int opal_aead_base_choose(const opal_aead_candidate_t *candidates, size_t count,

@@ -60,7 +60,7 @@ static void explain(const char *wanted, opal_aead_why_t *why)
         why->topic = "not loaded";
         snprintf(why->detail, sizeof(why->detail), "%.64s", wanted);
     } else if (0 == strcmp("unknown", why->topic)) {
-        snprintf(why->detail, sizeof(why->detail), "\"%.64s\"; there is: auto%s%s", wanted,
+        snprintf(why->detail, sizeof(why->detail), "\"%.64s\" (available: auto%s%s)", wanted,
                  '\0' == installed[0] ? "" : ", ", installed);
     }
 }

@@ -4,6 +4,7 @@
  * The table of authentication methods, and the order in which auto tries them.
  */
 #include "crypt_auth.h"
+#include "crypt_secret_file.h"
 
 #include <string.h>
 
@@ -31,8 +32,13 @@ int opal_common_crypt_auth_select(const opal_common_crypt_options_t *options,
             return OPAL_CRYPT_OK;
         }
     }
-    return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "no-method", "%s",
-                                    NULL != options->psk_file ? options->psk_file : "~/.ompi-crypt/psk");
+    char path[4096] = "(the home directory is not known: set HOME, or crypt_psk_file)";
+
+    if (NULL == options->psk_file) {
+        (void) opal_common_crypt_home_path("psk", path, sizeof(path), NULL);
+    }
+    return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "no-method", "%.700s",
+                                    NULL != options->psk_file ? options->psk_file : path);
 }
 
 const char *opal_common_crypt_auth_name(opal_common_crypt_auth_t auth)

@@ -56,7 +56,9 @@ static int refuse_object(const char *path, int error, opal_common_crypt_why_t *w
                                         "%s: it belongs to user id %lu, this process runs as %lu", path,
                                         (unsigned long) status.st_uid, (unsigned long) geteuid());
     }
-    return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "node-object", "%s: %s", path, strerror(error));
+    return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG,
+                                    ENOSPC == error || EDQUOT == error ? "node-full" : "node-object", "%s: %s", path,
+                                    strerror(error));
 }
 
 static int check_object(int fd, const char *path, opal_common_crypt_why_t *why)
@@ -88,6 +90,7 @@ static int read_or_fill(int fd, const char *path, uint8_t nonce[NODE_NONCE_BYTES
         return OPAL_CRYPT_OK;
     }
     opal_common_crypt_random(nonce, NODE_NONCE_BYTES);
+    errno = got < 0 ? errno : 0;
     if (got < 0 || NODE_NONCE_BYTES != pwrite(fd, nonce, NODE_NONCE_BYTES, 0)) {
         return refuse_object(path, 0 != errno ? errno : ENOSPC, why);
     }

@@ -273,7 +273,7 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
                                       opal_common_crypt_why_t *why)
 {
     opal_common_crypt_secret_file_t file;
-    unsigned bad = 0;
+    unsigned bad = 0, any = 0;
     uint8_t *out;
     int rc;
 
@@ -298,6 +298,7 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
 
         bad |= (high | low) & 0x100u;
         out[i] = (uint8_t) (high << 4 | low);
+        any |= out[i];
     }
     if (PSK_DIGITS + 1 == file.count && '\n' != file.bytes[PSK_DIGITS]) {
         bad = 1;
@@ -306,6 +307,10 @@ int opal_common_crypt_secret_file_hex(const char *path, const char *what, bool a
     if (0 != bad) {
         opal_common_crypt_secmem_free(out);
         return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-not-hex", "%s %s", what, path);
+    }
+    if (0 == any) {
+        opal_common_crypt_secmem_free(out);
+        return opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-zero", "%s %s", what, path);
     }
     *secret = out;
     if (NULL != warning) {
