@@ -20,6 +20,7 @@ OMPI_CRYPT_TEST_DIR=${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart
 . "$SRC/tests/build.sh"
 
 [ $# = 0 ] || { sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
+mountpoint -q / || die "/ is not a mount point, so virtual nodes cannot have mounts of their own: before chroot DIR, mount --bind DIR DIR"
 [ "$(id -u)" = 0 ] || die "packages, virtual nodes and packet captures need root: sudo $0"
 
 PREFIX=$WORK/prefix
@@ -117,12 +118,15 @@ side_by_side() {
 
 bytes_on_disk() { od -A d -t x1z -N 160 "$WORK/results"; }
 
-# A line for each size: the times of a message, and bytes a second.
+# A line for each size: the median times of a message with their quartiles, one divided by
+# the other, and bytes a second.
 ratios() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
-             $at["column"] == "plain" { us[$at["bytes"]] = $at["us"]; rate[$at["bytes"]] = $at["MBps"] }
-             $at["column"] == "crypt" { b = $at["bytes"]; printf "%8d bytes: %9.1f us plain, %9.1f us encrypted (%.2f);" \
-                 " %8.1f and %8.1f MB/s\n", b, us[b], $at["us"], $at["ratio"], rate[b], $at["MBps"] }' "$WORK/bench.csv"
+             function times() { return sprintf("%.1f us (%.1f to %.1f)", $at["us"], $at["us_q1"], $at["us_q3"]) }
+             $at["column"] == "plain" { b = $at["bytes"]; us[b] = $at["us"]; plain[b] = times(); rate[b] = $at["MBps"] }
+             $at["column"] == "crypt" { b = $at["bytes"]; printf "%8d bytes: plain %s, encrypted %s, %.2f times;" \
+                 " %.1f and %.1f MB/s\n", b, plain[b], times(), sprintf("%.1f", $at["us"]) / sprintf("%.1f", us[b]),
+                 rate[b], $at["MBps"] }' "$WORK/bench.csv"
 }
 
 escaped() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
@@ -190,7 +194,7 @@ bytes_on_disk | sed 's/^/    /'
 [ "$(times "$WORK/results" "lines of 1024 bytes")" = 1 ] || die "the file's header is not readable: the file proves nothing"
 printf '\n$ mpicrypt bench pingpong --schemes crypt\n'
 ratios | sed 's/^/    /'
-echo "    (few rounds: on a machine that does other things, too, these figures say little)"
+echo "    (medians and quartiles of few rounds: on a machine that does other things, too, these figures say little)"
 page > "$WORK/report.html"
 printf '\nAll of this as one page: %s\n\n' "$WORK/report.html"
 cat <<END

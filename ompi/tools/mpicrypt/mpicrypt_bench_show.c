@@ -259,16 +259,18 @@ void mpicrypt_bench_json(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench
 int mpicrypt_bench_plot(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values, int count,
                         const char *path)
 {
-    char title[64], text[96];
+    char title[64], text[96], panel[128];
     mpicrypt_plot_t *picture;
 
     snprintf(title, sizeof(title), "%s", plan->pattern);
     picture = mpicrypt_plot_new(title, 2 * count);
     for (int v = 0; v < count; ++v) {
         mpicrypt_bench_variant_text(plan, values[v].variant, text, sizeof(text));
-        mpicrypt_plot_panel(picture, 2 * v, text, "message size (bytes)", "time (us)");
+        snprintf(panel, sizeof(panel), "%s: time", text);
+        mpicrypt_plot_panel(picture, 2 * v, panel, "message size (bytes)", "time (us)");
         mpicrypt_plot_axes(picture, 2 * v, MPICRYPT_AXIS_BYTES, MPICRYPT_AXIS_LOG);
-        mpicrypt_plot_panel(picture, 2 * v + 1, text, "message size (bytes)", "time / plain");
+        snprintf(panel, sizeof(panel), "%s: relative to plain", text);
+        mpicrypt_plot_panel(picture, 2 * v + 1, panel, "message size (bytes)", "time / plain");
         mpicrypt_plot_axes(picture, 2 * v + 1, MPICRYPT_AXIS_BYTES, MPICRYPT_AXIS_LINEAR);
         for (int s = 0; s < values[v].sizes; ++s) {
             for (int c = 0; c < values[v].columns && plan->sizes.value[s] > 0; ++c) {
