@@ -118,7 +118,8 @@ static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int 
             OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "window-threads");
             return OMPI_ERR_NOT_SUPPORTED;
         }
-        return all_known(comm) ? places[place].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
+        return OMPI_COMMON_CRYPTMPI_ERROR != ompi_common_cryptmpi_params.on_failure || all_known(comm)
+                   ? places[place].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
     }
     if (!may_answer(place, comm, flavor)) {
         snprintf(name, sizeof(name), "osc/%s", places[place].name);
@@ -161,9 +162,6 @@ void ompi_pml_crypt_audit_osc(void)
         const bool rides = ompi_common_cryptmpi_osc_rides(name);
 
         sealed_component = sealed_component || rides;
-        if (rides && OMPI_COMMON_CRYPTMPI_ERROR != ompi_common_cryptmpi_params.on_failure) {
-            continue;
-        }
         if (place_count == PLACES) {    /* more than Open MPI ever had: leave none unwatched */
             opal_list_remove_item(&ompi_osc_base_framework.framework_components, &item->super);
             OBJ_RELEASE(item);
