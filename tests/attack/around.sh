@@ -129,7 +129,7 @@ else
     rc=0; job -- window || rc=$?
 fi
 refused 'component: osc/rdma'
-refused 'windows over more than one node need a component that sends through the PML'
+refused 'windows over several nodes'
 rc=0; job --mca crypt_scope all --mca osc ^pt2pt -- node || rc=$?
 refused 'component: osc/'
 # Within a node, too, osc/ucx may choose an adapter.

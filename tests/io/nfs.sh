@@ -47,7 +47,7 @@ must run 2 $program /mnt/shared cases=3 seed=5
 
 # With fs_crypt_nfs=refuse: several nodes at a time in no way; one node at a time, yes.
 refuse="--mca fs_crypt_nfs refuse" held=/mnt/shared/held
-says 'and fs_crypt_nfs' run 2 \$refuse $hold \$held
+says 'want to write an encrypted file on NFS' run 2 \$refuse $hold \$held
 vcluster exec node0 $hold \$held /tmp/case/ready /tmp/case/end & holder=\$!
 until [ -e /tmp/case/ready ]; do kill -0 \$holder; sleep 0.1; done
 must run 1 --host node0 \$refuse $hold \$held

@@ -31,7 +31,7 @@ must_fail without_key
 mv file.mpicrypt away
 says "of an encrypted file is missing" read_it -n 2
 : > away2; mv away2 file.mpicrypt
-says "is damaged, or is not a sidecar" read_it -n 2
+says "of an encrypted file is damaged" read_it -n 2
 mv away file.mpicrypt
 must read_it -n 2
 
@@ -47,8 +47,8 @@ must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy
 # One that is cut to nothing is no new one: neither made anew nor deleted.
 odd=$(mpi_program io odd)
 : > copy.mpicrypt
-says "is damaged, or is not a sidecar" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
-says "is damaged, or is not a sidecar" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" open "$CASE_DIR/copy"
+says "of an encrypted file is damaged" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
+says "of an encrypted file is damaged" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" open "$CASE_DIR/copy"
 [ -e copy.mpicrypt ] && [ ! -s copy.mpicrypt ] || fail "the sidecar was touched"
 cp another.mpicrypt copy.mpicrypt
 rm file

@@ -136,7 +136,7 @@ ends() {
     echo "+ silent: $what"
     must_fail run "$what" --mca crypt_connect_timeout 3 "$@"
     cat "$CASE_DIR/out"
-    grep -q 'has been waiting for 3 seconds (crypt_connect_timeout), and aborts the' "$CASE_DIR/out" || fail "it does not say so"
+    grep -q 'has been waiting for 3 seconds (crypt_connect_timeout), and aborts' "$CASE_DIR/out" || fail "it does not say so"
     grep -q 'this process: .* rank [01], on node[01], in ' "$CASE_DIR/out" || fail "this process"
     grep -q 'the peer:     ' "$CASE_DIR/out" || fail "the peer"
 }
