@@ -82,7 +82,7 @@ for list in crypt crypt,ob1; do
     on node1 -- mount -t tmpfs none "$ours"
     rc=0; job --mca pml $list -- send || rc=$?
     # With a list, the node that finds nothing of it may speak first.
-    refused "Component: crypt" "No components were able to be opened in the pml framework"
+    refused "Component: crypt" "No components were able to be opened in the pml framework" "PML $list cannot be selected"
     on node1 -- umount "$ours"
 done
 # Of ranks on mpirun's own node Open MPI 4.1.4 loses such texts.
