@@ -21,85 +21,91 @@ static bool no_pin, quick;
 
 static const mpicrypt_option_t options[] = {
     {"schemes", MPICRYPT_NAMES, "LIST", NULL, &plan.schemes,
-     "Columns beside plain. Of messages (default: tuned,naive,crypt): tuned (plain, btl/tcp told to send in fragments of 512 KiB), raised (plain, btl/tcp with "
-     "limits of 256 KiB), naive (plain, every message sealed by OpenSSL in the benchmark, as in the papers), bare "
-     "(plain, sealed in the benchmark by pml/crypt's provider, and nothing else), crypt (pml/crypt as installed), "
-     "crypt-tuned, crypt-raised (with the same settings as tuned and raised), and for the "
-     "papers' ablation pipe (one thread), threads (one chunk) and both. Of collectives (default: all): ring (plain, "
-     "Open MPI's ring all-gather), hop (pml/crypt alone, sealing on every hop), auto (what coll/cryptag chooses) and "
-     "its algorithms: for allgather naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, hs3, for bcast binomial, chain, "
-     "for alltoall node, rows, pairs."},
+     "Columns in addition to plain. For messages (default: tuned,naive,crypt; for nas and --paper naive,crypt): "
+     "tuned (plain, btl/tcp with fragments of 512 KiB and without put), raised (plain, btl/tcp with limits of 256 "
+     "KiB), naive (plain, the benchmark encrypts every message with OpenSSL, as in the papers), bare (the same with "
+     "pml/crypt's provider and one context), crypt (pml/crypt), crypt-tuned and crypt-raised (crypt with the "
+     "settings of tuned and raised), pipe (crypt with one thread), threads (crypt with one chunk), both (crypt with "
+     "chunks and threads). For collectives (default: all): ring (plain, Open MPI's ring all-gather), hop (pml/crypt "
+     "alone, encrypting on every hop), auto (coll/cryptag's choice), and coll/cryptag's algorithms: for allgather "
+     "naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, hs3; for bcast binomial, chain; for alltoall node, rows, "
+     "pairs."},
     {"bits", MPICRYPT_SIZES, "LIST", "128", &plan.bits, "Key sizes of the encrypted columns: 128, 192, 256."},
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
-     "Message sizes in bytes; K, M and G are powers of 1024. Default: 1,1K,4K,16K,64K,256K,1M,8M; for collectives "
-     "fewer large ones. For allgather it is what a rank contributes, for alltoall the block between two ranks."},
+     "Message sizes in bytes; K, M and G are powers of 1024. For allgather, what a rank contributes; for alltoall, "
+     "the block between two ranks. Default: 1,1K,4K,16K,64K,256K,1M,8M; for collectives at most 1M."},
     {"pairs", MPICRYPT_SIZES, "LIST", "1,2", &plan.pairs, "For pairs: how many pairs at once."},
-    {"window", MPICRYPT_COUNT, "N", "64", &plan.window, "For pairs: messages in flight of a sender."},
+    {"window", MPICRYPT_COUNT, "N", "64", &plan.window, "For pairs: messages in flight for each sender."},
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
     {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
      "For stencil: computation in percent of the time of a plain step, 0 to 95."},
-    {"ranks", MPICRYPT_SIZES, "LIST", "4", &plan.ranks, "For stencil and io: numbers of ranks; for nas one."},
+    {"ranks", MPICRYPT_SIZES, "LIST", "4", &plan.ranks, "For stencil and io: numbers of ranks. For nas: one number."},
     {"dir", MPICRYPT_TEXT, "DIR", ".", &plan.directory, "For io: a directory that all nodes share."},
-    {"label", MPICRYPT_TEXT, "LABEL", NULL, &plan.key_label, "For io: the label of the files' key (mpicrypt key new)."},
-    {"workload", MPICRYPT_NAMES, "LIST", NULL, &plan.workloads, "For io: what to do. Default: tile,noncontig,rows,matmul."},
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &plan.key_label,
+     "For io: the label of the files' key (mpicrypt key new)."},
+    {"workload", MPICRYPT_NAMES, "LIST", NULL, &plan.workloads,
+     "For io: what the ranks access. Default: tile,noncontig,rows,matmul."},
     {"access", MPICRYPT_NAMES, "LIST", NULL, &plan.accesses,
-     "For io: how ranks share a file. The map is by rows, so with row it is the view. Default: row,column,block."},
+     "For io: how the ranks share a file. The encryption map is by rows; with row it equals the view. Default: "
+     "row,column,block."},
     {"op", MPICRYPT_NAMES, "LIST", NULL, &plan.ops,
-     "For io: write a new file, read one, write over one; matmul is one thing, run. Default: write,read,overwrite."},
+     "For io: write a new file, read a file, or overwrite one. Not for matmul. Default: write,read,overwrite."},
     {"data", MPICRYPT_SIZES, "SIZE", "8M", &plan.data, "For io: bytes of each rank."},
-    {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row, "For io: bytes of a row of the file."},
+    {"row", MPICRYPT_SIZES, "SIZE", "256K", &plan.row,
+     "For io: bytes of a row of the file, a multiple of 16 x ranks."},
     {"block-size", MPICRYPT_SIZES, "LIST", "64K", &plan.blocks, "For io: block sizes of the encrypted files."},
     {"npb", MPICRYPT_TEXT, "DIR", NULL, &plan.npb,
-     "For nas: where the NAS Parallel Benchmarks (the MPI version) were built; the programs are in DIR/bin."},
-    {"kernels", MPICRYPT_NAMES, "LIST", "cg,lu,sp,bt", &plan.kernels, "For nas: which programs."},
-    {"class", MPICRYPT_TEXT, "LETTER", "D", &plan.npb_class, "For nas: the size that they were built for."},
-    {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes,
-     "For collectives: NODESxRANKS, so many nodes with so many ranks on each."},
+     "For nas: where the NAS Parallel Benchmarks (MPI version) were built. The programs are in DIR/bin."},
+    {"kernels", MPICRYPT_NAMES, "LIST", "cg,lu,sp,bt", &plan.kernels, "For nas: the programs."},
+    {"class", MPICRYPT_TEXT, "LETTER", "D", &plan.npb_class, "For nas: the problem class that was built."},
+    {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes, "For collectives: NODESxRANKS, with RANKS on each node."},
     {"order", MPICRYPT_NAMES, "LIST", "block,cyclic", &plan.orders,
-     "For collectives: are the ranks of a node consecutive (block), or dealt out to the nodes like cards (cyclic)?"},
+     "For collectives: block (the ranks of a node are consecutive) or cyclic (ranks are placed round robin)."},
     {"paper", MPICRYPT_FLAG, NULL, NULL, &plan.paper,
-     "As the papers have it. For collectives: the shapes 8x16 and 7x13, with keys of 128 and 256 bits. For messages "
-     "CryptMPI's sizes, iterations, 1 to 16 pairs, 30, 60 and 80 % computation, 128 bits, and its stopping rule. What the "
-     "nodes are too small for is scaled down; that is printed."},
-    {"per-cpu", MPICRYPT_COUNT, "N", "8", &plan.per_cpu, "For --paper: the most ranks on a processor."},
-    {"percent", MPICRYPT_COUNT, "N", "100", &plan.percent, "For --paper: so much of the paper's iterations of messages."},
+     "As in the papers. For collectives: shapes 8x16 and 7x13 and keys of 128 and 256 bits. For messages: CryptMPI's "
+     "sizes, iterations, 1 to 16 pairs, 30, 60 and 80 % computation, 128 bits and stopping rule. If the nodes are "
+     "too small, ranks or iterations are scaled down, and the results say so."},
+    {"per-cpu", MPICRYPT_COUNT, "N", "8", &plan.per_cpu, "With --paper: the most ranks for each processor."},
+    {"percent", MPICRYPT_COUNT, "N", "100", &plan.percent,
+     "With --paper: percentage of the paper's iterations of messages."},
     {"fast", MPICRYPT_COUNT, "N", NULL, &plan.fast,
-     "Stop when every size has so many FAST rounds (default: 9, or --rounds if that is less); a round is FAST if plain "
-     "was within 10% of the best quartile of plain's times. For collectives, io and nas: run so many rounds, all of "
-     "which count. With --paper, of messages: at least so many (default: 10)."},
+     "Stop when every size has N FAST rounds. A round is FAST if plain took at most 1.10 times the first quartile of "
+     "plain's times. For collectives, io and nas: run N rounds, which all count. Default: 9, or --rounds if that is "
+     "less. With --paper and messages: at least N rounds, by default 10."},
     {"rounds", MPICRYPT_COUNT, "N", NULL, &plan.rounds,
-     "Stop after so many rounds in any case. Default: 36, or --fast if that is more; with --paper, of messages, 100."},
+     "Stop after N rounds in any case. Default: 36, or --fast if that is more; with --paper and messages, 100."},
     {"quick", MPICRYPT_FLAG, NULL, NULL, &quick,
-     "A first look: 3 FAST rounds, 6 rounds and 3 laps at most, and for io the defaults tile,noncontig by row,column, "
-     "write,read."},
-    {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
+     "A first look: at most 3 FAST rounds, 6 rounds and 3 laps. For io, the defaults are then tile,noncontig by "
+     "row,column with write,read."},
+    {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Measurements of each size in a job; their median is its value."},
     {"lap-ms", MPICRYPT_REAL, "MS", NULL, &plan.lap_ms,
-     "How long one of these should take, in milliseconds. Default: 10; for collectives 50."},
+     "Target duration of one of them, in milliseconds. Default: 10; for collectives 50."},
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
-     "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
+     "The launcher and its arguments, separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
-     "Words that make the launcher place ranks on nodes in turn (default: --map-by node, for srun "
-     "--distribution=cyclic), for collectives as --shape and --order say (default: --map-by ppr:N:node, and --rank-by "
-     "node, or what srun has for that); not used with --local."},
+     "Launcher options that place ranks round robin on nodes (default: --map-by node; for srun "
+     "--distribution=cyclic) or, for collectives, by --shape and --order (default: --map-by ppr:N:node, with "
+     "--rank-by node for cyclic, or their counterparts for srun). Not used with --local."},
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
-    {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local, "Partners on one node, where pml/crypt does not seal."},
+    {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local,
+     "Both partners on one node, where pml/crypt does not encrypt unless crypt_scope says so."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,
-     "Do not pin ranks. Otherwise each is pinned to a core of its own, if there are enough and unless the launcher "
-     "binds them."},
+     "Do not pin ranks. By default each rank is pinned to a core, if there are enough and the launcher does not "
+     "bind."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "1", &plan.cpus_per_rank,
-     "Pin each rank to so many processors, where there are enough. With more than one, mpirun is told not to bind "
-     "ranks, unless the command or the environment says to what."},
+     "Pin each rank to N processors, if there are enough. With more than one, mpirun is told not to bind ranks, "
+     "unless the command or the environment sets a binding."},
     {"csv", MPICRYPT_TEXT, "FILE", NULL, &to.csv,
-     "Also write the results as CSV; '-' is standard output, and replaces the table."},
-    {"raw", MPICRYPT_TEXT, "FILE", NULL, &to.raw, "Also write the values of every single round as CSV."},
+     "Also write the results as CSV. '-' is standard output, instead of the table."},
+    {"raw", MPICRYPT_TEXT, "FILE", NULL, &to.raw, "Also write the values of all rounds as CSV."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &to.json, "Print JSON instead of the table."},
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &to.plot,
-     "Also draw times and ratios to plain over the message size. FILE ends in .svg, or in .png if the cairo library "
+     "Also plot times, and ratios to plain, over message size. FILE ends in .svg, or in .png if the cairo library "
      "(Debian: libcairo2) is installed."},
     {"html", MPICRYPT_TEXT, "FILE", NULL, &html_path,
-     "Write a report instead: one HTML page, with plots, tables and the papers' own figures, that needs no other file."},
+     "Write a report instead: one self-contained HTML page with plots, tables and the papers' figures."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &plan.program,
-     "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
+     "Run this on the nodes instead of the installed mpicrypt-mpi."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -194,29 +200,27 @@ static int run(int operand_count, char **operands)
 
 const mpicrypt_verb_t mpicrypt_bench_verb = {
     .name = "bench",
-    .summary = "measure communication, plain and encrypted, on your nodes",
+    .summary = "compare plain and encrypted communication between your nodes",
     .synopsis = "PATTERN [OPTION]... [COLUMN]...",
     .description =
-        "Starts jobs through mpirun and compares the time of messages between nodes: plain, and in other columns. "
-        "'pingpong' is the one-way time of a message that goes back and forth; 'pairs' the time in which each of "
-        "several senders sends a window of messages and gets an answer; 'stencil' a step in which every rank "
-        "computes and exchanges a message with each neighbour of a periodic grid in 2, 3 or 4 dimensions. 'allgather', "
-        "'bcast' and 'alltoall' are collectives over all ranks, back to back, and the time of one is that of the "
-        "slowest rank. 'io' is the time from opening to closing a file that all ranks write, with a sync, or read; its "
-        "columns are plain, plain-cycles (plain, exchanged in cycles of 4 MiB as those of encrypted files are), "
-        "messages (pml/crypt, plain files) and file (encrypted files, too), one for each of --bits, and its size is "
-        "the block size. 'all' is mpicrypt speed and each of these with its defaults; io only if there "
-        "is a --label. 'nas' runs programs of the NAS Parallel Benchmarks that you have built, and prints the time of "
-        "communication between nodes, of all communication and of the whole run, as CryptMPI's Table III does.\n\n"
-        "Whether messages are encrypted is decided when MPI starts, so that every column is a job of its own. Jobs "
-        "(the algorithms of coll/cryptag share one, and take turns in it) are short and take turns, round after round, so that a machine that changes its speed does so for all of "
-        "them, and a ratio is taken within a round. Rounds go on until there are enough FAST ones; the rule is "
-        "printed with the results. 'slow' is the ratio in the other rounds. Of collectives and of io every "
-        "round counts. A table of collectives with a line for each size shows all columns side by side, and how far "
-        "auto is from the best algorithm.\n\n"
-        "A COLUMN of your own is one word of the command line, in quotes: a name, then MCA parameters, such as "
-        "'big pml=crypt pml_crypt_chunk_size=524288'. A parameter that no component in the job has is an error, and "
-        "so is a job that does not use the PML of its column.",
+        "Compares communication between nodes, plain and encrypted. It starts jobs through mpirun.\n\n"
+        "'pingpong': one-way time of a message. 'pairs': several senders each send a window of messages and get one "
+        "answer; the time of a window. 'stencil': every rank computes, then exchanges a message with each neighbor "
+        "of a periodic grid in 2, 3 or 4 dimensions; the time of a step. 'allgather', 'bcast', 'alltoall': "
+        "collectives over all ranks, back to back; the time of a call on the slowest rank. 'io': all ranks write or "
+        "read a file, from opening to closing, with a sync after writing; the size is the block size. 'nas': "
+        "programs of the NAS Parallel Benchmarks that you have built; communication between nodes, all communication "
+        "and the whole run, as in CryptMPI's Table III. 'all': mpicrypt speed and all of these but nas, with their "
+        "defaults; io only if there is a --label.\n\n"
+        "Each column of the results is one configuration, and plain is always the first. The columns of io are "
+        "plain, plain-cycles (plain, in cycles of 4 MiB, as for encrypted files), messages (pml/crypt, plain files) "
+        "and file (encrypted files, too), one for each of --bits. A COLUMN of your own is one quoted word: a name, "
+        "then MCA parameters, such as 'big pml=crypt pml_crypt_chunk_size=524288'. If a parameter does not exist, or "
+        "a job does not use the PML of its column, the benchmark ends with an error.\n\n"
+        "Open MPI chooses the PML in MPI_Init, so each column is a job of its own (the algorithms of coll/cryptag "
+        "share one). In every round each column has one short job, in rotating order, and ratios are taken within a "
+        "round. Rounds go on until there are enough FAST ones; the rule is printed with the results. 'slow' is the "
+        "ratio in the other rounds. For collectives and io, every round counts.",
     .options = options,
     .examples =
         "mpicrypt bench pingpong --mpirun 'mpirun --host a,b'\n"

@@ -25,17 +25,17 @@ static bool json, all;
 
 static const mpicrypt_option_t options[] = {
     {"mpirun", MPICRYPT_TEXT, "COMMAND", NULL, &mpirun,
-     "Examine the nodes on which this launcher starts processes, with arguments separated by blanks: 'mpirun "
-     "--hostfile hosts', 'mpirun' within a batch job. Without it, this node alone."},
+     "Check the nodes on which this launcher starts processes. Its arguments are separated by blanks: 'mpirun "
+     "--hostfile hosts', or 'mpirun' in a batch job. Default: only this node."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &mapping,
-     "Words that make the launcher start one process on each node. Default: --map-by ppr:1:node; for srun "
+     "The launcher's options for one process on each node. Default: --map-by ppr:1:node; for srun "
      "--ntasks-per-node=1."},
     {"dir", MPICRYPT_NAMES, "LIST", "-", &directories,
-     "Directories for encrypted files: have they extended attributes and locks? Separated by commas."},
-    {"all", MPICRYPT_FLAG, NULL, NULL, &all, "Print what is in order, too."},
-    {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print JSON: always everything."},
+     "Directories for encrypted files: do they support extended attributes and locks?"},
+    {"all", MPICRYPT_FLAG, NULL, NULL, &all, "Print passed checks, too."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print all findings as JSON."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &program,
-     "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
+     "Run this on the nodes instead of the installed mpicrypt-mpi."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -248,17 +248,17 @@ static int run(int operand_count, char **operands)
 
 const mpicrypt_verb_t mpicrypt_doctor_verb = {
     .name = "doctor",
-    .summary = "examine nodes: can encrypted jobs run here?",
+    .summary = "check whether encrypted jobs can run on these nodes",
     .synopsis = "[--mpirun COMMAND] [--dir LIST] [OPTION]...",
     .description =
-        "Looks at everything that an encrypted job needs, with the parameters that a job started from here would have, "
-        "and names a remedy for each failure: version and components of ompi-crypt and where Open MPI looks for them, "
-        "parameters that are misspelt or out of their bounds, the provider of encryption and its self-test, keys, munge and certificates, limits of memory and core files, "
-        "parameters that would lead messages around the encryption, directories for encrypted files.\n\n"
-        "With --mpirun it does so on every node, then lets the nodes authenticate each other, and at last starts an "
-        "encrypted job. Nodes that say the same are shown together.\n\n"
-        "The exit status is 0 if nothing failed, 1 if something did, 3 if no node could be asked; warnings are no "
-        "failure.",
+        "Checks what an encrypted job started from here needs, with its parameters, and names a remedy for each "
+        "failure: version and components of ompi-crypt and where Open MPI looks for them, misspelt parameters and "
+        "values out of range, the crypto provider and its self-test, keys, MUNGE and certificates, limits of memory "
+        "and core files, parameters that would let messages bypass the encryption, directories for encrypted files.\n\n"
+        "With --mpirun it checks every node, then lets the nodes authenticate each other, and finally runs an "
+        "encrypted job. Nodes with the same finding are listed together.\n\n"
+        "The exit status is 0 if nothing failed (warnings do not count), 1 if something failed, 3 if no node "
+        "reported.",
     .options = options,
     .examples =
         "mpicrypt doctor --all\n"

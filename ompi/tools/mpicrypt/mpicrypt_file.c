@@ -12,20 +12,24 @@
 static mpicrypt_file_options_t with;
 
 static const mpicrypt_option_t options[] = {
-    {"label", MPICRYPT_TEXT, "LABEL", NULL, &with.label, "encrypt: the label of the key."},
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &with.label, "For encrypt: the label of the key."},
     {"algorithm", MPICRYPT_TEXT, "NAME", "aes-128-gcm", &with.algorithm,
-     "encrypt: aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305."},
+     "For encrypt: aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305."},
     {"block-size", MPICRYPT_SIZES, "SIZE", "64K", &with.block_size,
-     "encrypt: bytes that are sealed together, a power of two from 512 to 16M."},
+     "For encrypt: bytes that are encrypted as one block, a power of two from 512 to 16M."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &with.recovery,
-     "A private recovery key, for regions whose key the keystore does not have or has revoked (mpicrypt key escrow)."},
+     "A private recovery key (mpicrypt key escrow), for regions whose key is revoked or not in the keystore."},
     {"sparse", MPICRYPT_FLAG, NULL, NULL, &with.sparse,
-     "encrypt: leave holes where the input is zero, for whoever stores the file to see."},
-    {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed, "verify, decrypt: refuse a file that is not as it was sealed."},
-    {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root, "verify, decrypt: the same, and this is the root that seal printed."},
-    {"anew", MPICRYPT_FLAG, NULL, NULL, &with.anew, "seal: also if the file is not as it was sealed before."},
-    {"new-key", MPICRYPT_FLAG, NULL, NULL, &with.new_key, "cp: the copy gets a UUID and data keys of its own."},
-    {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "info, verify: print JSON."},
+     "For encrypt: leave holes where the input is zero. The storage server can see where they are."},
+    {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed,
+     "For verify and decrypt: refuse a file that has no seal or does not match it."},
+    {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root,
+     "As --sealed; in addition, the seal must have this root, which seal printed."},
+    {"anew", MPICRYPT_FLAG, NULL, NULL, &with.anew,
+     "For seal: accept the file as it is, though it does not match its earlier seal."},
+    {"new-key", MPICRYPT_FLAG, NULL, NULL, &with.new_key,
+     "For cp, which requires it: the copy gets a new UUID and new data keys."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "For info and verify: print JSON."},
     MPICRYPT_KEYSTORE_OPTIONS(with.keystore),
     {NULL}
 };
@@ -70,19 +74,21 @@ static int run(int operand_count, char **operands)
 
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
-    .summary = "look at, check, seal, make, decrypt, rekey and move encrypted files",
+    .summary = "inspect, verify, seal, create, decrypt and rekey encrypted files",
     .synopsis = "info|verify|seal|rekey|reencrypt|compact FILE | encrypt|decrypt|cp|mv FROM TO",
-    .description = "An encrypted file is FILE and FILE.mpicrypt, which belong together.\n\n"
-                   "info prints the map: which bytes are encrypted how. verify opens every block and lists those that were "
-                   "never finished (torn) or are not what a holder of the key wrote (bad), and how many lie beyond the end; of a sealed "
-                   "file it checks the seal, and of any file the copies of the map. It changes nothing. seal does the same, then "
-                   "makes the file's seal and prints its root: with it, an older version of a block, a cut off end and any other "
-                   "part that was replaced are noticed, too. encrypt and "
-                   "decrypt make a new file; what exists is never overwritten. rekey wraps the data keys of FILE under the "
-                   "newest version of their labels; the data is not touched. cp --new-key makes a copy whose "
-                   "blocks cannot stand for those of FILE: it has data keys of its own. reencrypt gives FILE itself new data keys; "
-                   "compact gives back the room that overwrites took in the sidecar: both refuse a FILE that a job or another "
-                   "mpicrypt has open, and nobody can open it meanwhile. mv renames both parts.",
+    .description =
+        "An encrypted file is FILE and its sidecar FILE.mpicrypt, which belong together.\n\n"
+        "info prints the map: which bytes are encrypted, with which algorithm and key. verify opens every block, "
+        "changes nothing, and lists the blocks that were never completed (torn) or are not what a holder of the key "
+        "wrote (bad); it also checks the seal and the copies of the map. seal verifies, then makes a seal of the "
+        "whole file and prints its root; with it, older versions of blocks, a truncated end and any other replaced "
+        "part are detected, too.\n\n"
+        "encrypt and decrypt make a new file. rekey wraps the data keys under the newest version of their labels; "
+        "the data does not change. cp --new-key copies with new data keys, so that a block of one file does not open "
+        "in the other. reencrypt replaces the data keys of FILE itself. compact shrinks the sidecar by the space "
+        "that overwrites took. mv renames both parts.\n\n"
+        "reencrypt and compact refuse a FILE that a job or another mpicrypt has open, and nobody can open it while "
+        "they run. The other commands never overwrite an existing file.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"

@@ -61,15 +61,15 @@ static void exit_status(FILE *out)
 {
     fputs("\nEXIT STATUS\n"
           "       0      success\n"
-          "       1      the verb ran, and what it did or checked failed\n"
+          "       1      the operation or a check failed\n"
           "       2      unknown verb or option, or a value that cannot be used\n"
-          "       3      something needed is not installed, or cannot be reached\n", out);
+          "       3      something required is not installed or cannot be reached\n", out);
 }
 
 void mpicrypt_help_program(FILE *out, const mpicrypt_verb_t *const *verbs)
 {
     fputs("NAME\n"
-          "       mpicrypt - keys, measurements and models for encrypted MPI\n"
+          "       mpicrypt - keys, checks, files and measurements for encrypted MPI\n"
           "\nSYNOPSIS\n"
           "       mpicrypt VERB [OPTION]...\n"
           "       mpicrypt VERB --help\n"

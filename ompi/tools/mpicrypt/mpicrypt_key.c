@@ -20,15 +20,16 @@ static bool yes;
 static const mpicrypt_option_t options[] = {
     MPICRYPT_KEYSTORE_OPTIONS(where),
     {"not-after", MPICRYPT_TEXT, "DATE", NULL, &not_after,
-     "new, rotate: the last day (YYYY-MM-DD, UTC) on which the key encrypts; afterwards it only decrypts. \"none\": no "
-     "last day. Without it a new key has none, and a rotated one keeps its own."},
+     "For new and rotate: the last day (YYYY-MM-DD, UTC) on which the key encrypts; afterwards it only decrypts. "
+     "\"none\": no limit. By default a new key has no limit, and a rotated one keeps its own."},
     {"owners", MPICRYPT_NAMES, "UIDS", NULL, &owners,
-     "new, rotate: user ids that may use the key. \"all\": whoever can open the keystore. Without it a new key is for all, "
-     "and a rotated one keeps its owners."},
+     "For new and rotate: the numeric user ids that may use the key. \"all\": everyone who can open the keystore. By "
+     "default a new key is for all, and a rotated one keeps its owners."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &recovery,
-     "new, rotate: a public key (RSA of at least 2048 bits, or P-256) to which data keys are wrapped besides."},
-    {"version", MPICRYPT_TEXT, "N", NULL, &version, "revoke: this version only. Without it, all versions."},
-    {"yes", MPICRYPT_FLAG, NULL, NULL, &yes, "revoke: do not ask."},
+     "For new and rotate: a public recovery key (RSA of at least 2048 bits, or P-256), to which data keys are also "
+     "wrapped."},
+    {"version", MPICRYPT_TEXT, "N", NULL, &version, "For revoke: only this version. Default: all."},
+    {"yes", MPICRYPT_FLAG, NULL, NULL, &yes, "For revoke: do not ask."},
     {NULL}
 };
 
@@ -301,14 +302,16 @@ static int run(int operand_count, char **operands)
 
 const mpicrypt_verb_t mpicrypt_key_verb = {
     .name = "key",
-    .summary = "make, list, rotate and revoke the keys of files",
+    .summary = "manage the keys of encrypted files",
     .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list [options]",
-    .description = "Files are encrypted under labels. A label's key stays in the keystore, which only wraps and "
-                   "unwraps the data keys of files, and logs every use.\n\n"
-                   "rotate makes the next version of a key, which new files use; files that exist keep the old one until "
-                   "they are rekeyed. revoke ends all use of a key, for good: what is encrypted under it can then only be read "
-                   "with a recovery key. protect wraps keys that lie in the clear under the machine key; where one is set, "
-                   "jobs refuse those that do. escrow names a recovery key to which data keys are wrapped from now on.",
+    .description =
+        "Files are encrypted under labels. The key of a label stays in the keystore, which only wraps and unwraps "
+        "the data keys of files, and logs every use.\n\n"
+        "new makes a key, and list shows all. rotate makes the next version, which new files use; existing files "
+        "keep theirs until they are rekeyed. revoke ends all use of a key, including decryption, for good: only a "
+        "recovery key can then read what was encrypted. protect wraps the versions that the keystore holds in the "
+        "clear under the machine key; if one is set, jobs refuse keys in the clear. escrow sets a recovery key, to "
+        "which data keys are also wrapped from now on.",
     .options = options,
     .examples = "mpicrypt key new results\nmpicrypt key new results-2099 --not-after 2099-12-31 --recovery site.pem\n"
                 "mpicrypt key list",

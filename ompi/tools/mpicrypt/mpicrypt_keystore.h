@@ -18,18 +18,18 @@ typedef struct mpicrypt_keystore {
 
 #define MPICRYPT_KEYSTORE_OPTIONS(k) \
     {"keystore", MPICRYPT_TEXT, "KIND", NULL, &(k).backend, \
-     "Where keys are: file (the default) or pkcs11. This option and those below are by default what the environment sets "\
-     "for jobs: this one OMPI_MCA_crypt_keystore."}, \
+     "The kind of keystore: file (the default) or pkcs11. The default of this option and of those below is what the "\
+     "environment sets for jobs; here OMPI_MCA_crypt_keystore."}, \
     {"keystore-dir", MPICRYPT_TEXT, "DIR", NULL, &(k).directory, \
-     "Directory of the keystore. Default: OMPI_MCA_crypt_keystore_dir, else ~/.ompi-crypt/keys."}, \
-    {"keystore-log", MPICRYPT_TEXT, "FILE", NULL, &(k).log_file, "Where every use of a key is written; by default DIR/log."}, \
+     "The directory of the keystore. Default: OMPI_MCA_crypt_keystore_dir, else ~/.ompi-crypt/keys."}, \
+    {"keystore-log", MPICRYPT_TEXT, "FILE", NULL, &(k).log_file, "The log of every use and every refusal. Default: DIR/log."}, \
     {"machine-key", MPICRYPT_TEXT, "FILE", NULL, &(k).machine_key_file, \
-     "File on local storage with the key (64 hexadecimal digits) that wraps keys kept on shared storage."}, \
+     "The file, on local storage, with the key (64 hexadecimal digits) that wraps the keys of a keystore on shared storage."}, \
     {"pkcs11-module", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_module, "The PKCS#11 library."}, \
-    {"pkcs11-token", MPICRYPT_TEXT, "NAME", NULL, &(k).pkcs11_token, "The token's label."}, \
-    {"pkcs11-pin-file", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_pin_file, "File with the PIN, mode 0600."}, \
-    {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &(k).netfs, "Accept secret files on network file systems, where they cross the network."}, \
-    {"fips", MPICRYPT_FLAG, NULL, NULL, &(k).fips, "Take every algorithm from OpenSSL's FIPS 140 provider (crypt_fips)."}
+    {"pkcs11-token", MPICRYPT_TEXT, "NAME", NULL, &(k).pkcs11_token, "The label of the token."}, \
+    {"pkcs11-pin-file", MPICRYPT_TEXT, "FILE", NULL, &(k).pkcs11_pin_file, "The file with the PIN, mode 0600."}, \
+    {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &(k).netfs, "Accept secret files on network file systems. Anyone who can read that traffic has the keys."}, \
+    {"fips", MPICRYPT_FLAG, NULL, NULL, &(k).fips, "Use only OpenSSL's FIPS 140 provider (crypt_fips)."}
 
 /* MPICRYPT_OK, or a message and another code.  First of all calls that need an algorithm: under
  * crypt_fips it decides where they come from. */

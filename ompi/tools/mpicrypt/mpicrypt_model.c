@@ -24,14 +24,14 @@ static bool json;
 
 static const mpicrypt_option_t options[] = {
     {"profile", MPICRYPT_TEXT, "NAME", "noleland", &profile_name,
-     "Parameters of the model: the name of a profile that was installed (bridges, noleland), or a file (with a "
-     "slash in its name) of MCA parameters, such as 'mpicrypt tune' writes."},
+     "Parameters of the model: an installed profile (bridges, noleland), or a file of MCA parameters with a slash in "
+     "its name, for example from 'mpicrypt tune'."},
     {"comm", MPICRYPT_TEXT, "MODEL", NULL, &comm_text,
-     "Communication instead of the profile's: FROM:ALPHA:BETA,... as in pml_crypt_model_comm (bytes, "
-     "microseconds, microseconds a byte)."},
+     "Replaces the profile's communication: FROM:ALPHA:BETA,... as in pml_crypt_model_comm (bytes, microseconds, "
+     "microseconds a byte)."},
     {"enc", MPICRYPT_TEXT, "MODEL", NULL, &enc_text,
-     "Encryption instead of the profile's: FROM:ALPHA:A:B,... as in pml_crypt_model_enc (bytes, "
-     "microseconds, bytes a microsecond of the first and of every further thread)."},
+     "Replaces the profile's encryption: FROM:ALPHA:A:B,... as in pml_crypt_model_enc (bytes, microseconds, bytes a "
+     "microsecond of the first and of each further thread)."},
     {"pattern", MPICRYPT_NAMES, "LIST", "pingpong", &patterns,
      "What is sent: pingpong, pairs, stencil2d, stencil3d, stencil4d, alltoall."},
     {"size", MPICRYPT_SIZES, "LIST", "64K,256K,1M,4M", &sizes,
@@ -40,28 +40,26 @@ static const mpicrypt_option_t options[] = {
     {"ranks", MPICRYPT_SIZES, "LIST", "1", &ranks,
      "Ranks of a node. They share its link and its hardware threads."},
     {"gbps", MPICRYPT_SIZES, "LIST", "0", &gbps,
-     "Link speeds in 10^9 bits a second, instead of what was measured for the profile; 0: the profile's."},
-    {"latency", MPICRYPT_REAL, "US", NULL, &latency,
-     "Latency in microseconds instead of the profile's."},
+     "Link speeds in 10^9 bits a second. 0 is the speed that was measured for the profile."},
+    {"latency", MPICRYPT_REAL, "US", NULL, &latency, "Latency in microseconds. Default: the profile's."},
     {"oversubscription", MPICRYPT_REAL, "FACTOR", "1", &oversubscription,
-     "How much slower a link is when all nodes use the network at once."},
+     "How much slower a link is when all nodes use the network."},
     {"hwthreads", MPICRYPT_COUNT, "N", "64", &hardware_threads, "Hardware threads of a node."},
     {"threads", MPICRYPT_SIZES, "LIST", "0", &threads,
-     "Threads with which a rank seals; 0: what the model chooses, out of the rank's share of the hardware "
-     "threads less those for communication."},
+     "Encrypting threads of a rank. 0 is the model's choice, within the rank's share of hardware threads less those "
+     "for communication."},
     {"k", MPICRYPT_SIZES, "LIST", "0", &ks,
-     "Chunks of a message in the ping-pong; 0: what the model chooses. Elsewhere k is 1."},
-    {"window", MPICRYPT_COUNT, "N", "64", &window, "Messages in flight of a rank, for pairs."},
+     "Chunks of a message in the ping-pong. 0 is the model's choice. In the other patterns k is 1."},
+    {"window", MPICRYPT_COUNT, "N", "64", &window, "For pairs: messages in flight for each rank."},
     {"opening", MPICRYPT_TEXT, "WHEN", "after", &opening_text,
-     "When a rank opens what it received: 'after' all of it has arrived, or 'while' it arrives."},
-    {"compute", MPICRYPT_SIZES, "LIST", "0", &compute,
-     "Share of computation in the plain time, in percent; not for pingpong."},
+     "When a rank decrypts: 'after' all messages have arrived, or 'while' they arrive."},
+    {"compute", MPICRYPT_SIZES, "LIST", "0", &compute, "Computation in percent of the plain time. Not for pingpong."},
     {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path,
-     "Also write the predictions as CSV; '-' is standard output, and replaces the table."},
+     "Also write the predictions as CSV. '-' is standard output, instead of the table."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print JSON instead of the table."},
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
-     "Also draw the predictions. FILE ends in .svg, or in .png if the cairo library (Debian: libcairo2) "
-     "is installed."},
+     "Also plot the predictions. FILE ends in .svg, or in .png if the cairo library (Debian: libcairo2) is "
+     "installed."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -255,20 +253,18 @@ static int run(int operand_count, char **operands)
 
 const mpicrypt_verb_t mpicrypt_model_verb = {
     .name = "model",
-    .summary = "predict times for given parameters and machines",
+    .summary = "predict times for machines that you do not have",
     .synopsis = "[--profile NAME] [--pattern LIST] [--size LIST] [--nodes LIST] [OPTION]...",
     .description =
-        "Predicts how long communication takes plain, naively encrypted (seal, send, open) and with "
-        "(k,t)-chopping, by the models of the papers on encrypted MPI. Nothing is measured and no message "
-        "is sent, so that machines can be looked at which are not at hand.\n\n"
-        "Every combination of the lists is one line. 'pingpong' is one message, one way. 'pairs' is the "
-        "multiple-pair benchmark: every rank of a node sends 64 messages without waiting. The stencils "
-        "are one step: every rank sends one message to each neighbour in a periodic grid, and those "
-        "neighbours count that are on another node. 'alltoall' is one message to every rank of another "
-        "node. 'msgs' is how many messages a rank sends to other nodes; 'bound' is what limits the "
-        "encrypted run, the link or the cipher.\n\n"
-        "A prediction is as good as its parameters: more threads than were measured, and links of another "
-        "speed, are extrapolations.",
+        "Predicts how long communication takes plain, naively encrypted (encrypt, send, decrypt) and with "
+        "(k,t)-chopping, by the models of the papers on encrypted MPI. Nothing is measured or sent, so it works for "
+        "machines that you do not have.\n\n"
+        "Each combination of the lists gives one line. 'pingpong' is one message, one way. 'pairs' is the "
+        "multiple-pair benchmark: every rank of a node sends --window messages without waiting. A stencil is one "
+        "step: every rank sends one message to each neighbor in a periodic grid, and neighbors on other nodes count. "
+        "'alltoall' is one message to every rank of another node. 'msgs' is how many messages a rank sends to other "
+        "nodes; 'bound' is what limits the encrypted run, the link or the cipher.\n\n"
+        "More threads or another link speed than were measured are extrapolations.",
     .options = options,
     .examples = "mpicrypt model --size 64K,512K,4M --threads 1,2,4,8,16,32,64\n"
                 "mpicrypt model --gbps 100,400 --size 1M,4M,16M --plot link.svg\n"

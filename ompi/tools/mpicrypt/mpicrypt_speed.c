@@ -18,28 +18,25 @@ static bool json;
 
 static const mpicrypt_option_t options[] = {
     {"provider", MPICRYPT_NAMES, "LIST", "all", &wanted,
-     "Which providers: names separated by commas, or 'all'. 'openssl-naive' is OpenSSL with a new "
-     "context and a new algorithm look-up for every message, as the papers' naive library called it; "
-     "it exists in this benchmark only."},
+     "Providers, separated by commas, or 'all'. 'openssl-naive' is OpenSSL with a new context and a new algorithm "
+     "look-up for every message, like the papers' naive library; jobs cannot use it."},
     {"bits", MPICRYPT_SIZES, "LIST", "128,256", &plan.bits,
-     "AES-GCM key sizes: 128, 192, 256. A provider that cannot do one of them is left out there."},
+     "AES-GCM key sizes: 128, 192, 256. Providers without a size skip it."},
     {"size", MPICRYPT_SIZES, "LIST", "1,16,64,256,1K,4K,16K,64K,256K,1M,4M", &plan.sizes,
      "Message sizes in bytes; K, M and G are powers of 1024."},
     {"threads", MPICRYPT_SIZES, "LIST", "1", &plan.threads,
-     "Numbers of threads. Every thread works on messages of its own and is pinned to a processor of "
-     "its own, taken from those that this process may run on; there cannot be more threads than those."},
+     "Numbers of threads. Each thread has its own messages and is pinned to its own processor, one that this process "
+     "may run on. There cannot be more threads than such processors."},
     {"rounds", MPICRYPT_COUNT, "N", "9", &plan.rounds,
-     "Rounds. In each, every provider seals and opens one batch, in rotating order."},
-    {"batch-ms", MPICRYPT_REAL, "MS", "3", &plan.batch_ms,
-     "How long one batch should take, in milliseconds."},
+     "Rounds. In each, every provider encrypts one batch and decrypts another, in rotating order."},
+    {"batch-ms", MPICRYPT_REAL, "MS", "3", &plan.batch_ms, "Target duration of a batch, in milliseconds."},
     {"csv", MPICRYPT_TEXT, "FILE", NULL, &csv_path,
-     "Also write the results as CSV: one header line, first column the provider; '-' is standard "
-     "output, and replaces the table."},
+     "Also write the results as CSV, with one header line. '-' is standard output, instead of the table."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &json,
      "Print JSON instead of the table."},
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
-     "Also draw the throughput of sealing over the message size. FILE ends in .svg, or in .png if the "
-     "cairo library (Debian: libcairo2) is installed."},
+     "Also plot encryption throughput over message size. FILE ends in .svg, or in .png if the cairo library (Debian: "
+     "libcairo2) is installed."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -179,19 +176,17 @@ free_cpus:
 
 const mpicrypt_verb_t mpicrypt_speed_verb = {
     .name = "speed",
-    .summary = "measure how fast this machine seals and opens",
+    .summary = "measure how fast this machine encrypts and decrypts",
     .synopsis = "[--provider LIST] [--bits LIST] [--size LIST] [--threads LIST] [OPTION]...",
     .description =
-        "Seals and opens messages of given sizes with every provider of authenticated encryption that "
-        "is installed here, and prints the median time of a message and the throughput. It is the "
-        "encryption-decryption benchmark of the papers on encrypted MPI: no message is sent.\n\n"
-        "The providers take turns, so that a machine that changes its speed during the measurement "
-        "does so for all of them; compare rows of one run, not of two. The spread is given as the "
-        "distance of the quartiles (IQR). Buffers are the same from message to message, and so in "
-        "cache if they fit. 'seal+open' is the size over the time of sealing plus the time of opening, "
-        "which the papers call encryption-decryption throughput.\n\n"
-        "With several threads every thread works on messages of its own, as several ranks of a node "
-        "would.",
+        "Encrypts and decrypts messages with every provider that is installed here, and prints the median time of a "
+        "message and the throughput. It is the encryption-decryption benchmark of the papers on encrypted MPI. "
+        "Nothing is sent.\n\n"
+        "The providers take turns, so a machine that changes its speed changes it for all. Compare rows of one run, "
+        "never of two runs. IQR is the distance of the quartiles. All messages use the same buffers, so those that "
+        "fit stay in cache. 'seal' is encryption, 'open' decryption, and 'seal+open' the size over the sum of both "
+        "times, the papers' encryption-decryption throughput.\n\n"
+        "With several threads, each has its own messages, as ranks of a node do.",
     .options = options,
     .examples = "mpicrypt speed\n"
                 "mpicrypt speed --provider openssl,ipsecmb --bits 128 --size 64,64K --csv speed.csv\n"

@@ -18,37 +18,37 @@ static const mpicrypt_option_t options[] = {
     {"out", MPICRYPT_TEXT, "FILE", NULL, &files.out,
      "The file to write. Default: ompi-crypt-tuned.conf; with --coll coll-cryptag.rules, and '-' is standard output."},
     {"shape", MPICRYPT_NAMES, "LIST", "4x2", &plan.shapes,
-     "With --coll: NODESxRANKS, so many nodes with so many ranks on each. Rules of a shape hold for larger ones, too, "
-     "unless these were measured."},
+     "With --coll: NODESxRANKS, with RANKS on each node. Rules of a shape also apply to larger shapes that were not "
+     "measured."},
     {"order", MPICRYPT_NAMES, "LIST", "block,cyclic", &plan.orders,
-     "With --coll: are the ranks of a node consecutive (block), or dealt out to the nodes like cards (cyclic)?"},
+     "With --coll: block (the ranks of a node are consecutive) or cyclic (ranks are placed round robin)."},
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
      "With --coll: sizes in bytes. Default: 1,256,1K,2K and so on, to 1M."},
     {"comm-threads", MPICRYPT_COUNT, "N", "1", &comm_threads,
-     "Without --coll: processors of a rank that are left to communication, T1."},
+     "Without --coll: processors of a rank left to communication, T1."},
     {"no-search", MPICRYPT_FLAG, NULL, NULL, &no_search,
-     "Without --coll: only measure and fit. The file gets the model, but neither chunk size, depth nor limits."},
+     "Without --coll: only measure and fit. The file gets the model, but no chunk size, depth or limits."},
     {"rounds", MPICRYPT_COUNT, "N", "0", &plan.rounds,
-     "With --coll: jobs for each operation, shape and order; 0: 5. Without: FAST rounds of each step, of which at most "
-     "twice as many are run; 0: 3."},
-    {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Times that a job measures each size; their median is its value."},
-    {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "How long one of them should take, in milliseconds."},
+     "With --coll: jobs for each operation, shape and order; 0 means 5. Without: FAST rounds of each step, out of at "
+     "most twice as many; 0 means 3."},
+    {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Measurements of each size in a job; their median is its value."},
+    {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "Target duration of one of them, in milliseconds."},
     {"bits", MPICRYPT_SIZES, "BITS", "128", &plan.bits, "Key size: 128, 192 or 256."},
     {"mpirun", MPICRYPT_TEXT, "COMMAND", "mpirun", &plan.mpirun,
-     "The launcher, with arguments separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
+     "The launcher and its arguments, separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
-     "Words that make the launcher place ranks as --shape and --order say. Default: as for 'mpicrypt bench'."},
+     "Launcher options that place ranks as --shape and --order say. Default: as for 'mpicrypt bench'."},
     {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The host PML: ob1 or ucx."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "0", &plan.cpus_per_rank,
-     "Pin each rank to so many processors, where there are enough. 0: with --coll one; without it all that each of the "
-     "two ranks can have, T0. The file fits jobs whose ranks have so many."},
-    {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin, "Leave ranks as the launcher starts them."},
-    {"csv", MPICRYPT_TEXT, "FILE", NULL, &files.csv, "Also write what was measured as CSV."},
+     "Pin each rank to N processors, if there are enough. 0 means 1 with --coll, otherwise all that each of the two "
+     "ranks can have, T0. The file suits jobs with as many for each rank."},
+    {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin, "Do not pin ranks."},
+    {"csv", MPICRYPT_TEXT, "FILE", NULL, &files.csv, "Also write the measurements as CSV."},
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &files.plot,
-     "Without --coll: also draw measured and predicted times. FILE ends in .svg, or in .png if the cairo library "
+     "Without --coll: also plot measured and predicted times. FILE ends in .svg, or in .png if the cairo library "
      "(Debian: libcairo2) is installed."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &plan.program,
-     "The program that is started on the nodes, instead of the installed mpicrypt-mpi."},
+     "Run this on the nodes instead of the installed mpicrypt-mpi."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -103,22 +103,20 @@ static int run(int operand_count, char **operands)
 
 const mpicrypt_verb_t mpicrypt_tune_verb = {
     .name = "tune",
-    .summary = "measure your nodes and write what fits them",
+    .summary = "measure your nodes and write parameters that suit them",
     .synopsis = "[--coll] [--mpirun COMMAND] [--out FILE] [OPTION]...",
     .description =
-        "Without --coll: starts jobs of two ranks on two of your nodes. It measures messages without encryption, and "
-        "encryption without messages with one thread, two, and so on; fits the model of the papers to that; and then "
-        "measures encrypted messages with every number of chunks k and threads t, which the fit has not seen, and "
-        "prints measured times beside predicted ones. Then it searches around the prediction: chunk sizes, how many "
-        "sealed chunks are with the transport at a time, and (for ob1) the limits of btl/tcp. What is faster than the "
-        "defaults goes into a file of MCA parameters; 'mpicrypt model --profile ./FILE' predicts with the same file. "
-        "It takes about a minute.\n\n"
-        "With --coll: measures every algorithm of coll/cryptag for MPI_Allgather, MPI_Bcast and MPI_Alltoall, at "
-        "several sizes, and writes which is the fastest from which size on, as a file of rules, which "
-        "coll_cryptag_rules_file names to jobs. All algorithms of an operation share a job and take turns in it; "
-        "what counts is the median, over the jobs, of the time relative to that of the automatic choice. An "
-        "algorithm is kept to the next size unless another one is faster by more than 3%.\n\n"
-        "The nodes should do nothing else meanwhile.",
+        "Without --coll: runs jobs of two ranks on two of your nodes. It measures plain messages, and encryption "
+        "alone with 1, 2, 4 ... threads; fits the model of the papers to that; measures encrypted messages, none of "
+        "them used in the fit, with every number of chunks k and of threads t; and prints measured times beside "
+        "predicted ones. Then it searches near the prediction: chunk sizes, the number of encrypted chunks in flight "
+        "and (for ob1) the limits of btl/tcp. It writes what is faster than the defaults to a file of MCA "
+        "parameters, which 'mpicrypt model --profile ./FILE' can also read.\n\n"
+        "With --coll: measures every algorithm of coll/cryptag for MPI_Allgather, MPI_Bcast and MPI_Alltoall at "
+        "several sizes, and writes which is fastest from which size on: a file of rules for coll_cryptag_rules_file. "
+        "Algorithms are compared by the median, over the jobs, of the time relative to the automatic choice. An "
+        "algorithm is kept for the next size unless another is more than 3% faster.\n\n"
+        "The nodes should be idle otherwise.",
     .options = options,
     .examples = "mpicrypt tune --mpirun 'mpirun --host a,b'\n"
                 "mpirun --mca pml crypt --mca mca_base_param_files ompi-crypt-tuned.conf ./app\n"
