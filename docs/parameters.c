@@ -34,7 +34,7 @@ static const struct {
     {"pml_crypt_", "pml/crypt", "Messages (:doc:`performance`, :doc:`model`)."},
     {"coll_cryptag_", "coll/cryptag", "Collectives (:doc:`collectives`)."},
     {"fs_crypt_", "fs/crypt", "Files (:doc:`mpi-io`)."},
-    {"aead", "aead", "Providers of encryption (:doc:`providers`)."},
+    {"aead", "aead", "Crypto providers (:doc:`providers`)."},
 };
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
 
