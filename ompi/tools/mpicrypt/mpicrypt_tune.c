@@ -111,7 +111,7 @@ const mpicrypt_verb_t mpicrypt_tune_verb = {
         "them used in the fit, with every number of chunks k and of threads t; and prints measured times beside "
         "predicted ones. Then it searches near the prediction: chunk sizes, the number of encrypted chunks in flight "
         "and (for ob1) the limits of btl/tcp. It writes what is faster than the defaults to a file of MCA "
-        "parameters, which 'mpicrypt model --profile ./FILE' can also read.\n\n"
+        "parameters, which 'mpicrypt model' can also read (option profile).\n\n"
         "With --coll: measures every algorithm of coll/cryptag for MPI_Allgather, MPI_Bcast and MPI_Alltoall at "
         "several sizes, and writes which is fastest from which size on: a file of rules for coll_cryptag_rules_file. "
         "Algorithms are compared by the median, over the jobs, of the time relative to the automatic choice. An "
