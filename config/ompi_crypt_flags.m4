@@ -27,19 +27,19 @@ AC_DEFUN([OMPI_CRYPT_SWITCH], [
     AS_IF([test "x$m4_translit([enable_$1], [-], [_])" = xyes], [ompi_crypt_switches="$ompi_crypt_switches $1"])
 ])
 
-dnl OMPI_CRYPT_LTO: link-time optimisation of C with GCC (docs/design/001-build.rst says
+dnl OMPI_CRYPT_LTO: link-time optimization of C with GCC (docs/design/001-build.rst says
 dnl what for).  The objects are fat so that any ar, nm and ranlib will do.  C++ has none: its
 dnl compiler may be another one, or another version, and it is one file.
 AC_DEFUN([OMPI_CRYPT_LTO], [
     AC_ARG_ENABLE([lto], [AS_HELP_STRING([--disable-lto],
-                                         [no link-time optimisation (default: with GCC, but no sanitizer)])])
+                                         [no link-time optimization (default: with GCC, but no sanitizer)])])
     ompi_crypt_lto_asked=$enable_lto
     AS_CASE([$enable_asan$enable_ubsan$enable_tsan], [*yes*], [enable_lto=no])
     AS_CASE([" $CFLAGS "], [*" -fno-lto "*], [enable_lto=no])
     AS_IF([test "x$enable_lto" != xno], [
         ompi_crypt_save_CFLAGS=$CFLAGS
         CFLAGS="$CFLAGS -flto=auto -ffat-lto-objects -fno-semantic-interposition -fno-plt"
-        AC_MSG_CHECKING([whether link-time optimisation works])
+        AC_MSG_CHECKING([whether link-time optimization works])
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[
 #if !defined(__GNUC__) || defined(__clang__)
 #error not GCC

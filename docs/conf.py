@@ -60,7 +60,7 @@ class Ratios(Directive):
         return [nodes.raw("", "", format="html", columns=self.arguments[0].split())]
 
 
-COLOURS = ["#777777", "#d55e00", "#0072b2", "#009e73", "#cc79a7"]
+COLORS = ["#777777", "#d55e00", "#0072b2", "#009e73", "#cc79a7"]
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 300, 50, 40, 30
 
 
@@ -85,11 +85,11 @@ def drawing(rows, columns):
                        f'text-anchor="end">{value:g}</text>')
     for place, row in zip(x, body):
         out.append(f'<text x="{place:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{row[0]}</text>')
-    for i, (name, colour) in enumerate(zip(columns, COLOURS)):
+    for i, (name, color) in enumerate(zip(columns, COLORS)):
         points = " ".join(f"{a:.1f},{y(v):.1f}" for a, v in zip(x, values[name]))
-        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        out += [f'<circle cx="{a:.1f}" cy="{y(v):.1f}" r="3" fill="{colour}"/>' for a, v in zip(x, values[name])]
-        out.append(f'<text x="{LEFT + 20 + 110 * i}" y="16" fill="{colour}">{name}</text>')
+        out.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
+        out += [f'<circle cx="{a:.1f}" cy="{y(v):.1f}" r="3" fill="{color}"/>' for a, v in zip(x, values[name])]
+        out.append(f'<text x="{LEFT + 20 + 110 * i}" y="16" fill="{color}">{name}</text>')
     return "\n".join(out + ["</svg>"])
 
 

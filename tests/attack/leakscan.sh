@@ -3,7 +3,7 @@
 # leakscan.sh [many]: does payload leave a node in plaintext?
 #
 # A program (leak.c) runs every communicating operation of MPI on two nodes,
-# with payload that can be recognised, while tcpdump takes down what every node
+# with payload that can be recognized, while tcpdump takes down what every node
 # sends; leakscan.py looks for the payload.  Once over plain ob1, which must
 # show it for every operation that has any, and once over pml/crypt, which must
 # not show it at all.  Collectives run in every component that there is.

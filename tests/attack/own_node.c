@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * own_node (p2p | coll) (plain | sealed): neighbours on a node send each other a
+ * own_node (p2p | coll) (plain | sealed): neighbors on a node send each other a
  * canary, point-to-point or in collectives.  Then every process looks for it in
  * the memory that it shares with others: "plain", some must find it; "sealed",
  * nobody.

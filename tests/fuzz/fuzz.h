@@ -4,7 +4,7 @@
  * A fuzz target is one file with LLVMFuzzerTestOneInput, for libFuzzer
  * (clang -fsanitize=fuzzer,address).  Without libFuzzer the same file is a
  * program: FUZZ_MAIN gives it a main() that mutates the inputs named on the
- * command line, so that it also runs under gcc's sanitisers.
+ * command line, so that it also runs under gcc's sanitizers.
  *
  *     fuzz_NAME [-r ROUNDS] [-s SEED] FILE...
  */
@@ -78,7 +78,7 @@ static void fuzz_file(const char *path, uint64_t rounds)
     for (uint64_t round = 0; round < rounds; ++round) {
         memcpy(data, original, size);
         size_t now = 0 == round ? size : fuzz_mutate(data, size, MOST);
-        uint8_t *exact = malloc(now + 1);       /* so that a sanitiser sees every byte too many */
+        uint8_t *exact = malloc(now + 1);       /* so that a sanitizer sees every byte too many */
         memcpy(exact, data, now);
         LLVMFuzzerTestOneInput(exact, now);
         free(exact);

@@ -77,7 +77,7 @@ static void begin(void)
     }
 }
 
-/* Bytes of their own, so that a sanitiser sees one too many. */
+/* Bytes of their own, so that a sanitizer sees one too many. */
 static uint8_t *block(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(0 == size ? 1 : size);

@@ -172,11 +172,11 @@ static void another_map(const char *directory)
 static void another_label(const char *directory)
 {
     make(directory, "decoy", "other", false, true);
-    put_in_place(directory, "decoy", "labelled");
-    MPI_File f = open_as(directory, "labelled", "lab");
+    put_in_place(directory, "decoy", "labeled");
+    MPI_File f = open_as(directory, "labeled", "lab");
     write_is(f, 0, MPI_ERR_ACCESS, "writing under another label");
     read_is(f, 0, MPI_SUCCESS, "reading what somebody with a key of ours wrote");
-    close_and_look(&f, directory, "labelled", "another label");
+    close_and_look(&f, directory, "labeled", "another label");
     mt_group("a map of another label");
 }
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Data that can be recognised goes into a file by every kind of call, shared
+ * Data that can be recognized goes into a file by every kind of call, shared
  * pointers included, and nothing that lies beside the file while it is open has
  * it in clear: canary DIR NAME WAY, where WAY is sealed, plain (there it is) or
  * unshared (the encrypted file has no shared pointer, and says so).

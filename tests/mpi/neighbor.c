@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Neighbourhood collectives, blocking, non-blocking and persistent, on
+ * Neighborhood collectives, blocking, non-blocking and persistent, on
  * Cartesian grids, graphs and random distributed graphs with repeated and own
  * edges.  The k-th message between two ranks must be the k-th of its sender.
  */
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
     all_ways(&g, "a line");
     grid(&g, 2, 0);
     all_ways(&g, "a grid");
-    if (mt_size > 2) {                  /* with two, both sides are the same neighbour: order is open */
+    if (mt_size > 2) {                  /* with two, both sides are the same neighbor: order is open */
         grid(&g, 1, 1);
         all_ways(&g, "a ring");
     }

@@ -89,7 +89,7 @@ static void sends(size_t n)
     mt_fill(p, n, mt_key(3, mt_rank, 0, 0));
     MT_MPI(MPI_Isend(p, (int) n, MPI_BYTE, next, 5, MPI_COMM_WORLD, &out));
     MT_MPI(MPI_Cancel(&out));
-    /* Let the neighbour receive while we wait. */
+    /* Let the neighbor receive while we wait. */
     MPI_Request told;
     MT_MPI(MPI_Irecv(&other, 1, MPI_INT, prev, 6, MPI_COMM_WORLD, &told));
     int done = 0, flag = 0;

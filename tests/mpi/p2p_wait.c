@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The wait and test families on many requests of all sizes and kinds at once,
- * MPI_Request_get_status, null and inactive requests, generalised requests in
+ * MPI_Request_get_status, null and inactive requests, generalized requests in
  * between, and sends whose request is freed before they are done.
  */
 #include "mt.h"
@@ -13,7 +13,7 @@ enum { WAITALL, WAITANY, WAITSOME, TESTALL, TESTANY, TESTSOME, EACH, GET_STATUS,
 static int next, prev;
 
 typedef struct {
-    MPI_Request req[2 * COUNT + 2];     /* receives, sends, null, generalised */
+    MPI_Request req[2 * COUNT + 2];     /* receives, sends, null, generalized */
     MPI_Status status[2 * COUNT + 2];
     bool done[2 * COUNT + 2];
     mt_buf_t buf[COUNT];
@@ -140,7 +140,7 @@ static void run(int way)
             finished(w, way, i);
         }
     }
-    MT_CHECK(1 == freed, "generalised request freed %d times", freed);
+    MT_CHECK(1 == freed, "generalized request freed %d times", freed);
     for (int i = 0; i < COUNT; i++) {
         mt_buf_free(&w->buf[i]);
         free(w->p[i]);
@@ -177,7 +177,7 @@ static void freed_requests(void)
     }
     MT_MPI(MPI_Sendrecv(&token, 1, MPI_CHAR, prev, 99, &token, 1, MPI_CHAR, next, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     for (int i = 0; i < mt_few_sizes_count; i++) {
-        free(p[i]);             /* the neighbour has everything */
+        free(p[i]);             /* the neighbor has everything */
     }
 }
 

@@ -103,7 +103,7 @@ static void locks(size_t n, int seed)
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     MT_MPI(MPI_Win_lock_all(0, win));
-    for (int s = 0; s < mt_size; s++) {         /* what everybody wrote, read from the neighbour's window */
+    for (int s = 0; s < mt_size; s++) {         /* what everybody wrote, read from the neighbor's window */
         MT_MPI(MPI_Get(q, (int) n, MPI_BYTE, next, at[next] + (MPI_Aint) n * s, (int) n, MPI_BYTE, win));
         MT_MPI(MPI_Win_flush(next, win));
         MT_SAME(q, n, mt_key(seed, s, 3, 0), "get, lock_all and flush");

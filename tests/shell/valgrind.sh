@@ -46,7 +46,7 @@ caught() {
     grep -h "$text" "$CASE_DIR"/memcheck.*
 }
 
-caught 'points to uninitialised byte' lost unset
+caught 'points to uninitialized byte' lost unset
 caught 'definitely lost' lost lost
 clean lost
 clean p2p_modes max=200000

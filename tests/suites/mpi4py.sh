@@ -37,7 +37,7 @@ build() {
     at_home python3 -m venv "$place/venv" || return 1
     export PIP_CERT=$place/ca-certificates.crt SSL_CERT_FILE=$place/ca-certificates.crt PIP_CONFIG_FILE=/dev/null
     at_home "$pip" -q install numpy || return 1
-    # Its one file of a million lines takes many minutes to optimise.
+    # Its one file of a million lines takes many minutes to optimize.
     export MPICC=mpicc CFLAGS=-O0
     at_home "$pip" -q download --no-deps --no-binary :all: --dest "$place" "mpi4py==$version" || return 1
     echo "$sha256  $from_here/mpi4py-$version.tar.gz" | sha256sum --check --quiet || fail "this is another mpi4py-$version.tar.gz"

@@ -69,7 +69,7 @@ if len(sys.argv) > 2:
     assert depth == 8 and kind in (2, 6), (depth, kind)
     raw = zlib.decompress(packed)
     line = width * {2: 3, 6: 4}[kind] + 1
-    # Lines that are not of one colour: with filters, those whose bytes differ.
+    # Lines that are not of one color: with filters, those whose bytes differ.
     drawn = sum(1 for y in range(height) if len(set(raw[y * line + 1:(y + 1) * line])) > 8)
     print("screenshot", width, height, drawn)
     assert drawn > 1000, drawn

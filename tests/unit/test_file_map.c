@@ -150,7 +150,7 @@ static void check_lengths(const sample_t *sample)
     opal_common_crypt_map_t *map;
 
     for (size_t count = 0; count < sample->count; ++count) {
-        uint8_t *bytes = malloc(count + 1);     /* exact, for the address sanitiser */
+        uint8_t *bytes = malloc(count + 1);     /* exact, for the address sanitizer */
         memcpy(bytes, sample->bytes, count);
         accepted += OPAL_CRYPT_OK == opal_common_crypt_map_parse(bytes, count, &map);
         free(bytes);

@@ -3,7 +3,7 @@
  *
  * Sessions from real records, under the build that aborts when a (key, nonce)
  * pair seals twice: traffic in both directions, thousands of connects and
- * disconnects, re-initialised processes, eight threads at first contact.
+ * disconnects, re-initialized processes, eight threads at first contact.
  */
 #include "crypt_fixture.h"
 #include "sessions.h"
@@ -215,7 +215,7 @@ static void lives(void)
     opal_common_crypt_local_destroy(b);
 }
 
-/* A peer that was initialised again cannot be taken for its earlier self. */
+/* A peer that was initialized again cannot be taken for its earlier self. */
 static void old_instance(void)
 {
     opal_common_crypt_local_t *a = process(0, 0), *b0 = process(1, 0), *b1 = process(1, 1);
@@ -247,7 +247,7 @@ static void why_there_is_none(void)
     opal_common_crypt_local_destroy(b);
 }
 
-/* Finalize, and all over again: what a re-initialisation does. */
+/* Finalize, and all over again: what a re-initialization does. */
 static void start_again(void)
 {
     const uint64_t before = opal_common_crypt_recorded();

@@ -20,7 +20,7 @@ static const struct {
     {"speed", "How fast this machine seals and opens, by provider; no message is sent.", false},
     {"pingpong", "One-way time of a message that goes to another node and back.", false},
     {"pairs", "Several ranks of a node each send a window of messages to a partner on another node.", false},
-    {"stencil", "Ranks compute, then exchange messages with their neighbours in a periodic grid.", false},
+    {"stencil", "Ranks compute, then exchange messages with their neighbors in a periodic grid.", false},
     {"allgather", "MPI_Allgather over all ranks; the size is what a rank contributes.", true},
     {"bcast", "MPI_Bcast from rank 0.", true},
     {"alltoall", "MPI_Alltoall; the size is the block between two ranks.", true},

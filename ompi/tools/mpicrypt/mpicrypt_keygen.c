@@ -38,7 +38,7 @@ static const mpicrypt_option_t options[] = {
     {"existing", MPICRYPT_FLAG, NULL, NULL, &existing,
      "Make no key, install the one that exists: for nodes that were added later."},
     {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &netfs,
-     "Accept a file on a network file system. Whoever can read that traffic has the key; jobs need "
+     "Accept a file on a network file system. Anyone who can read that traffic has the key; jobs need "
      "crypt_secret_on_netfs=1 to use it."},
     {"rsh", MPICRYPT_TEXT, "PROGRAM", "ssh", &rsh,
      "The program that runs a command on a host, called as PROGRAM HOST COMMAND."},
@@ -261,7 +261,7 @@ const mpicrypt_verb_t mpicrypt_keygen_verb = {
         "bytes, as hexadecimal digits, in a file of mode 0600. A key that exists is never overwritten "
         "without --force.\n\n"
         "Every node needs the same key. With --hosts it is installed on each of them, at the same place, "
-        "through ssh; the key goes through ssh's standard input and stands in no argument. A host that "
+        "through ssh; the key goes through ssh's standard input and is never an argument. A host that "
         "has this very key already is left as it is; one that has another key is refused without "
         "--force. If a host fails, the others are still tried, and the exit status is 1.",
     .options = options,

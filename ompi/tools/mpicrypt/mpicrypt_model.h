@@ -65,7 +65,7 @@ mpicrypt_row_t mpicrypt_predict(const mpicrypt_setting_t *setting, const mpicryp
 /* ---- machines: mpicrypt_model_machine.c ---- */
 
 /* Ranks in a periodic grid of `dimensions`, row by row, so many consecutive
- * ones on a node.  Of the messages that a rank sends to its 2 d neighbours:
+ * ones on a node.  Of the messages that a rank sends to its 2 d neighbors:
  * how many leave the node, for the rank with most of them; and how many leave
  * the busiest node. */
 typedef struct mpicrypt_traffic {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Which neighbours of a stencil are on other nodes: counted rank by rank, as
+ * Which neighbors of a stencil are on other nodes: counted rank by rank, as
  * many as there are.
  */
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #define FRAME_HEIGHT  300
 #define TITLE_HEIGHT  40
 #define MARGIN_LEFT   70
-#define LEGEND_LEFT   14        /* from the frame to the legend's colours */
+#define LEGEND_LEFT   14        /* from the frame to the legend's colors */
 #define LEGEND_TEXT   24        /* from there to the words */
 #define LEGEND_LETTER 6.7       /* mean width of a letter of 12 pixels, rather too wide */
 #define LEGEND_LINE   18
@@ -49,7 +49,7 @@ struct mpicrypt_plot {
     int panel_count;
 };
 
-/* Distinguishable with the usual colour-vision deficiencies (Okabe and Ito),
+/* Distinguishable with the usual color-vision deficiencies (Okabe and Ito),
  * then the same, darker. */
 static const unsigned palette[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000,
                                    0x004064, 0x803900, 0x005f45, 0x7a4964, 0x8a5f00};
@@ -208,10 +208,10 @@ static double place_y(const frame_t *frame, const axis_t *axis, double value)
     return frame->top + frame->height * (axis->high - value) / (axis->high - axis->low);
 }
 
-static void segment(const mpicrypt_canvas_t *canvas, double x0, double y0, double x1, double y1, unsigned colour)
+static void segment(const mpicrypt_canvas_t *canvas, double x0, double y0, double x1, double y1, unsigned color)
 {
     const double x[] = {x0, x1}, y[] = {y0, y1};
-    canvas->line(canvas->state, x, y, 2, 1, colour);
+    canvas->line(canvas->state, x, y, 2, 1, color);
 }
 
 static void draw_axes(const mpicrypt_canvas_t *canvas, const panel_t *panel, const frame_t *frame)
@@ -244,7 +244,7 @@ static void draw_axes(const mpicrypt_canvas_t *canvas, const panel_t *panel, con
 static void draw_curve(const mpicrypt_canvas_t *canvas, const panel_t *panel, const frame_t *frame, int c)
 {
     const curve_t *curve = &panel->curves[c];
-    unsigned colour = palette[(size_t) c % (sizeof(palette) / sizeof(palette[0]))];
+    unsigned color = palette[(size_t) c % (sizeof(palette) / sizeof(palette[0]))];
     double legend_x = frame->left + frame->width + LEGEND_LEFT, legend_y = frame->top + 8 + LEGEND_LINE * c;
     double *x = checked(malloc((size_t) curve->count * sizeof(double)));
     double *y = checked(malloc((size_t) curve->count * sizeof(double)));
@@ -252,10 +252,10 @@ static void draw_curve(const mpicrypt_canvas_t *canvas, const panel_t *panel, co
     for (int i = 0; i < curve->count; ++i) {
         x[i] = place_x(frame, &panel->x, scaled(&panel->x, curve->x[i]));
         y[i] = place_y(frame, &panel->y, scaled(&panel->y, curve->y[i]));
-        canvas->disc(canvas->state, x[i], y[i], 2.5, colour);
+        canvas->disc(canvas->state, x[i], y[i], 2.5, color);
     }
-    canvas->line(canvas->state, x, y, curve->count, 1.8, colour);
-    canvas->rectangle(canvas->state, legend_x, legend_y - 2, 18, 4, colour);
+    canvas->line(canvas->state, x, y, curve->count, 1.8, color);
+    canvas->rectangle(canvas->state, legend_x, legend_y - 2, 18, 4, color);
     canvas->text(canvas->state, legend_x + LEGEND_TEXT, legend_y + 4, 12, MPICRYPT_LEFT, false, INK, curve->name);
     free(x);
     free(y);

@@ -20,7 +20,7 @@ typedef struct mpicrypt_plot mpicrypt_plot_t;
 typedef enum {
     MPICRYPT_AXIS_LINEAR,       /* from zero */
     MPICRYPT_AXIS_LOG,          /* powers of ten */
-    MPICRYPT_AXIS_BYTES         /* powers of two, labelled 64K */
+    MPICRYPT_AXIS_BYTES         /* powers of two, labeled 64K */
 } mpicrypt_axis_t;
 
 mpicrypt_plot_t *mpicrypt_plot_new(const char *title, int panel_count);
@@ -42,15 +42,15 @@ int mpicrypt_plot_write(const mpicrypt_plot_t *plot, const char *path);
 
 typedef enum { MPICRYPT_LEFT, MPICRYPT_MIDDLE, MPICRYPT_RIGHT } mpicrypt_anchor_t;
 
-/* Colours are 0xRRGGBB; coordinates are pixels from the upper left corner. */
+/* Colors are 0xRRGGBB; coordinates are pixels from the upper left corner. */
 typedef struct mpicrypt_canvas {
     void *state;
-    void (*rectangle)(void *state, double x, double y, double width, double height, unsigned colour);
-    void (*line)(void *state, const double *x, const double *y, int count, double width, unsigned colour);
-    void (*disc)(void *state, double x, double y, double radius, unsigned colour);
+    void (*rectangle)(void *state, double x, double y, double width, double height, unsigned color);
+    void (*line)(void *state, const double *x, const double *y, int count, double width, unsigned color);
+    void (*disc)(void *state, double x, double y, double radius, unsigned color);
     /* `turned`: reads upwards. */
     void (*text)(void *state, double x, double y, double size, mpicrypt_anchor_t anchor, bool turned,
-                 unsigned colour, const char *text);
+                 unsigned color, const char *text);
     int (*end)(void *state);    /* writes the file; 0 or an errno value */
 } mpicrypt_canvas_t;
 

@@ -103,24 +103,24 @@ int mpicrypt_canvas_png_check(void)
 
 /* ---- drawing ---- */
 
-static void colour_set(const png_t *png, unsigned colour)
+static void color_set(const png_t *png, unsigned color)
 {
-    cairo.set_source_rgb(png->pen, (double) (colour >> 16 & 0xff) / 255,
-                         (double) (colour >> 8 & 0xff) / 255, (double) (colour & 0xff) / 255);
+    cairo.set_source_rgb(png->pen, (double) (color >> 16 & 0xff) / 255,
+                         (double) (color >> 8 & 0xff) / 255, (double) (color & 0xff) / 255);
 }
 
-static void rectangle(void *state, double x, double y, double width, double height, unsigned colour)
+static void rectangle(void *state, double x, double y, double width, double height, unsigned color)
 {
     png_t *png = state;
-    colour_set(png, colour);
+    color_set(png, color);
     cairo.rectangle(png->pen, x, y, width, height);
     cairo.fill(png->pen);
 }
 
-static void line(void *state, const double *x, const double *y, int count, double width, unsigned colour)
+static void line(void *state, const double *x, const double *y, int count, double width, unsigned color)
 {
     png_t *png = state;
-    colour_set(png, colour);
+    color_set(png, color);
     cairo.set_line_width(png->pen, width);
     for (int i = 0; i < count; ++i) {
         (0 == i ? cairo.move_to : cairo.line_to)(png->pen, x[i], y[i]);
@@ -128,21 +128,21 @@ static void line(void *state, const double *x, const double *y, int count, doubl
     cairo.stroke(png->pen);
 }
 
-static void disc(void *state, double x, double y, double radius, unsigned colour)
+static void disc(void *state, double x, double y, double radius, unsigned color)
 {
     png_t *png = state;
-    colour_set(png, colour);
+    color_set(png, color);
     cairo.arc(png->pen, x, y, radius, 0, 6.283185307179586);
     cairo.fill(png->pen);
 }
 
 static void text(void *state, double x, double y, double size, mpicrypt_anchor_t anchor, bool turned,
-                 unsigned colour, const char *words)
+                 unsigned color, const char *words)
 {
     png_t *png = state;
     extents_t extents;
 
-    colour_set(png, colour);
+    color_set(png, color);
     cairo.set_font_size(png->pen, size);
     cairo.text_extents(png->pen, words, &extents);
     cairo.save(png->pen);

@@ -8,33 +8,33 @@
 
 #include "mpicrypt_plot.h"
 
-static void rectangle(void *state, double x, double y, double width, double height, unsigned colour)
+static void rectangle(void *state, double x, double y, double width, double height, unsigned color)
 {
     fprintf(state, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#%06x\"/>\n",
-            x, y, width, height, colour);
+            x, y, width, height, color);
 }
 
-static void line(void *state, const double *x, const double *y, int count, double width, unsigned colour)
+static void line(void *state, const double *x, const double *y, int count, double width, unsigned color)
 {
-    fprintf(state, "<polyline fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.1f\" points=\"", colour, width);
+    fprintf(state, "<polyline fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.1f\" points=\"", color, width);
     for (int i = 0; i < count; ++i) {
         fprintf(state, "%s%.1f,%.1f", 0 == i ? "" : " ", x[i], y[i]);
     }
     fputs("\"/>\n", state);
 }
 
-static void disc(void *state, double x, double y, double radius, unsigned colour)
+static void disc(void *state, double x, double y, double radius, unsigned color)
 {
-    fprintf(state, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#%06x\"/>\n", x, y, radius, colour);
+    fprintf(state, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#%06x\"/>\n", x, y, radius, color);
 }
 
 static void text(void *state, double x, double y, double size, mpicrypt_anchor_t anchor, bool turned,
-                 unsigned colour, const char *words)
+                 unsigned color, const char *words)
 {
     static const char *const anchors[] = {"start", "middle", "end"};
 
     fprintf(state, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.0f\" text-anchor=\"%s\" fill=\"#%06x\"",
-            x, y, size, anchors[anchor], colour);
+            x, y, size, anchors[anchor], color);
     if (turned) {
         fprintf(state, " transform=\"rotate(-90 %.1f %.1f)\"", x, y);
     }

@@ -150,7 +150,7 @@ static const leak_op_t ops[] = {
     WAYS(Exscan, Iexscan, scan, .with = 1),
 };
 
-/* ---- neighbourhoods ---- */
+/* ---- neighborhoods ---- */
 
 static MPI_Comm ring;
 static MPI_Aint far_at[64];
@@ -268,14 +268,14 @@ void leak_coll(size_t largest)
     chosen("collective", ops, LEAK_COUNT(ops), largest);
 }
 
-/* A ring in which both neighbours live on the other node. */
+/* A ring in which both neighbors live on the other node. */
 void leak_neighbor(size_t largest)
 {
     MPI_Comm mixed;
     int periodic = 1, half = mt_size / 2;
     MT_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, mt_rank < half ? 2 * mt_rank : 2 * (mt_rank - half) + 1, &mixed));
     MT_MPI(MPI_Cart_create(mixed, 1, &mt_size, &periodic, 0, &ring));
-    chosen("neighbourhood", neighbor_ops, LEAK_COUNT(neighbor_ops), largest);
+    chosen("neighborhood", neighbor_ops, LEAK_COUNT(neighbor_ops), largest);
     MT_MPI(MPI_Comm_free(&ring));
     MT_MPI(MPI_Comm_free(&mixed));
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * One-sided communication with a rank of the other node: every operation, and
- * the ways to synchronise and to make a window.
+ * the ways to synchronize and to make a window.
  */
 #include "leak.h"
 

@@ -146,7 +146,7 @@ int expect(const step_t *step, long number, expected_t **made)
     return count;
 }
 
-/* ---- judgement ---- */
+/* ---- judgment ---- */
 
 static bool same_envelope(const landing_t *l, const expected_t *e)
 {

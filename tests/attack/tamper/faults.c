@@ -6,7 +6,7 @@
  * FAULTS_THREADS is in the environment.
  *
  * By 4 ranks on two nodes: rank 0 receives, from rank 2 sealed messages and from
- * rank 1, its neighbour, plain ones.  crypt_on_auth_failure is what it is by
+ * rank 1, its neighbor, plain ones.  crypt_on_auth_failure is what it is by
  * default: no fault is a forgery, and the job goes on.
  */
 #include "mt.h"

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     if (0 == strncmp(name, "near", 4)) {
         all_calls(node, mine ^ 1);
     } else if (0 == strncmp(name, "far", 3)) {
-        /* Two of each: ranks of a node are not neighbours here, and the communicator
+        /* Two of each: ranks of a node are not neighbors here, and the communicator
          * that is freed may lend its handle to the next. */
         for (int again = 0; again < 3; ++again) {
             MPI_Comm_split(MPI_COMM_WORLD, mine, rank, &half);

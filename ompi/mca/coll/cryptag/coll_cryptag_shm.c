@@ -20,7 +20,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #define FLAG_BYTES 64
-#define LOOKS_A_PROGRESS 16     /* a look at the sockets costs more than a turn of a neighbour */
+#define LOOKS_A_PROGRESS 16     /* a look at the sockets costs more than a turn of a neighbor */
 #define LEAST_DATA ((size_t) 256 << 10)
 #define NAME_BYTES 64           /* an empty name: the leader has no segment */
 

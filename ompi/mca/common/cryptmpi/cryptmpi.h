@@ -187,7 +187,7 @@ void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local);
 
 OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
 /* Are all BTLs by which this process may be reached such as stay on the node?  Only where
- * Open MPI has initialised BML. */
+ * Open MPI has initialized BML. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
 

@@ -90,7 +90,7 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 /* The name of a job, as PMIx knows it: empty where PMIx knows none. */
 enum { OMPI_COMMON_CRYPTMPI_NSPACE_BYTES = 256 };
 
-/* May MPI be initialised again, after its end, in one process? */
+/* May MPI be initialized again, after its end, in one process? */
 #if OMPI_MAJOR_VERSION >= 5
 #    define OMPI_COMMON_CRYPTMPI_LIVES 1
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * What others need to know by name without the library: how an encrypted file is
- * recognised, and the parameters that say that new files become such.
+ * recognized, and the parameters that say that new files become such.
  */
 #ifndef OMPI_COMMON_CRYPTMPIO_NAMES_H
 #define OMPI_COMMON_CRYPTMPIO_NAMES_H

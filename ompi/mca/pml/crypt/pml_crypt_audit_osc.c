@@ -176,7 +176,7 @@ void ompi_pml_crypt_audit_osc(void)
     }
 }
 
-/* The components outlive us when MPI is initialised again. */
+/* The components outlive us when MPI is initialized again. */
 void ompi_pml_crypt_audit_osc_end(void)
 {
     mca_base_component_list_item_t *item;

@@ -195,7 +195,7 @@ static int x509_sign(void *state, const uint8_t *body, size_t body_bytes,
 
 /* ---- verifying ---- */
 
-static int authorise(const x509_state_t *state, X509 *leaf, X509 *anchor, opal_common_crypt_why_t *why)
+static int authorize(const x509_state_t *state, X509 *leaf, X509 *anchor, opal_common_crypt_why_t *why)
 {
     X509 *ours = sk_X509_value(state->chain, 0);
     char here[256], there[256];
@@ -265,7 +265,7 @@ static int x509_verify(const void *opaque, const opal_common_crypt_claim_t *clai
                                             OPAL_CRYPT_ERR_PEER, &anchor, why);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = authorise(state, sk_X509_value(chain, 0), anchor, why);
+        rc = authorize(state, sk_X509_value(chain, 0), anchor, why);
     }
     X509_free(anchor);
     opal_common_crypt_chain_free(chain);

@@ -59,7 +59,7 @@ typedef struct opal_common_crypt_options {
 typedef struct opal_common_crypt_identity {
     const char *nspace;             /* at most 255 bytes */
     uint32_t rank;
-    uint32_t instance;              /* 0, then 1 ... for a re-initialisation */
+    uint32_t instance;              /* 0, then 1 ... for a re-initialization */
     uint8_t boot_id[16];
     uint8_t node_nonce[16];
 } opal_common_crypt_identity_t;

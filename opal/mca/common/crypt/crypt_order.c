@@ -72,7 +72,7 @@ static uint32_t span_position(const span_t *spans, uint32_t count, uint64_t seri
     return low;
 }
 
-/* Join neighbours that no outstanding serial keeps apart. */
+/* Join neighbors that no outstanding serial keeps apart. */
 static void spans_compress(entry_t *entry)
 {
     span_t *spans = spans_of(entry);

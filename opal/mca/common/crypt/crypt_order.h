@@ -8,7 +8,7 @@
  *     serial   4     7     9    12          9 outstanding, 4, 7, 12 accepted
  *     counter 20    23     ?    31          so 9 must bring 24..30
  *
- * What must be remembered is little: between two neighbouring serials that are
+ * What must be remembered is little: between two neighboring serials that are
  * still outstanding no message can be accepted any more, so the accepted ones
  * there shrink to one span (first and last).  And an envelope whose counters
  * are all below the replay set's mark, and whose serials are all below every
@@ -23,7 +23,7 @@
  *     memory = one entry per envelope that has a counter above the lowest one
  *              still missing, or a serial above the lowest one outstanding, and after
  *              some hundred of them
- *              one range per run of neighbouring tags that are alike
+ *              one range per run of neighboring tags that are alike
  *              + one span per outstanding serial between accepted ones
  *
  * Traffic that comes in order makes no entry at all.
@@ -96,7 +96,7 @@ void opal_common_crypt_order_init(opal_common_crypt_order_t *order);
 void opal_common_crypt_order_fini(opal_common_crypt_order_t *order);
 
 /* With the session's and the serials' lock held, and `serial` outstanding:
- * ERR_ORDER if `counter` does not fit between its neighbours. */
+ * ERR_ORDER if `counter` does not fit between its neighbors. */
 int opal_common_crypt_order_check(opal_common_crypt_order_t *order,
                                   const opal_common_crypt_serials_t *serials, uint64_t serial, bool any_tag,
                                   const opal_common_crypt_envelope_t *envelope, uint64_t counter);

@@ -101,7 +101,7 @@ static int login(token_t *token, CK_SLOT_ID slot, const opal_common_crypt_keysto
                                                             : opal_common_crypt_p11_refuse(why, "C_Login", rv);
 }
 
-/* Nothing but our session ends.  A login and an initialised module are one for the whole
+/* Nothing but our session ends.  A login and an initialized module are one for the whole
  * process: the application may have come to use either since.  With the last session the
  * token logs out by itself. */
 void opal_common_crypt_p11_close(opal_common_crypt_p11_t *token)

@@ -166,7 +166,7 @@ static int page_add(set_t *set, size_t i, uint64_t page)
     return OPAL_CRYPT_OK;
 }
 
-/* Page i became full: no bitmap any more, and one run with full neighbours. */
+/* Page i became full: no bitmap any more, and one run with full neighbors. */
 static void page_collapse(set_t *set, size_t i)
 {
     run_t *run = &set->runs[i];

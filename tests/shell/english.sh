@@ -1,0 +1,74 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Spelling and style of what people read.  codespell: pages, messages, sources, tests
+# and examples, in one variety of English, that of Open MPI and of the standards
+# (American).  proselint and a list of phrases: pages, messages and the pages of
+# `mpicrypt VERB --help`.  english.exceptions says what passes, and why.
+#
+# The same calls look at copies into which mistakes were planted, and have to find
+# those: a check that finds nothing anywhere would pass, too.
+set -eu
+. "$SRC/tests/lib.sh"
+for program in codespell proselint; do
+    command -v $program > /dev/null || skip "$program is missing"
+done
+exceptions=$SRC/tests/shell/english.exceptions
+must_fail grep -vE '^(#|$|(word|check|phrase) +[^ ]+ +[^ ])' "$exceptions"     # each has a reason
+excepted() { sed -nE "s/^$1 +([^ ]+) .*/\1/p" "$exceptions"; }
+
+# ---- what is looked at ----
+
+cd "$SRC"
+pages=(README.md NEWS.md HACKING.md SECURITY.md tests/README.rst docs/*.rst)
+mapfile -t messages < <(find ompi opal -name 'help-*.txt')
+mapfile -t sources < <(find ompi opal examples tests standalone packaging debian docs config/ompi_crypt_* -type f \
+    \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.list' -o -name '*.table' -o -name '*.m4' -o -name '*.f90' \
+       -o -name '*.conf' -o -name 'Makefile.am' \) ! -name 'english.*')
+sources+=(docs/design/*.rst)
+help=()
+for verb in $(mpicrypt --help | sed -n '/^VERBS/,/^$/s/^       \([a-z]*\) .*/\1/p'); do
+    mpicrypt "$verb" --help > "$CASE_DIR/help-$verb"
+    help+=("$CASE_DIR/help-$verb")
+done
+for list in pages messages sources help; do
+    declare -n all=$list
+    must test ${#all[@]} -gt 6
+done
+
+# Copies, with a mistake for each check behind their end.
+planted=()
+for file in README.md docs/security.rst "${messages[0]}" "${sources[0]}" "${help[0]}"; do
+    copy=$CASE_DIR/planted-${file##*/}
+    { cat "$file"; printf '%s\n' "" "A message is recieved, whose behaviour is very unique: it has so" "many bytes."; } > "$copy"
+    planted+=("$copy")
+done
+
+# ---- the checks: one call each, as they take long to start ----
+
+excepted word > "$CASE_DIR/words"
+excepted phrase | sed 's/.*/\\b(&)\\b/' | paste -sd'|' > "$CASE_DIR/phrases"
+export XDG_CACHE_HOME=$CASE_DIR/cache XDG_CONFIG_HOME=$CASE_DIR/config LC_ALL=C.UTF-8
+mkdir -p "$XDG_CONFIG_HOME/proselint"
+printf '{"max_errors": 100000, "checks": {%s}}\n' "$(excepted check | sed 's/.*/"&": false/' | paste -sd,)" \
+    | tee "$XDG_CONFIG_HOME/proselint/config" > "$XDG_CONFIG_HOME/proselint/config.json"        # of two versions
+must grep -qF '"typography.symbols": false' "$XDG_CONFIG_HOME/proselint/config.json"
+
+codespell --builtin clear,rare,en-GB_to_en-US --ignore-words "$CASE_DIR/words" \
+    "${pages[@]}" "${messages[@]}" "${sources[@]}" "${help[@]}" "${planted[@]}" > "$CASE_DIR/findings" || true
+printf '%s\0' "${pages[@]}" "${messages[@]}" "${help[@]}" "${planted[@]}" |
+    xargs -0 -n 8 -P "$(nproc)" proselint >> "$CASE_DIR/findings" || true
+# Over the ends of lines, so without their numbers: "FILE:phrase: so many".
+grep -HzoPf "$CASE_DIR/phrases" "${pages[@]}" "${messages[@]}" "${help[@]}" "${planted[@]}" | tr '\0\n' '\n ' |
+    sed 's/:/:phrase: /' >> "$CASE_DIR/findings" || true
+
+# ---- what they found ----
+
+for copy in "${planted[@]}"; do
+    for finding in "recieved ==> received" "behaviour ==> behavior" "uncomparables.misc" "phrase: so many"; do
+        must grep -qE "^$copy:.*$finding" "$CASE_DIR/findings"
+    done
+done
+grep -v "^$CASE_DIR/planted-" "$CASE_DIR/findings" > "$CASE_DIR/left" || true
+cat "$CASE_DIR/left"
+[ ! -s "$CASE_DIR/left" ] ||
+    fail "$(wc -l < "$CASE_DIR/left") findings; what is right goes into tests/shell/english.exceptions, with a reason"
