@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# file.py FILE: an encrypted file with mpi4py; info keys of MPI_File_open say how.
+# file.py FILE: write and read an encrypted file with mpi4py, as info keys of MPI_File_open say.
 #
 #     mpicrypt key new results
 #     mpirun -n 4 --mca pml crypt python3 file.py FILE

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * hdf5 FILE: an encrypted HDF5 file (parallel HDF5; Debian: libhdf5-openmpi-dev).
- * HDF5 hands its info object to MPI_File_open, and ours are its keys; with
- * --mca fs_crypt_key_label results a program would not even need them.
+ * HDF5 passes its info object to MPI_File_open, so info keys can ask for encryption.
+ * With --mca fs_crypt_key_label results, no change of the program is needed.
  *
  *     mpicc -o hdf5 hdf5.c $(pkg-config --cflags --libs hdf5-openmpi)
  *     mpicrypt key new results

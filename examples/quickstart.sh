@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# quickstart.sh - see it work: from a fresh Debian 12 or 13 to encrypted messages.
+# quickstart.sh - a demonstration on a fresh Debian 12 or 13.
 #
 #   sudo examples/quickstart.sh
 #
-# Installs the packages that are missing, builds ompi-crypt, makes a key and two
-# virtual nodes on this machine, and runs ring.c between them twice, plain and
-# encrypted, with a packet capture of each; then writes an encrypted file and
-# compares latency and bandwidth.  What it found is printed, and stands in one
-# HTML page.  Builds and keeps everything under
-# ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart; besides the packages
-# nothing is left on the machine, and deleting that directory is always allowed.
+# Installs missing packages, builds ompi-crypt, makes a key and two virtual nodes on
+# this machine, and runs ring.c between them twice, plain and encrypted, with a packet
+# capture of each.  Then it writes an encrypted file and compares latency and bandwidth.
+# The results are printed and written to an HTML page.  Apart from the packages,
+# everything is in ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart, which you may
+# delete at any time.
 set -euo pipefail
 
 SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -29,7 +28,7 @@ STEPS=8
 
 # ---- progress: a line a step; on a terminal it lives while the step runs ----
 
-# step TITLE COMMAND...: the command's output goes to the log.
+# step TITLE COMMAND...: run the command, with its output in the log.
 number=0
 step() {
     local title=$1 begin=$SECONDS pid rc=0; shift
@@ -62,8 +61,8 @@ build() {
         -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmpi_crypt
 }
 
-# A text that is nowhere else: in a file of this node, not on a command line,
-# which mpirun sends to the other node itself.
+# A unique text, in a file of this node.  It must not be on a command line, since mpirun
+# sends that to the other node.
 make_secrets() {
     (umask 077; echo "canary-$(od -An -tx1 -N8 /dev/urandom | tr -d ' \n') sings in the mine." > "$WORK/secret.txt")
     [ -e "$WORK/psk" ] || "$PREFIX/bin/mpicrypt" keygen --out "$WORK/psk"
@@ -77,7 +76,7 @@ job() {
     capture_stop node1
 }
 
-# A file of which the first 64 bytes are plain and the rest is encrypted.
+# A file whose first 64 bytes are plain and whose rest is encrypted.
 file_job() {
     rm -rf "$WORK/keys.files" "$WORK/results" "$WORK/results.mpicrypt"
     mpicrypt key new results --keystore-dir "$WORK/keys.files"
@@ -85,7 +84,7 @@ file_job() {
     mpicrypt file verify "$WORK/results" --keystore-dir "$WORK/keys.files"
 }
 
-# Few rounds: figures to see, not to quote.
+# Few rounds: not figures to quote.
 compare() {
     mpicrypt bench pingpong --mpirun "$SRC/tests/vcluster mpirun" --schemes crypt --size 1,4K,64K,1M --fast 3 --rounds 9 \
         --csv "$WORK/bench.csv" --plot "$WORK/bench.svg"
@@ -96,8 +95,8 @@ compare() {
 # times FILE TEXT: how often TEXT is in FILE.
 times() { { grep -aoF -- "$2" "$1" || true; } | wc -l; }
 
-# window NAME COLUMNS: six lines out of the middle of a capture, with dots for what
-# is no letter.
+# window NAME COLUMNS: six lines from the middle of a capture, with dots for other
+# characters than letters.
 window() {
     local file=$WORK/$1.pcap
     tail -c +$(($(stat -c %s "$file") / 2)) "$file" 2>/dev/null | head -c $(($2 * 6)) |
@@ -131,7 +130,7 @@ ratios() {
 
 escaped() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
 
-# The same as one page that needs no other file.
+# The same as a self-contained HTML page.
 page() {
     cat <<END
 <!doctype html>

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * regions FILE: a file with a plain header of 64 bytes, which any program reads,
- * and encrypted data after it: an encryption map of one region.
+ * regions FILE: a file with a plain header of 64 bytes, which any program can read,
+ * followed by encrypted data: an encryption map of one region.
  *
  *     mpicc -o regions regions.c -lmpi_crypt
  *     mpicrypt key new results
@@ -29,8 +29,8 @@ static void check(int rc, const char *call)
     }
 }
 
-/* All bytes from HEADER on are encrypted under the label results, what is before
- * them stays plain. */
+/* All bytes from HEADER on are encrypted under the label results; those before stay
+ * plain. */
 static void set_map(MPI_File file)
 {
     MPI_Info info;

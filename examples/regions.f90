@@ -1,6 +1,6 @@
 ! Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 !
-! regions FILE: as regions.c, a plain header and encrypted data after it.
+! regions FILE: like regions.c, a plain header followed by encrypted data.
 !
 !     mpifort -o regions_f regions.f90 -lmpi_crypt     (-I and -L: docs/mpi-io.rst)
 !     mpirun -n 4 --mca pml crypt ./regions_f FILE

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * ring FILE: rank 0 reads a text from FILE and sends it through all ranks, until
- * it comes back; then a large message full of the same text.  Nothing in this
- * program knows of encryption.
+ * ring FILE: rank 0 reads a text from FILE and sends it through all ranks until it
+ * comes back, then a large message that repeats the text.  This is an ordinary MPI
+ * program, without any code for encryption.
  *
  *     mpicc -o ring ring.c
  *     mpirun -n 4 --mca pml crypt ./ring secret.txt
@@ -28,8 +28,8 @@ static void read_text(const char *path, char *text)
     fclose(file);
 }
 
-/* Rank 0 sends `bytes` of `sent` to the right and gets them back from the left,
- * everybody else hands on what arrives.  Did they come back as they were? */
+/* Rank 0 sends `bytes` of `sent` to the right and receives them from the left; the
+ * other ranks forward what they receive.  True if they came back unchanged. */
 static int around(const char *sent, char *received, int bytes, int rank, int ranks)
 {
     int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;

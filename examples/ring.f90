@@ -1,7 +1,7 @@
 ! Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 !
-! ring FILE: as ring.c.  Rank 0 reads a line from FILE and sends it through all
-! ranks, until it comes back.  Nothing in this program knows of encryption.
+! ring FILE: like ring.c.  Rank 0 reads a line from FILE and sends it through all
+! ranks until it comes back.  There is no code for encryption.
 !
 !     mpifort -o ring_f ring.f90
 !     mpirun -n 4 --mca pml crypt ./ring_f secret.txt

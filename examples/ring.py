@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# ring.py FILE: as ring.c, with mpi4py (Debian: python3-mpi4py): an object of
-# Python and a large buffer go through all ranks.
+# ring.py FILE: like ring.c, with mpi4py (Debian: python3-mpi4py).  A Python object and a
+# large buffer travel through all ranks.
 #
 #     mpirun -n 4 --mca pml crypt python3 ring.py secret.txt
 import sys

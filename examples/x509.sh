@@ -2,15 +2,15 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # x509.sh DIR USER...: a small certificate authority in DIR, and a key and a
-# certificate for each USER, for crypt_auth=x509.  A site that has a CA already
-# asks that one for certificates like these instead.
+# certificate for each USER, for crypt_auth=x509.  A site that has a CA asks it for
+# certificates like these instead.
 #
-#   DIR/ca.pem, DIR/ca.key         the authority; its key belongs off the nodes
+#   DIR/ca.pem, DIR/ca.key         the authority; keep its key away from the nodes
 #   DIR/USER.pem, DIR/USER.key     a user's; the key on a local disk, mode 0600
 #
-# On the nodes ca.pem and USER.pem belong to root or to the user, on a local disk, too.
+# On the nodes, ca.pem and USER.pem must belong to root or to the user, on a local disk.
 #
-# A user's jobs then have
+# A user's jobs then set
 #   crypt_auth = x509
 #   crypt_x509_ca = .../ca.pem
 #   crypt_x509_cert = .../USER.pem

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The aead framework: one component per provider of authenticated encryption,
- * each a DSO of its own, so that a site installs only the libraries it trusts
- * and the symbols of two of them never meet.
+ * The aead framework: one component for each provider of authenticated encryption.
+ * Each is a DSO of its own, so that a site can install only the libraries that it
+ * trusts, and the symbols of two libraries never clash.
  */
 #ifndef OPAL_AEAD_H
 #define OPAL_AEAD_H

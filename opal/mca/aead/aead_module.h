@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a provider of authenticated encryption offers: one struct of pointers.
+ * The interface of a provider of authenticated encryption: a struct of pointers.
  *
- * This header knows nothing of Open MPI, so that the core, the unit tests and
- * the fuzzers can use a provider without an MPI library.  aead.h adds what the
+ * This header does not depend on Open MPI, so the core, the unit tests and the
+ * fuzzers can use a provider without an MPI library.  aead.h adds what the
  * component loader needs.
  *
  * Keys.  An expanded key is a block of key_bytes(cipher) bytes, aligned to
@@ -12,10 +12,10 @@
  * files).  After key_init it is read-only and may be used by any number of
  * threads, each with a context of its own.  It must not be moved or copied.
  *
- * Contexts.  A context belongs to one thread at a time.  It may cache whatever
- * makes the next call cheap; what it caches of a key lies in memory that is
- * left out of core files and is gone after key_wipe() on that key followed by
- * context_free(), or by the next use of the context with other keys.
+ * Contexts.  A context belongs to one thread at a time.  It may cache data to make
+ * the next call cheap.  Cached key data is in memory that is excluded from core
+ * files, and is gone after key_wipe() of the key followed by context_free() or by
+ * the next use of the context with other keys.
  *
  * Buffers.  Text in and text out are equal (in place) or disjoint.  Lengths
  * are size_t; a message may be longer than INT_MAX.

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * coll/cryptag: collectives that seal once what many will open.
+ * coll/cryptag: collectives that encrypt (seal) data once for many receivers.
  *
  *   coll_cryptag_component.c  parameters, MPI_T variables
  *   coll_cryptag_module.c     one module a communicator; what it keeps
@@ -18,9 +18,9 @@
  *   coll_cryptag_piece.c      sealing and opening, AAD
  *   coll_cryptag_shm.c        shared segment of a node
  *
- * Two ways out of this process, and no third: plaintext is handed to the
- * selected PML (pml/crypt, which decides for itself whether the peer is on
- * this node and seals if it is not), sealed bytes to the host PML below it.
+ * Data leaves the process in only two ways: plaintext goes to the selected PML
+ * (pml/crypt, which seals it unless the peer is on this node), and sealed bytes go to
+ * the host PML below it.
  */
 #ifndef MCA_COLL_CRYPTAG_H
 #define MCA_COLL_CRYPTAG_H

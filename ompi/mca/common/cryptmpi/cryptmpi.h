@@ -1,14 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What pml/crypt, coll/cryptag and fs/crypt share: the parameters, who the
- * peers are and how they are reached, the host PML, failures.
+ * What pml/crypt, coll/cryptag and fs/crypt share: parameters, peers and how to
+ * reach them, the host PML, and failures.
  *
  *     parameters (cryptmpi_params.c) -> local record -> modex (cryptmpi_modex.c)
  *         -> peers and sessions (cryptmpi_peer.c) -> communicators (cryptmpi_comm.c)
  *
- * Life: params_register by pml/crypt's register function, start in its init,
- * stop in its finalize.  Other components only ask.
+ * Life cycle: pml/crypt calls params_register in its register function, start in
+ * its init, and stop in its finalize.  Other components only query.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_H
 #define OMPI_COMMON_CRYPTMPI_H

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * pml/crypt: a PML that seals what leaves the node and hands it to a host PML
- * (ob1 or ucx), which it loads itself.
+ * pml/crypt: a PML that encrypts (seals) messages to other nodes and passes them to
+ * a host PML (ob1 or ucx), which it loads itself.
  *
- * A message's life
+ * The life of a message
  *   send.c    pack + seal --> host           chop_send.c  the segments of a large one
  *   recv.c    post staging at the host       open.c       first part in: check, open, unpack
  *   probe.c   messages held for later        chop_recv.c  the segments of a large one
@@ -14,12 +14,12 @@
  *   ahead.c   how far a sender may run ahead
  *
  * Rules that hold everywhere
- *   - What is sealed, and what may stay plain, is decided by the peer table
- *     (common/cryptmpi) and never by a header.
- *   - Nothing blocks in a completion callback, and no lock is held across a
- *     call of the host but the peer's send lock and the communicator's lock.
- *     No callback takes these; but what a probe runs into (progress, and with it
- *     non-blocking collectives) may take the communicator's again.
+ *   - The peer table (common/cryptmpi) decides what is sealed and what may stay
+ *     plain, never a header.
+ *   - A completion callback never blocks.  Only two locks are held across calls of
+ *     the host: the peer's send lock and the communicator's lock.  No callback takes
+ *     them; but progress inside a probe, with non-blocking collectives, may take the
+ *     communicator's lock again.
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */
