@@ -40,7 +40,7 @@ mv away file.mpicrypt
 must run_io 2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/second"
 cp -a file mixed
 cp -a second.mpicrypt mixed.mpicrypt
-refused "FILE.mpicrypt belongs to another file than the one beside it." open mixed
+refused "FILE.mpicrypt is the sidecar of a different file." open mixed
 
 echo "--- maps, one of them larger than an attribute holds"
 more() { must run_io 2 "$odd" "$1" "$CASE_DIR/$2" > out 2>&1; }

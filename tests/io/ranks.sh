@@ -58,9 +58,9 @@ for name in byinfo byname; do
 done
 
 echo "--- what another wants, rank 0 has to say"
-must_refuse "A process asks for something when a file is opened" run_io 3 "$differ" "$CASE_DIR/byinfo2" 2 lab
-must_refuse "A process asks for something when a file is opened" on 2 OMPI_MCA_fs_crypt_key_label=lab "$differ" "$CASE_DIR/byname2" -1 none
-must_refuse "A process asks for something when a file is opened" on 2 OMPI_MCA_fs_crypt_key_label=other "$differ" "$CASE_DIR/two" 0 lab
+must_refuse "a process asked for something that rank 0 did not ask" run_io 3 "$differ" "$CASE_DIR/byinfo2" 2 lab
+must_refuse "a process asked for something that rank 0 did not ask" on 2 OMPI_MCA_fs_crypt_key_label=lab "$differ" "$CASE_DIR/byname2" -1 none
+must_refuse "a process asked for something that rank 0 did not ask" on 2 OMPI_MCA_fs_crypt_key_label=other "$differ" "$CASE_DIR/two" 0 lab
 for name in byinfo2 byname2 two; do
     [ ! -e $name ] && [ ! -e $name.mpicrypt ] || fail "something is left of $name"
 done

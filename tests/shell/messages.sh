@@ -104,7 +104,7 @@ if [ "$SERIES" != 4.1 ]; then
         with_fault host "${pretend[@]}"
         runs "in order: ${arguments[*]}"
         with_fault device "${pretend[@]}"
-        refused "an accelerator's buffer: ${arguments[*]}" "is in the memory of an accelerator"
+        refused "an accelerator's buffer: ${arguments[*]}" "is in accelerator memory"
     done
     unset OMPI_MCA_coll_cryptag_alltoall_algorithm
 fi
