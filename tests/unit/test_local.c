@@ -183,6 +183,35 @@ static void test_weak_key(void)
     opal_common_crypt_local_destroy(b);
 }
 
+/* Without an authenticator both records are still a part of every key: who is shown another
+ * one than was sent has other keys, and opens nothing. */
+static void test_none_changed(void)
+{
+    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
+    opal_common_crypt_schedule_t *at_a, *at_b = fixture_schedule(b, a);
+    uint8_t sent[32], expected[32];
+    size_t taken = 0;
+
+    UNIT_GROUP("none: every byte of a record changed is refused, or gives other keys");
+    UNIT_REQUIRE(NULL != at_b);
+    UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, sent, 32));
+    for (size_t i = 0; i < b->byte_count; ++i) {
+        b->bytes[i] ^= 1;
+        if (OPAL_CRYPT_OK == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, NULL, &at_a, NULL)) {
+            UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, expected, 32));
+            UNIT_CHECK(0 != memcmp(sent, expected, 32));
+            opal_common_crypt_schedule_destroy(at_a);
+            ++taken;
+        }
+        b->bytes[i] ^= 1;
+    }
+    UNIT_CHECK(taken >= 32 + 8 + 16 + 16);      /* the public key, when it was made, where */
+    opal_common_crypt_schedule_destroy(at_b);
+    opal_common_crypt_local_destroy(a);
+    opal_common_crypt_local_destroy(b);
+}
+
 static void test_warnings(opal_common_crypt_options_t psk)
 {
     opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
@@ -273,6 +302,7 @@ int main(void)
     test_places(psk);
     test_clocks(psk);
     test_weak_key();
+    test_none_changed();
     test_warnings(psk);
     test_options(psk);
     test_instances(psk);

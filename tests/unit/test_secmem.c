@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +156,30 @@ static void test_dontdump(void)
     opal_common_crypt_secmem_free(large);
 }
 
+/* The limit as it is, and none at all: then there is memory all the same. */
+static void test_locked(void)
+{
+    struct rlimit limit, none;
+    uint8_t *small = opal_common_crypt_secmem_alloc(32), *large;
+
+    UNIT_GROUP("the pages are locked where the limit allows it");
+    UNIT_REQUIRE(NULL != small && 0 == getrlimit(RLIMIT_MEMLOCK, &limit));
+    if (limit.rlim_cur < 1 << 20 || has_flag(small, " rd") < 0) {
+        printf("  skipped: RLIMIT_MEMLOCK is %llu, or smaps has no VmFlags\n", (unsigned long long) limit.rlim_cur);
+        opal_common_crypt_secmem_free(small);
+        return;
+    }
+    UNIT_CHECK(1 == has_flag(small, " lo"));
+    none = (struct rlimit) { .rlim_cur = 0, .rlim_max = limit.rlim_max };
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_MEMLOCK, &none));
+    large = opal_common_crypt_secmem_alloc(200000);
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_MEMLOCK, &limit));
+    UNIT_REQUIRE(NULL != large);
+    UNIT_CHECK(1 == has_flag(large, " dd"));
+    opal_common_crypt_secmem_free(small);
+    opal_common_crypt_secmem_free(large);
+}
+
 static int child_says(void)
 {
     int status = -1;
@@ -220,6 +245,7 @@ int main(void)
     test_many();
     test_threads();
     test_dontdump();
+    test_locked();
     test_fork();
     test_compare();
     test_finalize();
