@@ -75,7 +75,7 @@ with_fault list:2
 refused "no memory for a list" "The group key of a communicator could not be made" "reason: out of memory"
 faulty=node0
 with_fault liar
-refused "a liar" "rank 1 received another public key of rank 0 than the one that this rank had authenticated"
+refused "a liar" "rank 1 received a different public key of rank 0 than the one that this rank has authenticated"
 faulty=node1
 with_fault cryptag:8
 refused "no node map" "coll/cryptag could not determine which ranks share a node"
