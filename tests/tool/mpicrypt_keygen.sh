@@ -103,6 +103,102 @@ check "nothing is left over" test "$(ls -A "$work/hosts/c/.ompi-crypt")" = psk
 keygen 0 "f: installed" --out "$work/it's \$a \"key\"" --hosts f --rsh "$work/rsh"
 keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
 
+keygen 0 "c: installed" --existing --force --hosts c --rsh "$work/rsh"
+check "the existing one, in the place of another" cmp -s "$psk" "$work/hosts/c/.ompi-crypt/psk"
+
+echo "lists of hosts"
+# ranges LIST HOST...: whom it calls, in the order in which it reports.
+ranges() {
+    local list=$1
+    shift
+    keygen 0 "and this node have the key" --existing --hosts "$list" --rsh "$work/rsh"
+    check "hosts of $list" test "$(sed -n 's/: installed$//p' "$work/out" | tr '\n' ' ')" = "$* "
+}
+ranges 'n[1-3,7],login1' n1 n2 n3 n7 login1
+ranges 'n[08-11]' n08 n09 n10 n11
+ranges 'n[9-11]' n9 n10 n11
+ranges 'r[1-2]n[01,3].x' r1n01.x r1n3.x r2n01.x r2n3.x
+ranges 'u@n[1-2]' u@n1 u@n2
+ranges 'n2,n1,n[1-2],n2' n2 n1
+ranges 'n[7]' n7
+for bad in 'n[1-[2-3]]' 'n[[1]]' 'n[1' 'n1]' 'n]1[' 'n[1]]'; do
+    keygen 2 "do not match" --existing --hosts "$bad" --rsh "$work/rsh"
+done
+for bad in 'n[]' 'n[2-1]' 'n[1-]' 'n[-1]' 'n[a-b]' 'n[1,]' 'n[,1]' 'n[1-2-3]' 'n[1-02]' 'n[100-99]' 'n[1 -2]' 'n[1234567890]' \
+    'n[0x1-0x2]' 'n[1-3'$'\n'',4]'; do
+    keygen 2 "is no list of numbers and ranges" --existing --hosts "$bad" --rsh "$work/rsh"
+done
+keygen 2 "has an empty entry" --existing --hosts 'a,,b'
+keygen 2 "has an empty entry" --existing --hosts 'a,'
+keygen 2 "has an empty entry" --existing --hosts ',a'
+keygen 2 "is no host" --existing --hosts '[1-2]@'
+keygen 2 "is no host" --existing --hosts '-[1-2]'
+keygen 2 "is no host" --existing --hosts 'u@-n[1-2]'
+keygen 2 "more than 65536 hosts" --existing --hosts 'n[0-999999999]'
+keygen 2 "more than 65536 hosts" --existing --hosts 'n[1-256]x[1-256]y[1-2]'
+keygen 2 "too long" --existing --hosts "$(printf 'n%.0s' {1..256})"
+keygen 2 "too long" --existing --hosts "$(printf 'n%.0s' {1..250})[100000-100001]"
+
+echo "many hosts"
+# Each is counted while it runs; some fail in the ways that there are.
+cat >"$work/many" <<'RSH'
+#!/bin/sh
+read -r key
+(umask 077; echo "$key" >"$work/many.d/$1.key")
+echo x >>"$work/many.d/running.$$"
+ls "$work/many.d" | grep -c '^running' >>"$work/many.d/most"
+case $1 in
+    n007) echo "Permission denied"; code=255 ;;
+    n100) code=4 ;;
+    n301) code=3 ;;
+    *)    code=0 ;;
+esac
+rm "$work/many.d/running.$$"
+exit $code
+RSH
+chmod +x "$work/many"
+mkdir "$work/many.d"
+keygen 1 "298 of 301 hosts have the key of this node" --existing --hosts 'n[001-301]' --rsh "$work/many"
+check "298 are installed" test "$(grep -c ': installed$' "$work/out")" = 298
+check "in order" sh -c 'sed -n "s/: installed$//p" "$1" | sort -c' - "$work/out"
+check "one is refused" grep -qF 'refused, as they were (1): n100' "$work/err"
+check "two failed" grep -qF 'failed, most likely as they were (2): n007,n301' "$work/err"
+check "what ssh said" grep -qxF '    Permission denied' "$work/err"
+check "how to go on" grep -qF 'mpicrypt keygen --existing --hosts LIST' "$work/err"
+check "each got the key" test "$(cat "$work"/many.d/n*.key | sort -u | wc -l) $(ls "$work"/many.d/n*.key | wc -l)" = "1 301"
+check "at most 16 at once" test "$(sort -n "$work/many.d/most" | tail -n 1)" -le 16
+check "nothing about progress without a terminal" sh -c '! grep -q "%" "$1" "$2"' - "$work/out" "$work/err"
+rm -f "$work/many.d/most"
+keygen 1 "19 of 20" --existing --hosts 'n[001-020]' --rsh "$work/many" --at-once 1
+check "one at a time" test "$(sort -n "$work/many.d/most" | tail -n 1)" = 1
+keygen 1 "WARNING: nodes that have the old key and are not among these hosts now differ" --force --hosts 'n[001-008]' --rsh "$work/many"
+check "how to go on after --force" grep -qF 'mpicrypt keygen --existing --force --hosts LIST' "$work/err"
+
+echo "a signal"
+# The first two never end by themselves; what is started is waited for.
+cat >"$work/never" <<'RSH'
+#!/bin/sh
+echo $$ >"$work/never.$1"
+exec sleep 1000
+RSH
+chmod +x "$work/never"
+for signal in TERM INT HUP; do
+    rm -f "$work"/never.n*
+    # What runs in the background would ignore INT.
+    env --default-signal=INT "$tool" keygen --existing --hosts 'n[1-5]' --rsh "$work/never" --at-once 2 \
+        >"$work/out" 2>"$work/err" &
+    child=$!
+    until [ -s "$work/never.n1" ] && [ -s "$work/never.n2" ]; do sleep 0.05; done
+    kill -$signal $child
+    rc=0
+    { wait $child || rc=$?; } 2>/dev/null       # bash says so
+    check "it ends by SIG$signal (status $rc)" test $rc = $((128 + $(kill -l $signal)))
+    check "what is not known" grep -qF 'interrupted, not known (2): n1,n2' "$work/err"
+    check "what was not tried" grep -qF 'not tried, as they were (3): n3,n4,n5' "$work/err"
+    check "no child is left" sh -c '! kill -0 "$(cat "$1")" 2>/dev/null && ! kill -0 "$(cat "$2")" 2>/dev/null' - \
+        "$work/never.n1" "$work/never.n2"
+done
+
 echo "usage"
 keygen 2 "is no host" --force --hosts -oProxyCommand=x
 keygen 2 "is no host" --force --hosts 'user@-oProxyCommand=x'
@@ -110,7 +206,9 @@ keygen 2 "is no host" --force --hosts 'user@'
 keygen 2 "is no host" --force --hosts 'a host'
 keygen 2 "begin with '/'" --out key --hosts a
 keygen 2 "--existing goes with --hosts" --existing
-keygen 2 "not with --force" --existing --force --hosts a
+keygen 2 "--existing goes with --hosts" --existing --force
+keygen 2 "--at-once is from 1 to 256" --existing --hosts a --at-once 0
+keygen 2 "--at-once is from 1 to 256" --existing --hosts a --at-once 257
 keygen 2 "unexpected word" word
 
 echo "$checks checks, $failures failed"

@@ -44,6 +44,9 @@ typedef struct mpicrypt_names {
 int mpicrypt_size_parse(const char *text, size_t *bytes);
 int mpicrypt_sizes_parse(const char *text, mpicrypt_sizes_t *list, char *error, size_t error_bytes);
 int mpicrypt_names_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes);
+/* Hosts, with ranges: "node[01-64,70],login1".  Each stands there once, and none could be
+ * taken for an option. */
+int mpicrypt_hosts_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes);
 void mpicrypt_sizes_free(mpicrypt_sizes_t *list);
 void mpicrypt_names_free(mpicrypt_names_t *list);
 bool mpicrypt_names_contain(const mpicrypt_names_t *list, const char *name);
@@ -59,7 +62,8 @@ typedef enum {
     MPICRYPT_COUNT,             /* size_t, no suffix */
     MPICRYPT_REAL,              /* double */
     MPICRYPT_SIZES,             /* mpicrypt_sizes_t, suffixes allowed */
-    MPICRYPT_NAMES              /* mpicrypt_names_t */
+    MPICRYPT_NAMES,             /* mpicrypt_names_t */
+    MPICRYPT_HOSTS              /* mpicrypt_names_t: "node[01-64],login1" */
 } mpicrypt_kind_t;
 
 typedef struct mpicrypt_option {

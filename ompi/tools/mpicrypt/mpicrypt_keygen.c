@@ -6,37 +6,38 @@
  * The key never stands in an argument, the environment or a pipe's name: a
  * remote shell reads it from its standard input.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "mpicrypt.h"
+#include "mpicrypt_keygen.h"
 #include "opal/mca/common/crypt/crypt_keygen.h"
 #include "opal/mca/common/crypt/crypt_local.h"
 #include "opal/mca/common/crypt/crypt_secmem.h"
 #include "opal/mca/common/crypt/crypt_secret_file.h"
 
 #define PATH_BYTES 4096
+enum { AT_ONCE_MAX = 256 };
 
 static const char *out, *rsh;
 static bool force, existing, netfs;
 static mpicrypt_names_t hosts;
+static size_t at_once;
 
 static const mpicrypt_option_t options[] = {
     {"out", MPICRYPT_TEXT, "FILE", NULL, &out,
      "The key's file. The default is ~/.ompi-crypt/psk, which is where crypt_auth=psk looks for it; "
      "another place is named to it by crypt_psk_file."},
-    {"hosts", MPICRYPT_NAMES, "LIST", NULL, &hosts,
-     "Install the key on these hosts, at the same place, through ssh."},
+    {"hosts", MPICRYPT_HOSTS, "LIST", NULL, &hosts,
+     "Install the key on these hosts, at the same place, through ssh: node1,node2 or node[01-64,70],login1."},
+    {"at-once", MPICRYPT_COUNT, "N", "16", &at_once,
+     "How many hosts at a time, up to 256. Say 1 if ssh asks for passwords."},
     {"force", MPICRYPT_FLAG, NULL, NULL, &force,
      "Replace a key that exists, here and on the hosts. Jobs that run keep the old one. Name all nodes with --hosts: "
      "encrypted jobs between nodes with different keys abort."},
     {"existing", MPICRYPT_FLAG, NULL, NULL, &existing,
-     "Make no key, install the one that exists: for nodes that were added later."},
+     "Make no key, install the one that exists: for nodes that were added later. With --force it replaces another key "
+     "on the hosts."},
     {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &netfs,
      "Accept a file on a network file system. Anyone who can read that traffic has the key; jobs need "
      "crypt_secret_on_netfs=1 to use it."},
@@ -49,7 +50,7 @@ static const mpicrypt_option_t options[] = {
  * $local: kinds of file systems.  Exit 4: there is another key; 5: writing it there
  * may send it over a network. */
 static const char remote[] =
-    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || exit 3; t=$f.new.$$; "
+    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; t=$f.new.$(uname -n).$$; "
     "case $local in any | *\" $(stat -f -c %t \"$d\") \"*) ;; *) exit 5 ;; esac; "
     "trap 'rm -f \"$t\"' EXIT; (set -C; cat >\"$t\") || exit 3; "
     "[ \"$(wc -c <\"$t\")\" -eq 65 ] || exit 3; "
@@ -96,92 +97,25 @@ static int command(const char *path, char *text, size_t text_bytes)
     return bytes < 0 || (size_t) bytes >= text_bytes ? -1 : 0;
 }
 
-/* Run `text` on a host with the key as its input: its exit status, or -1. */
-static int run_on(const char *host, const char *text, const opal_common_crypt_secret_file_t *key)
-{
-    int ends[2], status;
-    ssize_t written;
-    pid_t child;
-
-    if (0 != pipe(ends)) {
-        return -1;
-    }
-    child = fork();
-    if (0 == child) {
-        dup2(ends[0], 0);
-        close(ends[0]);
-        close(ends[1]);
-        execlp(rsh, rsh, host, text, (char *) NULL);
-        _exit(127);
-    }
-    close(ends[0]);
-    if (child < 0) {
-        close(ends[1]);
-        return -1;
-    }
-    written = write(ends[1], key->bytes, key->count);
-    close(ends[1]);
-    while (child != waitpid(child, &status, 0)) {
-        if (EINTR != errno) {
-            return -1;
-        }
-    }
-    if (!WIFEXITED(status)) {
-        return -1;
-    }
-    return 0 == WEXITSTATUS(status) && (ssize_t) key->count != written ? -1 : WEXITSTATUS(status);
-}
-
 static int install(const char *path)
 {
     opal_common_crypt_secret_file_t key;
     opal_common_crypt_why_t why;
     char text[5 * PATH_BYTES];
-    int failed = 0;
 
     if (0 != command(path, text, sizeof(text))) {
         return mpicrypt_error(MPICRYPT_USAGE, "the file's name is too long: %s", path);
     }
-    if (OPAL_CRYPT_OK != opal_common_crypt_secret_file_read(path, "pre-shared key", 65, 65, netfs, &key, &why)) {
+    if (OPAL_CRYPT_OK != opal_common_crypt_secret_file_read(path, "pre-shared key", MPICRYPT_KEYGEN_KEY_BYTES,
+                                                            MPICRYPT_KEYGEN_KEY_BYTES, netfs, &key, &why)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s", why.detail);
     }
-    signal(SIGPIPE, SIG_IGN);
-    for (int i = 0; i < hosts.count; ++i) {
-        int status = run_on(hosts.value[i], text, &key);
+    const mpicrypt_keygen_job_t job = {.hosts = &hosts, .at_once = at_once, .rsh = rsh, .command = text, .key = key.bytes,
+                                       .replaces = force};
+    int rc = mpicrypt_keygen_install(&job);
 
-        if (0 == status) {
-            printf("%s: installed\n", hosts.value[i]);
-        } else if (4 == status) {
-            mpicrypt_error(MPICRYPT_FAILED, "%s: another key is there already; --force replaces it",
-                           hosts.value[i]);
-        } else if (5 == status) {
-            mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not sent: its place there is on a network file system, or on one "
-                           "of an unknown kind (--allow-netfs)", hosts.value[i]);
-        } else if (127 == status) {
-            mpicrypt_error(MPICRYPT_FAILED, "%s: %s cannot be run", hosts.value[i], rsh);
-        } else {
-            mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed (%s ended with status %d)",
-                           hosts.value[i], rsh, status);
-        }
-        failed += 0 != status;
-        fflush(stdout);
-    }
     opal_common_crypt_secmem_free(key.bytes);
-    return 0 == failed ? MPICRYPT_OK : MPICRYPT_FAILED;
-}
-
-/* Could a program take it, or its part behind the user's name, for an option? */
-static bool is_no_host(const char *host)
-{
-    const char *name = strrchr(host, '@');
-
-    name = NULL == name ? host : name + 1;
-    for (const char *c = host; '\0' != *c; ++c) {
-        if ((unsigned char) *c <= ' ' || 0x7f == *c) {
-            return true;
-        }
-    }
-    return '\0' == *name || '-' == *name || '-' == *host;
+    return rc;
 }
 
 static int check_names(const char *path)
@@ -194,15 +128,24 @@ static int check_names(const char *path)
     if (NULL != out && hosts.count > 0 && '/' != path[0]) {
         return mpicrypt_error(MPICRYPT_USAGE, "--hosts needs --out to begin with '/': the place is that on every host");
     }
-    for (int i = 0; i < hosts.count; ++i) {
-        if (is_no_host(hosts.value[i])) {
-            return mpicrypt_error(MPICRYPT_USAGE, "'%s' is no host", hosts.value[i]);
-        }
+    if (existing && 0 == hosts.count) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--existing goes with --hosts");
     }
-    if (existing && (force || 0 == hosts.count)) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--existing goes with --hosts, and not with --force");
+    if (at_once < 1 || at_once > AT_ONCE_MAX) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--at-once is from 1 to %d", AT_ONCE_MAX);
     }
     return MPICRYPT_OK;
+}
+
+static void warn_of_others(void)
+{
+    if (0 == hosts.count) {
+        fprintf(stderr, "mpicrypt keygen: WARNING: nodes that have the old key now differ from this one, and encrypted jobs with "
+                "them abort; 'mpicrypt keygen --existing --force --hosts LIST' gives them the new one\n");
+    } else {
+        fprintf(stderr, "mpicrypt keygen: WARNING: nodes that have the old key and are not among these hosts now differ, and "
+                "encrypted jobs with them abort\n");
+    }
 }
 
 static int run(int operand_count, char **operands)
@@ -230,9 +173,8 @@ static int run(int operand_count, char **operands)
         if (OPAL_CRYPT_OK == opal_common_crypt_keygen(path, flags, &why)) {
             printf("%s: a new key of 32 random bytes\n", path);
             fflush(stdout);
-            if (replaced && 0 == hosts.count) {
-                fprintf(stderr, "mpicrypt keygen: WARNING: nodes that have the old key now differ from this one, and encrypted "
-                        "jobs with them abort; 'mpicrypt keygen --force --hosts LIST' replaces the key everywhere\n");
+            if (replaced) {
+                warn_of_others();
             }
         } else if (0 == strcmp(why.topic, "keygen-exists")) {
             rc = mpicrypt_error(MPICRYPT_FAILED, "%s: there is a key already. --existing --hosts LIST installs it, "
@@ -263,10 +205,11 @@ const mpicrypt_verb_t mpicrypt_keygen_verb = {
         "Every node needs the same key. With --hosts it is installed on each of them, at the same place, "
         "through ssh; the key goes through ssh's standard input and is never an argument. A host that "
         "has this very key already is left as it is; one that has another key is refused without "
-        "--force. If a host fails, the others are still tried, and the exit status is 1.",
+        "--force. If a host fails, the others are still tried, the summary names it, and the exit status is 1.",
     .options = options,
     .examples =
         "  mpicrypt keygen --hosts node1,node2\n"
+        "  mpicrypt keygen --hosts 'node[01-64,70],login1'\n"
         "  mpicrypt keygen --out /var/lib/alice/psk --hosts node1,node2\n"
         "  mpicrypt keygen --existing --hosts node3\n",
     .run = run,

@@ -25,7 +25,7 @@ static void release(const mpicrypt_option_t *option)
 {
     if (MPICRYPT_SIZES == option->kind) {
         mpicrypt_sizes_free(option->target);
-    } else if (MPICRYPT_NAMES == option->kind) {
+    } else if (MPICRYPT_NAMES == option->kind || MPICRYPT_HOSTS == option->kind) {
         mpicrypt_names_free(option->target);
     }
 }
@@ -75,6 +75,9 @@ static int assign(const mpicrypt_option_t *option, const char *text)
     case MPICRYPT_NAMES:
         rc = mpicrypt_names_parse(text, option->target, error, sizeof(error));
         break;
+    case MPICRYPT_HOSTS:
+        rc = mpicrypt_hosts_parse(text, option->target, error, sizeof(error));
+        break;
     }
     return 0 == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_USAGE, "--%s: %s", option->name, error);
 }
@@ -86,6 +89,7 @@ static int assign_default(const mpicrypt_option_t *option)
         *(mpicrypt_sizes_t *) option->target = (mpicrypt_sizes_t){NULL, 0};
         break;
     case MPICRYPT_NAMES:
+    case MPICRYPT_HOSTS:
         *(mpicrypt_names_t *) option->target = (mpicrypt_names_t){NULL, 0};
         break;
     default:
