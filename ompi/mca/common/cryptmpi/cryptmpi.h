@@ -93,11 +93,35 @@ typedef enum {
 } ompi_common_cryptmpi_raised_t;
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport);
 
+/* ---- who has hook/crypt ---- */
+
+/* hook/crypt: this process has it, and may be waited for when a file is opened.  After
+ * Open MPI has its runtime, before MPI_Init exchanges what was published; until forget. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_publish(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_forget(void);
+
+/* Do all processes of a communicator have it?  Asks the runtime, the same answer in all of
+ * them.  *lacks: the lowest rank without it, or -1. */
+typedef enum {
+    OMPI_COMMON_CRYPTMPI_EVERYWHERE,
+    OMPI_COMMON_CRYPTMPI_IN_PARTS,
+    OMPI_COMMON_CRYPTMPI_NOWHERE
+} ompi_common_cryptmpi_everywhere_t;
+OMPI_DECLSPEC ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_communicator_t *comm, int *lacks);
+
+/* For the sake of that rank `path` cannot be used, and those without hook/crypt cannot be told
+ * but by the end of the job. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_abort(const char *path, ompi_communicator_t *comm, int lacks);
+
 /* ---- help texts ---- */
 
 /* What only this process may have to say: an entry of a help file, on standard error. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_show_here(const char *file, const char *topic, ...);
 OMPI_DECLSPEC void ompi_common_cryptmpi_vshow_here(const char *file, const char *topic, va_list list);
+
+/* The detail of a refusal that may be one node's alone: "on node1: pre-shared key ...". */
+enum { OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES = 1200 };
+OMPI_DECLSPEC const char *ompi_common_cryptmpi_on_node(const char *detail, char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES]);
 
 /* What many processes may have to say: the first one of a node to come here does so itself, the
  * others through Open MPI, which counts them. */

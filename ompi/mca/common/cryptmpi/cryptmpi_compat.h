@@ -118,9 +118,11 @@ static inline void ompi_common_cryptmpi_nspace(opal_jobid_t jobid, char text[OMP
 #endif
 
 /* A question to the runtime that may be long in being answered: what has `name` published under
- * `key`?  With `anew` the answer is past every cache, and somebody who never published it is
- * waited for no longer than this. */
+ * `key`?  ANEW: the answer is past every cache, and somebody who never published it is
+ * waited for no longer than this.  AT_ONCE: what the runtime of this node has been told, and no
+ * waiting; of somebody in our own job that is all there is, where exchanged_all. */
 enum { OMPI_COMMON_CRYPTMPI_FETCH_SECONDS = 30 };
+typedef enum { OMPI_COMMON_CRYPTMPI_CACHED, OMPI_COMMON_CRYPTMPI_ANEW, OMPI_COMMON_CRYPTMPI_AT_ONCE } ompi_common_cryptmpi_how_t;
 
 typedef struct {
     pthread_mutex_t lock;
@@ -162,17 +164,26 @@ static inline void ompi_common_cryptmpi_answer_value(pmix_status_t status, pmix_
 }
 
 static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,
-                                            const char *key, bool anew)
+                                            const char *key, ompi_common_cryptmpi_how_t how)
 {
+    const size_t count = OMPI_COMMON_CRYPTMPI_ANEW == how ? 2 : OMPI_COMMON_CRYPTMPI_AT_ONCE == how ? 1 : 0;
+
     question->limit = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
     OPAL_PMIX_CONVERT_NAME(&question->proc, name);
-    PMIX_INFO_LOAD(&question->how[0], PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
+    PMIX_INFO_LOAD(&question->how[0], OMPI_COMMON_CRYPTMPI_AT_ONCE == how ? PMIX_IMMEDIATE : PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
     PMIX_INFO_LOAD(&question->how[1], PMIX_TIMEOUT, &question->limit, PMIX_INT);
-    if (PMIX_SUCCESS != PMIx_Get_nb(&question->proc, key, anew ? question->how : NULL, anew ? 2 : 0,
+    if (PMIX_SUCCESS != PMIx_Get_nb(&question->proc, key, 0 == count ? NULL : question->how, count,
                                     ompi_common_cryptmpi_answer_value, question)) {
         ompi_common_cryptmpi_answer(question, NULL, 0);
     }
 }
+
+/* 5.0 waits for what nobody has published, unless it is told not to. */
+static inline bool ompi_common_cryptmpi_exchanged_all(void)
+{
+    return opal_pmix_collect_all_data && !opal_pmix_base_async_modex;
+}
+enum { OMPI_COMMON_CRYPTMPI_ELSEWHERE = OMPI_COMMON_CRYPTMPI_ANEW };
 #else
 static inline int ompi_common_cryptmpi_commit(void)
 {
@@ -187,32 +198,40 @@ static inline void ompi_common_cryptmpi_answer_value(int status, opal_value_t *v
 }
 
 static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,
-                                            const char *key, bool anew)
+                                            const char *key, ompi_common_cryptmpi_how_t how)
 {
+    const bool anew = OMPI_COMMON_CRYPTMPI_ANEW == how;
     opal_value_t *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t), *value = NULL;
-    opal_list_t how;
+    opal_list_t list;
     int rc;
 
-    OBJ_CONSTRUCT(&how, opal_list_t);
+    OBJ_CONSTRUCT(&list, opal_list_t);
     refresh->key = strdup("pmix.get.refresh");
     refresh->type = OPAL_BOOL;
     refresh->data.flag = true;
-    opal_list_append(&how, &refresh->super);
+    opal_list_append(&list, &refresh->super);
     limit->key = strdup(OPAL_PMIX_TIMEOUT);
     limit->type = OPAL_INT;
     limit->data.integer = OMPI_COMMON_CRYPTMPI_FETCH_SECONDS;
-    opal_list_append(&how, &limit->super);
+    opal_list_append(&list, &limit->super);
     /* PMI-1, PMI-2 and Cray's have no calls but those that block. */
     if (NULL == opal_pmix.get_nb
-        || OPAL_SUCCESS != opal_pmix.get_nb(name, key, anew ? &how : NULL, ompi_common_cryptmpi_answer_value, question)) {
-        rc = opal_pmix.get(name, key, anew ? &how : NULL, &value);
+        || OPAL_SUCCESS != opal_pmix.get_nb(name, key, anew ? &list : NULL, ompi_common_cryptmpi_answer_value, question)) {
+        rc = opal_pmix.get(name, key, anew ? &list : NULL, &value);
         ompi_common_cryptmpi_answer_value(rc, value, question);
         if (NULL != value) {
             OBJ_RELEASE(value);
         }
     }
-    OPAL_LIST_DESTRUCT(&how);
+    OPAL_LIST_DESTRUCT(&list);
 }
+
+/* 4.1 does not wait for what nobody has published, and does not let us see how it exchanges. */
+static inline bool ompi_common_cryptmpi_exchanged_all(void)
+{
+    return false;
+}
+enum { OMPI_COMMON_CRYPTMPI_ELSEWHERE = OMPI_COMMON_CRYPTMPI_CACHED };
 #endif
 
 /* The members of a PML module that only one series has. */

@@ -98,7 +98,8 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
         ompi_common_cryptmpi_show_here(file, topic, detail);
         return ompi_common_cryptmpi_error_class();
     }
-    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) {
+    /* Often every process of a node has one to refuse, for the same reason. */
+    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && ompi_common_cryptmpi_show_first(topic)) {
         ompi_common_cryptmpi_show_here(file, topic, detail);
     }
     ompi_mpi_abort(NULL, 1);

@@ -34,8 +34,8 @@ void ompi_common_cryptmpi_provider_stop(void);
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session);
 
 /* What `name` has published under `key`, or NULL; the caller's to free.  Says so when it waits for
- * long (cryptmpi_wait.c).  `anew`: past every cache, and for 30 seconds at most. */
-uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, bool anew, const char *awaited,
+ * long (cryptmpi_wait.c).  `how`: see compat. */
+uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how, const char *awaited,
                                   size_t *bytes);
 
 /* Watch over what Open MPI waits for by itself, from start to stop. */

@@ -138,6 +138,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
     opal_common_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
     const opal_common_crypt_why_t *warning;
     opal_common_crypt_why_t why = {0};
+    char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES];
     int rc = choose_cipher(p);
 
     if (OMPI_SUCCESS != rc) {
@@ -159,7 +160,7 @@ int ompi_common_cryptmpi_start(const char *agreed)
         rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
-        OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, why.topic, why.detail);
+        OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, why.topic, ompi_common_cryptmpi_on_node(why.detail, text));
         return OMPI_ERROR;
     }
     if (opal_common_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
@@ -230,10 +231,10 @@ int ompi_common_cryptmpi_modex_renew(int64_t now)
 }
 
 /* What the peer published under this key; NULL if nothing. */
-static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, bool anew, const char *what, size_t *bytes)
+static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, ompi_common_cryptmpi_how_t how, const char *what, size_t *bytes)
 {
     char *key = mca_base_component_to_string(component);
-    uint8_t *found = ompi_common_cryptmpi_get(&proc->super.proc_name, key, anew, what, bytes);
+    uint8_t *found = ompi_common_cryptmpi_get(&proc->super.proc_name, key, how, what, bytes);
 
     free(key);
     return found;
@@ -244,7 +245,7 @@ static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, 
 static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *expect)
 {
     static const uint8_t none;
-    uint8_t *fresh = fetch(proc, &renewal_key, true, "its credential, made anew", &expect->fresh_bytes);
+    uint8_t *fresh = fetch(proc, &renewal_key, OMPI_COMMON_CRYPTMPI_ANEW, "its credential, made anew", &expect->fresh_bytes);
 
     expect->fresh = NULL != fresh ? fresh : &none;
     return fresh;
@@ -254,7 +255,8 @@ static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *exp
 static uint32_t life_of(ompi_proc_t *proc, uint32_t otherwise)
 {
     size_t bytes = 0;
-    uint8_t *number = OMPI_COMMON_CRYPTMPI_LIVES ? fetch(proc, &life_key, true, "the number of its lives of MPI", &bytes) : NULL;
+    uint8_t *number = OMPI_COMMON_CRYPTMPI_LIVES ? fetch(proc, &life_key, OMPI_COMMON_CRYPTMPI_ANEW,
+                                                          "the number of its lives of MPI", &bytes) : NULL;
     uint32_t its = NULL != number && sizeof(its) == bytes ? opal_common_crypt_get32(number) : otherwise;
 
     free(number);
@@ -266,7 +268,7 @@ static void *receive_record(ompi_proc_t *proc, uint32_t of_life, size_t *bytes)
     mca_base_component_t key;
 
     /* No bytes are refused by the core, as a process without a record. */
-    return fetch(proc, record_key(of_life, &key), false, "its record of keys", bytes);
+    return fetch(proc, record_key(of_life, &key), OMPI_COMMON_CRYPTMPI_CACHED, "its record of keys", bytes);
 }
 
 /* The record that the peer has now; *of_life is the one that it should be of.  Where it

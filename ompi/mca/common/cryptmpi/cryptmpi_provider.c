@@ -25,13 +25,14 @@ static int choose(bool late)
     opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
     static const char file[] = "help-opal-aead-base.txt";
     opal_aead_why_t why = {0};
+    char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES];
     int rc = opal_aead_base_open_and_select(options->cipher, options->fips, &options->aead, &why);
 
     framework_open = mca_base_framework_is_open(&opal_aead_base_framework);
     if (NULL != why.topic && late && OMPI_SUCCESS != rc) {
-        ompi_common_cryptmpi_show_here(file, why.topic, why.detail);    /* the others may not get here */
+        ompi_common_cryptmpi_show_here(file, why.topic, ompi_common_cryptmpi_on_node(why.detail, text));    /* the others may not get here */
     } else if (NULL != why.topic) {
-        OMPI_COMMON_CRYPTMPI_SHOW(file, why.topic, why.detail);
+        OMPI_COMMON_CRYPTMPI_SHOW(file, why.topic, ompi_common_cryptmpi_on_node(why.detail, text));
     }
     return rc;
 }

@@ -80,6 +80,12 @@ void ompi_common_cryptmpi_vshow_here(const char *file, const char *topic, va_lis
     }
 }
 
+const char *ompi_common_cryptmpi_on_node(const char *detail, char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES])
+{
+    snprintf(text, OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES, "on %s: %s", opal_process_info.nodename, detail);
+    return text;
+}
+
 void ompi_common_cryptmpi_show_here(const char *file, const char *topic, ...)
 {
     va_list list;

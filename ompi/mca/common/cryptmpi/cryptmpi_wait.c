@@ -90,13 +90,13 @@ static bool wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
 
 /* ---- a first contact ---- */
 
-uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, bool anew, const char *awaited,
+uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how, const char *awaited,
                                   size_t *bytes)
 {
     wait_t w = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name};
     ompi_common_cryptmpi_question_t question = {.lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
 
-    ompi_common_cryptmpi_ask(&question, name, key, anew);
+    ompi_common_cryptmpi_ask(&question, name, key, how);
     pthread_mutex_lock(&question.lock);
     while (!question.done) {
         if (!wait_a_second(&question.answered, &question.lock)) {

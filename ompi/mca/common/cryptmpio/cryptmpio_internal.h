@@ -26,6 +26,8 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
 bool ompi_common_cryptmpio_lacks_key(const opal_common_crypt_why_t *why);
 /* The MPI error of rc, right after it; shown before, where `why` says something. */
 int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why);
+/* The same of what the storage refused, such as a full disk: `what` and the reason are shown. */
+int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int rc, const char *what);
 
 /* ---- collective helpers: over the file's communicator ---- */
 

@@ -111,7 +111,7 @@ static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_common_cryp
     int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
 
     rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_whole(&state->posix.super, &header, map, &why) : rc;
-    return NULL == why.topic ? ompi_common_cryptmpio_error(rc, errno) : ompi_common_cryptmpio_told(state, rc, &why);
+    return NULL == why.topic ? ompi_common_cryptmpio_stored(state, rc, "its sidecar cannot be read") : ompi_common_cryptmpio_told(state, rc, &why);
 }
 
 /* Rank 0 makes the copies say the same; any process may see to it that they do. */
@@ -222,7 +222,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
         int rc = repair(state, states, best, differ);
-        error = ompi_common_cryptmpio_error(rc, errno);
+        error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
         if (differ && MPI_SUCCESS == error) {
             warn_of_repair(state, states);
         }

@@ -8,6 +8,7 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,14 +94,34 @@ static void show(const char *file, const char *topic, ...)
     }
 }
 
+/* What is wrong with a file, all processes of a node find in the same words: one says it. */
+static bool first_to_say(const char *topic, const char *file, const char *detail)
+{
+    const char *const texts[] = {file, detail};
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);        /* FNV-1a */
+    char name[96];
+
+    for (int i = 0; i < 2; ++i) {
+        for (const char *c = texts[i]; '\0' != *c; ++c) {
+            sum = (sum ^ (unsigned char) *c) * UINT64_C(0x100000001b3);
+        }
+    }
+    snprintf(name, sizeof(name), "%s-%016" PRIx64, topic, sum);
+    return ompi_common_cryptmpi_show_first(name);
+}
+
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why)
 {
     static const char *const known[] = {"keystore-refused", "keystore-no-label"};
     const char *topic = NULL == why->topic ? "file-failed" : why->topic;
     bool keystore = 0 == strncmp(topic, "keystore-", 9);
+    char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES];
 
+    if (!first_to_say(topic, name_of(state), why->detail)) {
+        return;
+    }
     if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
-        show("help-opal-common-crypt.txt", topic, why->detail);
+        show("help-opal-common-crypt.txt", topic, ompi_common_cryptmpi_on_node(why->detail, text));
         return;
     }
     keystore = keystore && 0 != strcmp(topic, known[0]) && 0 != strcmp(topic, known[1]);
@@ -128,6 +149,18 @@ int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc
     }
     return OPAL_CRYPT_OK != rc && ompi_common_cryptmpio_lacks_key(why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
                                                                        : ompi_common_cryptmpio_error(rc, error);
+}
+
+int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int rc, const char *what)
+{
+    const int error = errno;
+    opal_common_crypt_why_t why;
+
+    if (OPAL_CRYPT_ERR_STORAGE == rc) {
+        (void) opal_common_crypt_refuse(&why, rc, "file-failed", "%s: %s", what, strerror(error));
+        ompi_common_cryptmpio_show(state, &why);
+    }
+    return ompi_common_cryptmpio_error(rc, error);
 }
 
 /* Is a key of this process what is missing, and not the right to use the bytes? */

@@ -18,7 +18,7 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
         rc = ompi_common_cryptmpio_posix_sync(&state->posix);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->sidecar) : rc;
     }
-    return ompi_common_cryptmpio_error(rc, errno);
+    return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
 static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
@@ -39,7 +39,7 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_cryp
     if (OPAL_CRYPT_OK == rc) {
         rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
     }
-    return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_error(rc, errno);
+    return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
 static int show_came_late(const ompi_common_cryptmpio_file_t *state)

@@ -6,6 +6,7 @@
  */
 #include "fs_crypt.h"
 
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_spelling.h"
 
@@ -36,6 +37,21 @@ static int init_query(bool progress_threads, bool mpi_threads)
     return OMPI_SUCCESS;
 }
 
+/* Where hook/crypt is in some processes of the file only, those with it have left the file to
+ * Open MPI, or ended the job.  One without it knows nothing of that, and must not wait for others. */
+static bool stands_aside(ompio_file_t *fh)
+{
+    int lacks, none;
+
+    if (OMPI_COMMON_CRYPTMPI_IN_PARTS != ompi_common_cryptmpi_everywhere(fh->f_comm, &lacks)) {
+        return false;
+    }
+    if (OMPI_COMMON_CRYPTMPI_NOWHERE == ompi_common_cryptmpi_everywhere(MPI_COMM_SELF, &none)) {
+        ompi_common_cryptmpi_everywhere_abort(NULL == fh->f_filename ? "(unknown)" : fh->f_filename, fh->f_comm, lacks);
+    }
+    return true;
+}
+
 static mca_fs_base_module_t *file_query(ompio_file_t *fh, int *priority)
 {
     mca_base_component_list_item_t *item;
@@ -43,6 +59,9 @@ static mca_fs_base_module_t *file_query(ompio_file_t *fh, int *priority)
     mca_fs_base_module_t *best = NULL;
     int best_priority = -1, its_priority = -1;
 
+    if (stands_aside(fh)) {
+        return NULL;
+    }
     OPAL_LIST_FOREACH(item, &ompi_fs_base_framework.framework_components, mca_base_component_list_item_t) {
         mca_fs_base_component_t *component = (mca_fs_base_component_t *) item->cli_component;
         if (component == &mca_fs_crypt_component || NULL == component->fsm_file_query) {

@@ -34,8 +34,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/base/mca_base_component_repository.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/dl/base/base.h"
 #include "ompi/mca/hook/hook.h"
+#include "ompi/mca/pml/base/base.h"
 #if OMPI_MAJOR_VERSION >= 5
 #include "ompi/instance/instance.h"
 #endif
@@ -111,7 +114,8 @@ static bool has(const char *component, const char *name, const char *help, const
                                       &value);
     bool found = false;
 
-    for (const char *at = index >= 0 ? value : NULL; NULL != at && '\0' != *at; at += strspn(at, ",")) {
+    /* "^crypt" leaves it out, and so does "^ob1,crypt". */
+    for (const char *at = index >= 0 ? value : NULL; NULL != at && '^' != *value && '\0' != *at; at += strspn(at, ",")) {
         found = found || (length == strcspn(at, ",") && 0 == strncmp(at, wanted, length));
         at += strcspn(at, ",");
     }
@@ -172,17 +176,89 @@ static void raise_limits(void)
     ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_TCP);
 }
 
+/* ---- pml/crypt must be here ---- */
+
+/* Why it cannot be loaded, or NULL.  The framework is about to load it from the same place. */
+static const char *why_no_pml(void)
+{
+    static const char not_there[] = "it is not installed there";
+    mca_base_component_repository_item_t *item;
+    opal_list_t *items = NULL;
+    opal_dl_handle_t *library;
+    char *why = NULL;
+
+    for (const mca_base_component_t **all = ompi_pml_base_framework.framework_static_components; NULL != all && NULL != *all; ++all) {
+        if (0 == strcmp((*all)->mca_component_name, "crypt")) {
+            return NULL;
+        }
+    }
+    if (OPAL_SUCCESS != mca_base_component_repository_get_components(&ompi_pml_base_framework, &items) || NULL == items) {
+        return not_there;               /* nor is any other that is not a part of libmpi */
+    }
+    OPAL_LIST_FOREACH(item, items, mca_base_component_repository_item_t) {
+        if (0 == strcmp(item->ri_name, "crypt")) {
+            if (OPAL_SUCCESS != opal_dl_open(item->ri_path, true, true, &library, &why)) {
+                return NULL == why ? item->ri_path : why;
+            }
+            (void) opal_dl_close(library);
+            return NULL;
+        }
+    }
+    return not_there;
+}
+
+/* Open MPI would say that a component was not found, and suggest that shared libraries are missing. */
+static void demand_pml(void)
+{
+    const char *why = why_no_pml();
+
+    if (NULL != why) {
+        if (ompi_common_cryptmpi_show_first("no-pml")) {
+            ompi_common_cryptmpi_show_here("help-mpi-hook-crypt.txt", "no-pml", opal_process_info.nodename, why);
+        }
+        exit(1);                        /* as for names of parameters */
+    }
+}
+
+/* ---- the others must know that we are here ---- */
+
+/* In Open MPI 4.1 there is no runtime yet when this component opens.  In both series there is one
+ * when the PML framework does, and the exchange of what was published is still to come. */
+static mca_base_framework_open_fn_t pml_open;
+
+static int publish_and_open(mca_base_open_flag_t flags)
+{
+    ompi_common_cryptmpi_everywhere_publish();
+    return NULL != pml_open ? pml_open(flags) : mca_base_framework_components_open(&ompi_pml_base_framework, flags);
+}
+
+static void publish_later(void)
+{
+    pml_open = ompi_pml_base_framework.framework_open;
+    ompi_pml_base_framework.framework_open = publish_and_open;
+}
+
+static void publish_no_more(void)
+{
+    if (publish_and_open == ompi_pml_base_framework.framework_open) {
+        ompi_pml_base_framework.framework_open = pml_open;
+    }
+    ompi_common_cryptmpi_everywhere_forget();
+}
+
 /* It stays for the guard and the report; pml/crypt needs the same libraries, and
  * need not load them a second time. */
 static int component_open(void)
 {
     ompi_common_cryptmpi_spelling_check();
     if (has(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")) {
+        demand_pml();
         ompi_common_cryptmpi_report_hooked();
         if (raises_limits()) {
             raise_limits();
         }
     }
+    publish_later();
     ompi_hook_crypt_files_guard();
     return OMPI_SUCCESS;
 }
@@ -190,6 +266,7 @@ static int component_open(void)
 static int component_close(void)
 {
     ompi_hook_crypt_files_unguard();
+    publish_no_more();
     ompi_common_cryptmpi_classes_forget();
     return OMPI_SUCCESS;
 }

@@ -117,37 +117,65 @@ static missing_t look_for_components(void)
            : !has_crypt(&ompi_fbtl_base_framework) ? FBTL_CRYPT : NOTHING;
 }
 
-static void show(const char *topic, const char *path, missing_t missing)
-{
-    static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
+static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
 
-    ompi_common_cryptmpi_show_here(HELP, topic, path, opal_process_info.nodename, names[missing]);
+/* One says it of every file.  The others of a node say it once: each may be the last that is heard
+ * before the job ends.  `rank` of the file lacks it, or this process if it is less than 0. */
+static void show(const char *topic, const char *path, missing_t missing, int rank, bool always_says)
+{
+    bool first = ompi_common_cryptmpi_show_first(topic);
+    char where[64] = "in this process";
+
+    if (rank >= 0) {
+        snprintf(where, sizeof(where), "in rank %d of the file's communicator", rank);
+    }
+    if (first || always_says) {
+        ompi_common_cryptmpi_show_here(HELP, topic, path, opal_process_info.nodename, names[missing], where);
+    }
 }
 
 typedef enum { ANYBODY, OMPIO, NOBODY } who_t;
 
 /* Who may have the file?  Says so if it is nobody. */
-static who_t decide(const char *path, bool ours, missing_t most, missing_t least, bool speaks)
+static who_t decide(const char *path, bool ours, missing_t most, missing_t least, int rank, bool always_says)
 {
     bool differ = most != least;
 
-    if (speaks && ((ours && NOTHING != most) || differ)) {
-        show(ours ? "no-component" : "components-differ", path, most);
+    if ((ours && NOTHING != most) || differ) {
+        show(ours ? "no-component" : "components-differ", path, most, rank, always_says);
     }
     return ours ? (NOTHING == most ? OMPIO : NOBODY) : differ ? NOBODY : ANYBODY;
+}
+
+/* A process without this component would not take part in what follows.  A plain file is opened
+ * as if we were nowhere (fs/crypt stands aside, too); where this process needs more, all end. */
+static who_t alone(struct ompi_file_t *file, int lacks)
+{
+    if (is_ours(file->f_filename, file->super.s_info)) {
+        ompi_common_cryptmpi_everywhere_abort(file->f_filename, file->f_comm, lacks);
+        return NOBODY;
+    }
+    return ANYBODY;
 }
 
 /* Collective over the communicator of a file that is being opened: on all processes the same. */
 static who_t agree(struct ompi_file_t *file)
 {
     struct ompi_communicator_t *comm = file->f_comm;
-    missing_t missing = look_for_components();
-    int mine[] = {is_ours(file->f_filename, file->super.s_info), (int) missing, -(int) missing}, most[3];
+    int lacks;
 
-    if (OMPI_SUCCESS != comm->c_coll->coll_allreduce(mine, most, 3, MPI_INT, MPI_MAX, comm, comm->c_coll->coll_allreduce_module)) {
+    if (OMPI_COMMON_CRYPTMPI_EVERYWHERE != ompi_common_cryptmpi_everywhere(comm, &lacks)) {
+        return alone(file, lacks);
+    }
+    missing_t missing = look_for_components();
+    int mine[] = {is_ours(file->f_filename, file->super.s_info), (int) missing, -(int) missing,
+                  NOTHING == missing ? -1 : ompi_comm_rank(comm)}, most[4];
+
+    if (OMPI_SUCCESS != comm->c_coll->coll_allreduce(mine, most, 4, MPI_INT, MPI_MAX, comm, comm->c_coll->coll_allreduce_module)) {
         return NOBODY;
     }
-    return decide(file->f_filename, 0 != most[0], (missing_t) most[1], (missing_t) -most[2], 0 == ompi_comm_rank(comm));
+    return decide(file->f_filename, 0 != most[0], (missing_t) most[1], (missing_t) -most[2], most[3],
+                  0 == ompi_comm_rank(comm));
 }
 
 static bool may_have(const struct guard *guard, who_t who)
@@ -176,7 +204,10 @@ static int delete_query(struct guard *guard, const char *path, struct opal_info_
 {
     if (is_encrypted(path)) {
         missing_t missing = look_for_components();
-        if (!may_have(guard, decide(path, true, missing, missing, guard == guards))) {
+        if (!may_have(guard, NOTHING == missing ? OMPIO : NOBODY)) {
+            if (guard == guards && NOTHING != missing) {
+                show("no-component", path, missing, -1, true);
+            }
             *usable = false;
             return OMPI_SUCCESS;
         }

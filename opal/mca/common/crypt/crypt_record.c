@@ -160,7 +160,7 @@ static int printable(char *out, size_t room, const char *in, size_t bytes)
     size_t i;
 
     for (i = 0; i < bytes && i + 1 < room; ++i) {
-        out[i] = in[i] > ' ' && in[i] <= '~' ? in[i] : '?';
+        out[i] = in[i] >= ' ' && in[i] <= '~' ? in[i] : '?';
     }
     out[i] = 0;
     return (int) i;

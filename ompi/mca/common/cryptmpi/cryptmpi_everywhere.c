@@ -1,0 +1,137 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Is hook/crypt in every process of a communicator?  Those that have it speak to each other
+ * when a file is opened; one without it, on a node where ompi-crypt is not installed, would
+ * never answer, and the others would wait for ever.  So each says through Open MPI's modex
+ * that it has it, and nobody speaks before all are known to.
+ *
+ * What is published is a plain byte, which says nothing but that somebody listens: whoever
+ * could forge it could as well keep the process from answering.
+ */
+#include "cryptmpi.h"
+#include "cryptmpi_internal.h"
+
+#include <stdlib.h>
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/proc/proc.h"
+#include "ompi/runtime/mpiruntime.h"
+
+static mca_base_component_t hook_key = {
+    OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "hook",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
+static bool here, published;           /* a singleton may have nobody to tell */
+
+/* Of our own job, by rank: what it said does not change. */
+enum { UNKNOWN, HAS_IT, LACKS_IT };
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t *known;
+static uint32_t known_count;
+
+void ompi_common_cryptmpi_everywhere_publish(void)
+{
+    uint8_t yes = 1;
+    int rc;
+
+    here = true;
+    OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &hook_key, &yes, sizeof(yes));
+    published = OMPI_SUCCESS == rc;
+}
+
+void ompi_common_cryptmpi_everywhere_forget(void)
+{
+    pthread_mutex_lock(&looking);
+    free(known);
+    known = NULL;
+    known_count = 0;
+    here = published = false;
+    pthread_mutex_unlock(&looking);
+}
+
+static bool ask(const opal_process_name_t *name, bool ours)
+{
+    const int how = ours && ompi_common_cryptmpi_exchanged_all() ? OMPI_COMMON_CRYPTMPI_AT_ONCE : OMPI_COMMON_CRYPTMPI_ELSEWHERE;
+    char *key = mca_base_component_to_string(&hook_key);
+    size_t bytes = 0;
+    uint8_t *found = NULL == key ? NULL : ompi_common_cryptmpi_get(name, key, (ompi_common_cryptmpi_how_t) how, "whether it has hook/crypt", &bytes);
+
+    free(found);
+    free(key);
+    return 1 == bytes;
+}
+
+static uint8_t *place_of(uint32_t rank)
+{
+    if (rank >= known_count) {
+        uint32_t count = rank < 1024 ? 1024 : rank + rank / 2;
+        uint8_t *more = realloc(known, count);
+
+        if (NULL == more) {
+            return NULL;
+        }
+        memset(more + known_count, UNKNOWN, count - known_count);
+        known = more;
+        known_count = count;
+    }
+    return known + rank;
+}
+
+static bool has_it(const opal_process_name_t *name)
+{
+    const bool ours = name->jobid == OPAL_PROC_MY_NAME.jobid;
+    uint8_t *place = ours ? place_of(name->vpid) : NULL;
+    bool has;
+
+    if (ours && name->vpid == OPAL_PROC_MY_NAME.vpid) {
+        return published;
+    }
+    if (NULL != place && UNKNOWN != *place) {
+        return HAS_IT == *place;
+    }
+    has = ask(name, ours);
+    if (NULL != place) {
+        *place = has ? HAS_IT : LACKS_IT;
+    }
+    return has;
+}
+
+ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_communicator_t *comm, int *lacks)
+{
+    const int size = ompi_comm_size((ompi_communicator_t *) (uintptr_t) comm);
+    int with = 0;
+
+    *lacks = -1;
+    if (1 == size) {
+        return here ? OMPI_COMMON_CRYPTMPI_EVERYWHERE : OMPI_COMMON_CRYPTMPI_NOWHERE;
+    }
+    pthread_mutex_lock(&looking);
+    /* A process that has it need not look further than to the first that lacks it. */
+    for (int rank = 0; rank < size && !(here && *lacks >= 0); ++rank) {
+        const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+        if (has_it(&name)) {
+            ++with;
+        } else if (*lacks < 0) {
+            *lacks = rank;
+        }
+    }
+    pthread_mutex_unlock(&looking);
+    return size == with        ? OMPI_COMMON_CRYPTMPI_EVERYWHERE
+           : here || with > 0 ? OMPI_COMMON_CRYPTMPI_IN_PARTS
+                               : OMPI_COMMON_CRYPTMPI_NOWHERE;
+}
+
+void ompi_common_cryptmpi_everywhere_abort(const char *path, ompi_communicator_t *comm, int lacks)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup(comm, lacks);
+    const char *host = NULL == proc ? NULL : opal_get_proc_hostname(&proc->super);
+
+    if (ompi_common_cryptmpi_show_first("not-everywhere")) {
+        ompi_common_cryptmpi_show_here("help-ompi-common-cryptmpi.txt", "not-everywhere", path, opal_process_info.nodename,
+                                       lacks, NULL == host ? "unknown" : host);
+    }
+    ompi_mpi_abort(NULL, 1);
+}
