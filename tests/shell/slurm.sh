@@ -72,6 +72,18 @@ must grep -q "authentication  *munge" job.out
 must test "$(stat -c %s wire.pcap)" -gt 1000000
 must_fail grep -qaF "$(cat secret.txt)" wire.pcap
 
+# A job that hangs is explained by its number.
+must mpicc -o hang "$SRC/tests/tool/hang.c"
+id=$(on node0 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
+    sbatch --parsable --nodes=2 --ntasks-per-node=1 --chdir="$CASE_DIR" --output="$CASE_DIR/hang.out" \
+    --wrap "srun --mpi=pmix ./hang tag $CASE_DIR/pid")
+until grep -qE 'has waited [0-9]+ s in a receive from rank 0, tag 6; rank 0 has sent it 1 message that it has not received: tag 5$' seen 2> null; do
+    [ "$(on node0 squeue -h -j "$id" | wc -l)" = 1 ] || fail "the job ended: $(cat hang.out seen)"
+    on node0 mpicrypt ps --after 1 --slurm "$id" > seen || true
+done
+cat seen
+on node0 scancel "$id"
+
 # The doctor by srun, as docs/mpicrypt.rst has it, in an allocation of two nodes.
 must on node0 salloc --quiet --nodes=2 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
     mpicrypt doctor --mpirun 'srun --mpi=pmix' --json > doctor.json

@@ -21,6 +21,7 @@ static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_key_verb,
     &mpicrypt_keygen_verb,
     &mpicrypt_model_verb,
+    &mpicrypt_ps_verb,
     &mpicrypt_speed_verb,
     &mpicrypt_tune_verb,
     NULL

@@ -54,6 +54,11 @@ static const char *const algorithm_names[OPERATIONS][OMPI_COLL_CRYPTAG_ALGORITHM
     [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", "hop", "node", "pairs", "rows" },
 };
 
+const char *ompi_coll_cryptag_operation_name(ompi_coll_cryptag_operation_t operation)
+{
+    return operation_names[operation];
+}
+
 const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_operation_t operation, int algorithm)
 {
     return algorithm_names[operation][algorithm];

@@ -35,6 +35,7 @@ uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uin
 
 /* "hs1" for OMPI_COLL_CRYPTAG_ALLGATHER and HS1 ..., NULL for a number that is
  * none; the names are those of the parameters. */
+const char *ompi_coll_cryptag_operation_name(ompi_coll_cryptag_operation_t operation);
 const char *ompi_coll_cryptag_algorithm_name(ompi_coll_cryptag_operation_t operation, int algorithm);
 
 #endif

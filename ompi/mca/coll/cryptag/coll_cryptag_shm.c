@@ -39,13 +39,23 @@ void ompi_coll_cryptag_shm_arrive(ompi_coll_cryptag_shm_t *shm, uint64_t phase)
 void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64_t phase)
 {
     const uint64_t *flag = flag_of(shm, local);
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_COLLECTIVE, .peer = OPAL_CRYPT_STATUS_ANY,
+                                            .text = "coll/cryptag, shared memory"};
+    bool seen = false;
 
     for (unsigned looks = 1; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < phase; looks++) {
-        if (0 == looks % LOOKS_A_PROGRESS) {
-            opal_progress();
-        } else {
+        if (0 != looks % LOOKS_A_PROGRESS) {
             sched_yield();
+            continue;
         }
+        if (!seen) {
+            ompi_common_cryptmpi_enter(&inside);
+            seen = true;
+        }
+        opal_progress();
+    }
+    if (seen) {
+        ompi_common_cryptmpi_leave(&inside);
     }
 }
 

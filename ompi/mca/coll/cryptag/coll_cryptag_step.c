@@ -244,15 +244,19 @@ int ompi_coll_cryptag_request_end(ompi_request_t **request, ompi_status_public_t
 void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_COLLECTIVE, .tag = call->tag, .comm = call->comm,
+                                            .text = ompi_coll_cryptag_operation_name(call->operation)};
     ompi_status_public_t status;
 
     if (0 == step->count) {
         return;
     }
+    ompi_common_cryptmpi_enter(&inside);
     for (int i = 0; i < step->count; i++) {
         const bool posted = MPI_REQUEST_NULL != step->requests[i];     /* if not, the call knows why */
         int rc;
 
+        inside.peer = step->arrivals[i].peer;
         status = (ompi_status_public_t) { .MPI_ERROR = MPI_SUCCESS };
         rc = posted ? ompi_coll_cryptag_request_end(&step->requests[i], &status) : OMPI_ERROR;
         if (SIZE_MAX != step->arrivals[i].bytes) {
@@ -262,6 +266,7 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
             ompi_coll_cryptag_broken(call, rc);
         }
     }
+    ompi_common_cryptmpi_leave(&inside);
     step->count = 0;
     call->metrics.r_c++;
 }

@@ -28,6 +28,7 @@
 #include "opal/mca/common/crypt/crypt_local.h"
 #include "opal/mca/common/crypt/crypt_secmem.h"
 #include "opal/mca/common/crypt/crypt_session.h"
+#include "opal/mca/common/crypt/crypt_status.h"
 #include "opal/mca/common/crypt/crypt_tags.h"
 
 BEGIN_C_DECLS
@@ -183,6 +184,8 @@ typedef struct ompi_common_cryptmpi_peer {
     unsigned receiving;                 /* and of how many they are */
     struct ompi_common_cryptmpi_peer *crowded;  /* the next peer that ever had any of the former */
     bool is_crowded, admitting;
+    uint64_t shown;                     /* the status page's: a sum of what it showed, and when that changed */
+    int64_t changed;
 } ompi_common_cryptmpi_peer_t;
 OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
 
@@ -214,6 +217,12 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
  * Open MPI has initialized BML. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
+
+/* Show each peer to `look`, which must not block nor come back here. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_peers_look(void (*look)(ompi_common_cryptmpi_peer_t *peer, void *context),
+                                                   void *context);
+/* This process for the status page: job, rank, host, method, PML. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_describe(opal_common_crypt_status_who_t *who);
 
 /* For pml/crypt: a new communicator, before its first message.  Processes of
  * another job may be in it. */
@@ -268,6 +277,56 @@ static inline opal_common_crypt_envelope_t ompi_common_cryptmpi_envelope(const o
  * The group belongs to the communicator and goes with it.  Says itself what
  * went wrong; the other ranks may then be waiting, so the caller ends the job. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group);
+
+/* As _comm, for whoever looks from outside: between these two calls no communicator goes. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_comms_hold(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_comms_release(void);
+/* Is it one of ours?  It may be any pointer; while held. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_comm_known(const ompi_common_cryptmpi_comm_t *c);
+
+/* ---- calls that block, to be seen from outside ---- */
+
+/* What a process waits for inside a call, on the caller's stack.  pml/crypt's status page
+ * shows it (pml_crypt_status.c). */
+typedef struct ompi_common_cryptmpi_inside {
+    struct ompi_common_cryptmpi_inside *outer;
+    int kind;                           /* OPAL_CRYPT_STATUS_RECEIVE ... */
+    int peer, tag;                      /* ranks of `comm`; of a first contact: of MPI_COMM_WORLD */
+    const ompi_communicator_t *comm;    /* NULL: none */
+    size_t bytes;
+    const char *text;
+    int64_t since;                      /* set by the page: when it saw this first */
+} ompi_common_cryptmpi_inside_t;
+
+extern OMPI_DECLSPEC ompi_common_cryptmpi_inside_t *ompi_common_cryptmpi_innermost;
+OMPI_DECLSPEC void ompi_common_cryptmpi_inside_threaded(ompi_common_cryptmpi_inside_t *inside, bool enter) OPAL_CRYPT_RARE;
+
+static inline void ompi_common_cryptmpi_enter(ompi_common_cryptmpi_inside_t *inside)
+{
+    inside->since = 0;
+    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
+        ompi_common_cryptmpi_inside_threaded(inside, true);
+        return;
+    }
+    inside->outer = ompi_common_cryptmpi_innermost;
+    ompi_common_cryptmpi_innermost = inside;
+}
+
+static inline void ompi_common_cryptmpi_leave(ompi_common_cryptmpi_inside_t *inside)
+{
+    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
+        ompi_common_cryptmpi_inside_threaded(inside, false);
+        return;
+    }
+    ompi_common_cryptmpi_innermost = inside->outer;
+}
+
+/* Show the calls that block to `look`, the innermost first; the same rules as for peers. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context),
+                                                     void *context);
+
+/* pml/crypt: called while this library waits without making progress, once a second.  NULL: nobody. */
+extern OMPI_DECLSPEC void (*ompi_common_cryptmpi_still_here)(void);
 
 /* ---- datatypes ---- */
 

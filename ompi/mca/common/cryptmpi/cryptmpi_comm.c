@@ -15,6 +15,7 @@ enum { PAGE = 1024, PAGES = 4096 };     /* 2^22 communicators: more than any PML
 
 static ompi_common_cryptmpi_comm_t **pages[PAGES];
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t going = PTHREAD_MUTEX_INITIALIZER;       /* held while one is removed, or looked at from outside */
 
 static ompi_common_cryptmpi_comm_t **slot_of(const ompi_communicator_t *comm, bool grow)
 {
@@ -94,7 +95,9 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     if (NULL == c) {
         return;
     }
+    pthread_mutex_lock(&going);
     *slot = NULL;
+    pthread_mutex_unlock(&going);
     if (NULL != c->group) {
         opal_common_crypt_group_destroy(c->group);
     }
@@ -103,6 +106,28 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     pthread_mutex_destroy(&c->lock);
     free(c->members);
     free(c);
+}
+
+void ompi_common_cryptmpi_comms_hold(void)
+{
+    pthread_mutex_lock(&going);
+}
+
+void ompi_common_cryptmpi_comms_release(void)
+{
+    pthread_mutex_unlock(&going);
+}
+
+bool ompi_common_cryptmpi_comm_known(const ompi_common_cryptmpi_comm_t *c)
+{
+    for (uint32_t p = 0; p < PAGES; p++) {
+        for (uint32_t i = 0; NULL != pages[p] && i < PAGE; i++) {
+            if (c == pages[p][i]) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_fill(ompi_common_cryptmpi_comm_t *c, int rank)

@@ -212,6 +212,17 @@ const mca_pml_base_module_t *ompi_common_cryptmpi_host(void)
     return host_module;
 }
 
+void ompi_common_cryptmpi_describe(opal_common_crypt_status_who_t *who)
+{
+    memset(who, 0, sizeof(*who));
+    who->rank = OPAL_PROC_MY_NAME.vpid;
+    ompi_common_cryptmpi_cut(who->job, sizeof(who->job), job);
+    ompi_common_cryptmpi_cut(who->host, sizeof(who->host), opal_process_info.nodename);
+    ompi_common_cryptmpi_cut(who->method, sizeof(who->method),
+                             opal_common_crypt_auth_name(opal_common_crypt_local_auth(self)));
+    ompi_common_cryptmpi_cut(who->pml, sizeof(who->pml), host_name);
+}
+
 int ompi_common_cryptmpi_modex_renew(int64_t now)
 {
     opal_common_crypt_why_t why = {0};

@@ -85,6 +85,8 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->receiving = 0;
         peer->crowded = NULL;
         peer->is_crowded = peer->admitting = false;
+        peer->shown = 0;
+        peer->changed = 0;
         peer->failure = OMPI_SUCCESS;
         pthread_mutex_init(&peer->send_lock, NULL);
         opal_hash_table_set_value_uint64(&by_name, key, peer);
@@ -209,6 +211,17 @@ void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local)
     OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
         *sealed += OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer) && is_other(peer);
         *local += OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer) && NULL != peer->session;
+    }
+    pthread_mutex_unlock(&table_lock);
+}
+
+void ompi_common_cryptmpi_peers_look(void (*look)(ompi_common_cryptmpi_peer_t *peer, void *context), void *context)
+{
+    ompi_common_cryptmpi_peer_t *peer;
+
+    pthread_mutex_lock(&table_lock);
+    OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
+        look(peer, context);
     }
     pthread_mutex_unlock(&table_lock);
 }

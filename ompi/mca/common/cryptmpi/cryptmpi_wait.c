@@ -13,6 +13,7 @@
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
 
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,19 +96,27 @@ uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *k
 {
     wait_t w = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name};
     ompi_common_cryptmpi_question_t question = {.lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_CONTACT, .text = awaited,
+                                            .peer = name->jobid == OPAL_PROC_MY_NAME.jobid ? (int) name->vpid
+                                                                                           : OPAL_CRYPT_STATUS_FOREIGN};
 
+    ompi_common_cryptmpi_enter(&inside);
     ompi_common_cryptmpi_ask(&question, name, key, how);
     pthread_mutex_lock(&question.lock);
     while (!question.done) {
         if (!wait_a_second(&question.answered, &question.lock)) {
             pthread_mutex_unlock(&question.lock);
             tick(&w);
+            if (NULL != ompi_common_cryptmpi_still_here) {
+                ompi_common_cryptmpi_still_here();
+            }
             pthread_mutex_lock(&question.lock);
         }
     }
     pthread_mutex_unlock(&question.lock);
     pthread_mutex_destroy(&question.lock);
     pthread_cond_destroy(&question.answered);
+    ompi_common_cryptmpi_leave(&inside);
     *bytes = question.bytes;
     return question.found;
 }

@@ -12,6 +12,8 @@
  *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
  *   stage.c   staging, from pools            final.c      the end: did all arrive?
  *   ahead.c   how far a sender may run ahead
+ *   look.c    what is pending, gathered to be shown: by status.c on the page that
+ *             `mpicrypt ps` reads, by dump.c as text
  *
  * Rules that hold everywhere
  *   - The peer table (common/cryptmpi) decides what is sealed and what may stay
@@ -78,6 +80,8 @@ typedef struct ompi_pml_crypt_state {
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_common_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
+    uint64_t active;                /* messages that began or ended, roughly: whether it changes is what counts */
+    struct ompi_pml_crypt_request *made;    /* all that the free list ever made */
     struct {                        /* lengths of lists of others than their files, to look at without their locks */
         volatile int polled, deferred, queued, arriving;
     } waiting;
@@ -199,6 +203,8 @@ typedef struct ompi_pml_crypt_request {
     ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
     ompi_common_cryptmpi_atomic32_t life;   /* done | freed */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
+    struct ompi_pml_crypt_request *made;    /* the one made before it */
+    int64_t seen;                           /* since when it is pending, by the status page; 0: not seen yet */
     uint64_t serial;
     bool any_tag;                           /* matched at the host whatever its tag */
     /* chopped messages */
@@ -234,6 +240,39 @@ void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r);      /* nobody will wait for it or free it */
 int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status);
 
+bool ompi_pml_crypt_request_pending(const ompi_pml_crypt_request_t *r);     /* of any that was made */
+
+/* A message begins or ends.  With several threads one may be lost. */
+static inline void ompi_pml_crypt_act(void)
+{
+    __atomic_store_n(&ompi_pml_crypt.active, __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
+/* ---- to be seen from outside ---- */
+
+void ompi_pml_crypt_status_start(void);
+void ompi_pml_crypt_status_lists(bool ready);       /* requests and communicators are there, or are about to go */
+void ompi_pml_crypt_status_stop(void);
+void ompi_pml_crypt_status_look(void);
+void ompi_pml_crypt_status_now(opal_common_crypt_status_moment_t *moment);      /* into memory of the caller, zeros before */
+extern unsigned ompi_pml_crypt_status_calls;
+/* From the progress function. */
+static inline void ompi_pml_crypt_status_tick(void)
+{
+    enum { CALLS = 32 };
+    const unsigned calls = __atomic_load_n(&ompi_pml_crypt_status_calls, __ATOMIC_RELAXED) + 1;
+
+    __atomic_store_n(&ompi_pml_crypt_status_calls, calls, __ATOMIC_RELAXED);
+    if (OPAL_UNLIKELY(0 == calls % CALLS)) {
+        ompi_pml_crypt_status_look();
+    }
+}
+
+/* What is pending, and the peers.  `lists`: there are requests to look at.  One at a time. */
+void ompi_pml_crypt_look(opal_common_crypt_status_moment_t *moment, int64_t now, bool lists);
+/* The messages that a probe took ahead of their receives; -1: the communicator is busy. */
+int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
+
 /* ---- sending ---- */
 
 /* An error: the host has nothing of it, and the request is the caller's to drop. */
@@ -258,6 +297,7 @@ enum { OMPI_PML_CRYPT_NOTHING_AHEAD = 0 };
  * its first part does so anyway. */
 ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells);
 void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r);
+uint32_t ompi_pml_crypt_ahead_bytes(const ompi_common_cryptmpi_peer_t *peer);  /* to be shown */
 
 /* ---- how a long message is cut ---- */
 

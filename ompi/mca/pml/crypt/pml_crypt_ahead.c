@@ -141,3 +141,10 @@ void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r)
         r->fence = NULL;
     }
 }
+
+uint32_t ompi_pml_crypt_ahead_bytes(const ompi_common_cryptmpi_peer_t *peer)
+{
+    const struct ompi_common_cryptmpi_ahead *ahead = __atomic_load_n(&peer->ahead, __ATOMIC_RELAXED);
+
+    return NULL == ahead ? 0 : (uint32_t) __atomic_load_n((const volatile int32_t *) &ahead->bytes, __ATOMIC_RELAXED);
+}

@@ -221,6 +221,7 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {
         return NULL;
     }
+    ompi_pml_crypt_status_start();
     strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, p->host_name);
     return &ompi_pml_crypt_module;
 }
@@ -242,6 +243,7 @@ static int component_finalize(void)
 {
     int rc;
 
+    ompi_pml_crypt_status_stop();
     ompi_pml_crypt_disable();
     rc = ompi_pml_crypt_host_finalize();
     ompi_common_cryptmpi_set_host(NULL, NULL);

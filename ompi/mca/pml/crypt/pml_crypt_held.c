@@ -52,6 +52,24 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, 
     return held;
 }
 
+int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes)
+{
+    ompi_pml_crypt_held_t *held;
+    int count = 0;
+
+    if (ompi_common_cryptmpi_threaded() && 0 != pthread_mutex_trylock(&c->lock)) {
+        return -1;
+    }
+    OPAL_LIST_FOREACH(held, &c->held, ompi_pml_crypt_held_t) {
+        if ((MPI_ANY_SOURCE == source || held->source == source) && 0 == count++) {
+            *tag = held->tag;
+            *bytes = held->known ? held->plain_bytes : held->claimed_bytes;
+        }
+    }
+    ompi_common_cryptmpi_lock_release(&c->lock);
+    return count;
+}
+
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, ompi_message_t *host_message,
                                                int source, int tag, size_t claimed_bytes, bool any_tag)
 {

@@ -63,6 +63,7 @@ int ompi_pml_crypt_enable(bool enable)
             return rc;
         }
         ompi_pml_crypt_queue_start();
+        ompi_pml_crypt_status_lists(true);
         opal_progress_register(ompi_pml_crypt_progress);
         rc = ompi_pml_crypt_audit();
         if (OMPI_SUCCESS != rc) {
@@ -77,11 +78,13 @@ void ompi_pml_crypt_disable(void)
     if (!ompi_pml_crypt.lists) {
         return;
     }
+    ompi_pml_crypt_status_lists(false);
     opal_progress_unregister(ompi_pml_crypt_progress);
     ompi_pml_crypt_audit_osc_end();
     ompi_pml_crypt_team_stop();
     ompi_pml_crypt_queue_stop();
     OBJ_DESTRUCT(&ompi_pml_crypt.requests);
+    ompi_pml_crypt.made = NULL;
     ompi_pml_crypt_stages_stop();
     ompi_pml_crypt.lists = false;
 }
@@ -142,9 +145,4 @@ int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)
         ompi_common_cryptmpi_comm_del(comm);
     }
     return ompi_pml_crypt.host.pml_del_comm(comm);
-}
-
-int ompi_pml_crypt_dump(ompi_communicator_t *comm, int verbose)
-{
-    return NULL != ompi_pml_crypt.host.pml_dump ? ompi_pml_crypt.host.pml_dump(comm, verbose) : OMPI_SUCCESS;
 }

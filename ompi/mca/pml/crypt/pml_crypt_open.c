@@ -356,6 +356,7 @@ int ompi_pml_crypt_progress(void)
 {
     int events;
 
+    ompi_pml_crypt_status_tick();
     if (OPAL_LIKELY(nothing_waits())) {
         return 0;
     }

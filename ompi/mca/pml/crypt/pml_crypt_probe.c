@@ -232,11 +232,14 @@ int ompi_pml_crypt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matc
 
 int ompi_pml_crypt_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
-    int matched = 0, rc = probe_once(src, tag, comm, &matched, status, NULL);
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_PROBE, .peer = src, .tag = tag, .comm = comm};
+    int matched = 0, rc;
 
-    while (OMPI_SUCCESS == rc && !matched) {
+    ompi_common_cryptmpi_enter(&inside);
+    do {
         rc = probe_once(src, tag, comm, &matched, status, NULL);
-    }
+    } while (OMPI_SUCCESS == rc && !matched);
+    ompi_common_cryptmpi_leave(&inside);
     return rc;
 }
 
@@ -259,11 +262,14 @@ int ompi_pml_crypt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
 int ompi_pml_crypt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
                           ompi_status_public_t *status)
 {
-    int matched = 0, rc = ompi_pml_crypt_improbe(src, tag, comm, &matched, message, status);
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_PROBE, .peer = src, .tag = tag, .comm = comm};
+    int matched = 0, rc;
 
-    while (OMPI_SUCCESS == rc && !matched) {
+    ompi_common_cryptmpi_enter(&inside);
+    do {
         rc = ompi_pml_crypt_improbe(src, tag, comm, &matched, message, status);
-    }
+    } while (OMPI_SUCCESS == rc && !matched);
+    ompi_common_cryptmpi_leave(&inside);
     return rc;
 }
 

@@ -118,11 +118,16 @@ static int recv_directly(ompi_pml_crypt_request_t *known, int src, int tag,
 {
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
     ompi_status_public_t brought = {.MPI_ERROR = MPI_SUCCESS};
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_RECEIVE, .peer = src, .tag = tag,
+                                            .comm = known->base.req_comm, .bytes = known->plain_bytes};
 
     take_serial(known);
+    ompi_common_cryptmpi_enter(&inside);
     brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
                                                      src, ompi_pml_crypt_host_tag(tag), known->base.req_comm,
                                                      &brought);
+    ompi_common_cryptmpi_leave(&inside);
+    ompi_pml_crypt_act();
     if (!ompi_pml_crypt_open_whole(known, stage->bytes, &brought)) {
         return with_request(known, stage, src, tag, &brought, status);
     }

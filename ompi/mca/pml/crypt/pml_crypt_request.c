@@ -25,6 +25,10 @@ static void request_construct(ompi_pml_crypt_request_t *r)
     r->base.req_ompi.req_cancel = request_cancel;
     r->base.req_ompi.req_start = ompi_pml_crypt_start;
     OBJ_CONSTRUCT(&r->queued, opal_list_item_t);
+    r->life = DONE | FREED;
+    r->made = __atomic_load_n(&ompi_pml_crypt.made, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&ompi_pml_crypt.made, &r->made, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
 }
 
 static void request_destruct(ompi_pml_crypt_request_t *r)
@@ -71,10 +75,17 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     return r;
 }
 
+bool ompi_pml_crypt_request_pending(const ompi_pml_crypt_request_t *r)
+{
+    return 0 == (DONE & __atomic_load_n((const volatile int32_t *) &r->life, __ATOMIC_RELAXED));
+}
+
 void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
 {
     ompi_request_t *request = &r->base.req_ompi;
 
+    __atomic_store_n(&r->seen, 0, __ATOMIC_RELAXED);
+    ompi_pml_crypt_act();
     r->status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};
     request->req_status = r->status;
     request->req_complete = REQUEST_PENDING;
@@ -125,6 +136,7 @@ void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
 {
     leave(r);
     if (!r->base.req_ompi.req_persistent) {
+        r->life = DONE | FREED;
         give_back(r);
         return;
     }
@@ -156,6 +168,7 @@ static void complete(ompi_pml_crypt_request_t *r)
         r->status._ucount = 0;
     }
     leave(r);
+    ompi_pml_crypt_act();
     r->base.req_pml_complete = true;
     r->base.req_ompi.req_status = r->status;
     /* Once it is complete another thread may free it, and get it again for its next

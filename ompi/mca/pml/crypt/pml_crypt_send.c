@@ -263,8 +263,14 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     }
     wire_bytes = make_frame(c, dst, buffer, count, type, plain_bytes, tag, stage->bytes, &rc);
     if (wire_bytes > 0) {
+        ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_SEND, .peer = dst, .tag = tag, .comm = comm,
+                                                .bytes = plain_bytes};
+
+        ompi_pml_crypt_act();
+        ompi_common_cryptmpi_enter(&inside);
         rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst,
                                           ompi_pml_crypt_host_tag(tag), mode, comm);
+        ompi_common_cryptmpi_leave(&inside);
         peer->unsent += OMPI_SUCCESS != rc;
     }
     ompi_pml_crypt_stage_return(stage);

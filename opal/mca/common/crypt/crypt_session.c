@@ -292,3 +292,16 @@ void opal_common_crypt_session_gap(opal_common_crypt_session_t *session,
     *accepted = session->replay.accepted;
     pthread_mutex_unlock(&session->arrivals);
 }
+
+void opal_common_crypt_session_look(opal_common_crypt_session_t *session, opal_common_crypt_session_state_t *state)
+{
+    state->sent = opal_common_crypt_session_sent(session);
+    pthread_mutex_lock(&session->arrivals);
+    state->highest = session->replay.top;
+    state->accepted = session->replay.accepted;
+    state->missing = session->replay.mark;
+    state->window_bytes = opal_common_crypt_replay_memory(&session->replay);
+    pthread_mutex_unlock(&session->arrivals);
+    state->epoch_out = (state->sent > 0 ? state->sent - 1 : 0) >> session->shift;
+    state->epoch_in = (state->highest > 0 ? state->highest - 1 : 0) >> session->shift;
+}

@@ -84,6 +84,16 @@ int opal_common_crypt_accept(opal_common_crypt_session_t *session,
 void opal_common_crypt_session_gap(opal_common_crypt_session_t *session,
                                    uint64_t *highest, uint64_t *accepted);
 
+/* The state of both directions, to be shown. */
+typedef struct opal_common_crypt_session_state {
+    uint64_t sent;                      /* counters that we took */
+    uint64_t highest, accepted;         /* as of session_gap */
+    uint64_t missing;                   /* the lowest counter of the peer that was not accepted */
+    uint64_t window_bytes;              /* of memory, for those above it */
+    uint64_t epoch_out, epoch_in;       /* of the last message */
+} opal_common_crypt_session_state_t;
+void opal_common_crypt_session_look(opal_common_crypt_session_t *session, opal_common_crypt_session_state_t *state);
+
 /* How many counters we took ourselves: sent sealed to the peer at disconnect
  * and finalize. */
 uint64_t opal_common_crypt_session_sent(const opal_common_crypt_session_t *session);

@@ -1,0 +1,159 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * This process's status page (common/crypt, crypt_status.h): made when the PML is chosen, filled
+ * from the progress function, removed at the end.
+ *
+ * It may cost next to nothing: one call of the progress function in 32 looks at the clock, and the
+ * page is filled twice a second, or less often where that takes long, so that it never
+ * takes more than a two hundredth of the time.  What cannot be had without a lock that somebody has is
+ * left out.  Whatever fails, the job goes on without a page.
+ */
+#include "pml_crypt.h"
+
+#include <time.h>
+
+#include "ompi/runtime/mpiruntime.h"
+
+enum { INTERVAL = 500000000, SHARE = 200 };     /* nanoseconds; the time for a look, times this, is kept from it */
+
+unsigned ompi_pml_crypt_status_calls;
+
+static opal_common_crypt_status_t *page;
+static bool lists;
+static ompi_common_cryptmpi_atomic32_t looking;     /* one thread at a time */
+static int64_t due;
+static int64_t phase_since, active_since;
+static int32_t phase;
+static uint64_t active;
+
+static int64_t coarse(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t real_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int32_t phase_now(void)
+{
+    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED ? OPAL_CRYPT_STATUS_ENDING
+           : ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED ? OPAL_CRYPT_STATUS_RUNNING
+                                                             : OPAL_CRYPT_STATUS_STARTING;
+}
+
+static void fill(opal_common_crypt_status_moment_t *moment, int64_t now)
+{
+    const uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
+
+    if (phase_now() != phase) {
+        phase = phase_now();
+        phase_since = now;
+    }
+    if (counted != active) {
+        active = counted;
+        active_since = now;
+    }
+    moment->updated = now;
+    moment->updated_real = real_time();
+    moment->phase = phase;
+    moment->phase_since = phase_since;
+    moment->active = active_since;
+    ompi_pml_crypt_look(moment, now, lists);
+}
+
+static void fill_page(int64_t now)
+{
+    fill(opal_common_crypt_status_next(page), now);
+    opal_common_crypt_status_publish(page);
+}
+
+/* A look makes progress (it probes), and so comes here again; so does another thread. */
+static bool take_turn(void)
+{
+    int32_t nobody = 0;
+
+    return __atomic_compare_exchange_n((volatile int32_t *) &looking, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void end_turn(void)
+{
+    __atomic_store_n((volatile int32_t *) &looking, 0, __ATOMIC_RELEASE);
+}
+
+void ompi_pml_crypt_status_look(void)
+{
+    int64_t begun, ended;
+
+    if (coarse() < __atomic_load_n(&due, __ATOMIC_RELAXED) || !take_turn()) {
+        return;
+    }
+    if (NULL != page && !opal_common_crypt_forked()) {
+        begun = opal_common_crypt_status_now();
+        fill_page(begun);
+        ended = opal_common_crypt_status_now();
+        __atomic_store_n(&due, begun + (SHARE * (ended - begun) > INTERVAL ? SHARE * (ended - begun) : INTERVAL),
+                         __ATOMIC_RELAXED);
+    }
+    end_turn();
+}
+
+void ompi_pml_crypt_status_start(void)
+{
+    opal_common_crypt_status_who_t who;
+    int error = 0;
+
+    if (0 == opal_process_info.my_local_rank) {
+        opal_common_crypt_status_sweep(OPAL_CRYPT_STATUS_DIRECTORY);
+    }
+    ompi_common_cryptmpi_describe(&who);
+    page = opal_common_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
+    if (NULL == page) {
+        return;
+    }
+    lists = false;
+    active = ompi_pml_crypt.active;
+    phase = phase_now();
+    phase_since = active_since = opal_common_crypt_status_now();
+    fill_page(phase_since);
+    due = 0;
+    ompi_common_cryptmpi_still_here = ompi_pml_crypt_status_look;
+}
+
+static void wait_turn(void)
+{
+    while (!take_turn()) {
+        sched_yield();
+    }
+}
+
+void ompi_pml_crypt_status_lists(bool ready)
+{
+    wait_turn();
+    lists = ready;
+    end_turn();
+}
+
+void ompi_pml_crypt_status_now(opal_common_crypt_status_moment_t *moment)
+{
+    wait_turn();
+    fill(moment, opal_common_crypt_status_now());
+    end_turn();
+}
+
+void ompi_pml_crypt_status_stop(void)
+{
+    ompi_common_cryptmpi_still_here = NULL;
+    wait_turn();
+    opal_common_crypt_status_remove(page);
+    page = NULL;
+    end_turn();
+}

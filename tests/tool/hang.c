@@ -1,0 +1,68 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * hang MODE FILE: two ranks that wait for each other in vain, for tests/tool/ps.sh.  Each writes
+ * its process id to FILE.RANK once MPI_Init is over.
+ */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, number;
+
+static void receive(int tag)
+{
+    MPI_Recv(&number, 1, MPI_INT, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void write_pid(const char *file)
+{
+    char name[4096], made[4100];
+    FILE *out;
+
+    snprintf(name, sizeof(name), "%.4000s.%d", file, rank);
+    snprintf(made, sizeof(made), "%.4090s.new", name);
+    out = fopen(made, "w");
+    fprintf(out, "%d\n", (int) getpid());
+    fclose(out);
+    rename(made, name);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 2 ? argv[1] : "";
+    MPI_Request request;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    write_pid(argv[2]);
+    if (0 == strcmp(mode, "sender")) {              /* nobody has sent */
+        receive(6 + rank);
+    } else if (0 == strcmp(mode, "tag")) {          /* sent with another tag than is received */
+        if (0 == rank) {
+            MPI_Send(&number, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+        }
+        receive(0 == rank ? 7 : 6);
+    } else if (0 == strcmp(mode, "request")) {      /* the same, without a call that blocks */
+        if (0 == rank) {
+            MPI_Send(&number, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+            receive(7);
+        }
+        MPI_Irecv(&number, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (0 == strcmp(mode, "barrier")) {      /* one of them does not take part */
+        if (0 == rank) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        receive(6);
+    } else {                                        /* whoever is stopped is missed */
+        for (;;) {
+            MPI_Sendrecv(&number, 1, MPI_INT, 1 - rank, 1, &number, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}
