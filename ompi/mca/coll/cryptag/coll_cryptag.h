@@ -57,6 +57,8 @@ typedef struct ompi_coll_cryptag_component {
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
     bool metrics;               /* print the six metrics after each call */
+    unsigned verbose;
+    int stream;                 /* -1: nothing is wanted */
 
     ompi_coll_cryptag_rules_t *rules;   /* NULL until the first communicator of a job with pml/crypt */
     ompi_coll_cryptag_metrics_t total;  /* of this process, read by MPI_T */

@@ -196,6 +196,10 @@ static int component_register(void)
                  &c->priority);
     register_choices(c);
     register_sizes();
+    (void) ompi_common_cryptmpi_verbose_register(&c->super.collm_version,
+                                                 "Print what coll/cryptag does. 20: the algorithm of each collective "
+                                                 "(default: 0)", &c->verbose);
+    c->stream = -1;
     c->rules_file = NULL;
     (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
                                            "mapping nodes ranks-a-node bytes algorithm) that override the "
@@ -226,6 +230,7 @@ static int component_close(void)
 {
     ompi_coll_cryptag_rules_free(mca_coll_cryptag_component.rules);
     mca_coll_cryptag_component.rules = NULL;
+    ompi_common_cryptmpi_verbose_close(&mca_coll_cryptag_component.stream);
     return OPAL_SUCCESS;
 }
 
@@ -233,6 +238,9 @@ int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_t
 {
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
+    if (mca_coll_cryptag_component.stream < 0) {
+        mca_coll_cryptag_component.stream = ompi_common_cryptmpi_verbose_open(mca_coll_cryptag_component.verbose);
+    }
     return OMPI_SUCCESS;
 }
 
@@ -290,6 +298,10 @@ void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call)
     __atomic_fetch_add(&total->s_e, m->s_e, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->r_d, m->r_d, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->s_d, m->s_d, __ATOMIC_RELAXED);
+    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_CHOICES, mca_coll_cryptag_component.stream,
+                        "coll:cryptag: %s, rank %d, call %" PRIu64 ": %s by %s", call->comm->c_name, call->topo->rank,
+                        call->sequence, ompi_coll_cryptag_operation_name(call->operation),
+                        ompi_coll_cryptag_algorithm_name(call->operation, call->algorithm));
     if (mca_coll_cryptag_component.metrics) {
         opal_output(0, "coll:cryptag %s rank %d of %d call %" PRIu64 " %s: r_c %" PRIu64 " s_c %" PRIu64
                     " r_e %" PRIu64 " s_e %" PRIu64 " r_d %" PRIu64 " s_d %" PRIu64, call->comm->c_name,

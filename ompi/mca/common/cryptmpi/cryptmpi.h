@@ -18,6 +18,7 @@
 #include <stdarg.h>
 
 #include "opal/class/opal_list.h"
+#include "opal/util/output.h"
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 #include "ompi/datatype/ompi_datatype.h"
@@ -160,6 +161,23 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t se
 OMPI_DECLSPEC void ompi_common_cryptmpi_report(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
 
+/* ---- verbose streams ---- */
+
+/* Levels.  The last is a line a message. */
+enum {
+    OMPI_COMMON_CRYPTMPI_SAY_PEERS = 10,    /* method, provider, who met whom, refusals, files */
+    OMPI_COMMON_CRYPTMPI_SAY_CHOICES = 20,  /* epochs; the algorithm of each collective */
+    OMPI_COMMON_CRYPTMPI_SAY_MESSAGES = 40  /* how each message is sent */
+};
+
+/* pml/crypt's, which this library writes to, too; -1: nothing is wanted. */
+extern OMPI_DECLSPEC int ompi_common_cryptmpi_stream;
+
+OMPI_DECLSPEC int ompi_common_cryptmpi_verbose_register(const mca_base_component_t *component, const char *help,
+                                                       unsigned *level);
+OMPI_DECLSPEC int ompi_common_cryptmpi_verbose_open(unsigned level);     /* a stream, or -1 */
+OMPI_DECLSPEC void ompi_common_cryptmpi_verbose_close(int *stream);
+
 /* ---- peers ---- */
 
 typedef enum {
@@ -186,6 +204,7 @@ typedef struct ompi_common_cryptmpi_peer {
     bool is_crowded, admitting;
     uint64_t shown;                     /* the status page's: a sum of what it showed, and when that changed */
     int64_t changed;
+    uint64_t epochs;                    /* of which was told */
 } ompi_common_cryptmpi_peer_t;
 OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
 

@@ -78,6 +78,8 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
                  || opal_common_crypt_too_many_failures();
     char who[128];
 
+    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+                        "pml:crypt: refused: %s, rank %d, tag %d: %s", comm->c_name, rank, tag, reason(rc));
     snprintf(who, sizeof(who), "%s on %s", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
     if (fatal) {
         end_job(comm, who, rank, tag, rc);
@@ -94,6 +96,7 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
 {
     static int said = 0;
 
+    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream, "pml:crypt: refused a peer: %s", topic);
     if (OMPI_COMMON_CRYPTMPI_ABORT != ompi_common_cryptmpi_params.on_failure) {
         ompi_common_cryptmpi_show_here(file, topic, detail);
         return ompi_common_cryptmpi_error_class();

@@ -87,6 +87,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->is_crowded = peer->admitting = false;
         peer->shown = 0;
         peer->changed = 0;
+        peer->epochs = 0;
         peer->failure = OMPI_SUCCESS;
         pthread_mutex_init(&peer->send_lock, NULL);
         opal_hash_table_set_value_uint64(&by_name, key, peer);
@@ -123,6 +124,36 @@ static bool reached_on_node(ompi_proc_t *proc)
     return 0 == strcmp(ompi_common_cryptmpi_host_name(), "ob1") && ompi_common_cryptmpi_btls_local(proc);
 }
 
+/* For developers: the transports by which the host reaches it, where the host is ob1. */
+static void transports(ompi_proc_t *proc, char *text, size_t bytes)
+{
+    mca_bml_base_endpoint_t *endpoint = 0 == strcmp(ompi_common_cryptmpi_host_name(), "ob1") ? mca_bml_base_get_endpoint(proc)
+                                                                                             : NULL;
+    size_t used = 0;
+
+    snprintf(text, bytes, "%s", ompi_common_cryptmpi_host_name());
+    for (size_t i = 0; NULL != endpoint && i < endpoint->btl_send.arr_size && used < bytes; i++) {
+        used += (size_t) snprintf(text + used, bytes - used, "%s%s", i > 0 ? "," : "",
+                                  endpoint->btl_send.bml_btls[i].btl->btl_component->btl_version.mca_component_name);
+    }
+}
+
+static void tell(ompi_proc_t *proc, const ompi_common_cryptmpi_peer_t *peer)
+{
+    char text[128];
+
+    if (ompi_common_cryptmpi_stream >= 0) {
+        transports(proc, text, sizeof(text));
+        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+                            "pml:crypt: rank %lu met rank %lu%s by %s: %s, over %s", (unsigned long) OPAL_PROC_MY_NAME.vpid,
+                            (unsigned long) peer->name.vpid,
+                            peer->name.jobid == OPAL_PROC_MY_NAME.jobid ? "" : " of another job",
+                            opal_common_crypt_auth_name(opal_common_crypt_local_auth(ompi_common_cryptmpi_local())),
+                            OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer) ? "plain, within the node" : "sealed",
+                            text);
+    }
+}
+
 static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 {
     opal_common_crypt_session_t *session = NULL;
@@ -138,6 +169,7 @@ static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
     peer->token_out = opal_common_crypt_token_out(session);
     peer->token_in = opal_common_crypt_token_in(session);
     __atomic_store_n(&peer->kind, local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED, __ATOMIC_RELEASE);
+    tell(proc, peer);
     return OMPI_SUCCESS;
 }
 

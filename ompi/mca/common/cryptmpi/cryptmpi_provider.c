@@ -34,6 +34,10 @@ static int choose(bool late)
     } else if (NULL != why.topic) {
         OMPI_COMMON_CRYPTMPI_SHOW(file, why.topic, ompi_common_cryptmpi_on_node(why.detail, text));
     }
+    if (NULL != options->aead) {
+        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream, "pml:crypt: provider %s (%s)",
+                            options->aead->name, options->aead->version());
+    }
     return rc;
 }
 

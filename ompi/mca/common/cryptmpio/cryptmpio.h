@@ -33,6 +33,7 @@ BEGIN_C_DECLS
 typedef enum { OMPI_CRYPTMPIO_NFS_REFUSE, OMPI_CRYPTMPIO_NFS_ALLOW } ompi_common_cryptmpio_nfs_t;
 
 typedef struct ompi_common_cryptmpio_params {
+    unsigned verbose;
     char *key_label;                    /* "": new files stay plain */
     char *algorithm;
     unsigned block_size;
@@ -45,6 +46,7 @@ typedef struct ompi_common_cryptmpio_params {
 } ompi_common_cryptmpio_params_t;
 
 extern OMPI_DECLSPEC ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
+extern OMPI_DECLSPEC int ompi_common_cryptmpio_stream;      /* of fs_crypt_verbose; -1: nothing is wanted */
 
 OMPI_DECLSPEC int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_component);
 

@@ -13,6 +13,7 @@
 #include "opal/mca/base/mca_base_var_group.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
+int ompi_common_cryptmpio_stream = -1;
 ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params = {
     .key_label = "",
     .algorithm = "aes-128-gcm",
@@ -124,6 +125,8 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
                                              "refuse to read a file that is not sealed or was changed since "
                                              "(default: off)", MCA_BASE_VAR_TYPE_BOOL,
                        OPAL_INFO_LVL_3, &p->seal);
+    rc = rc ? rc : ompi_common_cryptmpi_verbose_register(fs_component, "Print what fs/crypt does. 10: each file that is "
+                                                         "opened, and whether it is encrypted (default: 0)", &p->verbose);
     rc = rc ? rc : add_nfs(fs_component, p);
     rc = rc ? rc : add(fs_component, "trust_locks", "Assume that file locks work between nodes, which a job on "
                                                     "one node cannot test: jobs on several nodes may then write "

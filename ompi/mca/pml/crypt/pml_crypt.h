@@ -56,6 +56,7 @@ typedef struct ompi_pml_crypt_params {
     unsigned max_outstanding;       /* long sends; from so many on k is 1 */
     unsigned in_flight;             /* sealed segments of this process that the host may hold */
     unsigned run_ahead;             /* segments sent before the first part is known to be matched */
+    unsigned verbose;
     unsigned local_inline;          /* a longer message to this node follows its frame as it is */
 } ompi_pml_crypt_params_t;
 
@@ -272,6 +273,12 @@ static inline void ompi_pml_crypt_status_tick(void)
 void ompi_pml_crypt_look(opal_common_crypt_status_moment_t *moment, int64_t now, bool lists);
 /* The messages that a probe took ahead of their receives; -1: the communicator is busy. */
 int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
+
+/* pml_crypt_verbose: how a message is sent, a line each. */
+static inline bool ompi_pml_crypt_says_messages(void)
+{
+    return OPAL_UNLIKELY(ompi_pml_crypt.params.verbose >= OMPI_COMMON_CRYPTMPI_SAY_MESSAGES);
+}
 
 /* ---- sending ---- */
 

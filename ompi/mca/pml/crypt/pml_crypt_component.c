@@ -113,6 +113,9 @@ static int component_register(void)
     rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_2);
     rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
                            &p->raise_limits, OPAL_INFO_LVL_4);
+    rc = rc ? rc : ompi_common_cryptmpi_verbose_register(&mca_pml_crypt_component.pmlm_version,
+                       "Print what pml/crypt does. 10: method, provider, who met whom, refusals; 20: key epochs; 40: how "
+                       "each message is sent. Never keys or payload (default: 0)", &p->verbose);
     rc = rc ? rc : register_cut(p);
     rc = rc ? rc : add("max_in_flight", "Encrypted segments of this process that the host PML may hold at a time "
                                         "(default: 4)", &p->in_flight, OPAL_INFO_LVL_5);
@@ -153,12 +156,14 @@ static int component_open(void)
     }
     ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
     prefer_osc();
+    ompi_common_cryptmpi_stream = ompi_common_cryptmpi_verbose_open(ompi_pml_crypt.params.verbose);
     return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
     ompi_pml_crypt_host_close();
+    ompi_common_cryptmpi_verbose_close(&ompi_common_cryptmpi_stream);
     return OMPI_SUCCESS;
 }
 
@@ -221,6 +226,9 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {
         return NULL;
     }
+    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+                        "pml:crypt: on %s: over %s, messages of more than %u bytes in segments", opal_process_info.nodename,
+                        p->host_name, p->chop_min);
     ompi_pml_crypt_status_start();
     strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, p->host_name);
     return &ompi_pml_crypt_module;

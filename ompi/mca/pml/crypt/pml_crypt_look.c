@@ -351,6 +351,12 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
     }
     look->moment->sealed += OPAL_CRYPT_STATUS_SEALED == shown.state;
     look->moment->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
+    if (shown.epoch_out + shown.epoch_in != peer->epochs) {
+        peer->epochs = shown.epoch_out + shown.epoch_in;
+        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_CHOICES, ompi_common_cryptmpi_stream,
+                            "pml:crypt: rank %u: epoch %llu out, %llu in", shown.rank, (unsigned long long) shown.epoch_out,
+                            (unsigned long long) shown.epoch_in);
+    }
     sum = 3 * shown.sent + shown.accepted;
     if (sum != peer->shown) {
         peer->shown = sum;

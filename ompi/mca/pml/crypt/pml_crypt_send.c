@@ -147,6 +147,22 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
 
 /* ---- any message ---- */
 
+static const char *way_of(const ompi_pml_crypt_request_t *r)
+{
+    const bool sealed = OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(r->peer);
+
+    return one_frame(r->peer, r->plain_bytes, r->mode) ? sealed ? "sealed, one frame" : "plain within the node, one frame"
+           : sealed ? "sealed, in segments" : "plain within the node, after its frame";
+}
+
+OPAL_CRYPT_RARE
+static void say_way(const ompi_pml_crypt_request_t *r)
+{
+    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_MESSAGES, ompi_common_cryptmpi_stream,
+                        "pml:crypt: to rank %d of %s, tag %d: %zu bytes, %s", r->base.req_peer, r->base.req_comm->c_name,
+                        r->base.req_tag, r->plain_bytes, way_of(r));
+}
+
 /* A buffered send of more than one frame: the user's attached buffer takes the
  * packed message, a hidden request sends it from there. */
 static int send_buffered(ompi_pml_crypt_request_t *r)
@@ -195,6 +211,9 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
+    }
+    if (ompi_pml_crypt_says_messages()) {
+        say_way(r);
     }
     if (one_frame(r->peer, r->plain_bytes, r->mode) && NULL != (stage = frame_for(r->plain_bytes))) {
         rc = send_frame(r, stage);
@@ -254,7 +273,7 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (ompi_common_cryptmpi_threaded() || !one_frame(peer, plain_bytes, mode)
+    if (ompi_common_cryptmpi_threaded() || !one_frame(peer, plain_bytes, mode) || ompi_pml_crypt_says_messages()
         || NULL == (stage = frame_for(plain_bytes))) {
         ompi_request_t *request;
         rc = ompi_pml_crypt_isend(buffer, count, type, dst, tag, mode, comm, &request);

@@ -11,6 +11,7 @@
  */
 #include "pml_crypt.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "ompi/runtime/mpiruntime.h"
@@ -117,6 +118,8 @@ void ompi_pml_crypt_status_start(void)
     ompi_common_cryptmpi_describe(&who);
     page = opal_common_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
     if (NULL == page) {
+        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+                            "pml:crypt: no status page for mpicrypt ps: %s", strerror(error));
         return;
     }
     lists = false;
