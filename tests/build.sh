@@ -132,6 +132,7 @@ compile_variant() {
     in_variant make -j"$jobs"
     # check_LIBRARIES first; the checks themselves are cases of run.sh.
     in_variant make -C opal/mca/common/crypt -j"$jobs" check TESTS=
+    in_variant make -C opal/mca/common/cryptfile -j"$jobs" check TESTS=
     in_variant make -C tests/unit -j"$jobs" check TESTS=
     in_variant rm -rf "$PREFIX"
     in_variant make install

@@ -6,88 +6,88 @@
  */
 #include "fuzz.h"
 
-#include "opal/mca/common/crypt/crypt_file_le.h"
-#include "opal/mca/common/crypt/crypt_file_sidecar.h"
-#include "opal/mca/common/crypt/crypt_keystore_object.h"
+#include "opal/mca/common/crypt/base/le.h"
+#include "opal/mca/common/cryptfile/file/sidecar.h"
+#include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 
 static void header(const uint8_t *data, size_t size)
 {
-    opal_common_crypt_sidecar_header_t read;
-    uint8_t again[OPAL_CRYPT_SIDECAR_HEADER_BYTES];
+    opal_cryptfile_sidecar_header_t read;
+    uint8_t again[OPAL_CRYPTFILE_SIDECAR_HEADER_BYTES];
 
-    if (OPAL_CRYPT_OK == opal_common_crypt_sidecar_header_parse(data, size, &read)) {
-        opal_common_crypt_sidecar_header_write(&read, again);
+    if (OPAL_CRYPT_OK == opal_cryptfile_sidecar_header_parse(data, size, &read)) {
+        opal_cryptfile_sidecar_header_write(&read, again);
         FUZZ_CHECK(0 == memcmp(again, data, sizeof(again)));
     }
 }
 
 static void directory(const uint8_t *data, size_t size)
 {
-    opal_common_crypt_sidecar_directory_t read;
-    uint8_t again[OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES];
+    opal_cryptfile_sidecar_directory_t read;
+    uint8_t again[OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES];
 
-    if (OPAL_CRYPT_OK == opal_common_crypt_sidecar_directory_parse(data, size, 4096, &read)) {
-        opal_common_crypt_sidecar_directory_write(&read, again);
+    if (OPAL_CRYPT_OK == opal_cryptfile_sidecar_directory_parse(data, size, 4096, &read)) {
+        opal_cryptfile_sidecar_directory_write(&read, again);
         FUZZ_CHECK(0 == memcmp(again, data, sizeof(again)));
     }
 }
 
 static void entry(const uint8_t *data)
 {
-    opal_common_crypt_slot_t slots[2];
-    uint8_t again[OPAL_CRYPT_ENTRY_BYTES];
+    opal_cryptfile_slot_t slots[2];
+    uint8_t again[OPAL_CRYPTFILE_ENTRY_BYTES];
     bool generation;
 
-    if (OPAL_CRYPT_OK == opal_common_crypt_slot_parse(data, 65536, &slots[0]) &&
-        OPAL_CRYPT_OK == opal_common_crypt_slot_parse(data + OPAL_CRYPT_SLOT_BYTES, 65536, &slots[1])) {
-        opal_common_crypt_slot_write(&slots[0], again);
-        opal_common_crypt_slot_write(&slots[1], again + OPAL_CRYPT_SLOT_BYTES);
+    if (OPAL_CRYPT_OK == opal_cryptfile_slot_parse(data, 65536, &slots[0]) &&
+        OPAL_CRYPT_OK == opal_cryptfile_slot_parse(data + OPAL_CRYPTFILE_SLOT_BYTES, 65536, &slots[1])) {
+        opal_cryptfile_slot_write(&slots[0], again);
+        opal_cryptfile_slot_write(&slots[1], again + OPAL_CRYPTFILE_SLOT_BYTES);
         FUZZ_CHECK(0 == memcmp(again, data, sizeof(again)));
-        int newer = opal_common_crypt_entry_newer(slots), next = opal_common_crypt_entry_next(slots, &generation);
+        int newer = opal_cryptfile_entry_newer(slots), next = opal_cryptfile_entry_next(slots, &generation);
         FUZZ_CHECK(newer != next);
-        slots[next] = (opal_common_crypt_slot_t){.used = true, .generation = generation, .plain_bytes = 1};
-        FUZZ_CHECK(next == opal_common_crypt_entry_newer(slots));
+        slots[next] = (opal_cryptfile_slot_t){.used = true, .generation = generation, .plain_bytes = 1};
+        FUZZ_CHECK(next == opal_cryptfile_entry_newer(slots));
     }
 }
 
 static void room(const uint8_t *data)
 {
-    opal_common_crypt_room_t read;
-    uint8_t again[OPAL_CRYPT_ROOM_HEAD_BYTES];
+    opal_cryptfile_room_t read;
+    uint8_t again[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
 
-    if (opal_common_crypt_room_parse(data, opal_common_crypt_le_get32(data), 65536, &read)) {
-        opal_common_crypt_room_write(&read, again);
+    if (opal_cryptfile_room_parse(data, opal_crypt_le_get32(data), 65536, &read)) {
+        opal_cryptfile_room_write(&read, again);
         FUZZ_CHECK(0 == memcmp(again, data, sizeof(again)));
     }
 }
 
 static void key(const uint8_t *data, size_t size)
 {
-    opal_common_crypt_wrapped_t wrapped = {.bytes = (uint16_t) size};
-    opal_common_crypt_keystore_backend_t backend;
-    opal_common_crypt_keystore_record_t record;
+    opal_cryptfile_wrapped_t wrapped = {.bytes = (uint16_t) size};
+    opal_cryptfile_keystore_backend_t backend;
+    opal_cryptfile_keystore_record_t record;
     uint16_t version;
     size_t used;
-    char again[2 * OPAL_CRYPT_RECORD_TEXT_MAX];
+    char again[2 * OPAL_CRYPTFILE_RECORD_TEXT_MAX];
 
     if (size <= sizeof(wrapped.blob)) {
         memcpy(wrapped.blob, data, size);
-        (void) opal_common_crypt_wrapped_parse(&wrapped, &backend, &version);
+        (void) opal_cryptfile_wrapped_parse(&wrapped, &backend, &version);
     }
-    if (OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse((const char *) data, size, &used, &record)) {
-        int bytes = opal_common_crypt_keystore_record_write(&record, again, sizeof(again));
+    if (OPAL_CRYPT_OK == opal_cryptfile_keystore_record_parse((const char *) data, size, &used, &record)) {
+        int bytes = opal_cryptfile_keystore_record_write(&record, again, sizeof(again));
         FUZZ_CHECK(bytes > 0 && (size_t) bytes == used && 0 == memcmp(again, data, used));
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    header(data, size < OPAL_CRYPT_SIDECAR_HEADER_BYTES ? size : OPAL_CRYPT_SIDECAR_HEADER_BYTES);
-    directory(data, size < OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES ? size : OPAL_CRYPT_SIDECAR_DIRECTORY_BYTES);
-    if (size >= OPAL_CRYPT_ENTRY_BYTES) {
+    header(data, size < OPAL_CRYPTFILE_SIDECAR_HEADER_BYTES ? size : OPAL_CRYPTFILE_SIDECAR_HEADER_BYTES);
+    directory(data, size < OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES ? size : OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES);
+    if (size >= OPAL_CRYPTFILE_ENTRY_BYTES) {
         entry(data);
     }
-    if (size >= OPAL_CRYPT_ROOM_HEAD_BYTES) {
+    if (size >= OPAL_CRYPTFILE_ROOM_HEAD_BYTES) {
         room(data);
     }
     key(data, size);

@@ -16,24 +16,24 @@
  */
 #include "fuzz.h"
 
-#include "opal/mca/common/crypt/crypt_chop.h"
+#include "opal/mca/common/crypt/wire/chop.h"
 
 extern opal_aead_module_t opal_aead_openssl_module;
 int opal_aead_openssl_init(void);
-void *opal_common_crypt_secmem_alloc(size_t bytes);
+void *opal_crypt_secmem_alloc(size_t bytes);
 
 #define ENVELOPE 24
 #define PIECE    26
 #define RANKS    3
 #define LONGEST  4096               /* of a segment that is tried */
 
-static opal_common_crypt_session_t *sender, *receiver;
-static opal_common_crypt_group_t *origin, *member;
+static opal_crypt_session_t *sender, *receiver;
+static opal_crypt_group_t *origin, *member;
 
-static opal_common_crypt_session_t *session(int out, int in)
+static opal_crypt_session_t *session(int out, int in)
 {
-    opal_common_crypt_secrets_t *secrets = opal_common_crypt_secmem_alloc(sizeof(*secrets));
-    opal_common_crypt_session_t *made;
+    opal_crypt_secrets_t *secrets = opal_crypt_secmem_alloc(sizeof(*secrets));
+    opal_crypt_session_t *made;
 
     FUZZ_CHECK(NULL != secrets);
     memset(secrets->out.direct, 0x10 + out, sizeof(secrets->out.direct));
@@ -44,16 +44,16 @@ static opal_common_crypt_session_t *session(int out, int in)
     memset(secrets->in.chop, 0x20 + in, sizeof(secrets->in.chop));
     memset(secrets->in.piece, 0x40 + in, sizeof(secrets->in.piece));
     memset(&secrets->token_in, 0x30 + in, sizeof(secrets->token_in));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_session_from_secrets(secrets, &opal_aead_openssl_module,
-                                                                       OPAL_AEAD_AES_128_GCM, 20, &made));
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_session_from_secrets(secrets, &opal_aead_openssl_module,
+                                                                OPAL_AEAD_AES_128_GCM, 20, &made));
     made->next = OPAL_CRYPT_COUNTER_END;        /* every counter was taken: all may be sealed */
     return made;
 }
 
-static opal_common_crypt_group_t *group(uint32_t self)
+static opal_crypt_group_t *group(uint32_t self)
 {
-    opal_common_crypt_group_secret_t secret;
-    opal_common_crypt_group_t *made;
+    opal_crypt_group_secret_t secret;
+    opal_crypt_group_t *made;
     uint8_t members[RANKS][32];
 
     memset(secret.key, 0x50, sizeof(secret.key));
@@ -61,10 +61,10 @@ static opal_common_crypt_group_t *group(uint32_t self)
     for (int i = 0; i < RANKS; ++i) {
         memset(members[i], 0x70 + i, sizeof(members[i]));
     }
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_group_from_secret(&secret, &opal_aead_openssl_module,
-                                                                    OPAL_AEAD_AES_128_GCM, 20, 8, 9,
-                                                                    (const uint8_t (*)[32]) members, RANKS, self,
-                                                                    &made));
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_group_from_secret(&secret, &opal_aead_openssl_module,
+                                                             OPAL_AEAD_AES_128_GCM, 20, 8, 9,
+                                                             (const uint8_t (*)[32]) members, RANKS, self,
+                                                             &made));
     return made;
 }
 
@@ -109,16 +109,16 @@ static void no_trace(void)
     }
 }
 
-static void direct(const opal_common_crypt_envelope_t *envelope, const uint8_t *frame, size_t size)
+static void direct(const opal_crypt_envelope_t *envelope, const uint8_t *frame, size_t size)
 {
     size_t plain_bytes = size < OPAL_CRYPT_DIRECT_OVERHEAD ? 0 : size - OPAL_CRYPT_DIRECT_OVERHEAD;
     uint8_t *plain = block(NULL, plain_bytes), *again = block(NULL, size);
     uint64_t counter = UINT64_MAX;
-    int rc = opal_common_crypt_direct_open(receiver, envelope, frame, size, plain, SIZE_MAX, &counter);
+    int rc = opal_crypt_direct_open(receiver, envelope, frame, size, plain, SIZE_MAX, &counter);
 
     if (OPAL_CRYPT_OK == rc) {
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(sender, counter, envelope, plain, plain_bytes,
-                                                                  again));
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(sender, counter, envelope, plain, plain_bytes,
+                                                           again));
         FUZZ_CHECK(0 == memcmp(frame, again, size));
     } else {
         FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == rc && zeros(plain, plain_bytes) && UINT64_MAX == counter);
@@ -127,13 +127,13 @@ static void direct(const opal_common_crypt_envelope_t *envelope, const uint8_t *
     free(again);
 }
 
-static void final(const opal_common_crypt_envelope_t *envelope, const uint8_t *frame, size_t size)
+static void final(const opal_crypt_envelope_t *envelope, const uint8_t *frame, size_t size)
 {
     uint8_t again[OPAL_CRYPT_FINAL_BYTES];
     uint64_t counter = UINT64_MAX, sent = UINT64_MAX;
 
-    if (OPAL_CRYPT_OK == opal_common_crypt_final_open(receiver, envelope, frame, size, &sent, &counter)) {
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_seal(sender, counter, envelope, sent, again));
+    if (OPAL_CRYPT_OK == opal_crypt_final_open(receiver, envelope, frame, size, &sent, &counter)) {
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(sender, counter, envelope, sent, again));
         FUZZ_CHECK(sizeof(again) == size && 0 == memcmp(frame, again, size));
     } else {
         FUZZ_CHECK(0 == sent && UINT64_MAX == counter);
@@ -141,52 +141,52 @@ static void final(const opal_common_crypt_envelope_t *envelope, const uint8_t *f
 }
 
 /* Whatever they are, segments of the wrong bytes do not open, and the right ones do. */
-static void segments(const opal_common_crypt_shape_t *shape, opal_common_crypt_chop_t *opening,
-                     opal_common_crypt_chop_t *sealing, const uint8_t *data, size_t size)
+static void segments(const opal_crypt_shape_t *shape, opal_crypt_chop_t *opening,
+                     opal_crypt_chop_t *sealing, const uint8_t *data, size_t size)
 {
     for (uint32_t i = 1; i <= shape->count && i <= 4; ++i) {
         const uint32_t segment = 4 == i ? shape->count : i;
-        const size_t bytes = opal_common_crypt_segment_bytes(shape, segment);
+        const size_t bytes = opal_crypt_segment_bytes(shape, segment);
         FUZZ_CHECK(bytes > 0 && bytes <= shape->chunk_bytes);
-        FUZZ_CHECK(opal_common_crypt_segment_offset(shape, segment) + bytes <= shape->total_bytes);
+        FUZZ_CHECK(opal_crypt_segment_offset(shape, segment) + bytes <= shape->total_bytes);
         if (bytes > LONGEST) {
             continue;
         }
         uint8_t *plain = block(NULL, bytes), *frame = block(NULL, bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
         memcpy(frame, data, size < bytes ? size : bytes);
-        FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_segment_open(
+        FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_segment_open(
                        opening, segment, frame, bytes + OPAL_CRYPT_SEGMENT_OVERHEAD, plain));
         FUZZ_CHECK(zeros(plain, bytes));
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_seal(sealing, segment, plain, frame));
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_open(
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_seal(sealing, segment, plain, frame));
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_open(
                        opening, segment, frame, bytes + OPAL_CRYPT_SEGMENT_OVERHEAD, plain));
         free(plain);
         free(frame);
     }
-    FUZZ_CHECK(OPAL_CRYPT_OK != opal_common_crypt_segment_open(opening, 0, data, size, NULL));
-    FUZZ_CHECK(OPAL_CRYPT_OK != opal_common_crypt_segment_open(opening, shape->count + 1, data, size, NULL));
+    FUZZ_CHECK(OPAL_CRYPT_OK != opal_crypt_segment_open(opening, 0, data, size, NULL));
+    FUZZ_CHECK(OPAL_CRYPT_OK != opal_crypt_segment_open(opening, shape->count + 1, data, size, NULL));
 }
 
-static int first(const opal_common_crypt_envelope_t *envelope, const uint8_t *frame, size_t size)
+static int first(const opal_crypt_envelope_t *envelope, const uint8_t *frame, size_t size)
 {
     size_t first_bytes = size < OPAL_CRYPT_FIRST_OVERHEAD ? 0 : size - OPAL_CRYPT_FIRST_OVERHEAD;
     uint8_t *plain = block(NULL, first_bytes), *again = block(NULL, size);
-    opal_common_crypt_chop_t *opening = (opal_common_crypt_chop_t *) plain, *sealing;
-    opal_common_crypt_shape_t shape, made;
+    opal_crypt_chop_t *opening = (opal_crypt_chop_t *) plain, *sealing;
+    opal_crypt_shape_t shape, made;
     uint64_t counter = UINT64_MAX;
-    int rc = opal_common_crypt_first_open(receiver, envelope, frame, size, plain, SIZE_MAX, &shape, &counter, &opening);
+    int rc = opal_crypt_first_open(receiver, envelope, frame, size, plain, SIZE_MAX, &shape, &counter, &opening);
 
     if (OPAL_CRYPT_OK == rc) {
         FUZZ_CHECK(first_bytes == shape.first_bytes);
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_shape_make(shape.total_bytes, shape.first_bytes,
-                                                                 shape.chunk_bytes, &made));
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_shape_make(shape.total_bytes, shape.first_bytes,
+                                                          shape.chunk_bytes, &made));
         FUZZ_CHECK(made.count == shape.count);
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_first_seal(sender, counter, envelope, &shape, plain, again,
-                                                                 &sealing));
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_first_seal(sender, counter, envelope, &shape, plain, again,
+                                                          &sealing));
         FUZZ_CHECK(0 == memcmp(frame, again, size));
         segments(&shape, opening, sealing, frame, size);
-        opal_common_crypt_chop_end(sealing);
-        opal_common_crypt_chop_end(opening);
+        opal_crypt_chop_end(sealing);
+        opal_crypt_chop_end(opening);
     } else {
         FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == rc && zeros(plain, first_bytes));
         FUZZ_CHECK(UINT64_MAX == counter && NULL == opening);
@@ -196,31 +196,31 @@ static int first(const opal_common_crypt_envelope_t *envelope, const uint8_t *fr
     return rc;
 }
 
-static void local(const uint8_t *frame, size_t size, opal_common_crypt_frame_type_t type)
+static void local(const uint8_t *frame, size_t size, opal_crypt_frame_type_t type)
 {
-    const opal_common_crypt_token_t *out = opal_common_crypt_token_out(sender);
+    const opal_crypt_token_t *out = opal_crypt_token_out(sender);
     uint8_t again[OPAL_CRYPT_LOCAL_LARGE_BYTES];
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_local_check(opal_common_crypt_token_in(receiver), type, frame, size)) {
+    if (OPAL_CRYPT_OK != opal_crypt_local_check(opal_crypt_token_in(receiver), type, frame, size)) {
         return;
     }
     if (OPAL_CRYPT_FRAME_LOCAL == type) {
-        opal_common_crypt_local_header(out, type, again);
+        opal_crypt_local_header(out, type, again);
         FUZZ_CHECK(0 == memcmp(frame, again, OPAL_CRYPT_LOCAL_HEADER));
         return;
     }
-    opal_common_crypt_local_large(out, opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER),
-                                  opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8), again);
+    opal_crypt_local_large(out, opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER),
+                           opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8), again);
     FUZZ_CHECK(sizeof(again) == size && 0 == memcmp(frame, again, size));
 }
 
 static void piece(const uint8_t *data, size_t size)
 {
     const size_t plain_bytes = size - PIECE - OPAL_CRYPT_PIECE_OVERHEAD;
-    const opal_common_crypt_piece_t what = {
-        .sequence = opal_common_crypt_get64(data), .operation = data[8], .algorithm = data[9],
-        .origin = opal_common_crypt_get32(data + 10), .destination = opal_common_crypt_get32(data + 14),
-        .index = opal_common_crypt_get32(data + 18), .count = opal_common_crypt_get32(data + 22),
+    const opal_crypt_piece_t what = {
+        .sequence = opal_crypt_get64(data), .operation = data[8], .algorithm = data[9],
+        .origin = opal_crypt_get32(data + 10), .destination = opal_crypt_get32(data + 14),
+        .index = opal_crypt_get32(data + 18), .count = opal_crypt_get32(data + 22),
         .plain_bytes = plain_bytes,
     };
     uint8_t *plain = block(NULL, plain_bytes), *again = block(NULL, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD);
@@ -232,69 +232,69 @@ static void piece(const uint8_t *data, size_t size)
     member = group(1);
     memset(receiver->peer.key_hash, 0x70 + (int) from, 32);     /* group() */
     memset(sender->peer.key_hash, 0x70 + 1, 32);
-    int rc = all ? opal_common_crypt_piece_open(member, &what, data + PIECE, plain)
-                 : opal_common_crypt_piece_open_from(member, receiver, &what, data + PIECE, plain);
+    int rc = all ? opal_crypt_piece_open(member, &what, data + PIECE, plain)
+                 : opal_crypt_piece_open_from(member, receiver, &what, data + PIECE, plain);
     if (OPAL_CRYPT_OK == rc) {
-        opal_common_crypt_group_next = opal_common_crypt_get64(data + PIECE);
-        FUZZ_CHECK(OPAL_CRYPT_OK == (all ? opal_common_crypt_piece_seal(origin, &what, plain, again)
-                                         : opal_common_crypt_piece_seal_to(origin, sender, &what, plain, again)));
+        opal_crypt_group_next = opal_crypt_get64(data + PIECE);
+        FUZZ_CHECK(OPAL_CRYPT_OK == (all ? opal_crypt_piece_seal(origin, &what, plain, again)
+                                         : opal_crypt_piece_seal_to(origin, sender, &what, plain, again)));
         FUZZ_CHECK(0 == memcmp(data + PIECE, again, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD));
     } else if (OPAL_CRYPT_ERR_CONFIG != rc) {
         FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == rc && zeros(plain, plain_bytes));
     }
-    opal_common_crypt_group_destroy(origin);
-    opal_common_crypt_group_destroy(member);
+    opal_crypt_group_destroy(origin);
+    opal_crypt_group_destroy(member);
     free(plain);
     free(again);
 }
 
 /* The key's holder seals any header: it opens if and only if it makes sense. */
-static void insider(const opal_common_crypt_envelope_t *envelope, const uint8_t *data, size_t size)
+static void insider(const opal_crypt_envelope_t *envelope, const uint8_t *data, size_t size)
 {
     const size_t first_bytes = size - OPAL_CRYPT_FIRST_HEADER, wire = size + OPAL_CRYPT_FRAME_TAG;
-    const uint64_t counter = opal_common_crypt_get48(data + 2);
+    const uint64_t counter = opal_crypt_get48(data + 2);
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[OPAL_CRYPT_FIRST_HEADER + ENVELOPE];
     uint8_t *frame = block(NULL, wire);
-    opal_common_crypt_thread_t *thread;
+    opal_crypt_thread_t *thread;
     opal_aead_context_t *context;
-    opal_common_crypt_shape_t shape;
-    opal_common_crypt_chop_t *chop;
-    opal_common_crypt_hold_t hold;
+    opal_crypt_shape_t shape;
+    opal_crypt_chop_t *chop;
+    opal_crypt_hold_t hold;
 
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_ready(sender->aead, &thread, &context));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_epoch_hold(&sender->out, counter >> sender->shift, &hold));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_common_crypt_chop_make(sender, hold.epoch, counter, thread, &chop));
-    opal_common_crypt_epoch_release(&sender->out, &hold, true);
-    opal_common_crypt_nonce_segment(chop->prefix, 0 == opal_common_crypt_get32(data + 20), 0, nonce);
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_ready(sender->aead, &thread, &context));
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_epoch_hold(&sender->out, counter >> sender->shift, &hold));
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_chop_make(sender, hold.epoch, counter, thread, &chop));
+    opal_crypt_epoch_release(&sender->out, &hold, true);
+    opal_crypt_nonce_segment(chop->prefix, 0 == opal_crypt_get32(data + 20), 0, nonce);
     memcpy(frame, data, OPAL_CRYPT_FIRST_HEADER);
     memcpy(aad, data, OPAL_CRYPT_FIRST_HEADER);
-    opal_common_crypt_envelope_put(aad + OPAL_CRYPT_FIRST_HEADER, envelope);
+    opal_crypt_envelope_put(aad + OPAL_CRYPT_FIRST_HEADER, envelope);
     FUZZ_CHECK(OPAL_AEAD_OK == sender->aead->seal(context, chop->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
                                                   data + OPAL_CRYPT_FIRST_HEADER, first_bytes,
                                                   frame + OPAL_CRYPT_FIRST_HEADER, frame + size));
-    opal_common_crypt_chop_end(chop);
+    opal_crypt_chop_end(chop);
 
     int sense = 0x12 == data[0] && 0 == data[1]
-                && OPAL_CRYPT_OK == opal_common_crypt_shape_make(opal_common_crypt_get64(data + 8),
-                                                                 (uint32_t) first_bytes,
-                                                                 opal_common_crypt_get32(data + 16), &shape)
-                && shape.count == opal_common_crypt_get32(data + 20);
+                && OPAL_CRYPT_OK == opal_crypt_shape_make(opal_crypt_get64(data + 8),
+                                                          (uint32_t) first_bytes,
+                                                          opal_crypt_get32(data + 16), &shape)
+                && shape.count == opal_crypt_get32(data + 20);
     FUZZ_CHECK((OPAL_CRYPT_OK == first(envelope, frame, wire)) == sense);
     free(frame);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    opal_common_crypt_envelope_t envelope;
+    opal_crypt_envelope_t envelope;
 
     begin();
     if (size < 1 + ENVELOPE) {
         return 0;
     }
-    envelope.context_high = opal_common_crypt_get64(data + 1);
-    envelope.context_low = opal_common_crypt_get64(data + 9);
-    envelope.generation = opal_common_crypt_get32(data + 17);
-    envelope.tag = (int32_t) opal_common_crypt_get32(data + 21);
+    envelope.context_high = opal_crypt_get64(data + 1);
+    envelope.context_low = opal_crypt_get64(data + 9);
+    envelope.generation = opal_crypt_get32(data + 17);
+    envelope.tag = (int32_t) opal_crypt_get32(data + 21);
 
     const size_t bytes = size - 1 - ENVELOPE;
     uint8_t *frame = block(data + 1 + ENVELOPE, bytes);

@@ -20,11 +20,12 @@ clang -fsanitize=fuzzer "$CASE_DIR/probe.c" -o "$CASE_DIR/probe" 2>/dev/null ||
     skip "clang has no libFuzzer (Debian: libclang-rt-14-dev)"
 
 # The core and one provider; nothing here needs Open MPI.
-sources=$(ls "$SRC"/opal/mca/common/crypt/*.c "$SRC"/opal/mca/aead/openssl/*.c | grep -v _component.c)
+sources=$(ls "$SRC"/opal/mca/common/crypt*/*/*.c "$SRC"/opal/mca/aead/openssl/*.c | grep -v _component.c)
 mkdir "$CASE_DIR/o"
-(cd "$CASE_DIR/o" &&
- printf '%s\n' $sources "$here/fuzz_$target.c" |
-     xargs -P 2 -n 8 clang $flags -fsanitize=$sanitize,fuzzer-no-link -I"$SRC" -c)
+# Rooms may have files of one name: each object is called by its path.
+object() { local path=${1#"$SRC"/}; echo "$CASE_DIR/o/${path//\//.}.o"; }
+for source in $sources "$here/fuzz_$target.c"; do echo "-o $(object "$source") $source"; done |
+    xargs -P 2 -L 1 clang $flags -fsanitize=$sanitize,fuzzer-no-link -I"$SRC" -c
 clang $flags -fsanitize=$sanitize,fuzzer "$CASE_DIR"/o/*.o -o "$CASE_DIR/fuzz" -lcrypto -lpthread
 
 corpus=$here/corpus-$target

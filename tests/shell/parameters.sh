@@ -17,7 +17,7 @@ sed '1{/^+ /d}' "$CASE_DIR/out" > "$CASE_DIR/parameters.rst"
 diff -u "$SRC/docs/parameters.rst" "$CASE_DIR/parameters.rst" ||
     fail "docs/parameters.rst is not what the components say: take $CASE_DIR/parameters.rst"
 
-# The table against which a job's parameters are spelt (crypt_parameter.c) has all that Open MPI
+# The table against which a job's parameters are spelt (crypt/wire/parameter.c) has all that Open MPI
 # knows of ours, with synonyms and what their values are, and takes no other name for ours.
 # ompi_info lists components; crypt_NAME has the type of pml_crypt_NAME.
 table=$BUILD/tests/unit/test_parameter
@@ -31,7 +31,7 @@ ours='(aead|btl_crypt|coll_cryptag|crypt|fbtl_crypt|fs_crypt|hook_crypt|pml_cryp
 } | sort -u > "$CASE_DIR/known"
 must in_variant "$table" names > "$CASE_DIR/table"
 sed '/^+ /d' "$CASE_DIR/table" | cut -d' ' -f2 | sort > "$CASE_DIR/table.names"
-diff "$CASE_DIR/known" "$CASE_DIR/table.names" || fail "crypt_parameter.c has not the names that the components register"
+diff "$CASE_DIR/known" "$CASE_DIR/table.names" || fail "crypt/wire/parameter.c has not the names that the components register"
 grep -vE "^$ours" "$CASE_DIR/all" | in_variant "$table" judge > "$CASE_DIR/judged"
 [ ! -s "$CASE_DIR/judged" ] || fail "names of Open MPI's are taken for ours: $(cat "$CASE_DIR/judged")"
 while read -r type name; do
@@ -41,7 +41,7 @@ while read -r type name; do
     case $type:$registered in
         flag:bool|number:unsigned_int|number:size_t|signed:int|text:string|text:enumeration) ;;
         *:) grep -qE "^(aead|aead_base_verbose|crypt_.*)$" <<< "$name" || fail "$name: ompi_info has no type" ;;
-        *)  fail "$name: $type in crypt_parameter.c, $registered in ompi_info" ;;
+        *)  fail "$name: $type in crypt/wire/parameter.c, $registered in ompi_info" ;;
     esac
 done < "$CASE_DIR/table"
 

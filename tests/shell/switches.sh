@@ -36,8 +36,8 @@ needs __tsan_init
 
 # A warning in a file of the build tree, which make takes before the source's.
 build_with werror --enable-werror
-{ cat "$SRC/opal/mca/common/crypt/crypt_base.c"; echo 'static int nobody_uses_me;'; } \
-    > opal/mca/common/crypt/crypt_base.c
+{ cat "$SRC/opal/mca/common/crypt/base/base.c"; echo 'static int nobody_uses_me;'; } \
+    > opal/mca/common/crypt/base/base.c
 says '-Werror=unused-variable' make -C opal/mca/common/crypt
 
 says 'exclude each other' "$SRC/configure" --enable-asan --enable-tsan

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "opal/mca/common/crypt/crypt_local.h"
-#include "opal/mca/common/crypt/crypt_schedule.h"
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/crypt/identity/local.h"
+#include "opal/mca/common/crypt/identity/schedule.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 #define FIXTURE_PSK "00112233445566778899aabbccddeeff0123456789abcdef0011223344556677"
 
@@ -78,9 +78,9 @@ static inline const char *fixture_file(const char *name, const char *text, mode_
     return fixture_file_bytes(name, text, strlen(text), mode);
 }
 
-static inline opal_common_crypt_options_t fixture_options(opal_common_crypt_auth_t auth)
+static inline opal_crypt_options_t fixture_options(opal_crypt_auth_t auth)
 {
-    opal_common_crypt_options_t options = {
+    opal_crypt_options_t options = {
         .auth = auth,
         .cipher = OPAL_AEAD_AES_128_GCM,
         .epoch_shift = 20,
@@ -90,9 +90,9 @@ static inline opal_common_crypt_options_t fixture_options(opal_common_crypt_auth
     return options;
 }
 
-static inline opal_common_crypt_identity_t fixture_identity(uint32_t rank)
+static inline opal_crypt_identity_t fixture_identity(uint32_t rank)
 {
-    opal_common_crypt_identity_t identity = { .nspace = "4711", .rank = rank };
+    opal_crypt_identity_t identity = { .nspace = "4711", .rank = rank };
 
     memset(identity.boot_id, 0xb0, sizeof(identity.boot_id));
     memset(identity.node_nonce, 0x0d + (int) rank, sizeof(identity.node_nonce));
@@ -100,22 +100,22 @@ static inline opal_common_crypt_identity_t fixture_identity(uint32_t rank)
 }
 
 /* A local object, or the end of the test. */
-static inline opal_common_crypt_local_t *fixture_local(const opal_common_crypt_options_t *options, uint32_t rank)
+static inline opal_crypt_local_t *fixture_local(const opal_crypt_options_t *options, uint32_t rank)
 {
-    opal_common_crypt_identity_t identity = fixture_identity(rank);
-    opal_common_crypt_why_t why = { .topic = "none" };
-    opal_common_crypt_local_t *local = NULL;
-    int rc = opal_common_crypt_local_create(options, &identity, &local, &why);
+    opal_crypt_identity_t identity = fixture_identity(rank);
+    opal_crypt_why_t why = { .topic = "none" };
+    opal_crypt_local_t *local = NULL;
+    int rc = opal_crypt_local_create(options, &identity, &local, &why);
 
     if (OPAL_CRYPT_OK != rc) {
-        fprintf(stderr, "local_create: %s, %s: %s\n", opal_common_crypt_strerror(rc), why.topic, why.detail);
+        fprintf(stderr, "local_create: %s, %s: %s\n", opal_crypt_strerror(rc), why.topic, why.detail);
     }
     UNIT_REQUIRE(OPAL_CRYPT_OK == rc);
     return local;
 }
 
 /* `topic` was given as the reason and `part` stands in the detail. */
-static inline int fixture_said(const opal_common_crypt_why_t *why, const char *topic, const char *part)
+static inline int fixture_said(const opal_crypt_why_t *why, const char *topic, const char *part)
 {
     if (NULL == why->topic || 0 != strcmp(why->topic, topic) || NULL == strstr(why->detail, part)) {
         fprintf(stderr, "wanted topic %s with '%s', got %s with '%s'\n", topic, part,
@@ -126,53 +126,53 @@ static inline int fixture_said(const opal_common_crypt_why_t *why, const char *t
 }
 
 /* local_create is refused with this topic. */
-static inline int fixture_local_refused(const opal_common_crypt_options_t *options, const char *topic, const char *part)
+static inline int fixture_local_refused(const opal_crypt_options_t *options, const char *topic, const char *part)
 {
-    opal_common_crypt_identity_t identity = fixture_identity(0);
-    opal_common_crypt_why_t why = { .topic = NULL };
-    opal_common_crypt_local_t *local = NULL;
-    int rc = opal_common_crypt_local_create(options, &identity, &local, &why);
+    opal_crypt_identity_t identity = fixture_identity(0);
+    opal_crypt_why_t why = { .topic = NULL };
+    opal_crypt_local_t *local = NULL;
+    int rc = opal_crypt_local_create(options, &identity, &local, &why);
 
-    opal_common_crypt_local_destroy(local);
+    opal_crypt_local_destroy(local);
     return OPAL_CRYPT_ERR_CONFIG == rc && NULL == local && fixture_said(&why, topic, part);
 }
 
 /* `local` takes the record of `peer`. */
-static inline opal_common_crypt_schedule_t *fixture_schedule(const opal_common_crypt_local_t *local,
-                                                             const opal_common_crypt_local_t *peer)
+static inline opal_crypt_schedule_t *fixture_schedule(const opal_crypt_local_t *local,
+                                                      const opal_crypt_local_t *peer)
 {
-    opal_common_crypt_schedule_t *schedule = NULL;
-    opal_common_crypt_why_t why = { .topic = "none" };
+    opal_crypt_schedule_t *schedule = NULL;
+    opal_crypt_why_t why = { .topic = "none" };
     size_t bytes;
-    const uint8_t *record = opal_common_crypt_local_record(peer, &bytes);
-    int rc = opal_common_crypt_schedule_create(local, record, bytes, NULL, &schedule, &why);
+    const uint8_t *record = opal_crypt_local_record(peer, &bytes);
+    int rc = opal_crypt_schedule_create(local, record, bytes, NULL, &schedule, &why);
 
     if (OPAL_CRYPT_OK != rc) {
-        fprintf(stderr, "schedule_create: %s, %s: %s\n", opal_common_crypt_strerror(rc), why.topic, why.detail);
+        fprintf(stderr, "schedule_create: %s, %s: %s\n", opal_crypt_strerror(rc), why.topic, why.detail);
     }
     UNIT_CHECK(OPAL_CRYPT_OK == rc);
     return schedule;
 }
 
 /* `local` refuses these bytes with this topic. */
-static inline int fixture_record_refused(const opal_common_crypt_local_t *local, const uint8_t *record, size_t bytes,
-                                         const opal_common_crypt_expect_t *expect,
+static inline int fixture_record_refused(const opal_crypt_local_t *local, const uint8_t *record, size_t bytes,
+                                         const opal_crypt_expect_t *expect,
                                          const char *topic, const char *part)
 {
-    opal_common_crypt_schedule_t *schedule = NULL;
-    opal_common_crypt_why_t why = { .topic = NULL };
-    int rc = opal_common_crypt_schedule_create(local, record, bytes, expect, &schedule, &why);
+    opal_crypt_schedule_t *schedule = NULL;
+    opal_crypt_why_t why = { .topic = NULL };
+    int rc = opal_crypt_schedule_create(local, record, bytes, expect, &schedule, &why);
 
-    opal_common_crypt_schedule_destroy(schedule);
+    opal_crypt_schedule_destroy(schedule);
     return OPAL_CRYPT_ERR_PEER == rc && NULL == schedule && fixture_said(&why, topic, part)
            && NULL != strstr(why.detail, "4711 rank 0");
 }
 
-static inline int fixture_peer_refused(const opal_common_crypt_local_t *local, const opal_common_crypt_local_t *peer,
+static inline int fixture_peer_refused(const opal_crypt_local_t *local, const opal_crypt_local_t *peer,
                                        const char *topic, const char *part)
 {
     size_t bytes;
-    const uint8_t *record = opal_common_crypt_local_record(peer, &bytes);
+    const uint8_t *record = opal_crypt_local_record(peer, &bytes);
 
     return fixture_record_refused(local, record, bytes, NULL, topic, part);
 }

@@ -8,7 +8,7 @@
 #ifndef TESTS_FILE_MEMORY_H
 #define TESTS_FILE_MEMORY_H
 
-#include "opal/mca/common/crypt/crypt_file.h"
+#include "opal/mca/common/cryptfile/file/file.h"
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ typedef struct memory_part {
 } memory_part_t;
 
 typedef struct memory {
-    opal_common_crypt_storage_t super;
+    opal_cryptfile_storage_t super;
     memory_part_t parts[2];
     uint64_t page;
     long life;                          /* pieces that may still be written; < 0: for ever */
@@ -29,18 +29,18 @@ typedef struct memory {
 } memory_t;
 
 /* The directory's room behind the first regions is never touched: leave it out. */
-enum { MEMORY_GAP_FROM = 16384, MEMORY_GAP = (int) OPAL_CRYPT_SIDECAR_FREE - MEMORY_GAP_FROM };
+enum { MEMORY_GAP_FROM = 16384, MEMORY_GAP = (int) OPAL_CRYPTFILE_SIDECAR_FREE - MEMORY_GAP_FROM };
 
-static inline size_t memory_place(opal_common_crypt_file_part_t part, uint64_t at)
+static inline size_t memory_place(opal_cryptfile_part_t part, uint64_t at)
 {
-    if (OPAL_CRYPT_FILE_SIDECAR != part || at <= MEMORY_GAP_FROM) {
+    if (OPAL_CRYPTFILE_SIDECAR != part || at <= MEMORY_GAP_FROM) {
         return (size_t) at;
     }
-    UNIT_REQUIRE(at >= OPAL_CRYPT_SIDECAR_FREE);
+    UNIT_REQUIRE(at >= OPAL_CRYPTFILE_SIDECAR_FREE);
     return (size_t) at - MEMORY_GAP;
 }
 
-static inline memory_t *memory_of(opal_common_crypt_storage_t *storage) { return (memory_t *) storage; }
+static inline memory_t *memory_of(opal_cryptfile_storage_t *storage) { return (memory_t *) storage; }
 
 static inline int memory_dead(memory_t *memory)
 {
@@ -63,8 +63,8 @@ static inline void memory_grow(memory_part_t *part, size_t size)
     part->size = size > part->size ? size : part->size;
 }
 
-static inline int memory_read(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                              const opal_common_crypt_extent_t *extents, size_t extent_count)
+static inline int memory_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                              const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     memory_part_t *p = &memory_of(storage)->parts[part];
 
@@ -82,8 +82,8 @@ static inline int memory_read(opal_common_crypt_storage_t *storage, opal_common_
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_write(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                               const opal_common_crypt_extent_t *extents, size_t extent_count)
+static inline int memory_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                               const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     memory_t *memory = memory_of(storage);
     uint64_t last = 0;
@@ -110,15 +110,15 @@ static inline int memory_write(opal_common_crypt_storage_t *storage, opal_common
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
+static inline int memory_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
 {
     size_t size = memory_of(storage)->parts[part].size;
 
-    *bytes = OPAL_CRYPT_FILE_SIDECAR == part && size > MEMORY_GAP_FROM ? size + MEMORY_GAP : size;
+    *bytes = OPAL_CRYPTFILE_SIDECAR == part && size > MEMORY_GAP_FROM ? size + MEMORY_GAP : size;
     return memory_dead(memory_of(storage)) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
 }
 
-static inline int memory_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes)
+static inline int memory_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
 {
     memory_t *memory = memory_of(storage);
 
@@ -135,7 +135,7 @@ static inline int memory_zero(opal_common_crypt_storage_t *storage, opal_common_
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes)
+static inline int memory_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
     memory_part_t *p = &memory_of(storage)->parts[part];
     size_t size = memory_place(part, bytes);
@@ -155,12 +155,12 @@ static inline int memory_resize(opal_common_crypt_storage_t *storage, opal_commo
 }
 
 /* The lock of a set, not of a block: a process has it from its first overwrite on. */
-static inline int *memory_count_of(opal_common_crypt_storage_t *storage, uint64_t at)
+static inline int *memory_count_of(opal_cryptfile_storage_t *storage, uint64_t at)
 {
-    return at % OPAL_CRYPT_SIDECAR_LOCKS < OPAL_CRYPT_SIDECAR_SET_LOCKS ? &memory_of(storage)->locks : &memory_of(storage)->sets;
+    return at % OPAL_CRYPTFILE_SIDECAR_LOCKS < OPAL_CRYPTFILE_SIDECAR_SET_LOCKS ? &memory_of(storage)->locks : &memory_of(storage)->sets;
 }
 
-static inline int memory_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+static inline int memory_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
     (void) exclusive;
     UNIT_CHECK(bytes > 0);
@@ -168,14 +168,14 @@ static inline int memory_lock(opal_common_crypt_storage_t *storage, uint64_t at,
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes)
+static inline int memory_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     (void) bytes;
     __atomic_sub_fetch(memory_count_of(storage, at), 1, __ATOMIC_RELAXED);
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+static inline int memory_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     *got = true;
     return memory_lock(storage, at, bytes, exclusive);

@@ -7,9 +7,9 @@
 #ifndef TESTS_FILE_OPEN_H
 #define TESTS_FILE_OPEN_H
 
-#include "opal/mca/common/crypt/crypt_file.h"
-#include "opal/mca/common/crypt/crypt_file_store.h"
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/cryptfile/file/file.h"
+#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 #include "tests/unit/aead_providers.h"
 
 typedef struct region_spec {
@@ -19,28 +19,28 @@ typedef struct region_spec {
     uint64_t displacement, extent;
     bool once;
     unsigned run_count;                 /* 0: the rest */
-    opal_common_crypt_run_t runs[4];
+    opal_cryptfile_run_t runs[4];
 } region_spec_t;
 
-static inline opal_common_crypt_map_t *map_of(const region_spec_t *specs, unsigned count)
+static inline opal_cryptfile_map_t *map_of(const region_spec_t *specs, unsigned count)
 {
-    opal_common_crypt_map_t *map;
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_map_t *map;
+    opal_crypt_why_t why = {.topic = NULL};
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_create(&map));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_create(&map));
     for (unsigned i = 0; i < count; ++i) {
-        opal_common_crypt_tiling_t tiling;
+        opal_cryptfile_tiling_t tiling;
         uint32_t number;
         bool added;
         if (specs[i].run_count > 0) {
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_tiling_make(&tiling, specs[i].displacement, specs[i].extent, specs[i].once,
-                                                                        specs[i].runs, specs[i].run_count, &why));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tiling_make(&tiling, specs[i].displacement, specs[i].extent, specs[i].once,
+                                                                     specs[i].runs, specs[i].run_count, &why));
         }
-        const opal_common_crypt_region_ask_t ask = {specs[i].encrypted, specs[i].cipher, specs[i].block_bytes, "lab",
+        const opal_cryptfile_region_ask_t ask = {specs[i].encrypted, specs[i].cipher, specs[i].block_bytes, "lab",
                                                     specs[i].run_count > 0 ? &tiling : NULL};
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_add(map, &ask, &number, &added, &why) && added && i == number);
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_add(map, &ask, &number, &added, &why) && added && i == number);
         if (specs[i].run_count > 0) {
-            opal_common_crypt_tiling_free(&tiling);
+            opal_cryptfile_tiling_free(&tiling);
         }
     }
     return map;
@@ -60,39 +60,39 @@ static inline const opal_aead_module_t *first_provider(void *arg, opal_aead_ciph
 static uint32_t file_part_bytes;        /* of those that are opened; 0: the default */
 
 /* Another process opens the file: same UUID and data keys, fresh S. */
-static inline opal_common_crypt_file_t *open_file(opal_common_crypt_storage_t *storage, const region_spec_t *specs, unsigned count,
-                                                  const uint8_t uuid[16], const opal_common_crypt_grant_t *grants)
+static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, const region_spec_t *specs, unsigned count,
+                                          const uint8_t uuid[16], const opal_cryptfile_grant_t *grants)
 {
-    opal_common_crypt_map_t *map = map_of(specs, count);
-    opal_common_crypt_file_key_t *keys = calloc(count, sizeof(*keys));
-    const opal_common_crypt_file_of_t of = {storage, first_provider, NULL, file_part_bytes};
-    opal_common_crypt_file_t *file;
+    opal_cryptfile_map_t *map = map_of(specs, count);
+    opal_cryptfile_key_t *keys = calloc(count, sizeof(*keys));
+    const opal_cryptfile_of_t of = {storage, first_provider, NULL, file_part_bytes};
+    opal_cryptfile_t *file;
 
     memcpy(map->uuid, uuid, 16);
     for (unsigned i = 0; i < count; ++i) {
-        keys[i].grant = NULL == grants ? OPAL_CRYPT_GRANT_SEAL : grants[i];
-        keys[i].data_key = opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES);
-        memset(keys[i].data_key, (int) (17 * i + 3), OPAL_CRYPT_DATA_KEY_BYTES);
+        keys[i].grant = NULL == grants ? OPAL_CRYPTFILE_GRANT_SEAL : grants[i];
+        keys[i].data_key = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
+        memset(keys[i].data_key, (int) (17 * i + 3), OPAL_CRYPTFILE_DATA_KEY_BYTES);
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_create(&of, &file));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_use(file, map, keys));
-    opal_common_crypt_keys_free(keys, count);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_create(&of, &file));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_use(file, map, keys));
+    opal_cryptfile_keys_free(keys, count);
     return file;
 }
 
-static inline int put_bytes(opal_common_crypt_file_t *file, uint64_t offset, const void *bytes, size_t count)
+static inline int put_bytes(opal_cryptfile_t *file, uint64_t offset, const void *bytes, size_t count)
 {
-    const opal_common_crypt_request_t request = {offset, (void *) (uintptr_t) bytes, count};
-    opal_common_crypt_outcome_t outcome;
+    const opal_cryptfile_request_t request = {offset, (void *) (uintptr_t) bytes, count};
+    opal_cryptfile_outcome_t outcome;
 
-    return opal_common_crypt_file_write(file, &request, 1, false, &outcome);
+    return opal_cryptfile_write(file, &request, 1, false, &outcome);
 }
 
-static inline int get_bytes(opal_common_crypt_file_t *file, uint64_t offset, void *bytes, size_t count, uint64_t *got)
+static inline int get_bytes(opal_cryptfile_t *file, uint64_t offset, void *bytes, size_t count, uint64_t *got)
 {
-    const opal_common_crypt_request_t request = {offset, bytes, count};
-    opal_common_crypt_outcome_t outcome;
-    int rc = opal_common_crypt_file_read(file, &request, 1, false, &outcome);
+    const opal_cryptfile_request_t request = {offset, bytes, count};
+    opal_cryptfile_outcome_t outcome;
+    int rc = opal_cryptfile_read(file, &request, 1, false, &outcome);
 
     *got = outcome.bytes;
     return rc;

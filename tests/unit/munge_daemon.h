@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Two munged of a test's own, with different keys: daemons_begin.  For one of them
- * set `munge` by opal_common_crypt_munge_load, and call daemons_end at the end.
+ * set `munge` by opal_crypt_munge_load, and call daemons_end at the end.
  */
 #ifndef TESTS_MUNGE_DAEMON_H
 #define TESTS_MUNGE_DAEMON_H
@@ -12,9 +12,9 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "opal/mca/common/crypt/crypt_munge.h"
+#include "opal/mca/common/crypt/identity/munge.h"
 
-static const opal_common_crypt_munge_t *munge;
+static const opal_crypt_munge_t *munge;
 static pid_t daemons[2] = { -1, -1 };
 static const char *sockets[2];
 
@@ -53,7 +53,7 @@ static int daemon_start(int which)
     if (0 != mkdir(fixture_path(name), 0755)) {
         return 0;
     }
-    opal_common_crypt_random(bytes, sizeof(bytes));
+    opal_crypt_random(bytes, sizeof(bytes));
     snprintf(name, sizeof(name), "m%d/key", which);
     snprintf(key, sizeof(key), "--key-file=%s", fixture_file_bytes(name, bytes, sizeof(bytes), 0600));
     snprintf(name, sizeof(name), "m%d/s", which);
@@ -90,9 +90,9 @@ static int daemon_start(int which)
 /* NULL, or why there are none here. */
 static inline const char *daemons_begin(void)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, &why)) {
+    if (OPAL_CRYPT_OK != opal_crypt_munge_load(&munge, &why)) {
         return "libmunge.so.2 cannot be loaded (Debian: libmunge2)";
     }
     atexit(daemons_end);

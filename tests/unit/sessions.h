@@ -6,15 +6,15 @@
 #ifndef TESTS_UNIT_SESSIONS_H
 #define TESTS_UNIT_SESSIONS_H
 
-#include "opal/mca/common/crypt/crypt_internal.h"
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/crypt/wire/session_object.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 extern opal_aead_module_t opal_aead_openssl_module;
 int opal_aead_openssl_init(void);
 
 typedef struct ends {
-    opal_common_crypt_session_t *a, *b;
-    opal_common_crypt_serials_t *serials;       /* of b's receives */
+    opal_crypt_session_t *a, *b;
+    opal_crypt_serials_t *serials;              /* of b's receives */
 } ends_t;
 
 /* Bytes that differ from place to place and from seed to seed. */
@@ -36,50 +36,50 @@ static inline uint64_t random_below(uint64_t *state, uint64_t limit)
     return *state % limit;
 }
 
-static inline opal_common_crypt_session_t *session_from(const opal_common_crypt_secrets_t *secrets,
-                                                        opal_aead_cipher_t cipher, unsigned shift)
+static inline opal_crypt_session_t *session_from(const opal_crypt_secrets_t *secrets,
+                                                 opal_aead_cipher_t cipher, unsigned shift)
 {
-    opal_common_crypt_secrets_t *own = opal_common_crypt_secmem_alloc(sizeof(*own));
-    opal_common_crypt_session_t *session = NULL;
+    opal_crypt_secrets_t *own = opal_crypt_secmem_alloc(sizeof(*own));
+    opal_crypt_session_t *session = NULL;
 
     UNIT_REQUIRE(0 == opal_aead_openssl_init() && NULL != own);
     *own = *secrets;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_session_from_secrets(own, &opal_aead_openssl_module,
-                                                                         cipher, shift, &session));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_session_from_secrets(own, &opal_aead_openssl_module,
+                                                                  cipher, shift, &session));
     return session;
 }
 
 static inline ends_t ends_make(opal_aead_cipher_t cipher, unsigned shift, uint64_t seed)
 {
-    opal_common_crypt_secrets_t mine, theirs;
+    opal_crypt_secrets_t mine, theirs;
     ends_t ends;
 
     fill(&mine, sizeof(mine), seed);
-    theirs = (opal_common_crypt_secrets_t) {.out = mine.in, .in = mine.out,
+    theirs = (opal_crypt_secrets_t) {.out = mine.in, .in = mine.out,
                                             .token_out = mine.token_in, .token_in = mine.token_out};
     ends.a = session_from(&mine, cipher, shift);
     ends.b = session_from(&theirs, cipher, shift);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_serials_create(&ends.serials));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_serials_create(&ends.serials));
     return ends;
 }
 
 static inline void ends_free(ends_t *ends)
 {
-    opal_common_crypt_session_destroy(ends->a);
-    opal_common_crypt_session_destroy(ends->b);
-    opal_common_crypt_serials_destroy(ends->serials);
+    opal_crypt_session_destroy(ends->a);
+    opal_crypt_session_destroy(ends->b);
+    opal_crypt_serials_destroy(ends->serials);
 }
 
-static inline uint64_t take(opal_common_crypt_session_t *session)
+static inline uint64_t take(opal_crypt_session_t *session)
 {
     uint64_t counter = UINT64_MAX;
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_counter_take(session, &counter));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_counter_take(session, &counter));
     return counter;
 }
 
 /* One bit (0 .. 191) of the envelope changed. */
-static inline opal_common_crypt_envelope_t envelope_flipped(opal_common_crypt_envelope_t envelope, unsigned bit)
+static inline opal_crypt_envelope_t envelope_flipped(opal_crypt_envelope_t envelope, unsigned bit)
 {
     if (bit < 64) {
         envelope.context_high ^= UINT64_C(1) << bit;

@@ -9,8 +9,8 @@
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 
-#include "opal/mca/common/crypt/crypt_local_object.h"
-#include "opal/mca/common/crypt/crypt_x509_chain.h"
+#include "opal/mca/common/crypt/identity/local_object.h"
+#include "opal/mca/common/crypt/identity/x509_chain.h"
 
 /* 2025-06-01 and 2098-06-01: before and after the certificate `short`. */
 #define BEFORE_SHORT    INT64_C(1748736000)
@@ -24,9 +24,9 @@ static const char *file(const char *name, const char *suffix)
     return fixture_path(text);
 }
 
-static opal_common_crypt_options_t with(const char *name)
+static opal_crypt_options_t with(const char *name)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_X509);
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_X509);
 
     options.x509_cert = file(name, "pem");
     options.x509_key = file(name, "key");
@@ -34,9 +34,9 @@ static opal_common_crypt_options_t with(const char *name)
     return options;
 }
 
-static opal_common_crypt_local_t *local_of(const char *name, uint32_t rank)
+static opal_crypt_local_t *local_of(const char *name, uint32_t rank)
 {
-    opal_common_crypt_options_t options = with(name);
+    opal_crypt_options_t options = with(name);
 
     return fixture_local(&options, rank);
 }
@@ -46,23 +46,23 @@ static opal_common_crypt_local_t *local_of(const char *name, uint32_t rank)
 static void test_keys(void)
 {
     static const char *const names[] = { "ed25519", "p256", "p384", "rsa", "rsapss", "sec1", "sec1p", "pkcs1", "chain" };
-    opal_common_crypt_local_t *a = local_of("ed25519", 0);
+    opal_crypt_local_t *a = local_of("ed25519", 0);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
-        opal_common_crypt_local_t *b = local_of(names[i], 1);
-        opal_common_crypt_schedule_t *at_a = fixture_schedule(a, b), *at_b = fixture_schedule(b, a);
+        opal_crypt_local_t *b = local_of(names[i], 1);
+        opal_crypt_schedule_t *at_a = fixture_schedule(a, b), *at_b = fixture_schedule(b, a);
         uint8_t out[32], in[32];
 
         UNIT_GROUP("a key of kind %s", names[i]);
         UNIT_REQUIRE(NULL != at_a && NULL != at_b);
-        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, out, 32));
-        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, in, 32));
+        UNIT_CHECK(0 == opal_crypt_schedule_expand(at_a, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, out, 32));
+        UNIT_CHECK(0 == opal_crypt_schedule_expand(at_b, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, in, 32));
         UNIT_EQUAL_BYTES(out, in, 32);
-        opal_common_crypt_schedule_destroy(at_a);
-        opal_common_crypt_schedule_destroy(at_b);
-        opal_common_crypt_local_destroy(b);
+        opal_crypt_schedule_destroy(at_a);
+        opal_crypt_schedule_destroy(at_b);
+        opal_crypt_local_destroy(b);
     }
-    opal_common_crypt_local_destroy(a);
+    opal_crypt_local_destroy(a);
     UNIT_CHECK(0 == ERR_peek_error());
 }
 
@@ -70,7 +70,7 @@ static void test_keys(void)
 
 static void own(const char *name, const char *topic, const char *part)
 {
-    opal_common_crypt_options_t options = with(name);
+    opal_crypt_options_t options = with(name);
 
     UNIT_GROUP("our own: %s", name);
     UNIT_CHECK(fixture_local_refused(&options, topic, part));
@@ -78,7 +78,7 @@ static void own(const char *name, const char *topic, const char *part)
 
 static void test_own(void)
 {
-    opal_common_crypt_options_t options;
+    opal_crypt_options_t options;
 
     own("expired", "x509-expired", "CN=alice,OU=hpc,O=Site");
     own("future", "x509-not-yet-valid", "CN=alice");
@@ -141,7 +141,7 @@ static void test_own(void)
 
 /* Give `local` the certificate `name` and a signature by its key, whatever
  * they are worth: libcrypto's own readers, and the format by hand. */
-static void forge(opal_common_crypt_local_t *local, const char *name, unsigned scheme)
+static void forge(opal_crypt_local_t *local, const char *name, unsigned scheme)
 {
     FILE *in = fopen(file(name, "pem"), "r");
     X509 *certificate = PEM_read_X509(in, NULL, NULL, NULL);
@@ -161,10 +161,10 @@ static void forge(opal_common_crypt_local_t *local, const char *name, unsigned s
 
     *at++ = 1;
     der = i2d_X509(certificate, NULL);
-    opal_common_crypt_put32(at, (uint32_t) der);
+    opal_crypt_put32(at, (uint32_t) der);
     at += 4;
     i2d_X509(certificate, &at);
-    opal_common_crypt_put16(at, (uint16_t) scheme);
+    opal_crypt_put16(at, (uint16_t) scheme);
     memcpy(text + 18, local->bytes, local->record.body_bytes);
     UNIT_REQUIRE(1 == EVP_DigestSignInit_ex(context, &inner, digest, NULL, NULL, key, NULL));
     if (0x0804 == scheme) {
@@ -172,9 +172,9 @@ static void forge(opal_common_crypt_local_t *local, const char *name, unsigned s
         EVP_PKEY_CTX_set_rsa_pss_saltlen(inner, 32);
     }
     UNIT_REQUIRE(1 == EVP_DigestSign(context, at + 4, &bytes, text, 18 + local->record.body_bytes));
-    opal_common_crypt_put16(at + 2, (uint16_t) bytes);
+    opal_crypt_put16(at + 2, (uint16_t) bytes);
     at += 4 + bytes;
-    opal_common_crypt_put32(p - 4, (uint32_t) (at - p));
+    opal_crypt_put32(p - 4, (uint32_t) (at - p));
     local->byte_count = (size_t) (at - local->bytes);
     EVP_MD_CTX_free(context);
     EVP_PKEY_free(key);
@@ -203,26 +203,26 @@ static void test_peers(void)
         { "bob", 0x0807, "x509-other-subject" },
         { "rsa", 0x0809, "record-authenticator" },
     };
-    opal_common_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("ed25519", 1);
+    opal_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("ed25519", 1);
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         UNIT_GROUP("a peer's: %s, scheme %04x", cases[i].name, cases[i].scheme);
         forge(b, cases[i].name, cases[i].scheme);
         if (NULL == cases[i].topic) {
-            opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
+            opal_crypt_schedule_destroy(fixture_schedule(a, b));
         } else {
             UNIT_CHECK(fixture_peer_refused(a, b, cases[i].topic, ""));
         }
     }
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
     UNIT_CHECK(0 == ERR_peek_error());
 }
 
 static void test_revoked(void)
 {
-    opal_common_crypt_options_t options = with("ed25519");
-    opal_common_crypt_local_t *a, *b = local_of("revoked", 1), *c = local_of("p256", 1), *before;
+    opal_crypt_options_t options = with("ed25519");
+    opal_crypt_local_t *a, *b = local_of("revoked", 1), *c = local_of("p256", 1), *before;
 
     UNIT_GROUP("a peer's: revoked; by a list that does not name it, or without one, it is good");
     options.x509_crl = file("empty", "crl");
@@ -230,27 +230,27 @@ static void test_revoked(void)
     options.x509_crl = file("ca", "crl");
     a = fixture_local(&options, 0);
     UNIT_CHECK(fixture_peer_refused(a, b, "x509-revoked", "CN=alice"));
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, c));
-    opal_common_crypt_schedule_destroy(fixture_schedule(before, b));
-    opal_common_crypt_schedule_destroy(fixture_schedule(c, b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
-    opal_common_crypt_local_destroy(c);
-    opal_common_crypt_local_destroy(before);
+    opal_crypt_schedule_destroy(fixture_schedule(a, c));
+    opal_crypt_schedule_destroy(fixture_schedule(before, b));
+    opal_crypt_schedule_destroy(fixture_schedule(c, b));
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
+    opal_crypt_local_destroy(c);
+    opal_crypt_local_destroy(before);
 }
 
 static void test_time(void)
 {
-    opal_common_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("short", 1);
-    opal_common_crypt_expect_t expect = { .needed = BEFORE_SHORT };
+    opal_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("short", 1);
+    opal_crypt_expect_t expect = { .needed = BEFORE_SHORT };
 
     UNIT_GROUP("a certificate must be good when the record is needed");
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "x509-not-yet-valid", ""));
     expect.needed = AFTER_SHORT;
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "x509-expired", ""));
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
 static void subject(const char *name, const char *patterns, int wanted)
@@ -260,7 +260,7 @@ static void subject(const char *name, const char *patterns, int wanted)
 
     UNIT_REQUIRE(NULL != certificate);
     fclose(in);
-    if (wanted != opal_common_crypt_subject_matches(certificate, patterns)) {
+    if (wanted != opal_crypt_subject_matches(certificate, patterns)) {
         fprintf(stderr, "%s against '%s'\n", name, patterns);
         UNIT_CHECK(!"a pattern");
     }
@@ -270,18 +270,18 @@ static void subject(const char *name, const char *patterns, int wanted)
 
 static void test_subjects(void)
 {
-    opal_common_crypt_options_t options = with("ed25519");
-    opal_common_crypt_local_t *a, *b = local_of("bob", 1);
+    opal_crypt_options_t options = with("ed25519");
+    opal_crypt_local_t *a, *b = local_of("bob", 1);
 
     UNIT_GROUP("another user of the same CA is refused, unless crypt_x509_peer names him");
     a = fixture_local(&options, 0);
     UNIT_CHECK(fixture_peer_refused(a, b, "x509-other-subject", "CN=alice,OU=hpc,O=Site here, CN=bob,OU=hpc,O=Site"));
-    opal_common_crypt_local_destroy(a);
+    opal_crypt_local_destroy(a);
     options.x509_peer = "CN=bob,OU=hpc,O=Site";
     a = fixture_local(&options, 0);
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 
     UNIT_GROUP("patterns of subjects");
     subject("bob", "CN=*,OU=hpc,O=Site", 1);
@@ -306,8 +306,8 @@ static void test_subjects(void)
  * the other?  Topic NULL: nothing. */
 static void under(const char *cas, const char *name, const char *other, const char *topic, const char *part)
 {
-    opal_common_crypt_options_t options = with(name);
-    opal_common_crypt_local_t *a, *b;
+    opal_crypt_options_t options = with(name);
+    opal_crypt_local_t *a, *b;
 
     UNIT_GROUP("%s and %s under %s.pem", name, other, cas);
     options.x509_ca = file(cas, "pem");
@@ -317,14 +317,14 @@ static void under(const char *cas, const char *name, const char *other, const ch
     options.x509_ca = file(cas, "pem");
     b = fixture_local(&options, 1);
     if (NULL == topic) {
-        opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
-        opal_common_crypt_schedule_destroy(fixture_schedule(b, a));
+        opal_crypt_schedule_destroy(fixture_schedule(a, b));
+        opal_crypt_schedule_destroy(fixture_schedule(b, a));
     } else {
         UNIT_CHECK(fixture_peer_refused(a, b, topic, part));
         UNIT_CHECK(fixture_peer_refused(b, a, topic, ""));
     }
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
 /* Whoever has a CA in the file can have our subject from it. */
@@ -341,41 +341,41 @@ static void test_anchors(void)
 
 static void test_flips(void)
 {
-    opal_common_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("ed25519", 1);
+    opal_crypt_local_t *a = local_of("ed25519", 0), *b = local_of("ed25519", 1);
 
     UNIT_GROUP("every byte flipped and every length cut is refused");
     for (size_t at = 0; at < b->byte_count; ++at) {
-        opal_common_crypt_schedule_t *schedule = NULL;
+        opal_crypt_schedule_t *schedule = NULL;
 
         b->bytes[at] ^= 0x01;
         UNIT_CHECK(OPAL_CRYPT_ERR_PEER
-                   == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, NULL, &schedule, NULL));
+                   == opal_crypt_schedule_create(a, b->bytes, b->byte_count, NULL, &schedule, NULL));
         b->bytes[at] ^= 0x01;
         if (at > b->record.body_bytes + 4) {        /* a shorter authenticator, in a record of its length */
-            opal_common_crypt_put32(b->bytes + b->record.body_bytes, (uint32_t) (at - b->record.body_bytes - 4));
+            opal_crypt_put32(b->bytes + b->record.body_bytes, (uint32_t) (at - b->record.body_bytes - 4));
             UNIT_CHECK(OPAL_CRYPT_ERR_PEER
-                       == opal_common_crypt_schedule_create(a, b->bytes, at, NULL, &schedule, NULL));
-            opal_common_crypt_put32(b->bytes + b->record.body_bytes,
-                                    (uint32_t) (b->byte_count - b->record.body_bytes - 4));
+                       == opal_crypt_schedule_create(a, b->bytes, at, NULL, &schedule, NULL));
+            opal_crypt_put32(b->bytes + b->record.body_bytes,
+                             (uint32_t) (b->byte_count - b->record.body_bytes - 4));
         }
     }
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
     UNIT_CHECK(0 == ERR_peek_error());
 }
 
 static void test_auto(void)
 {
-    opal_common_crypt_options_t options = with("ed25519");
-    opal_common_crypt_local_t *local;
+    opal_crypt_options_t options = with("ed25519");
+    opal_crypt_local_t *local;
 
     UNIT_GROUP("auto takes x509 before psk");
     options.auth = OPAL_CRYPT_AUTH_AUTO;
     options.psk_file = fixture_file("psk", FIXTURE_PSK, 0600);
     local = fixture_local(&options, 0);
-    UNIT_CHECK(OPAL_CRYPT_AUTH_X509 == opal_common_crypt_local_auth(local));
-    opal_common_crypt_local_destroy(local);
+    UNIT_CHECK(OPAL_CRYPT_AUTH_X509 == opal_crypt_local_auth(local));
+    opal_crypt_local_destroy(local);
 }
 
 int main(void)
@@ -400,6 +400,6 @@ int main(void)
     test_anchors();
     test_flips();
     test_auto();
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/unit.h"
 
-#include "opal/mca/common/crypt/crypt_base.h"
+#include "opal/mca/common/crypt/base/base.h"
 
 static void test_integers(void)
 {
@@ -13,31 +13,31 @@ static void test_integers(void)
     static const uint8_t wanted[8] = { 1, 2, 3, 4, 5, 6, 7, 0xf8 };
 
     UNIT_GROUP("integers are big-endian and come back");
-    opal_common_crypt_put64(bytes, 0x01020304050607f8);
+    opal_crypt_put64(bytes, 0x01020304050607f8);
     UNIT_EQUAL_BYTES(bytes, wanted, 8);
-    UNIT_CHECK(0x01020304050607f8 == opal_common_crypt_get64(bytes));
-    UNIT_CHECK(0x010203040506 == opal_common_crypt_get48(bytes));
-    UNIT_CHECK(0x01020304 == opal_common_crypt_get32(bytes));
-    UNIT_CHECK(0x0102 == opal_common_crypt_get16(bytes));
+    UNIT_CHECK(0x01020304050607f8 == opal_crypt_get64(bytes));
+    UNIT_CHECK(0x010203040506 == opal_crypt_get48(bytes));
+    UNIT_CHECK(0x01020304 == opal_crypt_get32(bytes));
+    UNIT_CHECK(0x0102 == opal_crypt_get16(bytes));
     memset(bytes, 0, sizeof(bytes));
-    opal_common_crypt_put48(bytes, 0x010203040506);
+    opal_crypt_put48(bytes, 0x010203040506);
     UNIT_EQUAL_BYTES(bytes, wanted, 6);
     UNIT_CHECK(0 == bytes[6] && 0 == bytes[7]);
 }
 
 static void test_refuse(void)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
     char text[2000];
 
     UNIT_GROUP("a refusal keeps its code and its reason, cut to fit");
     UNIT_CHECK(OPAL_CRYPT_ERR_PEER
-               == opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_PEER, "topic", "%s %d", "rank", 7));
+               == opal_crypt_refuse(&why, OPAL_CRYPT_ERR_PEER, "topic", "%s %d", "rank", 7));
     UNIT_CHECK(0 == strcmp(why.topic, "topic") && 0 == strcmp(why.detail, "rank 7"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_refuse(NULL, OPAL_CRYPT_ERR_AUTH, "topic", "x"));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_refuse(NULL, OPAL_CRYPT_ERR_AUTH, "topic", "x"));
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "topic", "%s", text);
+    opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "topic", "%s", text);
     UNIT_CHECK(sizeof(why.detail) - 1 == strlen(why.detail));
 }
 
@@ -46,7 +46,7 @@ static void test_strerror(void)
     UNIT_GROUP("every code has words of its own");
     for (int a = OPAL_CRYPT_ERR_LIBRARY - 1; a <= OPAL_CRYPT_OK; a++) {
         for (int b = a + 1; b <= OPAL_CRYPT_OK; b++) {
-            UNIT_CHECK(0 != strcmp(opal_common_crypt_strerror(a), opal_common_crypt_strerror(b)));
+            UNIT_CHECK(0 != strcmp(opal_crypt_strerror(a), opal_crypt_strerror(b)));
         }
     }
 }

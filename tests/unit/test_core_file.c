@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "opal/mca/common/crypt/crypt_local_object.h"
+#include "opal/mca/common/crypt/identity/local_object.h"
 
 /* Secrets as the parent knows them, in memory that the core file leaves out. */
 typedef struct secrets {
@@ -36,20 +36,20 @@ static void *find(void *hay, size_t hay_bytes, const void *needle, size_t bytes)
 /* Keys in use: sessions made, a certificate's key used, nothing destroyed. */
 static void use_keys(void)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
-    opal_common_crypt_local_t *a, *b, *c;
-    opal_common_crypt_schedule_t *schedule;
-    uint8_t *keys = opal_common_crypt_secmem_alloc(96);
-    opal_common_crypt_why_t why;
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
+    opal_crypt_local_t *a, *b, *c;
+    opal_crypt_schedule_t *schedule;
+    uint8_t *keys = opal_crypt_secmem_alloc(96);
+    opal_crypt_why_t why;
 
     options.psk_file = fixture_path("psk");
     a = fixture_local(&options, 0);
     b = fixture_local(&options, 1);
     schedule = fixture_schedule(a, b);
     UNIT_REQUIRE(NULL != schedule && NULL != keys);
-    opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, keys, 32);
-    opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, keys + 32, 32);
-    opal_common_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_LOCAL_TOKEN, OPAL_CRYPT_IN, keys + 64, 32);
+    opal_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, keys, 32);
+    opal_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, keys + 32, 32);
+    opal_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_LOCAL_TOKEN, OPAL_CRYPT_IN, keys + 64, 32);
     memcpy(secrets->direction_out, keys, 32);
     memcpy(secrets->direction_in, keys + 32, 32);
     memcpy(secrets->token, keys + 64, 32);
@@ -62,8 +62,8 @@ static void use_keys(void)
         options.x509_cert = options.x509_key = fixture_path("both.pem");    /* the harder way */
         options.x509_ca = fixture_path("ca.pem");
         UNIT_REQUIRE(OPAL_CRYPT_OK
-                     == opal_common_crypt_local_create(&options, &(opal_common_crypt_identity_t) { .nspace = "1" }, &c,
-                                                       &why));
+                     == opal_crypt_local_create(&options, &(opal_crypt_identity_t) { .nspace = "1" }, &c,
+                                                &why));
     }
     heap_mark = malloc(32);
     memcpy(heap_mark, secrets->mark, 32);
@@ -109,8 +109,8 @@ static void make_secrets(void)
 {
     secrets = mmap(NULL, sizeof(*secrets), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     UNIT_REQUIRE(MAP_FAILED != secrets && 0 == madvise(secrets, sizeof(*secrets), MADV_DONTDUMP));
-    opal_common_crypt_random(secrets->psk, 32);
-    opal_common_crypt_random(secrets->mark, 32);
+    opal_crypt_random(secrets->psk, 32);
+    opal_crypt_random(secrets->mark, 32);
     for (int i = 0; i < 32; ++i) {
         secrets->psk_text[2 * i] = "0123456789abcdef"[secrets->psk[i] >> 4];
         secrets->psk_text[2 * i + 1] = "0123456789abcdef"[secrets->psk[i] & 15];

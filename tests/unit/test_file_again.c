@@ -10,43 +10,43 @@
 
 enum { B = 512, BLOCKS = 100, SIZE = B * BLOCKS };
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file again uuid";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file again uuid";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE], out[SIZE];
 
-static opal_common_crypt_file_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
+static opal_cryptfile_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
 
 static void start(memory_t *memory)
 {
     memory_init(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory->super, uuid));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
 }
 
-static int write_as(memory_t *memory, uint64_t at, const void *bytes, size_t count, opal_common_crypt_outcome_t *outcome)
+static int write_as(memory_t *memory, uint64_t at, const void *bytes, size_t count, opal_cryptfile_outcome_t *outcome)
 {
-    const opal_common_crypt_request_t request = {at, (void *) (uintptr_t) bytes, count};
-    opal_common_crypt_file_t *file = opened(memory);
-    int rc = opal_common_crypt_file_write(file, &request, 1, false, outcome);
+    const opal_cryptfile_request_t request = {at, (void *) (uintptr_t) bytes, count};
+    opal_cryptfile_t *file = opened(memory);
+    int rc = opal_cryptfile_write(file, &request, 1, false, outcome);
 
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return rc;
 }
 
 static int read_block(memory_t *memory, uint64_t block)
 {
-    opal_common_crypt_file_t *file = opened(memory);
+    opal_cryptfile_t *file = opened(memory);
     uint64_t got;
     int rc = get_bytes(file, block * B, out, B, &got);
 
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return rc;
 }
 
 /* Where the entry of a block lies in memory: segment 0 is the first thing made. */
 static uint8_t *entry_of(memory_t *memory, uint64_t block)
 {
-    return memory->parts[OPAL_CRYPT_FILE_SIDECAR].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, OPAL_CRYPT_SIDECAR_FREE) +
-           block * OPAL_CRYPT_ENTRY_BYTES;
+    return memory->parts[OPAL_CRYPTFILE_SIDECAR].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, OPAL_CRYPTFILE_SIDECAR_FREE) +
+           block * OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
 /* ---- behind a cut ---- */
@@ -54,20 +54,20 @@ static uint8_t *entry_of(memory_t *memory, uint64_t block)
 static void test_cut(uint64_t keep)
 {
     memory_t memory;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     start(&memory);
-    opal_common_crypt_file_t *file = opened(&memory);
+    opal_cryptfile_t *file = opened(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, one, SIZE));
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, two, SIZE));       /* into rooms, too */
     uint8_t *old = malloc(SIZE);
     UNIT_REQUIRE(NULL != old);
-    memcpy(old, memory.parts[OPAL_CRYPT_FILE_DATA].bytes, SIZE);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, keep, &outcome));
+    memcpy(old, memory.parts[OPAL_CRYPTFILE_DATA].bytes, SIZE);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, keep, &outcome));
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, keep, one + keep, SIZE - keep));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     for (uint64_t block = (keep + B - 1) / B; block < BLOCKS; ++block) {
-        uint8_t *data = memory.parts[OPAL_CRYPT_FILE_DATA].bytes + block * B;
+        uint8_t *data = memory.parts[OPAL_CRYPTFILE_DATA].bytes + block * B;
         UNIT_REQUIRE(OPAL_CRYPT_OK == read_block(&memory, block) && 0 == memcmp(out, one + block * B, B));
         data[3] ^= 1;                   /* its data is damaged */
         UNIT_REQUIRE(OPAL_CRYPT_ERR_AUTH == read_block(&memory, block));
@@ -84,7 +84,7 @@ static void test_cut(uint64_t keep)
 static void test_cut_deaths(void)
 {
     memory_t base, memory;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
     unsigned wrong = 0, n = 0;
 
     start(&base);
@@ -93,16 +93,16 @@ static void test_cut_deaths(void)
     memory_init(&memory);
     for (int rc = -1; OPAL_CRYPT_OK != rc; ++n) {
         memory_copy(&memory, &base);
-        opal_common_crypt_file_t *file = opened(&memory);
+        opal_cryptfile_t *file = opened(&memory);
         memory.life = n;
-        rc = opal_common_crypt_file_resize(file, 2 * B + 100, &outcome);
-        opal_common_crypt_file_destroy(file);
+        rc = opal_cryptfile_resize(file, 2 * B + 100, &outcome);
+        opal_cryptfile_destroy(file);
         memory.life = -1;
         file = opened(&memory);
-        wrong += OPAL_CRYPT_OK != opal_common_crypt_file_resize(file, 2 * B + 100, &outcome);
-        opal_common_crypt_file_destroy(file);
+        wrong += OPAL_CRYPT_OK != opal_cryptfile_resize(file, 2 * B + 100, &outcome);
+        opal_cryptfile_destroy(file);
         wrong += OPAL_CRYPT_OK != write_as(&memory, 3 * B, one + 3 * B, B, &outcome);
-        memory.parts[OPAL_CRYPT_FILE_DATA].bytes[3 * B] ^= 1;
+        memory.parts[OPAL_CRYPTFILE_DATA].bytes[3 * B] ^= 1;
         wrong += OPAL_CRYPT_ERR_AUTH != read_block(&memory, 3);
     }
     UNIT_CHECK(0 == wrong && n > 3);
@@ -115,11 +115,11 @@ static void test_cut_deaths(void)
 /* Block 1 has data, and no entry, or the first half of one. */
 static void tear(memory_t *memory, int half)
 {
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     start(memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(memory, 0, one, 3 * B, &outcome));
-    memset(entry_of(memory, 1) + (half ? 16 : 0), 0, OPAL_CRYPT_ENTRY_BYTES - (half ? 16u : 0));
+    memset(entry_of(memory, 1) + (half ? 16 : 0), 0, OPAL_CRYPTFILE_ENTRY_BYTES - (half ? 16u : 0));
     UNIT_REQUIRE(OPAL_CRYPT_ERR_TORN == read_block(memory, 1));
 }
 
@@ -127,7 +127,7 @@ static void test_torn(int half)
 {
     static const uint8_t zeros[B];
     memory_t memory;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     tear(&memory, half);
     UNIT_CHECK(OPAL_CRYPT_OK == write_as(&memory, B + 100, two, 50, &outcome) && outcome.torn && 1 == outcome.torn_block &&
@@ -141,20 +141,20 @@ static void test_torn(int half)
     memory_free(&memory);
 
     tear(&memory, half);                /* several in one open file: one warning */
-    memset(entry_of(&memory, 2), 0, OPAL_CRYPT_ENTRY_BYTES);
-    opal_common_crypt_file_t *file = opened(&memory);
-    opal_common_crypt_request_t request = {2 * B - 10, two, 20};
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &request, 1, false, &outcome) && outcome.torn);
+    memset(entry_of(&memory, 2), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    opal_cryptfile_t *file = opened(&memory);
+    opal_cryptfile_request_t request = {2 * B - 10, two, 20};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, false, &outcome) && outcome.torn);
     memory_free(&memory);
     tear(&memory, half);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &request, 1, true, &outcome) && !outcome.torn);
-    opal_common_crypt_file_destroy(file);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, true, &outcome) && !outcome.torn);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 
     tear(&memory, half);                /* cut through it */
     file = opened(&memory);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, B + 200, &outcome));
-    opal_common_crypt_file_destroy(file);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, B + 200, &outcome));
+    opal_cryptfile_destroy(file);
     UNIT_CHECK(OPAL_CRYPT_ERR_TORN == read_block(&memory, 1));
     UNIT_CHECK(OPAL_CRYPT_OK == write_as(&memory, B + 10, two, 10, &outcome) && OPAL_CRYPT_OK == read_block(&memory, 1) &&
                0 == memcmp(out, zeros, 10) && 0 == memcmp(out + 10, two, 10) && 0 == memcmp(out + 20, zeros, B - 20));
@@ -165,17 +165,17 @@ static void test_torn(int half)
 static void test_forged(int overwritten, int what)
 {
     memory_t memory, before;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     start(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, one, 3 * B, &outcome));
     if (overwritten) {
         UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, two, 3 * B, &outcome));
     }
-    memory.parts[OPAL_CRYPT_FILE_DATA].bytes[B + 7] ^= 4;
+    memory.parts[OPAL_CRYPTFILE_DATA].bytes[B + 7] ^= 4;
     if (overwritten) {                  /* and so is its room: its slot fits nothing */
-        memset(entry_of(&memory, 1) + OPAL_CRYPT_SLOT_BYTES + 20, 7, 5);
-        memset(entry_of(&memory, 0) + opal_common_crypt_sidecar_entries_bytes(0), 5, opal_common_crypt_sidecar_sets_bytes(0, B));
+        memset(entry_of(&memory, 1) + OPAL_CRYPTFILE_SLOT_BYTES + 20, 7, 5);
+        memset(entry_of(&memory, 0) + opal_cryptfile_sidecar_entries_bytes(0), 5, opal_cryptfile_sidecar_sets_bytes(0, B));
     }
     if (what > 0) {
         memset(entry_of(&memory, 1), 0xff, 4);  /* flags that nobody writes */

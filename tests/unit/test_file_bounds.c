@@ -10,14 +10,14 @@
 
 enum { B = 512, SIZE = 3 * B };
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file bounds uuid";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file bounds uuid";
 static const region_spec_t one[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 
-static opal_common_crypt_file_t *written(memory_t *memory, const uint8_t *text, size_t bytes)
+static opal_cryptfile_t *written(memory_t *memory, const uint8_t *text, size_t bytes)
 {
     memory_init(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory->super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory->super, one, 1, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
+    opal_cryptfile_t *file = open_file(&memory->super, one, 1, uuid, NULL);
     UNIT_REQUIRE(0 == bytes || OPAL_CRYPT_OK == put_bytes(file, 0, text, bytes));
     return file;
 }
@@ -25,7 +25,7 @@ static opal_common_crypt_file_t *written(memory_t *memory, const uint8_t *text, 
 /* The first slot of a block of region 0, whose entries come first in the free room. */
 static uint8_t *slot_of(memory_t *memory, unsigned block)
 {
-    return memory->parts[OPAL_CRYPT_FILE_SIDECAR].bytes + MEMORY_GAP_FROM + block * OPAL_CRYPT_ENTRY_BYTES;
+    return memory->parts[OPAL_CRYPTFILE_SIDECAR].bytes + MEMORY_GAP_FROM + block * OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
 /* Whatever the length in an entry says, the old text is not forgotten. */
@@ -38,7 +38,7 @@ static void test_forged_length(void)
     UNIT_GROUP("writing the first bytes of a block whose entry has another length");
     fill(text, sizeof(text), 1);
     fill(patch, sizeof(patch), 2);
-    opal_common_crypt_file_t *file = written(&memory, text, SIZE);
+    opal_cryptfile_t *file = written(&memory, text, SIZE);
     memory_init(&good);
     memory_copy(&good, &memory);
     for (unsigned block = 0; block < 3; ++block) {
@@ -50,14 +50,14 @@ static void test_forged_length(void)
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, block * B, out, B, &got));
         UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, block * B, text + block * B, B));           /* a whole block may */
     }
-    memset(slot_of(&memory, 1), 0, OPAL_CRYPT_ENTRY_BYTES);
+    memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));     /* deleted: a hole to a writer */
     memory_copy(&memory, &good);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));
     memcpy(text + B, patch, sizeof(patch));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got) && SIZE == got);
     UNIT_EQUAL_BYTES(text, out, SIZE);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
     memory_free(&good);
 }
@@ -71,20 +71,20 @@ static void test_torn(void)
 
     UNIT_GROUP("writing the first bytes of a torn block, which is a hole to a writer, and of a hole");
     fill(text, sizeof(text), 3);
-    opal_common_crypt_file_t *file = written(&memory, text, SIZE);
-    memset(slot_of(&memory, 1), 0, OPAL_CRYPT_ENTRY_BYTES);
-    memset(slot_of(&memory, 2), 0, OPAL_CRYPT_ENTRY_BYTES);
+    opal_cryptfile_t *file = written(&memory, text, SIZE);
+    memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(slot_of(&memory, 2), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, 100));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text, B - 1));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, B));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text + 2 * B, B));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got));
     UNIT_EQUAL_BYTES(text, out, SIZE);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 
     file = written(&memory, text, 100);                 /* as far as the file goes */
-    memset(slot_of(&memory, 0), 0, OPAL_CRYPT_ENTRY_BYTES);
+    memset(slot_of(&memory, 0), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 99));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 100));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text + 2 * B, B));
@@ -93,27 +93,27 @@ static void test_torn(void)
     memset(text + B + 7, 0, B - 7);
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got) && SIZE == got);
     UNIT_EQUAL_BYTES(text, out, SIZE);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
 /* ---- an atomic read, and somebody who had the lock before ---- */
 
 static struct {
-    opal_common_crypt_file_t *file;     /* NULL: nobody any more */
+    opal_cryptfile_t *file;             /* NULL: nobody any more */
     const uint8_t *text;
     uint64_t size;                      /* what the file then has */
 } before;
 
-static int lock_after(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+static int lock_after(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
-    opal_common_crypt_file_t *file = before.file;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_t *file = before.file;
+    opal_cryptfile_outcome_t outcome;
 
     before.file = NULL;
     if (NULL != file) {
-        uint64_t now = memory_of(storage)->parts[OPAL_CRYPT_FILE_DATA].size;
-        UNIT_REQUIRE(OPAL_CRYPT_OK == (before.size < now ? opal_common_crypt_file_resize(file, before.size, &outcome)
+        uint64_t now = memory_of(storage)->parts[OPAL_CRYPTFILE_DATA].size;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == (before.size < now ? opal_cryptfile_resize(file, before.size, &outcome)
                                                          : put_bytes(file, 0, before.text, before.size)));
     }
     return memory_lock(storage, at, bytes, exclusive);
@@ -123,27 +123,27 @@ static void test_atomic_end(void)
 {
     memory_t memory;
     uint8_t text[SIZE], longer[SIZE], out[SIZE];
-    opal_common_crypt_outcome_t outcome;
-    opal_common_crypt_request_t whole = {0, out, SIZE};
+    opal_cryptfile_outcome_t outcome;
+    opal_cryptfile_request_t whole = {0, out, SIZE};
 
     UNIT_GROUP("an atomic read has all of a write that lengthened the file, and nothing that was cut off");
     fill(text, sizeof(text), 4);
     fill(longer, sizeof(longer), 5);
-    opal_common_crypt_file_t *reader = written(&memory, text, 200);
-    opal_common_crypt_file_t *writer = open_file(&memory.super, one, 1, uuid, NULL);
+    opal_cryptfile_t *reader = written(&memory, text, 200);
+    opal_cryptfile_t *writer = open_file(&memory.super, one, 1, uuid, NULL);
     memory.super.lock = lock_after;
     before.file = writer;
     before.text = longer;
     before.size = SIZE;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(reader, &whole, 1, true, &outcome) && SIZE == outcome.bytes);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(reader, &whole, 1, true, &outcome) && SIZE == outcome.bytes);
     UNIT_EQUAL_BYTES(longer, out, SIZE);
     before.file = writer;
     before.size = 700;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(reader, &whole, 1, true, &outcome) && 700 == outcome.bytes);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(reader, &whole, 1, true, &outcome) && 700 == outcome.bytes);
     UNIT_EQUAL_BYTES(longer, out, 700);
     UNIT_CHECK(0 == memory.locks);
-    opal_common_crypt_file_destroy(reader);
-    opal_common_crypt_file_destroy(writer);
+    opal_cryptfile_destroy(reader);
+    opal_cryptfile_destroy(writer);
     memory_free(&memory);
 }
 
@@ -152,27 +152,27 @@ static void test_cut_without_key(void)
 {
     static const region_spec_t split[2] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1000, true, 1, {{0, 1000, 0}}},
                                            {1, OPAL_AEAD_AES_128_GCM, B, 1000, 1000, false, 1, {{0, 1000, 0}}}};
-    static const opal_common_crypt_grant_t grants[] = {OPAL_CRYPT_GRANT_NONE, OPAL_CRYPT_GRANT_SEAL};
+    static const opal_cryptfile_grant_t grants[] = {OPAL_CRYPTFILE_GRANT_NONE, OPAL_CRYPTFILE_GRANT_SEAL};
     memory_t memory;
     uint8_t text[4000], out[4000];
     uint64_t got;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     UNIT_GROUP("cutting and lengthening without the key of a region that stays as it is");
     fill(text, sizeof(text), 6);
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *all = open_file(&memory.super, split, 2, uuid, NULL);
-    opal_common_crypt_file_t *half = open_file(&memory.super, split, 2, uuid, grants);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *all = open_file(&memory.super, split, 2, uuid, NULL);
+    opal_cryptfile_t *half = open_file(&memory.super, split, 2, uuid, grants);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(all, 0, text, sizeof(text)));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(half, 2100, &outcome));
-    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_common_crypt_file_resize(half, 900, &outcome) && 0 == outcome.region);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(half, 3000, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(half, 2100, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_resize(half, 900, &outcome) && 0 == outcome.region);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(half, 3000, &outcome));
     memset(text + 2100, 0, 900);
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(all, 0, out, sizeof(out), &got) && 3000 == got);
     UNIT_EQUAL_BYTES(text, out, 3000);
-    opal_common_crypt_file_destroy(all);
-    opal_common_crypt_file_destroy(half);
+    opal_cryptfile_destroy(all);
+    opal_cryptfile_destroy(half);
     memory_free(&memory);
 }
 
@@ -182,35 +182,35 @@ static void test_last_byte(void)
 {
     memory_t memory;
     uint8_t text[SIZE];
-    opal_common_crypt_request_t request = {OPAL_CRYPT_FILE_OFFSET_MAX, text, 1};
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_request_t request = {OPAL_CRYPTFILE_OFFSET_MAX, text, 1};
+    opal_cryptfile_outcome_t outcome;
     uint64_t got;
 
     UNIT_GROUP("writing where no file goes");
     fill(text, sizeof(text), 7);
-    opal_common_crypt_file_t *file = written(&memory, text, SIZE);
-    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_common_crypt_file_write(file, &request, 1, false, &outcome));
+    opal_cryptfile_t *file = written(&memory, text, SIZE);
+    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_cryptfile_write(file, &request, 1, false, &outcome));
     UNIT_CHECK(EFBIG == outcome.error && 0 == outcome.bytes);
-    request.offset = OPAL_CRYPT_FILE_OFFSET_MAX - 1;
+    request.offset = OPAL_CRYPTFILE_OFFSET_MAX - 1;
     request.bytes = 2;
-    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_common_crypt_file_write(file, &request, 1, false, &outcome));
-    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, OPAL_CRYPT_FILE_OFFSET_MAX, text, 0));
-    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, OPAL_CRYPT_FILE_OFFSET_MAX, text, 1, &got) && 0 == got);
-    opal_common_crypt_file_destroy(file);
+    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_cryptfile_write(file, &request, 1, false, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, OPAL_CRYPTFILE_OFFSET_MAX, text, 0));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, OPAL_CRYPTFILE_OFFSET_MAX, text, 1, &got) && 0 == got);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
 static uint64_t lock_from, lock_to;
 
-static int lock_seen(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+static int lock_seen(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
     lock_from = at;
     lock_to = at + bytes;
     return memory_lock(storage, at, bytes, exclusive);
 }
 
-static int write_nothing(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                         const opal_common_crypt_extent_t *extents, size_t extent_count)
+static int write_nothing(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                         const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     (void) storage;
     (void) part;
@@ -225,24 +225,24 @@ static void test_far_locks(void)
     static const region_spec_t clear[2] = {{0, OPAL_AEAD_AES_128_GCM, 0, 0, 1 << 20, false, 1, {{0, 1 << 19, 0}}},
                                            {1, OPAL_AEAD_AES_128_GCM, B, 1 << 19, 1 << 20, false, 1, {{0, 1 << 19, 0}}}};
     static const uint64_t far = UINT64_C(1) << 47;
-    const uint64_t end = opal_common_crypt_sidecar_lock_at(1, 0);
+    const uint64_t end = opal_cryptfile_sidecar_lock_at(1, 0);
     memory_t memory;
     uint8_t text[SIZE];
-    const opal_common_crypt_request_t beyond = {3 * far, text, SIZE}, around = {far - (1 << 20), text, SIZE};
-    opal_common_crypt_outcome_t outcome;
+    const opal_cryptfile_request_t beyond = {3 * far, text, SIZE}, around = {far - (1 << 20), text, SIZE};
+    opal_cryptfile_outcome_t outcome;
 
     UNIT_GROUP("locks of plain bytes beyond 128 TiB");
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory.super, clear, 2, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *file = open_file(&memory.super, clear, 2, uuid, NULL);
     fill(text, sizeof(text), 8);
     memory.super.lock = lock_seen;
     memory.super.write = write_nothing;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &beyond, 1, true, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &beyond, 1, true, &outcome));
     UNIT_CHECK(end - 1 == lock_from && end == lock_to);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, &around, 1, true, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &around, 1, true, &outcome));
     UNIT_CHECK(lock_from < lock_to && lock_to < end);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
@@ -250,26 +250,26 @@ static void test_far_locks(void)
 static void test_maps_overwritten(void)
 {
     memory_t memory;
-    opal_common_crypt_sidecar_header_t header;
-    opal_common_crypt_map_t *map = map_of(one, 1);
+    opal_cryptfile_sidecar_header_t header;
+    opal_cryptfile_map_t *map = map_of(one, 1);
     uint64_t places[5];
 
     UNIT_GROUP("of the maps that a sidecar had, two are left");
     memory_init(&memory);
     memcpy(map->uuid, uuid, sizeof(map->uuid));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
     for (int i = 0; i < 5; ++i) {
         ++map->generation;
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_map_write(&memory.super, map, i % 2));
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(&memory.super, &header));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_map_write(&memory.super, map, i % 2));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory.super, &header));
         places[i] = header.maps[0 == i % 2].offset;
         for (int k = 0; k <= i; ++k) {
-            const uint8_t *bytes = memory.parts[OPAL_CRYPT_FILE_SIDECAR].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, places[k]);
-            bool gone = zeros_only(bytes, opal_common_crypt_map_bytes(map));
+            const uint8_t *bytes = memory.parts[OPAL_CRYPTFILE_SIDECAR].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, places[k]);
+            bool gone = zeros_only(bytes, opal_cryptfile_map_bytes(map));
             UNIT_CHECK(gone == (k < i - 1));
         }
     }
-    opal_common_crypt_map_destroy(map);
+    opal_cryptfile_map_destroy(map);
     memory_free(&memory);
 }
 

@@ -10,31 +10,31 @@
 
 enum { B = 512, BLOCKS = 8, SIZE = B * BLOCKS, PAGE = 256 };
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file crash uuid.";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file crash uuid.";
 
 static const region_spec_t contiguous[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static const region_spec_t strided[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 100, false, 2, {{0, 30, 0}, {50, 10, 0}}}};
 static const region_spec_t *spec;
 
 /* The packed stream as one request list, whatever the region looks like. */
-static int transfer(opal_common_crypt_file_t *file, int writing, uint64_t plain, uint8_t *bytes, size_t count)
+static int transfer(opal_cryptfile_t *file, int writing, uint64_t plain, uint8_t *bytes, size_t count)
 {
-    static opal_common_crypt_request_t requests[SIZE];
-    opal_common_crypt_outcome_t outcome;
-    const opal_common_crypt_tiling_t *tiling = &opal_common_crypt_file_map(file)->regions[0].tiling;
+    static opal_cryptfile_request_t requests[SIZE];
+    opal_cryptfile_outcome_t outcome;
+    const opal_cryptfile_tiling_t *tiling = &opal_cryptfile_map_of(file)->regions[0].tiling;
     size_t n = 0;
 
     while (count > 0) {
         uint64_t at, together;
-        UNIT_REQUIRE(opal_common_crypt_tiling_locate(tiling, plain, &at, &together));
+        UNIT_REQUIRE(opal_cryptfile_tiling_locate(tiling, plain, &at, &together));
         size_t part = together < count ? (size_t) together : count;
-        requests[n++] = (opal_common_crypt_request_t){at, bytes, part};
+        requests[n++] = (opal_cryptfile_request_t){at, bytes, part};
         plain += part;
         bytes += part;
         count -= part;
     }
-    return writing ? opal_common_crypt_file_write(file, requests, n, false, &outcome)
-                   : opal_common_crypt_file_read(file, requests, n, false, &outcome);
+    return writing ? opal_cryptfile_write(file, requests, n, false, &outcome)
+                   : opal_cryptfile_read(file, requests, n, false, &outcome);
 }
 
 typedef struct texts {
@@ -53,15 +53,15 @@ typedef struct step {
 /* A process with `life` pieces to write takes the step; returns what it got. */
 static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
 {
-    opal_common_crypt_file_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
+    opal_cryptfile_outcome_t outcome;
 
     memory->life = life;
-    int rc = step->cut > 0 ? opal_common_crypt_file_resize(file, step->cut, &outcome)
+    int rc = step->cut > 0 ? opal_cryptfile_resize(file, step->cut, &outcome)
                            : transfer(file, 1, step->range.from, text->bytes + step->range.from, step->range.bytes);
     memory->life = -1;
     memory->locks = 0;
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return rc;
 }
 
@@ -70,28 +70,28 @@ static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
  * the old size.  Blocks that `torn` names may be torn. */
 static unsigned judge(memory_t *memory, texts_t *const *versions, int count, const int *torn)
 {
-    opal_common_crypt_file_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
-    uint64_t plain_size = opal_common_crypt_tiling_before(&opal_common_crypt_file_map(file)->regions[0].tiling,
-                                                          memory->parts[OPAL_CRYPT_FILE_DATA].size);
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
+    uint64_t plain_size = opal_cryptfile_tiling_before(&opal_cryptfile_map_of(file)->regions[0].tiling,
+                                                       memory->parts[OPAL_CRYPTFILE_DATA].size);
     unsigned wrong = 0;
 
     for (uint64_t block = 0; block < BLOCKS; ++block) {
-        uint32_t bytes = opal_common_crypt_block_length(plain_size, block, B);
+        uint32_t bytes = opal_cryptfile_block_length(plain_size, block, B);
         uint8_t out[B] = {0};
-        opal_common_crypt_block_condition_t condition = OPAL_CRYPT_BLOCK_BAD;
+        opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_BAD;
         uint32_t plain_bytes;
         int rc = transfer(file, 0, block * B, out, B), fits = 0;
         for (int i = 0; i < count; ++i) {
             fits = fits || 0 == memcmp(out, versions[i]->bytes + block * B, bytes);
         }
-        wrong += OPAL_CRYPT_OK != opal_common_crypt_file_check(file, 0, block, &condition, &plain_bytes);
+        wrong += OPAL_CRYPT_OK != opal_cryptfile_check(file, 0, block, &condition, &plain_bytes);
         if (OPAL_CRYPT_OK == rc) {
-            wrong += !fits || OPAL_CRYPT_BLOCK_TORN == condition || OPAL_CRYPT_BLOCK_BAD == condition;
+            wrong += !fits || OPAL_CRYPTFILE_BLOCK_TORN == condition || OPAL_CRYPTFILE_BLOCK_BAD == condition;
         } else {
-            wrong += OPAL_CRYPT_ERR_TORN != rc || NULL == torn || !torn[block] || OPAL_CRYPT_BLOCK_TORN != condition;
+            wrong += OPAL_CRYPT_ERR_TORN != rc || NULL == torn || !torn[block] || OPAL_CRYPTFILE_BLOCK_TORN != condition;
         }
     }
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return wrong;
 }
 
@@ -99,7 +99,7 @@ static void base_file(memory_t *memory, texts_t *text, const range_t *range)
 {
     memory_init(memory);
     memory->page = PAGE;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory->super, uuid));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
     if (range->bytes > 0) {
         const step_t step = {*range, 0};
         UNIT_REQUIRE(OPAL_CRYPT_OK == take(memory, &step, text, -1));
@@ -190,9 +190,9 @@ static void test_cut(void)
     base_file(&start, &base, &all);
     uint64_t bytes = 0, together;
     memory_init(&memory);
-    opal_common_crypt_file_t *file = open_file(&start.super, spec, 1, uuid, NULL);
-    UNIT_REQUIRE(opal_common_crypt_tiling_locate(&opal_common_crypt_file_map(file)->regions[0].tiling, 2 * B + 100, &bytes, &together));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_t *file = open_file(&start.super, spec, 1, uuid, NULL);
+    UNIT_REQUIRE(opal_cryptfile_tiling_locate(&opal_cryptfile_map_of(file)->regions[0].tiling, 2 * B + 100, &bytes, &together));
+    opal_cryptfile_destroy(file);
     const step_t step = {all, bytes};
     memset(&cut, 0, sizeof(cut));
     memcpy(cut.bytes, base.bytes, 2 * B + 100);

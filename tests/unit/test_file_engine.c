@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file engine uuid";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file engine uuid";
 static uint64_t state = 88172645463325252u;
 
 static uint64_t draw(uint64_t below)
@@ -67,7 +67,7 @@ static bool covered(const region_spec_t *specs, unsigned count, uint64_t at)
 }
 
 /* Up to 5 disjoint requests in any order, in memory that is cut otherwise. */
-static size_t draw_requests(opal_common_crypt_request_t *requests, uint8_t *memory, const uint8_t *mask)
+static size_t draw_requests(opal_cryptfile_request_t *requests, uint8_t *memory, const uint8_t *mask)
 {
     size_t count = 1 + draw(5), used = 0;
 
@@ -81,12 +81,12 @@ static size_t draw_requests(opal_common_crypt_request_t *requests, uint8_t *memo
         while (end < from + bytes && end < (i + 1) * part && mask[end]) {
             ++end;
         }
-        requests[i] = (opal_common_crypt_request_t){from, memory + used, end - from};
+        requests[i] = (opal_cryptfile_request_t){from, memory + used, end - from};
         used += end - from;
     }
     for (size_t i = count; i > 1; --i) {
         size_t k = draw(i);
-        opal_common_crypt_request_t t = requests[i - 1];
+        opal_cryptfile_request_t t = requests[i - 1];
         requests[i - 1] = requests[k];
         requests[k] = t;
     }
@@ -98,17 +98,17 @@ typedef struct shadow {
     uint64_t size;
 } shadow_t;
 
-static void step_write(opal_common_crypt_file_t *file, shadow_t *shadow, const uint8_t *mask, bool atomic)
+static void step_write(opal_cryptfile_t *file, shadow_t *shadow, const uint8_t *mask, bool atomic)
 {
     static uint8_t memory[SPAN], before[SPAN];
-    opal_common_crypt_request_t requests[5];
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_request_t requests[5];
+    opal_cryptfile_outcome_t outcome;
     size_t count = draw_requests(requests, memory, mask);
     uint64_t total = 0;
 
     fill(memory, sizeof(memory), draw(1000000));
     memcpy(before, memory, sizeof(memory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_write(file, requests, count, atomic, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, requests, count, atomic, &outcome));
     UNIT_EQUAL_BYTES(before, memory, sizeof(memory));
     for (size_t i = 0; i < count; ++i) {
         uint64_t end = requests[i].offset + requests[i].bytes;
@@ -119,16 +119,16 @@ static void step_write(opal_common_crypt_file_t *file, shadow_t *shadow, const u
     UNIT_CHECK(total == outcome.bytes);
 }
 
-static void step_read(opal_common_crypt_file_t *file, const shadow_t *shadow, const uint8_t *mask, bool atomic)
+static void step_read(opal_cryptfile_t *file, const shadow_t *shadow, const uint8_t *mask, bool atomic)
 {
     static uint8_t memory[SPAN];
-    opal_common_crypt_request_t requests[5];
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_request_t requests[5];
+    opal_cryptfile_outcome_t outcome;
     size_t count = draw_requests(requests, memory, mask);
     uint64_t total = 0, wrong = 0;
 
     memset(memory, 0xaa, sizeof(memory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(file, requests, count, atomic, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(file, requests, count, atomic, &outcome));
     for (size_t i = 0; i < count; ++i) {
         for (uint64_t k = 0; k < requests[i].bytes; ++k) {
             uint64_t at = requests[i].offset + k;
@@ -144,7 +144,7 @@ static void test_world(unsigned w)
     static shadow_t shadow;
     static uint8_t mask[SPAN];
     memory_t memory;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     UNIT_GROUP("%s", worlds[w].name);
     file_part_bytes = w % 2 ? 1024 : 0;
@@ -153,11 +153,11 @@ static void test_world(unsigned w)
     for (uint64_t at = 0; at < SPAN; ++at) {
         mask[at] = covered(worlds[w].specs, worlds[w].count, at);
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *files[2] = {open_file(&memory.super, worlds[w].specs, worlds[w].count, uuid, NULL),
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *files[2] = {open_file(&memory.super, worlds[w].specs, worlds[w].count, uuid, NULL),
                                           open_file(&memory.super, worlds[w].specs, worlds[w].count, uuid, NULL)};
     for (int i = 0; i < STEPS; ++i) {
-        opal_common_crypt_file_t *file = files[draw(2)];
+        opal_cryptfile_t *file = files[draw(2)];
         uint64_t what = draw(20);
         if (what < 9) {
             step_write(file, &shadow, mask, 0 == draw(4));
@@ -165,16 +165,16 @@ static void test_world(unsigned w)
             step_read(file, &shadow, mask, 0 == draw(4));
         } else {
             uint64_t size = draw(SPAN);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, size, &outcome));
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, size, &outcome));
             if (size < shadow.size) {
                 memset(shadow.bytes + size, 0, shadow.size - size);
             }
             shadow.size = size;
         }
-        UNIT_REQUIRE(shadow.size == memory.parts[OPAL_CRYPT_FILE_DATA].size && 0 == memory.locks);
+        UNIT_REQUIRE(shadow.size == memory.parts[OPAL_CRYPTFILE_DATA].size && 0 == memory.locks);
     }
     for (int i = 0; i < 2; ++i) {
-        opal_common_crypt_file_destroy(files[i]);
+        opal_cryptfile_destroy(files[i]);
     }
     memory_free(&memory);
 }
@@ -193,8 +193,8 @@ static void test_canary(void)
     UNIT_GROUP("no plaintext on storage, also after overwrites");
     file_part_bytes = 0;
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory.super, two, 2, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *file = open_file(&memory.super, two, 2, uuid, NULL);
     for (int turn = 0; turn < 3; ++turn) {
         for (size_t i = 0; i < sizeof(text); i += 8) {
             memcpy(text + i, "canary!!", 8);
@@ -207,7 +207,7 @@ static void test_canary(void)
         }
     }
     UNIT_CHECK(0 == found);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
@@ -221,8 +221,8 @@ static void test_tampering(void)
     UNIT_GROUP("every byte of data and of entries changed, blocks and entries swapped: an error, and zeros");
     memory_init(&memory);
     memory_init(&good);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory.super, two, 2, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *file = open_file(&memory.super, two, 2, uuid, NULL);
     fill(text, sizeof(text), 3);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
     memory_copy(&good, &memory);
@@ -234,7 +234,7 @@ static void test_tampering(void)
     }
     UNIT_CHECK(0 == opened);
     for (size_t at = MEMORY_GAP_FROM; at < memory.parts[1].size; ++at) {
-        if (0 != memory.parts[1].bytes[at] && 0 != (at - MEMORY_GAP_FROM) % OPAL_CRYPT_ENTRY_BYTES) {    /* the generation bit is free */
+        if (0 != memory.parts[1].bytes[at] && 0 != (at - MEMORY_GAP_FROM) % OPAL_CRYPTFILE_ENTRY_BYTES) {  /* the generation bit is free */
             memory.parts[1].bytes[at] ^= 0x40;
             int rc = get_bytes(file, 0, out, sizeof(out), &got);
             opened += OPAL_CRYPT_ERR_AUTH != rc;
@@ -247,34 +247,34 @@ static void test_tampering(void)
     memcpy(memory.parts[0].bytes, good.parts[0].bytes + 1000, 500);         /* a block of the same region */
     memcpy(memory.parts[0].bytes + 1000, good.parts[0].bytes, 500);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, 0, out, 600, &got));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
     memory_free(&good);
 }
 
 static void test_access(void)
 {
-    static const opal_common_crypt_grant_t grants[] = {OPAL_CRYPT_GRANT_SEAL, OPAL_CRYPT_GRANT_NONE}, expired[] = {
-        OPAL_CRYPT_GRANT_OPEN, OPAL_CRYPT_GRANT_OPEN};
+    static const opal_cryptfile_grant_t grants[] = {OPAL_CRYPTFILE_GRANT_SEAL, OPAL_CRYPTFILE_GRANT_NONE}, expired[] = {
+        OPAL_CRYPTFILE_GRANT_OPEN, OPAL_CRYPTFILE_GRANT_OPEN};
     static const region_spec_t gap[1] = {{1, OPAL_AEAD_AES_128_GCM, 512, 100, 1000, false, 1, {{0, 500, 0}}}};
     memory_t memory;
     uint8_t text[2000], out[2000];
     uint64_t got;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     UNIT_GROUP("missing and expired labels, bytes of no region");
     memory_init(&memory);
     fill(text, sizeof(text), 9);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *all = open_file(&memory.super, two, 2, uuid, NULL);
-    opal_common_crypt_file_t *half = open_file(&memory.super, two, 2, uuid, grants);
-    opal_common_crypt_file_t *old = open_file(&memory.super, two, 2, uuid, expired);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *all = open_file(&memory.super, two, 2, uuid, NULL);
+    opal_cryptfile_t *half = open_file(&memory.super, two, 2, uuid, grants);
+    opal_cryptfile_t *old = open_file(&memory.super, two, 2, uuid, expired);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(all, 0, text, sizeof(text)));
     unsigned long written = memory.written;
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == put_bytes(half, 0, text, sizeof(text)));
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == put_bytes(half, 600, text, 10));
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == put_bytes(old, 0, text, 10));
-    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_common_crypt_file_resize(half, 700, &outcome) && 1 == outcome.region);
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_resize(half, 700, &outcome) && 1 == outcome.region);
     UNIT_CHECK(written == memory.written);
     memset(out, 0xee, sizeof(out));
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == get_bytes(half, 400, out, 200, &got) && zeros_only(out, 200));
@@ -282,12 +282,12 @@ static void test_access(void)
     UNIT_EQUAL_BYTES(text + 1000, out, 500);
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(old, 0, out, sizeof(out), &got));
     UNIT_EQUAL_BYTES(text, out, sizeof(out));
-    opal_common_crypt_file_destroy(all);
-    opal_common_crypt_file_destroy(half);
-    opal_common_crypt_file_destroy(old);
+    opal_cryptfile_destroy(all);
+    opal_cryptfile_destroy(half);
+    opal_cryptfile_destroy(old);
     all = open_file(&memory.super, gap, 1, uuid, NULL);
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == put_bytes(all, 0, text, 10) && OPAL_CRYPT_ERR_ACCESS == get_bytes(all, 595, out, 10, &got));
-    opal_common_crypt_file_destroy(all);
+    opal_cryptfile_destroy(all);
     memory_free(&memory);
 }
 
@@ -298,25 +298,25 @@ static void test_overlap(void)
     enum { BYTES = 9 << 20, ASKS = 12 };
     static uint8_t text[BYTES], out[ASKS][BYTES];
     memory_t memory;
-    opal_common_crypt_request_t requests[ASKS];
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_request_t requests[ASKS];
+    opal_cryptfile_outcome_t outcome;
     unsigned wrong = 0;
 
     UNIT_GROUP("requests that overlap, longer than a run");
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory.super, one, 1, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *file = open_file(&memory.super, one, 1, uuid, NULL);
     fill(text, sizeof(text), 12);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
     for (int turn = 0; turn < 4; ++turn) {
         uint64_t total = 0;
         for (int i = 0; i < ASKS; ++i) {
             uint64_t from = i < 3 ? 0 : draw(BYTES), bytes = i < 3 ? BYTES : draw(BYTES - from);
-            requests[i] = (opal_common_crypt_request_t){from, out[i], bytes};
+            requests[i] = (opal_cryptfile_request_t){from, out[i], bytes};
             memset(out[i], 0xee, BYTES);
             total += bytes;
         }
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_read(file, requests + turn, ASKS - (size_t) turn, false, &outcome));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(file, requests + turn, ASKS - (size_t) turn, false, &outcome));
         for (int i = turn; i < ASKS; ++i) {
             wrong += 0 != memcmp(out[i], text + requests[i].offset, requests[i].bytes);
         }
@@ -326,7 +326,7 @@ static void test_overlap(void)
         UNIT_CHECK(total == outcome.bytes);
     }
     UNIT_CHECK(0 == wrong);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
@@ -336,7 +336,7 @@ enum { THREADS = 8, PIECE = 100, ROUNDS = 60 };
 
 typedef struct worker {
     pthread_t thread;
-    opal_common_crypt_file_t *file;
+    opal_cryptfile_t *file;
     unsigned number, bad;
 } worker_t;
 
@@ -364,10 +364,10 @@ static void test_threads(void)
 
     UNIT_GROUP("disjoint pieces of the same blocks, written by %d threads: none lost", THREADS);
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
     memory_grow(&memory.parts[0], 65536);       /* memory storage does not grow while others read it */
     memory_grow(&memory.parts[1], 8 << 20);
-    opal_common_crypt_file_t *file = open_file(&memory.super, one, 1, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory.super, one, 1, uuid, NULL);
     for (unsigned i = 0; i < THREADS; ++i) {
         workers[i] = (worker_t){.file = file, .number = i};
         UNIT_REQUIRE(0 == pthread_create(&workers[i].thread, NULL, work, &workers[i]));
@@ -385,7 +385,7 @@ static void test_threads(void)
                0 != memcmp(text, out, PIECE);
     }
     UNIT_CHECK(0 == bad && 0 == memory.locks);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 

@@ -4,8 +4,8 @@
  * Encrypted files that Python wrote (tests/vectors): map, blocks, rooms and
  * seal are read, and the bytes are the right ones.
  */
-#include "opal/mca/common/crypt/crypt_file_seal.h"
-#include "opal/mca/common/crypt/crypt_keystore_object.h"
+#include "opal/mca/common/cryptfile/file/seal.h"
+#include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
 #include "tests/unit/file_vectors.h"
@@ -15,7 +15,7 @@ typedef struct golden {
     uint8_t plain[65536];
     uint64_t size;
     unsigned key_count;
-    char labels[4][OPAL_CRYPT_KEY_LABEL_MAX + 1];
+    char labels[4][OPAL_CRYPTFILE_KEY_LABEL_MAX + 1];
     uint8_t keys[4][32];
     bool sealed;
     uint8_t seal[OPAL_CRYPT_HASH_BYTES];
@@ -31,49 +31,49 @@ static void golden_take(golden_t *g, const vector_block_t *vector)
         vector_bytes(vector, "key", g->keys[g->key_count++], 32);
     } else if (kind_is(vector, "data")) {
         size_t count = vector_bytes(vector, "cipher", bytes, sizeof(bytes));
-        const opal_common_crypt_extent_t extent = {(uint64_t) number_of(vector, "at"), bytes, count};
-        UNIT_CHECK(OPAL_CRYPT_OK == memory_write(&g->memory.super, OPAL_CRYPT_FILE_DATA, &extent, 1));
+        const opal_cryptfile_extent_t extent = {(uint64_t) number_of(vector, "at"), bytes, count};
+        UNIT_CHECK(OPAL_CRYPT_OK == memory_write(&g->memory.super, OPAL_CRYPTFILE_DATA, &extent, 1));
         vector_bytes(vector, "plain", g->plain + extent.at, sizeof(g->plain) - extent.at);
     } else {
         size_t count = vector_bytes(vector, "bytes", bytes, sizeof(bytes));
-        const opal_common_crypt_extent_t extent = {(uint64_t) number_of(vector, "at"), bytes, count};
-        UNIT_CHECK(OPAL_CRYPT_OK == memory_write(&g->memory.super, OPAL_CRYPT_FILE_SIDECAR, &extent, 1));
+        const opal_cryptfile_extent_t extent = {(uint64_t) number_of(vector, "at"), bytes, count};
+        UNIT_CHECK(OPAL_CRYPT_OK == memory_write(&g->memory.super, OPAL_CRYPTFILE_SIDECAR, &extent, 1));
     }
 }
 
 static void golden_check(golden_t *g)
 {
-    opal_common_crypt_sidecar_header_t header;
-    opal_common_crypt_map_t *map;
-    const opal_common_crypt_file_of_t of = {&g->memory.super, first_provider, NULL, file_part_bytes};
-    opal_common_crypt_file_t *file;
+    opal_cryptfile_sidecar_header_t header;
+    opal_cryptfile_map_t *map;
+    const opal_cryptfile_of_t of = {&g->memory.super, first_provider, NULL, file_part_bytes};
+    opal_cryptfile_t *file;
     uint8_t *bytes, out[65536];
     size_t count;
     unsigned wrong = 0, looked = 0;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(&g->memory.super, &header));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_map_read(&g->memory.super, &header, 0, &bytes, &count));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_parse(bytes, count, &map));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&g->memory.super, &header));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_map_read(&g->memory.super, &header, 0, &bytes, &count));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_parse(bytes, count, &map));
     free(bytes);
-    opal_common_crypt_file_key_t *keys = calloc(map->region_count, sizeof(*keys));
+    opal_cryptfile_key_t *keys = calloc(map->region_count, sizeof(*keys));
     for (uint32_t i = 0; i < map->region_count; ++i) {
         for (unsigned k = 0; map->regions[i].encrypted && k < g->key_count; ++k) {
             if (0 == strcmp(g->labels[k], map->regions[i].label)) {
-                keys[i].data_key = opal_common_crypt_secmem_alloc(32);
-                keys[i].grant = OPAL_CRYPT_GRANT_SEAL;
-                UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_rfc3394_unwrap(g->keys[k], map->regions[i].wrapped->blob + 6, keys[i].data_key));
-                UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_map_check(map, i, keys[i].data_key));
+                keys[i].data_key = opal_crypt_secmem_alloc(32);
+                keys[i].grant = OPAL_CRYPTFILE_GRANT_SEAL;
+                UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_rfc3394_unwrap(g->keys[k], map->regions[i].wrapped->blob + 6, keys[i].data_key));
+                UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_check(map, i, keys[i].data_key));
             }
         }
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_create(&of, &file));
-    if (OPAL_CRYPT_OK == opal_common_crypt_file_use(file, map, keys)) {
-        opal_common_crypt_why_t why = {.topic = NULL};
-        UNIT_CHECK(!g->sealed || OPAL_CRYPT_OK == opal_common_crypt_seal_demand(file, g->seal, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_create(&of, &file));
+    if (OPAL_CRYPT_OK == opal_cryptfile_use(file, map, keys)) {
+        opal_crypt_why_t why = {.topic = NULL};
+        UNIT_CHECK(!g->sealed || OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, g->seal, &why));
         for (uint64_t at = 0; at < g->size; ++at) {
             uint32_t region;
             uint64_t plain, together, got;
-            if (opal_common_crypt_map_find(map, at, &region, &plain, &together) && 0 != map->regions[region].tiling.run_count) {
+            if (opal_cryptfile_map_find(map, at, &region, &plain, &together) && 0 != map->regions[region].tiling.run_count) {
                 together = together < g->size - at ? together : g->size - at;
                 wrong += OPAL_CRYPT_OK != get_bytes(file, at, out, together, &got) || got != together || 0 != memcmp(out, g->plain + at, together);
                 at += together - 1;
@@ -83,10 +83,10 @@ static void golden_check(golden_t *g)
         UNIT_CHECK(0 == wrong && looked > 10);
     } else {
         printf("  (no provider here has one of its algorithms)\n");
-        opal_common_crypt_map_destroy(map);
+        opal_cryptfile_map_destroy(map);
     }
-    opal_common_crypt_keys_free(keys, map->region_count);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_keys_free(keys, map->region_count);
+    opal_cryptfile_destroy(file);
 }
 
 static void test_golden(void)
@@ -105,7 +105,7 @@ static void test_golden(void)
             memset(&golden, 0, sizeof(golden));
             memory_init(&golden.memory);
             golden.size = (uint64_t) number_of(&vector, "size");
-            memory_grow(&golden.memory.parts[OPAL_CRYPT_FILE_SIDECAR], (size_t) number_of(&vector, "sidecar_size"));
+            memory_grow(&golden.memory.parts[OPAL_CRYPTFILE_SIDECAR], (size_t) number_of(&vector, "sidecar_size"));
             golden.sealed = vector_has(&vector, "seal");
             if (golden.sealed) {
                 vector_bytes(&vector, "seal", golden.seal, sizeof(golden.seal));

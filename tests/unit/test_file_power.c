@@ -15,14 +15,14 @@
 
 enum { B = 512, BLOCKS = 70, SIZE = B * BLOCKS, SECTOR = 256, VERSIONS = 64, LIVES = 6, STEPS = 8 };
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file power uuid.";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file power uuid.";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 
 /* ---- the storage ---- */
 
 typedef struct pending {
     enum { WRITE, ZERO, RESIZE } kind;
-    opal_common_crypt_file_part_t part;
+    opal_cryptfile_part_t part;
     uint64_t at, count;
     uint8_t bytes[SECTOR];
 } pending_t;
@@ -48,15 +48,15 @@ static void remember(power_t *power, const pending_t *op)
 
 static int apply(memory_t *memory, const pending_t *op)
 {
-    const opal_common_crypt_extent_t extent = {op->at, (void *) (uintptr_t) op->bytes, (size_t) op->count};
-    opal_common_crypt_storage_t *storage = &memory->super;
+    const opal_cryptfile_extent_t extent = {op->at, (void *) (uintptr_t) op->bytes, (size_t) op->count};
+    opal_cryptfile_storage_t *storage = &memory->super;
 
     return WRITE == op->kind ? memory_write(storage, op->part, &extent, 1)
            : ZERO == op->kind ? memory_zero(storage, op->part, op->at, op->count)
                               : memory_resize(storage, op->part, op->at);
 }
 
-static int take_op(opal_common_crypt_storage_t *storage, const pending_t *op)
+static int take_op(opal_cryptfile_storage_t *storage, const pending_t *op)
 {
     power_t *power = (power_t *) storage;
     int rc = apply(&power->now, op);
@@ -67,8 +67,8 @@ static int take_op(opal_common_crypt_storage_t *storage, const pending_t *op)
     return rc;
 }
 
-static int power_write(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                       const opal_common_crypt_extent_t *extents, size_t extent_count)
+static int power_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                       const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     int rc = OPAL_CRYPT_OK;
 
@@ -86,14 +86,14 @@ static int power_write(opal_common_crypt_storage_t *storage, opal_common_crypt_f
     return rc;
 }
 
-static int power_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes)
+static int power_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
 {
     const pending_t op = {.kind = ZERO, .part = part, .at = at, .count = bytes};
 
     return take_op(storage, &op);
 }
 
-static int power_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes)
+static int power_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
     const pending_t op = {.kind = RESIZE, .part = part, .at = bytes};
 
@@ -101,7 +101,7 @@ static int power_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_
 }
 
 /* Of a part's pieces, so many of a hundred reach the storage; the others are forgotten. */
-static void settle_cache(power_t *power, opal_common_crypt_file_part_t part, unsigned percent, uint64_t *random)
+static void settle_cache(power_t *power, opal_cryptfile_part_t part, unsigned percent, uint64_t *random)
 {
     size_t kept = 0;
 
@@ -118,7 +118,7 @@ static void settle_cache(power_t *power, opal_common_crypt_file_part_t part, uns
     power->count = kept;
 }
 
-static int power_barrier(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part)
+static int power_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
 {
     power_t *power = (power_t *) storage;
     uint64_t unused = 0;
@@ -149,10 +149,10 @@ static uint64_t draw(uint64_t *random, uint64_t below)
     return (*random >> 33) % below;
 }
 
-static opal_common_crypt_file_t *opened(power_t *power) { return open_file(&power->now.super, spec, 1, uuid, NULL); }
+static opal_cryptfile_t *opened(power_t *power) { return open_file(&power->now.super, spec, 1, uuid, NULL); }
 
 /* What a block reads as now; false: it is torn, which is zeros to a writer. */
-static int read_block(opal_common_crypt_file_t *file, uint64_t block, uint8_t *out)
+static int read_block(opal_cryptfile_t *file, uint64_t block, uint8_t *out)
 {
     uint64_t got;
 
@@ -164,34 +164,34 @@ static int read_block(opal_common_crypt_file_t *file, uint64_t block, uint8_t *o
  * old size.  What of it lies behind the end is seen first, so that versions are whole. */
 static void see_all(power_t *power)
 {
-    opal_common_crypt_file_t *file = opened(power);
-    opal_common_crypt_block_condition_t condition = OPAL_CRYPT_BLOCK_HOLE;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_t *file = opened(power);
+    opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_HOLE;
+    opal_cryptfile_outcome_t outcome;
     uint32_t bytes;
 
-    for (uint64_t i = 0; i < BLOCKS && OPAL_CRYPT_BLOCK_BEHIND != condition; ++i) {
-        (void) opal_common_crypt_file_check(file, 0, i, &condition, &bytes);
+    for (uint64_t i = 0; i < BLOCKS && OPAL_CRYPTFILE_BLOCK_BEHIND != condition; ++i) {
+        (void) opal_cryptfile_check(file, 0, i, &condition, &bytes);
     }
-    if (OPAL_CRYPT_BLOCK_BEHIND == condition) {
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, SIZE, &outcome));
+    if (OPAL_CRYPTFILE_BLOCK_BEHIND == condition) {
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, SIZE, &outcome));
     }
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
 }
 
 /* After a loss of power or a sync, what is there is what counts. */
 static void only_now(power_t *power)
 {
-    opal_common_crypt_file_t *file = opened(power);
+    opal_cryptfile_t *file = opened(power);
 
     for (uint64_t i = 0; i < BLOCKS; ++i) {
-        opal_common_crypt_block_condition_t condition = OPAL_CRYPT_BLOCK_BAD;
+        opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_BAD;
         uint32_t bytes;
         (void) read_block(file, i, model.version[i][0]);
-        (void) opal_common_crypt_file_check(file, 0, i, &condition, &bytes);
+        (void) opal_cryptfile_check(file, 0, i, &condition, &bytes);
         model.versions[i] = 1;
-        model.hole[i] = OPAL_CRYPT_BLOCK_HOLE == condition || OPAL_CRYPT_BLOCK_TORN == condition;
+        model.hole[i] = OPAL_CRYPTFILE_BLOCK_HOLE == condition || OPAL_CRYPTFILE_BLOCK_TORN == condition;
     }
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
 }
 
 static void add_version(uint64_t block, const uint8_t *bytes, bool hole)
@@ -203,26 +203,26 @@ static void add_version(uint64_t block, const uint8_t *bytes, bool hole)
 
 static unsigned wrong_blocks(power_t *power)
 {
-    opal_common_crypt_file_t *file = opened(power);
+    opal_cryptfile_t *file = opened(power);
     unsigned wrong = 0;
 
     for (uint64_t i = 0; i < BLOCKS; ++i) {
         uint8_t out[B];
-        uint64_t size = power->now.parts[OPAL_CRYPT_FILE_DATA].size;
-        uint32_t bytes = opal_common_crypt_block_length(size, i, B);
+        uint64_t size = power->now.parts[OPAL_CRYPTFILE_DATA].size;
+        uint32_t bytes = opal_cryptfile_block_length(size, i, B);
         int rc = read_block(file, i, out), fits = 0;
         for (int k = 0; k < model.versions[i]; ++k) {
             fits = fits || 0 == memcmp(out, model.version[i][k], bytes);
         }
         wrong += OPAL_CRYPT_OK == rc ? !fits : OPAL_CRYPT_ERR_TORN != rc || !model.hole[i];
     }
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return wrong;
 }
 
 /* ---- lives ---- */
 
-static void expect_write(opal_common_crypt_file_t *file, uint64_t from, const uint8_t *bytes, size_t count)
+static void expect_write(opal_cryptfile_t *file, uint64_t from, const uint8_t *bytes, size_t count)
 {
     for (uint64_t i = from / B; i * B < from + count; ++i) {
         uint8_t image[B];
@@ -235,7 +235,7 @@ static void expect_write(opal_common_crypt_file_t *file, uint64_t from, const ui
     }
 }
 
-static void expect_cut(opal_common_crypt_file_t *file, uint64_t size)
+static void expect_cut(opal_cryptfile_t *file, uint64_t size)
 {
     for (uint64_t i = size / B; i < BLOCKS; ++i) {
         uint8_t image[B];
@@ -246,19 +246,19 @@ static void expect_cut(opal_common_crypt_file_t *file, uint64_t size)
     }
 }
 
-static int step(power_t *power, opal_common_crypt_file_t *file, uint64_t *random)
+static int step(power_t *power, opal_cryptfile_t *file, uint64_t *random)
 {
     static uint8_t text[SIZE];
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
     uint64_t what = draw(random, 10), from = draw(random, 2) ? draw(random, 4 * B) : 62 * B + draw(random, 4 * B);
     long life = power->now.life;
 
     power->now.life = -1;               /* the model looks, too */
     if (0 == what) {
-        uint64_t unused = 0, size = power->now.parts[OPAL_CRYPT_FILE_DATA].size;
-        settle_cache(power, OPAL_CRYPT_FILE_DATA, 100, &unused);
-        settle_cache(power, OPAL_CRYPT_FILE_SIDECAR, 100, &unused);
-        UNIT_REQUIRE(size == power->stable.parts[OPAL_CRYPT_FILE_DATA].size);
+        uint64_t unused = 0, size = power->now.parts[OPAL_CRYPTFILE_DATA].size;
+        settle_cache(power, OPAL_CRYPTFILE_DATA, 100, &unused);
+        settle_cache(power, OPAL_CRYPTFILE_SIDECAR, 100, &unused);
+        UNIT_REQUIRE(size == power->stable.parts[OPAL_CRYPTFILE_DATA].size);
         only_now(power);
         power->now.life = life;
         return OPAL_CRYPT_OK;
@@ -266,13 +266,13 @@ static int step(power_t *power, opal_common_crypt_file_t *file, uint64_t *random
     if (1 == what) {
         expect_cut(file, from);
         power->now.life = life;
-        return opal_common_crypt_file_resize(file, from, &outcome);
+        return opal_cryptfile_resize(file, from, &outcome);
     }
     size_t count = 1 + (size_t) draw(random, 4 * B);
     fill(text, (int) count, (int) draw(random, 1000000));
     expect_write(file, from, text, count);
     power->now.life = life;
-    return opal_common_crypt_file_write(file, &(opal_common_crypt_request_t){from, text, count}, 1, false, &outcome);
+    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){from, text, count}, 1, false, &outcome);
 }
 
 static void lose_power(power_t *power, uint64_t *random)
@@ -295,21 +295,21 @@ static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
 
     memory_init(&power.now);
     memory_init(&power.stable);
-    power.now.super = (opal_common_crypt_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
+    power.now.super = (opal_cryptfile_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
                                                     memory_lock, memory_unlock, memory_try_lock, power_barrier};
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&power.now.super, uuid));
-    settle_cache(&power, OPAL_CRYPT_FILE_DATA, 100, &unused);
-    settle_cache(&power, OPAL_CRYPT_FILE_SIDECAR, 100, &unused);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&power.now.super, uuid));
+    settle_cache(&power, OPAL_CRYPTFILE_DATA, 100, &unused);
+    settle_cache(&power, OPAL_CRYPTFILE_SIDECAR, 100, &unused);
     memset(&model, 0, sizeof(model));
     only_now(&power);
     for (int life = 0; life < LIVES && 0 == wrong; ++life) {
-        opal_common_crypt_file_t *file = opened(&power);
+        opal_cryptfile_t *file = opened(&power);
         power.now.life = (long) draw(&random, 400);
         for (int i = 0; i < STEPS && OPAL_CRYPT_OK == step(&power, file, &random); ++i) {
         }
         power.now.life = -1;
         power.now.locks = 0;
-        opal_common_crypt_file_destroy(file);
+        opal_cryptfile_destroy(file);
         if (draw(&random, 4) > 0) {
             lose_power(&power, &random);
             wrong = wrong_blocks(&power);

@@ -4,7 +4,7 @@
  * The arithmetic of regions against enumeration, byte by byte: canonical form,
  * packed positions both ways, blocks, overlap.
  */
-#include "opal/mca/common/crypt/crypt_file_region.h"
+#include "opal/mca/common/cryptfile/file/region.h"
 #include "tests/unit/unit.h"
 
 #define LIMIT 4000u     /* bytes of the file that are enumerated */
@@ -25,7 +25,7 @@ typedef struct truth {
 } truth_t;
 
 static void enumerate(truth_t *truth, uint64_t displacement, uint64_t extent, bool once,
-                      const opal_common_crypt_run_t *runs, uint32_t count)
+                      const opal_cryptfile_run_t *runs, uint32_t count)
 {
     int64_t packed = 0;
 
@@ -44,7 +44,7 @@ static void enumerate(truth_t *truth, uint64_t displacement, uint64_t extent, bo
     }
 }
 
-static uint32_t random_runs(opal_common_crypt_run_t *runs, uint64_t *extent, uint64_t unit)
+static uint32_t random_runs(opal_cryptfile_run_t *runs, uint64_t *extent, uint64_t unit)
 {
     uint32_t count = 1 + (uint32_t) draw(6);
     uint64_t at = draw(3) * unit, first;
@@ -60,14 +60,14 @@ static uint32_t random_runs(opal_common_crypt_run_t *runs, uint64_t *extent, uin
     return count;
 }
 
-static bool agrees(const opal_common_crypt_tiling_t *tiling, const truth_t *truth)
+static bool agrees(const opal_cryptfile_tiling_t *tiling, const truth_t *truth)
 {
     uint64_t before = 0;
 
     for (unsigned at = 0; at < LIMIT; ++at) {
         uint64_t plain = 0, same = 0, offset = 0, bytes = 0;
-        bool in = opal_common_crypt_tiling_find(tiling, at, &plain, &same);
-        if (in != (truth->position[at] >= 0) || 0 == same || before != opal_common_crypt_tiling_before(tiling, at)) {
+        bool in = opal_cryptfile_tiling_find(tiling, at, &plain, &same);
+        if (in != (truth->position[at] >= 0) || 0 == same || before != opal_cryptfile_tiling_before(tiling, at)) {
             return false;
         }
         for (uint64_t i = 0; i < same && at + i < LIMIT; ++i) {
@@ -76,7 +76,7 @@ static bool agrees(const opal_common_crypt_tiling_t *tiling, const truth_t *trut
             }
         }
         if (in) {
-            if (plain != before || !opal_common_crypt_tiling_locate(tiling, plain, &offset, &bytes) || offset != at) {
+            if (plain != before || !opal_cryptfile_tiling_locate(tiling, plain, &offset, &bytes) || offset != at) {
                 return false;
             }
             for (uint64_t i = 0; i < bytes && at + i < LIMIT; ++i) {
@@ -93,8 +93,8 @@ static bool agrees(const opal_common_crypt_tiling_t *tiling, const truth_t *trut
 static void test_random(void)
 {
     static truth_t truth;
-    opal_common_crypt_run_t runs[8];
-    opal_common_crypt_tiling_t tiling, again;
+    opal_cryptfile_run_t runs[8];
+    opal_cryptfile_tiling_t tiling, again;
     unsigned wrong = 0, not_canonical = 0, contiguous = 0;
 
     UNIT_GROUP("2,000 random filetypes against enumeration");
@@ -103,12 +103,12 @@ static void test_random(void)
         bool once = 0 == draw(4);
         uint32_t count = random_runs(runs, &extent, 1 + draw(3));
         enumerate(&truth, displacement, extent, once, runs, count);
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_tiling_make(&tiling, displacement, extent, once, runs, count, NULL));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tiling_make(&tiling, displacement, extent, once, runs, count, NULL));
         wrong += !agrees(&tiling, &truth);
         again = tiling;
-        not_canonical += !opal_common_crypt_tiling_check(&again);
+        not_canonical += !opal_cryptfile_tiling_check(&again);
         contiguous += 1 == tiling.extent;
-        opal_common_crypt_tiling_free(&tiling);
+        opal_cryptfile_tiling_free(&tiling);
     }
     UNIT_CHECK(0 == wrong);
     UNIT_CHECK(0 == not_canonical);
@@ -118,8 +118,8 @@ static void test_random(void)
 /* The same bytes, told as `copies` tiles in one. */
 static void test_canonical(void)
 {
-    opal_common_crypt_run_t runs[8], many[64];
-    opal_common_crypt_tiling_t one, other;
+    opal_cryptfile_run_t runs[8], many[64];
+    opal_cryptfile_tiling_t one, other;
     unsigned different = 0;
 
     UNIT_GROUP("one form for all descriptions of the same bytes");
@@ -132,54 +132,54 @@ static void test_canonical(void)
                 many[n].offset += c * extent;
             }
         }
-        UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&one, displacement, extent, false, runs, count, NULL));
-        UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&other, displacement, copies * extent, false, many, n, NULL));
-        different += !opal_common_crypt_tiling_same(&one, &other);
-        opal_common_crypt_tiling_free(&one);
-        opal_common_crypt_tiling_free(&other);
+        UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&one, displacement, extent, false, runs, count, NULL));
+        UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&other, displacement, copies * extent, false, many, n, NULL));
+        different += !opal_cryptfile_tiling_same(&one, &other);
+        opal_cryptfile_tiling_free(&one);
+        opal_cryptfile_tiling_free(&other);
     }
     UNIT_CHECK(0 == different);
 
-    const opal_common_crypt_run_t whole[] = {{0, 10, 0}, {10, 0, 0}, {10, 90, 0}};
-    UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&one, 7, 100, false, whole, 3, NULL));
+    const opal_cryptfile_run_t whole[] = {{0, 10, 0}, {10, 0, 0}, {10, 90, 0}};
+    UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&one, 7, 100, false, whole, 3, NULL));
     UNIT_CHECK(1 == one.run_count && 1 == one.extent && 1 == one.tile_bytes && 7 == one.displacement);
-    opal_common_crypt_tiling_free(&one);
-    UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&one, 7, 5, true, whole, 3, NULL));
+    opal_cryptfile_tiling_free(&one);
+    UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&one, 7, 5, true, whole, 3, NULL));
     UNIT_CHECK(1 == one.run_count && 100 == one.extent && 100 == one.tile_bytes);
-    opal_common_crypt_tiling_free(&one);
+    opal_cryptfile_tiling_free(&one);
 }
 
 static void test_refused(void)
 {
-    const opal_common_crypt_run_t none[] = {{5, 0, 0}}, back[] = {{10, 5, 0}, {8, 1, 0}}, twice[] = {{0, 5, 0}, {4, 5, 0}},
+    const opal_cryptfile_run_t none[] = {{5, 0, 0}}, back[] = {{10, 5, 0}, {8, 1, 0}}, twice[] = {{0, 5, 0}, {4, 5, 0}},
                                   far[] = {{UINT64_MAX - 3, 2, 0}}, wide[] = {{0, UINT64_MAX, 0}}, fine[] = {{0, 4, 0}, {8, 4, 0}};
-    opal_common_crypt_tiling_t tiling;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_tiling_t tiling;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("what cannot be a region");
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 10, false, none, 1, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 10, false, none, 1, &why));
     UNIT_CHECK(NULL != strstr(why.detail, "no bytes"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 10, false, none, 0, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 100, false, back, 2, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 100, false, twice, 2, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 10, false, none, 0, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 100, false, back, 2, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 100, false, twice, 2, &why));
     UNIT_CHECK(NULL != strstr(why.detail, "falls back"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 100, false, far, 1, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 100, true, wide, 1, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, 0, 11, false, fine, 2, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 100, false, far, 1, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 100, true, wide, 1, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, 0, 11, false, fine, 2, &why));
     UNIT_CHECK(NULL != strstr(why.detail, "overlap"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_tiling_make(&tiling, INT64_MAX, 12, false, fine, 2, &why));
-    UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&tiling, 0, 12, false, fine, 2, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_tiling_make(&tiling, INT64_MAX, 12, false, fine, 2, &why));
+    UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&tiling, 0, 12, false, fine, 2, &why));
 
     UNIT_GROUP("fields from storage that no tiling has");
-    opal_common_crypt_tiling_t good = tiling;
-    opal_common_crypt_run_t kept[2];
+    opal_cryptfile_tiling_t good = tiling;
+    opal_cryptfile_run_t kept[2];
     memcpy(kept, tiling.runs, sizeof(kept));
 #define BAD(change) \
     do { \
         tiling = good; \
         memcpy(tiling.runs, kept, sizeof(kept)); \
         change; \
-        UNIT_CHECK(!opal_common_crypt_tiling_check(&tiling)); \
+        UNIT_CHECK(!opal_cryptfile_tiling_check(&tiling)); \
     } while (0)
     BAD(tiling.runs[0].offset = 1);
     BAD(tiling.runs[0].bytes = 0);
@@ -195,15 +195,15 @@ static void test_refused(void)
     BAD(tiling.run_count = 0);
     tiling = good;
     memcpy(tiling.runs, kept, sizeof(kept));
-    UNIT_CHECK(opal_common_crypt_tiling_check(&tiling));
-    opal_common_crypt_tiling_free(&good);
+    UNIT_CHECK(opal_cryptfile_tiling_check(&tiling));
+    opal_cryptfile_tiling_free(&good);
 }
 
 static void test_overlap(void)
 {
     static truth_t left, right;
-    opal_common_crypt_run_t runs[8];
-    opal_common_crypt_tiling_t a, b;
+    opal_cryptfile_run_t runs[8];
+    opal_cryptfile_tiling_t a, b;
     unsigned wrong = 0, shared = 0;
 
     UNIT_GROUP("overlap of 4,000 random pairs against enumeration");
@@ -212,20 +212,20 @@ static void test_overlap(void)
         bool once = 0 == draw(4);
         uint32_t count = random_runs(runs, &extent, unit);
         enumerate(&left, displacement, extent, once, runs, count);
-        UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&a, displacement, extent, once, runs, count, NULL));
+        UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&a, displacement, extent, once, runs, count, NULL));
         displacement = draw(20) * unit;
         once = 0 == draw(4);
         count = random_runs(runs, &extent, unit);
         enumerate(&right, displacement, extent, once, runs, count);
-        UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&b, displacement, extent, once, runs, count, NULL));
+        UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&b, displacement, extent, once, runs, count, NULL));
         int truth = 0;
         for (unsigned at = 0; at < LIMIT; ++at) {
             truth |= left.position[at] >= 0 && right.position[at] >= 0;
         }
-        wrong += truth != opal_common_crypt_tiling_overlap(&a, &b) || truth != opal_common_crypt_tiling_overlap(&b, &a);
+        wrong += truth != opal_cryptfile_tiling_overlap(&a, &b) || truth != opal_cryptfile_tiling_overlap(&b, &a);
         shared += (unsigned) truth;
-        opal_common_crypt_tiling_free(&a);
-        opal_common_crypt_tiling_free(&b);
+        opal_cryptfile_tiling_free(&a);
+        opal_cryptfile_tiling_free(&b);
     }
     UNIT_CHECK(0 == wrong);
     UNIT_CHECK(shared > 500 && shared < 3900);
@@ -234,23 +234,23 @@ static void test_overlap(void)
 static void test_blocks(void)
 {
     UNIT_GROUP("lengths of blocks");
-    UNIT_CHECK(512 == opal_common_crypt_block_length(1025, 0, 512));
-    UNIT_CHECK(512 == opal_common_crypt_block_length(1025, 1, 512));
-    UNIT_CHECK(1 == opal_common_crypt_block_length(1025, 2, 512));
-    UNIT_CHECK(0 == opal_common_crypt_block_length(1025, 3, 512));
-    UNIT_CHECK(0 == opal_common_crypt_block_length(1024, 2, 512));
-    UNIT_CHECK(0 == opal_common_crypt_block_length(0, 0, 512));
-    UNIT_CHECK(2 == opal_common_crypt_block_of(1024, 512) && 511 == opal_common_crypt_block_at(1023, 512));
+    UNIT_CHECK(512 == opal_cryptfile_block_length(1025, 0, 512));
+    UNIT_CHECK(512 == opal_cryptfile_block_length(1025, 1, 512));
+    UNIT_CHECK(1 == opal_cryptfile_block_length(1025, 2, 512));
+    UNIT_CHECK(0 == opal_cryptfile_block_length(1025, 3, 512));
+    UNIT_CHECK(0 == opal_cryptfile_block_length(1024, 2, 512));
+    UNIT_CHECK(0 == opal_cryptfile_block_length(0, 0, 512));
+    UNIT_CHECK(2 == opal_cryptfile_block_of(1024, 512) && 511 == opal_cryptfile_block_at(1023, 512));
 
     UNIT_GROUP("a contiguous region goes on to the end of all offsets");
-    const opal_common_crypt_run_t run[] = {{0, 1, 0}};
-    opal_common_crypt_tiling_t tiling;
+    const opal_cryptfile_run_t run[] = {{0, 1, 0}};
+    opal_cryptfile_tiling_t tiling;
     uint64_t plain, bytes, offset;
-    UNIT_REQUIRE(0 == opal_common_crypt_tiling_make(&tiling, 100, 1, false, run, 1, NULL));
-    UNIT_CHECK(opal_common_crypt_tiling_find(&tiling, INT64_MAX, &plain, &bytes) && INT64_MAX - 100 == plain && UINT64_MAX == bytes);
-    UNIT_CHECK(opal_common_crypt_tiling_locate(&tiling, INT64_MAX - 100, &offset, &bytes) && INT64_MAX == offset);
-    UNIT_CHECK(!opal_common_crypt_tiling_find(&tiling, 99, &plain, &bytes) && 1 == bytes);
-    opal_common_crypt_tiling_free(&tiling);
+    UNIT_REQUIRE(0 == opal_cryptfile_tiling_make(&tiling, 100, 1, false, run, 1, NULL));
+    UNIT_CHECK(opal_cryptfile_tiling_find(&tiling, INT64_MAX, &plain, &bytes) && INT64_MAX - 100 == plain && UINT64_MAX == bytes);
+    UNIT_CHECK(opal_cryptfile_tiling_locate(&tiling, INT64_MAX - 100, &offset, &bytes) && INT64_MAX == offset);
+    UNIT_CHECK(!opal_cryptfile_tiling_find(&tiling, 99, &plain, &bytes) && 1 == bytes);
+    opal_cryptfile_tiling_free(&tiling);
 }
 
 int main(void)

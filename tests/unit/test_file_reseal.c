@@ -5,97 +5,97 @@
  * sealed file for writing and seals it again makes nothing good that somebody else
  * put there.  Each attack has a control, in which what prevents it is left out.
  */
-#include "opal/mca/common/crypt/crypt_file_seal.h"
-#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "opal/mca/common/cryptfile/file/seal.h"
+#include "opal/mca/common/cryptfile/file/store.h"
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
 
 enum { BLOCK = 512, BLOCKS = 300, HALF = BLOCKS * BLOCK, BYTES = 2 * HALF };
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file reseal uuid";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file reseal uuid";
 /* Two regions, one half of the file each. */
 static const region_spec_t specs[] = {
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, 0, HALF, true, 1, {{0, HALF, 0}}},
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, HALF, HALF, true, 1, {{0, HALF, 0}}}};
 static uint8_t text[BYTES];
 
-static opal_common_crypt_file_t *open_it(memory_t *memory) { return open_file(&memory->super, specs, 2, uuid, NULL); }
+static opal_cryptfile_t *open_it(memory_t *memory) { return open_file(&memory->super, specs, 2, uuid, NULL); }
 
 static void write_version(memory_t *memory, uint64_t number)
 {
-    opal_common_crypt_file_t *file = open_it(memory);
+    opal_cryptfile_t *file = open_it(memory);
 
     fill(text, sizeof(text), number);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
 }
 
-static int seal_with(opal_common_crypt_file_t *file, memory_t *memory, uint8_t number, uint64_t bytes, opal_common_crypt_why_t *why)
+static int seal_with(opal_cryptfile_t *file, memory_t *memory, uint8_t number, uint64_t bytes, opal_crypt_why_t *why)
 {
-    const uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES] = {number};
-    opal_common_crypt_outcome_t outcome;
+    const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES] = {number};
+    opal_cryptfile_outcome_t outcome;
     int rc = OPAL_CRYPT_OK;
 
     for (uint32_t i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
-        rc = opal_common_crypt_seal_region(file, i, bytes, id, &outcome, why);
+        rc = opal_cryptfile_seal_region(file, i, bytes, id, &outcome, why);
     }
-    return OPAL_CRYPT_OK == rc ? opal_common_crypt_seal_finish(&memory->super, bytes, id) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_finish(&memory->super, bytes, id) : rc;
 }
 
 static void seal(memory_t *memory, uint8_t number)
 {
-    opal_common_crypt_file_t *file = open_it(memory);
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_t *file = open_it(memory);
+    opal_crypt_why_t why = {.topic = NULL};
 
     UNIT_CHECK(OPAL_CRYPT_OK == seal_with(file, memory, number, BYTES, &why));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
 }
 
 static bool demanded(memory_t *memory)
 {
-    opal_common_crypt_file_t *file = open_it(memory);
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_t *file = open_it(memory);
+    opal_crypt_why_t why = {.topic = NULL};
     static uint8_t out[BYTES];
     uint64_t got;
-    bool good = OPAL_CRYPT_OK == opal_common_crypt_seal_demand(file, NULL, &why) &&
+    bool good = OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, NULL, &why) &&
                 OPAL_CRYPT_OK == get_bytes(file, 0, out, sizeof(out), &got);
 
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return good;
 }
 
-static void put_back(memory_t *memory, const memory_t *old, opal_common_crypt_file_part_t part, uint64_t at, size_t bytes)
+static void put_back(memory_t *memory, const memory_t *old, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
 {
     memcpy(memory->parts[part].bytes + memory_place(part, at), old->parts[part].bytes + memory_place(part, at), bytes);
 }
 
-static void directory_of(const memory_t *memory, uint32_t region, opal_common_crypt_sidecar_directory_t *directory)
+static void directory_of(const memory_t *memory, uint32_t region, opal_cryptfile_sidecar_directory_t *directory)
 {
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_directory_parse(memory->parts[1].bytes + 4096 + 512 * region, 512, BLOCK, directory));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_directory_parse(memory->parts[1].bytes + 4096 + 512 * region, 512, BLOCK, directory));
 }
 
 static uint64_t entry_of(const memory_t *memory, uint32_t region, uint64_t block)
 {
-    opal_common_crypt_sidecar_index_t index;
-    opal_common_crypt_sidecar_directory_t directory;
+    opal_cryptfile_sidecar_index_t index;
+    opal_cryptfile_sidecar_directory_t directory;
 
-    UNIT_REQUIRE(opal_common_crypt_sidecar_index(block, &index));
+    UNIT_REQUIRE(opal_cryptfile_sidecar_index(block, &index));
     directory_of(memory, region, &directory);
-    return opal_common_crypt_sidecar_entry_at(directory.entries[index.segment], index.within);
+    return opal_cryptfile_sidecar_entry_at(directory.entries[index.segment], index.within);
 }
 
 /* All of region 1 as it was in `old`, its list and root too. */
 static void put_region_back(memory_t *memory, const memory_t *old)
 {
-    opal_common_crypt_sidecar_directory_t directory;
+    opal_cryptfile_sidecar_directory_t directory;
 
     directory_of(memory, 1, &directory);
-    put_back(memory, old, OPAL_CRYPT_FILE_DATA, HALF, HALF);
+    put_back(memory, old, OPAL_CRYPTFILE_DATA, HALF, HALF);
     for (uint64_t block = 0; block < BLOCKS; ++block) {
-        put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, block), OPAL_CRYPT_ENTRY_BYTES);
+        put_back(memory, old, OPAL_CRYPTFILE_SIDECAR, entry_of(memory, 1, block), OPAL_CRYPTFILE_ENTRY_BYTES);
     }
-    put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, directory.seal_list, (BLOCKS + 127) / 128 * OPAL_CRYPT_HASH_BYTES);
-    put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, 4096 + 512 + 448, 48);
+    put_back(memory, old, OPAL_CRYPTFILE_SIDECAR, directory.seal_list, (BLOCKS + 127) / 128 * OPAL_CRYPT_HASH_BYTES);
+    put_back(memory, old, OPAL_CRYPTFILE_SIDECAR, 4096 + 512 + 448, 48);
 }
 
 static void test_mixed(void)
@@ -106,7 +106,7 @@ static void test_mixed(void)
     for (uint8_t same = 0; same < 2; ++same) {
         memory_init(&memory);
         memory_init(&old);
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
         write_version(&memory, 1);
         seal(&memory, 1);
         memory_copy(&old, &memory);
@@ -127,23 +127,23 @@ typedef enum { JOB_SEALS, JOB_IS_REFUSED, JOB_CANNOT_SEAL } job_t;
 typedef struct plan {
     void (*before)(memory_t *memory, const memory_t *old);      /* the job opens the file */
     void (*during)(memory_t *memory, const memory_t *old);      /* it is open */
-    void (*work)(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other);      /* of two processes */
+    void (*work)(opal_cryptfile_t *file, opal_cryptfile_t *other);                      /* of two processes */
     uint64_t cut;                       /* 0: it is not */
     bool unwatched;                     /* the control */
 } plan_t;
 
-static void tell(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void tell(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
     uint8_t *bytes[2], *all;
     size_t count[2];
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_seal_witnesses(file, &bytes[0], &count[0]));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_seal_witnesses(other, &bytes[1], &count[1]));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_witnesses(file, &bytes[0], &count[0]));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_witnesses(other, &bytes[1], &count[1]));
     all = malloc(count[0] + count[1] + 1);
     memcpy(all, bytes[0], count[0]);
     memcpy(all + count[0], bytes[1], count[1]);
     for (uint32_t i = 0; i < 2; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_seal_witnessed(file, i, all, count[0] + count[1]));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_witnessed(file, i, all, count[0] + count[1]));
     }
     free(bytes[0]);
     free(bytes[1]);
@@ -155,10 +155,10 @@ static memory_t *hiding;                /* what the job works on */
 /* A job of two processes, the first of which seals. */
 static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
 {
-    opal_common_crypt_file_t *file, *other;
-    opal_common_crypt_sidecar_header_t header;
-    opal_common_crypt_outcome_t outcome;
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_t *file, *other;
+    opal_cryptfile_sidecar_header_t header;
+    opal_cryptfile_outcome_t outcome;
+    opal_crypt_why_t why = {.topic = NULL};
     job_t result = JOB_SEALS;
 
     hiding = memory;
@@ -167,15 +167,15 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
     }
     file = open_it(memory);
     other = open_it(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_read(&memory->super, &header));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory->super, &header));
     for (uint32_t i = 0; header.sealed && !plan->unwatched && i < 2; ++i) {
-        result = OPAL_CRYPT_OK == opal_common_crypt_seal_check(file, i, &why) ? result : JOB_IS_REFUSED;
+        result = OPAL_CRYPT_OK == opal_cryptfile_seal_check(file, i, &why) ? result : JOB_IS_REFUSED;
     }
     if (JOB_SEALS == result) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_sidecar_unseal(&memory->super));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory->super));
         if (!plan->unwatched) {
-            opal_common_crypt_seal_watch(file, memory->parts[0].size);
-            opal_common_crypt_seal_watch(other, memory->parts[0].size);
+            opal_cryptfile_seal_watch(file, memory->parts[0].size);
+            opal_cryptfile_seal_watch(other, memory->parts[0].size);
         }
         if (NULL != plan->during) {
             plan->during(memory, old);
@@ -184,10 +184,10 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
             plan->work(file, other);
         }
         if (0 != plan->cut) {
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(other, plan->cut, &outcome));
-            opal_common_crypt_seal_cut(file, plan->cut);
-            opal_common_crypt_seal_cut(other, plan->cut);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(other, BYTES, &outcome));
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(other, plan->cut, &outcome));
+            opal_cryptfile_seal_cut(file, plan->cut);
+            opal_cryptfile_seal_cut(other, plan->cut);
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(other, BYTES, &outcome));
         }
         tell(file, other);
         if (OPAL_CRYPT_OK != seal_with(file, memory, 9, memory->parts[0].size, &why)) {
@@ -197,22 +197,22 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
     } else {
         UNIT_CHECK(NULL != why.topic && 0 == strcmp(why.topic, "file-seal"));
     }
-    opal_common_crypt_file_destroy(file);
-    opal_common_crypt_file_destroy(other);
+    opal_cryptfile_destroy(file);
+    opal_cryptfile_destroy(other);
     return result;
 }
 
 static void older_block(memory_t *memory, const memory_t *old)
 {
-    put_back(memory, old, OPAL_CRYPT_FILE_DATA, HALF + 140 * BLOCK, BLOCK);
-    put_back(memory, old, OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, 140), OPAL_CRYPT_ENTRY_BYTES);
+    put_back(memory, old, OPAL_CRYPTFILE_DATA, HALF + 140 * BLOCK, BLOCK);
+    put_back(memory, old, OPAL_CRYPTFILE_SIDECAR, entry_of(memory, 1, 140), OPAL_CRYPTFILE_ENTRY_BYTES);
 }
 
 static void hole(memory_t *memory, const memory_t *old)
 {
     (void) old;
     memset(memory->parts[0].bytes + HALF + 140 * BLOCK, 0, BLOCK);
-    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPT_ENTRY_BYTES);
+    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
 }
 
 static void shorter(memory_t *memory, const memory_t *old)
@@ -225,25 +225,25 @@ static void shorter(memory_t *memory, const memory_t *old)
 static void torn(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPT_FILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPT_ENTRY_BYTES);
+    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
 }
 
 static void unsealed(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_sidecar_unseal(&memory->super));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory->super));
 }
 
 static void kept_slots(memory_t *memory, const memory_t *old)
 {
-    opal_common_crypt_sidecar_directory_t directory;
+    opal_cryptfile_sidecar_directory_t directory;
 
     (void) old;
     directory_of(memory, 1, &directory);
-    memory->parts[1].bytes[memory_place(OPAL_CRYPT_FILE_SIDECAR, directory.sealed_slots + 5)] ^= 1;
+    memory->parts[1].bytes[memory_place(OPAL_CRYPTFILE_SIDECAR, directory.sealed_slots + 5)] ^= 1;
 }
 
-static void nothing_much(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void nothing_much(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 7 * BLOCK, text, 3 * BLOCK));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, HALF + 20 * BLOCK, text, BLOCK));
@@ -254,53 +254,53 @@ static void nothing_much(opal_common_crypt_file_t *file, opal_common_crypt_file_
     }
     uint8_t *bytes;
     size_t count;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_seal_witnesses(file, &bytes, &count));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_witnesses(file, &bytes, &count));
     UNIT_CHECK(count < 32 * 64);                        /* which takes no more memory the more often they do it */
     free(bytes);
 }
 
-static void on_top(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void on_top(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
     (void) file;
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, HALF + 140 * BLOCK, "abc", 3));
 }
 
-static int short_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
+static int short_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
 {
     int rc = memory_size(storage, part, bytes);
 
-    *bytes = OPAL_CRYPT_FILE_DATA == part ? HALF + 140 * BLOCK + 3 : *bytes;
+    *bytes = OPAL_CRYPTFILE_DATA == part ? HALF + 140 * BLOCK + 3 : *bytes;
     return rc;
 }
 
 /* While a part of a block is written, storage says that the file ends there. */
-static void on_top_of_hidden(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void on_top_of_hidden(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
-    int (*size)(opal_common_crypt_storage_t *, opal_common_crypt_file_part_t, uint64_t *) = hiding->super.size;
+    int (*size)(opal_cryptfile_storage_t *, opal_cryptfile_part_t, uint64_t *) = hiding->super.size;
 
     hiding->super.size = short_size;
     on_top(file, other);
     hiding->super.size = size;
 }
 
-static void over(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void over(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
     (void) other;
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, HALF + 140 * BLOCK, text, BLOCK));
 }
 
-static void everything(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void everything(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 100 * BLOCK));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, 100 * BLOCK, text, BYTES - 100 * BLOCK));
 }
 
-static void longer(opal_common_crypt_file_t *file, opal_common_crypt_file_t *other)
+static void longer(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 
     everything(file, other);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_file_resize(file, BYTES, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, BYTES, &outcome));
 }
 
 static void test_reseal(const memory_t *sealed, const memory_t *old)
@@ -356,7 +356,7 @@ int main(void)
     test_mixed();
     memory_init(&memory);
     memory_init(&old);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
     write_version(&memory, 1);
     seal(&memory, 1);
     memory_copy(&old, &memory);

@@ -11,7 +11,7 @@
 
 enum { B = 4096, IN_SET = 64, BLOCKS = 200, SIZE = B * BLOCKS, LOCKS = 64 };
 
-static const uint8_t uuid[OPAL_CRYPT_UUID_BYTES] = "file rooms uuid";
+static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file rooms uuid";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE], three[SIZE], out[SIZE];
 
@@ -42,7 +42,7 @@ static bool table_lock(uint64_t at, uint64_t bytes)
     return true;
 }
 
-static int lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+static int lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
     (void) storage;
     (void) exclusive;
@@ -50,7 +50,7 @@ static int lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t byte
     return OPAL_CRYPT_OK;
 }
 
-static int try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     (void) storage;
     (void) exclusive;
@@ -59,7 +59,7 @@ static int try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t 
 }
 
 /* Who is stopped gives nothing back. */
-static int unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes)
+static int unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     for (int i = 0; i < LOCKS && 0 != memory_of(storage)->life; ++i) {
         if (who == table[i].owner && at == table[i].at && bytes == table[i].bytes) {
@@ -76,7 +76,7 @@ static void killed(int process)
     }
 }
 
-static opal_common_crypt_file_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
+static opal_cryptfile_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
 
 static void start(memory_t *memory)
 {
@@ -86,27 +86,27 @@ static void start(memory_t *memory)
     memory->super.unlock = unlock;
     memset(table, 0, sizeof(table));
     who = 1;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory->super, uuid));
-    opal_common_crypt_file_t *file = opened(memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
+    opal_cryptfile_t *file = opened(memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, one, SIZE));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
 }
 
 static uint64_t sidecar_bytes(memory_t *memory)
 {
     uint64_t bytes;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == memory->super.size(&memory->super, OPAL_CRYPT_FILE_SIDECAR, &bytes));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory->super.size(&memory->super, OPAL_CRYPTFILE_SIDECAR, &bytes));
     return bytes;
 }
 
 static int read_block(memory_t *memory, uint64_t block)
 {
-    opal_common_crypt_file_t *file = opened(memory);
+    opal_cryptfile_t *file = opened(memory);
     uint64_t got;
     int rc = get_bytes(file, block * B, out, B, &got);
 
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     return rc;
 }
 
@@ -115,7 +115,7 @@ static bool reads_as(memory_t *memory, uint64_t block, const uint8_t *text)
     return OPAL_CRYPT_OK == read_block(memory, block) && 0 == memcmp(out, text + block * B, B);
 }
 
-static bool reads_small(opal_common_crypt_file_t *file, const uint8_t *text)
+static bool reads_small(opal_cryptfile_t *file, const uint8_t *text)
 {
     uint64_t got;
 
@@ -126,36 +126,36 @@ static bool reads_small(opal_common_crypt_file_t *file, const uint8_t *text)
 
 static const uint64_t far = UINT64_C(1) << 30, first_kept = (UINT64_C(1) << 30) - (4u << 16);
 
-static int sparse_transfer(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                           const opal_common_crypt_extent_t *extents, size_t extent_count, bool writing)
+static int sparse_transfer(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                           const opal_cryptfile_extent_t *extents, size_t extent_count, bool writing)
 {
     int rc = OPAL_CRYPT_OK;
 
     for (size_t i = 0; i < extent_count && OPAL_CRYPT_OK == rc; ++i) {
-        opal_common_crypt_extent_t extent = extents[i];
-        UNIT_REQUIRE(OPAL_CRYPT_FILE_SIDECAR == part || extent.at >= first_kept);
-        extent.at -= OPAL_CRYPT_FILE_DATA == part ? first_kept : 0;
+        opal_cryptfile_extent_t extent = extents[i];
+        UNIT_REQUIRE(OPAL_CRYPTFILE_SIDECAR == part || extent.at >= first_kept);
+        extent.at -= OPAL_CRYPTFILE_DATA == part ? first_kept : 0;
         rc = (writing ? memory_write : memory_read)(storage, part, &extent, 1);
     }
     return rc;
 }
 
-static int sparse_read(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                       const opal_common_crypt_extent_t *extents, size_t extent_count)
+static int sparse_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                       const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     return sparse_transfer(storage, part, extents, extent_count, false);
 }
 
-static int sparse_write(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                        const opal_common_crypt_extent_t *extents, size_t extent_count)
+static int sparse_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                        const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     return sparse_transfer(storage, part, extents, extent_count, true);
 }
 
-static int sparse_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
+static int sparse_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
 {
     *bytes = far;
-    return OPAL_CRYPT_FILE_DATA == part ? OPAL_CRYPT_OK : memory_size(storage, part, bytes);
+    return OPAL_CRYPTFILE_DATA == part ? OPAL_CRYPT_OK : memory_size(storage, part, bytes);
 }
 
 /* The last block of a sparse file of 1 GiB. */
@@ -169,15 +169,15 @@ static void test_far(void)
     memory.super.read = sparse_read;
     memory.super.write = sparse_write;
     memory.super.size = sparse_size;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory.super, usual, 1, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *file = open_file(&memory.super, usual, 1, uuid, NULL);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, far - 65536, one, 65536));
     uint64_t before = sidecar_bytes(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, far - 65536, two, 65536));
     printf("  the sidecar grew by %llu bytes\n", (unsigned long long) (sidecar_bytes(&memory) - before));
     UNIT_CHECK(sidecar_bytes(&memory) - before <= 300u << 10);
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, far - 65536, out, 65536, &got) && 0 == memcmp(out, two, 65536));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
@@ -190,13 +190,13 @@ static void test_many(void)
     start(&memory);
     uint64_t before = sidecar_bytes(&memory);
     for (int life = 0; life < 20; ++life) {
-        opal_common_crypt_file_t *file = opened(&memory);
+        opal_cryptfile_t *file = opened(&memory);
         for (int i = 0; i < 500; ++i) {
             random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             uint64_t from = (random >> 33) % (SIZE - 2 * B), count = 1 + (random >> 20) % (2 * B);
             wrong += OPAL_CRYPT_OK != put_bytes(file, from, one + from, (size_t) count);
         }
-        opal_common_crypt_file_destroy(file);
+        opal_cryptfile_destroy(file);
         size = 0 == life ? sidecar_bytes(&memory) : size;
         wrong += size != sidecar_bytes(&memory);
     }
@@ -208,10 +208,10 @@ static void test_many(void)
 /* ---- several processes ---- */
 
 /* Process `process` overwrites two blocks from `block` on, and is stopped after so many pieces; *done: it was not. */
-static opal_common_crypt_file_t *stopped(memory_t *memory, int process, uint64_t block, const uint8_t *text, long pieces, bool *done)
+static opal_cryptfile_t *stopped(memory_t *memory, int process, uint64_t block, const uint8_t *text, long pieces, bool *done)
 {
     who = process;
-    opal_common_crypt_file_t *file = opened(memory);
+    opal_cryptfile_t *file = opened(memory);
     memory->life = pieces;
     *done = OPAL_CRYPT_OK == put_bytes(file, block * B, text + block * B, 2 * B);
     return file;
@@ -235,16 +235,16 @@ static void test_two(void)
     for (; !done; ++pieces) {
         memory_copy(&memory, &start_with);
         memory.super = start_with.super;
-        opal_common_crypt_file_t *first = stopped(&memory, 1, 9, two, pieces, &done);
+        opal_cryptfile_t *first = stopped(&memory, 1, 9, two, pieces, &done);
         resume(&memory, 2);             /* the first is there still */
         uint64_t with_one = sidecar_bytes(&memory);
-        opal_common_crypt_file_t *second = opened(&memory);
+        opal_cryptfile_t *second = opened(&memory);
         wrong += OPAL_CRYPT_OK != put_bytes(second, 100 * B, three + 100 * B, IN_SET * B);
         uint64_t with_two = sidecar_bytes(&memory);
         wrong += with_two <= with_one;  /* sets of its own */
         killed(1);
         resume(&memory, 3);
-        opal_common_crypt_file_t *third = opened(&memory);
+        opal_cryptfile_t *third = opened(&memory);
         wrong += OPAL_CRYPT_OK != put_bytes(third, 20 * B, three + 20 * B, IN_SET * B);
         wrong += with_two != sidecar_bytes(&memory);    /* the first one's */
         for (uint64_t block = 9; block < 11; ++block) {
@@ -254,11 +254,11 @@ static void test_two(void)
             fresh += after;
         }
         wrong += !reads_as(&memory, 100, three) || !reads_as(&memory, 20 + IN_SET - 1, three) || !reads_as(&memory, 11, one);
-        opal_common_crypt_file_destroy(third);
+        opal_cryptfile_destroy(third);
         who = 2;
-        opal_common_crypt_file_destroy(second);
+        opal_cryptfile_destroy(second);
         who = 1;
-        opal_common_crypt_file_destroy(first);
+        opal_cryptfile_destroy(first);
     }
     printf("  %ld points of death: %u blocks old, %u new\n", pieces - 4, old, fresh);
     UNIT_CHECK(0 == wrong && old > 4 && fresh > 4);
@@ -273,40 +273,40 @@ static void test_in_use(void)
     bool done;
 
     start(&memory);
-    opal_common_crypt_file_t *first = stopped(&memory, 1, 9, two, 8, &done);
+    opal_cryptfile_t *first = stopped(&memory, 1, 9, two, 8, &done);
     UNIT_REQUIRE(!done);
     killed(1);
     resume(&memory, 2);                 /* a reader of the block, say */
     uint64_t with_one = sidecar_bytes(&memory);
-    UNIT_REQUIRE(table_lock(opal_common_crypt_sidecar_lock_at(0, 9), 1));
+    UNIT_REQUIRE(table_lock(opal_cryptfile_sidecar_lock_at(0, 9), 1));
     resume(&memory, 3);
-    opal_common_crypt_file_t *third = opened(&memory);
+    opal_cryptfile_t *third = opened(&memory);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(third, 100 * B, three + 100 * B, B) && sidecar_bytes(&memory) > with_one);
     killed(2);
-    opal_common_crypt_file_destroy(third);
+    opal_cryptfile_destroy(third);
     who = 4;
-    opal_common_crypt_file_t *fourth = opened(&memory);        /* the very blocks that were left, and more */
+    opal_cryptfile_t *fourth = opened(&memory);                /* the very blocks that were left, and more */
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(fourth, 5 * B, three + 5 * B, 20 * B) && reads_as(&memory, 9, three));
-    opal_common_crypt_file_destroy(fourth);
+    opal_cryptfile_destroy(fourth);
     uint64_t then = sidecar_bytes(&memory);
     for (int i = 0; i < 10; ++i) {
         fourth = opened(&memory);
         UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(fourth, 5 * B, two + 5 * B, 20 * B));
-        opal_common_crypt_file_destroy(fourth);
+        opal_cryptfile_destroy(fourth);
     }
     UNIT_CHECK(then == sidecar_bytes(&memory) && reads_as(&memory, 9, two));
     who = 1;
-    opal_common_crypt_file_destroy(first);
+    opal_cryptfile_destroy(first);
     memory_free(&memory);
 }
 
 static uint32_t taken;                  /* sets below it are somebody's */
 
-static int try_lock_crowded(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+static int try_lock_crowded(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     int rc = memory_try_lock(storage, at, bytes, exclusive, got);
 
-    *got = at >= opal_common_crypt_sidecar_set_lock_at(0, taken);
+    *got = at >= opal_cryptfile_sidecar_set_lock_at(0, taken);
     return rc;
 }
 
@@ -318,8 +318,8 @@ static void test_crowded(void)
 
     memory_init(&memory);
     memory.super.try_lock = try_lock_crowded;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_create(&memory.super, uuid));
-    opal_common_crypt_file_t *file = open_file(&memory.super, small, 1, uuid, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
+    opal_cryptfile_t *file = open_file(&memory.super, small, 1, uuid, NULL);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, one, B));
     taken = UINT32_MAX;
     errno = 0;
@@ -329,7 +329,7 @@ static void test_crowded(void)
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, two, B) && reads_small(file, two));
     uint64_t with_one = sidecar_bytes(&memory);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, one, B) && reads_small(file, one) && with_one == sidecar_bytes(&memory));
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     memory_free(&memory);
 }
 
@@ -337,38 +337,38 @@ static void test_crowded(void)
 
 static uint8_t *entry_of(memory_t *memory, uint64_t block)
 {
-    opal_common_crypt_sidecar_index_t index;
-    opal_common_crypt_sidecar_directory_t directory;
+    opal_cryptfile_sidecar_index_t index;
+    opal_cryptfile_sidecar_directory_t directory;
 
-    UNIT_REQUIRE(opal_common_crypt_sidecar_index(block, &index));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_directory_parse(memory->parts[1].bytes + 4096, 512, B, &directory));
+    UNIT_REQUIRE(opal_cryptfile_sidecar_index(block, &index));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_directory_parse(memory->parts[1].bytes + 4096, 512, B, &directory));
     return memory->parts[1].bytes +
-           memory_place(OPAL_CRYPT_FILE_SIDECAR, opal_common_crypt_sidecar_entry_at(directory.entries[index.segment], index.within));
+           memory_place(OPAL_CRYPTFILE_SIDECAR, opal_cryptfile_sidecar_entry_at(directory.entries[index.segment], index.within));
 }
 
 static uint8_t *room_of(memory_t *memory, uint32_t number)
 {
-    opal_common_crypt_sidecar_directory_t directory;
+    opal_cryptfile_sidecar_directory_t directory;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_sidecar_directory_parse(memory->parts[1].bytes + 4096, 512, B, &directory));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_directory_parse(memory->parts[1].bytes + 4096, 512, B, &directory));
     UNIT_REQUIRE(number > 0 && number <= IN_SET);
     return memory->parts[1].bytes +
-           memory_place(OPAL_CRYPT_FILE_SIDECAR, opal_common_crypt_sidecar_room_at(directory.rooms[0], number - 1, B));
+           memory_place(OPAL_CRYPTFILE_SIDECAR, opal_cryptfile_sidecar_room_at(directory.rooms[0], number - 1, B));
 }
 
 /* A mark that leads to room `number`, on the slot that is written next. */
 static void mark(memory_t *memory, uint64_t block, uint32_t number)
 {
-    opal_common_crypt_slot_t slots[2];
+    opal_cryptfile_slot_t slots[2];
     uint8_t *entry = entry_of(memory, block);
 
     for (int i = 0; i < 2; ++i) {
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_slot_parse(entry + i * OPAL_CRYPT_SLOT_BYTES, B, &slots[i]));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(entry + i * OPAL_CRYPTFILE_SLOT_BYTES, B, &slots[i]));
     }
-    int next = !opal_common_crypt_entry_newer(slots);
+    int next = !opal_cryptfile_entry_newer(slots);
     slots[next].pending = true;
     slots[next].room = number;
-    opal_common_crypt_slot_write(&slots[next], entry + next * OPAL_CRYPT_SLOT_BYTES);
+    opal_cryptfile_slot_write(&slots[next], entry + next * OPAL_CRYPTFILE_SLOT_BYTES);
 }
 
 /* Blocks 5 to 7 have versions one, two and three; the rooms of these are put back in the place of others. */
@@ -382,14 +382,14 @@ static void test_forged(void)
     memory_init(&third);
     memory_init(&last);
     start(&begin);
-    opal_common_crypt_file_t *file = opened(&begin);
+    opal_cryptfile_t *file = opened(&begin);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 5 * B, two + 5 * B, 3 * B));
     memory_copy(&second, &begin);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 5 * B, three + 5 * B, 3 * B));
     memory_copy(&third, &begin);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 20 * B, two + 20 * B, 3 * B));        /* in the same rooms, 1 to 3 */
     memory_copy(&last, &begin);
-    opal_common_crypt_file_destroy(file);
+    opal_cryptfile_destroy(file);
     const memory_t *const of[] = {&second, &third, &last};
     for (unsigned from = 0; from < 3; ++from) {         /* whose rooms */
         for (uint32_t number = 1; number <= 4; ++number) {      /* 4 was never written */
@@ -398,7 +398,7 @@ static void test_forged(void)
                 uint8_t *rooms = room_of(&memory, 1);
                 size_t place = (size_t) (rooms - memory.parts[1].bytes);
                 memory_copy(&memory, &last);
-                memcpy(memory.parts[1].bytes + place, of[from]->parts[1].bytes + place, 3 * (OPAL_CRYPT_ROOM_HEAD_BYTES + B));
+                memcpy(memory.parts[1].bytes + place, of[from]->parts[1].bytes + place, 3 * (OPAL_CRYPTFILE_ROOM_HEAD_BYTES + B));
                 mark(&memory, block, number);
                 wrong += !reads_as(&memory, block, block < 8 ? three : one);
                 memset(memory.parts[0].bytes + block * B, 7, 10);
@@ -408,7 +408,7 @@ static void test_forged(void)
         }
     }
     UNIT_CHECK(0 == wrong);
-    for (unsigned at = 0; at < OPAL_CRYPT_ROOM_HEAD_BYTES + 4; ++at) {          /* a room with any byte changed is none */
+    for (unsigned at = 0; at < OPAL_CRYPTFILE_ROOM_HEAD_BYTES + 4; ++at) {      /* a room with any byte changed is none */
         memory_copy(&memory, &third);
         memory.parts[0].bytes[5 * B] ^= 1;
         wrong += 0 == at && !reads_as(&memory, 5, three);
@@ -423,7 +423,7 @@ static void test_forged(void)
         UNIT_CHECK(reads_as(&memory, 8, one));
         file = opened(&memory);
         UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 8 * B, two + 8 * B, B) && reads_as(&memory, 8, two));
-        opal_common_crypt_file_destroy(file);
+        opal_cryptfile_destroy(file);
     }
     memory_free(&memory);
     memory_free(&begin);

@@ -6,68 +6,68 @@
  */
 #include "keystore_cases.h"
 
-#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "opal/mca/common/cryptfile/file/store.h"
 
 enum { REGIONS = 60, ROW = 100 };
 
-static opal_common_crypt_keystore_t *keystore;
+static opal_cryptfile_keystore_t *keystore;
 static char *directory;
 
 static const char *label_of(uint32_t region) { return region % 3 ? "lab" : "other"; }
 
-static void add_region(opal_common_crypt_map_t *map, uint32_t number)
+static void add_region(opal_cryptfile_map_t *map, uint32_t number)
 {
-    opal_common_crypt_run_t run = {.offset = 0, .bytes = ROW};
-    opal_common_crypt_tiling_t tiling;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_run_t run = {.offset = 0, .bytes = ROW};
+    opal_cryptfile_tiling_t tiling;
+    opal_crypt_why_t why;
     uint32_t region;
     bool added;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_tiling_make(&tiling, (uint64_t) number * 2 * ROW, ROW, true, &run, 1, &why));
-    const opal_common_crypt_region_ask_t ask = {true, OPAL_AEAD_AES_128_GCM, 512, label_of(number), &tiling};
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_add(map, &ask, &region, &added, &why) && added && number == region);
-    opal_common_crypt_tiling_free(&tiling);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tiling_make(&tiling, (uint64_t) number * 2 * ROW, ROW, true, &run, 1, &why));
+    const opal_cryptfile_region_ask_t ask = {true, OPAL_AEAD_AES_128_GCM, 512, label_of(number), &tiling};
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_add(map, &ask, &region, &added, &why) && added && number == region);
+    opal_cryptfile_tiling_free(&tiling);
 }
 
-static void seal(opal_common_crypt_map_t *map, const opal_common_crypt_file_key_t *keys)
+static void seal(opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys)
 {
     for (uint32_t i = 0; i < map->region_count; ++i) {
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_mac(map, i, keys[i].data_key, map->regions[i].mac));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_mac(map, i, keys[i].data_key, map->regions[i].mac));
     }
 }
 
 /* Regions up to `count`, the keys of those from `from` on drawn; all MACs. */
-static void make(opal_common_crypt_map_t *map, uint32_t from, uint32_t count, opal_common_crypt_file_key_t *keys)
+static void make(opal_cryptfile_map_t *map, uint32_t from, uint32_t count, opal_cryptfile_key_t *keys)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     for (uint32_t i = from; i < count; ++i) {
         add_region(map, i);
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_lock(map, i, keystore, &keys[i], &why));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_lock(map, i, keystore, &keys[i], &why));
     }
     seal(map, keys);
 }
 
-static void drop(opal_common_crypt_file_key_t *keys, uint32_t from, uint32_t count)
+static void drop(opal_cryptfile_key_t *keys, uint32_t from, uint32_t count)
 {
     for (uint32_t i = from; i < count; ++i) {
-        opal_common_crypt_secmem_free(keys[i].data_key);
+        opal_crypt_secmem_free(keys[i].data_key);
         memset(&keys[i], 0, sizeof(keys[i]));
     }
 }
 
 /* Unlock with the keys that are there, and forget what came; why is kept for the next check. */
-static opal_common_crypt_why_t why_not;
+static opal_crypt_why_t why_not;
 
-static int try(const opal_common_crypt_map_t *map, const opal_common_crypt_file_key_t *known, uint32_t known_count)
+static int try(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *known, uint32_t known_count)
 {
-    opal_common_crypt_file_key_t *keys = calloc(map->region_count, sizeof(*keys));
+    opal_cryptfile_key_t *keys = calloc(map->region_count, sizeof(*keys));
 
     if (known_count > 0) {
         memcpy(keys, known, known_count * sizeof(*keys));
     }
-    why_not = (opal_common_crypt_why_t){.topic = NULL};
-    int rc = opal_common_crypt_map_unlock(map, keystore, keys, &why_not);
+    why_not = (opal_crypt_why_t){.topic = NULL};
+    int rc = opal_cryptfile_map_unlock(map, keystore, keys, &why_not);
     drop(keys, known_count, map->region_count);
     free(keys);
     return rc;
@@ -84,31 +84,31 @@ static bool refused(int rc, const char *topic, uint32_t region)
 
 static unsigned unwraps(void) { return log_lines(directory, "unwrap", "", ""); }
 
-static void case_all(opal_common_crypt_map_t *map, const opal_common_crypt_file_key_t *made)
+static void case_all(opal_cryptfile_map_t *map, const opal_cryptfile_key_t *made)
 {
-    opal_common_crypt_file_key_t *keys = calloc(REGIONS, sizeof(*keys));
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_key_t *keys = calloc(REGIONS, sizeof(*keys));
+    opal_crypt_why_t why = {.topic = NULL};
     unsigned before = unwraps(), wrong = 0;
 
     UNIT_GROUP("%d regions of two labels: the log has two lines more", REGIONS);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_map_unlock(map, keystore, keys, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_unlock(map, keystore, keys, &why));
     for (uint32_t i = 0; i < REGIONS; ++i) {
-        wrong += OPAL_CRYPT_GRANT_SEAL != keys[i].grant || 0 != memcmp(keys[i].data_key, made[i].data_key, OPAL_CRYPT_DATA_KEY_BYTES);
+        wrong += OPAL_CRYPTFILE_GRANT_SEAL != keys[i].grant || 0 != memcmp(keys[i].data_key, made[i].data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
     }
     UNIT_CHECK(0 == wrong && before + 2 == unwraps());
-    opal_common_crypt_keys_free(keys, REGIONS);
+    opal_cryptfile_keys_free(keys, REGIONS);
 }
 
-static void case_forged(opal_common_crypt_map_t *map)
+static void case_forged(opal_cryptfile_map_t *map)
 {
     unsigned accepted = 0;
 
     UNIT_GROUP("every MAC and every wrapped key flipped: refused, and the region is named");
     for (uint32_t i = 0; i < REGIONS; ++i) {
-        opal_common_crypt_region_t *region = &map->regions[i];
-        region->mac[i % OPAL_CRYPT_MAP_MAC_BYTES] ^= 1;
+        opal_cryptfile_region_t *region = &map->regions[i];
+        region->mac[i % OPAL_CRYPTFILE_MAP_MAC_BYTES] ^= 1;
         accepted += !refused(try(map, NULL, 0), "file-map-forged", i);
-        region->mac[i % OPAL_CRYPT_MAP_MAC_BYTES] ^= 1;
+        region->mac[i % OPAL_CRYPTFILE_MAP_MAC_BYTES] ^= 1;
         region->wrapped->blob[6 + i % 40] ^= 1;
         accepted += !refused(try(map, NULL, 0), "file-map-other-key", i);
         region->wrapped->blob[6 + i % 40] ^= 1;
@@ -117,15 +117,15 @@ static void case_forged(opal_common_crypt_map_t *map)
 }
 
 /* A map that was verified, and a region more. */
-static void case_known(opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+static void case_known(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
     unsigned before = unwraps();
 
     UNIT_GROUP("a region more, with the keys of the others at hand: only its own is unwrapped");
     UNIT_CHECK(OPAL_CRYPT_OK == try(map, keys, REGIONS) && before == unwraps());
     add_region(map, REGIONS);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_lock(map, REGIONS, keystore, &keys[REGIONS], &why_not));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_mac(map, REGIONS, keys[REGIONS].data_key, map->regions[REGIONS].mac));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_lock(map, REGIONS, keystore, &keys[REGIONS], &why_not));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_mac(map, REGIONS, keys[REGIONS].data_key, map->regions[REGIONS].mac));
     UNIT_CHECK(refused(try(map, keys, REGIONS), "file-map-forged", 0));        /* its holders have not seen this map */
     seal(map, keys);
     before = unwraps();
@@ -143,44 +143,44 @@ static void case_known(opal_common_crypt_map_t *map, opal_common_crypt_file_key_
 }
 
 /* One version of a label revoked: its regions have no key, the others do. */
-static void case_versions(opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+static void case_versions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
-    opal_common_crypt_keystore_record_t record = {.label = "lab"};
-    opal_common_crypt_file_key_t *some = calloc(REGIONS + 3, sizeof(*some));
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_keystore_record_t record = {.label = "lab"};
+    opal_cryptfile_key_t *some = calloc(REGIONS + 3, sizeof(*some));
+    opal_crypt_why_t why = {.topic = NULL};
     unsigned wrong = 0;
 
     UNIT_GROUP("two versions of a label in one map, and one of them revoked");
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, true, &record, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, true, &record, &why));
     make(map, REGIONS + 1, REGIONS + 3, keys);
     unsigned before = unwraps();
     UNIT_CHECK(OPAL_CRYPT_OK == try(map, NULL, 0) && before + 3 == unwraps());
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "lab", 1, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_map_unlock(map, keystore, some, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "lab", 1, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_unlock(map, keystore, some, &why));
     for (uint32_t i = 0; i < map->region_count; ++i) {
         bool expected = i > REGIONS || 0 == strcmp("other", label_of(i));
-        wrong += expected != (NULL != some[i].data_key) || (expected && 0 != memcmp(some[i].data_key, keys[i].data_key, OPAL_CRYPT_DATA_KEY_BYTES));
+        wrong += expected != (NULL != some[i].data_key) || (expected && 0 != memcmp(some[i].data_key, keys[i].data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES));
     }
     UNIT_CHECK(0 == wrong);
-    opal_common_crypt_keys_free(some, map->region_count);
+    opal_cryptfile_keys_free(some, map->region_count);
 }
 
 /* What the newest version allows says nothing of the older ones, and nobody is refused in silence. */
-static void case_refusals(opal_common_crypt_map_t *map)
+static void case_refusals(opal_cryptfile_map_t *map)
 {
-    opal_common_crypt_keystore_record_t record = {.label = "other", .owner_count = 1, .owners = {geteuid() + 1}};
-    opal_common_crypt_file_key_t *keys = calloc(map->region_count, sizeof(*keys));
-    opal_common_crypt_keystore_options_t options = {.backend = OPAL_CRYPT_KEYSTORE_FILE, .secret_on_netfs = true, .now = NOW};
-    opal_common_crypt_keystore_t *full = keystore;
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_keystore_record_t record = {.label = "other", .owner_count = 1, .owners = {geteuid() + 1}};
+    opal_cryptfile_key_t *keys = calloc(map->region_count, sizeof(*keys));
+    opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_FILE, .secret_on_netfs = true, .now = NOW};
+    opal_cryptfile_keystore_t *full = keystore;
+    opal_crypt_why_t why = {.topic = NULL};
     char empty[128];
 
     UNIT_GROUP("a version opens what it wrapped, whoever owns the newest; refusals are logged, with their reasons");
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, true, &record, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_map_unlock(map, keystore, keys, &why) && NULL != keys[0].data_key);
-    opal_common_crypt_keys_free(keys, map->region_count);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "lab", 0, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "other", 0, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, true, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_unlock(map, keystore, keys, &why) && NULL != keys[0].data_key);
+    opal_cryptfile_keys_free(keys, map->region_count);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "lab", 0, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "other", 0, &why));
     unsigned before = log_lines(directory, "unwrap", "label=lab version=2", "refused: the key is revoked");
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == try(map, NULL, 0) && 0 == strcmp("keystore-refused", why_not.topic));
     UNIT_CHECK(NULL != strstr(why_not.detail, "revoked"));
@@ -191,71 +191,71 @@ static void case_refusals(opal_common_crypt_map_t *map)
     keystore = reopen(NULL, &options, NOW);
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == try(map, NULL, 0) && 0 == strcmp("file-no-label", why_not.topic));
     UNIT_CHECK(1 == log_lines(empty, "unwrap", "label=lab version=2", "refused: no such key"));
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keystore_close(keystore);
     keystore = full;
 }
 
-static void case_copies(const opal_common_crypt_map_t *map)
+static void case_copies(const opal_cryptfile_map_t *map)
 {
-    size_t count = opal_common_crypt_map_bytes(map);
+    size_t count = opal_cryptfile_map_bytes(map);
     uint8_t *bytes = malloc(count);
-    opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
+    opal_crypt_why_t why = {.topic = NULL};
     bool differ;
 
     UNIT_GROUP("copies of the same bytes: one verdict");
-    opal_common_crypt_map_write(map, bytes);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_copy_judge(bytes, count, keystore, &states[OPAL_CRYPT_COPY_ATTRIBUTE]));
-    opal_common_crypt_copy_again(&states[OPAL_CRYPT_COPY_ATTRIBUTE], &states[OPAL_CRYPT_COPY_SIDECAR_0]);
-    UNIT_CHECK(OPAL_CRYPT_COPY_ATTRIBUTE == opal_common_crypt_copy_choose(states, map->uuid, &differ, &why) && !differ);
-    UNIT_CHECK(NULL == states[OPAL_CRYPT_COPY_SIDECAR_0].map && NULL == states[OPAL_CRYPT_COPY_SIDECAR_0].keys);
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
-        opal_common_crypt_copy_free(&states[i]);
+    opal_cryptfile_map_write(map, bytes);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
+    opal_cryptfile_copy_again(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE], &states[OPAL_CRYPTFILE_COPY_SIDECAR_0]);
+    UNIT_CHECK(OPAL_CRYPTFILE_COPY_ATTRIBUTE == opal_cryptfile_copy_choose(states, map->uuid, &differ, &why) && !differ);
+    UNIT_CHECK(NULL == states[OPAL_CRYPTFILE_COPY_SIDECAR_0].map && NULL == states[OPAL_CRYPTFILE_COPY_SIDECAR_0].keys);
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        opal_cryptfile_copy_free(&states[i]);
     }
     memset(states, 0, sizeof(states));
     bytes[48 + 12] ^= 1;                /* in the first region: its MACs do not fit */
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_copy_judge(bytes, count, keystore, &states[OPAL_CRYPT_COPY_ATTRIBUTE]));
-    opal_common_crypt_copy_again(&states[OPAL_CRYPT_COPY_ATTRIBUTE], &states[OPAL_CRYPT_COPY_SIDECAR_0]);
-    UNIT_CHECK(states[OPAL_CRYPT_COPY_SIDECAR_0].present && !states[OPAL_CRYPT_COPY_SIDECAR_0].verified);
-    UNIT_CHECK(-1 == opal_common_crypt_copy_choose(states, map->uuid, &differ, &why));
-    opal_common_crypt_copy_free(&states[OPAL_CRYPT_COPY_ATTRIBUTE]);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
+    opal_cryptfile_copy_again(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE], &states[OPAL_CRYPTFILE_COPY_SIDECAR_0]);
+    UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_SIDECAR_0].present && !states[OPAL_CRYPTFILE_COPY_SIDECAR_0].verified);
+    UNIT_CHECK(-1 == opal_cryptfile_copy_choose(states, map->uuid, &differ, &why));
+    opal_cryptfile_copy_free(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
     free(bytes);
 }
 
 /* A critical extension that nobody knows refuses the file, though an older map without it verifies, too; one
  * that is not critical does not, and goes along into the next map. */
-static void case_extensions(opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
     UNIT_GROUP("extensions: unknown and critical refuses, others are kept");
     for (unsigned critical = 0; critical < 2; ++critical) {
-        opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
-        opal_common_crypt_why_t why = {.topic = NULL};
+        opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
+        opal_crypt_why_t why = {.topic = NULL};
         const uint8_t extension[11] = {7, 1, (uint8_t) critical, 0, 3, 0, 0, 0, 'a', 'b', 'c'};
         for (int i = 0; i < 2; ++i) {
-            size_t count = opal_common_crypt_map_bytes(map);
+            size_t count = opal_cryptfile_map_bytes(map);
             uint8_t *bytes = malloc(count);
-            opal_common_crypt_map_write(map, bytes);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_copy_judge(bytes, count, keystore, &states[OPAL_CRYPT_COPY_SIDECAR_0 + i]));
+            opal_cryptfile_map_write(map, bytes);
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i]));
             free(bytes);
             if (0 == i) {
-                UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_extensions_set(map, extension, sizeof(extension)));
+                UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_extensions_set(map, extension, sizeof(extension)));
                 ++map->generation;
                 seal(map, keys);
             }
         }
         bool differ;
-        int best = opal_common_crypt_copy_choose(states, map->uuid, &differ, &why);
-        UNIT_CHECK(states[OPAL_CRYPT_COPY_SIDECAR_0].verified && states[OPAL_CRYPT_COPY_SIDECAR_1].verified);
+        int best = opal_cryptfile_copy_choose(states, map->uuid, &differ, &why);
+        UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_SIDECAR_0].verified && states[OPAL_CRYPTFILE_COPY_SIDECAR_1].verified);
         UNIT_CHECK(critical ? -1 == best && 0 == strcmp("file-map-extension", why.topic) && 0 == strcmp("type 263", why.detail)
-                            : OPAL_CRYPT_COPY_SIDECAR_1 == best);
-        const opal_common_crypt_map_t *read = states[OPAL_CRYPT_COPY_SIDECAR_1].map;
+                            : OPAL_CRYPTFILE_COPY_SIDECAR_1 == best);
+        const opal_cryptfile_map_t *read = states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map;
         UNIT_CHECK(sizeof(extension) == read->extension_bytes && 0 == memcmp(extension, read->extensions, sizeof(extension)));
-        states[OPAL_CRYPT_COPY_SIDECAR_1].map->extensions[8] ^= 1;      /* nobody else can change, add or remove one */
+        states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extensions[8] ^= 1;  /* nobody else can change, add or remove one */
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0) && 0 == strcmp("file-map-forged", why_not.topic));
-        states[OPAL_CRYPT_COPY_SIDECAR_1].map->extension_bytes = 0;
+        states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extension_bytes = 0;
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0));
-        for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
-            opal_common_crypt_copy_free(&states[i]);
+        for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+            opal_cryptfile_copy_free(&states[i]);
         }
         free(map->extensions);
         map->extensions = NULL;
@@ -267,16 +267,16 @@ static void case_extensions(opal_common_crypt_map_t *map, opal_common_crypt_file
 int main(void)
 {
     directory = scratch();
-    opal_common_crypt_keystore_options_t options = {.backend = OPAL_CRYPT_KEYSTORE_FILE, .directory = directory, .secret_on_netfs = true, .now = NOW};
-    opal_common_crypt_keystore_record_t lab = {.label = "lab"}, other = {.label = "other"};
-    opal_common_crypt_file_key_t *keys = calloc(REGIONS + 3, sizeof(*keys));
-    opal_common_crypt_map_t *map;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_FILE, .directory = directory, .secret_on_netfs = true, .now = NOW};
+    opal_cryptfile_keystore_record_t lab = {.label = "lab"}, other = {.label = "other"};
+    opal_cryptfile_key_t *keys = calloc(REGIONS + 3, sizeof(*keys));
+    opal_cryptfile_map_t *map;
+    opal_crypt_why_t why;
 
     keystore = reopen(NULL, &options, NOW);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &lab, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &other, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_map_create(&map));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &lab, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &other, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_create(&map));
     make(map, 0, REGIONS, keys);
     case_all(map, keys);
     case_forged(map);
@@ -285,10 +285,10 @@ int main(void)
     case_extensions(map, keys);
     case_versions(map, keys);
     case_refusals(map);
-    opal_common_crypt_keys_free(keys, REGIONS + 3);
-    opal_common_crypt_map_destroy(map);
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keys_free(keys, REGIONS + 3);
+    opal_cryptfile_map_destroy(map);
+    opal_cryptfile_keystore_close(keystore);
     shell("rm -rf %s", directory);
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }

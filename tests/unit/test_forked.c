@@ -20,9 +20,9 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
-#include "opal/mca/common/crypt/crypt_chop.h"
-#include "opal/mca/common/crypt/crypt_local_object.h"
-#include "opal/mca/common/crypt/crypt_session.h"
+#include "opal/mca/common/crypt/wire/chop.h"
+#include "opal/mca/common/crypt/identity/local_object.h"
+#include "opal/mca/common/crypt/wire/session.h"
 #include "tests/unit/sessions.h"
 
 static bool old_kernel;
@@ -41,12 +41,12 @@ int madvise(void *address, size_t bytes, int advice)
 
 /* ---- keys in use ---- */
 
-static const opal_common_crypt_envelope_t here = { 1, 2, 1, 3 };
-static opal_common_crypt_local_t *local, *peer, *certified;
-static opal_common_crypt_session_t *session;
-static opal_common_crypt_group_t *group;
-static opal_common_crypt_chop_t *chop;
-static opal_common_crypt_shape_t shape;
+static const opal_crypt_envelope_t here = { 1, 2, 1, 3 };
+static opal_crypt_local_t *local, *peer, *certified;
+static opal_crypt_session_t *session;
+static opal_crypt_group_t *group;
+static opal_crypt_chop_t *chop;
+static opal_crypt_shape_t shape;
 
 /* `raw` of the provider's key: | id 8 | cipher 4 | - | raw | */
 static const uint8_t *raw_of(const void *key)
@@ -56,7 +56,7 @@ static const uint8_t *raw_of(const void *key)
 
 static void add_needles(const uint8_t *psk, const uint8_t *group_secret)
 {
-    const opal_common_crypt_epoch_t *epoch = session->out.seats[0].epoch;
+    const opal_crypt_epoch_t *epoch = session->out.seats[0].epoch;
 
     search_add("psk", psk);
     search_add("psk auth", local->auth_state);
@@ -89,14 +89,14 @@ static void seed_of(const char *path)
 /* The psk on its way to its file: only in memory that is not searched. */
 static void use_keys(void)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
-    opal_common_crypt_group_secret_t *secret = (void *) (search->room + 4096);
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
+    opal_crypt_group_secret_t *secret = (void *) (search->room + 4096);
     uint8_t *psk = search->room, (*members)[32] = (void *) (search->room + 1024), frame[1000] = { 0 };
     char *text = (char *) search->room + 512;
     const void *record;
     size_t bytes;
 
-    opal_common_crypt_random(psk, 32);
+    opal_crypt_random(psk, 32);
     for (int i = 0; i < 32; ++i) {
         snprintf(text + 2 * i, 3, "%02x", psk[i]);
     }
@@ -104,16 +104,16 @@ static void use_keys(void)
     options.aead = &opal_aead_openssl_module;
     local = fixture_local(&options, 0);
     peer = fixture_local(&options, 1);
-    record = opal_common_crypt_local_record(peer, &bytes);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_session_create(local, record, bytes, NULL, &session, NULL));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(session, take(session), &here, frame, 100, frame + 200));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_shape_make(100, 30, 24, &shape));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(session, take(session), &here, &shape, frame, frame + 200,
-                                                               &chop));
-    opal_common_crypt_random(secret, sizeof(*secret));
-    opal_common_crypt_random(members, 64);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_group_from_secret(secret, options.aead, options.cipher, 20, 1, 2,
-                                                                      (const uint8_t (*)[32]) members, 2, 0, &group));
+    record = opal_crypt_local_record(peer, &bytes);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_session_create(local, record, bytes, NULL, &session, NULL));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, frame, 100, frame + 200));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(100, 30, 24, &shape));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, take(session), &here, &shape, frame, frame + 200,
+                                                        &chop));
+    opal_crypt_random(secret, sizeof(*secret));
+    opal_crypt_random(members, 64);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_group_from_secret(secret, options.aead, options.cipher, 20, 1, 2,
+                                                               (const uint8_t (*)[32]) members, 2, 0, &group));
     add_needles(psk, (const uint8_t *) secret->key);
     if (0 == access(fixture_path("ed25519.pem"), R_OK)) {
         options.auth = OPAL_CRYPT_AUTH_X509;
@@ -134,27 +134,27 @@ static void use_keys(void)
 
 static bool everything_refused(void)
 {
-    opal_common_crypt_piece_t piece = { .origin = 0, .destination = OPAL_CRYPT_TO_ALL, .plain_bytes = 100 };
-    const opal_common_crypt_input_t input = { "x", 1 };
-    opal_common_crypt_chop_t *other = NULL;
-    opal_common_crypt_keypair_t pair = { .private = NULL };
+    opal_crypt_piece_t piece = { .origin = 0, .destination = OPAL_CRYPT_TO_ALL, .plain_bytes = 100 };
+    const opal_crypt_input_t input = { "x", 1 };
+    opal_crypt_chop_t *other = NULL;
+    opal_crypt_keypair_t pair = { .private = NULL };
     uint8_t plain[200] = { 0 }, frame[400] = { 0x11 }, key[32] = { 0 };
     uint64_t counter;
 
-    return REFUSED(opal_common_crypt_counter_take(session, &counter))
-        && REFUSED(opal_common_crypt_direct_seal(session, 0, &here, plain, 9, frame))
-        && REFUSED(opal_common_crypt_direct_open(session, &here, frame, 33, plain, 200, &counter))
-        && REFUSED(opal_common_crypt_first_seal(session, 0, &here, &shape, plain, frame, &other))
-        && REFUSED(opal_common_crypt_segment_seal(chop, 1, plain, frame))
-        && REFUSED(opal_common_crypt_segment_open(chop, 1, frame, 40, plain))
-        && REFUSED(opal_common_crypt_piece_seal(group, &piece, plain, frame))
-        && REFUSED(opal_common_crypt_piece_open(group, &piece, frame, plain))
-        && REFUSED(opal_common_crypt_piece_seal_to(group, session, &piece, plain, frame))
-        && REFUSED(opal_common_crypt_piece_open_from(group, session, &piece, frame, plain))
-        && OPAL_CRYPT_OK != opal_common_crypt_kdf_expand(key, OPAL_CRYPT_LABEL_CHOP, "", 0, plain, 32)
-        && OPAL_CRYPT_OK != opal_common_crypt_hmac(key, &input, 1, plain)
-        && OPAL_CRYPT_OK != opal_common_crypt_keypair_make(OPAL_CRYPT_KEX_X25519, &pair)
-        && NULL == opal_common_crypt_secmem_alloc(64) && all_zero(frame + 1, sizeof(frame) - 1);
+    return REFUSED(opal_crypt_counter_take(session, &counter))
+        && REFUSED(opal_crypt_direct_seal(session, 0, &here, plain, 9, frame))
+        && REFUSED(opal_crypt_direct_open(session, &here, frame, 33, plain, 200, &counter))
+        && REFUSED(opal_crypt_first_seal(session, 0, &here, &shape, plain, frame, &other))
+        && REFUSED(opal_crypt_segment_seal(chop, 1, plain, frame))
+        && REFUSED(opal_crypt_segment_open(chop, 1, frame, 40, plain))
+        && REFUSED(opal_crypt_piece_seal(group, &piece, plain, frame))
+        && REFUSED(opal_crypt_piece_open(group, &piece, frame, plain))
+        && REFUSED(opal_crypt_piece_seal_to(group, session, &piece, plain, frame))
+        && REFUSED(opal_crypt_piece_open_from(group, session, &piece, frame, plain))
+        && OPAL_CRYPT_OK != opal_crypt_kdf_expand(key, OPAL_CRYPT_LABEL_CHOP, "", 0, plain, 32)
+        && OPAL_CRYPT_OK != opal_crypt_hmac(key, &input, 1, plain)
+        && OPAL_CRYPT_OK != opal_crypt_keypair_make(OPAL_CRYPT_KEX_X25519, &pair)
+        && NULL == opal_crypt_secmem_alloc(64) && all_zero(frame + 1, sizeof(frame) - 1);
 }
 
 /* What the application's child may do with libcrypto itself. */
@@ -183,19 +183,19 @@ static int child(int loud)
     if (0 != found) {
         return found < 0 ? 1 : 2;
     }
-    if (!opal_common_crypt_forked() || !everything_refused()) {
+    if (!opal_crypt_forked() || !everything_refused()) {
         return 3;
     }
     if (!library_works()) {
         return 4;
     }
     /* As the child's own exit might. */
-    opal_common_crypt_chop_end(chop);
-    opal_common_crypt_session_destroy(session);
-    opal_common_crypt_group_destroy(group);
-    opal_common_crypt_local_destroy(local);
-    opal_common_crypt_finalize();
-    return opal_common_crypt_forked() ? 0 : 5;
+    opal_crypt_chop_end(chop);
+    opal_crypt_session_destroy(session);
+    opal_crypt_group_destroy(group);
+    opal_crypt_local_destroy(local);
+    opal_crypt_finalize();
+    return opal_crypt_forked() ? 0 : 5;
 }
 
 static int child_says(bool grandchild)
@@ -225,24 +225,24 @@ static void *busy(void *what)
 {
     static const uint8_t text[5000];
     uint8_t *frame = malloc(6000);
-    opal_common_crypt_chop_t *made;
-    opal_common_crypt_shape_t whole;
+    opal_crypt_chop_t *made;
+    opal_crypt_shape_t whole;
     size_t bytes;
-    const uint8_t *record = opal_common_crypt_local_record(peer, &bytes);
+    const uint8_t *record = opal_crypt_local_record(peer, &bytes);
 
-    UNIT_REQUIRE(NULL != frame && OPAL_CRYPT_OK == opal_common_crypt_shape_make(5000, 5000, 24, &whole));
+    UNIT_REQUIRE(NULL != frame && OPAL_CRYPT_OK == opal_crypt_shape_make(5000, 5000, 24, &whole));
     atomic_fetch_add(&under_way, 1);
     while (!atomic_load(&ending)) {
         if (NULL == what) {
-            opal_common_crypt_session_t *another = NULL;
+            opal_crypt_session_t *another = NULL;
 
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_session_create(local, record, bytes, NULL, &another, NULL));
-            opal_common_crypt_session_destroy(another);
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_session_create(local, record, bytes, NULL, &another, NULL));
+            opal_crypt_session_destroy(another);
         } else {
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(session, take(session), &here, text, 5000, frame));
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(session, take(session), &here, &whole, text, frame,
-                                                                       &made));
-            opal_common_crypt_chop_end(made);
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, text, 5000, frame));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, take(session), &here, &whole, text, frame,
+                                                                &made));
+            opal_crypt_chop_end(made);
         }
     }
     free(frame);
@@ -289,10 +289,10 @@ static int run(void)
     UNIT_CHECK(2 == child_says(false));
     free(leak);
     UNIT_GROUP("and the parent goes on");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(session, take(session), &here, frame, 100, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, frame, 100, frame));
     UNIT_CHECK(search->count / 2 <= search_self(0));
     UNIT_CHECK(old_kernel == (0 != atomic_load(&refused)));
-    opal_common_crypt_finalize();
+    opal_crypt_finalize();
     return unit_done();
 }
 

@@ -10,15 +10,15 @@
 
 #define MOST 5000
 
-static const opal_common_crypt_envelope_t here = {0x0123456789abcdefu, 0xfedcba9876543210u, 0x89abcdefu, -42};
+static const opal_crypt_envelope_t here = {0x0123456789abcdefu, 0xfedcba9876543210u, 0x89abcdefu, -42};
 
-static int open_at(opal_common_crypt_session_t *session, const opal_common_crypt_envelope_t *envelope,
+static int open_at(opal_crypt_session_t *session, const opal_crypt_envelope_t *envelope,
                    const uint8_t *frame, size_t frame_bytes, uint8_t *plain)
 {
     uint64_t counter = UINT64_MAX;
 
     memset(plain, 0xa5, MOST);
-    return opal_common_crypt_direct_open(session, envelope, frame, frame_bytes, plain, SIZE_MAX, &counter);
+    return opal_crypt_direct_open(session, envelope, frame, frame_bytes, plain, SIZE_MAX, &counter);
 }
 
 static void round_trips(opal_aead_cipher_t cipher)
@@ -30,21 +30,21 @@ static void round_trips(opal_aead_cipher_t cipher)
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
         uint64_t counter = take(ends.a), seen = UINT64_MAX;
         fill(plain, sizes[i], i);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, counter, &here, plain,
-                                                                  sizes[i], frame));
-        UNIT_CHECK(OPAL_CRYPT_FRAME_DIRECT == opal_common_crypt_frame_type(frame, sizes[i] + 24));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
-                                                                  back, SIZE_MAX, &seen));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &here, plain,
+                                                           sizes[i], frame));
+        UNIT_CHECK(OPAL_CRYPT_FRAME_DIRECT == opal_crypt_frame_type(frame, sizes[i] + 24));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
+                                                           back, SIZE_MAX, &seen));
         UNIT_CHECK(seen == counter);
         UNIT_EQUAL_BYTES(plain, back, sizes[i]);
 
         /* in place, both ways */
         counter = take(ends.a);
         memcpy(frame + OPAL_CRYPT_FRAME_HEADER, plain, sizes[i]);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, counter, &here, frame + 8,
-                                                                  sizes[i], frame));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
-                                                                  frame + 8, SIZE_MAX, &seen));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &here, frame + 8,
+                                                           sizes[i], frame));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
+                                                           frame + 8, SIZE_MAX, &seen));
         UNIT_EQUAL_BYTES(plain, frame + 8, sizes[i]);
     }
     ends_free(&ends);
@@ -59,18 +59,18 @@ static void largest(void)
 
     UNIT_REQUIRE(NULL != plain && NULL != frame);
     fill(plain, most, 1);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain,
-                                                                      most + 1, frame));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, most, frame));
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_direct_open(ends.b, &here, frame, most + 25,
-                                                                    plain, SIZE_MAX, &counter));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain,
+                                                               most + 1, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, most, frame));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_direct_open(ends.b, &here, frame, most + 25,
+                                                             plain, SIZE_MAX, &counter));
     UNIT_CHECK(all_zero(plain, most + 1));
     memset(plain, 0xa5, most);
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_direct_open(ends.b, &here, frame, most + 24,
-                                                                    plain, most - 1, &counter));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_direct_open(ends.b, &here, frame, most + 24,
+                                                             plain, most - 1, &counter));
     UNIT_CHECK(all_zero(plain, most - 1) && 0xa5 == plain[most - 1]);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &here, frame, most + 24,
-                                                              plain, SIZE_MAX, &counter));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_open(ends.b, &here, frame, most + 24,
+                                                       plain, SIZE_MAX, &counter));
     free(plain);
     free(frame);
     ends_free(&ends);
@@ -84,7 +84,7 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
 
     fill(plain, SIZE, 1);
     (void) take(ends.a);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, SIZE, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, SIZE, frame));
 
     for (unsigned bit = 0; bit < 8 * sizeof(frame); ++bit) {
         memcpy(bad, frame, sizeof(frame));
@@ -93,7 +93,7 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
         UNIT_CHECK(all_zero(back, SIZE) && 0xa5 == back[SIZE]);
     }
     for (unsigned bit = 0; bit < 192; ++bit) {
-        opal_common_crypt_envelope_t other = envelope_flipped(here, bit);
+        opal_crypt_envelope_t other = envelope_flipped(here, bit);
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &other, frame, sizeof(frame), back));
         UNIT_CHECK(all_zero(back, SIZE));
     }
@@ -116,31 +116,31 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
 static void types_are_apart(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 5);
-    opal_common_crypt_chop_t *chop = NULL;
-    opal_common_crypt_shape_t shape;
+    opal_crypt_chop_t *chop = NULL;
+    opal_crypt_shape_t shape;
     uint8_t plain[64] = {0}, frame[OPAL_CRYPT_FINAL_BYTES], back[MOST];
     uint64_t sent = 1, counter;
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 8, frame));
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 8, frame));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
     frame[0] = 1 << 4 | OPAL_CRYPT_FRAME_FINAL;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
     UNIT_CHECK(0 == sent);
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_seal(ends.a, take(ends.a), &here, 77, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(ends.a, take(ends.a), &here, 77, frame));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 32, back));
     frame[0] = 1 << 4 | OPAL_CRYPT_FRAME_DIRECT;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 32, back));
     frame[0] = 1 << 4 | OPAL_CRYPT_FRAME_FINAL;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_final_open(ends.b, &here, frame, 31, &sent, &counter));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_final_open(ends.b, &here, frame, 31, &sent, &counter));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
     UNIT_CHECK(77 == sent && 1 == counter);
 
     uint8_t longer[64 + 24];
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 64, longer));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 64, longer));
     longer[0] = 1 << 4 | OPAL_CRYPT_FRAME_FIRST;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_first_open(ends.b, &here, longer, sizeof(longer), back, SIZE_MAX,
-                                                                   &shape, &counter, &chop));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_first_open(ends.b, &here, longer, sizeof(longer), back, SIZE_MAX,
+                                                            &shape, &counter, &chop));
     UNIT_CHECK(NULL == chop);
     ends_free(&ends);
 }
@@ -152,13 +152,13 @@ static void claimed_types(void)
     for (unsigned first = 0; first < 256; ++first) {
         frame[0] = (uint8_t) first;
         bool good = 1 == first >> 4 && (first & 15) >= 1 && (first & 15) <= 5;
-        UNIT_CHECK((good ? (int) (first & 15) : OPAL_CRYPT_ERR_AUTH) == opal_common_crypt_frame_type(frame, 8));
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_frame_type(frame, 7));
+        UNIT_CHECK((good ? (int) (first & 15) : OPAL_CRYPT_ERR_AUTH) == opal_crypt_frame_type(frame, 8));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_frame_type(frame, 7));
     }
     frame[0] = 0x11;
     for (unsigned reserved = 1; reserved < 256; ++reserved) {
         frame[1] = (uint8_t) reserved;
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_frame_type(frame, 8));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_frame_type(frame, 8));
     }
 }
 
@@ -170,16 +170,16 @@ static void counters(void)
     uint64_t counter;
 
     /* never taken */
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_direct_seal(ends.a, 0, &here, NULL, 0, frame));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, 0, &here, NULL, 0, frame));
 
     ends.a->next = end - 2;
     UNIT_CHECK(end - 2 == take(ends.a));
     UNIT_CHECK(end - 1 == take(ends.a));
-    UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_common_crypt_counter_take(ends.a, &counter));
-    UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_common_crypt_counter_take(ends.a, &counter));
-    UNIT_CHECK(end == opal_common_crypt_session_sent(ends.a));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, end - 1, &here, "last", 4, frame));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_direct_seal(ends.a, end, &here, "last", 4, frame + 0));
+    UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_counter_take(ends.a, &counter));
+    UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_counter_take(ends.a, &counter));
+    UNIT_CHECK(end == opal_crypt_session_sent(ends.a));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, end - 1, &here, "last", 4, frame));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, end, &here, "last", 4, frame + 0));
     UNIT_CHECK(OPAL_CRYPT_OK == open_at(ends.b, &here, frame, 28, back));
     UNIT_CHECK(0 == memcmp(back, "last", 4));
     ends_free(&ends);
@@ -188,26 +188,26 @@ static void counters(void)
 static void local_frames(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 7);
-    const opal_common_crypt_token_t *out = opal_common_crypt_token_out(ends.a);
-    const opal_common_crypt_token_t *in = opal_common_crypt_token_in(ends.b);
-    static const opal_common_crypt_frame_type_t types[] = {OPAL_CRYPT_FRAME_LOCAL, OPAL_CRYPT_FRAME_LOCAL_LARGE};
+    const opal_crypt_token_t *out = opal_crypt_token_out(ends.a);
+    const opal_crypt_token_t *in = opal_crypt_token_in(ends.b);
+    static const opal_crypt_frame_type_t types[] = {OPAL_CRYPT_FRAME_LOCAL, OPAL_CRYPT_FRAME_LOCAL_LARGE};
     uint8_t frame[OPAL_CRYPT_LOCAL_LARGE_BYTES] = {0};
 
     UNIT_CHECK(out->base == in->base);
     for (int t = 0; t < 2; ++t) {
-        opal_common_crypt_local_header(out, types[t], frame);
-        UNIT_CHECK((int) types[t] == opal_common_crypt_frame_type(frame, sizeof(frame)));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_local_check(in, types[t], frame, sizeof(frame)));
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_local_check(in, types[!t], frame, sizeof(frame)));
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_local_check(in, types[t], frame, 23));
+        opal_crypt_local_header(out, types[t], frame);
+        UNIT_CHECK((int) types[t] == opal_crypt_frame_type(frame, sizeof(frame)));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_local_check(in, types[t], frame, sizeof(frame)));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_local_check(in, types[!t], frame, sizeof(frame)));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_local_check(in, types[t], frame, 23));
         UNIT_CHECK((0 == t ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH)
-                   == opal_common_crypt_local_check(in, types[t], frame, 24));
+                   == opal_crypt_local_check(in, types[t], frame, 24));
         /* the other direction's token is another */
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_local_check(opal_common_crypt_token_in(ends.a),
-                                                                        types[t], frame, sizeof(frame)));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_local_check(opal_crypt_token_in(ends.a),
+                                                                 types[t], frame, sizeof(frame)));
         for (unsigned bit = 0; bit < 8 * OPAL_CRYPT_LOCAL_HEADER; ++bit) {
             frame[bit / 8] ^= (uint8_t) (1u << (bit % 8));
-            UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_local_check(in, types[t], frame, sizeof(frame)));
+            UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_local_check(in, types[t], frame, sizeof(frame)));
             frame[bit / 8] ^= (uint8_t) (1u << (bit % 8));
         }
     }
@@ -217,31 +217,31 @@ static void local_frames(void)
 static void statistics(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 8);
-    opal_common_crypt_stats_t before, after;
+    opal_crypt_stats_t before, after;
     uint8_t plain[100] = {0}, frame[124], back[MOST];
 
-    opal_common_crypt_stats(&before);
+    opal_crypt_stats(&before);
     for (int i = 0; i < 3; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 100, frame));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 100, frame));
         UNIT_CHECK(OPAL_CRYPT_OK == open_at(ends.b, &here, frame, 124, back));
     }
     frame[30] ^= 1;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 124, back));
-    opal_common_crypt_stats(&after);
+    opal_crypt_stats(&after);
     UNIT_CHECK(3 == after.sealed_calls - before.sealed_calls && 300 == after.sealed_bytes - before.sealed_bytes);
     UNIT_CHECK(3 == after.opened_calls - before.opened_calls && 300 == after.opened_bytes - before.opened_bytes);
     UNIT_CHECK(1 == after.failed_opens - before.failed_opens);
 
     /* the thousandth failure is told */
-    while (!opal_common_crypt_too_many_failures()) {
+    while (!opal_crypt_too_many_failures()) {
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 124, back));
     }
-    opal_common_crypt_stats(&after);
+    opal_crypt_stats(&after);
     UNIT_CHECK(OPAL_CRYPT_FAILURES_MAX == after.failed_opens);
     ends_free(&ends);
-    opal_common_crypt_finalize();
-    UNIT_CHECK(!opal_common_crypt_too_many_failures());
-    opal_common_crypt_stats(&after);
+    opal_crypt_finalize();
+    UNIT_CHECK(!opal_crypt_too_many_failures());
+    opal_crypt_stats(&after);
     UNIT_CHECK(0 == after.sealed_calls && 0 == after.failed_opens);
 }
 

@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "opal/mca/common/crypt/crypt_tags.h"
+#include "opal/mca/common/crypt/wire/tags.h"
 #include "sessions.h"
 #include "vectors.h"
 
@@ -33,17 +33,17 @@ static opal_aead_cipher_t cipher_of(const vector_block_t *vector)
 }
 
 /* Without generation and tag: pieces have none. */
-static opal_common_crypt_envelope_t context_of(const vector_block_t *vector)
+static opal_crypt_envelope_t context_of(const vector_block_t *vector)
 {
     uint8_t context[16];
 
     UNIT_REQUIRE(16 == vector_bytes(vector, "context", context, sizeof(context)));
-    return (opal_common_crypt_envelope_t) {opal_common_crypt_get64(context), opal_common_crypt_get64(context + 8), 0, 0};
+    return (opal_crypt_envelope_t) {opal_crypt_get64(context), opal_crypt_get64(context + 8), 0, 0};
 }
 
-static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
+static opal_crypt_envelope_t envelope_of(const vector_block_t *vector)
 {
-    opal_common_crypt_envelope_t envelope = context_of(vector);
+    opal_crypt_envelope_t envelope = context_of(vector);
 
     envelope.generation = (uint32_t) vector_number(vector, "generation");
     envelope.tag = (int32_t) vector_number(vector, "tag");
@@ -53,22 +53,22 @@ static opal_common_crypt_envelope_t envelope_of(const vector_block_t *vector)
 /* The sender and the receiver of the vectors' pair. */
 static ends_t ends_of(const vector_block_t *vector)
 {
-    opal_common_crypt_secrets_t sender, receiver;
+    opal_crypt_secrets_t sender, receiver;
     uint8_t token[20];
     ends_t ends = {0};
 
     fill(&sender, sizeof(sender), 1);           /* the other direction is not in the vectors */
-    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_DIRECTION, pair, sizeof(pair),
-                                                   sender.out.direct, 32));
-    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_CHOP, pair, sizeof(pair),
-                                                   sender.out.chop, 32));
-    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_PIECE, pair, sizeof(pair),
-                                                   sender.out.piece, 32));
-    UNIT_REQUIRE(0 == opal_common_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_LOCAL_TOKEN, pair, sizeof(pair),
-                                                   token, sizeof(token)));
+    UNIT_REQUIRE(0 == opal_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_DIRECTION, pair, sizeof(pair),
+                                            sender.out.direct, 32));
+    UNIT_REQUIRE(0 == opal_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_CHOP, pair, sizeof(pair),
+                                            sender.out.chop, 32));
+    UNIT_REQUIRE(0 == opal_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_PIECE, pair, sizeof(pair),
+                                            sender.out.piece, 32));
+    UNIT_REQUIRE(0 == opal_crypt_kdf_expand(prk, OPAL_CRYPT_LABEL_LOCAL_TOKEN, pair, sizeof(pair),
+                                            token, sizeof(token)));
     memcpy(sender.token_out.bytes, token, 16);
-    sender.token_out.base = opal_common_crypt_get32(token + 16);
-    receiver = (opal_common_crypt_secrets_t) {.in = sender.out, .out = sender.in,
+    sender.token_out.base = opal_crypt_get32(token + 16);
+    receiver = (opal_crypt_secrets_t) {.in = sender.out, .out = sender.in,
                                               .token_in = sender.token_out, .token_out = sender.token_in};
     opal_aead_cipher_t cipher = NULL == vector ? OPAL_AEAD_AES_128_GCM : cipher_of(vector);
     ends.a = session_from(&sender, cipher, 20);
@@ -82,16 +82,16 @@ static ends_t ends_of(const vector_block_t *vector)
 static void direct(const vector_block_t *vector)
 {
     ends_t ends = ends_of(vector);
-    const opal_common_crypt_envelope_t envelope = envelope_of(vector);
+    const opal_crypt_envelope_t envelope = envelope_of(vector);
     const uint64_t counter = (uint64_t) vector_number(vector, "counter");
     uint8_t plain[MOST], frame[MOST], expected[MOST], back[MOST];
     uint64_t seen = UINT64_MAX;
 
     size_t bytes = vector_bytes(vector, "plain", plain, MOST);
     UNIT_CHECK(bytes + 24 == vector_bytes(vector, "frame", expected, MOST));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_seal(ends.a, counter, &envelope, plain, bytes, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &envelope, plain, bytes, frame));
     UNIT_EQUAL_BYTES(frame, expected, bytes + 24);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_direct_open(ends.b, &envelope, expected, bytes + 24, back, SIZE_MAX, &seen));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_open(ends.b, &envelope, expected, bytes + 24, back, SIZE_MAX, &seen));
     UNIT_CHECK(seen == counter);
     UNIT_EQUAL_BYTES(back, plain, bytes);
     ends_free(&ends);
@@ -100,17 +100,17 @@ static void direct(const vector_block_t *vector)
 static void final(const vector_block_t *vector)
 {
     ends_t ends = ends_of(vector);
-    const opal_common_crypt_envelope_t envelope = envelope_of(vector);
+    const opal_crypt_envelope_t envelope = envelope_of(vector);
     const uint64_t counter = (uint64_t) vector_number(vector, "counter");
     const uint64_t sent = (uint64_t) vector_number(vector, "sent");
     uint8_t frame[OPAL_CRYPT_FINAL_BYTES], expected[OPAL_CRYPT_FINAL_BYTES];
     uint64_t seen = UINT64_MAX, seen_sent = 0;
 
     UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "frame", expected, sizeof(expected)));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_seal(ends.a, counter, &envelope, sent, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(ends.a, counter, &envelope, sent, frame));
     UNIT_EQUAL_BYTES(frame, expected, sizeof(expected));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_final_open(ends.b, &envelope, expected, sizeof(expected),
-                                                             &seen_sent, &seen));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_open(ends.b, &envelope, expected, sizeof(expected),
+                                                      &seen_sent, &seen));
     UNIT_CHECK(seen == counter && seen_sent == sent);
     ends_free(&ends);
 }
@@ -118,64 +118,64 @@ static void final(const vector_block_t *vector)
 static void chopped(const vector_block_t *vector)
 {
     ends_t ends = ends_of(vector);
-    const opal_common_crypt_envelope_t envelope = envelope_of(vector);
+    const opal_crypt_envelope_t envelope = envelope_of(vector);
     const uint64_t counter = (uint64_t) vector_number(vector, "counter");
     uint8_t plain[MOST], frame[MOST], expected[MOST], back[MOST];
-    opal_common_crypt_shape_t shape, seen_shape = {0};
-    opal_common_crypt_chop_t *sealing, *opening;
+    opal_crypt_shape_t shape, seen_shape = {0};
+    opal_crypt_chop_t *sealing, *opening;
     uint64_t seen = UINT64_MAX;
 
     size_t total = vector_bytes(vector, "plain", plain, MOST);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_shape_make(total, (uint32_t) vector_number(vector, "first"),
-                                                               (uint32_t) vector_number(vector, "chunk"), &shape));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(total, (uint32_t) vector_number(vector, "first"),
+                                                        (uint32_t) vector_number(vector, "chunk"), &shape));
     if (0 == shape.count && 1 == vector_number(vector, "count")) {
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_shape_whole(total, &shape));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_whole(total, &shape));
     }
     UNIT_CHECK(vector_number(vector, "count") == shape.count);
 
     const size_t wire = shape.first_bytes + 40;
     UNIT_CHECK(wire == vector_bytes(vector, "part0", expected, MOST));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(ends.a, counter, &envelope, &shape, plain,
-                                                               frame, &sealing));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, counter, &envelope, &shape, plain,
+                                                        frame, &sealing));
     UNIT_EQUAL_BYTES(frame, expected, wire);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends.b, &envelope, expected, wire, back, SIZE_MAX,
-                                                               &seen_shape, &seen, &opening));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_open(ends.b, &envelope, expected, wire, back, SIZE_MAX,
+                                                        &seen_shape, &seen, &opening));
     UNIT_CHECK(seen == counter && 0 == memcmp(&seen_shape, &shape, sizeof(shape)));
 
     for (uint32_t i = 1; i <= shape.count; ++i) {
-        const uint64_t at = opal_common_crypt_segment_offset(&shape, i);
-        const size_t bytes = opal_common_crypt_segment_bytes(&shape, i);
+        const uint64_t at = opal_crypt_segment_offset(&shape, i);
+        const size_t bytes = opal_crypt_segment_bytes(&shape, i);
         char name[16];
         snprintf(name, sizeof(name), "part%u", i);
         UNIT_CHECK(bytes + 16 == vector_bytes(vector, name, expected, MOST));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_seal(sealing, i, plain + at, frame));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_seal(sealing, i, plain + at, frame));
         UNIT_EQUAL_BYTES(frame, expected, bytes + 16);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_segment_open(opening, i, expected, bytes + 16, back + at));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_open(opening, i, expected, bytes + 16, back + at));
     }
     UNIT_EQUAL_BYTES(back, plain, total);
-    opal_common_crypt_chop_end(sealing);
-    opal_common_crypt_chop_end(opening);
+    opal_crypt_chop_end(sealing);
+    opal_crypt_chop_end(opening);
     ends_free(&ends);
 }
 
 static void local(const vector_block_t *vector)
 {
     ends_t ends = ends_of(NULL);
-    const opal_common_crypt_token_t *token = opal_common_crypt_token_out(ends.a);
+    const opal_crypt_token_t *token = opal_crypt_token_out(ends.a);
     uint8_t frame[OPAL_CRYPT_LOCAL_LARGE_BYTES], expected[OPAL_CRYPT_LOCAL_LARGE_BYTES];
 
     UNIT_CHECK(vector_number(vector, "base") == token->base);
     UNIT_CHECK(OPAL_CRYPT_LOCAL_HEADER == vector_bytes(vector, "small", expected, sizeof(expected)));
-    opal_common_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL, frame);
+    opal_crypt_local_header(token, OPAL_CRYPT_FRAME_LOCAL, frame);
     UNIT_EQUAL_BYTES(frame, expected, OPAL_CRYPT_LOCAL_HEADER);
     UNIT_CHECK(sizeof(expected) == vector_bytes(vector, "large", expected, sizeof(expected)));
-    opal_common_crypt_local_large(token, (uint64_t) vector_number(vector, "total"),
-                                  (uint64_t) vector_number(vector, "id"), frame);
+    opal_crypt_local_large(token, (uint64_t) vector_number(vector, "total"),
+                           (uint64_t) vector_number(vector, "id"), frame);
     UNIT_EQUAL_BYTES(frame, expected, sizeof(frame));
     ends_free(&ends);
 }
 
-static opal_common_crypt_group_secret_t group_secret;
+static opal_crypt_group_secret_t group_secret;
 
 /* For all: under the group key.  For one: under keys of the two. */
 static void piece(const vector_block_t *vector)
@@ -183,9 +183,9 @@ static void piece(const vector_block_t *vector)
     const uint32_t origin = (uint32_t) vector_number(vector, "origin");
     const uint64_t counter = (uint64_t) vector_number(vector, "counter");
     uint8_t members[4][32] = {{1}, {2}, {3}, {4}}, plain[MOST], sealed[MOST], expected[MOST], back[MOST];
-    const opal_common_crypt_envelope_t context = context_of(vector);
-    opal_common_crypt_group_t *sender, *receiver;
-    opal_common_crypt_piece_t piece = {
+    const opal_crypt_envelope_t context = context_of(vector);
+    opal_crypt_group_t *sender, *receiver;
+    opal_crypt_piece_t piece = {
         .sequence = (uint64_t) vector_number(vector, "sequence"),
         .operation = (uint8_t) vector_number(vector, "operation"),
         .algorithm = (uint8_t) vector_number(vector, "algorithm"),
@@ -203,38 +203,38 @@ static void piece(const vector_block_t *vector)
     memcpy(ends.a->peer.key_hash, members[opener], 32);
     memcpy(ends.b->peer.key_hash, members[origin], 32);
     for (uint32_t self = 0; self < 2; ++self) {
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_group_from_secret(
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_group_from_secret(
                          &group_secret, &opal_aead_openssl_module, cipher_of(vector), 20, context.context_high,
                          context.context_low, members, 4, 0 == self ? origin : opener,
                          0 == self ? &sender : &receiver));
     }
-    opal_common_crypt_group_next = counter;
+    opal_crypt_group_next = counter;
     UNIT_CHECK(piece.plain_bytes + 24 == vector_bytes(vector, "sealed", expected, MOST));
-    UNIT_CHECK(OPAL_CRYPT_OK == (all ? opal_common_crypt_piece_seal(sender, &piece, plain, sealed)
-                                     : opal_common_crypt_piece_seal_to(sender, ends.a, &piece, plain, sealed)));
+    UNIT_CHECK(OPAL_CRYPT_OK == (all ? opal_crypt_piece_seal(sender, &piece, plain, sealed)
+                                     : opal_crypt_piece_seal_to(sender, ends.a, &piece, plain, sealed)));
     UNIT_EQUAL_BYTES(sealed, expected, piece.plain_bytes + 24);
-    UNIT_CHECK(OPAL_CRYPT_OK == (all ? opal_common_crypt_piece_open(receiver, &piece, expected, back)
-                                     : opal_common_crypt_piece_open_from(receiver, ends.b, &piece, expected, back)));
+    UNIT_CHECK(OPAL_CRYPT_OK == (all ? opal_crypt_piece_open(receiver, &piece, expected, back)
+                                     : opal_crypt_piece_open_from(receiver, ends.b, &piece, expected, back)));
     UNIT_EQUAL_BYTES(back, plain, piece.plain_bytes);
     ends_free(&ends);
-    opal_common_crypt_group_destroy(sender);
-    opal_common_crypt_group_destroy(receiver);
+    opal_crypt_group_destroy(sender);
+    opal_crypt_group_destroy(receiver);
 }
 
 /* Of Open MPI's tags and the reserved ones. */
 static void tags_of(const vector_block_t *vector)
 {
-    opal_common_crypt_tags_t tags;
+    opal_crypt_tags_t tags;
     char tag[8], host[8];
 
-    opal_common_crypt_tags_make((unsigned) vector_number(vector, "bits"), &tags);
+    opal_crypt_tags_make((unsigned) vector_number(vector, "bits"), &tags);
     for (int i = 0; i < 14; ++i) {
         snprintf(tag, sizeof(tag), "tag%d", i);
         snprintf(host, sizeof(host), "host%d", i);
         if (vector_has(vector, tag)) {
             const int32_t given = (int32_t) vector_number(vector, tag);
             UNIT_CHECK(vector_number(vector, host)
-                       == (given >= tags.floor ? given : opal_common_crypt_tags_below(&tags, given)));
+                       == (given >= tags.floor ? given : opal_crypt_tags_below(&tags, given)));
         }
     }
 }
@@ -242,11 +242,11 @@ static void tags_of(const vector_block_t *vector)
 static void rest(const vector_block_t *vector)
 {
     const uint64_t counter = (uint64_t) vector_number(vector, "counter");
-    opal_common_crypt_tags_t tags;
+    opal_crypt_tags_t tags;
 
-    opal_common_crypt_tags_make((unsigned) vector_number(vector, "bits"), &tags);
-    UNIT_CHECK(vector_number(vector, "segments") == opal_common_crypt_tags_segments(&tags, counter));
-    UNIT_CHECK(vector_number(vector, "body") == opal_common_crypt_tags_body(&tags, counter));
+    opal_crypt_tags_make((unsigned) vector_number(vector, "bits"), &tags);
+    UNIT_CHECK(vector_number(vector, "segments") == opal_crypt_tags_segments(&tags, counter));
+    UNIT_CHECK(vector_number(vector, "body") == opal_crypt_tags_body(&tags, counter));
 }
 
 int main(void)

@@ -20,13 +20,13 @@ static unsigned good, opened;
 
 static void replay(const char *directory, const char *name)
 {
-    opal_common_crypt_stats_t before, after;
+    opal_crypt_stats_t before, after;
     char path[1280];
 
     snprintf(path, sizeof(path), "%s/%s", directory, name);
-    opal_common_crypt_stats(&before);
+    opal_crypt_stats(&before);
     fuzz_file(path, 1);
-    opal_common_crypt_stats(&after);
+    opal_crypt_stats(&after);
     if (NULL != strstr(name, "-good")) {
         ++good;
         opened += after.opened_calls > before.opened_calls;
@@ -58,8 +58,8 @@ int main(void)
     closedir(corpus);
     UNIT_GROUP("%u inputs, %d mutations of each", inputs, ROUNDS);
     UNIT_CHECK(inputs > 50 && good > 10 && good == opened);
-    opal_common_crypt_session_destroy(sender);
-    opal_common_crypt_session_destroy(receiver);
-    opal_common_crypt_finalize();
+    opal_crypt_session_destroy(sender);
+    opal_crypt_session_destroy(receiver);
+    opal_crypt_finalize();
     return unit_done();
 }

@@ -6,7 +6,7 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/vectors.h"
 
-#include "opal/mca/common/crypt/crypt_kdf.h"
+#include "opal/mca/common/crypt/base/kdf.h"
 
 static void rfc5869(const char *name, const char *ikm, const char *salt, const char *info,
                     const char *prk, const char *okm)
@@ -18,11 +18,11 @@ static void rfc5869(const char *name, const char *ikm, const char *salt, const c
     size_t bytes;
 
     UNIT_GROUP("RFC 5869 %s", name);
-    UNIT_CHECK(0 == opal_common_crypt_hkdf_extract(salted, salt_bytes, key, key_bytes, got_prk));
+    UNIT_CHECK(0 == opal_crypt_hkdf_extract(salted, salt_bytes, key, key_bytes, got_prk));
     vector_hex(prk, want, sizeof(want));
     UNIT_EQUAL_BYTES(want, got_prk, 32);
     bytes = vector_hex(okm, want, sizeof(want));
-    UNIT_CHECK(0 == opal_common_crypt_hkdf_expand(got_prk, context, info_bytes, got, bytes));
+    UNIT_CHECK(0 == opal_crypt_hkdf_expand(got_prk, context, info_bytes, got, bytes));
     UNIT_EQUAL_BYTES(want, got, bytes);
 }
 
@@ -52,23 +52,23 @@ static void test_hmac(void)
     static const char text[] = "This is a test using a larger than block-size key and a larger than "
                                "block-size data.";
     uint8_t key[32] = { 0 }, mac[32], whole[32], want[32];
-    opal_common_crypt_input_t pieces[] = { { text, 10 }, { text + 10, 0 }, { text + 10, sizeof(text) - 11 } };
-    opal_common_crypt_input_t one = { text, sizeof(text) - 1 }, hi = { "Hi There", 8 };
+    opal_crypt_input_t pieces[] = { { text, 10 }, { text + 10, 0 }, { text + 10, sizeof(text) - 11 } };
+    opal_crypt_input_t one = { text, sizeof(text) - 1 }, hi = { "Hi There", 8 };
 
     UNIT_GROUP("HMAC-SHA256: RFC 4231 case 1, and pieces are joined");
     memset(key, 0x0b, 20);      /* a key shorter than a block is padded with zeros */
     vector_hex("b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7", want, sizeof(want));
-    UNIT_CHECK(0 == opal_common_crypt_hmac(key, &hi, 1, mac));
+    UNIT_CHECK(0 == opal_crypt_hmac(key, &hi, 1, mac));
     UNIT_EQUAL_BYTES(want, mac, 32);
-    UNIT_CHECK(0 == opal_common_crypt_hmac(key, &one, 1, whole) && 0 == opal_common_crypt_hmac(key, pieces, 3, mac));
+    UNIT_CHECK(0 == opal_crypt_hmac(key, &one, 1, whole) && 0 == opal_crypt_hmac(key, pieces, 3, mac));
     UNIT_EQUAL_BYTES(whole, mac, 32);
 
     UNIT_GROUP("SHA-256: FIPS 180 'abc', in pieces too");
     vector_hex("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", want, sizeof(want));
-    pieces[0] = (opal_common_crypt_input_t) { "a", 1 };
-    pieces[1] = (opal_common_crypt_input_t) { "", 0 };
-    pieces[2] = (opal_common_crypt_input_t) { "bc", 2 };
-    UNIT_CHECK(0 == opal_common_crypt_sha256(pieces, 3, mac));
+    pieces[0] = (opal_crypt_input_t) { "a", 1 };
+    pieces[1] = (opal_crypt_input_t) { "", 0 };
+    pieces[2] = (opal_crypt_input_t) { "bc", 2 };
+    UNIT_CHECK(0 == opal_crypt_sha256(pieces, 3, mac));
     UNIT_EQUAL_BYTES(want, mac, 32);
 }
 
@@ -76,17 +76,17 @@ static void test_labels(void)
 {
     UNIT_GROUP("every use has a label of its own");
     for (int a = 0; a < OPAL_CRYPT_LABELS; ++a) {
-        const char *text = opal_common_crypt_label_text((opal_common_crypt_label_t) a);
+        const char *text = opal_crypt_label_text((opal_crypt_label_t) a);
 
         UNIT_REQUIRE(NULL != text && strlen(text) < 256);
         for (int b = a + 1; b < OPAL_CRYPT_LABELS; ++b) {
-            const char *other = opal_common_crypt_label_text((opal_common_crypt_label_t) b);
+            const char *other = opal_crypt_label_text((opal_crypt_label_t) b);
 
             UNIT_REQUIRE(NULL != other);
             UNIT_CHECK(0 != strcmp(text, other));
         }
     }
-    UNIT_CHECK(NULL == opal_common_crypt_label_text(OPAL_CRYPT_LABELS));
+    UNIT_CHECK(NULL == opal_crypt_label_text(OPAL_CRYPT_LABELS));
 }
 
 static void test_expand(void)
@@ -102,24 +102,24 @@ static void test_expand(void)
     info[2] = sizeof(label) - 1;
     memcpy(info + 3, label, sizeof(label) - 1);
     memcpy(info + 3 + sizeof(label) - 1, context, 8);
-    UNIT_CHECK(0 == opal_common_crypt_hkdf_expand(secret, info, 3 + sizeof(label) - 1 + 8, want, 48));
-    UNIT_CHECK(0 == opal_common_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_EPOCH_KEY, context, 8, got, 48));
+    UNIT_CHECK(0 == opal_crypt_hkdf_expand(secret, info, 3 + sizeof(label) - 1 + 8, want, 48));
+    UNIT_CHECK(0 == opal_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_EPOCH_KEY, context, 8, got, 48));
     UNIT_EQUAL_BYTES(want, got, 48);
 
     UNIT_GROUP("a shorter key is not the beginning of a longer one");
-    UNIT_CHECK(0 == opal_common_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_EPOCH_KEY, context, 8, got, 16));
+    UNIT_CHECK(0 == opal_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_EPOCH_KEY, context, 8, got, 16));
     UNIT_CHECK(0 != memcmp(want, got, 16));
 
     UNIT_GROUP("what is out of bounds is refused, and leaves zeros");
     memset(got, 1, sizeof(got));
     memset(want, 0, sizeof(want));
-    UNIT_CHECK(0 != opal_common_crypt_kdf_expand(secret, OPAL_CRYPT_LABELS, NULL, 0, got, 48));
+    UNIT_CHECK(0 != opal_crypt_kdf_expand(secret, OPAL_CRYPT_LABELS, NULL, 0, got, 48));
     UNIT_EQUAL_BYTES(want, got, 48);
-    UNIT_CHECK(0 != opal_common_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_CHOP, NULL, 0, got, 0));
+    UNIT_CHECK(0 != opal_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_CHOP, NULL, 0, got, 0));
     memset(got, 1, sizeof(got));
-    UNIT_CHECK(0 != opal_common_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_CHOP, big, sizeof(big), got, 48));
+    UNIT_CHECK(0 != opal_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_CHOP, big, sizeof(big), got, 48));
     UNIT_EQUAL_BYTES(want, got, 48);
-    UNIT_CHECK(0 == opal_common_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_CHOP, big, sizeof(big) - 1, got, 48));
+    UNIT_CHECK(0 == opal_crypt_kdf_expand(secret, OPAL_CRYPT_LABEL_CHOP, big, sizeof(big) - 1, got, 48));
 }
 
 int main(void)

@@ -6,20 +6,20 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/vectors.h"
 
-#include "opal/mca/common/crypt/crypt_kex.h"
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/crypt/identity/kex.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <openssl/err.h>
 
 /* out = X25519(scalar, point) */
 static int multiply(const uint8_t scalar[32], const uint8_t point[32], uint8_t out[32])
 {
-    opal_common_crypt_keypair_t pair;
-    int rc = opal_common_crypt_keypair_from_private(scalar, &pair);
+    opal_crypt_keypair_t pair;
+    int rc = opal_crypt_keypair_from_private(scalar, &pair);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_kex_derive(&pair, point, out);
-        opal_common_crypt_keypair_wipe(&pair);
+        rc = opal_crypt_kex_derive(&pair, point, out);
+        opal_crypt_keypair_wipe(&pair);
     }
     return rc;
 }
@@ -38,7 +38,7 @@ static void rfc7748(const char *scalar_hex, const char *point_hex, const char *r
 static void test_x25519(void)
 {
     uint8_t k[32] = { 9 }, u[32] = { 9 }, next[32], want[32];
-    opal_common_crypt_keypair_t alice, bob;
+    opal_crypt_keypair_t alice, bob;
 
     UNIT_GROUP("RFC 7748 5.2: scalar multiplication");
     rfc7748("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
@@ -64,19 +64,19 @@ static void test_x25519(void)
     UNIT_GROUP("RFC 7748 6.1: Diffie-Hellman");
     vector_hex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a", k, 32);
     vector_hex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb", u, 32);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keypair_from_private(k, &alice));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keypair_from_private(u, &bob));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_keypair_from_private(k, &alice));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_keypair_from_private(u, &bob));
     vector_hex("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a", want, 32);
     UNIT_EQUAL_BYTES(want, alice.public, 32);
     vector_hex("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f", want, 32);
     UNIT_EQUAL_BYTES(want, bob.public, 32);
     vector_hex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742", want, 32);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_kex_derive(&alice, bob.public, next));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_kex_derive(&alice, bob.public, next));
     UNIT_EQUAL_BYTES(want, next, 32);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_kex_derive(&bob, alice.public, next));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_kex_derive(&bob, alice.public, next));
     UNIT_EQUAL_BYTES(want, next, 32);
-    opal_common_crypt_keypair_wipe(&alice);
-    opal_common_crypt_keypair_wipe(&bob);
+    opal_crypt_keypair_wipe(&alice);
+    opal_crypt_keypair_wipe(&bob);
 }
 
 static void test_zero_secrets(void)
@@ -91,19 +91,19 @@ static void test_zero_secrets(void)
         "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
         "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
     };
-    opal_common_crypt_keypair_t pair;
+    opal_crypt_keypair_t pair;
     uint8_t point[32], secret[32], zeros[32] = { 0 };
 
     UNIT_GROUP("a secret of zeros is refused, and wiped");
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keypair_make(OPAL_CRYPT_KEX_X25519, &pair));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_keypair_make(OPAL_CRYPT_KEX_X25519, &pair));
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); ++i) {
         vector_hex(points[i], point, 32);
         memset(secret, 1, sizeof(secret));
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_kex_derive(&pair, point, secret));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_kex_derive(&pair, point, secret));
         UNIT_EQUAL_BYTES(zeros, secret, 32);
     }
     UNIT_CHECK(0 == ERR_peek_error());
-    opal_common_crypt_keypair_wipe(&pair);
+    opal_crypt_keypair_wipe(&pair);
 }
 
 static void reversed(const char *hex, uint8_t out[32])
@@ -118,15 +118,15 @@ static void reversed(const char *hex, uint8_t out[32])
 
 static void test_p256(void)
 {
-    opal_common_crypt_keypair_t alice, bob;
+    opal_crypt_keypair_t alice, bob;
     uint8_t first[32], second[32], point[65];
 
     UNIT_GROUP("P-256: RFC 5903 8.1");
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keypair_make(OPAL_CRYPT_KEX_P256, &alice));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keypair_make(OPAL_CRYPT_KEX_P256, &bob));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_keypair_make(OPAL_CRYPT_KEX_P256, &alice));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_keypair_make(OPAL_CRYPT_KEX_P256, &bob));
     UNIT_CHECK(0 != memcmp(alice.private, bob.private, 32) && 0 != memcmp(alice.public, bob.public, 65));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_kex_derive(&alice, bob.public, first));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_kex_derive(&bob, alice.public, second));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_kex_derive(&alice, bob.public, first));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_kex_derive(&bob, alice.public, second));
     UNIT_EQUAL_BYTES(first, second, 32);
 
     reversed("c88f01f510d9ac3f70a292daa2316de544e9aab8afe84049c62a9c57862d1433", alice.private);
@@ -135,23 +135,23 @@ static void test_p256(void)
     vector_hex("04d12dfb5289c8d4f81208b70270398c342296970a0bccb74c736fc7554494bf63"
                "56fbf3ca366cc23e8157854c13c58d6aac23f046ada30f8353e74f33039872ab", point, 65);
     vector_hex("d6840f6b42f6edafd13116e0e12565202fef8e9ece7dce03812464d04b9442de", second, 32);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_kex_derive(&alice, point, first));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_kex_derive(&alice, point, first));
     UNIT_EQUAL_BYTES(first, second, 32);
 
     UNIT_GROUP("P-256: what is no uncompressed point of the curve is refused");
     point[64] ^= 1;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_kex_derive(&alice, point, first));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_kex_derive(&alice, point, first));
     point[64] ^= 1;
     for (int form = 0; form < 256; ++form) {
         point[0] = (uint8_t) form;
         UNIT_CHECK((0x04 == form ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH)
-                   == opal_common_crypt_kex_derive(&alice, point, first));
+                   == opal_crypt_kex_derive(&alice, point, first));
     }
     memset(point, 0, sizeof(point));
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_kex_derive(&alice, point, first));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_kex_derive(&alice, point, first));
     UNIT_CHECK(0 == ERR_peek_error());
-    opal_common_crypt_keypair_wipe(&alice);
-    opal_common_crypt_keypair_wipe(&bob);
+    opal_crypt_keypair_wipe(&alice);
+    opal_crypt_keypair_wipe(&bob);
     UNIT_CHECK(NULL == alice.private);
 }
 

@@ -5,26 +5,26 @@
  */
 #include "keystore_cases.h"
 
-#include "opal/mca/common/crypt/crypt_keystore_object.h"
+#include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 
 #include <fcntl.h>
 
-static void make_labels(opal_common_crypt_keystore_t *keystore)
+static void make_labels(opal_cryptfile_keystore_t *keystore)
 {
-    opal_common_crypt_keystore_record_t record = {.label = "lab"}, other = {.label = "other"};
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_record_t record = {.label = "lab"}, other = {.label = "other"};
+    opal_crypt_why_t why;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &record, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &other, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &record, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &other, &why));
 }
 
 /* Every byte of a key file flipped: the key is refused, or the byte was in the
  * case of a hexadecimal digit (there is none: they are lower case only). */
-static void case_flips(opal_common_crypt_keystore_t *keystore, const char *directory)
+static void case_flips(opal_cryptfile_keystore_t *keystore, const char *directory)
 {
     char path[512], text[4096];
-    opal_common_crypt_keystore_record_t record;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_record_t record;
+    opal_crypt_why_t why;
     unsigned accepted = 0;
 
     UNIT_GROUP("every byte of a key file flipped, and its mode and kind");
@@ -36,67 +36,67 @@ static void case_flips(opal_common_crypt_keystore_t *keystore, const char *direc
     for (ssize_t at = 0; at < bytes; ++at) {
         char flipped = text[at] ^ 1;
         UNIT_REQUIRE(1 == pwrite(fd, &flipped, 1, at));
-        accepted += OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why);
+        accepted += OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "lab", 1, &record, &why);
         UNIT_REQUIRE(1 == pwrite(fd, &text[at], 1, at));
     }
     UNIT_CHECK(0 == accepted);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "lab", 1, &record, &why));
     UNIT_CHECK(0 == fchmod(fd, 0640));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_find(keystore, "lab", 1, &record, &why));
     UNIT_CHECK(0 == strcmp("secret-mode", why.topic));
     UNIT_CHECK(0 == fchmod(fd, 0600));
     close(fd);
     UNIT_CHECK(0 == shell("cd %s && cp -p lab.1 lab.2 && mv lab.1 moved && ln -s moved lab.1", directory));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_find(keystore, "lab", 1, &record, &why));
     UNIT_CHECK(0 == strcmp("secret-symlink", why.topic));
     UNIT_CHECK(0 == shell("cd %s && rm lab.1 && mv moved lab.1", directory));
     /* version 1's file under the name of version 2: never taken for the newest */
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 0, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_find(keystore, "lab", 0, &record, &why));
     UNIT_CHECK(0 == shell("rm %s/lab.2", directory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "lab", 0, &record, &why) && 1 == record.version);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "lab", 0, &record, &why) && 1 == record.version);
 }
 
 /* Whoever serves the storage puts a key of his own there, or the user protects old ones.  Ends
  * with the keystore closed. */
-static void case_plain(opal_common_crypt_keystore_t *keystore, opal_common_crypt_keystore_options_t *options,
+static void case_plain(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_options_t *options,
                        const char *key_file)
 {
-    opal_common_crypt_keystore_record_t record = {.label = "clear"};
-    opal_common_crypt_wrapped_t wrapped, before;
-    opal_common_crypt_grant_t grant;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_record_t record = {.label = "clear"};
+    opal_cryptfile_wrapped_t wrapped, before;
+    opal_cryptfile_grant_t grant;
+    opal_crypt_why_t why;
     uint8_t out[32];
     unsigned count = 7;
 
     UNIT_GROUP("with a machine key, a key in the clear is refused until it is protected");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_NEW, &record, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_ROTATE, &record, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "clear", case_uuid, case_key, &before, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "clear", case_uuid, case_key, &before, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
     options->machine_key_file = key_file;
     keystore = reopen(keystore, options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_wrap(keystore, "clear", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "clear", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_protect(keystore, "clear", &count, &why) && 2 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 2 == count);
     UNIT_CHECK(0 == shell("! grep -q '^key plain' %s/clear.*", options->directory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
-    opal_common_crypt_keystore_close(keystore);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
+    opal_cryptfile_keystore_close(keystore);
     options->machine_key_file = NULL;
 }
 
-static void case_directory(opal_common_crypt_keystore_options_t options)
+static void case_directory(opal_cryptfile_keystore_options_t options)
 {
     static const struct {
         unsigned mode;
         bool good;
     } modes[] = {{0700, true}, {0755, true}, {01777, true}, {0777, false}, {0770, false}, {0702, false}};
     char directory[128];
-    opal_common_crypt_keystore_t *keystore = NULL;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_t *keystore = NULL;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("a directory that others can write to");
     snprintf(directory, sizeof(directory), "%s/open", options.directory);
@@ -104,10 +104,10 @@ static void case_directory(opal_common_crypt_keystore_options_t options)
     options.directory = directory;
     for (unsigned i = 0; i < sizeof(modes) / sizeof(*modes); ++i) {
         UNIT_CHECK(0 == chmod(directory, modes[i].mode));
-        int rc = opal_common_crypt_keystore_open(&options, &keystore, &why);
+        int rc = opal_cryptfile_keystore_open(&options, &keystore, &why);
         UNIT_CHECK(modes[i].good ? OPAL_CRYPT_OK == rc : OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why.topic, "keystore-directory"));
         if (OPAL_CRYPT_OK == rc) {
-            opal_common_crypt_keystore_close(keystore);
+            opal_cryptfile_keystore_close(keystore);
         }
     }
     UNIT_GROUP("~/.ompi-crypt, too, where the default is used");
@@ -116,39 +116,39 @@ static void case_directory(opal_common_crypt_keystore_options_t options)
     snprintf(directory + strlen(directory), 16, "/home");
     setenv("HOME", directory, 1);
     options.directory = NULL;
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why) && 0 == strcmp(why.topic, "keystore-directory"));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why) && 0 == strcmp(why.topic, "keystore-directory"));
     UNIT_CHECK(0 == shell("chmod 700 %s/.ompi-crypt", directory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_open(&options, &keystore, &why));
-    opal_common_crypt_keystore_close(keystore);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_open(&options, &keystore, &why));
+    opal_cryptfile_keystore_close(keystore);
 }
 
-static void case_rotate(opal_common_crypt_keystore_t *keystore)
+static void case_rotate(opal_cryptfile_keystore_t *keystore)
 {
-    const unsigned keep = OPAL_CRYPT_KEYSTORE_ROTATE | OPAL_CRYPT_KEYSTORE_KEEP_OWNERS | OPAL_CRYPT_KEYSTORE_KEEP_NOT_AFTER;
-    opal_common_crypt_keystore_record_t record = {.label = "keeps", .not_after = NOW + 5, .owner_count = 2,
+    const unsigned keep = OPAL_CRYPTFILE_KEYSTORE_ROTATE | OPAL_CRYPTFILE_KEYSTORE_KEEP_OWNERS | OPAL_CRYPTFILE_KEYSTORE_KEEP_NOT_AFTER;
+    opal_cryptfile_keystore_record_t record = {.label = "keeps", .not_after = NOW + 5, .owner_count = 2,
                                                   .owners = {geteuid(), geteuid() + 1}};
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("a rotation keeps owners and the last day, unless others are given");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_NEW, &record, &why));
-    record = (opal_common_crypt_keystore_record_t) {.label = "keeps"};
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, keep, &record, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "keeps", 2, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    record = (opal_cryptfile_keystore_record_t) {.label = "keeps"};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, keep, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "keeps", 2, &record, &why));
     UNIT_CHECK(NOW + 5 == record.not_after && 2 == record.owner_count && geteuid() + 1 == record.owners[1]);
-    record = (opal_common_crypt_keystore_record_t) {.label = "keeps", .not_after = NOW - 1};
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, OPAL_CRYPT_KEYSTORE_ROTATE, &record, &why));
+    record = (opal_cryptfile_keystore_record_t) {.label = "keeps", .not_after = NOW - 1};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &record, &why));
     UNIT_CHECK(0 == record.owner_count && NOW - 1 == record.not_after);
-    record = (opal_common_crypt_keystore_record_t) {.label = "keeps"};
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_new(keystore, keep, &record, &why));
+    record = (opal_cryptfile_keystore_record_t) {.label = "keeps"};
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, keep, &record, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-expired"));
 }
 
-static void case_machine_key(opal_common_crypt_keystore_options_t options)
+static void case_machine_key(opal_cryptfile_keystore_options_t options)
 {
     char directory[128], key_file[160];
-    opal_common_crypt_keystore_t *keystore = NULL;
-    opal_common_crypt_keystore_record_t record;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_t *keystore = NULL;
+    opal_cryptfile_keystore_record_t record;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("keys wrapped under a machine key");
     snprintf(directory, sizeof(directory), "%s/shared", options.directory);
@@ -163,42 +163,42 @@ static void case_machine_key(opal_common_crypt_keystore_options_t options)
     case_wrap(keystore, directory, 1);
     options.machine_key_file = NULL;
     keystore = reopen(keystore, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_find(keystore, "lab", 1, &record, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-machine-key"));
     case_plain(keystore, &options, key_file);
     keystore = NULL;
     UNIT_CHECK(0 == shell("umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > %s", key_file));
     options.machine_key_file = key_file;
     keystore = reopen(keystore, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_find(keystore, "lab", 1, &record, &why));
-    opal_common_crypt_keystore_close(keystore);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_find(keystore, "lab", 1, &record, &why));
+    opal_cryptfile_keystore_close(keystore);
 }
 
-static void case_log(opal_common_crypt_keystore_options_t options)
+static void case_log(opal_cryptfile_keystore_options_t options)
 {
-    opal_common_crypt_keystore_t *keystore = NULL;
-    opal_common_crypt_wrapped_t wrapped;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_t *keystore = NULL;
+    opal_cryptfile_wrapped_t wrapped;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("what cannot be logged is refused");
     options.log_file = "/dev/full";
     keystore = reopen(NULL, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-log") && 0 == wrapped.bytes);
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keystore_close(keystore);
     options.log_file = "/";
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why));
     options.log_file = NULL;
     options.directory = "/tmp/ompi-crypt-test-no-such-directory";
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-missing"));
 }
 
 static void case_record(void)
 {
-    static opal_common_crypt_keystore_record_t record = {.label = "x", .version = 65535, .bits = 256, .created = 1, .not_after = INT64_MAX, .changes = UINT32_MAX,
-                                                  .revoked = true, .owner_count = 16, .escrow_bytes = OPAL_CRYPT_SPKI_MAX}, read;
-    char text[OPAL_CRYPT_RECORD_TEXT_MAX];
+    static opal_cryptfile_keystore_record_t record = {.label = "x", .version = 65535, .bits = 256, .created = 1, .not_after = INT64_MAX, .changes = UINT32_MAX,
+                                                  .revoked = true, .owner_count = 16, .escrow_bytes = OPAL_CRYPTFILE_SPKI_MAX}, read;
+    char text[OPAL_CRYPTFILE_RECORD_TEXT_MAX];
     size_t used;
     unsigned accepted = 0;
 
@@ -207,13 +207,13 @@ static void case_record(void)
         record.owners[i] = UINT32_MAX - i;
     }
     memset(record.escrow, 0xab, sizeof(record.escrow));
-    int bytes = opal_common_crypt_keystore_record_write(&record, text, sizeof(text));
+    int bytes = opal_cryptfile_keystore_record_write(&record, text, sizeof(text));
     UNIT_REQUIRE(bytes > 0);
     memset(&read, 0, sizeof(read));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse(text, (size_t) bytes, &used, &read) && used == (size_t) bytes);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_record_parse(text, (size_t) bytes, &used, &read) && used == (size_t) bytes);
     UNIT_CHECK(0 == memcmp(&record, &read, sizeof(read)));
-    const opal_common_crypt_keystore_record_t good = {.label = "x", .version = 1, .bits = 256, .created = 1};
-    opal_common_crypt_keystore_record_t bad[7];
+    const opal_cryptfile_keystore_record_t good = {.label = "x", .version = 1, .bits = 256, .created = 1};
+    opal_cryptfile_keystore_record_t bad[7];
     for (int i = 0; i < 7; ++i) {
         bad[i] = good;
     }
@@ -222,17 +222,17 @@ static void case_record(void)
     bad[2].version = 0;
     bad[3].bits = 255;
     strcpy(bad[4].label, "a\nb");
-    bad[5].owner_count = OPAL_CRYPT_KEYSTORE_OWNERS + 1;
-    bad[6].escrow_bytes = OPAL_CRYPT_SPKI_MAX + 1;
-    char written[OPAL_CRYPT_RECORD_TEXT_MAX];
-    UNIT_CHECK(opal_common_crypt_keystore_record_write(&good, written, sizeof(written)) > 0);
+    bad[5].owner_count = OPAL_CRYPTFILE_KEYSTORE_OWNERS + 1;
+    bad[6].escrow_bytes = OPAL_CRYPTFILE_SPKI_MAX + 1;
+    char written[OPAL_CRYPTFILE_RECORD_TEXT_MAX];
+    UNIT_CHECK(opal_cryptfile_keystore_record_write(&good, written, sizeof(written)) > 0);
     for (int i = 0; i < 7; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_record_write(&bad[i], written, sizeof(written)));
+        UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_record_write(&bad[i], written, sizeof(written)));
     }
     for (int count = 0; count < bytes; ++count) {
         char *exact = malloc((size_t) count + 1);
         memcpy(exact, text, (size_t) count);
-        accepted += OPAL_CRYPT_OK == opal_common_crypt_keystore_record_parse(exact, (size_t) count, &used, &read);
+        accepted += OPAL_CRYPT_OK == opal_cryptfile_keystore_record_parse(exact, (size_t) count, &used, &read);
         free(exact);
     }
     UNIT_CHECK(0 == accepted);
@@ -240,30 +240,30 @@ static void case_record(void)
     UNIT_REQUIRE(NULL != label);
     memmove(label + 8, label + 7, (size_t) bytes - (size_t) (label + 7 - text));
     label[7] = '\0';           /* "x" and a zero byte */
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_record_parse(text, (size_t) bytes + 1, &used, &read));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_keystore_record_parse(text, (size_t) bytes + 1, &used, &read));
 }
 
-static void case_revoke(opal_common_crypt_keystore_t *keystore, const char *directory)
+static void case_revoke(opal_cryptfile_keystore_t *keystore, const char *directory)
 {
-    opal_common_crypt_keystore_record_t record;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_record_t record;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("all versions are revoked, also where the first is gone");
     for (int i = 0; i < 3; ++i) {
-        record = (opal_common_crypt_keystore_record_t) {.label = "gone"};
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, i > 0, &record, &why));
+        record = (opal_cryptfile_keystore_record_t) {.label = "gone"};
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, i > 0, &record, &why));
     }
     UNIT_CHECK(0 == shell("rm %s/gone.1", directory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "gone", 0, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "gone", 0, &why));
     for (uint16_t version = 2; version <= 3; ++version) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "gone", version, &record, &why) && record.revoked);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "gone", version, &record, &why) && record.revoked);
     }
-    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_keystore_revoke(keystore, "gone", 1, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_cryptfile_keystore_revoke(keystore, "gone", 1, &why));
 }
 
-static char bad_detail[sizeof(((opal_common_crypt_why_t *) NULL)->detail)];
+static char bad_detail[sizeof(((opal_crypt_why_t *) NULL)->detail)];
 
-static void keep_bad(const opal_common_crypt_why_t *why, void *arg)
+static void keep_bad(const opal_crypt_why_t *why, void *arg)
 {
     (void) arg;
     snprintf(bad_detail, sizeof(bad_detail), "%s", why->detail);
@@ -272,9 +272,9 @@ static void keep_bad(const opal_common_crypt_why_t *why, void *arg)
 int main(void)
 {
     char *directory = scratch();
-    opal_common_crypt_keystore_options_t options = {.backend = OPAL_CRYPT_KEYSTORE_FILE, .directory = directory, .secret_on_netfs = true, .now = NOW};
-    opal_common_crypt_keystore_t *keystore = reopen(NULL, &options, NOW);
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_FILE, .directory = directory, .secret_on_netfs = true, .now = NOW};
+    opal_cryptfile_keystore_t *keystore = reopen(NULL, &options, NOW);
+    opal_crypt_why_t why;
     unsigned count = 0;
 
     make_recovery_keys(directory);
@@ -285,24 +285,24 @@ int main(void)
     case_escrow(keystore, directory);
     case_flips(keystore, directory);
     UNIT_GROUP("the list of keys; nothing in the directory is readable to others");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);
     unsigned good_ones = 0;
     UNIT_CHECK(0 == shell("cp -p %s/lab.1 %s/lab.7", directory, directory));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_list(keystore, count_record, NULL, &good_ones, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_list(keystore, count_record, NULL, &good_ones, &why));
     good_ones = 0;
     bad_detail[0] = '\0';
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, keep_bad, &good_ones, &why) && 9 == good_ones);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_list(keystore, count_record, keep_bad, &good_ones, &why) && 9 == good_ones);
     UNIT_CHECK(NULL != strstr(bad_detail, "/lab.7:"));
     UNIT_CHECK(0 == shell("rm %s/lab.7", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -type f -perm /077 ! -name '*.p*')\"", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -name '*.new')\"", directory));
     case_revoke(keystore, directory);
     case_rotate(keystore);
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keystore_close(keystore);
     case_machine_key(options);
     case_directory(options);
     case_log(options);
     shell("rm -rf %s", directory);
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }

@@ -7,7 +7,7 @@
 
 #if __has_include(<p11-kit-1/p11-kit/pkcs11.h>)
 #define OMPI_CRYPT_HAVE_PKCS11      /* it has the header; whether the core was built with it is seen at run time */
-#include "opal/mca/common/crypt/crypt_p11.h"
+#include "opal/mca/common/cryptfile/keystore/p11.h"
 
 static const char *module_path(void)
 {
@@ -38,27 +38,27 @@ static bool make_token(const char *directory)
                       directory, directory, directory);
 }
 
-static void case_refused(opal_common_crypt_keystore_options_t options, const char *directory)
+static void case_refused(opal_cryptfile_keystore_options_t options, const char *directory)
 {
-    opal_common_crypt_keystore_t *keystore;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_t *keystore;
+    opal_crypt_why_t why;
     char wrong[160];
 
     UNIT_GROUP("a wrong PIN, token, module; a PIN that others can read");
     snprintf(wrong, sizeof(wrong), "%s/wrong", directory);
     const char *pin = options.pkcs11_pin_file, *token = options.pkcs11_token;
     options.pkcs11_pin_file = wrong;
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-pkcs11") && NULL == strstr(why.detail, "0815"));
     options.pkcs11_pin_file = pin;
     options.pkcs11_token = "a toke";
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why));
     options.pkcs11_token = token;
     options.pkcs11_module = "/nowhere/module.so";
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why));
     options.pkcs11_module = module_path();
     UNIT_CHECK(0 == chmod(pin, 0644));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_open(&options, &keystore, &why) && 0 == strcmp(why.topic, "secret-mode"));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why) && 0 == strcmp(why.topic, "secret-mode"));
     UNIT_CHECK(0 == chmod(pin, 0600));
 }
 
@@ -94,48 +94,48 @@ static CK_RV create_nothing(CK_SESSION_HANDLE session, CK_ATTRIBUTE *attributes,
     return CKR_DEVICE_REMOVED;
 }
 
-static void with_faults(opal_common_crypt_keystore_t *keystore)
+static void with_faults(opal_cryptfile_keystore_t *keystore)
 {
-    opal_common_crypt_p11_t *token = keystore->token;
+    opal_cryptfile_p11_t *token = keystore->token;
 
     real = token->call;
     faulty = *real;
     token->call = &faulty;
 }
 
-static void case_flaky(opal_common_crypt_keystore_t *keystore)
+static void case_flaky(opal_cryptfile_keystore_t *keystore)
 {
-    opal_common_crypt_wrapped_t wrapped, other;
-    opal_common_crypt_grant_t grant;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_wrapped_t wrapped, other;
+    opal_cryptfile_grant_t grant;
+    opal_crypt_why_t why;
     uint8_t out[32];
 
     UNIT_GROUP("a token that fails is no forgery, and a forgery is one while the token fails now and then");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
     with_faults(keystore);
     faulty.C_UnwrapKey = flaky_unwrap;
     unwraps_fail = 1000;
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-pkcs11"));
     unwraps_fail = 1;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     unwraps_fail = 0;
     other = wrapped;
     other.blob[20] ^= 1;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
     every_other = 1;            /* the wrong blob fails, the known key goes through, the wrong blob fails */
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
     every_other = 0;
-    ((opal_common_crypt_p11_t *) keystore->token)->call = real;
+    ((opal_cryptfile_p11_t *) keystore->token)->call = real;
 }
 
-static void case_killed(opal_common_crypt_keystore_t *keystore)
+static void case_killed(opal_cryptfile_keystore_t *keystore)
 {
-    opal_common_crypt_keystore_record_t record = {.label = "killed"}, found;
-    opal_common_crypt_wrapped_t wrapped;
-    opal_common_crypt_grant_t grant;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_record_t record = {.label = "killed"}, found;
+    opal_cryptfile_wrapped_t wrapped;
+    opal_cryptfile_grant_t grant;
+    opal_crypt_why_t why;
     unsigned count = 0;
     uint8_t out[32];
 
@@ -143,40 +143,40 @@ static void case_killed(opal_common_crypt_keystore_t *keystore)
     with_faults(keystore);
     faulty.C_CreateObject = create_nothing;
     faulty.C_DestroyObject = destroy_nothing;
-    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_keystore_new(keystore, false, &record, &why));
-    ((opal_common_crypt_p11_t *) keystore->token)->call = real;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &record, &why) && 1 == record.version);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "killed", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_cryptfile_keystore_new(keystore, false, &record, &why));
+    ((opal_cryptfile_p11_t *) keystore->token)->call = real;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &record, &why) && 1 == record.version);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "killed", case_uuid, case_key, &wrapped, &why));
 
     UNIT_GROUP("killed between the new record and the end of the old one: the new one counts");
     with_faults(keystore);
     faulty.C_DestroyObject = destroy_nothing;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_revoke(keystore, "killed", 1, &why));
-    ((opal_common_crypt_p11_t *) keystore->token)->call = real;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_find(keystore, "killed", 1, &found, &why) && found.revoked);
-    UNIT_CHECK(OPAL_CRYPT_GRANT_NONE == opal_common_crypt_keystore_grant(keystore, "killed"));
-    UNIT_CHECK(OPAL_CRYPT_OK != opal_common_crypt_keystore_unwrap(keystore, "killed", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "killed", 1, &why));
+    ((opal_cryptfile_p11_t *) keystore->token)->call = real;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "killed", 1, &found, &why) && found.revoked);
+    UNIT_CHECK(OPAL_CRYPTFILE_GRANT_NONE == opal_cryptfile_keystore_grant(keystore, "killed"));
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_cryptfile_keystore_unwrap(keystore, "killed", case_uuid, &wrapped, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-refused") && NULL != strstr(why.detail, "revoked"));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, NULL, &count, &why) && 10 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_list(keystore, count_record, NULL, &count, &why) && 10 == count);
 }
 
 /* A program that uses the token itself, logged in before us or after. */
-static void case_application(opal_common_crypt_keystore_options_t *options)
+static void case_application(opal_cryptfile_keystore_options_t *options)
 {
-    opal_common_crypt_keystore_t *keystore = reopen(NULL, options, NOW);
-    CK_FUNCTION_LIST *call = ((opal_common_crypt_p11_t *) keystore->token)->call;
+    opal_cryptfile_keystore_t *keystore = reopen(NULL, options, NOW);
+    CK_FUNCTION_LIST *call = ((opal_cryptfile_p11_t *) keystore->token)->call;
     unsigned char pin[] = "4711";
     CK_SESSION_HANDLE session;
     CK_SESSION_INFO info;
 
-    opal_common_crypt_p11_t *token = keystore->token;
+    opal_cryptfile_p11_t *token = keystore->token;
     UNIT_GROUP("the application's own session outlives ours");
     UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(token->session, &info));
     UNIT_CHECK(CKR_OK == call->C_OpenSession(info.slotID, CKF_SERIAL_SESSION, NULL, NULL, &session));
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keystore_close(keystore);
     UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(session, &info) && CKS_RO_USER_FUNCTIONS == info.state);
     keystore = reopen(NULL, options, NOW);      /* it is logged in already */
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keystore_close(keystore);
     UNIT_CHECK(CKR_OK == call->C_GetSessionInfo(session, &info) && CKS_RO_USER_FUNCTIONS == info.state);
     UNIT_CHECK(CKR_OK == call->C_CloseSession(session));
     UNIT_CHECK(CKR_OK == call->C_OpenSession(info.slotID, CKF_SERIAL_SESSION, NULL, NULL, &session));
@@ -187,39 +187,39 @@ static void case_application(opal_common_crypt_keystore_options_t *options)
 int main(void)
 {
     char *directory = scratch(), pin[160];
-    opal_common_crypt_keystore_t *keystore = NULL;
-    opal_common_crypt_keystore_record_t record = {.label = "lab"}, other = {.label = "other"};
-    opal_common_crypt_wrapped_t wrapped = {0};
-    opal_common_crypt_grant_t grant;
-    opal_common_crypt_why_t why;
+    opal_cryptfile_keystore_t *keystore = NULL;
+    opal_cryptfile_keystore_record_t record = {.label = "lab"}, other = {.label = "other"};
+    opal_cryptfile_wrapped_t wrapped = {0};
+    opal_cryptfile_grant_t grant;
+    opal_crypt_why_t why;
     unsigned count = 0;
     uint8_t out[32];
 
     snprintf(pin, sizeof(pin), "%s/pin", directory);
-    opal_common_crypt_keystore_options_t options = {.backend = OPAL_CRYPT_KEYSTORE_PKCS11, .directory = directory, .secret_on_netfs = true,
+    opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_PKCS11, .directory = directory, .secret_on_netfs = true,
                                                     .pkcs11_module = module_path(), .pkcs11_token = "a token", .pkcs11_pin_file = pin, .now = NOW};
     if (NULL == options.pkcs11_module || 0 != shell("command -v softhsm2-util > /dev/null")) {
         shell("rm -rf %s", directory);
         return unit_skip("SoftHSM2 is not installed (Debian: softhsm2)");
     }
     UNIT_REQUIRE(make_token(directory));
-    if (OPAL_CRYPT_OK != opal_common_crypt_keystore_open(&options, &keystore, &why) && NULL != strstr(why.detail, "this build has no PKCS#11")) {
+    if (OPAL_CRYPT_OK != opal_cryptfile_keystore_open(&options, &keystore, &why) && NULL != strstr(why.detail, "this build has no PKCS#11")) {
         shell("rm -rf %s", directory);
         return unit_skip("built without PKCS#11 (Debian: libp11-kit-dev)");
     }
     make_recovery_keys(directory);
     keystore = reopen(keystore, &options, NOW);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &record, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_keystore_new(keystore, false, &other, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &record, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &other, &why));
     case_wrap(keystore, directory, 2);
     keystore = case_policy(keystore, directory, &options);
     case_escrow(keystore, directory);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);
 
     UNIT_GROUP("what is wrapped in one session unwraps in the next; the token gives no key away");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
     keystore = reopen(keystore, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     UNIT_CHECK(0 != shell("command -v pkcs11-tool > /dev/null") ||
                0 == shell("test 9 = \"$(pkcs11-tool --module %s --token-label 'a token' --login --pin 4711 --list-objects --type secrkey 2>/dev/null "
@@ -227,19 +227,19 @@ int main(void)
     UNIT_CHECK(0 == shell("! grep -q 4711 %s/log", directory));
     case_flaky(keystore);
     case_killed(keystore);
-    opal_common_crypt_keystore_close(keystore);
+    opal_cryptfile_keystore_close(keystore);
     case_application(&options);
 
     UNIT_GROUP("a blob of the other backend");
-    options.backend = OPAL_CRYPT_KEYSTORE_FILE;
+    options.backend = OPAL_CRYPTFILE_KEYSTORE_FILE;
     keystore = reopen(NULL, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
     UNIT_CHECK(NULL != strstr(why.detail, "other keystore backend"));
-    opal_common_crypt_keystore_close(keystore);
-    options.backend = OPAL_CRYPT_KEYSTORE_PKCS11;
+    opal_cryptfile_keystore_close(keystore);
+    options.backend = OPAL_CRYPTFILE_KEYSTORE_PKCS11;
     case_refused(options, directory);
     shell("rm -rf %s", directory);
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }
 

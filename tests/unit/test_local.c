@@ -8,63 +8,63 @@
 
 #include <openssl/provider.h>
 
-#include "opal/mca/common/crypt/crypt_local_object.h"
+#include "opal/mca/common/crypt/identity/local_object.h"
 
 /* Both ends of a pair have the same keys, other ones for each direction. */
-static void check_agreement(const opal_common_crypt_local_t *a, const opal_common_crypt_local_t *b)
+static void check_agreement(const opal_crypt_local_t *a, const opal_crypt_local_t *b)
 {
-    opal_common_crypt_schedule_t *at_a = fixture_schedule(a, b), *at_b = fixture_schedule(b, a);
+    opal_crypt_schedule_t *at_a = fixture_schedule(a, b), *at_b = fixture_schedule(b, a);
     uint8_t a_out[32], a_in[32], b_out[32], b_in[32];
 
     UNIT_REQUIRE(NULL != at_a && NULL != at_b);
     for (int label = OPAL_CRYPT_LABEL_DIRECTION; label <= OPAL_CRYPT_LABEL_LOCAL_TOKEN; ++label) {
-        opal_common_crypt_label_t use = (opal_common_crypt_label_t) label;
+        opal_crypt_label_t use = (opal_crypt_label_t) label;
 
-        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, use, OPAL_CRYPT_OUT, a_out, 32));
-        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, use, OPAL_CRYPT_IN, a_in, 32));
-        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, use, OPAL_CRYPT_OUT, b_out, 32));
-        UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, use, OPAL_CRYPT_IN, b_in, 32));
+        UNIT_CHECK(0 == opal_crypt_schedule_expand(at_a, use, OPAL_CRYPT_OUT, a_out, 32));
+        UNIT_CHECK(0 == opal_crypt_schedule_expand(at_a, use, OPAL_CRYPT_IN, a_in, 32));
+        UNIT_CHECK(0 == opal_crypt_schedule_expand(at_b, use, OPAL_CRYPT_OUT, b_out, 32));
+        UNIT_CHECK(0 == opal_crypt_schedule_expand(at_b, use, OPAL_CRYPT_IN, b_in, 32));
         UNIT_EQUAL_BYTES(a_out, b_in, 32);
         UNIT_EQUAL_BYTES(a_in, b_out, 32);
         UNIT_CHECK(0 != memcmp(a_out, a_in, 32));
     }
-    UNIT_CHECK(opal_common_crypt_schedule_peer(at_a)->rank == b->record.rank);
-    UNIT_CHECK(0 == strcmp(opal_common_crypt_schedule_peer(at_a)->nspace, "4711"));
-    UNIT_EQUAL_BYTES(opal_common_crypt_schedule_peer(at_a)->key_hash, opal_common_crypt_local_key_hash(b), 32);
-    opal_common_crypt_schedule_destroy(at_a);
-    opal_common_crypt_schedule_destroy(at_b);
+    UNIT_CHECK(opal_crypt_schedule_peer(at_a)->rank == b->record.rank);
+    UNIT_CHECK(0 == strcmp(opal_crypt_schedule_peer(at_a)->nspace, "4711"));
+    UNIT_EQUAL_BYTES(opal_crypt_schedule_peer(at_a)->key_hash, opal_crypt_local_key_hash(b), 32);
+    opal_crypt_schedule_destroy(at_a);
+    opal_crypt_schedule_destroy(at_b);
 }
 
-static void test_agreement(opal_common_crypt_options_t options, const char *title)
+static void test_agreement(opal_crypt_options_t options, const char *title)
 {
-    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
-    opal_common_crypt_local_t *again = fixture_local(&options, 1);
+    opal_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_crypt_local_t *again = fixture_local(&options, 1);
 
     UNIT_GROUP("%s: two processes agree, a new key pair gives new keys", title);
-    UNIT_CHECK(options.auth == opal_common_crypt_local_auth(a));
+    UNIT_CHECK(options.auth == opal_crypt_local_auth(a));
     check_agreement(a, b);
     check_agreement(a, again);
     UNIT_CHECK(0 != memcmp(b->pair.public, again->pair.public, 32));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
-    opal_common_crypt_local_destroy(again);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
+    opal_crypt_local_destroy(again);
 }
 
-static void differs(opal_common_crypt_options_t ours, opal_common_crypt_options_t theirs,
+static void differs(opal_crypt_options_t ours, opal_crypt_options_t theirs,
                     const char *topic, const char *part)
 {
-    opal_common_crypt_local_t *a = fixture_local(&ours, 0), *b = fixture_local(&theirs, 1);
+    opal_crypt_local_t *a = fixture_local(&ours, 0), *b = fixture_local(&theirs, 1);
 
     UNIT_GROUP("differs: %s", part);
     UNIT_CHECK(fixture_peer_refused(a, b, topic, part));
     UNIT_CHECK(fixture_peer_refused(a, b, topic, "4711 rank 1"));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
-static void test_differences(opal_common_crypt_options_t psk)
+static void test_differences(opal_crypt_options_t psk)
 {
-    opal_common_crypt_options_t theirs = psk;
+    opal_crypt_options_t theirs = psk;
 
     theirs.auth = OPAL_CRYPT_AUTH_NONE;
     differs(psk, theirs, "record-method", "crypt_auth): psk here, none there");
@@ -94,21 +94,21 @@ static void test_differences(opal_common_crypt_options_t psk)
     differs(psk, theirs, "record-parameter", "in another order or more than once");
 }
 
-static void test_places(opal_common_crypt_options_t psk)
+static void test_places(opal_crypt_options_t psk)
 {
-    opal_common_crypt_local_t *a = fixture_local(&psk, 0), *b = fixture_local(&psk, 1), *beside;
-    opal_common_crypt_identity_t identity = fixture_identity(0);
-    opal_common_crypt_expect_t expect = { .nspace = "4711", .rank = 1 };
-    opal_common_crypt_schedule_t *schedule = NULL;
-    opal_common_crypt_peer_info_t info;
-    opal_common_crypt_why_t why;
+    opal_crypt_local_t *a = fixture_local(&psk, 0), *b = fixture_local(&psk, 1), *beside;
+    opal_crypt_identity_t identity = fixture_identity(0);
+    opal_crypt_expect_t expect = { .nspace = "4711", .rank = 1 };
+    opal_crypt_schedule_t *schedule = NULL;
+    opal_crypt_peer_info_t info;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("a record in another process's place is refused");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
-    opal_common_crypt_schedule_destroy(schedule);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_schedule_create(a, b->bytes, b->byte_count, &expect, &schedule, &why));
+    opal_crypt_schedule_destroy(schedule);
     expect.rank = 2;
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-other-process", "4711 rank 2"));
-    expect = (opal_common_crypt_expect_t) { .nspace = "471", .rank = 1 };
+    expect = (opal_crypt_expect_t) { .nspace = "471", .rank = 1 };
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count, &expect, "record-other-process", "471 rank 1"));
 
     UNIT_GROUP("no record: the process that was asked for is named");
@@ -118,36 +118,36 @@ static void test_places(opal_common_crypt_options_t psk)
     UNIT_CHECK(fixture_record_refused(a, a->bytes, a->byte_count, NULL, "record-reflected", ""));
 
     UNIT_GROUP("a look at a record: same node only if boot id and nonce agree");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(a, b->bytes, b->byte_count, &info, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_record_peek(a, b->bytes, b->byte_count, &info, &why));
     UNIT_CHECK(!info.same_node && 1 == info.rank && 0 == info.instance);
     identity.rank = 3;
     identity.instance = 8;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_local_create(&psk, &identity, &beside, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(a, beside->bytes, beside->byte_count, &info, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_local_create(&psk, &identity, &beside, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_record_peek(a, beside->bytes, beside->byte_count, &info, &why));
     UNIT_CHECK(info.same_node && 3 == info.rank && 8 == info.instance);
-    opal_common_crypt_local_destroy(beside);
+    opal_crypt_local_destroy(beside);
     identity.boot_id[5] ^= 1;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_local_create(&psk, &identity, &beside, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_record_peek(a, beside->bytes, beside->byte_count, &info, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_local_create(&psk, &identity, &beside, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_record_peek(a, beside->bytes, beside->byte_count, &info, &why));
     UNIT_CHECK(!info.same_node);
-    opal_common_crypt_local_destroy(beside);
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_local_destroy(beside);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
-static bool differ(const opal_common_crypt_local_t *local, int64_t created, int64_t needed, const char *text)
+static bool differ(const opal_crypt_local_t *local, int64_t created, int64_t needed, const char *text)
 {
-    opal_common_crypt_peer_info_t peer = { .nspace = "job", .rank = 5, .created = created };
-    opal_common_crypt_why_t why = { .topic = NULL };
-    bool is = opal_common_crypt_clocks_differ(local, &peer, needed, &why);
+    opal_crypt_peer_info_t peer = { .nspace = "job", .rank = 5, .created = created };
+    opal_crypt_why_t why = { .topic = NULL };
+    bool is = opal_crypt_clocks_differ(local, &peer, needed, &why);
 
     UNIT_CHECK(is == (NULL != why.topic));
     return is && fixture_said(&why, "clocks-differ", text) && fixture_said(&why, "clocks-differ", "job rank 5");
 }
 
-static void test_clocks(opal_common_crypt_options_t psk)
+static void test_clocks(opal_crypt_options_t psk)
 {
-    opal_common_crypt_local_t *a = fixture_local(&psk, 0);
+    opal_crypt_local_t *a = fixture_local(&psk, 0);
     const int64_t met = a->created + 500000;
 
     UNIT_GROUP("clocks that differ by more than an hour are named");
@@ -161,14 +161,14 @@ static void test_clocks(opal_common_crypt_options_t psk)
     UNIT_GROUP("who is met later may have begun long before, but not later");
     UNIT_CHECK(!differ(a, a->created, met, "") && !differ(a, met + 3600, met, ""));
     UNIT_CHECK(differ(a, met + 3601, met, ""));
-    opal_common_crypt_local_destroy(a);
+    opal_crypt_local_destroy(a);
 }
 
 /* Behind the public key of this record are two lengths, of nothing. */
 static void test_weak_key(void)
 {
-    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
-    opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
+    opal_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
     size_t at = b->byte_count - 4 - 2 - 32;
 
     UNIT_GROUP("a public key that gives a secret of zeros is refused");
@@ -177,59 +177,59 @@ static void test_weak_key(void)
     UNIT_CHECK(fixture_peer_refused(a, b, "record-weak-key", "X25519"));
 
     UNIT_GROUP("none takes no authenticator");
-    opal_common_crypt_put32(b->bytes + b->byte_count - 4, 1);
+    opal_crypt_put32(b->bytes + b->byte_count - 4, 1);
     UNIT_CHECK(fixture_record_refused(a, b->bytes, b->byte_count + 1, NULL, "record-authenticator", ""));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
 /* Without an authenticator both records are still a part of every key: who is shown another
  * one than was sent has other keys, and opens nothing. */
 static void test_none_changed(void)
 {
-    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
-    opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
-    opal_common_crypt_schedule_t *at_a, *at_b = fixture_schedule(b, a);
+    opal_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&none, 1);
+    opal_crypt_schedule_t *at_a, *at_b = fixture_schedule(b, a);
     uint8_t sent[32], expected[32];
     size_t taken = 0;
 
     UNIT_GROUP("none: every byte of a record changed is refused, or gives other keys");
     UNIT_REQUIRE(NULL != at_b);
-    UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_b, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, sent, 32));
+    UNIT_CHECK(0 == opal_crypt_schedule_expand(at_b, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, sent, 32));
     for (size_t i = 0; i < b->byte_count; ++i) {
         b->bytes[i] ^= 1;
-        if (OPAL_CRYPT_OK == opal_common_crypt_schedule_create(a, b->bytes, b->byte_count, NULL, &at_a, NULL)) {
-            UNIT_CHECK(0 == opal_common_crypt_schedule_expand(at_a, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, expected, 32));
+        if (OPAL_CRYPT_OK == opal_crypt_schedule_create(a, b->bytes, b->byte_count, NULL, &at_a, NULL)) {
+            UNIT_CHECK(0 == opal_crypt_schedule_expand(at_a, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, expected, 32));
             UNIT_CHECK(0 != memcmp(sent, expected, 32));
-            opal_common_crypt_schedule_destroy(at_a);
+            opal_crypt_schedule_destroy(at_a);
             ++taken;
         }
         b->bytes[i] ^= 1;
     }
     UNIT_CHECK(taken >= 32 + 8 + 16 + 16);      /* the public key, when it was made, where */
-    opal_common_crypt_schedule_destroy(at_b);
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_schedule_destroy(at_b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
-static void test_warnings(opal_common_crypt_options_t psk)
+static void test_warnings(opal_crypt_options_t psk)
 {
-    opal_common_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
-    opal_common_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&psk, 0);
+    opal_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_crypt_local_t *a = fixture_local(&none, 0), *b = fixture_local(&psk, 0);
 
     UNIT_GROUP("none warns, psk does not");
-    UNIT_REQUIRE(NULL != opal_common_crypt_local_warning(a));
-    UNIT_CHECK(0 == strcmp(opal_common_crypt_local_warning(a)->topic, "auth-none"));
-    UNIT_CHECK(NULL == opal_common_crypt_local_warning(b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    UNIT_REQUIRE(NULL != opal_crypt_local_warning(a));
+    UNIT_CHECK(0 == strcmp(opal_crypt_local_warning(a)->topic, "auth-none"));
+    UNIT_CHECK(NULL == opal_crypt_local_warning(b));
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
-static void test_options(opal_common_crypt_options_t psk)
+static void test_options(opal_crypt_options_t psk)
 {
-    opal_common_crypt_identity_t identity = fixture_identity(0);
-    opal_common_crypt_local_t *local;
-    opal_common_crypt_why_t why;
+    opal_crypt_identity_t identity = fixture_identity(0);
+    opal_crypt_local_t *local;
+    opal_crypt_why_t why;
     char text[1100];
 
     UNIT_GROUP("names and parameters that do not fit into a record");
@@ -240,17 +240,17 @@ static void test_options(opal_common_crypt_options_t psk)
     text[1024] = 0;
     psk.agreed = "";
     identity.nspace = text;
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_local_create(&psk, &identity, &local, &why));
     UNIT_CHECK(fixture_said(&why, "record-too-long", "1024"));
     identity.nspace = "";
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_local_create(&psk, &identity, &local, NULL));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_local_create(&psk, &identity, &local, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_local_create(&psk, &identity, &local, NULL));
 }
 
 /* A process is what it began as; a system without the FIPS provider says so. */
 static void test_fips(bool begun)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_NONE);
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_NONE);
 
     options.fips = true;
     UNIT_GROUP("crypt_fips=1 %s", begun ? "after keys were made without" : "without a FIPS provider");
@@ -261,37 +261,37 @@ static void test_fips(bool begun)
     UNIT_CHECK(fixture_local_refused(&options, begun ? "fips-too-late" : "fips-no-provider", "OpenSSL 3"));
 }
 
-static void test_instances(opal_common_crypt_options_t psk)
+static void test_instances(opal_crypt_options_t psk)
 {
     UNIT_GROUP("each life of a process has a number, which its record tells");
     for (uint32_t life = 0; life < 3; ++life) {
-        opal_common_crypt_identity_t identity = fixture_identity(0);
-        opal_common_crypt_local_t *local = NULL;
+        opal_crypt_identity_t identity = fixture_identity(0);
+        opal_crypt_local_t *local = NULL;
 
-        identity.instance = opal_common_crypt_instance();
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_local_create(&psk, &identity, &local, NULL));
+        identity.instance = opal_crypt_instance();
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_local_create(&psk, &identity, &local, NULL));
         UNIT_CHECK(life == local->record.instance);
-        opal_common_crypt_local_destroy(local);
+        opal_crypt_local_destroy(local);
     }
 }
 
 static void test_names(void)
 {
     static const char *const names[] = { "auto", "none", "psk", "munge", "x509" };
-    opal_common_crypt_auth_t auth;
+    opal_crypt_auth_t auth;
 
     UNIT_GROUP("names of methods");
     for (int i = 0; i < 5; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_auth_parse(names[i], &auth) && i == (int) auth);
-        UNIT_CHECK(0 == strcmp(names[i], opal_common_crypt_auth_name((opal_common_crypt_auth_t) i)));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_auth_parse(names[i], &auth) && i == (int) auth);
+        UNIT_CHECK(0 == strcmp(names[i], opal_crypt_auth_name((opal_crypt_auth_t) i)));
     }
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_auth_parse("PSK", &auth));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_auth_parse("", &auth));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_auth_parse("PSK", &auth));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_auth_parse("", &auth));
 }
 
 int main(void)
 {
-    opal_common_crypt_options_t psk = fixture_options(OPAL_CRYPT_AUTH_PSK);
+    opal_crypt_options_t psk = fixture_options(OPAL_CRYPT_AUTH_PSK);
 
     fixture_begin();
     psk.psk_file = fixture_file("psk", FIXTURE_PSK "\n", 0600);
@@ -308,6 +308,6 @@ int main(void)
     test_instances(psk);
     test_names();
     test_fips(true);
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }

@@ -5,14 +5,14 @@
  */
 #include "unit.h"
 
-#include "opal/mca/common/crypt/crypt_model.h"
+#include "opal/mca/common/crypt/wire/model.h"
 
 #define KiB 1024.0
 #define MiB (1024.0 * 1024.0)
 
 /* CryptMPI, Tables I and II (Noleland).  The paper does not print where its
  * eager protocol ends; no chunk looked at here is smaller than 17 KiB. */
-static const opal_common_crypt_model_t noleland = {
+static const opal_crypt_model_t noleland = {
     .comm = {{0, 5.54, 7.29e-5}, {17 * KiB, 5.75, 7.86e-5}},
     .enc = {{0, 4.278, 5265, 843}, {32 * KiB, 4.643, 6072, 4106}, {MiB, 5.07, 5893, 5769}},
     .comm_count = 2, .enc_count = 3
@@ -26,18 +26,18 @@ static int close_to(double value, double expected, double most)
 
 /* A machine with these throughputs (MB/s) and no latency.  The papers quote
  * throughputs of sealing AND opening; one of the two is twice as fast. */
-static opal_common_crypt_model_t by_throughput(double both, double comm)
+static opal_crypt_model_t by_throughput(double both, double comm)
 {
-    return (opal_common_crypt_model_t){
+    return (opal_crypt_model_t){
         .comm = {{0, 0, 1 / comm}}, .enc = {{0, 0, 2 * both, 0}}, .comm_count = 1, .enc_count = 1
     };
 }
 
 static double ratio(double both, double comm, double bytes, double k)
 {
-    opal_common_crypt_model_t model = by_throughput(both, comm);
-    return opal_common_crypt_model_chopped_us(&model, bytes, k, 1)
-         / opal_common_crypt_model_comm_us(&model, bytes, 1);
+    opal_crypt_model_t model = by_throughput(both, comm);
+    return opal_crypt_model_chopped_us(&model, bytes, k, 1)
+         / opal_crypt_model_comm_us(&model, bytes, 1);
 }
 
 /* The papers round the quotient of the two throughputs to two digits before
@@ -78,7 +78,7 @@ static void tables_one_and_two(void)
 
     UNIT_GROUP("CryptMPI, Tables I and II: 4 MiB with 8 threads");
     for (int i = 0; i < 8; ++i) {
-        double us = opal_common_crypt_model_chopped_us(&noleland, 4 * MiB, four_MiB[i].k, 8);
+        double us = opal_crypt_model_chopped_us(&noleland, 4 * MiB, four_MiB[i].k, 8);
         UNIT_CHECK(close_to(us, four_MiB[i].us, 1e-4));
         least = us < four_MiB[least].us ? i : least;
     }
@@ -88,56 +88,56 @@ static void tables_one_and_two(void)
     UNIT_CHECK(close_to(four_MiB[3].us / four_MiB[5].us, 1.0641, 1e-4));
 
     UNIT_GROUP("a first part, and a latency for every chunk");
-    UNIT_CHECK(close_to(opal_common_crypt_model_parts_us(&noleland, MiB, 64 * KiB, 4, 8), 300.107551, 1e-5));
-    UNIT_CHECK(close_to(opal_common_crypt_model_parts_us(&noleland, MiB, 64 * KiB, 4, 1), 266.089426, 1e-5));
-    UNIT_CHECK(close_to(opal_common_crypt_model_parts_us(&noleland, 64 * KiB, 64 * KiB, 4, 8),
-                        opal_common_crypt_model_chopped_us(&noleland, 64 * KiB, 1, 1), 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_parts_us(&noleland, MiB, 64 * KiB, 4, 8), 300.107551, 1e-5));
+    UNIT_CHECK(close_to(opal_crypt_model_parts_us(&noleland, MiB, 64 * KiB, 4, 1), 266.089426, 1e-5));
+    UNIT_CHECK(close_to(opal_crypt_model_parts_us(&noleland, 64 * KiB, 64 * KiB, 4, 8),
+                        opal_crypt_model_chopped_us(&noleland, 64 * KiB, 1, 1), 1e-9));
 
     UNIT_GROUP("CryptMPI, Tables I and II: other sizes, pieces");
-    UNIT_CHECK(close_to(opal_common_crypt_model_comm_us(&noleland, 4 * MiB, 1), 335.4223, 1e-4));
-    UNIT_CHECK(close_to(opal_common_crypt_model_chopped_us(&noleland, 4 * MiB, 1, 1), 1769.0491, 1e-4));
-    UNIT_CHECK(close_to(opal_common_crypt_model_chopped_us(&noleland, 64 * KiB, 1, 2), 33.0651, 1e-4));
-    UNIT_CHECK(close_to(opal_common_crypt_model_chopped_us(&noleland, MiB, 2, 8), 127.5735, 1e-4));
-    UNIT_CHECK(close_to(opal_common_crypt_model_chopped_us(&noleland, 16 * MiB, 32, 8), 1363.8446, 1e-4));
-    UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&noleland, 32 * KiB - 1, 1, 1), 4.278 + 32767 / 5265.0, 1e-9));
-    UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&noleland, 32 * KiB, 1, 3),
+    UNIT_CHECK(close_to(opal_crypt_model_comm_us(&noleland, 4 * MiB, 1), 335.4223, 1e-4));
+    UNIT_CHECK(close_to(opal_crypt_model_chopped_us(&noleland, 4 * MiB, 1, 1), 1769.0491, 1e-4));
+    UNIT_CHECK(close_to(opal_crypt_model_chopped_us(&noleland, 64 * KiB, 1, 2), 33.0651, 1e-4));
+    UNIT_CHECK(close_to(opal_crypt_model_chopped_us(&noleland, MiB, 2, 8), 127.5735, 1e-4));
+    UNIT_CHECK(close_to(opal_crypt_model_chopped_us(&noleland, 16 * MiB, 32, 8), 1363.8446, 1e-4));
+    UNIT_CHECK(close_to(opal_crypt_model_enc_us(&noleland, 32 * KiB - 1, 1, 1), 4.278 + 32767 / 5265.0, 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_enc_us(&noleland, 32 * KiB, 1, 3),
                         4.643 + 32768 / (6072 + 2 * 4106.0), 1e-9));
-    UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&noleland, MiB, 1, 1), 5.07 + MiB / 5893, 1e-9));
-    UNIT_CHECK(close_to(opal_common_crypt_model_comm_us(&noleland, 100, 1), 5.54 + 100 * 7.29e-5, 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_enc_us(&noleland, MiB, 1, 1), 5.07 + MiB / 5893, 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_comm_us(&noleland, 100, 1), 5.54 + 100 * 7.29e-5, 1e-9));
 }
 
 static void enhanced_hockney(void)
 {
-    opal_common_crypt_comm_piece_t line = opal_common_crypt_model_enhanced(&noleland, 64 * KiB, 1);
+    opal_crypt_comm_piece_t line = opal_crypt_model_enhanced(&noleland, 64 * KiB, 1);
 
     UNIT_GROUP("enhanced Hockney: a line through the naive scheme");
     UNIT_CHECK(close_to(line.alpha_us, 5.75 + 2 * 4.643, 1e-9));
     UNIT_CHECK(32 * KiB == line.from_bytes);
     for (double bytes = 32 * KiB; bytes < MiB; bytes *= 2) {
         UNIT_CHECK(close_to(line.alpha_us + line.beta_us * bytes,
-                            opal_common_crypt_model_chopped_us(&noleland, bytes, 1, 1), 1e-9));
+                            opal_crypt_model_chopped_us(&noleland, bytes, 1, 1), 1e-9));
     }
     /* Large messages: overhead beta_enc / beta_comm, 1038 / 1381 on Ethernet (78.3% measured). */
-    opal_common_crypt_model_t ethernet = by_throughput(1381, 1038);
-    line = opal_common_crypt_model_enhanced(&ethernet, 2 * MiB, 1);
+    opal_crypt_model_t ethernet = by_throughput(1381, 1038);
+    line = opal_crypt_model_enhanced(&ethernet, 2 * MiB, 1);
     UNIT_CHECK(close_to(line.beta_us * 1038 - 1, 0.751629, 1e-6));
 }
 
 /* A window of messages of 1 MiB (10^6 bytes where that is easier). */
-static double window_us(const opal_common_crypt_model_t *model, double bytes, double pairs, double messages,
-                        opal_common_crypt_model_opening_t opening)
+static double window_us(const opal_crypt_model_t *model, double bytes, double pairs, double messages,
+                        opal_crypt_model_opening_t opening)
 {
-    const opal_common_crypt_window_t window = {
+    const opal_crypt_window_t window = {
         .bytes = bytes, .pairs = pairs, .window = messages, .threads = 1, .opening = opening
     };
-    return opal_common_crypt_model_window_us(model, &window);
+    return opal_crypt_model_window_us(model, &window);
 }
 
 /* docs/model.rst derives the two readings; these are its statements. */
 static void window_readings(void)
 {
-    const opal_common_crypt_model_t slow = by_throughput(2000, 100), fast = by_throughput(100, 20000);
-    const opal_common_crypt_model_opening_t after = OPAL_CRYPT_MODEL_OPEN_AFTER,
+    const opal_crypt_model_t slow = by_throughput(2000, 100), fast = by_throughput(100, 20000);
+    const opal_crypt_model_opening_t after = OPAL_CRYPT_MODEL_OPEN_AFTER,
                                             during = OPAL_CRYPT_MODEL_OPEN_WHILE;
     double enc = MiB / 4000, comm = MiB / 100;
 
@@ -146,7 +146,7 @@ static void window_readings(void)
     UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 64, during), 64 * comm + 2 * enc, 1e-6));
     /* One message: nothing to overlap, and the ping-pong's time. */
     UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 1, after),
-                        opal_common_crypt_model_chopped_us(&slow, MiB, 1, 1), 1e-6));
+                        opal_crypt_model_chopped_us(&slow, MiB, 1, 1), 1e-6));
     UNIT_CHECK(close_to(window_us(&slow, MiB, 1, 1, during), window_us(&slow, MiB, 1, 1, after), 1e-6));
 
     UNIT_GROUP("64 messages in flight: fast network, the wire is hidden");
@@ -158,77 +158,77 @@ static void window_readings(void)
 
 static void window_pairs(void)
 {
-    const opal_common_crypt_model_t model = {
+    const opal_crypt_model_t model = {
         .comm = {{0, 3, 1e-3}}, .enc = {{0, 2, 1000, 800}}, .comm_count = 1, .enc_count = 1
     };
-    opal_common_crypt_window_t window = {.bytes = 1e6, .window = 64, .threads = 1};
+    opal_crypt_window_t window = {.bytes = 1e6, .window = 64, .threads = 1};
     double last = 1e9;
 
     UNIT_GROUP("pairs: they share the link, and add threads");
-    UNIT_CHECK(close_to(opal_common_crypt_model_comm_us(&model, 1e6, 4), 3 + 4000, 1e-9));
-    UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&model, 1e6, 4, 1), 2 + 4e6 / 3400, 1e-9));
-    UNIT_CHECK(close_to(opal_common_crypt_model_enc_us(&model, 1e6, 4, 2), 2 + 4e6 / 6600, 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_comm_us(&model, 1e6, 4), 3 + 4000, 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_enc_us(&model, 1e6, 4, 1), 2 + 4e6 / 3400, 1e-9));
+    UNIT_CHECK(close_to(opal_crypt_model_enc_us(&model, 1e6, 4, 2), 2 + 4e6 / 6600, 1e-9));
     /* Slow network: the overhead falls as pairs are added ("inversely proportional"). */
     for (window.pairs = 1; window.pairs <= 16; window.pairs *= 2) {
-        double plain = opal_common_crypt_model_window_plain_us(&model, &window);
-        double overhead = opal_common_crypt_model_window_us(&model, &window) / plain - 1;
+        double plain = opal_crypt_model_window_plain_us(&model, &window);
+        double overhead = opal_crypt_model_window_us(&model, &window) / plain - 1;
         UNIT_CHECK(close_to(plain, 64 * (3 + 1000 * window.pairs), 1e-6));
         UNIT_CHECK(0 < overhead && overhead < last);
         last = overhead;
     }
     window.flows = 1;           /* of 16 pairs only one has the link at a time */
     window.pairs = 16;
-    UNIT_CHECK(close_to(opal_common_crypt_model_window_plain_us(&model, &window), 64 * 1003, 1e-6));
+    UNIT_CHECK(close_to(opal_crypt_model_window_plain_us(&model, &window), 64 * 1003, 1e-6));
 }
 
 static void model_choice(void)
 {
-    const opal_common_crypt_limits_t eight = {.threads = 10, .comm_threads = 2, .max_outstanding = 64};
-    const double four_MiB_best = opal_common_crypt_model_chopped_us(&noleland, 4 * MiB, 32, 8);
-    opal_common_crypt_limits_t limits = eight;
+    const opal_crypt_limits_t eight = {.threads = 10, .comm_threads = 2, .max_outstanding = 64};
+    const double four_MiB_best = opal_crypt_model_chopped_us(&noleland, 4 * MiB, 32, 8);
+    opal_crypt_limits_t limits = eight;
 
     UNIT_GROUP("choice by the model, and its limits");
-    opal_common_crypt_choice_t choice = opal_common_crypt_model_choose(&noleland, &eight, 4 * MiB, 0);
+    opal_crypt_choice_t choice = opal_crypt_model_choose(&noleland, &eight, 4 * MiB, 0);
     UNIT_CHECK(32 == choice.k && 8 == choice.t);
-    choice = opal_common_crypt_model_choose(&noleland, &eight, 4 * MiB, 63);
+    choice = opal_crypt_model_choose(&noleland, &eight, 4 * MiB, 63);
     UNIT_CHECK(32 == choice.k);
-    choice = opal_common_crypt_model_choose(&noleland, &eight, 4 * MiB, 64);
+    choice = opal_crypt_model_choose(&noleland, &eight, 4 * MiB, 64);
     UNIT_CHECK(1 == choice.k && 8 == choice.t);
     limits.max_k = 8;
-    choice = opal_common_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
+    choice = opal_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
     UNIT_CHECK(8 == choice.k);
     limits.max_k = 0;
     limits.min_chunk = 512 * KiB;
-    choice = opal_common_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
+    choice = opal_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
     UNIT_CHECK(8 == choice.k);
-    choice = opal_common_crypt_model_choose(&noleland, &limits, 600 * KiB, 0);
+    choice = opal_crypt_model_choose(&noleland, &limits, 600 * KiB, 0);
     UNIT_CHECK(1 == choice.k);
     limits.threads = 3;
-    UNIT_CHECK(1 == opal_common_crypt_model_max_threads(&limits));
+    UNIT_CHECK(1 == opal_crypt_model_max_threads(&limits));
     limits.threads = 0;
-    UNIT_CHECK(1 == opal_common_crypt_model_max_threads(&limits));
-    choice = opal_common_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
+    UNIT_CHECK(1 == opal_crypt_model_max_threads(&limits));
+    choice = opal_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
     UNIT_CHECK(1 == choice.t);
     limits = eight;
     /* With 5 percent to be gained fewer threads do, and no more than that is lost. */
     limits.worth = 0.05;
-    choice = opal_common_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
+    choice = opal_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
     UNIT_CHECK(8 > choice.t);
-    UNIT_CHECK(0.95 * opal_common_crypt_model_chopped_us(&noleland, 4 * MiB, choice.k, choice.t) <= four_MiB_best);
-    choice = opal_common_crypt_model_choose(&noleland, &eight, 0, 0);
+    UNIT_CHECK(0.95 * opal_crypt_model_chopped_us(&noleland, 4 * MiB, choice.k, choice.t) <= four_MiB_best);
+    choice = opal_crypt_model_choose(&noleland, &eight, 0, 0);
     UNIT_CHECK(1 == choice.k);
-    UNIT_CHECK(32 == opal_common_crypt_model_choose_k(&noleland, &eight, 4 * MiB, 8, 0));
-    UNIT_CHECK(1 == opal_common_crypt_model_choose_k(&noleland, &eight, 4 * MiB, 8, 64));
+    UNIT_CHECK(32 == opal_crypt_model_choose_k(&noleland, &eight, 4 * MiB, 8, 0));
+    UNIT_CHECK(1 == opal_crypt_model_choose_k(&noleland, &eight, 4 * MiB, 8, 64));
     limits = eight;
     limits.chop_min = 4 * MiB + 1;
-    choice = opal_common_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
+    choice = opal_crypt_model_choose(&noleland, &limits, 4 * MiB, 0);
     UNIT_CHECK(1 == choice.k && 1 == choice.t);
 }
 
 static void table_choice(void)
 {
     /* CryptMPI, section IV: Noleland, 32 hardware threads */
-    const opal_common_crypt_rule_t rule = {
+    const opal_crypt_rule_t rule = {
         .step = {{64 << 10, 512 << 10, 2}, {128 << 10, 512 << 10, 4}, {512 << 10, 512 << 10, 8}}, .count = 3
     };
     static const struct {
@@ -243,31 +243,31 @@ static void table_choice(void)
 
     UNIT_GROUP("choice by the paper's table");
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); ++i) {
-        const opal_common_crypt_limits_t limits = {
+        const opal_crypt_limits_t limits = {
             .threads = 32 / expected[i].ranks, .comm_threads = 2, .max_outstanding = 64
         };
-        opal_common_crypt_choice_t choice = opal_common_crypt_rule_choose(&rule, &limits, expected[i].bytes, 0);
+        opal_crypt_choice_t choice = opal_crypt_rule_choose(&rule, &limits, expected[i].bytes, 0);
         UNIT_CHECK(expected[i].k == choice.k);
         UNIT_CHECK(expected[i].t == choice.t);
     }
     /* Two pairs, 64 messages of 4 MiB each: after the 8th, 64 sends are pending. */
-    const opal_common_crypt_limits_t limits = {.threads = 16, .comm_threads = 2, .max_outstanding = 64};
-    UNIT_CHECK(8 == opal_common_crypt_rule_choose(&rule, &limits, 4 << 20, 56).k);
-    UNIT_CHECK(1 == opal_common_crypt_rule_choose(&rule, &limits, 4 << 20, 64).k);
-    UNIT_CHECK(8 == opal_common_crypt_rule_choose(&rule, &limits, 4 << 20, 64).t);
+    const opal_crypt_limits_t limits = {.threads = 16, .comm_threads = 2, .max_outstanding = 64};
+    UNIT_CHECK(8 == opal_crypt_rule_choose(&rule, &limits, 4 << 20, 56).k);
+    UNIT_CHECK(1 == opal_crypt_rule_choose(&rule, &limits, 4 << 20, 64).k);
+    UNIT_CHECK(8 == opal_crypt_rule_choose(&rule, &limits, 4 << 20, 64).t);
 }
 
 static void made_rule(void)
 {
-    const opal_common_crypt_limits_t limits = {.threads = 10, .comm_threads = 2, .max_outstanding = 64};
-    opal_common_crypt_rule_t rule;
+    const opal_crypt_limits_t limits = {.threads = 10, .comm_threads = 2, .max_outstanding = 64};
+    opal_crypt_rule_t rule;
 
     UNIT_GROUP("a table made from the model chooses what the model does");
-    opal_common_crypt_rule_make(&rule, &noleland, &limits, 64 << 10, (size_t) 1 << 30);
+    opal_crypt_rule_make(&rule, &noleland, &limits, 64 << 10, (size_t) 1 << 30);
     UNIT_CHECK(0 < rule.count && rule.count < 15);
     for (size_t bytes = 64 << 10; bytes <= (size_t) 1 << 30; bytes *= 2) {
-        opal_common_crypt_choice_t a = opal_common_crypt_rule_choose(&rule, &limits, bytes, 0);
-        opal_common_crypt_choice_t b = opal_common_crypt_model_choose(&noleland, &limits, (double) bytes, 0);
+        opal_crypt_choice_t a = opal_crypt_rule_choose(&rule, &limits, bytes, 0);
+        opal_crypt_choice_t b = opal_crypt_model_choose(&noleland, &limits, (double) bytes, 0);
         UNIT_CHECK(a.k == b.k && a.t == b.t);
     }
 }

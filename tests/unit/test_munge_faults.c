@@ -6,7 +6,7 @@
  */
 #include "tests/unit/crypt_fixture.h"
 
-#include "opal/mca/common/crypt/crypt_munge.h"
+#include "opal/mca/common/crypt/identity/munge.h"
 
 #if OPAL_CRYPT_HAVE_MUNGE
 
@@ -14,9 +14,9 @@
 
 #include "tests/unit/munge_daemon.h"
 
-static opal_common_crypt_options_t with_munge(const char *socket)
+static opal_crypt_options_t with_munge(const char *socket)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_MUNGE);
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_MUNGE);
 
     options.munge_socket = socket;
     return options;
@@ -26,7 +26,7 @@ static opal_common_crypt_options_t with_munge(const char *socket)
  * empty file by that name first. */
 static int without_library(void)
 {
-    opal_common_crypt_options_t options = with_munge(NULL);
+    opal_crypt_options_t options = with_munge(NULL);
 
     UNIT_GROUP("libmunge cannot be loaded");
     UNIT_CHECK(fixture_local_refused(&options, "munge-library", "libmunge.so.2"));
@@ -55,7 +55,7 @@ static void test_library(void)
 
 /* Answers of munged that are hard to bring about stand in for its own: a clock
  * that runs ahead, a daemon that makes no credential. */
-static opal_common_crypt_munge_t real;
+static opal_crypt_munge_t real;
 
 static munge_err_t no_credential(char **credential, munge_ctx_t context, const void *payload, int bytes)
 {
@@ -76,9 +76,9 @@ static munge_err_t of_the_future(const char *credential, munge_ctx_t context, vo
 
 static void test_rare_answers(void)
 {
-    opal_common_crypt_options_t options = with_munge(sockets[0]);
-    opal_common_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
-    opal_common_crypt_munge_t *loaded = (opal_common_crypt_munge_t *) munge;
+    opal_crypt_options_t options = with_munge(sockets[0]);
+    opal_crypt_local_t *a = fixture_local(&options, 0), *b = fixture_local(&options, 1);
+    opal_crypt_munge_t *loaded = (opal_crypt_munge_t *) munge;
 
     real = *munge;
     UNIT_GROUP("munged makes no credential");
@@ -88,21 +88,21 @@ static void test_rare_answers(void)
 
     UNIT_GROUP("of a credential of the future, by munged's clock, the age decides");
     loaded->decode = of_the_future;
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_crypt_schedule_destroy(fixture_schedule(a, b));
     size_t bytes;
-    const uint8_t *record = opal_common_crypt_local_record(b, &bytes);
-    const opal_common_crypt_expect_t early = { .needed = (int64_t) time(NULL) - 700 };
+    const uint8_t *record = opal_crypt_local_record(b, &bytes);
+    const opal_crypt_expect_t early = { .needed = (int64_t) time(NULL) - 700 };
     UNIT_CHECK(fixture_record_refused(a, record, bytes, &early, "munge-clock", "seconds after"));
     *loaded = real;
-    opal_common_crypt_schedule_destroy(fixture_schedule(a, b));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_schedule_destroy(fixture_schedule(a, b));
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
 static void test_silent(void)
 {
-    opal_common_crypt_options_t options = with_munge(fixture_path("no-socket"));
-    opal_common_crypt_local_t *a, *b;
+    opal_crypt_options_t options = with_munge(fixture_path("no-socket"));
+    opal_crypt_local_t *a, *b;
 
     UNIT_GROUP("no daemon behind the socket, at the start and later");
     UNIT_CHECK(fixture_local_refused(&options, "munge-socket", "no-socket"));
@@ -114,8 +114,8 @@ static void test_silent(void)
     daemons[1] = -1;
     UNIT_CHECK(fixture_peer_refused(a, b, "munge-socket-later", ""));
     UNIT_CHECK(fixture_local_refused(&options, "munge-socket", ""));
-    opal_common_crypt_local_destroy(a);
-    opal_common_crypt_local_destroy(b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
 }
 
 int main(int argc, char **argv)
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     }
     test_rare_answers();
     test_silent();
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }
 

@@ -16,7 +16,7 @@ static unsigned user;                   /* nobody has this id; another one in ea
 typedef struct answer {
     int rc;
     uint8_t boot_id[16], node_nonce[16];
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
     char topic[64];
 } answer_t;
 
@@ -43,7 +43,7 @@ static pid_t ask(unsigned uid, int gate, int out)
         if (gate >= 0 && 1 != read(gate, &byte, 1)) {
             _exit(1);
         }
-        answer.rc = opal_common_crypt_node_identity(answer.boot_id, answer.node_nonce, &answer.why);
+        answer.rc = opal_crypt_node_identity(answer.boot_id, answer.node_nonce, &answer.why);
         if (0 != answer.rc) {
             snprintf(answer.topic, sizeof(answer.topic), "%s", answer.why.topic);
         }
@@ -73,11 +73,11 @@ static answer_t ask_one(unsigned uid)
 static void test_own(void)
 {
     uint8_t boot[16], nonce[16], boot2[16], nonce2[16], zeros[16] = { 0 };
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("the same answer twice, and it is some");
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_node_identity(boot, nonce, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_node_identity(boot2, nonce2, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_node_identity(boot, nonce, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_node_identity(boot2, nonce2, &why));
     UNIT_EQUAL_BYTES(boot, boot2, 16);
     UNIT_EQUAL_BYTES(nonce, nonce2, 16);
     UNIT_CHECK(0 != memcmp(boot, zeros, 16) && 0 != memcmp(nonce, zeros, 16) && 0 != memcmp(boot, nonce, 16));

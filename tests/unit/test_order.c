@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * MPI's order and the replay set together, through opal_common_crypt_accept:
+ * MPI's order and the replay set together, through opal_crypt_accept:
  * single cases, random traffic against an oracle that remembers everything,
  * and a million messages in bounded memory.
  */
@@ -11,26 +11,26 @@
 
 static int accept_at(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counter)
 {
-    const opal_common_crypt_envelope_t envelope = {1, 2, 1, tag};
+    const opal_crypt_envelope_t envelope = {1, 2, 1, tag};
 
-    return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, 0);
+    return opal_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, 0);
 }
 
 static int accept_any(ends_t *ends, uint64_t serial, int32_t tag, uint64_t counter)
 {
-    const opal_common_crypt_envelope_t envelope = {1, 2, 1, tag};
+    const opal_crypt_envelope_t envelope = {1, 2, 1, tag};
 
-    return opal_common_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, OPAL_CRYPT_ANY_TAG);
+    return opal_crypt_accept(ends->b, ends->serials, serial, &envelope, counter, OPAL_CRYPT_ANY_TAG);
 }
 
 static uint64_t post_any(ends_t *ends)
 {
-    return opal_common_crypt_serial_take_any(ends->serials);
+    return opal_crypt_serial_take_any(ends->serials);
 }
 
 static uint64_t post(ends_t *ends)
 {
-    return opal_common_crypt_serial_take(ends->serials);
+    return opal_crypt_serial_take(ends->serials);
 }
 
 static void single_cases(void)
@@ -53,7 +53,7 @@ static void single_cases(void)
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[7], 5, 11));
 
     uint64_t highest, accepted;
-    opal_common_crypt_session_gap(ends.b, &highest, &accepted);
+    opal_crypt_session_gap(ends.b, &highest, &accepted);
     UNIT_CHECK(12 == highest && 4 == accepted);
     ends_free(&ends);
 }
@@ -63,16 +63,16 @@ static void single_cases(void)
 static void envelopes_are_apart(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
-    const opal_common_crypt_envelope_t envelopes[] = {{1, 2, 1, 3}, {1, 3, 1, 3}, {2, 2, 1, 3}, {1, 2, 1, 4}, {1, 2, 2, 3}, {1, 2, 1, -3}};
+    const opal_crypt_envelope_t envelopes[] = {{1, 2, 1, 3}, {1, 3, 1, 3}, {2, 2, 1, 3}, {1, 2, 1, 4}, {1, 2, 2, 3}, {1, 2, 1, -3}};
 
     (void) post(&ends);                         /* outstanding: nothing settles */
     for (unsigned i = 0; i < 6; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post(&ends),
-                                                             &envelopes[i], 10 - i, 0));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_accept(ends.b, ends.serials, post(&ends),
+                                                      &envelopes[i], 10 - i, 0));
     }
     for (unsigned i = 0; i < 6; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == opal_common_crypt_accept(ends.b, ends.serials, post(&ends),
-                                                                    &envelopes[i], 4 - i % 5, 0));
+        UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == opal_crypt_accept(ends.b, ends.serials, post(&ends),
+                                                             &envelopes[i], 4 - i % 5, 0));
     }
     ends_free(&ends);
 }
@@ -80,13 +80,13 @@ static void envelopes_are_apart(void)
 static void overtaking_allowed(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
-    const opal_common_crypt_envelope_t envelope = {1, 2, 1, 3};
+    const opal_crypt_envelope_t envelope = {1, 2, 1, 3};
     uint64_t counters[] = {5, 3, 4, 3};
 
     for (int i = 0; i < 4; ++i) {
         UNIT_CHECK((3 == i ? OPAL_CRYPT_ERR_REPLAY : OPAL_CRYPT_OK)
-                   == opal_common_crypt_accept(ends.b, ends.serials, post(&ends), &envelope,
-                                               counters[i], OPAL_CRYPT_ALLOW_OVERTAKING));
+                   == opal_crypt_accept(ends.b, ends.serials, post(&ends), &envelope,
+                                        counters[i], OPAL_CRYPT_ALLOW_OVERTAKING));
     }
     ends_free(&ends);
 }
@@ -96,21 +96,21 @@ static void overtaking_allowed(void)
 static void context_id_comes_back(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 1);
-    opal_common_crypt_serials_t *again;
-    opal_common_crypt_envelope_t envelope = {1, 2, 1, 0};
+    opal_crypt_serials_t *again;
+    opal_crypt_envelope_t envelope = {1, 2, 1, 0};
 
     (void) post(&ends);
     for (int32_t tag = 0; tag < 10; ++tag) {
         UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, post(&ends), tag, 20 + (uint64_t) tag));
     }
-    opal_common_crypt_serials_destroy(ends.serials);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_serials_create(&again));
+    opal_crypt_serials_destroy(ends.serials);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_serials_create(&again));
     ends.serials = again;
     (void) post(&ends);
     envelope.generation = 2;
     for (envelope.tag = 0; envelope.tag < 7; ++envelope.tag) {      /* the seventh finds the table full */
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post(&ends), &envelope,
-                                                             (uint64_t) envelope.tag, 0));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_accept(ends.b, ends.serials, post(&ends), &envelope,
+                                                      (uint64_t) envelope.tag, 0));
     }
     UNIT_CHECK(7 == ends.b->order.count);
     ends_free(&ends);
@@ -139,9 +139,9 @@ static void any_tag(void)
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[8], 2, 41));
 
     /* another communicator */
-    const opal_common_crypt_envelope_t other = {1, 3, 1, 5};
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_accept(ends.b, ends.serials, post_any(&ends), &other, 1,
-                                                         OPAL_CRYPT_ANY_TAG));
+    const opal_crypt_envelope_t other = {1, 3, 1, 5};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_accept(ends.b, ends.serials, post_any(&ends), &other, 1,
+                                                  OPAL_CRYPT_ANY_TAG));
     ends_free(&ends);
 }
 
@@ -202,7 +202,7 @@ static void against_oracle(int tags, uint64_t window, unsigned outstanding_most,
         uint64_t serial = outstanding[i];
         outstanding[i] = outstanding[--count];
         if (0 == random_below(&seed, 16)) {
-            opal_common_crypt_serial_drop(ends.serials, serial);
+            opal_crypt_serial_drop(ends.serials, serial);
             continue;
         }
         /* mostly what fits the serial, give or take the window */
@@ -248,9 +248,9 @@ static uint64_t *shuffled(uint64_t count, uint64_t window, uint64_t seed)
 
 static size_t memory(const ends_t *ends)
 {
-    return opal_common_crypt_replay_memory(&ends->b->replay)
-           + opal_common_crypt_order_memory(&ends->b->order)
-           + opal_common_crypt_replay_memory(&ends->serials->given_back);
+    return opal_crypt_replay_memory(&ends->b->replay)
+           + opal_crypt_order_memory(&ends->b->order)
+           + opal_crypt_replay_memory(&ends->serials->given_back);
 }
 
 /* A million messages over `tags` tags: the sender's order is 0, 1, 2 ..., message
@@ -273,7 +273,7 @@ static void million(int32_t tags, uint64_t window, bool listener, bool any, size
     for (uint64_t i = 0; i < MILLION; ++i) {
         int32_t tag = (int32_t) (order[i] % (uint64_t) tags);       /* the turn of this tag */
         if (any && 0 == i) {        /* from here on the order of all is remembered */
-            opal_common_crypt_serial_drop(ends.serials, post_any(&ends));
+            opal_crypt_serial_drop(ends.serials, post_any(&ends));
         }
         good = good && OPAL_CRYPT_OK == accept_at(&ends, post(&ends), tag, next_of_tag[tag]);
         if (next_of_tag[tag] >= (uint64_t) tags) {                  /* an older one again */
@@ -294,7 +294,7 @@ static void million(int32_t tags, uint64_t window, bool listener, bool any, size
     printf("    tags %d, window %llu%s%s: at most %zu bytes\n", tags, (unsigned long long) window,
            listener ? ", one receive outstanding throughout" : "", any ? ", one for any tag" : "", most);
     if (listener) {
-        opal_common_crypt_serial_drop(ends.serials, waiting);
+        opal_crypt_serial_drop(ends.serials, waiting);
     }
     free(order);
     free(next_of_tag);
@@ -365,7 +365,7 @@ int main(void)
     any_tag();
     UNIT_GROUP("random traffic against an oracle");
     for (uint64_t seed = 1; seed <= 6; ++seed) {
-        opal_common_crypt_threads(0 == seed % 2 ? &no : NULL);      /* one thread, or any */
+        opal_crypt_threads(0 == seed % 2 ? &no : NULL);             /* one thread, or any */
         for (uint64_t any_of = 0; any_of <= 4; ++any_of) {
             against_oracle(1, 3, 4, any_of, seed);
             against_oracle(2, 8, 20, any_of, seed + 100);
@@ -377,7 +377,7 @@ int main(void)
         }
     }
     UNIT_CHECK(with_ranges > 100);
-    opal_common_crypt_threads(NULL);
+    opal_crypt_threads(NULL);
     UNIT_GROUP("fresh tags");
     listener_is_late();
     fresh_tags(MILLION / 3, false, false, 0, 0);

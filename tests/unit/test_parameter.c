@@ -8,14 +8,14 @@
  */
 #include "unit.h"
 
-#include "opal/mca/common/crypt/crypt_parameter.h"
+#include "opal/mca/common/crypt/wire/parameter.h"
 
 static const char *const kinds[] = {"foreign", "known", "unknown", "near", "unreadable", "range"};
 
-static bool judged(const char *name, opal_common_crypt_parameter_t wanted, const char *wanted_nearest)
+static bool judged(const char *name, opal_crypt_parameter_t wanted, const char *wanted_nearest)
 {
     const char *nearest = "?";
-    const opal_common_crypt_parameter_t kind = opal_common_crypt_parameter(name, NULL, &nearest);
+    const opal_crypt_parameter_t kind = opal_crypt_parameter(name, NULL, &nearest);
     const bool right = kind == wanted && (NULL == wanted_nearest ? NULL == nearest
                                           : NULL != nearest && 0 == strcmp(nearest, wanted_nearest));
 
@@ -32,7 +32,7 @@ static void print_judged(void)
     while (NULL != fgets(line, sizeof(line), stdin)) {
         const char *nearest;
         line[strcspn(line, "\n")] = '\0';
-        const opal_common_crypt_parameter_t kind = opal_common_crypt_parameter(line, NULL, &nearest);
+        const opal_crypt_parameter_t kind = opal_crypt_parameter(line, NULL, &nearest);
         if (OPAL_CRYPT_PARAMETER_FOREIGN != kind) {
             printf("%s %s\n", kinds[kind], line);
         }
@@ -41,7 +41,7 @@ static void print_judged(void)
 
 static int seen;
 
-static void visit(const char *name, const char *value, opal_common_crypt_parameter_t kind, const char *nearest, void *argument)
+static void visit(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest, void *argument)
 {
     UNIT_CHECK(&seen == argument && 0 == strcmp(value, OPAL_CRYPT_PARAMETER_UNKNOWN == kind ? "site" : ""));
     UNIT_CHECK((OPAL_CRYPT_PARAMETER_UNKNOWN == kind && 0 == strcmp("fs_crypt_key_labl", name)
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     const char *name, *type;
 
     if (argc > 1 && 0 == strcmp(argv[1], "names")) {
-        for (size_t i = 0; NULL != (name = opal_common_crypt_parameter_at(i, &type)); i++) {
+        for (size_t i = 0; NULL != (name = opal_crypt_parameter_at(i, &type)); i++) {
             printf("%s %s\n", type, name);
         }
         return 0;
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
         return 0;
     }
     UNIT_GROUP("ours");
-    for (size_t i = 0; NULL != (name = opal_common_crypt_parameter_at(i, &type)); i++) {
+    for (size_t i = 0; NULL != (name = opal_crypt_parameter_at(i, &type)); i++) {
         UNIT_CHECK(judged(name, OPAL_CRYPT_PARAMETER_KNOWN, name));
     }
     UNIT_GROUP("begin as ours do");
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     UNIT_GROUP("values");
     static const struct {
         const char *name, *value;
-        opal_common_crypt_parameter_t kind;
+        opal_crypt_parameter_t kind;
     } values[] = {
         {"pml_crypt_chunk_size", "1e30", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"pml_crypt_chunk_size", "64KB", OPAL_CRYPT_PARAMETER_UNREADABLE},
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     };
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         const char *nearest;
-        const opal_common_crypt_parameter_t kind = opal_common_crypt_parameter(values[i].name, values[i].value, &nearest);
+        const opal_crypt_parameter_t kind = opal_crypt_parameter(values[i].name, values[i].value, &nearest);
         if (kind != values[i].kind) {
             printf("%s=%s: %s\n", values[i].name, values[i].value, kinds[kind]);
         }
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     setenv("OMPI_MCA_pml", "crypt", 1);
     setenv("OMPI_MCA_", "crypt", 1);
     setenv("fs_crypt_key_labl", "site", 1);
-    opal_common_crypt_parameter_environment(visit, &seen);
+    opal_crypt_parameter_environment(visit, &seen);
     UNIT_CHECK(2 == seen);
     return unit_done();
 }

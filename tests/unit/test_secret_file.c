@@ -8,13 +8,13 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "opal/mca/common/crypt/crypt_secret_file.h"
+#include "opal/mca/common/crypt/base/secret_file.h"
 
 #define DIGITS_63 "0011223344556677889 aabbccddeeff0123456789abcdef00112233445566"
 
-static opal_common_crypt_options_t with_psk(const char *path)
+static opal_crypt_options_t with_psk(const char *path)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
 
     options.psk_file = path;
     return options;
@@ -22,7 +22,7 @@ static opal_common_crypt_options_t with_psk(const char *path)
 
 static void refused(const char *title, const char *path, const char *topic, const char *part)
 {
-    opal_common_crypt_options_t options = with_psk(path);
+    opal_crypt_options_t options = with_psk(path);
 
     UNIT_GROUP("psk file: %s", title);
     UNIT_CHECK(fixture_local_refused(&options, topic, part));
@@ -31,10 +31,10 @@ static void refused(const char *title, const char *path, const char *topic, cons
 
 static void taken(const char *title, const char *path)
 {
-    opal_common_crypt_options_t options = with_psk(path);
+    opal_crypt_options_t options = with_psk(path);
 
     UNIT_GROUP("psk file: %s", title);
-    opal_common_crypt_local_destroy(fixture_local(&options, 0));
+    opal_crypt_local_destroy(fixture_local(&options, 0));
 }
 
 static void test_contents(void)
@@ -54,14 +54,14 @@ static void test_contents(void)
     refused("a 65th digit", fixture_file("bad", FIXTURE_PSK "0", 0600), "secret-not-hex", "");
     refused("a letter that is no digit", fixture_file("bad", "g" FIXTURE_PSK, 0600), "secret-not-hex", "");
     for (int c = 0; c < 256; ++c) {
-        opal_common_crypt_options_t options;
+        opal_crypt_options_t options;
         int digit = NULL != memchr("0123456789abcdefABCDEF", c, 22);
 
         memcpy(binary, FIXTURE_PSK, 64);
         binary[63] = (uint8_t) c;
         options = with_psk(fixture_file_bytes("each", binary, 64, 0600));
         if (digit) {
-            opal_common_crypt_local_destroy(fixture_local(&options, 0));
+            opal_crypt_local_destroy(fixture_local(&options, 0));
         } else {
             /* 63 digits and a line's end are too few, not wrong. */
             UNIT_CHECK(fixture_local_refused(&options, '\n' == c ? "secret-length" : "secret-not-hex", ""));
@@ -72,16 +72,16 @@ static void test_contents(void)
 static void test_hex(void)
 {
     uint8_t *secret = NULL;
-    opal_common_crypt_why_t warning, why;
+    opal_crypt_why_t warning, why;
 
     UNIT_GROUP("digits become bytes");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_common_crypt_secret_file_hex(fixture_file("hex", FIXTURE_PSK, 0600), "key",
-                                                                  false, &secret, &warning, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_secret_file_hex(fixture_file("hex", FIXTURE_PSK, 0600), "key",
+                                                           false, &secret, &warning, &why));
     UNIT_REQUIRE(NULL != secret);
     UNIT_EQUAL_BYTES(secret, "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"
                              "\x01\x23\x45\x67\x89\xab\xcd\xef\x00\x11\x22\x33\x44\x55\x66\x77", 32);
     UNIT_CHECK(NULL == warning.topic);
-    opal_common_crypt_secmem_free(secret);
+    opal_crypt_secmem_free(secret);
 }
 
 static void test_kinds(void)
@@ -147,9 +147,9 @@ static void test_directories(void)
 static void test_places(void)
 {
     static const char path[] = "/proc/self/environ";
-    opal_common_crypt_options_t options = with_psk(path);
-    opal_common_crypt_secret_file_t file;
-    opal_common_crypt_why_t why;
+    opal_crypt_options_t options = with_psk(path);
+    opal_crypt_secret_file_t file;
+    opal_crypt_why_t why;
     const char *name;
 
     refused("on an unknown file system", path, "secret-netfs", "0x9fa0");
@@ -157,24 +157,24 @@ static void test_places(void)
     options.secret_on_netfs = true;
     UNIT_CHECK(fixture_local_refused(&options, "secret-length", path));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG
-               == opal_common_crypt_secret_file_read(path, "key", 0, 0, true, &file, &why));
+               == opal_crypt_secret_file_read(path, "key", 0, 0, true, &file, &why));
     UNIT_CHECK(fixture_said(&file.warning, "secret-netfs-allowed", path));
 
     UNIT_GROUP("a file with more bytes than it said is refused");
     UNIT_CHECK(fixture_said(&why, "secret-length", "changed while it was read") && NULL == file.bytes);
 
     UNIT_GROUP("kinds of file systems");
-    UNIT_CHECK(OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind(0xef53, &name) && 0 == strcmp("ext4", name));
-    UNIT_CHECK(OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind(0x01021994, &name));
-    UNIT_CHECK(OPAL_CRYPT_FS_NETWORK == opal_common_crypt_fs_kind(0x6969, &name) && 0 == strcmp("nfs", name));
-    UNIT_CHECK(OPAL_CRYPT_FS_NETWORK == opal_common_crypt_fs_kind(0xffffffffff534d42, &name));
-    UNIT_CHECK(OPAL_CRYPT_FS_UNKNOWN == opal_common_crypt_fs_kind(0x65735546, &name));
-    UNIT_CHECK(OPAL_CRYPT_FS_UNKNOWN == opal_common_crypt_fs_kind(0x12345678, &name));
+    UNIT_CHECK(OPAL_CRYPT_FS_LOCAL == opal_crypt_fs_kind(0xef53, &name) && 0 == strcmp("ext4", name));
+    UNIT_CHECK(OPAL_CRYPT_FS_LOCAL == opal_crypt_fs_kind(0x01021994, &name));
+    UNIT_CHECK(OPAL_CRYPT_FS_NETWORK == opal_crypt_fs_kind(0x6969, &name) && 0 == strcmp("nfs", name));
+    UNIT_CHECK(OPAL_CRYPT_FS_NETWORK == opal_crypt_fs_kind(0xffffffffff534d42, &name));
+    UNIT_CHECK(OPAL_CRYPT_FS_UNKNOWN == opal_crypt_fs_kind(0x65735546, &name));
+    UNIT_CHECK(OPAL_CRYPT_FS_UNKNOWN == opal_crypt_fs_kind(0x12345678, &name));
 }
 
 static void test_default(void)
 {
-    opal_common_crypt_options_t options = with_psk(NULL);
+    opal_crypt_options_t options = with_psk(NULL);
 
     UNIT_GROUP("the default file is ~/.ompi-crypt/psk; auto takes it, and says how to make it");
     UNIT_CHECK(fixture_local_refused(&options, "psk-missing", "/.ompi-crypt/psk"));
@@ -183,7 +183,7 @@ static void test_default(void)
     options.munge_socket = fixture_path("no-socket");
     UNIT_CHECK(fixture_local_refused(&options, "no-method", fixture_path(".ompi-crypt/psk")));
     fixture_file(".ompi-crypt/psk", FIXTURE_PSK, 0600);
-    opal_common_crypt_local_destroy(fixture_local(&options, 0));
+    opal_crypt_local_destroy(fixture_local(&options, 0));
     chmod(fixture_path(".ompi-crypt/psk"), 0644);
     UNIT_CHECK(fixture_local_refused(&options, "secret-mode", "0644"));
 
@@ -192,9 +192,9 @@ static void test_default(void)
     setenv("HOME", "relative", 1);
     {
         char path[8];
-        opal_common_crypt_why_t why;
+        opal_crypt_why_t why;
 
-        UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_home_path("psk", path, sizeof(path), &why));
+        UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_home_path("psk", path, sizeof(path), &why));
         UNIT_CHECK(fixture_said(&why, "no-home", ""));
     }
 }
@@ -220,23 +220,23 @@ static void test_memory(void)
     without_dontdump = 1;
     /* What was mapped before must not be enough. */
     for (size_t bytes = 64; bytes <= 128; bytes *= 2) {
-        while (NULL != (block = opal_common_crypt_secmem_alloc(bytes))) {
+        while (NULL != (block = opal_crypt_secmem_alloc(bytes))) {
             memcpy(block, &taken_blocks, sizeof(taken_blocks));
             taken_blocks = block;
         }
     }
     {
-        opal_common_crypt_secret_file_t file;
-        opal_common_crypt_why_t why;
+        opal_crypt_secret_file_t file;
+        opal_crypt_why_t why;
 
-        UNIT_CHECK(OPAL_CRYPT_ERR_MEMORY == opal_common_crypt_secret_file_read(path, "key", 64, 65, false, &file, &why));
+        UNIT_CHECK(OPAL_CRYPT_ERR_MEMORY == opal_crypt_secret_file_read(path, "key", 64, 65, false, &file, &why));
         UNIT_CHECK(fixture_said(&why, "no-secret-memory", path));
     }
     without_dontdump = 0;
     while (NULL != taken_blocks) {
         block = taken_blocks;
         memcpy(&taken_blocks, block, sizeof(taken_blocks));
-        opal_common_crypt_secmem_free(block);
+        opal_crypt_secmem_free(block);
     }
     taken("there is memory again", path);
 }
@@ -251,6 +251,6 @@ int main(void)
     test_directories();
     test_places();
     test_default();
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }

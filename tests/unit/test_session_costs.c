@@ -12,9 +12,9 @@
 
 #include <time.h>
 
-#include "opal/mca/common/crypt/crypt_frame.h"
-#include "opal/mca/common/crypt/crypt_local_object.h"
-#include "opal/mca/common/crypt/crypt_session.h"
+#include "opal/mca/common/crypt/wire/frame.h"
+#include "opal/mca/common/crypt/identity/local_object.h"
+#include "opal/mca/common/crypt/wire/session.h"
 
 #if __has_include(<munge.h>)
 #include "tests/unit/munge_daemon.h"
@@ -40,10 +40,10 @@ static double own_time(void)
 }
 
 /* First contact of `a` with each of `peers` others, and the first message to it. */
-static double contacts(opal_common_crypt_local_t *a, opal_common_crypt_local_t **others, int peers)
+static double contacts(opal_crypt_local_t *a, opal_crypt_local_t **others, int peers)
 {
-    static const opal_common_crypt_envelope_t envelope = { 0, 1, 1, 2 };
-    opal_common_crypt_session_t **sessions = calloc((size_t) peers, sizeof(*sessions));
+    static const opal_crypt_envelope_t envelope = { 0, 1, 1, 2 };
+    opal_crypt_session_t **sessions = calloc((size_t) peers, sizeof(*sessions));
     double start = own_time(), took;
     int good = 0;
 
@@ -53,25 +53,25 @@ static double contacts(opal_common_crypt_local_t *a, opal_common_crypt_local_t *
         uint64_t counter;
 
         good += OPAL_CRYPT_OK
-                    == opal_common_crypt_session_create(a, others[i]->bytes, others[i]->byte_count, NULL, &sessions[i], NULL)
-                && OPAL_CRYPT_OK == opal_common_crypt_counter_take(sessions[i], &counter)
+                    == opal_crypt_session_create(a, others[i]->bytes, others[i]->byte_count, NULL, &sessions[i], NULL)
+                && OPAL_CRYPT_OK == opal_crypt_counter_take(sessions[i], &counter)
                 && OPAL_CRYPT_OK
-                    == opal_common_crypt_direct_seal(sessions[i], counter, &envelope, "message", 8, frame);
+                    == opal_crypt_direct_seal(sessions[i], counter, &envelope, "message", 8, frame);
     }
     took = own_time() - start;
     UNIT_CHECK(peers == good);
     for (int i = 0; i < peers; ++i) {
-        opal_common_crypt_session_destroy(sessions[i]);
+        opal_crypt_session_destroy(sessions[i]);
     }
     free(sessions);
     return took / peers;
 }
 
 /* One key pair for a few records is enough: who checks does not remember. */
-static void measure(const char *name, opal_common_crypt_options_t options, int peers)
+static void measure(const char *name, opal_crypt_options_t options, int peers)
 {
     enum { RECORDS = 16 };
-    opal_common_crypt_local_t *records[RECORDS], *a, **others = calloc((size_t) peers, sizeof(*others));
+    opal_crypt_local_t *records[RECORDS], *a, **others = calloc((size_t) peers, sizeof(*others));
     double start = own_time(), record, contact;
 
     UNIT_REQUIRE(NULL != others);
@@ -87,16 +87,16 @@ static void measure(const char *name, opal_common_crypt_options_t options, int p
     contact = contacts(a, others, peers);
     UNIT_GROUP("%-14s %6.0f us of processor time for the own record, %6.0f us for first contact with a peer",
                name, record, contact);
-    opal_common_crypt_local_destroy(a);
+    opal_crypt_local_destroy(a);
     for (int i = 0; i < RECORDS; ++i) {
-        opal_common_crypt_local_destroy(records[i]);
+        opal_crypt_local_destroy(records[i]);
     }
     free(others);
 }
 
-static opal_common_crypt_options_t with(opal_common_crypt_auth_t auth)
+static opal_crypt_options_t with(opal_crypt_auth_t auth)
 {
-    opal_common_crypt_options_t options = fixture_options(auth);
+    opal_crypt_options_t options = fixture_options(auth);
 
     options.aead = &opal_aead_openssl_module;
     return options;
@@ -105,7 +105,7 @@ static opal_common_crypt_options_t with(opal_common_crypt_auth_t auth)
 static void measure_x509(int peers)
 {
     static const char *const kinds[] = { "ed25519", "p256", "p384", "rsa", "chain" };
-    opal_common_crypt_options_t options = with(OPAL_CRYPT_AUTH_X509);
+    opal_crypt_options_t options = with(OPAL_CRYPT_AUTH_X509);
     const char *source = getenv("srcdir");
     char command[1200], name[64], key[64];
 
@@ -140,10 +140,10 @@ static double daemon_time(void)
 
 static void measure_munge(int peers)
 {
-    opal_common_crypt_options_t options = with(OPAL_CRYPT_AUTH_MUNGE);
+    opal_crypt_options_t options = with(OPAL_CRYPT_AUTH_MUNGE);
     double start;
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_munge_load(&munge, NULL)) {
+    if (OPAL_CRYPT_OK != opal_crypt_munge_load(&munge, NULL)) {
         printf("munge: not measured, no libmunge\n");
         return;
     }
@@ -171,7 +171,7 @@ static void measure_munge(int peers)
 
 int main(int argc, char **argv)
 {
-    opal_common_crypt_options_t options;
+    opal_crypt_options_t options;
     const int peers = argc > 1 ? atoi(argv[1]) : 64;
 
     setenv("TMPDIR", "/dev/shm", 1);        /* munged wants everybody to reach its socket */
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     measure("none", with(OPAL_CRYPT_AUTH_NONE), peers);
     measure_munge(peers);
     measure_x509(peers);
-    opal_common_crypt_finalize();
+    opal_crypt_finalize();
     opal_aead_openssl_fini();
     return unit_done();
 }

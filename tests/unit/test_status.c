@@ -14,16 +14,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "opal/mca/common/crypt/crypt_status.h"
+#include "opal/mca/common/crypt/base/status.h"
 
 static char directory[] = "/tmp/test_status.XXXXXX";
 static int at;
 static char why[256];
-static opal_common_crypt_status_seen_t seen;
+static opal_crypt_status_seen_t seen;
 
-static opal_common_crypt_status_who_t somebody(uint32_t rank)
+static opal_crypt_status_who_t somebody(uint32_t rank)
 {
-    return (opal_common_crypt_status_who_t){.rank = rank, .job = "job@1/../x", .host = "node1", .method = "psk", .pml = "ob1"};
+    return (opal_crypt_status_who_t){.rank = rank, .job = "job@1/../x", .host = "node1", .method = "psk", .pml = "ob1"};
 }
 
 static const char *name_of(uint32_t rank)
@@ -34,43 +34,43 @@ static const char *name_of(uint32_t rank)
     return name;
 }
 
-static opal_common_crypt_status_rc_t look(const char *name)
+static opal_crypt_status_rc_t look(const char *name)
 {
-    return opal_common_crypt_status_read(at, name, &seen, why, sizeof(why));
+    return opal_crypt_status_read(at, name, &seen, why, sizeof(why));
 }
 
 static void test_owner(void)
 {
-    const opal_common_crypt_status_who_t who = somebody(3);
-    opal_common_crypt_status_moment_t *moment;
-    opal_common_crypt_status_t *status;
+    const opal_crypt_status_who_t who = somebody(3);
+    opal_crypt_status_moment_t *moment;
+    opal_crypt_status_t *status;
     struct stat file;
     char state;
     int error = 0;
 
     UNIT_GROUP("a page as its owner wrote it");
-    status = opal_common_crypt_status_make(directory, &who, &error);
+    status = opal_crypt_status_make(directory, &who, &error);
     UNIT_REQUIRE(NULL != status);
     UNIT_CHECK(0 == fstatat(at, name_of(3), &file, 0) && 0600 == (file.st_mode & 07777)
-               && (off_t) sizeof(opal_common_crypt_status_page_t) == file.st_size);
-    moment = opal_common_crypt_status_next(status);
+               && (off_t) sizeof(opal_crypt_status_page_t) == file.st_size);
+    moment = opal_crypt_status_next(status);
     moment->wait_count = 1;
-    moment->waits[0] = (opal_common_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .tag = 7};
-    moment->updated = opal_common_crypt_status_now();
-    opal_common_crypt_status_publish(status);
+    moment->waits[0] = (opal_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .tag = 7};
+    moment->updated = opal_crypt_status_now();
+    opal_crypt_status_publish(status);
     UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)));
     UNIT_CHECK(3 == seen.who.rank && (uint32_t) getpid() == seen.who.pid && 0 == strcmp(seen.who.job, "job@1/../x"));
-    UNIT_CHECK(seen.who.ticks > 0 && seen.who.ticks == opal_common_crypt_status_ticks(getpid(), &state));
+    UNIT_CHECK(seen.who.ticks > 0 && seen.who.ticks == opal_crypt_status_ticks(getpid(), &state));
     UNIT_CHECK(1 == seen.moment.wait_count && 7 == seen.moment.waits[0].tag && seen.now >= seen.moment.updated);
 
     UNIT_GROUP("and while it writes the next one");
-    moment = opal_common_crypt_status_next(status);
+    moment = opal_crypt_status_next(status);
     moment->wait_count = 9999;
     UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)) && 1 == seen.moment.wait_count);
     moment->wait_count = 0;
-    opal_common_crypt_status_publish(status);
+    opal_crypt_status_publish(status);
     UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)) && 0 == seen.moment.wait_count);
-    opal_common_crypt_status_remove(status);
+    opal_crypt_status_remove(status);
     UNIT_CHECK(OPAL_CRYPT_STATUS_NONE == look(name_of(3)));
 }
 
@@ -93,9 +93,9 @@ static bool refuses(const char *name, const char *reason)
     return bad;
 }
 
-static opal_common_crypt_status_page_t a_page(void)
+static opal_crypt_status_page_t a_page(void)
 {
-    opal_common_crypt_status_page_t page = {.who = somebody(1)};
+    opal_crypt_status_page_t page = {.who = somebody(1)};
 
     page.who.magic = OPAL_CRYPT_STATUS_MAGIC;
     page.who.version = OPAL_CRYPT_STATUS_VERSION;
@@ -107,9 +107,9 @@ static opal_common_crypt_status_page_t a_page(void)
 /* A good page is changed. */
 #define CHANGED(reason, ...)                                                                \
     do {                                                                                    \
-        opal_common_crypt_status_page_t lie = a_page();                                     \
-        opal_common_crypt_status_moment_t *m = &lie.moments[0];                             \
-        opal_common_crypt_status_wait_t *w = &m->waits[0];                                  \
+        opal_crypt_status_page_t lie = a_page();                                            \
+        opal_crypt_status_moment_t *m = &lie.moments[0];                                    \
+        opal_crypt_status_wait_t *w = &m->waits[0];                                         \
         m->wait_count = 1;                                                                  \
         w->kind = OPAL_CRYPT_STATUS_RECEIVE;                                                \
         __VA_ARGS__;                                                                        \
@@ -119,7 +119,7 @@ static opal_common_crypt_status_page_t a_page(void)
 
 static void test_hostile(void)
 {
-    opal_common_crypt_status_page_t page = a_page();
+    opal_crypt_status_page_t page = a_page();
     char name[128], other[128];
 
     snprintf(name, sizeof(name), "ompi-crypt-status.%lu.x.1.1", (unsigned long) geteuid());
@@ -167,15 +167,15 @@ static void test_text(void)
     char shown[8];
 
     UNIT_GROUP("texts for a terminal");
-    UNIT_CHECK(0 == strcmp("?[31m?", opal_common_crypt_status_text("\033[31m\n", shown, sizeof(shown))));
-    UNIT_CHECK(0 == strcmp("abcdefg", opal_common_crypt_status_text("abcdefghij", shown, sizeof(shown))));
-    UNIT_CHECK(0 == strcmp("??", opal_common_crypt_status_text("\xc3\xa9", shown, sizeof(shown))));
+    UNIT_CHECK(0 == strcmp("?[31m?", opal_crypt_status_text("\033[31m\n", shown, sizeof(shown))));
+    UNIT_CHECK(0 == strcmp("abcdefg", opal_crypt_status_text("abcdefghij", shown, sizeof(shown))));
+    UNIT_CHECK(0 == strcmp("??", opal_crypt_status_text("\xc3\xa9", shown, sizeof(shown))));
 }
 
 /* A child has the page, and then is killed; a child of that child stays, without the lock. */
 static void test_gone(void)
 {
-    const opal_common_crypt_status_who_t who = somebody(5);
+    const opal_crypt_status_who_t who = somebody(5);
     int ready[2], error, status;
     char byte, name[128];
     pid_t child;
@@ -184,7 +184,7 @@ static void test_gone(void)
     UNIT_REQUIRE(0 == pipe(ready));
     child = fork();
     if (0 == child) {
-        if (NULL == opal_common_crypt_status_make(directory, &who, &error)) {
+        if (NULL == opal_crypt_status_make(directory, &who, &error)) {
             _exit(1);
         }
         if (0 == fork()) {
@@ -208,23 +208,23 @@ static void test_gone(void)
         UNIT_REQUIRE(OPAL_CRYPT_STATUS_GOOD == look(name));
     } while (!seen.gone);
     UNIT_CHECK(5 == seen.who.rank);
-    opal_common_crypt_status_sweep(directory);
+    opal_crypt_status_sweep(directory);
     UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name));       /* it is of this hour */
     unlinkat(at, name, 0);
 }
 
 static void test_no_room(void)
 {
-    const opal_common_crypt_status_who_t who = somebody(6);
+    const opal_crypt_status_who_t who = somebody(6);
     int error = 0;
 
     UNIT_GROUP("no page");
-    UNIT_CHECK(NULL == opal_common_crypt_status_make("/nonexistent", &who, &error) && ENOENT == error);
+    UNIT_CHECK(NULL == opal_crypt_status_make("/nonexistent", &who, &error) && ENOENT == error);
     write_file(name_of(6), "squat", 5, 0600);           /* ours, of an earlier process with this pid */
-    opal_common_crypt_status_t *status = opal_common_crypt_status_make(directory, &who, &error);
+    opal_crypt_status_t *status = opal_crypt_status_make(directory, &who, &error);
     UNIT_CHECK(NULL != status && OPAL_CRYPT_STATUS_GOOD == look(name_of(6)));
-    opal_common_crypt_status_remove(status);
-    UNIT_CHECK(0 == mkdirat(at, name_of(6), 0700) && NULL == opal_common_crypt_status_make(directory, &who, &error));
+    opal_crypt_status_remove(status);
+    UNIT_CHECK(0 == mkdirat(at, name_of(6), 0700) && NULL == opal_crypt_status_make(directory, &who, &error));
     unlinkat(at, name_of(6), AT_REMOVEDIR);
 }
 

@@ -8,12 +8,12 @@
 
 #include <limits.h>
 
-#include "ompi/tools/mpicrypt/mpicrypt_ps_judge.c"
+#include "ompi/tools/mpicrypt/ps/judge.c"
 
 #define SECONDS INT64_C(1000000000)
 
 static const int64_t now = 1000 * SECONDS;
-static opal_common_crypt_status_seen_t pages[40];
+static opal_crypt_status_seen_t pages[40];
 static char *text;
 static int found;
 
@@ -21,13 +21,13 @@ static int found;
 static void good(int count)
 {
     for (int i = 0; i < count; i++) {
-        pages[i] = (opal_common_crypt_status_seen_t){
+        pages[i] = (opal_crypt_status_seen_t){
             .who = {.rank = (uint32_t) i, .pid = 100 + (uint32_t) i, .job = "j", .host = "n"}, .now = now, .state = 'R',
             .moment = {.updated = now - SECONDS / 2, .active = now - SECONDS / 2, .phase = OPAL_CRYPT_STATUS_RUNNING}};
     }
 }
 
-static void waits(int rank, opal_common_crypt_status_wait_t wait)
+static void waits(int rank, opal_crypt_status_wait_t wait)
 {
     pages[rank].moment.waits[pages[rank].moment.wait_count++] = wait;
 }
@@ -50,14 +50,14 @@ static bool judged(int count, int expected, const char *sentence)
 }
 
 #pragma GCC diagnostic ignored "-Woverride-init"     /* RECEIVE, with other values behind */
-#define RECEIVE(...) ((opal_common_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .since = now - 34 * SECONDS, \
+#define RECEIVE(...) ((opal_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .since = now - 34 * SECONDS, \
                                                         .comm = "MPI_COMM_WORLD", .blocking = 1, __VA_ARGS__})
 
 static void sealed(int of, uint32_t with, uint64_t sent, uint64_t accepted)
 {
-    opal_common_crypt_status_moment_t *m = &pages[of].moment;
+    opal_crypt_status_moment_t *m = &pages[of].moment;
 
-    m->peers[m->peer_count++] = (opal_common_crypt_status_peer_t){.rank = with, .state = OPAL_CRYPT_STATUS_SEALED, .sent = sent,
+    m->peers[m->peer_count++] = (opal_crypt_status_peer_t){.rank = with, .state = OPAL_CRYPT_STATUS_SEALED, .sent = sent,
                                                                   .accepted = accepted, .highest = accepted};
 }
 

@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "opal/mca/common/crypt/crypt_tags.h"
+#include "opal/mca/common/crypt/wire/tags.h"
 
 /* Open MPI's: coll_tags.h of 4.1 and 5.0. */
 enum { BLOCKING = -10, NONBLOCKING = -27, NONBLOCKING_END = -INT32_MAX / 2 + 1, NEIGHBOR_END = NONBLOCKING_END - 1025 };
@@ -16,13 +16,13 @@ static uint32_t seen_by(unsigned bits, int32_t tag)
     return (uint32_t) tag & (uint32_t) ((UINT64_C(1) << bits) - 1);
 }
 
-static int32_t at_host(const opal_common_crypt_tags_t *tags, int32_t tag)
+static int32_t at_host(const opal_crypt_tags_t *tags, int32_t tag)
 {
-    return tag >= tags->floor ? tag : opal_common_crypt_tags_below(tags, tag);
+    return tag >= tags->floor ? tag : opal_crypt_tags_below(tags, tag);
 }
 
 /* Which of five kinds a host tag is; 0 for none. */
-static int kind_of(const opal_common_crypt_tags_t *tags, int32_t host)
+static int kind_of(const opal_crypt_tags_t *tags, int32_t host)
 {
     const bool fixed = host >= tags->lowest && host < tags->lowest + OPAL_CRYPT_TAG_FIXED_END;
     const bool body = host <= tags->bodies && host > tags->bodies - (int32_t) tags->body_count;
@@ -36,9 +36,9 @@ static int kind_of(const opal_common_crypt_tags_t *tags, int32_t host)
 
 static void width(unsigned bits)
 {
-    opal_common_crypt_tags_t tags;
+    opal_crypt_tags_t tags;
 
-    opal_common_crypt_tags_make(bits, &tags);
+    opal_crypt_tags_make(bits, &tags);
     /* every host tag is negative for a host of so many bits, and none goes for another */
     UNIT_CHECK(tags.lowest == -(INT64_C(1) << (bits - 1)));
     for (int number = 0; number < OPAL_CRYPT_TAG_FIXED_END; number++) {
@@ -46,11 +46,11 @@ static void width(unsigned bits)
         UNIT_CHECK(seen_by(bits, at_host(&tags, OPAL_CRYPT_TAG_FIXED(number))) == seen_by(bits, tags.lowest) + (uint32_t) number);
     }
     for (uint64_t counter = 0; counter < UINT64_C(1) << 48; counter = 2 * counter + 1) {
-        UNIT_CHECK(3 == kind_of(&tags, opal_common_crypt_tags_segments(&tags, counter)));
-        UNIT_CHECK(2 == kind_of(&tags, opal_common_crypt_tags_body(&tags, counter)));
+        UNIT_CHECK(3 == kind_of(&tags, opal_crypt_tags_segments(&tags, counter)));
+        UNIT_CHECK(2 == kind_of(&tags, opal_crypt_tags_body(&tags, counter)));
     }
-    UNIT_CHECK(opal_common_crypt_tags_segments(&tags, tags.segment_count) == opal_common_crypt_tags_segments(&tags, 0));
-    UNIT_CHECK(opal_common_crypt_tags_segments(&tags, tags.segment_count - 1) == tags.segments - (int32_t) tags.segment_count + 1);
+    UNIT_CHECK(opal_crypt_tags_segments(&tags, tags.segment_count) == opal_crypt_tags_segments(&tags, 0));
+    UNIT_CHECK(opal_crypt_tags_segments(&tags, tags.segment_count - 1) == tags.segments - (int32_t) tags.segment_count + 1);
 
     /* what collectives use */
     for (int64_t tag = BLOCKING; tag >= NEIGHBOR_END; tag -= 1 + (tag > -5000000 ? 97 : 99991)) {
@@ -77,8 +77,8 @@ int main(void)
         width(bits);
     }
     UNIT_GROUP("ob1 has Open MPI's tags as they are");
-    opal_common_crypt_tags_t tags;
-    opal_common_crypt_tags_make(32, &tags);
+    opal_crypt_tags_t tags;
+    opal_crypt_tags_make(32, &tags);
     for (int32_t tag = NONBLOCKING_END + 10; tag >= NEIGHBOR_END; tag--) {
         UNIT_CHECK(tag == at_host(&tags, tag));
     }

@@ -9,15 +9,15 @@
 
 #include "sessions.h"
 
-#include "opal/mca/common/crypt/crypt_team.h"
-#include "opal/mca/common/crypt/crypt_thread.h"
+#include "opal/mca/common/crypt/base/team.h"
+#include "opal/mca/common/crypt/base/thread.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-typedef opal_common_crypt_job_t job_t;
-typedef opal_common_crypt_team_t team_t;
+typedef opal_crypt_job_t job_t;
+typedef opal_crypt_team_t team_t;
 
 static bool openmp;                     /* the carrier of the teams */
 
@@ -25,13 +25,13 @@ static team_t *team_of(unsigned threads)
 {
     team_t *team = NULL;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_team_create(threads, openmp, &team));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_team_create(threads, openmp, &team));
     return team;
 }
 
 static void wait_for(const job_t *job)
 {
-    while (!opal_common_crypt_job_done(job)) {
+    while (!opal_crypt_job_done(job)) {
         usleep(10);
     }
 }
@@ -62,7 +62,7 @@ static void many(team_t *team, unsigned rounds)
         for (unsigned i = 0; i < JOBS; ++i) {
             sums[i].number = i;
             sums[i].job.work = add_number;
-            opal_common_crypt_team_submit(team, &sums[i].job);
+            opal_crypt_team_submit(team, &sums[i].job);
         }
         for (unsigned i = 0; i < JOBS; ++i) {
             wait_for(&sums[i].job);
@@ -89,7 +89,7 @@ static void test_jobs(void)
     UNIT_GROUP("jobs: by 1, 2, 4 and 8 threads, submitted by four at once");
     for (unsigned threads = 1; threads <= 8; threads *= 2) {
         team_t *team = team_of(threads);
-        UNIT_CHECK(0 == opal_common_crypt_team_started(team));
+        UNIT_CHECK(0 == opal_crypt_team_started(team));
         for (int i = 0; i < 3; ++i) {
             UNIT_REQUIRE(0 == pthread_create(&others[i], NULL, many_thread, team));
         }
@@ -97,18 +97,18 @@ static void test_jobs(void)
         for (int i = 0; i < 3; ++i) {
             pthread_join(others[i], NULL);
         }
-        UNIT_CHECK(opal_common_crypt_team_started(team) >= 1);
-        UNIT_CHECK(opal_common_crypt_team_started(team) <= threads);
-        opal_common_crypt_team_destroy(team);
+        UNIT_CHECK(opal_crypt_team_started(team) >= 1);
+        UNIT_CHECK(opal_crypt_team_started(team) <= threads);
+        opal_crypt_team_destroy(team);
     }
 
     UNIT_GROUP("a team without work starts no thread; bounds");
     team_t *team = team_of(8);
-    UNIT_CHECK(0 == opal_common_crypt_team_started(team));
-    opal_common_crypt_team_destroy(team);
-    opal_common_crypt_team_destroy(NULL);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_team_create(0, openmp, &team));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_team_create(OPAL_CRYPT_TEAM_MAX + 1, openmp, &team));
+    UNIT_CHECK(0 == opal_crypt_team_started(team));
+    opal_crypt_team_destroy(team);
+    opal_crypt_team_destroy(NULL);
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_team_create(0, openmp, &team));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_team_create(OPAL_CRYPT_TEAM_MAX + 1, openmp, &team));
 }
 
 /* Jobs that wait for one another: there must be as many threads as jobs. */
@@ -130,15 +130,15 @@ static void test_together(void)
             pthread_barrier_init(&together, NULL, threads);
             for (unsigned i = 0; i < threads; ++i) {
                 jobs[i].work = meet;
-                opal_common_crypt_team_submit(team, &jobs[i]);
+                opal_crypt_team_submit(team, &jobs[i]);
             }
             for (unsigned i = 0; i < threads; ++i) {
                 wait_for(&jobs[i]);
             }
             pthread_barrier_destroy(&together);
         }
-        UNIT_CHECK(threads == opal_common_crypt_team_started(team));
-        opal_common_crypt_team_destroy(team);
+        UNIT_CHECK(threads == opal_crypt_team_started(team));
+        opal_crypt_team_destroy(team);
     }
 }
 
@@ -146,7 +146,7 @@ static void test_together(void)
 
 typedef struct piece {
     job_t job;
-    opal_common_crypt_chop_t *chop;
+    opal_crypt_chop_t *chop;
     uint32_t segment;
     uint8_t *plain, *frame;
     size_t wire_bytes;
@@ -157,24 +157,24 @@ static void seal_piece(job_t *job)
 {
     piece_t *p = (piece_t *) job;
 
-    p->rc = opal_common_crypt_segment_seal(p->chop, p->segment, p->plain, p->frame);
+    p->rc = opal_crypt_segment_seal(p->chop, p->segment, p->plain, p->frame);
 }
 
 static void open_piece(job_t *job)
 {
     piece_t *p = (piece_t *) job;
 
-    p->rc = opal_common_crypt_segment_open(p->chop, p->segment, p->frame, p->wire_bytes, p->plain);
+    p->rc = opal_crypt_segment_open(p->chop, p->segment, p->frame, p->wire_bytes, p->plain);
 }
 
-static void all_pieces(team_t *team, piece_t *pieces, uint32_t count, opal_common_crypt_chop_t *chop, uint8_t *buffer,
-                       const opal_common_crypt_shape_t *shape, void (*work)(job_t *))
+static void all_pieces(team_t *team, piece_t *pieces, uint32_t count, opal_crypt_chop_t *chop, uint8_t *buffer,
+                       const opal_crypt_shape_t *shape, void (*work)(job_t *))
 {
     for (uint32_t i = 0; i < count; ++i) {
         pieces[i].chop = chop;
-        pieces[i].plain = buffer + opal_common_crypt_segment_offset(shape, i + 1);
+        pieces[i].plain = buffer + opal_crypt_segment_offset(shape, i + 1);
         pieces[i].job.work = work;
-        opal_common_crypt_team_submit(team, &pieces[i].job);
+        opal_crypt_team_submit(team, &pieces[i].job);
     }
     for (uint32_t i = 0; i < count; ++i) {
         wait_for(&pieces[i].job);
@@ -183,22 +183,22 @@ static void all_pieces(team_t *team, piece_t *pieces, uint32_t count, opal_commo
 
 static void chopped(ends_t *ends, team_t *team, uint64_t total, uint32_t chunk, uint32_t forged)
 {
-    const opal_common_crypt_envelope_t envelope = {.context_low = 7, .tag = 3};
-    opal_common_crypt_shape_t shape, seen_shape;
-    opal_common_crypt_chop_t *sealing, *opening;
+    const opal_crypt_envelope_t envelope = {.context_low = 7, .tag = 3};
+    opal_crypt_shape_t shape, seen_shape;
+    opal_crypt_chop_t *sealing, *opening;
     uint8_t *plain = malloc(total), *back = calloc(1, total), first[100 + OPAL_CRYPT_FIRST_OVERHEAD];
     uint64_t counter;
 
     fill(plain, total, total);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_shape_make(total, 100, chunk, &shape));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(total, 100, chunk, &shape));
     piece_t *pieces = calloc(shape.count, sizeof(*pieces));
     for (uint32_t i = 0; i < shape.count; ++i) {
         pieces[i].segment = i + 1;
-        pieces[i].wire_bytes = opal_common_crypt_segment_bytes(&shape, i + 1) + OPAL_CRYPT_SEGMENT_OVERHEAD;
+        pieces[i].wire_bytes = opal_crypt_segment_bytes(&shape, i + 1) + OPAL_CRYPT_SEGMENT_OVERHEAD;
         pieces[i].frame = malloc(pieces[i].wire_bytes);
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_seal(ends->a, take(ends->a), &envelope, &shape, plain,
-                                                               first, &sealing));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends->a, take(ends->a), &envelope, &shape, plain,
+                                                        first, &sealing));
     all_pieces(team, pieces, shape.count, sealing, plain, &shape, seal_piece);
     for (uint32_t i = 0; i < shape.count; ++i) {
         UNIT_CHECK(OPAL_CRYPT_OK == pieces[i].rc);
@@ -206,8 +206,8 @@ static void chopped(ends_t *ends, team_t *team, uint64_t total, uint32_t chunk, 
     if (0 != forged) {
         pieces[forged - 1].frame[1] ^= 1;
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_common_crypt_first_open(ends->b, &envelope, first, sizeof(first), back, SIZE_MAX,
-                                                               &seen_shape, &counter, &opening));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_open(ends->b, &envelope, first, sizeof(first), back, SIZE_MAX,
+                                                        &seen_shape, &counter, &opening));
     all_pieces(team, pieces, shape.count, opening, back, &shape, open_piece);
     for (uint32_t i = 0; i < shape.count; ++i) {
         UNIT_CHECK((i + 1 == forged ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK) == pieces[i].rc);
@@ -216,11 +216,11 @@ static void chopped(ends_t *ends, team_t *team, uint64_t total, uint32_t chunk, 
     if (0 == forged) {
         UNIT_EQUAL_BYTES(plain, back, total);
     } else {
-        const uint64_t at = opal_common_crypt_segment_offset(&shape, forged);
+        const uint64_t at = opal_crypt_segment_offset(&shape, forged);
         UNIT_CHECK(0 == back[at] && 0 == memcmp(back + at, back + at + 1, chunk - 1));
     }
-    opal_common_crypt_chop_end(sealing);
-    opal_common_crypt_chop_end(opening);
+    opal_crypt_chop_end(sealing);
+    opal_crypt_chop_end(opening);
     free(pieces);
     free(plain);
     free(back);
@@ -236,7 +236,7 @@ static void test_chopped(void)
         chopped(&ends, team, 100000, 1009, 0);
         chopped(&ends, team, 300000, 16384, 0);
         chopped(&ends, team, 100000, 1009, 50);
-        opal_common_crypt_team_destroy(team);
+        opal_crypt_team_destroy(team);
         ends_free(&ends);
     }
 }
@@ -251,21 +251,21 @@ static void test_fork(void)
     pid_t child;
 
     UNIT_GROUP("a fork'd child: jobs are done by the caller, destroy leaves what it finds");
-    opal_common_crypt_team_submit(team, &before.job);
+    opal_crypt_team_submit(team, &before.job);
     wait_for(&before.job);
     fflush(stdout);
     child = fork();
     if (0 == child) {
-        opal_common_crypt_team_submit(team, &after.job);
-        bool done = opal_common_crypt_job_done(&after.job) && 6 == after.value;
-        opal_common_crypt_team_destroy(team);
+        opal_crypt_team_submit(team, &after.job);
+        bool done = opal_crypt_job_done(&after.job) && 6 == after.value;
+        opal_crypt_team_destroy(team);
         _exit(done ? 0 : 1);
     }
     UNIT_CHECK(child > 0 && child == waitpid(child, &status, 0) && WIFEXITED(status) && 0 == WEXITSTATUS(status));
-    opal_common_crypt_team_submit(team, &after.job);
+    opal_crypt_team_submit(team, &after.job);
     wait_for(&after.job);
     UNIT_CHECK(5 == before.value && 6 == after.value);
-    opal_common_crypt_team_destroy(team);
+    opal_crypt_team_destroy(team);
 }
 
 /* ---- what its threads keep to themselves ---- */
@@ -289,7 +289,7 @@ static const opal_aead_module_t counting = {.context_new = context_new, .context
 
 static void keep_state(job_t *job)
 {
-    if (NULL == opal_common_crypt_context(&counting)) {
+    if (NULL == opal_crypt_context(&counting)) {
         abort();
     }
     meet(job);
@@ -308,32 +308,32 @@ static void test_states(void)
         pthread_barrier_init(&together, NULL, THREADS);
         for (int i = 0; i < THREADS; ++i) {
             jobs[i].work = keep_state;
-            opal_common_crypt_team_submit(team, &jobs[i]);
+            opal_crypt_team_submit(team, &jobs[i]);
         }
         for (int i = 0; i < THREADS; ++i) {
             wait_for(&jobs[i]);
         }
         UNIT_CHECK(THREADS == __atomic_load_n(&contexts, __ATOMIC_RELAXED));
-        opal_common_crypt_team_destroy(team);
+        opal_crypt_team_destroy(team);
         UNIT_CHECK(0 == __atomic_load_n(&contexts, __ATOMIC_RELAXED));
         pthread_barrier_destroy(&together);
-        opal_common_crypt_finalize();
+        opal_crypt_finalize();
     }
 }
 
 static void test_share(void)
 {
     UNIT_GROUP("processors: at least one, shared out among the ranks of a node");
-    UNIT_CHECK(opal_common_crypt_team_processors() >= 1);
-    UNIT_CHECK(32 == opal_common_crypt_team_share(32, 32, 1));      /* alone */
-    UNIT_CHECK(8 == opal_common_crypt_team_share(32, 32, 4));       /* not bound */
-    UNIT_CHECK(10 == opal_common_crypt_team_share(32, 32, 3));
-    UNIT_CHECK(4 == opal_common_crypt_team_share(16, 32, 8));       /* bound to a socket: four ranks there */
-    UNIT_CHECK(2 == opal_common_crypt_team_share(2, 32, 16));       /* bound to a core with two threads */
-    UNIT_CHECK(2 == opal_common_crypt_team_share(2, 32, 1));
-    UNIT_CHECK(1 == opal_common_crypt_team_share(2, 2, 4));         /* too many ranks */
-    UNIT_CHECK(1 == opal_common_crypt_team_share(0, 0, 0));
-    UNIT_CHECK(2 == opal_common_crypt_team_share(4, 2, 1));         /* some went off line */
+    UNIT_CHECK(opal_crypt_team_processors() >= 1);
+    UNIT_CHECK(32 == opal_crypt_team_share(32, 32, 1));             /* alone */
+    UNIT_CHECK(8 == opal_crypt_team_share(32, 32, 4));              /* not bound */
+    UNIT_CHECK(10 == opal_crypt_team_share(32, 32, 3));
+    UNIT_CHECK(4 == opal_crypt_team_share(16, 32, 8));              /* bound to a socket: four ranks there */
+    UNIT_CHECK(2 == opal_crypt_team_share(2, 32, 16));              /* bound to a core with two threads */
+    UNIT_CHECK(2 == opal_crypt_team_share(2, 32, 1));
+    UNIT_CHECK(1 == opal_crypt_team_share(2, 2, 4));                /* too many ranks */
+    UNIT_CHECK(1 == opal_crypt_team_share(0, 0, 0));
+    UNIT_CHECK(2 == opal_crypt_team_share(4, 2, 1));                /* some went off line */
 }
 
 /* ThreadSanitizer does not know how the threads of a library that was built
@@ -344,9 +344,9 @@ static bool with_openmp(void)
     return false;
 #else
     team_t *team = NULL;
-    int rc = opal_common_crypt_team_create(2, true, &team);
+    int rc = opal_crypt_team_create(2, true, &team);
 
-    opal_common_crypt_team_destroy(team);
+    opal_crypt_team_destroy(team);
     return OPAL_CRYPT_OK == rc;
 #endif
 }
@@ -368,6 +368,6 @@ int main(void)
         test_fork();
         test_states();
     }
-    opal_common_crypt_finalize();
+    opal_crypt_finalize();
     return unit_done();
 }

@@ -8,7 +8,7 @@
 
 #include <openssl/err.h>
 
-#include "opal/mca/common/crypt/crypt_trust_file.h"
+#include "opal/mca/common/crypt/identity/trust_file.h"
 
 static const char *const files[] = { "ca.pem", "named.pem", "ca.crl" };
 static const char *const parameters[] = { "crypt_x509_ca", "crypt_x509_cert", "crypt_x509_crl" };
@@ -16,9 +16,9 @@ static const char *const unreadable[] = { "x509-ca", "x509-cert", "x509-crl" };
 enum { FILES = 3 };
 
 /* Options that are good, but that file `which` is `path`. */
-static opal_common_crypt_options_t with(int which, const char *path)
+static opal_crypt_options_t with(int which, const char *path)
 {
-    opal_common_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_X509);
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_X509);
 
     options.x509_key = fixture_path("named.key");
     options.x509_ca = 0 == which ? path : fixture_path(files[0]);
@@ -29,14 +29,14 @@ static opal_common_crypt_options_t with(int which, const char *path)
 
 static void taken(int which, const char *path)
 {
-    opal_common_crypt_options_t options = with(which, path);
+    opal_crypt_options_t options = with(which, path);
 
-    opal_common_crypt_local_destroy(fixture_local(&options, 0));
+    opal_crypt_local_destroy(fixture_local(&options, 0));
 }
 
 static void refused(int which, const char *path, const char *topic, const char *part)
 {
-    opal_common_crypt_options_t options = with(which, path);
+    opal_crypt_options_t options = with(which, path);
 
     UNIT_CHECK(fixture_local_refused(&options, topic, part));
     UNIT_CHECK(fixture_local_refused(&options, topic, parameters[which]));
@@ -104,11 +104,11 @@ static void test_damaged(int which)
 
 static void test_combined(void)
 {
-    opal_common_crypt_options_t options = with(1, fixture_path("both.pem"));
+    opal_crypt_options_t options = with(1, fixture_path("both.pem"));
 
     UNIT_GROUP("a private key in front of its certificate, in the same file");
     options.x509_key = options.x509_cert;
-    opal_common_crypt_local_destroy(fixture_local(&options, 0));
+    opal_crypt_local_destroy(fixture_local(&options, 0));
 }
 
 /* ---- the way to them ---- */
@@ -187,15 +187,15 @@ static void test_directories(int which)
 static void test_places(int which)
 {
     static const char path[] = "/proc/version";
-    opal_common_crypt_options_t options = with(which, path);
-    opal_common_crypt_trust_file_t file;
-    opal_common_crypt_why_t why;
+    opal_crypt_options_t options = with(which, path);
+    opal_crypt_trust_file_t file;
+    opal_crypt_why_t why;
 
     UNIT_GROUP("%s on no local file system", parameters[which]);
     refused(which, path, "x509-file-netfs", "0x9fa0");
     options.secret_on_netfs = true;
     UNIT_CHECK(fixture_local_refused(&options, "x509-file-length", "changed while it was read"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_common_crypt_trust_file_read(path, "it", "topic", true, &file, &why)
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_trust_file_read(path, "it", "topic", true, &file, &why)
                && NULL == file.bytes && fixture_said(&file.warning, "x509-file-netfs-allowed", path));
 }
 
@@ -221,6 +221,6 @@ int main(void)
     }
     test_combined();
     UNIT_CHECK(0 == ERR_peek_error());
-    opal_common_crypt_secmem_finalize();
+    opal_crypt_secmem_finalize();
     return unit_done();
 }

@@ -63,7 +63,7 @@ int MPIX_File_get_encryption_regions(MPI_File fh, int *regions)
 {
     ompio_file_t *ompio;
     ompi_common_cryptmpio_module_t *module = module_of(fh, &ompio);
-    const opal_common_crypt_map_t *map = NULL == module ? NULL : module->get_map(ompio);
+    const opal_cryptfile_map_t *map = NULL == module ? NULL : module->get_map(ompio);
 
     if (NULL == module) {
         return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
@@ -73,13 +73,13 @@ int MPIX_File_get_encryption_regions(MPI_File fh, int *regions)
 }
 
 /* Blocks of a datatype that a run needs: each counts its bytes as an int. */
-static size_t blocks_of(const opal_common_crypt_run_t *run)
+static size_t blocks_of(const opal_cryptfile_run_t *run)
 {
     return (size_t) ((run->bytes + INT_MAX - 1) / INT_MAX);
 }
 
 /* A region's tile as a datatype. */
-static int type_of(const opal_common_crypt_tiling_t *tiling, MPI_Datatype *type)
+static int type_of(const opal_cryptfile_tiling_t *tiling, MPI_Datatype *type)
 {
     MPI_Datatype tile = MPI_DATATYPE_NULL;
     size_t count = 0, used = 0;
@@ -112,7 +112,7 @@ static int type_of(const opal_common_crypt_tiling_t *tiling, MPI_Datatype *type)
     return MPI_SUCCESS == rc ? MPI_Type_commit(type) : rc;
 }
 
-static int info_of(const opal_common_crypt_region_t *region, MPI_Info *info)
+static int info_of(const opal_cryptfile_region_t *region, MPI_Info *info)
 {
     static const char *const names[] = {"aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-poly1305"};
     char number[16];
@@ -137,7 +137,7 @@ int MPIX_File_get_encryption_map(MPI_File fh, int region, MPI_Offset *disp, MPI_
 {
     ompio_file_t *ompio;
     ompi_common_cryptmpio_module_t *module = module_of(fh, &ompio);
-    const opal_common_crypt_map_t *map = NULL == module ? NULL : module->get_map(ompio);
+    const opal_cryptfile_map_t *map = NULL == module ? NULL : module->get_map(ompio);
 
     if (NULL == module) {
         return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);

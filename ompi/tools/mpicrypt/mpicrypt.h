@@ -3,7 +3,7 @@
  *
  * What the verbs of mpicrypt share: the description of a verb and its options
  * (from which the parser and --help are both driven, so that the help cannot
- * go stale), lists, tables, statistics, progress.  Plots are in mpicrypt_plot.h.
+ * go stale), lists, tables, statistics, progress.  Plots are in plot/plot.h.
  *
  * To add a verb: one file mpicrypt_NAME.c that defines mpicrypt_NAME_verb, one
  * line here and one in the table of mpicrypt.c, one section of

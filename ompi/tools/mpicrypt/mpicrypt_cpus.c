@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "mpicrypt_speed.h"
+#include "ompi/tools/mpicrypt/speed/speed.h"
 
 /* True if `cpu` is the lowest allowed hardware thread of its core.  The kernel
  * writes siblings as "0,64" or "0-1"; without that file every one is a core. */

@@ -12,7 +12,7 @@
 #include "opal/mca/base/base.h"
 #include "opal/runtime/opal.h"
 
-#include "mpicrypt_speed.h"
+#include "ompi/tools/mpicrypt/speed/speed.h"
 #include "opal/mca/aead/aead.h"
 #include "opal/mca/aead/base/base.h"
 

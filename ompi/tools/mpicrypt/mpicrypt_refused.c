@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "mpicrypt_keystore.h"
+#include "ompi/tools/mpicrypt/key/keystore.h"
 
 static const struct {
     const char *topic, *sentence;
@@ -64,12 +64,12 @@ static const struct {
     {"secret-zero", "a secret consists of zeros only"},
 };
 
-int mpicrypt_refused(const char *what, int rc, const opal_common_crypt_why_t *why)
+int mpicrypt_refused(const char *what, int rc, const opal_crypt_why_t *why)
 {
     for (size_t i = 0; NULL != why->topic && i < sizeof(sentences) / sizeof(sentences[0]); ++i) {
         if (0 == strcmp(sentences[i].topic, why->topic)) {
             return mpicrypt_error(MPICRYPT_FAILED, "%s: %s: %s", what, sentences[i].sentence, why->detail);
         }
     }
-    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", what, NULL == why->topic ? opal_common_crypt_strerror(rc) : why->detail);
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", what, NULL == why->topic ? opal_crypt_strerror(rc) : why->detail);
 }

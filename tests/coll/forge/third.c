@@ -53,16 +53,16 @@ static int node_of(int rank) { return rank / 2; }
 static int opened(uint64_t sequence, int operation, int algorithm, int origin, const uint8_t *sealed, size_t n)
 {
     static const uint32_t to[] = { 0, 1, 2, 3, 4, 5, OPAL_CRYPT_TO_ALL };
-    opal_common_crypt_group_t *group;
+    opal_crypt_group_t *group;
     uint8_t plain[LONGEST];
     int count = 0;
 
     MT_CHECK(OMPI_SUCCESS == ompi_common_cryptmpi_group(comm, &group) && NULL != group, "no group");
     for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
-        const opal_common_crypt_piece_t piece = { .sequence = sequence, .operation = (uint8_t) operation,
+        const opal_crypt_piece_t piece = { .sequence = sequence, .operation = (uint8_t) operation,
                                                   .algorithm = (uint8_t) algorithm, .origin = (uint32_t) origin,
                                                   .destination = to[i], .count = 1, .plain_bytes = n };
-        count += OPAL_CRYPT_OK == opal_common_crypt_piece_open(group, &piece, sealed, plain);
+        count += OPAL_CRYPT_OK == opal_crypt_piece_open(group, &piece, sealed, plain);
     }
     return count;
 }

@@ -71,8 +71,8 @@ int posix_memalign(void **block, size_t alignment, size_t bytes)
     return NULL == *block ? ENOMEM : 0;
 }
 
-const uint8_t *opal_common_crypt_local_key_hash(const void *local);
-const uint8_t *opal_common_crypt_local_key_hash(const void *local)
+const uint8_t *opal_crypt_local_key_hash(const void *local);
+const uint8_t *opal_crypt_local_key_hash(const void *local)
 {
     static const uint8_t another[32] = {1};
     const uint8_t *(*real)(const void *);

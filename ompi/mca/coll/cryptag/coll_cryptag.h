@@ -100,7 +100,7 @@ struct ompi_coll_cryptag_module {
 
     bool ready;                             /* setup was done */
     ompi_coll_cryptag_topo_t *topo;
-    opal_common_crypt_group_t *group;
+    opal_crypt_group_t *group;
     uint64_t sequence;                      /* calls so far, equal at every rank */
 
     size_t *offset;                         /* [ranks + 1] of the call in progress */

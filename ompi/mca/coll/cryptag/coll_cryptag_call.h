@@ -18,7 +18,7 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/request/request.h"
-#include "opal/mca/common/crypt/crypt_group.h"
+#include "opal/mca/common/crypt/wire/group.h"
 
 #include "coll_cryptag_schedule.h"
 #include "coll_cryptag_topo.h"

@@ -28,11 +28,11 @@ size_t ompi_coll_cryptag_sealed_bytes(size_t plain_bytes)
 }
 
 /* index runs over the items of one origin: (index, count) gives item and piece. */
-static opal_common_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
-                                          const ompi_coll_cryptag_name_t *name, uint32_t index, uint32_t count,
-                                          size_t plain_bytes)
+static opal_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
+                                   const ompi_coll_cryptag_name_t *name, uint32_t index, uint32_t count,
+                                   size_t plain_bytes)
 {
-    return (opal_common_crypt_piece_t) {
+    return (opal_crypt_piece_t) {
         .sequence = call->sequence,
         .operation = (uint8_t) call->operation,
         .algorithm = (uint8_t) call->algorithm,
@@ -45,9 +45,9 @@ static opal_common_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
 }
 
 /* NULL: there is none, which has been shown and fails the call. */
-static opal_common_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call, int rank)
+static opal_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call, int rank)
 {
-    opal_common_crypt_session_t *session;
+    opal_crypt_session_t *session;
     const int rc = ompi_common_cryptmpi_session(ompi_comm_peer_lookup(call->comm, rank), &session);
 
     if (OMPI_SUCCESS != rc) {
@@ -57,28 +57,28 @@ static opal_common_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call,
 }
 
 /* The group's keys, or those of the two. */
-static int seal_as(ompi_coll_cryptag_call_t *call, const opal_common_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
+static int seal_as(ompi_coll_cryptag_call_t *call, const opal_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
 {
-    opal_common_crypt_group_t *group = call->module->group;
-    opal_common_crypt_session_t *session;
+    opal_crypt_group_t *group = call->module->group;
+    opal_crypt_session_t *session;
 
     if (OPAL_CRYPT_TO_ALL == piece->destination) {
-        return opal_common_crypt_piece_seal(group, piece, plain, sealed);
+        return opal_crypt_piece_seal(group, piece, plain, sealed);
     }
     session = session_with(call, (int) piece->destination);
-    return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_common_crypt_piece_seal_to(group, session, piece, plain, sealed);
+    return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_crypt_piece_seal_to(group, session, piece, plain, sealed);
 }
 
-static int open_as(ompi_coll_cryptag_call_t *call, const opal_common_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
+static int open_as(ompi_coll_cryptag_call_t *call, const opal_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
 {
-    opal_common_crypt_group_t *group = call->module->group;
-    opal_common_crypt_session_t *session;
+    opal_crypt_group_t *group = call->module->group;
+    opal_crypt_session_t *session;
 
     if (OPAL_CRYPT_TO_ALL == piece->destination) {
-        return opal_common_crypt_piece_open(group, piece, sealed, plain);
+        return opal_crypt_piece_open(group, piece, sealed, plain);
     }
     session = session_with(call, (int) piece->origin);
-    return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_common_crypt_piece_open_from(group, session, piece, sealed, plain);
+    return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_crypt_piece_open_from(group, session, piece, sealed, plain);
 }
 
 /* Who refused a peer has said why. */
@@ -93,7 +93,7 @@ void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_col
                                   uint32_t index, uint32_t count, const void *plain, size_t plain_bytes,
                                   uint8_t *sealed)
 {
-    const opal_common_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
+    const opal_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
     const int rc = seal_as(call, &piece, plain, sealed);
 
     if (OPAL_CRYPT_OK != rc) {
@@ -108,7 +108,7 @@ void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_col
                                   uint32_t index, uint32_t count, const uint8_t *sealed, void *plain,
                                   size_t plain_bytes)
 {
-    const opal_common_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
+    const opal_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
     const int rc = open_as(call, &piece, sealed, plain);
 
     if (OPAL_CRYPT_OK != rc) {

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/runtime/opal_progress.h"
 
 #define FLAG_BYTES 64
@@ -90,7 +90,7 @@ static bool make_segment(ompi_coll_cryptag_shm_t *shm, size_t map_bytes, char na
     bool made;
     int fd;
 
-    opal_common_crypt_random(random, sizeof(random));
+    opal_crypt_random(random, sizeof(random));
     memset(name, 0, NAME_BYTES);
     snprintf(name, NAME_BYTES, "/ompi-crypt-%02x%02x%02x%02x%02x%02x%02x%02x", random[0], random[1],
              random[2], random[3], random[4], random[5], random[6], random[7]);

@@ -24,13 +24,13 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/request/request.h"
 
-#include "opal/mca/common/crypt/crypt_frame.h"
-#include "opal/mca/common/crypt/crypt_group.h"
-#include "opal/mca/common/crypt/crypt_local.h"
-#include "opal/mca/common/crypt/crypt_secmem.h"
-#include "opal/mca/common/crypt/crypt_session.h"
-#include "opal/mca/common/crypt/crypt_status.h"
-#include "opal/mca/common/crypt/crypt_tags.h"
+#include "opal/mca/common/crypt/wire/frame.h"
+#include "opal/mca/common/crypt/wire/group.h"
+#include "opal/mca/common/crypt/identity/local.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/wire/session.h"
+#include "opal/mca/common/crypt/base/status.h"
+#include "opal/mca/common/crypt/wire/tags.h"
 
 BEGIN_C_DECLS
 
@@ -42,7 +42,7 @@ typedef enum { OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, OMPI_COMMON_CRYPTMPI_AUDIT_WARN
 typedef enum { OMPI_COMMON_CRYPTMPI_MISSING_WARN, OMPI_COMMON_CRYPTMPI_MISSING_ABORT } ompi_common_cryptmpi_missing_t;
 
 typedef struct ompi_common_cryptmpi_params {
-    opal_common_crypt_options_t options;
+    opal_crypt_options_t options;
     char *aead_name;                /* the provider asked for, "auto" by default */
     unsigned key_bits;
     unsigned threads;
@@ -190,8 +190,8 @@ typedef struct ompi_common_cryptmpi_peer {
     opal_list_item_t super;
     opal_process_name_t name;
     int kind;                           /* ompi_common_cryptmpi_kind() */
-    opal_common_crypt_session_t *session;
-    const opal_common_crypt_token_t *token_out, *token_in;
+    opal_crypt_session_t *session;
+    const opal_crypt_token_t *token_out, *token_in;
     ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
     uint64_t local_id;                  /* of large local messages, under send_lock */
     uint64_t unsent;                    /* counters taken for messages that the host refused, under send_lock */
@@ -235,13 +235,13 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
 /* Are all BTLs by which this process may be reached such as stay on the node?  Only where
  * Open MPI has initialized BML. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc);
-OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session);
+OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_crypt_session_t **session);
 
 /* Show each peer to `look`, which must not block nor come back here. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_peers_look(void (*look)(ompi_common_cryptmpi_peer_t *peer, void *context),
                                                    void *context);
 /* This process for the status page: job, rank, host, method, PML. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_describe(opal_common_crypt_status_who_t *who);
+OMPI_DECLSPEC void ompi_common_cryptmpi_describe(opal_crypt_status_who_t *who);
 
 /* For pml/crypt: a new communicator, before its first message.  Processes of
  * another job may be in it. */
@@ -259,11 +259,11 @@ typedef struct ompi_common_cryptmpi_comm {
     ompi_communicator_t *comm;
     uint64_t context_high, context_low;
     ompi_common_cryptmpi_lock_t lock;   /* serials and posting; the held messages */
-    opal_common_crypt_serials_t *serials;
+    opal_crypt_serials_t *serials;
     opal_list_t held;                   /* messages taken from the host ahead of their receives */
     ompi_common_cryptmpi_member_t *members;
     int peer_count;
-    opal_common_crypt_group_t *group;   /* for collectives, made when first used */
+    opal_crypt_group_t *group;          /* for collectives, made when first used */
 } ompi_common_cryptmpi_comm_t;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);
@@ -280,13 +280,13 @@ static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_c
 }
 
 /* `rank` is one whose peer was asked for. */
-static inline opal_common_crypt_envelope_t ompi_common_cryptmpi_envelope(const ompi_common_cryptmpi_comm_t *c, int rank,
-                                                                         int tag)
+static inline opal_crypt_envelope_t ompi_common_cryptmpi_envelope(const ompi_common_cryptmpi_comm_t *c, int rank,
+                                                                  int tag)
 {
-    return (opal_common_crypt_envelope_t){c->context_high, c->context_low, c->members[rank].generation, tag};
+    return (opal_crypt_envelope_t){c->context_high, c->context_low, c->members[rank].generation, tag};
 }
 
-/* Reserved tags (crypt_tags.h): of group keys, of the final counters at the end
+/* Reserved tags (crypt/wire/tags.h): of group keys, of the final counters at the end
  * (pml/crypt), and of the parts of the report. */
 #define OMPI_COMMON_CRYPTMPI_TAG_GROUP  OPAL_CRYPT_TAG_FIXED(16)
 #define OMPI_COMMON_CRYPTMPI_TAG_FINAL  OPAL_CRYPT_TAG_FIXED(17)
@@ -295,7 +295,7 @@ static inline opal_common_crypt_envelope_t ompi_common_cryptmpi_envelope(const o
 /* Collective over `comm` (an intracommunicator), at its first sealed collective.
  * The group belongs to the communicator and goes with it.  Says itself what
  * went wrong; the other ranks may then be waiting, so the caller ends the job. */
-OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group);
+OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_crypt_group_t **group);
 
 /* As _comm, for whoever looks from outside: between these two calls no communicator goes. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_comms_hold(void);

@@ -66,7 +66,7 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
     if (NULL == c->members) {
         goto free_comm;
     }
-    if (OPAL_CRYPT_OK != opal_common_crypt_serials_create(&c->serials)) {
+    if (OPAL_CRYPT_OK != opal_crypt_serials_create(&c->serials)) {
         goto free_members;
     }
     ompi_common_cryptmpi_context(comm, &c->context_high, &c->context_low);
@@ -79,7 +79,7 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 
 free_serials:
-    opal_common_crypt_serials_destroy(c->serials);
+    opal_crypt_serials_destroy(c->serials);
 free_members:
     free(c->members);
 free_comm:
@@ -99,9 +99,9 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     *slot = NULL;
     pthread_mutex_unlock(&going);
     if (NULL != c->group) {
-        opal_common_crypt_group_destroy(c->group);
+        opal_crypt_group_destroy(c->group);
     }
-    opal_common_crypt_serials_destroy(c->serials);
+    opal_crypt_serials_destroy(c->serials);
     OBJ_DESTRUCT(&c->held);
     pthread_mutex_destroy(&c->lock);
     free(c->members);

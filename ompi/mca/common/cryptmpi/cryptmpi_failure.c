@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/crypt/crypt_stats.h"
+#include "opal/mca/common/crypt/base/stats.h"
 #include "ompi/runtime/mpiruntime.h"
 
 static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,7 +50,7 @@ static const char *reason(int rc)
     case OPAL_CRYPT_ERR_LIBRARY:
     case OPAL_CRYPT_ERR_MEMORY:
     case OPAL_CRYPT_ERR_CONFIG:
-        return opal_common_crypt_strerror(rc);
+        return opal_crypt_strerror(rc);
     default:
         return "the message was changed on its way, or was not sent by this peer";
     }
@@ -75,7 +75,7 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
 {
     bool fatal = OMPI_COMMON_CRYPTMPI_ABORT == ompi_common_cryptmpi_params.on_failure
                  || OPAL_CRYPT_ERR_FORKED == rc || OPAL_CRYPT_ERR_EXHAUSTED == rc
-                 || opal_common_crypt_too_many_failures();
+                 || opal_crypt_too_many_failures();
     char who[128];
 
     opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/crypt/crypt_library.h"
+#include "opal/mca/common/crypt/base/library.h"
 #include "ompi/mca/pml/pml.h"
 
 enum { HASH = 32 };
@@ -38,7 +38,7 @@ typedef struct {
     int ranks, rank;
     int below;                      /* the ranks rank ... rank + below - 1 are below us */
     uint8_t (*hashes)[HASH];        /* [ranks] */
-    opal_common_crypt_group_secret_t *secret;   /* in crypt_secmem */
+    opal_crypt_group_secret_t *secret;          /* in crypt_secmem */
 } talk_t;
 
 static int send_to(const talk_t *talk, const void *from, size_t bytes, int rank)
@@ -60,12 +60,12 @@ static int receive_from(const talk_t *talk, void *to, size_t bytes, int rank)
 
 /* ---- the secret, sealed towards everybody ---- */
 
-enum { FRAME = sizeof(opal_common_crypt_group_secret_t) + OPAL_CRYPT_DIRECT_OVERHEAD };
+enum { FRAME = sizeof(opal_crypt_group_secret_t) + OPAL_CRYPT_DIRECT_OVERHEAD };
 
 /* Under which session we seal what goes to `rank`, or open what it sends; NULL where
  * the PML does so.  What stays on the node it leaves plain, and its stages and
  * shared memory are in core files. */
-static int our_session(const talk_t *talk, int rank, opal_common_crypt_session_t **session)
+static int our_session(const talk_t *talk, int rank, opal_crypt_session_t **session)
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup(talk->comm, rank);
     int rc = ompi_common_cryptmpi_session(proc, session);
@@ -76,7 +76,7 @@ static int our_session(const talk_t *talk, int rank, opal_common_crypt_session_t
     return rc;
 }
 
-static opal_common_crypt_envelope_t envelope_of(const talk_t *talk, int rank)
+static opal_crypt_envelope_t envelope_of(const talk_t *talk, int rank)
 {
     (void) ompi_common_cryptmpi_comm_peer(talk->entry, rank);
     return ompi_common_cryptmpi_envelope(talk->entry, rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP);
@@ -84,8 +84,8 @@ static opal_common_crypt_envelope_t envelope_of(const talk_t *talk, int rank)
 
 static int send_secret(const talk_t *talk, int rank)
 {
-    const opal_common_crypt_envelope_t envelope = envelope_of(talk, rank);
-    opal_common_crypt_session_t *session;
+    const opal_crypt_envelope_t envelope = envelope_of(talk, rank);
+    opal_crypt_session_t *session;
     uint8_t frame[FRAME];
     uint64_t counter;
     int rc = our_session(talk, rank, &session);
@@ -96,9 +96,9 @@ static int send_secret(const talk_t *talk, int rank)
     if (NULL == session) {
         return send_to(talk, talk->secret, sizeof(*talk->secret), rank);
     }
-    rc = opal_common_crypt_counter_take(session, &counter);
+    rc = opal_crypt_counter_take(session, &counter);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_direct_seal(session, counter, &envelope, talk->secret, sizeof(*talk->secret), frame);
+        rc = opal_crypt_direct_seal(session, counter, &envelope, talk->secret, sizeof(*talk->secret), frame);
     }
     return OPAL_CRYPT_OK == rc
                ? send_to(talk, frame, sizeof(frame), rank)
@@ -106,21 +106,21 @@ static int send_secret(const talk_t *talk, int rank)
 }
 
 /* A copy of an older one is refused; of order there is nothing to check. */
-static int open_secret(const talk_t *talk, int rank, opal_common_crypt_session_t *session, const uint8_t frame[FRAME])
+static int open_secret(const talk_t *talk, int rank, opal_crypt_session_t *session, const uint8_t frame[FRAME])
 {
-    const opal_common_crypt_envelope_t envelope = envelope_of(talk, rank);
-    opal_common_crypt_serials_t *serials = talk->entry->serials;
+    const opal_crypt_envelope_t envelope = envelope_of(talk, rank);
+    opal_crypt_serials_t *serials = talk->entry->serials;
     uint64_t counter;
-    int rc = opal_common_crypt_direct_open(session, &envelope, frame, FRAME, talk->secret,
-                                           sizeof(*talk->secret), &counter);
+    int rc = opal_crypt_direct_open(session, &envelope, frame, FRAME, talk->secret,
+                                    sizeof(*talk->secret), &counter);
 
-    return OPAL_CRYPT_OK != rc ? rc : opal_common_crypt_accept(session, serials, opal_common_crypt_serial_take(serials),
-                                                               &envelope, counter, OPAL_CRYPT_ALLOW_OVERTAKING);
+    return OPAL_CRYPT_OK != rc ? rc : opal_crypt_accept(session, serials, opal_crypt_serial_take(serials),
+                                                        &envelope, counter, OPAL_CRYPT_ALLOW_OVERTAKING);
 }
 
 static int receive_secret(const talk_t *talk, int rank)
 {
-    opal_common_crypt_session_t *session;
+    opal_crypt_session_t *session;
     uint8_t frame[FRAME];
     int rc = our_session(talk, rank, &session);
 
@@ -148,12 +148,12 @@ static int believe(const talk_t *talk, int rank)
     const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(talk->entry, rank);
 
     if (rank == talk->rank) {
-        const uint8_t *ours = opal_common_crypt_local_key_hash(ompi_common_cryptmpi_local());
+        const uint8_t *ours = opal_crypt_local_key_hash(ompi_common_cryptmpi_local());
         if (0 == memcmp(talk->hashes[rank], ours, HASH)) {
             return OMPI_SUCCESS;
         }
     } else if (OMPI_COMMON_CRYPTMPI_UNKNOWN == ompi_common_cryptmpi_kind(peer)
-               || 0 == memcmp(talk->hashes[rank], opal_common_crypt_session_peer(peer->session)->key_hash, HASH)) {
+               || 0 == memcmp(talk->hashes[rank], opal_crypt_session_peer(peer->session)->key_hash, HASH)) {
         return OMPI_SUCCESS;
     }
     OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-refused", talk->rank, rank,
@@ -225,7 +225,7 @@ static int tell_group(const talk_t *talk)
 static int failed(const ompi_communicator_t *comm, int reason, int rc)
 {
     OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-failed", comm->c_name,
-                              opal_common_crypt_strerror(reason));
+                              opal_crypt_strerror(reason));
     return rc;
 }
 
@@ -234,7 +234,7 @@ static int agree(talk_t *talk)
     int lowest = talk->rank & -talk->rank, rc;
 
     talk->below = 0 == talk->rank || lowest > talk->ranks - talk->rank ? talk->ranks - talk->rank : lowest;
-    memcpy(talk->hashes[talk->rank], opal_common_crypt_local_key_hash(ompi_common_cryptmpi_local()), HASH);
+    memcpy(talk->hashes[talk->rank], opal_crypt_local_key_hash(ompi_common_cryptmpi_local()), HASH);
 
     /* 1. gather */
     rc = gather_hashes(talk);
@@ -244,11 +244,11 @@ static int agree(talk_t *talk)
 
     /* 2. draw */
     if (0 == talk->rank) {
-        rc = opal_common_crypt_draw(talk->secret->key, sizeof(talk->secret->key));
+        rc = opal_crypt_draw(talk->secret->key, sizeof(talk->secret->key));
         if (OPAL_CRYPT_OK != rc) {
             return failed(talk->comm, rc, OMPI_ERROR);
         }
-        opal_common_crypt_random(talk->secret->id, sizeof(talk->secret->id));
+        opal_crypt_random(talk->secret->id, sizeof(talk->secret->id));
     }
 
     /* 3. tell */
@@ -260,13 +260,13 @@ static int agree(talk_t *talk)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = opal_common_crypt_group_create(ompi_common_cryptmpi_local(), talk->secret, talk->entry->context_high,
-                                        talk->entry->context_low, (const uint8_t (*)[HASH]) talk->hashes,
-                                        (uint32_t) talk->ranks, (uint32_t) talk->rank, &talk->entry->group);
+    rc = opal_crypt_group_create(ompi_common_cryptmpi_local(), talk->secret, talk->entry->context_high,
+                                 talk->entry->context_low, (const uint8_t (*)[HASH]) talk->hashes,
+                                 (uint32_t) talk->ranks, (uint32_t) talk->rank, &talk->entry->group);
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : failed(talk->comm, rc, OMPI_ERROR);
 }
 
-int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_group_t **group)
+int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_crypt_group_t **group)
 {
     talk_t talk = {.comm = comm, .entry = ompi_common_cryptmpi_comm(comm)};
     int rc = OMPI_SUCCESS;
@@ -279,10 +279,10 @@ int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_common_crypt_grou
         talk.ranks = ompi_comm_size(comm);
         talk.rank = ompi_comm_rank(comm);
         talk.hashes = calloc((size_t) talk.ranks, HASH);
-        talk.secret = opal_common_crypt_secmem_alloc(sizeof(*talk.secret));
+        talk.secret = opal_crypt_secmem_alloc(sizeof(*talk.secret));
         rc = NULL != talk.hashes && NULL != talk.secret ? agree(&talk)
                                                         : failed(comm, OPAL_CRYPT_ERR_MEMORY, OMPI_ERR_OUT_OF_RESOURCE);
-        opal_common_crypt_secmem_free(talk.secret);
+        opal_crypt_secmem_free(talk.secret);
         free(talk.hashes);
     }
     *group = talk.entry->group;

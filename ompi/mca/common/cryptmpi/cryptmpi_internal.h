@@ -19,7 +19,7 @@ uint32_t ompi_common_cryptmpi_generation(const ompi_common_cryptmpi_comm_t *c, o
 void ompi_common_cryptmpi_generations_stop(void);
 
 /* Our key pair and record; NULL before start and after stop. */
-opal_common_crypt_local_t *ompi_common_cryptmpi_local(void);
+opal_crypt_local_t *ompi_common_cryptmpi_local(void);
 
 /* The provider of encryption (cryptmpi_provider.c): chosen in start, or when the
  * first session or group key is made, which calls needed.  Says itself what went
@@ -31,7 +31,7 @@ void ompi_common_cryptmpi_provider_stop(void);
 /* Fetch the record of `proc`, which came to be needed at `met` (0: when we
  * started), check that it speaks for this process, agree on keys.  Shows what
  * it refuses, and ends the job unless errors were asked for. */
-int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session);
+int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_crypt_session_t **session);
 
 /* What `name` has published under `key`, or NULL; the caller's to free.  Says so when it waits for
  * long (cryptmpi_wait.c).  `how`: see compat. */

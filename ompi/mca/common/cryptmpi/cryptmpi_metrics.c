@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
-#include "opal/mca/common/crypt/crypt_stats.h"
+#include "opal/mca/common/crypt/base/stats.h"
 
-#define STAT(member) ((void *) offsetof(opal_common_crypt_stats_t, member))
+#define STAT(member) ((void *) offsetof(opal_crypt_stats_t, member))
 
 static const struct {
     const char *name, *help;
@@ -32,10 +32,10 @@ static const struct {
 
 static int get(const struct mca_base_pvar_t *pvar, void *value, void *object)
 {
-    opal_common_crypt_stats_t stats;
+    opal_crypt_stats_t stats;
 
     (void) object;
-    opal_common_crypt_stats(&stats);
+    opal_crypt_stats(&stats);
     *(unsigned long long *) value = *(uint64_t *) ((char *) &stats + (size_t) pvar->ctx);
     return OPAL_SUCCESS;
 }

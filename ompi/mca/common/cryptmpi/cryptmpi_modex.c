@@ -22,6 +22,8 @@
 #include "ompi/constants.h"
 #include "ompi/runtime/mpiruntime.h"
 
+#include "opal/mca/common/crypt/base/thread.h"
+
 #define CORE_HELP "help-opal-common-crypt.txt"
 
 static mca_base_component_t modex_key = {
@@ -42,7 +44,7 @@ static mca_base_component_t life_key = {
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
-static opal_common_crypt_local_t *self;
+static opal_crypt_local_t *self;
 static uint32_t life;                   /* ours, from 0 */
 static char job[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES];    /* the name of ours */
 static const mca_pml_base_module_t *host_module;
@@ -91,7 +93,7 @@ static int choose_cipher(ompi_common_cryptmpi_params_t *p)
 static int publish(void)
 {
     size_t bytes;
-    const uint8_t *record = opal_common_crypt_local_record(self, &bytes);
+    const uint8_t *record = opal_crypt_local_record(self, &bytes);
     mca_base_component_t key;
     uint8_t number[4];
     int rc;
@@ -99,7 +101,7 @@ static int publish(void)
     record_key(life, &key);
     OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &key, (void *) record, bytes);
     if (OMPI_SUCCESS == rc && OMPI_COMMON_CRYPTMPI_LIVES) {
-        opal_common_crypt_put32(number, life);
+        opal_crypt_put32(number, life);
         OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &life_key, number, sizeof(number));
     }
     return rc;
@@ -120,12 +122,12 @@ static const char *all_agreed(const char *agreed)
 
 /* Where another user has made the object by which processes of a node know each other, this
  * one believes to share its node with nobody, and seals for everybody. */
-static int identify_node(opal_common_crypt_identity_t *identity, opal_common_crypt_why_t *why)
+static int identify_node(opal_crypt_identity_t *identity, opal_crypt_why_t *why)
 {
-    int rc = opal_common_crypt_node_identity(identity->boot_id, identity->node_nonce, why);
+    int rc = opal_crypt_node_identity(identity->boot_id, identity->node_nonce, why);
 
     if (OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why->topic, "node-hijacked")) {
-        opal_common_crypt_random(identity->node_nonce, sizeof(identity->node_nonce));
+        opal_crypt_random(identity->node_nonce, sizeof(identity->node_nonce));
         OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "node-hijacked", opal_process_info.nodename, why->detail);
         rc = OPAL_CRYPT_OK;
     }
@@ -135,9 +137,9 @@ static int identify_node(opal_common_crypt_identity_t *identity, opal_common_cry
 int ompi_common_cryptmpi_start(const char *agreed)
 {
     ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
-    opal_common_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
-    const opal_common_crypt_why_t *warning;
-    opal_common_crypt_why_t why = {0};
+    opal_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
+    const opal_crypt_why_t *warning;
+    opal_crypt_why_t why = {0};
     char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES];
     int rc = choose_cipher(p);
 
@@ -154,22 +156,22 @@ int ompi_common_cryptmpi_start(const char *agreed)
     p->options.report = ompi_common_cryptmpi_report_wanted();
     ompi_common_cryptmpi_job_name(&OPAL_PROC_MY_NAME, job);
     identity.nspace = job;
-    identity.instance = life = opal_common_crypt_instance();
+    identity.instance = life = opal_crypt_instance();
     rc = identify_node(&identity, &why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_local_create(&p->options, &identity, &self, &why);
+        rc = opal_crypt_local_create(&p->options, &identity, &self, &why);
     }
     if (OPAL_CRYPT_OK != rc) {
         OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, why.topic, ompi_common_cryptmpi_on_node(why.detail, text));
         return OMPI_ERROR;
     }
-    if (opal_common_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
+    if (opal_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
         OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "no-crypto");
     }
-    opal_common_crypt_threads(&opal_uses_threads);
+    opal_crypt_threads(&opal_uses_threads);
     ompi_common_cryptmpi_peers_start();
     ompi_common_cryptmpi_device_start();
-    warning = opal_common_crypt_local_warning(self);
+    warning = opal_crypt_local_warning(self);
     if (NULL != warning && 0 == OPAL_PROC_MY_NAME.vpid) {
         OMPI_COMMON_CRYPTMPI_SHOW(CORE_HELP, warning->topic, warning->detail);
     }
@@ -182,16 +184,16 @@ void ompi_common_cryptmpi_stop(void)
     ompi_common_cryptmpi_waits_stop();
     if (NULL != self) {
         ompi_common_cryptmpi_peers_stop();
-        opal_common_crypt_local_destroy(self);
+        opal_crypt_local_destroy(self);
         self = NULL;
     }
     ompi_common_cryptmpi_comms_stop();
     ompi_common_cryptmpi_generations_stop();
-    opal_common_crypt_finalize();
+    opal_crypt_finalize();
     ompi_common_cryptmpi_provider_stop();
 }
 
-opal_common_crypt_local_t *ompi_common_cryptmpi_local(void)
+opal_crypt_local_t *ompi_common_cryptmpi_local(void)
 {
     return self;
 }
@@ -212,25 +214,25 @@ const mca_pml_base_module_t *ompi_common_cryptmpi_host(void)
     return host_module;
 }
 
-void ompi_common_cryptmpi_describe(opal_common_crypt_status_who_t *who)
+void ompi_common_cryptmpi_describe(opal_crypt_status_who_t *who)
 {
     memset(who, 0, sizeof(*who));
     who->rank = OPAL_PROC_MY_NAME.vpid;
     ompi_common_cryptmpi_cut(who->job, sizeof(who->job), job);
     ompi_common_cryptmpi_cut(who->host, sizeof(who->host), opal_process_info.nodename);
     ompi_common_cryptmpi_cut(who->method, sizeof(who->method),
-                             opal_common_crypt_auth_name(opal_common_crypt_local_auth(self)));
+                             opal_crypt_auth_name(opal_crypt_local_auth(self)));
     ompi_common_cryptmpi_cut(who->pml, sizeof(who->pml), host_name);
 }
 
 int ompi_common_cryptmpi_modex_renew(int64_t now)
 {
-    opal_common_crypt_why_t why = {0};
+    opal_crypt_why_t why = {0};
     const uint8_t *fresh;
     size_t bytes;
     int rc;
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_local_renew(self, now, &fresh, &bytes, &why)) {
+    if (OPAL_CRYPT_OK != opal_crypt_local_renew(self, now, &fresh, &bytes, &why)) {
         ompi_common_cryptmpi_show_here(CORE_HELP, why.topic, why.detail);
         return OMPI_ERROR;
     }
@@ -253,7 +255,7 @@ static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, 
 
 /* The peer's renewal; where it published none we say so by 0 bytes, which are
  * refused. */
-static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_common_crypt_expect_t *expect)
+static uint8_t *fetch_renewal(ompi_proc_t *proc, opal_crypt_expect_t *expect)
 {
     static const uint8_t none;
     uint8_t *fresh = fetch(proc, &renewal_key, OMPI_COMMON_CRYPTMPI_ANEW, "its credential, made anew", &expect->fresh_bytes);
@@ -268,7 +270,7 @@ static uint32_t life_of(ompi_proc_t *proc, uint32_t otherwise)
     size_t bytes = 0;
     uint8_t *number = OMPI_COMMON_CRYPTMPI_LIVES ? fetch(proc, &life_key, OMPI_COMMON_CRYPTMPI_ANEW,
                                                           "the number of its lives of MPI", &bytes) : NULL;
-    uint32_t its = NULL != number && sizeof(its) == bytes ? opal_common_crypt_get32(number) : otherwise;
+    uint32_t its = NULL != number && sizeof(its) == bytes ? opal_crypt_get32(number) : otherwise;
 
     free(number);
     return its;
@@ -298,21 +300,21 @@ static void *current_record(ompi_proc_t *proc, uint32_t *of_life, size_t *bytes)
     return record;
 }
 
-static void warn_of_clocks(const opal_common_crypt_session_t *session, int64_t met)
+static void warn_of_clocks(const opal_crypt_session_t *session, int64_t met)
 {
     static bool said = false;           /* sessions are made one at a time */
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    if (!said && opal_common_crypt_clocks_differ(self, opal_common_crypt_session_peer(session), met, &why)) {
+    if (!said && opal_crypt_clocks_differ(self, opal_crypt_session_peer(session), met, &why)) {
         said = true;
         OMPI_COMMON_CRYPTMPI_COUNT(CORE_HELP, why.topic, why.detail);  /* of a whole job mpirun shows one */
     }
 }
 
-int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_common_crypt_session_t **session)
+int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_crypt_session_t **session)
 {
-    opal_common_crypt_expect_t expect = {.needed = met};
-    opal_common_crypt_why_t why = {0};
+    opal_crypt_expect_t expect = {.needed = met};
+    opal_crypt_why_t why = {0};
     uint8_t *fresh = NULL;
     char nspace[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES];
     void *record;
@@ -331,10 +333,10 @@ int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_comm
         expect.nspace = nspace;
     }
     expect.rank = proc->super.proc_name.vpid;
-    rc = opal_common_crypt_session_create(self, record, bytes, &expect, session, &why);
+    rc = opal_crypt_session_create(self, record, bytes, &expect, session, &why);
     if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
         fresh = fetch_renewal(proc, &expect);
-        rc = opal_common_crypt_session_create(self, record, bytes, &expect, session, &why);
+        rc = opal_crypt_session_create(self, record, bytes, &expect, session, &why);
     }
     free(record);
     free(fresh);

@@ -297,7 +297,7 @@ void ompi_common_cryptmpi_stream_close(ompi_common_cryptmpi_stream_t *s)
     if (NULL != s) {
         end(s);
         pthread_mutex_destroy(&s->lock);
-        opal_common_crypt_wipe(s->element, sizeof(s->element));
+        opal_crypt_wipe(s->element, sizeof(s->element));
         free(s);
     }
 }

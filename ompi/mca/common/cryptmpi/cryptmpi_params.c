@@ -65,7 +65,7 @@ static int add_choice(const char *name, const char *help, const mca_base_var_enu
     return rc;
 }
 
-static int add_auth(opal_common_crypt_options_t *o)
+static int add_auth(opal_crypt_options_t *o)
 {
     int rc = add_choice("auth",
                         "How processes authenticate each other: psk (a key file), munge, x509 (certificates), "
@@ -100,13 +100,13 @@ static int add_auth(opal_common_crypt_options_t *o)
 }
 
 #ifdef OPAL_CRYPT_TEST_RECORD
-static int add_test(opal_common_crypt_options_t *o)
+static int add_test(opal_crypt_options_t *o)
 {
     return add("epoch_shift", "Test builds only: an epoch is 2^epoch_shift messages, at most 2^20 (default: 20)",
                MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_9, &o->epoch_shift);
 }
 #else
-static int add_test(opal_common_crypt_options_t *o)
+static int add_test(opal_crypt_options_t *o)
 {
     (void) o;
     return OMPI_SUCCESS;

@@ -36,15 +36,15 @@ static opal_hash_table_t by_name;
 static opal_list_t everybody;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;      /* both of the above */
 static pthread_mutex_t resolving = PTHREAD_MUTEX_INITIALIZER;
-static opal_common_crypt_token_t self_token;
+static opal_crypt_token_t self_token;
 
 void ompi_common_cryptmpi_peers_start(void)
 {
     OBJ_CONSTRUCT(&by_name, opal_hash_table_t);
     OBJ_CONSTRUCT(&everybody, opal_list_t);
     opal_hash_table_init(&by_name, 256);
-    opal_common_crypt_random(self_token.bytes, sizeof(self_token.bytes));
-    opal_common_crypt_random(&self_token.base, sizeof(self_token.base));
+    opal_crypt_random(self_token.bytes, sizeof(self_token.bytes));
+    opal_crypt_random(&self_token.base, sizeof(self_token.base));
 }
 
 void ompi_common_cryptmpi_peers_stop(void)
@@ -53,7 +53,7 @@ void ompi_common_cryptmpi_peers_stop(void)
 
     while (NULL != (peer = (ompi_common_cryptmpi_peer_t *) opal_list_remove_first(&everybody))) {
         if (NULL != peer->session) {
-            opal_common_crypt_session_destroy(peer->session);
+            opal_crypt_session_destroy(peer->session);
         }
         pthread_mutex_destroy(&peer->send_lock);
         free(peer->ahead);
@@ -62,7 +62,7 @@ void ompi_common_cryptmpi_peers_stop(void)
     }
     OBJ_DESTRUCT(&by_name);
     OBJ_DESTRUCT(&everybody);
-    opal_common_crypt_wipe(&self_token, sizeof(self_token));
+    opal_crypt_wipe(&self_token, sizeof(self_token));
 }
 
 ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
@@ -148,7 +148,7 @@ static void tell(ompi_proc_t *proc, const ompi_common_cryptmpi_peer_t *peer)
                             "pml:crypt: rank %lu met rank %lu%s by %s: %s, over %s", (unsigned long) OPAL_PROC_MY_NAME.vpid,
                             (unsigned long) peer->name.vpid,
                             peer->name.jobid == OPAL_PROC_MY_NAME.jobid ? "" : " of another job",
-                            opal_common_crypt_auth_name(opal_common_crypt_local_auth(ompi_common_cryptmpi_local())),
+                            opal_crypt_auth_name(opal_crypt_local_auth(ompi_common_cryptmpi_local())),
                             OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer) ? "plain, within the node" : "sealed",
                             text);
     }
@@ -156,7 +156,7 @@ static void tell(ompi_proc_t *proc, const ompi_common_cryptmpi_peer_t *peer)
 
 static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 {
-    opal_common_crypt_session_t *session = NULL;
+    opal_crypt_session_t *session = NULL;
     int rc = ompi_common_cryptmpi_modex_session(proc, peer->met, &session);
     bool local;
 
@@ -164,10 +164,10 @@ static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
         return rc;
     }
     local = OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
-            && opal_common_crypt_session_peer(session)->same_node && reached_on_node(proc);
+            && opal_crypt_session_peer(session)->same_node && reached_on_node(proc);
     peer->session = session;
-    peer->token_out = opal_common_crypt_token_out(session);
-    peer->token_in = opal_common_crypt_token_in(session);
+    peer->token_out = opal_crypt_token_out(session);
+    peer->token_in = opal_crypt_token_in(session);
     __atomic_store_n(&peer->kind, local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED, __ATOMIC_RELEASE);
     tell(proc, peer);
     return OMPI_SUCCESS;
@@ -183,7 +183,7 @@ static int resolve_self(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
     if (!local) {
         rc = ompi_common_cryptmpi_provider_needed();
         if (OMPI_SUCCESS == rc
-            && OPAL_CRYPT_OK != opal_common_crypt_session_alone(ompi_common_cryptmpi_local(), &peer->session)) {
+            && OPAL_CRYPT_OK != opal_crypt_session_alone(ompi_common_cryptmpi_local(), &peer->session)) {
             ompi_common_cryptmpi_show_here("help-opal-common-crypt.txt", "no-secret-memory",
                                            "a session of this process with itself");
             rc = OMPI_ERR_OUT_OF_RESOURCE;
@@ -266,7 +266,7 @@ bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc)
            && OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer);
 }
 
-int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_common_crypt_session_t **session)
+int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_crypt_session_t **session)
 {
     ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_peer(proc);
     int rc = ompi_common_cryptmpi_resolve(proc, peer);

@@ -22,7 +22,7 @@ static bool framework_open, waiting;
 
 static int choose(bool late)
 {
-    opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    opal_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
     static const char file[] = "help-opal-aead-base.txt";
     opal_aead_why_t why = {0};
     char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES];
@@ -43,7 +43,7 @@ static int choose(bool late)
 
 int ompi_common_cryptmpi_provider_start(void)
 {
-    opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    opal_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
 
     options->aead = NULL;
     waiting = !ompi_common_cryptmpi_threaded() && opal_aead_base_may_wait(options->cipher, options->fips);
@@ -52,14 +52,14 @@ int ompi_common_cryptmpi_provider_start(void)
 
 int ompi_common_cryptmpi_provider_needed(void)
 {
-    opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    opal_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
 
     if (waiting) {
         waiting = false;
         if (OMPI_SUCCESS != choose(true)) {
             options->aead = NULL;
         }
-        opal_common_crypt_local_provide(ompi_common_cryptmpi_local(), options->aead);
+        opal_crypt_local_provide(ompi_common_cryptmpi_local(), options->aead);
     }
     return NULL != options->aead ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

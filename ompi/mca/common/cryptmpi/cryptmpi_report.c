@@ -24,7 +24,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "opal/mca/common/crypt/crypt_stats.h"
+#include "opal/mca/common/crypt/base/stats.h"
 #include "opal/runtime/opal_progress.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -76,7 +76,7 @@ int ompi_common_cryptmpi_report_start(void)
     }
     began = now();
     most_threads = most_segments = 0;
-    opal_common_crypt_stats_timing(true);
+    opal_crypt_stats_timing(true);
     return OMPI_SUCCESS;
 }
 
@@ -103,7 +103,7 @@ static void fill(ompi_common_cryptmpi_report_line_t *line)
     const opal_aead_module_t *aead = ompi_common_cryptmpi_params.options.aead;
 
     memset(line, 0, sizeof(*line));
-    opal_common_crypt_stats(&line->stats);
+    opal_crypt_stats(&line->stats);
     ompi_common_cryptmpi_peers_count(&line->sealed_peers, &line->local_peers);
     line->wall_ns = now() - began;
     line->threads = most_threads;
@@ -136,12 +136,12 @@ static void send_mine(ompi_communicator_t *world)
 /* Does rank 0 take our line?  It would be counted as a message that is missing. */
 static bool taken_by_first(ompi_communicator_t *world)
 {
-    opal_common_crypt_session_t *session;
+    opal_crypt_session_t *session;
 
     if (OMPI_SUCCESS != ompi_common_cryptmpi_session(ompi_comm_peer_lookup(world, 0), &session)) {
         return false;
     }
-    if (!opal_common_crypt_session_peer(session)->report) {
+    if (!opal_crypt_session_peer(session)->report) {
         OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "report-elsewhere", ompi_common_cryptmpi_params.report);
         return false;
     }

@@ -6,10 +6,10 @@
 #ifndef OMPI_COMMON_CRYPTMPI_REPORT_H
 #define OMPI_COMMON_CRYPTMPI_REPORT_H
 
-#include "opal/mca/common/crypt/crypt_stats.h"
+#include "opal/mca/common/crypt/base/stats.h"
 
 typedef struct ompi_common_cryptmpi_report_line {
-    opal_common_crypt_stats_t stats;
+    opal_crypt_stats_t stats;
     uint64_t sealed_peers, local_peers, wall_ns;
     uint64_t threads, segments;         /* the most that a chopped message had */
     uint64_t raised;                    /* bit i: the limits of transport i (ompi_common_cryptmpi_raised_t) */

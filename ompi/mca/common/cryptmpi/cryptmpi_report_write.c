@@ -110,7 +110,7 @@ typedef struct told {
 static void write_report(FILE *out, const form_t *form, const line_t *sum, const told_t *told)
 {
     const ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
-    const opal_common_crypt_stats_t *s = &sum->stats;
+    const opal_crypt_stats_t *s = &sum->stats;
     char job[32], cipher[16];
 
     snprintf(job, sizeof(job), "%08" PRIx32, (uint32_t) OPAL_PROC_MY_NAME.jobid);
@@ -121,7 +121,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->number, "processes", (uint64_t) told->processes);
     fprintf(out, form->number, "reporting", (uint64_t) told->reporting);
     fprintf(out, form->text, "authentication",
-            opal_common_crypt_auth_name(opal_common_crypt_local_auth(ompi_common_cryptmpi_local())));
+            opal_crypt_auth_name(opal_crypt_local_auth(ompi_common_cryptmpi_local())));
     fprintf(out, form->text, "cipher", cipher);
     fprintf(out, form->text, "providers", NULL == told->providers ? "" : told->providers);
     fprintf(out, form->text, "scope", OMPI_COMMON_CRYPTMPI_ALL == p->scope ? "all" : "internode");

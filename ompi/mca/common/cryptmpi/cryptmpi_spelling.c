@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Misspelt parameters (crypt_parameter.h).  Open MPI ignores what nobody registers, so that a
+ * Misspelt parameters (crypt/wire/parameter.h).  Open MPI ignores what nobody registers, so that a
  * job with "--mca fs_crypt_key_labl site" would write plaintext.  Here an unknown name
  *
  *     from the environment or the command line    ends the job
@@ -125,7 +125,7 @@ typedef struct {
 } walk_t;
 
 /* What a file says, too, came from there, or at least is not this user's doing alone. */
-static void visit_environment(const char *name, const char *value, opal_common_crypt_parameter_t kind,
+static void visit_environment(const char *name, const char *value, opal_crypt_parameter_t kind,
                               const char *nearest, void *argument)
 {
     const walk_t *walk = argument;
@@ -141,10 +141,10 @@ static void each(const files_t *files, ompi_common_cryptmpi_spelling_visit_t vis
     walk_t walk = {files, visit, argument};
     const mca_base_var_file_value_t *value;
 
-    opal_common_crypt_parameter_environment(visit_environment, &walk);
+    opal_crypt_parameter_environment(visit_environment, &walk);
     OPAL_LIST_FOREACH(value, &files->values, mca_base_var_file_value_t) {
         const char *nearest;
-        const opal_common_crypt_parameter_t kind = opal_common_crypt_parameter(value->mbvfv_var, value->mbvfv_value, &nearest);
+        const opal_crypt_parameter_t kind = opal_crypt_parameter(value->mbvfv_var, value->mbvfv_value, &nearest);
         if (OPAL_CRYPT_PARAMETER_FOREIGN != kind && OPAL_CRYPT_PARAMETER_KNOWN != kind) {
             visit(value->mbvfv_var, NULL == value->mbvfv_value ? "" : value->mbvfv_value, kind, nearest,
                   value->mbvfv_file, argument);
@@ -232,7 +232,7 @@ static void add_name(char *text, const char *name, const char *nearest, const ch
     add(text, "      from: %.1000s\n", origin(file));
 }
 
-static void judge(const char *name, const char *value, opal_common_crypt_parameter_t kind, const char *nearest,
+static void judge(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest,
                   const char *file, void *argument)
 {
     verdict_t *verdict = argument;

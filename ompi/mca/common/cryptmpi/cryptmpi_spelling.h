@@ -8,14 +8,14 @@
 #define OMPI_COMMON_CRYPTMPI_SPELLING_H
 
 #include "ompi_config.h"
-#include "opal/mca/common/crypt/crypt_parameter.h"
+#include "opal/mca/common/crypt/wire/parameter.h"
 
 BEGIN_C_DECLS
 
 /* One that is neither FOREIGN nor KNOWN, and where it was found: a file's name, or NULL for the
  * environment, where the command line ends, too. */
 typedef void (*ompi_common_cryptmpi_spelling_visit_t)(const char *name, const char *value,
-                                                      opal_common_crypt_parameter_t kind, const char *nearest,
+                                                      opal_crypt_parameter_t kind, const char *nearest,
                                                       const char *file, void *argument);
 OMPI_DECLSPEC void ompi_common_cryptmpi_spelling_each(ompi_common_cryptmpi_spelling_visit_t visit, void *argument);
 

@@ -18,7 +18,7 @@
 
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 
-#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "opal/mca/common/cryptfile/file/store.h"
 #include "ompi/file/file.h"
 #include "ompi/info/info.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
@@ -41,7 +41,7 @@ typedef struct ompi_common_cryptmpio_params {
     bool require, seal;
     bool trust_locks, durable;
     int nfs;                            /* ompi_common_cryptmpio_nfs_t */
-    int keystore;                       /* opal_common_crypt_keystore_backend_t */
+    int keystore;                       /* opal_cryptfile_keystore_backend_t */
     char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
 } ompi_common_cryptmpio_params_t;
 
@@ -60,17 +60,17 @@ typedef struct ompi_common_cryptmpio_file {
     ompio_file_t *fh;
     ompi_common_cryptmpio_posix_t posix;
     char *sidecar;                      /* its path */
-    opal_common_crypt_file_t *file;     /* NULL: not encrypted, or nothing could be verified */
-    opal_common_crypt_file_key_t *keys; /* of its regions */
+    opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
+    opal_cryptfile_key_t *keys; /* of its regions */
     bool encrypted;                     /* the file is, for everybody */
     bool fresh;                         /* its map was made by this open, from defaults, and nothing is written */
     bool making;                        /* by this communicator, whose rank 0 has the maker's lock */
     bool joined;                        /* its map was made by others since this open */
     uint64_t made_bytes;                /* how long the sidecar was when it was made here */
     bool must;                          /* fs_crypt_require, of rank 0: plain bytes are not written */
-    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2];   /* asked for at opening; "": none */
+    char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];  /* asked for at opening; "": none */
     bool fits;                          /* regions with that label are what was asked for */
-    bool asked[OPAL_CRYPT_REGIONS_MAX]; /* regions that the program itself asked for */
+    bool asked[OPAL_CRYPTFILE_REGIONS_MAX]; /* regions that the program itself asked for */
     unsigned denied;                    /* ompi_common_cryptmpio_denied_t: plain bytes are neither read nor written */
     bool seal;                          /* fs_crypt_seal, of rank 0 */
     int kept;                           /* the sidecar's map slot that counts */
@@ -102,7 +102,7 @@ typedef struct ompi_common_cryptmpio_module {
     mca_fs_base_component_t *under_component;
     ompi_common_cryptmpio_file_t *state;        /* NULL until the file is open */
     int (*set_map)(ompio_file_t *fh, const ompi_common_cryptmpio_map_ask_t *ask);
-    const opal_common_crypt_map_t *(*get_map)(ompio_file_t *fh);        /* NULL: none that could be verified */
+    const opal_cryptfile_map_t *(*get_map)(ompio_file_t *fh);           /* NULL: none that could be verified */
 } ompi_common_cryptmpio_module_t;
 
 /* NULL unless the file is fs/crypt's. */
@@ -134,7 +134,7 @@ OMPI_DECLSPEC void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *sta
 /* Collective: add the regions that the processes ask for. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_map_ask_t *ask);
 /* Local. */
-OMPI_DECLSPEC const opal_common_crypt_map_t *ompi_common_cryptmpio_get_map(ompio_file_t *fh);
+OMPI_DECLSPEC const opal_cryptfile_map_t *ompi_common_cryptmpio_get_map(ompio_file_t *fh);
 
 /* Collective. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size);
@@ -156,7 +156,7 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
  * that OMPIO is to believe in, also after an error: that is in `outcome`. */
 OMPI_DECLSPEC ssize_t ompi_common_cryptmpio_transfer(ompi_common_cryptmpio_file_t *state, bool writing,
                                                      const mca_common_ompio_io_array_t *entries, int count,
-                                                     opal_common_crypt_outcome_t *outcome);
+                                                     opal_cryptfile_outcome_t *outcome);
 
 /* A plain file: is this refused (fs_crypt_require, an encryption that was asked for in vain)? */
 OMPI_DECLSPEC bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bool writing);
@@ -164,7 +164,7 @@ OMPI_DECLSPEC bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_fil
 /* Show what went wrong, if anything; returns an MPI error code.  Not for
  * threads of our own. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
-                                               const opal_common_crypt_outcome_t *outcome);
+                                               const opal_cryptfile_outcome_t *outcome);
 
 /* The first error of this thread between notes_begin and noted. */
 OMPI_DECLSPEC void ompi_common_cryptmpio_notes_begin(void);

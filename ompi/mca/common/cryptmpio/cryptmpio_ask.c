@@ -13,7 +13,7 @@
 
 #include "opal/datatype/opal_convertor.h"
 
-int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why)
+int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why)
 {
     opal_aead_cipher_t cipher = OPAL_AEAD_AES_128_GCM;
 
@@ -23,7 +23,7 @@ int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const 
         ask->label[0] = '\0';
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_common_crypt_algorithm_parse(algorithm, &cipher, why);
+    int rc = opal_cryptfile_algorithm_parse(algorithm, &cipher, why);
     ask->cipher = (int32_t) cipher;
     return rc;
 }
@@ -33,16 +33,16 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
 {
     struct {
         ompi_common_cryptmpio_ask_t ask;
-        opal_common_crypt_run_t run;
+        opal_cryptfile_run_t run;
     } bytes = {.ask = {.extent = 1, .run_count = 1, .block_bytes = block_size}, .run = {0, 1, 0}};
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_crypt_why_t why = {.topic = NULL};
     int rc;
 
     snprintf(bytes.ask.label, sizeof(bytes.ask.label), "%s", label);
     rc = ompi_common_cryptmpio_ask_algorithm(&bytes.ask, algorithm, &why);
     if (OPAL_CRYPT_OK == rc && !bytes.ask.encrypted) {      /* a label was given: not by whom it is to be in clear */
-        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused",
-                                      "plain, for all of a file that has a label");
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused",
+                               "plain, for all of a file that has a label");
     }
     if (OPAL_CRYPT_OK != rc && 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_show(state, &why);
@@ -53,7 +53,7 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
 
 /* ---- the arguments of the call ---- */
 
-static int from_info(ompi_common_cryptmpio_ask_t *ask, opal_info_t *info, bool *rest, opal_common_crypt_why_t *why)
+static int from_info(ompi_common_cryptmpio_ask_t *ask, opal_info_t *info, bool *rest, opal_crypt_why_t *why)
 {
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
     char text[80], algorithm[64];
@@ -73,9 +73,9 @@ static int from_info(ompi_common_cryptmpio_ask_t *ask, opal_info_t *info, bool *
     return ompi_common_cryptmpio_ask_algorithm(ask, algorithm, why);
 }
 
-static int add_runs(const struct iovec *vector, uint32_t vectors, opal_common_crypt_run_t **runs, uint32_t *count)
+static int add_runs(const struct iovec *vector, uint32_t vectors, opal_cryptfile_run_t **runs, uint32_t *count)
 {
-    opal_common_crypt_run_t *more = realloc(*runs, ((size_t) *count + vectors + 1) * sizeof(*more));
+    opal_cryptfile_run_t *more = realloc(*runs, ((size_t) *count + vectors + 1) * sizeof(*more));
 
     if (NULL == more) {
         return OPAL_CRYPT_ERR_MEMORY;
@@ -83,14 +83,14 @@ static int add_runs(const struct iovec *vector, uint32_t vectors, opal_common_cr
     *runs = more;
     for (uint32_t i = 0; i < vectors; ++i) {
         if (vector[i].iov_len > 0) {
-            more[(*count)++] = (opal_common_crypt_run_t){(uint64_t) (intptr_t) vector[i].iov_base, vector[i].iov_len, 0};
+            more[(*count)++] = (opal_cryptfile_run_t){(uint64_t) (intptr_t) vector[i].iov_base, vector[i].iov_len, 0};
         }
     }
     return OPAL_CRYPT_OK;
 }
 
 /* Runs of one filetype, decoded as OMPIO decodes a view. */
-static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal_common_crypt_run_t **runs, uint32_t *count)
+static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal_cryptfile_run_t **runs, uint32_t *count)
 {
     enum { VECTORS = 128 };
     struct iovec vector[VECTORS];
@@ -109,7 +109,7 @@ static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal
         size_t bytes = SIZE_MAX;
         all = 0 != opal_convertor_raw(&convertor, vector, &vectors, &bytes);
         rc = add_runs(vector, vectors, runs, count);
-        all = all || *count > OPAL_CRYPT_RUNS_MAX;
+        all = all || *count > OPAL_CRYPTFILE_RUNS_MAX;
     }
     OBJ_DESTRUCT(&convertor);
     return rc;
@@ -143,8 +143,8 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
 {
     ompi_common_cryptmpio_ask_t ask = {.displacement = (uint64_t) of->displacement};
     const ompi_common_cryptmpio_ask_t rest_ask = {.rest = 1};
-    opal_common_crypt_run_t *runs = NULL;
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_run_t *runs = NULL;
+    opal_crypt_why_t why = {.topic = NULL};
     ptrdiff_t extent;
     bool rest;
     int error = check_types(of, &extent);
@@ -162,9 +162,9 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
     if (OPAL_CRYPT_OK == rc) {
         rc = runs_of(state->fh, of->filetype, &runs, &ask.run_count);
     }
-    if (OPAL_CRYPT_OK == rc && ask.run_count > OPAL_CRYPT_RUNS_MAX) {
-        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size",
-                                      "a filetype of more runs than that");
+    if (OPAL_CRYPT_OK == rc && ask.run_count > OPAL_CRYPTFILE_RUNS_MAX) {
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size",
+                               "a filetype of more runs than that");
     }
     if (OPAL_CRYPT_OK == rc) {
         size_t bytes = ask.run_count * sizeof(*runs);
@@ -218,9 +218,9 @@ int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_
     return error;
 }
 
-const opal_common_crypt_map_t *ompi_common_cryptmpio_get_map(ompio_file_t *fh)
+const opal_cryptfile_map_t *ompi_common_cryptmpio_get_map(ompio_file_t *fh)
 {
     const ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
 
-    return NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    return NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
 }

@@ -42,11 +42,11 @@ static bool is_known(const char *key)
 
 static int show_key(const ompi_common_cryptmpio_file_t *state, int error, const char *key, const char *value)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG,
-                                    MPI_ERR_INFO_KEY == error ? "file-info-key" : "file-info-value", "%.60s%s%.60s", key,
-                                    '\0' == *value ? "" : " = ", value);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG,
+                             MPI_ERR_INFO_KEY == error ? "file-info-key" : "file-info-value", "%.60s%s%.60s", key,
+                             '\0' == *value ? "" : " = ", value);
     ompi_common_cryptmpio_show(state, &why);
     return error;
 }
@@ -94,8 +94,8 @@ bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes)
  * at the wrong place would store plaintext. */
 static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
 {
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
-    char key[MPI_MAX_INFO_KEY + 1], label[OPAL_CRYPT_KEY_LABEL_MAX + 2];
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
+    char key[MPI_MAX_INFO_KEY + 1], label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
     int error = info_check(state, info);
 
     for (int i = 0; MPI_SUCCESS == error && !state->encrypted && ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
@@ -136,12 +136,12 @@ void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
 /* ---- regions ---- */
 
 /* What set_default_map makes of the same wishes. */
-static bool is_default(const opal_common_crypt_map_t *map, const ompi_common_cryptmpio_look_t *look)
+static bool is_default(const opal_cryptfile_map_t *map, const ompi_common_cryptmpio_look_t *look)
 {
-    const opal_common_crypt_region_t *region = map->regions;
-    const opal_common_crypt_tiling_t *tiling = &region->tiling;
+    const opal_cryptfile_region_t *region = map->regions;
+    const opal_cryptfile_tiling_t *tiling = &region->tiling;
     ompi_common_cryptmpio_ask_t ask = {.block_bytes = look->block_size};
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     return 1 == map->region_count && OPAL_CRYPT_OK == ompi_common_cryptmpio_ask_algorithm(&ask, look->algorithm, &why)
            && region->encrypted && ask.encrypted && (opal_aead_cipher_t) ask.cipher == region->cipher
@@ -149,29 +149,29 @@ static bool is_default(const opal_common_crypt_map_t *map, const ompi_common_cry
            && 1 == tiling->run_count && 0 == tiling->runs[0].offset && 1 == tiling->runs[0].bytes;
 }
 
-static opal_common_crypt_grant_t most_of(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_region_t *region, bool asked)
+static opal_cryptfile_grant_t most_of(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_region_t *region, bool asked)
 {
     bool has_label = region->encrypted && 0 == strcmp(region->label, state->label);
     bool fits = '\0' == state->label[0] || asked || (has_label && state->fits);
 
     if (region->encrypted) {
-        return fits ? OPAL_CRYPT_GRANT_SEAL : OPAL_CRYPT_GRANT_OPEN;
+        return fits ? OPAL_CRYPTFILE_GRANT_SEAL : OPAL_CRYPTFILE_GRANT_OPEN;
     }
-    return !fits || 0 != state->denied ? OPAL_CRYPT_GRANT_NONE : state->must ? OPAL_CRYPT_GRANT_OPEN : OPAL_CRYPT_GRANT_SEAL;
+    return !fits || 0 != state->denied ? OPAL_CRYPTFILE_GRANT_NONE : state->must ? OPAL_CRYPTFILE_GRANT_OPEN : OPAL_CRYPTFILE_GRANT_SEAL;
 }
 
 static void limit(ompi_common_cryptmpio_file_t *state)
 {
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
 
     for (uint32_t i = 0; NULL != map && i < map->region_count; ++i) {
-        opal_common_crypt_file_limit(state->file, i, most_of(state, &map->regions[i], state->asked[i]));
+        opal_cryptfile_limit(state->file, i, most_of(state, &map->regions[i], state->asked[i]));
     }
 }
 
 void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look)
 {
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
 
     snprintf(state->label, sizeof(state->label), "%s", look->label);
     state->fits = NULL != map && (!look->empty || is_default(map, look));
@@ -204,13 +204,13 @@ bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bo
 
 const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t *state, bool writing, uint32_t region)
 {
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
     bool plain = NULL == map || (region < map->region_count && !map->regions[region].encrypted);
 
     if (NULL == map ? !ompi_common_cryptmpio_refuses(state, writing)
                     : region >= map->region_count
-                          || opal_common_crypt_file_limited(state->file, region)
-                                 >= (writing ? OPAL_CRYPT_GRANT_SEAL : OPAL_CRYPT_GRANT_OPEN)) {
+                          || opal_cryptfile_limited(state->file, region)
+                                 >= (writing ? OPAL_CRYPTFILE_GRANT_SEAL : OPAL_CRYPTFILE_GRANT_OPEN)) {
         return NULL;
     }
     if (plain && 0 != state->denied) {

@@ -10,7 +10,7 @@
 
 /* The keystore of this process, opened when a file first needs it; NULL, and
  * the reason is shown once. */
-opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void);
+opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void);
 
 /* The provider for a cipher; NULL, and the reason is shown. */
 const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher);
@@ -21,11 +21,11 @@ const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_ci
 int ompi_common_cryptmpio_error(int rc, int error);
 
 /* Show a refusal that has a topic, on one process. */
-void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why);
+void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_crypt_why_t *why);
 /* Does it say that a key is missing, or cannot be had? */
-bool ompi_common_cryptmpio_lacks_key(const opal_common_crypt_why_t *why);
+bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why);
 /* The MPI error of rc, right after it; shown before, where `why` says something. */
-int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why);
+int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_crypt_why_t *why);
 /* The same of what the storage refused, such as a full disk: `what` and the reason are shown. */
 int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int rc, const char *what);
 
@@ -66,10 +66,10 @@ typedef struct ompi_common_cryptmpio_look {
     bool meant_plain;                           /* rank 0: fs_crypt_plain_paths has the name */
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
-    uint8_t uuid[OPAL_CRYPT_UUID_BYTES];
-    uint64_t sizes[OPAL_CRYPT_COPIES];
-    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
-    uint8_t *copies[OPAL_CRYPT_COPIES];         /* not handed out as pointers, of course */
+    uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
+    uint64_t sizes[OPAL_CRYPTFILE_COPIES];
+    char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
+    uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* not handed out as pointers, of course */
 } ompi_common_cryptmpio_look_t;
 
 /* Rank 0: fill in what is there; `label` and `root`: what is wanted.  Waits for
@@ -81,7 +81,7 @@ void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: rank 0 writes the map; a sidecar that is being made is whole then. */
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew);
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew);
 
 /* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
 bool ompi_common_cryptmpio_meant_plain(const char *filename);
@@ -101,8 +101,8 @@ int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 
 /* Take map and keys into the engine, compare what the processes may do, and
  * steer OMPIO accordingly.  Map and keys are the state's or gone afterwards. */
-int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
-                              opal_common_crypt_file_key_t *keys);
+int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
+                              opal_cryptfile_key_t *keys);
 
 /* Local, with the sidecar open: the file is in use from now on.  *again: another sidecar has its
  * name since.  Shows why it cannot be. */
@@ -125,7 +125,7 @@ typedef struct ompi_common_cryptmpio_ask {
     int32_t encrypted, cipher, once, rest;
     uint32_t block_bytes, run_count;
     uint64_t displacement, extent;
-    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2];
+    char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
 } ompi_common_cryptmpio_ask_t;
 
 /* Collective: every process hands in its asks (`error`: or what kept it from
@@ -134,15 +134,15 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
 
 /* Collective: keys and MACs of the regions from `old` on, for a map that is the same at every process; *keys is
  * malloc'd, or NULL if none is ours. */
-int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,
-                                   opal_common_crypt_file_key_t **keys);
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, uint32_t old,
+                                   opal_cryptfile_key_t **keys);
 
 /* One region for all bytes, asked for by rank 0. */
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,
                                           unsigned block_size);
 
 /* Fill in cipher, or that there is none; ERR_CONFIG with `why`. */
-int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_common_crypt_why_t *why);
+int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why);
 
 /* ---- what was asked for (cryptmpio_asked.c); on every process the same ---- */
 

@@ -8,13 +8,13 @@
 #include <pthread.h>
 
 #include "opal/mca/aead/base/base.h"
-#include "opal/mca/common/crypt/crypt_library.h"
+#include "opal/mca/common/crypt/base/library.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static opal_common_crypt_keystore_t *keystore;
+static opal_cryptfile_keystore_t *keystore;
 static bool keystore_tried, framework_open;
-static opal_common_crypt_why_t no_fips;         /* why the FIPS 140 that was asked for cannot be had */
+static opal_crypt_why_t no_fips;                /* why the FIPS 140 that was asked for cannot be had */
 static int users;
 
 int ompi_common_cryptmpio_start(void)
@@ -25,8 +25,8 @@ int ompi_common_cryptmpio_start(void)
     /* Before anything else fetches OpenSSL's own algorithms.  A file that needs a key
      * is refused then: were this component missing instead, it might be written plain. */
     if (ompi_common_cryptmpi_params.options.fips) {
-        no_fips = (opal_common_crypt_why_t) {0};
-        opal_common_crypt_library_open(true, &no_fips);
+        no_fips = (opal_crypt_why_t) {0};
+        opal_crypt_library_open(true, &no_fips);
     }
     if (!framework_open) {
         rc = mca_base_framework_open(&opal_aead_base_framework, 0);
@@ -41,7 +41,7 @@ void ompi_common_cryptmpio_stop(void)
 {
     pthread_mutex_lock(&lock);
     if (0 == --users) {
-        opal_common_crypt_keystore_close(keystore);
+        opal_cryptfile_keystore_close(keystore);
         keystore = NULL;
         keystore_tried = false;
         if (framework_open) {
@@ -57,15 +57,15 @@ static const char *or_null(const char *text)
     return NULL == text || '\0' == *text ? NULL : text;
 }
 
-opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void)
+opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void)
 {
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
-    opal_common_crypt_why_t why = {0};
+    opal_crypt_why_t why = {0};
 
     pthread_mutex_lock(&lock);
     if (!keystore_tried) {
-        const opal_common_crypt_keystore_options_t options = {
-            .backend = (opal_common_crypt_keystore_backend_t) p->keystore,
+        const opal_cryptfile_keystore_options_t options = {
+            .backend = (opal_cryptfile_keystore_backend_t) p->keystore,
             .directory = or_null(p->keystore_dir),
             .log_file = or_null(p->keystore_log),
             .machine_key_file = or_null(p->machine_key),
@@ -77,7 +77,7 @@ opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void)
         keystore_tried = true;
         if (NULL != no_fips.topic) {
             ompi_common_cryptmpio_show(NULL, &no_fips);
-        } else if (OPAL_CRYPT_OK != opal_common_crypt_keystore_open(&options, &keystore, &why)) {
+        } else if (OPAL_CRYPT_OK != opal_cryptfile_keystore_open(&options, &keystore, &why)) {
             keystore = NULL;
             ompi_common_cryptmpio_show(NULL, &why);
         }
@@ -89,7 +89,7 @@ opal_common_crypt_keystore_t *ompi_common_cryptmpio_keystore(void)
 /* Messages and files share a provider where it has the cipher. */
 const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher)
 {
-    const opal_common_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    const opal_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
     const opal_aead_module_t *module = NULL;
     opal_aead_why_t why = {0};
 

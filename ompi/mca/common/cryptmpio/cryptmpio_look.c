@@ -35,9 +35,9 @@ typedef struct verdict {
 
 static void refuse(ompi_common_cryptmpio_file_t *state, look_t *look, int error, const char *topic, const char *detail)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, topic, "%s", detail);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, topic, "%s", detail);
     ompi_common_cryptmpio_show(state, &why);
     look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
     look->error = error;
@@ -72,9 +72,9 @@ static bool lists_none(const ompi_common_cryptmpio_file_t *state)
 static int look_at_attribute(const ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     size_t count;
-    int rc = ompi_common_cryptmpio_posix_attribute_read(&state->posix, copy_at(look, OPAL_CRYPT_COPY_ATTRIBUTE), &count);
+    int rc = ompi_common_cryptmpio_posix_attribute_read(&state->posix, copy_at(look, OPAL_CRYPTFILE_COPY_ATTRIBUTE), &count);
 
-    look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] = count;
+    look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] = count;
     if (OPAL_CRYPT_ERR_STORAGE == rc && EACCES == errno && '\0' == look->label[0] && lists_none(state)) {
         errno = ENODATA;
         return OPAL_CRYPT_OK;
@@ -86,37 +86,37 @@ static bool is_empty(ompi_common_cryptmpio_file_t *state)
 {
     uint64_t bytes;
 
-    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes) && 0 == bytes;
+    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes) && 0 == bytes;
 }
 
 /* A sidecar, but the file is empty and has no attribute where it could have
  * one: it was made anew beside the sidecar of another. */
 static bool is_stale(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    if (look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] > 0) {
+    if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0) {
         return false;
     }
     errno = 0;                          /* a maker may have written it since the sidecar was opened */
-    return OPAL_CRYPT_OK == look_at_attribute(state, look) && 0 == look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] &&
+    return OPAL_CRYPT_OK == look_at_attribute(state, look) && 0 == look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] &&
            ENODATA == errno && is_empty(state);
 }
 
 static verdict_t read_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    opal_common_crypt_sidecar_header_t header;
+    opal_cryptfile_sidecar_header_t header;
     size_t count;
 
     if (is_stale(state, look)) {
         return (verdict_t){MPI_ERR_FILE_EXISTS, "file-sidecar-stale", state->sidecar};
     }
-    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+    int rc = opal_cryptfile_sidecar_read(&state->posix.super, &header);
     if (OPAL_CRYPT_OK != rc) {
-        return (verdict_t){MPI_ERR_IO, "file-sidecar-damaged", opal_common_crypt_strerror(rc)};
+        return (verdict_t){MPI_ERR_IO, "file-sidecar-damaged", opal_crypt_strerror(rc)};
     }
     memcpy(look->uuid, header.uuid, sizeof(look->uuid));
     for (int slot = 0; slot < 2; ++slot) {
-        int copy = OPAL_CRYPT_COPY_SIDECAR_0 + slot;
-        rc = opal_common_crypt_sidecar_map_read(&state->posix.super, &header, slot, copy_at(look, copy), &count);
+        int copy = OPAL_CRYPTFILE_COPY_SIDECAR_0 + slot;
+        rc = opal_cryptfile_sidecar_map_read(&state->posix.super, &header, slot, copy_at(look, copy), &count);
         look->sizes[copy] = count;
         if (OPAL_CRYPT_OK != rc) {
             return (verdict_t){MPI_ERR_IO, "file-failed", strerror(errno)};
@@ -129,7 +129,7 @@ static bool has_map(const look_t *look)
 {
     bool any = false;
 
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         any = any || look->sizes[i] > 0;
     }
     return any;
@@ -151,7 +151,7 @@ static void judge(ompi_common_cryptmpio_file_t *state, look_t *look, const verdi
  * deleted the sidecar, too. */
 static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
     int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar);
 
     if (OPAL_CRYPT_OK != rc) {
@@ -159,7 +159,7 @@ static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
         look->error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
         return false;
     }
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_OK, "file-sidecar-left", "%s", state->sidecar);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-sidecar-left", "%s", state->sidecar);
     ompi_common_cryptmpio_show(state, &why);
     return true;
 }
@@ -169,7 +169,7 @@ static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
 static bool settle(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     int rc = look_at_attribute(state, look);
-    bool ours = OPAL_CRYPT_OK == rc && state->posix.may_write && 0 == look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] &&
+    bool ours = OPAL_CRYPT_OK == rc && state->posix.may_write && 0 == look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] &&
                 is_empty(state) && ompi_common_cryptmpio_posix_is_vacant(&state->posix);
 
     if (ours && '\0' != look->label[0]) {
@@ -213,7 +213,7 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
     bool wanted = '\0' != look->label[0], meant = look->meant_plain && !state->posix.may_write;
     uint64_t bytes = 0;
 
-    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &bytes)) {
+    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
@@ -257,7 +257,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
         return look_at_sidecar(state, look);
     } else if (ENOENT != errno && !is_too_long(state)) {
         refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
-    } else if (look->sizes[OPAL_CRYPT_COPY_ATTRIBUTE] > 0) {
+    } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
     } else {
         return look_at_plain(state, look);

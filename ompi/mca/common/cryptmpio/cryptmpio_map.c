@@ -14,75 +14,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/crypt/crypt_file_seal.h"
+#include "opal/mca/common/cryptfile/file/seal.h"
 
 /* ---- 1. ---- */
 
 /* The file's map, from the lowest rank that could verify it: a process that
  * holds none of its labels may still hold one of those that come. */
-static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t **map)
+static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map)
 {
     const ompio_file_t *fh = state->fh;
     int root = ompi_common_cryptmpio_lowest(fh, NULL != state->file), rc = OPAL_CRYPT_ERR_LIBRARY;
     bool here = root == fh->f_rank && NULL != state->file;
-    uint64_t count = here ? opal_common_crypt_map_bytes(opal_common_crypt_file_map(state->file)) : 0;
+    uint64_t count = here ? opal_cryptfile_map_bytes(opal_cryptfile_map_of(state->file)) : 0;
 
     if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(fh, root, &count, sizeof(count)) || 0 == count) {
         return OPAL_CRYPT_ERR_ACCESS;
     }
     uint8_t *bytes = malloc(count);
     if (here && NULL != bytes) {
-        opal_common_crypt_map_write(opal_common_crypt_file_map(state->file), bytes);
+        opal_cryptfile_map_write(opal_cryptfile_map_of(state->file), bytes);
     }
     if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
         && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
-        rc = opal_common_crypt_map_parse(bytes, count, map);
+        rc = opal_cryptfile_map_parse(bytes, count, map);
     }
     free(bytes);
     return rc;
 }
 
 /* The map to start from: the file's, or an empty one with rank 0's UUID. */
-static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_common_crypt_map_t **map)
+static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_cryptfile_map_t **map)
 {
-    int rc = anew ? opal_common_crypt_map_create(map) : copy_map(state, map);
+    int rc = anew ? opal_cryptfile_map_create(map) : copy_map(state, map);
 
-    if (anew && OPAL_CRYPT_OK == rc && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, (*map)->uuid, OPAL_CRYPT_UUID_BYTES)) {
+    if (anew && OPAL_CRYPT_OK == rc && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, (*map)->uuid, OPAL_CRYPTFILE_UUID_BYTES)) {
         rc = OPAL_CRYPT_ERR_LIBRARY;
     }
     return rc;
 }
 
 /* The next ask, how long it is, and the region that it is for. */
-static int add_ask(opal_common_crypt_map_t *map, const uint8_t *bytes, size_t *used, uint32_t *region, bool *added,
-                   opal_common_crypt_why_t *why)
+static int add_ask(opal_cryptfile_map_t *map, const uint8_t *bytes, size_t *used, uint32_t *region, bool *added,
+                   opal_crypt_why_t *why)
 {
     ompi_common_cryptmpio_ask_t ask;
-    opal_common_crypt_tiling_t tiling;
+    opal_cryptfile_tiling_t tiling;
 
     memcpy(&ask, bytes, sizeof(ask));
-    opal_common_crypt_run_t *runs = calloc((size_t) ask.run_count + 1, sizeof(*runs));
+    opal_cryptfile_run_t *runs = calloc((size_t) ask.run_count + 1, sizeof(*runs));
     if (NULL == runs) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
     memcpy(runs, bytes + sizeof(ask), ask.run_count * sizeof(*runs));
     *used = sizeof(ask) + ask.run_count * sizeof(*runs);
     int rc = ask.rest ? OPAL_CRYPT_OK
-                      : opal_common_crypt_tiling_make(&tiling, ask.displacement, ask.extent, 0 != ask.once, runs, ask.run_count, why);
+                      : opal_cryptfile_tiling_make(&tiling, ask.displacement, ask.extent, 0 != ask.once, runs, ask.run_count, why);
     free(runs);
     if (OPAL_CRYPT_OK == rc) {
-        const opal_common_crypt_region_ask_t region_ask = {0 != ask.encrypted, (opal_aead_cipher_t) ask.cipher, ask.block_bytes,
+        const opal_cryptfile_region_ask_t region_ask = {0 != ask.encrypted, (opal_aead_cipher_t) ask.cipher, ask.block_bytes,
                                                            ask.label, ask.rest ? NULL : &tiling};
-        rc = opal_common_crypt_map_add(map, &region_ask, region, added, why);
+        rc = opal_cryptfile_map_add(map, &region_ask, region, added, why);
         if (!ask.rest) {
-            opal_common_crypt_tiling_free(&tiling);
+            opal_cryptfile_tiling_free(&tiling);
         }
     }
     return rc;
 }
 
-static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t count, bool *changed, bool *asked,
-                   opal_common_crypt_why_t *why)
+static int add_all(opal_cryptfile_map_t *map, const uint8_t *asks, size_t count, bool *changed, bool *asked,
+                   opal_crypt_why_t *why)
 {
     int rc = OPAL_CRYPT_OK;
 
@@ -105,14 +105,14 @@ static int add_all(opal_common_crypt_map_t *map, const uint8_t *asks, size_t cou
 /* ---- 3. ---- */
 
 /* What a process can not use is not stored.  Who gets no key of a region needs no cipher. */
-static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old,
-                         const opal_common_crypt_file_key_t *keys)
+static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old,
+                         const opal_cryptfile_key_t *keys)
 {
     bool there = true;
     unsigned seen = 0;
 
     for (uint32_t i = old; NULL != keys && i < map->region_count && there; ++i) {
-        const opal_common_crypt_region_t *region = &map->regions[i];
+        const opal_cryptfile_region_t *region = &map->regions[i];
         bool mine = region->encrypted && NULL != keys[i].data_key;
         if (mine && 0 == (seen & OPAL_AEAD_BIT(region->cipher))) {
             seen |= OPAL_AEAD_BIT(region->cipher);
@@ -127,7 +127,7 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
 /* A rest is the last: what has been written as the rest would become bytes of a new region,
  * which has no entry for them; and who stores the file can bring back the map before, by
  * which the bytes of the new region are the rest's, and plain. */
-static int keep_the_rest(const opal_common_crypt_map_t *map, uint32_t old, opal_common_crypt_why_t *why)
+static int keep_the_rest(const opal_cryptfile_map_t *map, uint32_t old, opal_crypt_why_t *why)
 {
     uint32_t rest = 0;
 
@@ -135,12 +135,12 @@ static int keep_the_rest(const opal_common_crypt_map_t *map, uint32_t old, opal_
         ++rest;
     }
     return rest == old || map->region_count == old ? OPAL_CRYPT_OK
-           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-overlap",
-                                      "region %u, the rest of the file: ask for it last", (unsigned) rest);
+           : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-overlap",
+                               "region %u, the rest of the file: ask for it last", (unsigned) rest);
 }
 
 /* A map is verified by the keys of its regions: without one, nobody could use the file again. */
-static int has_encrypted(const opal_common_crypt_map_t *map, opal_common_crypt_why_t *why)
+static int has_encrypted(const opal_cryptfile_map_t *map, opal_crypt_why_t *why)
 {
     uint32_t i = 0;
 
@@ -148,16 +148,16 @@ static int has_encrypted(const opal_common_crypt_map_t *map, opal_common_crypt_w
         ++i;
     }
     return i < map->region_count ? OPAL_CRYPT_OK
-           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-plain",
-                                      "all regions that were asked for are plain");
+           : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-plain",
+                               "all regions that were asked for are plain");
 }
 
 static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew)
 {
-    bool asked[OPAL_CRYPT_REGIONS_MAX] = {false};
-    opal_common_crypt_map_t *map = NULL;
-    opal_common_crypt_file_key_t *keys = NULL;
-    opal_common_crypt_why_t why = {.topic = NULL};
+    bool asked[OPAL_CRYPTFILE_REGIONS_MAX] = {false};
+    opal_cryptfile_map_t *map = NULL;
+    opal_cryptfile_key_t *keys = NULL;
+    opal_crypt_why_t why = {.topic = NULL};
     bool changed = false;
     int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &map), &why));
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
@@ -171,12 +171,12 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         rc = OPAL_CRYPT_OK == rc ? keep_the_rest(map, old, &why) : rc;
         rc = OPAL_CRYPT_OK == rc && changed ? has_encrypted(map, &why) : rc;
         if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* those who made it use the map that they know */
-            rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
+            rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
         }
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
     }
     if (MPI_SUCCESS != error || !changed) {
-        opal_common_crypt_map_destroy(map);
+        opal_cryptfile_map_destroy(map);
         if (MPI_SUCCESS == error) {
             ompi_common_cryptmpio_took(state, asked);
         }
@@ -191,14 +191,14 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         error = ompi_common_cryptmpio_store(state, map, anew);
     }
     if (MPI_SUCCESS != error) {
-        opal_common_crypt_keys_free(keys, map->region_count);
-        opal_common_crypt_map_destroy(map);
+        opal_cryptfile_keys_free(keys, map->region_count);
+        opal_cryptfile_map_destroy(map);
         return error;
     }
     state->encrypted = true;            /* whether it can be used here or not: nothing plain goes into it */
     error = ompi_common_cryptmpio_use(state, map, keys);
     if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
-        opal_common_crypt_seal_watch(state->file, 0);   /* a new file: nobody had written to it */
+        opal_cryptfile_seal_watch(state->file, 0);      /* a new file: nobody had written to it */
     }
     if (MPI_SUCCESS == error) {
         ompi_common_cryptmpio_took(state, asked);
@@ -209,8 +209,8 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
 /* The bytes that the file has, for everybody. */
 static int size_of(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes)
 {
-    opal_common_crypt_storage_t *storage = (opal_common_crypt_storage_t *) &state->posix.super;
-    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPT_FILE_DATA, bytes), errno)
+    opal_cryptfile_storage_t *storage = (opal_cryptfile_storage_t *) &state->posix.super;
+    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, bytes), errno)
                                        : MPI_SUCCESS;
 
     error = ompi_common_cryptmpio_agree(state->fh, error);
@@ -222,7 +222,7 @@ static int size_of(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes)
 
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error)
 {
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_crypt_why_t why = {.topic = NULL};
     uint64_t bytes = 0;
     uint8_t *all = NULL;
     int *counts = NULL;
@@ -245,7 +245,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
         error = size_of(state, &bytes);
     }
     if (MPI_SUCCESS == error && !state->encrypted && bytes > 0) {
-        error = ompi_common_cryptmpio_told(state, opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
+        error = ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* What the defaults made of a new file gives way to what the program says. */

@@ -12,23 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 typedef struct sealed {
     uint32_t region;
-    uint8_t mac[OPAL_CRYPT_MAP_MAC_BYTES];
-    opal_common_crypt_wrapped_t wrapped;
+    uint8_t mac[OPAL_CRYPTFILE_MAP_MAC_BYTES];
+    opal_cryptfile_wrapped_t wrapped;
 } sealed_t;
 
 /* ---- 1. ---- */
 
 /* May this process make the MAC of region i?  Regions that come together mostly share a label;
  * `before`: of region i - 1 it may. */
-static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, uint32_t i,
+static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old, uint32_t i,
                      bool before)
 {
-    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    const opal_common_crypt_region_t *regions = map->regions;
+    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+    const opal_cryptfile_region_t *regions = map->regions;
 
     if (!regions[i].encrypted) {
         return false;
@@ -39,24 +39,24 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_commo
     if (i > old && regions[i - 1].encrypted && 0 == strcmp(regions[i - 1].label, regions[i].label)) {
         return before;
     }
-    return NULL != keystore && OPAL_CRYPT_GRANT_SEAL == opal_common_crypt_keystore_grant(keystore, regions[i].label);
+    return NULL != keystore && OPAL_CRYPTFILE_GRANT_SEAL == opal_cryptfile_keystore_grant(keystore, regions[i].label);
 }
 
 /* Is there no key, or one that may encrypt nothing? */
-static int no_holder(const char *label, opal_common_crypt_why_t *why)
+static int no_holder(const char *label, opal_crypt_why_t *why)
 {
-    opal_common_crypt_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    const char *refusal = NULL == keystore ? NULL : opal_common_crypt_keystore_refusal(keystore, label);
+    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+    const char *refusal = NULL == keystore ? NULL : opal_cryptfile_keystore_refusal(keystore, label);
 
-    return NULL == refusal ? opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", label)
-                           : opal_common_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "keystore-refused",
-                                                      "%s: %s.  \"mpicrypt key rotate %s\" makes a version that can be used",
-                                                      label, refusal, label);
+    return NULL == refusal ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", label)
+                           : opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "keystore-refused",
+                                               "%s: %s.  \"mpicrypt key rotate %s\" makes a version that can be used",
+                                               label, refusal, label);
 }
 
 /* The lowest rank that can make each region's MAC. */
-static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, uint32_t old, int *owners,
-                       opal_common_crypt_why_t *why)
+static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old, int *owners,
+                       opal_crypt_why_t *why)
 {
     const int self = state->fh->f_rank, nobody = state->fh->f_size;
     int rc = OPAL_CRYPT_OK;
@@ -76,28 +76,28 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_com
 }
 
 /* The keys of the old regions, which this process verified when it got them. */
-static int inherit(const ompi_common_cryptmpio_file_t *state, uint32_t old, uint32_t count, opal_common_crypt_file_key_t **keys)
+static int inherit(const ompi_common_cryptmpio_file_t *state, uint32_t old, uint32_t count, opal_cryptfile_key_t **keys)
 {
     *keys = calloc(count, sizeof(**keys));
     for (uint32_t i = 0; NULL != *keys && NULL != state->keys && i < old; ++i) {
-        const opal_common_crypt_file_key_t *of = &state->keys[i];
+        const opal_cryptfile_key_t *of = &state->keys[i];
         if (NULL == of->data_key) {
             continue;
         }
-        (*keys)[i] = (opal_common_crypt_file_key_t){opal_common_crypt_secmem_alloc(OPAL_CRYPT_DATA_KEY_BYTES), of->grant};
+        (*keys)[i] = (opal_cryptfile_key_t){opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES), of->grant};
         if (NULL == (*keys)[i].data_key) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
-        memcpy((*keys)[i].data_key, of->data_key, OPAL_CRYPT_DATA_KEY_BYTES);
+        memcpy((*keys)[i].data_key, of->data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
     }
     return NULL == *keys ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
 }
 
-static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old, const int *owners,
-                     opal_common_crypt_file_key_t *keys, sealed_t *sealed, size_t *count, opal_common_crypt_why_t *why)
+static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, uint32_t old, const int *owners,
+                     opal_cryptfile_key_t *keys, sealed_t *sealed, size_t *count, opal_crypt_why_t *why)
 {
-    opal_common_crypt_input_t body = {NULL, 0};
-    int rc = opal_common_crypt_map_body(map, &body);
+    opal_crypt_input_t body = {NULL, 0};
+    int rc = opal_cryptfile_map_body(map, &body);
 
     *count = 0;
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
@@ -105,13 +105,13 @@ static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_cryp
             continue;
         }
         if (i >= old) {
-            rc = opal_common_crypt_map_lock(map, i, ompi_common_cryptmpio_keystore(), &keys[i], why);
+            rc = opal_cryptfile_map_lock(map, i, ompi_common_cryptmpio_keystore(), &keys[i], why);
         }
         if (OPAL_CRYPT_OK == rc) {
             sealed_t *one = &sealed[(*count)++];
             one->region = i;
             one->wrapped = *map->regions[i].wrapped;
-            rc = opal_common_crypt_map_body_mac(map, &body, i, keys[i].data_key, one->mac);
+            rc = opal_cryptfile_map_body_mac(map, &body, i, keys[i].data_key, one->mac);
         }
     }
     free((void *) (uintptr_t) body.base);
@@ -121,7 +121,7 @@ static int seal_mine(const ompi_common_cryptmpio_file_t *state, opal_common_cryp
 /* ---- 1. and 2. ---- */
 
 /* The only process that seals regions; -1: there are several. */
-static int only_owner(const opal_common_crypt_map_t *map, const int *owners, size_t *regions)
+static int only_owner(const opal_cryptfile_map_t *map, const int *owners, size_t *regions)
 {
     int only = -1;
     bool same = true;
@@ -138,7 +138,7 @@ static int only_owner(const opal_common_crypt_map_t *map, const int *owners, siz
 }
 
 /* Everybody's `count` regions into all maps.  `mine` has room for those of a whole map. */
-static int exchange(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, const int *owners, sealed_t *mine,
+static int exchange(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, const int *owners, sealed_t *mine,
                     size_t count)
 {
     size_t regions, bytes;
@@ -160,11 +160,11 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
     }
     for (size_t i = 0; OMPI_SUCCESS == rc && i < bytes / sizeof(*all); ++i) {
         if (all[i].region >= map->region_count || !map->regions[all[i].region].encrypted
-            || all[i].wrapped.bytes > OPAL_CRYPT_WRAPPED_MAX) {
+            || all[i].wrapped.bytes > OPAL_CRYPTFILE_WRAPPED_MAX) {
             rc = OMPI_ERROR;            /* not what a process of this version sends */
             break;
         }
-        opal_common_crypt_region_t *region = &map->regions[all[i].region];
+        opal_cryptfile_region_t *region = &map->regions[all[i].region];
         memcpy(region->mac, all[i].mac, sizeof(region->mac));
         *region->wrapped = all[i].wrapped;
     }
@@ -173,13 +173,13 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_common_crypt
     return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;   /* as the same bytes are everywhere, at all */
 }
 
-int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, uint32_t old,
-                                   opal_common_crypt_file_key_t **keys)
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, uint32_t old,
+                                   opal_cryptfile_key_t **keys)
 {
     int *owners = calloc(map->region_count, sizeof(*owners));
     sealed_t *mine = calloc(map->region_count, sizeof(*mine));
     size_t count = 0;
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_crypt_why_t why = {.topic = NULL};
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners || NULL == mine ? MPI_ERR_NO_MEM : MPI_SUCCESS);
 
     if (MPI_SUCCESS == error) {
@@ -195,9 +195,9 @@ int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, op
         error = exchange(state, map, owners, mine, count);
     }
     if (MPI_SUCCESS == error) {
-        int rc = opal_common_crypt_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
+        int rc = opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
         if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* none of them is ours */
-            opal_common_crypt_keys_free(*keys, map->region_count);
+            opal_cryptfile_keys_free(*keys, map->region_count);
             *keys = NULL;
             rc = OPAL_CRYPT_OK;
         }

@@ -45,13 +45,13 @@ static void wishes(const char *filename, opal_info_t *info, look_t *look)
 static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *wanted, const look_t *look)
 {
     bool label = '\0' == wanted->label[0] || 0 == strcmp(wanted->label, look->label);
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     if (label && ('\0' == wanted->root[0] || 0 == strcmp(wanted->root, look->root))) {
         return MPI_SUCCESS;
     }
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-wish", "%s = %s", label ? "crypt_seal_root" : "crypt_key_label",
-                                    label ? wanted->root : wanted->label);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-wish", "%s = %s", label ? "crypt_seal_root" : "crypt_key_label",
+                             label ? wanted->root : wanted->label);
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_NOT_SAME;
 }
@@ -64,7 +64,7 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
 
     int rc = ompi_common_cryptmpio_bcast(state->fh, 0, look, sizeof(*look));
     memcpy(look->copies, wanted.copies, sizeof(look->copies));
-    for (int i = 0; i < OPAL_CRYPT_COPIES && OMPI_SUCCESS == rc; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OMPI_SUCCESS == rc; ++i) {
         if (0 != state->fh->f_rank && look->sizes[i] > 0) {
             look->copies[i] = malloc(look->sizes[i]);
             enough = enough && NULL != look->copies[i];
@@ -72,7 +72,7 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     int error = OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? compare(state, &wanted, look) : MPI_ERR_NO_MEM;
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    for (int i = 0; i < OPAL_CRYPT_COPIES && MPI_SUCCESS == error; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && MPI_SUCCESS == error; ++i) {
         if (look->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, look->copies[i], look->sizes[i])) {
             error = MPI_ERR_INTERN;
         }
@@ -98,7 +98,7 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
 
 static void forget(look_t *look)
 {
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         free(look->copies[i]);
     }
 }
@@ -106,32 +106,32 @@ static void forget(look_t *look)
 /* ---- everybody ---- */
 
 /* Rank 0, before anything of the sidecar is believed, or put behind its end. */
-static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map)
+static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
-    opal_common_crypt_sidecar_header_t header;
-    opal_common_crypt_why_t why = {.topic = NULL};
-    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+    opal_cryptfile_sidecar_header_t header;
+    opal_crypt_why_t why = {.topic = NULL};
+    int rc = opal_cryptfile_sidecar_read(&state->posix.super, &header);
 
-    rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_sidecar_whole(&state->posix.super, &header, map, &why) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_sidecar_whole(&state->posix.super, &header, map, &why) : rc;
     return NULL == why.topic ? ompi_common_cryptmpio_stored(state, rc, "its sidecar cannot be read") : ompi_common_cryptmpio_told(state, rc, &why);
 }
 
 /* Rank 0 makes the copies say the same; any process may see to it that they do. */
-static int repair(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_copy_state_t *states, int best, bool differ)
+static int repair(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best, bool differ)
 {
-    const opal_common_crypt_map_t *map = states[best].map;
-    const opal_common_crypt_map_digest_t *head = &states[best].head;
+    const opal_cryptfile_map_t *map = states[best].map;
+    const opal_cryptfile_map_digest_t *head = &states[best].head;
     int rc = OPAL_CRYPT_OK, slot = -1;
 
     for (int i = 0; i < 2; ++i) {
-        const opal_common_crypt_map_digest_t *other = &states[OPAL_CRYPT_COPY_SIDECAR_0 + i].head;
+        const opal_cryptfile_map_digest_t *other = &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i].head;
         if (0 == memcmp(other->uuid, head->uuid, sizeof(head->uuid)) && other->generation == head->generation &&
             0 == memcmp(other->hash, head->hash, sizeof(head->hash))) {
             slot = i;
         }
     }
     if (slot < 0) {
-        rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, 1);
+        rc = opal_cryptfile_sidecar_map_write(&state->posix.super, map, 1);
         slot = 0;
     }
     state->kept = slot;
@@ -141,25 +141,25 @@ static int repair(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_c
     return rc;
 }
 
-static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_copy_state_t *states)
+static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    if (states[OPAL_CRYPT_COPY_ATTRIBUTE].present) {
-        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_OK, "file-map-repaired", "%s", state->sidecar);
+    if (states[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present) {
+        (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-map-repaired", "%s", state->sidecar);
         ompi_common_cryptmpio_show(state, &why);
     }
 }
 
-static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_state_t *states, const uint8_t *uuid,
+static int choose(ompi_common_cryptmpio_file_t *state, opal_cryptfile_copy_state_t *states, const uint8_t *uuid,
                   int *best, bool *differ)
 {
-    uint8_t seen[2 * OPAL_CRYPT_COPIES];
-    bool mine[OPAL_CRYPT_COPIES];
-    opal_common_crypt_why_t why = {.topic = NULL};
+    uint8_t seen[2 * OPAL_CRYPTFILE_COPIES];
+    bool mine[OPAL_CRYPTFILE_COPIES];
+    opal_crypt_why_t why = {.topic = NULL};
     bool refused = false;
 
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         seen[2 * i] = states[i].verified;
         seen[2 * i + 1] = states[i].refused;
         mine[i] = states[i].verified;
@@ -167,12 +167,12 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_st
     if (OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, seen, sizeof(seen))) {
         return MPI_ERR_INTERN;
     }
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         states[i].verified = seen[2 * i];
         states[i].refused = seen[2 * i + 1];
         refused = refused || states[i].refused;
     }
-    *best = opal_common_crypt_copy_choose(states, uuid, differ, &why);
+    *best = opal_cryptfile_copy_choose(states, uuid, differ, &why);
     if (*best < 0) {
         ompi_common_cryptmpio_show(state, &why);
         return !refused && ompi_common_cryptmpio_lacks_key(&why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
@@ -184,20 +184,20 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_common_crypt_copy_st
 }
 
 /* Copies of the same bytes are judged once. */
-static int judge(const look_t *look, opal_common_crypt_copy_state_t *states)
+static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
 {
     int rc = OPAL_CRYPT_OK;
 
-    for (int i = 0; i < OPAL_CRYPT_COPIES && OPAL_CRYPT_OK == rc; ++i) {
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
         int k = 0;
         while (k < i && (look->sizes[k] != look->sizes[i] || 0 == look->sizes[i] ||
                          0 != memcmp(look->copies[k], look->copies[i], look->sizes[i]))) {
             ++k;
         }
         if (k < i) {
-            opal_common_crypt_copy_again(&states[k], &states[i]);
+            opal_cryptfile_copy_again(&states[k], &states[i]);
         } else {
-            rc = opal_common_crypt_copy_judge(look->copies[i], look->sizes[i], ompi_common_cryptmpio_keystore(), &states[i]);
+            rc = opal_cryptfile_copy_judge(look->copies[i], look->sizes[i], ompi_common_cryptmpio_keystore(), &states[i]);
         }
     }
     return ompi_common_cryptmpio_error(rc, 0);
@@ -205,7 +205,7 @@ static int judge(const look_t *look, opal_common_crypt_copy_state_t *states)
 
 static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    opal_common_crypt_copy_state_t states[OPAL_CRYPT_COPIES] = {{.map = NULL}};
+    opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
     bool differ;
     int best = -1, error = MPI_SUCCESS;
 
@@ -231,10 +231,10 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        opal_common_crypt_copy_state_t *chosen = &states[best];
+        opal_cryptfile_copy_state_t *chosen = &states[best];
         error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL);
         if (!chosen->verified) {
-            opal_common_crypt_keys_free(chosen->keys, 0);
+            opal_cryptfile_keys_free(chosen->keys, 0);
         }
         chosen->map = NULL;
     }
@@ -244,8 +244,8 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     if (MPI_SUCCESS == error && ('\0' != look->root[0] || (state->seal && !state->posix.may_write))) {
         error = ompi_common_cryptmpio_demand_seal(state, look->root);
     }
-    for (int i = 0; i < OPAL_CRYPT_COPIES; ++i) {
-        opal_common_crypt_copy_free(&states[i]);
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        opal_cryptfile_copy_free(&states[i]);
     }
     return error;
 }
@@ -329,9 +329,9 @@ void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
     if (NULL == state) {
         return;
     }
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
-    opal_common_crypt_keys_free(state->keys, NULL == map ? 0 : map->region_count);
-    opal_common_crypt_file_destroy(state->file);
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
+    opal_cryptfile_keys_free(state->keys, NULL == map ? 0 : map->region_count);
+    opal_cryptfile_destroy(state->file);
     ompi_common_cryptmpio_abandon(state);
     ompi_common_cryptmpio_posix_close(&state->posix);
     free(state->sidecar);

@@ -18,12 +18,12 @@ ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params = {
     .key_label = "",
     .algorithm = "aes-128-gcm",
     .block_size = 65536,
-    .keystore = OPAL_CRYPT_KEYSTORE_FILE,
+    .keystore = OPAL_CRYPTFILE_KEYSTORE_FILE,
     .nfs = OMPI_CRYPTMPIO_NFS_ALLOW,
 };
 
 static const mca_base_var_enum_value_t keystore_values[] = {
-    {OPAL_CRYPT_KEYSTORE_FILE, "file"}, {OPAL_CRYPT_KEYSTORE_PKCS11, "pkcs11"}, {0, NULL}};
+    {OPAL_CRYPTFILE_KEYSTORE_FILE, "file"}, {OPAL_CRYPTFILE_KEYSTORE_PKCS11, "pkcs11"}, {0, NULL}};
 static const mca_base_var_enum_value_t nfs_values[] = {
     {OMPI_CRYPTMPIO_NFS_REFUSE, "refuse"}, {OMPI_CRYPTMPIO_NFS_ALLOW, "allow"}, {0, NULL}};
 

@@ -10,7 +10,7 @@
 #endif
 #include "cryptmpio_posix.h"
 
-#include "opal/mca/common/crypt/crypt_file_store.h"
+#include "opal/mca/common/cryptfile/file/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,14 +24,14 @@
 
 enum { VECTOR = 256, GAP = 512 };
 
-static const ompi_common_cryptmpio_posix_t *posix_of(const opal_common_crypt_storage_t *storage)
+static const ompi_common_cryptmpio_posix_t *posix_of(const opal_cryptfile_storage_t *storage)
 {
     return (const ompi_common_cryptmpio_posix_t *) storage;
 }
 
-static int fd_of(const opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part)
+static int fd_of(const opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
 {
-    return OPAL_CRYPT_FILE_DATA == part ? posix_of(storage)->data_fd : posix_of(storage)->sidecar_fd;
+    return OPAL_CRYPTFILE_DATA == part ? posix_of(storage)->data_fd : posix_of(storage)->sidecar_fd;
 }
 
 /* A call that did `done` bytes of the vector: what is left of it. */
@@ -87,8 +87,8 @@ static int write_vector(int fd, struct iovec *vector, int count, uint64_t at)
     return OPAL_CRYPT_OK;
 }
 
-static int posix_read(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                      const opal_common_crypt_extent_t *extents, size_t extent_count)
+static int posix_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                      const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     struct iovec vector[VECTOR];
     uint8_t gap[GAP];
@@ -110,8 +110,8 @@ static int posix_read(opal_common_crypt_storage_t *storage, opal_common_crypt_fi
     return rc;
 }
 
-static int posix_write(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part,
-                       const opal_common_crypt_extent_t *extents, size_t extent_count)
+static int posix_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                       const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     struct iovec vector[VECTOR];
     int rc = OPAL_CRYPT_OK;
@@ -129,7 +129,7 @@ static int posix_write(opal_common_crypt_storage_t *storage, opal_common_crypt_f
     return rc;
 }
 
-static int posix_size(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t *bytes)
+static int posix_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
 {
     struct stat status;
 
@@ -140,7 +140,7 @@ static int posix_size(opal_common_crypt_storage_t *storage, opal_common_crypt_fi
     return OPAL_CRYPT_OK;
 }
 
-static int posix_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t bytes)
+static int posix_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
     int rc;
 
@@ -150,7 +150,7 @@ static int posix_resize(opal_common_crypt_storage_t *storage, opal_common_crypt_
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-static int posix_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, uint64_t at, uint64_t bytes)
+static int posix_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
 {
     static uint8_t zeros[65536];
     int rc;
@@ -166,7 +166,7 @@ static int posix_zero(opal_common_crypt_storage_t *storage, opal_common_crypt_fi
     }
     for (rc = OPAL_CRYPT_OK; bytes > 0 && OPAL_CRYPT_OK == rc;) {
         size_t part_bytes = bytes < sizeof(zeros) ? (size_t) bytes : sizeof(zeros);
-        const opal_common_crypt_extent_t extent = {at, zeros, part_bytes};
+        const opal_cryptfile_extent_t extent = {at, zeros, part_bytes};
         rc = posix_write(storage, part, &extent, 1);
         at += part_bytes;
         bytes -= part_bytes;
@@ -191,10 +191,10 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
 char *ompi_common_cryptmpio_posix_sidecar(const char *path)
 {
     char *real = realpath(path, NULL);
-    char *sidecar = NULL == real ? NULL : realloc(real, strlen(real) + sizeof(OPAL_CRYPT_SIDECAR_SUFFIX));
+    char *sidecar = NULL == real ? NULL : realloc(real, strlen(real) + sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX));
 
     if (NULL != sidecar) {
-        strcat(sidecar, OPAL_CRYPT_SIDECAR_SUFFIX);
+        strcat(sidecar, OPAL_CRYPTFILE_SIDECAR_SUFFIX);
     } else {
         free(real);
     }
@@ -239,7 +239,7 @@ static int sync_one(int fd)
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-static int posix_barrier(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part)
+static int posix_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
 {
     int rc;
 
@@ -320,24 +320,24 @@ int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix
 }
 
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
-                                                const opal_common_crypt_map_t *map)
+                                                const opal_cryptfile_map_t *map)
 {
-    size_t count = opal_common_crypt_map_bytes(map);
-    uint8_t digest_bytes[OPAL_CRYPT_MAP_DIGEST_BYTES], *bytes = malloc(count);
-    opal_common_crypt_map_digest_t digest;
+    size_t count = opal_cryptfile_map_bytes(map);
+    uint8_t digest_bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES], *bytes = malloc(count);
+    opal_cryptfile_map_digest_t digest;
 
     if (NULL == bytes) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    opal_common_crypt_map_write(map, bytes);
+    opal_cryptfile_map_write(map, bytes);
     int rc = fsetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, bytes, count, 0);
     free(bytes);
     if (0 != rc && (ENOSPC == errno || E2BIG == errno || ERANGE == errno || EDQUOT == errno)) {
-        rc = opal_common_crypt_map_digest(map, &digest);
+        rc = opal_cryptfile_map_digest(map, &digest);
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        opal_common_crypt_map_digest_write(&digest, digest_bytes);
+        opal_cryptfile_map_digest_write(&digest, digest_bytes);
         /* One that is newer than the sidecar's map, as a power cut may leave it, speaks of an attack. */
         if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync_sidecar(posix)) {
             return OPAL_CRYPT_ERR_STORAGE;

@@ -8,13 +8,13 @@
 #ifndef OMPI_COMMON_CRYPTMPIO_POSIX_H
 #define OMPI_COMMON_CRYPTMPIO_POSIX_H
 
-#include "opal/mca/common/crypt/crypt_file.h"
+#include "opal/mca/common/cryptfile/file/file.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
 
 #pragma GCC visibility push(default)
 
 typedef struct ompi_common_cryptmpio_posix {
-    opal_common_crypt_storage_t super;
+    opal_cryptfile_storage_t super;
     int data_fd;                        /* the caller's */
     int sidecar_fd;                     /* ours; -1: none */
     bool may_write;
@@ -39,7 +39,7 @@ int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix
 /* The map, or its digest where it does not fit, after the sidecar was brought to the storage; nothing where the file system
  * has no attributes. */
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
-                                                const opal_common_crypt_map_t *map);
+                                                const opal_cryptfile_map_t *map);
 
 /* Both parts to storage.  Who syncs the data himself: begin before, the sidecar
  * after, so that the sidecar is on its way while he waits for the data. */
@@ -108,9 +108,9 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 void ompi_common_cryptmpio_posix_place(ompi_common_cryptmpio_posix_t *posix);
 
 /* The storage's. */
-int ompi_common_cryptmpio_posix_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
-int ompi_common_cryptmpio_posix_try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
-int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes);
+int ompi_common_cryptmpio_posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
+int ompi_common_cryptmpio_posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
+int ompi_common_cryptmpio_posix_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes);
 
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);

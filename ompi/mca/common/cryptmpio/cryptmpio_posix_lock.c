@@ -19,7 +19,7 @@
 #endif
 #include "cryptmpio_posix.h"
 
-#include "opal/mca/common/crypt/crypt_secret_file.h"
+#include "opal/mca/common/crypt/base/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
  * for this many times a millisecond. */
 enum { RING_MAX = 10000 };
 
-static const ompi_common_cryptmpio_posix_t *posix_of(const opal_common_crypt_storage_t *storage)
+static const ompi_common_cryptmpio_posix_t *posix_of(const opal_cryptfile_storage_t *storage)
 {
     return (const ompi_common_cryptmpio_posix_t *) storage;
 }
@@ -45,7 +45,7 @@ void ompi_common_cryptmpio_posix_place(ompi_common_cryptmpio_posix_t *posix)
 
     posix->both = posix->data_fd >= 0 &&
                   (0 != fstatfs(posix->data_fd, &system) ||
-                   OPAL_CRYPT_FS_LOCAL != opal_common_crypt_fs_kind((unsigned long) system.f_type, &name));
+                   OPAL_CRYPT_FS_LOCAL != opal_crypt_fs_kind((unsigned long) system.f_type, &name));
     posix->nfs = posix->both && 0 == strcmp(name, "nfs");
 }
 
@@ -71,7 +71,7 @@ static bool covers_data(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
     return posix->both && at >= OMPI_CRYPTMPIO_LOCKS_FIRST;
 }
 
-int ompi_common_cryptmpio_posix_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+int ompi_common_cryptmpio_posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
     const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
     short type = exclusive ? F_WRLCK : F_RDLCK;
@@ -88,7 +88,7 @@ int ompi_common_cryptmpio_posix_lock(opal_common_crypt_storage_t *storage, uint6
     return rc;
 }
 
-int ompi_common_cryptmpio_posix_unlock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes)
+int ompi_common_cryptmpio_posix_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
     int data = covers_data(posix, at) ? set_lock(posix->data_fd, F_UNLCK, at, bytes) : OPAL_CRYPT_OK;
@@ -111,7 +111,7 @@ static int set_lock_now(int fd, uint64_t at, uint64_t bytes, bool exclusive, boo
     return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-int ompi_common_cryptmpio_posix_try_lock(opal_common_crypt_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+int ompi_common_cryptmpio_posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
     int rc = set_lock_now(posix->sidecar_fd, at, bytes, exclusive, got);
@@ -163,7 +163,7 @@ int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posi
 
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
 {
-    opal_common_crypt_storage_t *storage = &posix->super;
+    opal_cryptfile_storage_t *storage = &posix->super;
 
     if (!posix->both || posix->sidecar_fd < 0) {
         return OPAL_CRYPT_OK;

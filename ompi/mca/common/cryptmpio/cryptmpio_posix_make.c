@@ -13,7 +13,7 @@
  */
 #include "cryptmpio_posix.h"
 
-#include "opal/mca/common/crypt/crypt_file_sidecar.h"
+#include "opal/mca/common/cryptfile/file/sidecar.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,8 +45,8 @@ bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix)
 {
     uint64_t bytes;
 
-    return OPAL_CRYPT_OK == posix->super.size(&posix->super, OPAL_CRYPT_FILE_SIDECAR, &bytes) &&
-           bytes <= OPAL_CRYPT_SIDECAR_FREE;
+    return OPAL_CRYPT_OK == posix->super.size(&posix->super, OPAL_CRYPTFILE_SIDECAR, &bytes) &&
+           bytes <= OPAL_CRYPTFILE_SIDECAR_FREE;
 }
 
 int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
@@ -66,7 +66,7 @@ int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, 
     char *aside = strdup(sidecar);
     int rc = OPAL_CRYPT_ERR_STORAGE, error;
 
-    _Static_assert(sizeof(ending) == sizeof(OPAL_CRYPT_SIDECAR_SUFFIX), "one name is as long as the other");
+    _Static_assert(sizeof(ending) == sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX), "one name is as long as the other");
     if (NULL != aside) {
         memcpy(aside + strlen(aside) - strlen(ending), ending, sizeof(ending));
         rc = lies_at(posix, sidecar) && 0 != rename(sidecar, aside) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;

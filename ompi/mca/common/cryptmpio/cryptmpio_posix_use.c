@@ -14,7 +14,7 @@
  */
 #include "cryptmpio_posix.h"
 
-#include "opal/mca/common/crypt/crypt_file_sidecar.h"
+#include "opal/mca/common/cryptfile/file/sidecar.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path)
 int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool alone,
                                     ompi_common_cryptmpio_use_t *use)
 {
-    char *data = strndup(sidecar, strlen(sidecar) - strlen(OPAL_CRYPT_SIDECAR_SUFFIX));
+    char *data = strndup(sidecar, strlen(sidecar) - strlen(OPAL_CRYPTFILE_SIDECAR_SUFFIX));
     bool got = false;
     int rc = NULL == data ? OPAL_CRYPT_ERR_STORAGE : ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, alone, &got);
 

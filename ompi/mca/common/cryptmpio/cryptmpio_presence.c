@@ -61,9 +61,9 @@ static bool taken(const ompi_common_cryptmpio_file_t *state, uint64_t at, uint64
 
 static int refuse(const ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-elsewhere", "%s", state->sidecar);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-elsewhere", "%s", state->sidecar);
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_FILE_IN_USE;
 }
@@ -71,7 +71,7 @@ static int refuse(const ompi_common_cryptmpio_file_t *state)
 /* One process, of a job that has probed nothing. */
 static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = MPI_SUCCESS;
 
     if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1, true)) {
@@ -90,7 +90,7 @@ static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
 
 int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
     bool apart = ompi_common_cryptmpio_apart(state->fh), root = 0 == state->fh->f_rank;
     uint64_t mark = mark_of_this_node();

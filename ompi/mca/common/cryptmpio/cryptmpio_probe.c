@@ -33,7 +33,7 @@ enum { BYTES = 4096 };
 
 static int probe_locks(ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     bool root = 0 == state->fh->f_rank, is_free = false;
     int error = root && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
                     ? ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno) : MPI_SUCCESS;
@@ -52,10 +52,10 @@ static int probe_locks(ompi_common_cryptmpio_file_t *state)
 /* ---- files that exist for this only ---- */
 
 /* Under the lock: write `value` so many pages long, or see that it is there. */
-static bool in_part(opal_common_crypt_storage_t *storage, opal_common_crypt_file_part_t part, bool writing, uint8_t value)
+static bool in_part(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, bool writing, uint8_t value)
 {
     uint8_t bytes[2 * BYTES];
-    const opal_common_crypt_extent_t extent = {0, bytes, (size_t) value * BYTES};
+    const opal_cryptfile_extent_t extent = {0, bytes, (size_t) value * BYTES};
     uint64_t size = 0;
 
     memset(bytes, writing ? value : 0, sizeof(bytes));
@@ -69,13 +69,13 @@ static bool in_part(opal_common_crypt_storage_t *storage, opal_common_crypt_file
 
 static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value)
 {
-    opal_common_crypt_storage_t *storage = &posix->super;
+    opal_cryptfile_storage_t *storage = &posix->super;
 
     if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, writing)) {
         return false;
     }
-    bool right = in_part(storage, OPAL_CRYPT_FILE_DATA, writing, value) &&
-                 in_part(storage, OPAL_CRYPT_FILE_SIDECAR, writing, value);
+    bool right = in_part(storage, OPAL_CRYPTFILE_DATA, writing, value) &&
+                 in_part(storage, OPAL_CRYPTFILE_SIDECAR, writing, value);
     int error = errno;
     if (OPAL_CRYPT_OK != storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1)) {
         return false;
@@ -171,7 +171,7 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 
 int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = probe_locks(state);
 
     /* If one process has others on another node, all have. */

@@ -110,7 +110,7 @@ static bool first_to_say(const char *topic, const char *file, const char *detail
     return ompi_common_cryptmpi_show_first(name);
 }
 
-void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_why_t *why)
+void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_crypt_why_t *why)
 {
     static const char *const known[] = {"keystore-refused", "keystore-no-label"};
     const char *topic = NULL == why->topic ? "file-failed" : why->topic;
@@ -128,7 +128,7 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     show(HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
 }
 
-bool ompi_common_cryptmpio_lacks_key(const opal_common_crypt_why_t *why)
+bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why)
 {
     static const char *const topics[] = {"file-no-label", "file-no-holder", "keystore", "secret-"};     /* a key's file */
 
@@ -140,7 +140,7 @@ bool ompi_common_cryptmpio_lacks_key(const opal_common_crypt_why_t *why)
     return false;
 }
 
-int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_common_crypt_why_t *why)
+int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_crypt_why_t *why)
 {
     const int error = errno;
 
@@ -154,23 +154,23 @@ int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc
 int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int rc, const char *what)
 {
     const int error = errno;
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     if (OPAL_CRYPT_ERR_STORAGE == rc) {
-        (void) opal_common_crypt_refuse(&why, rc, "file-failed", "%s: %s", what, strerror(error));
+        (void) opal_crypt_refuse(&why, rc, "file-failed", "%s: %s", what, strerror(error));
         ompi_common_cryptmpio_show(state, &why);
     }
     return ompi_common_cryptmpio_error(rc, error);
 }
 
 /* Is a key of this process what is missing, and not the right to use the bytes? */
-static bool lacks_key(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_common_crypt_outcome_t *outcome)
+static bool lacks_key(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_cryptfile_outcome_t *outcome)
 {
     return OPAL_CRYPT_ERR_ACCESS == outcome->rc && NULL == ompi_common_cryptmpio_why_limited(state, writing, outcome->region)
            && (UINT32_MAX != outcome->region || (state->encrypted && NULL == state->file));
 }
 
-static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_common_crypt_outcome_t *outcome)
+static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_cryptfile_outcome_t *outcome)
 {
     const char *limited;
 
@@ -188,24 +188,24 @@ static const char *reason(const ompi_common_cryptmpio_file_t *state, bool writin
     case OPAL_CRYPT_ERR_STORAGE:
         return strerror(outcome->error);
     default:
-        return opal_common_crypt_strerror(outcome->rc);
+        return opal_crypt_strerror(outcome->rc);
     }
 }
 
-static void warn_torn(const ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map,
-                      const opal_common_crypt_outcome_t *outcome)
+static void warn_torn(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
+                      const opal_cryptfile_outcome_t *outcome)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_OK, "file-torn", "region %u (label %s), block %llu", outcome->torn_region,
-                                    map->regions[outcome->torn_region].label, (unsigned long long) outcome->torn_block);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-torn", "region %u (label %s), block %llu", outcome->torn_region,
+                             map->regions[outcome->torn_region].label, (unsigned long long) outcome->torn_block);
     ompi_common_cryptmpio_show(state, &why);
 }
 
 int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
-                                 const opal_common_crypt_outcome_t *outcome)
+                                 const opal_cryptfile_outcome_t *outcome)
 {
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
     char where[160] = "-";
 
     if (outcome->torn && NULL != map) {

@@ -19,14 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/crypt/crypt_file_seal.h"
-#include "opal/mca/common/crypt/crypt_secmem.h"
+#include "opal/mca/common/cryptfile/file/seal.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 enum { PLAIN = 1, HAS_KEY = 2 };        /* 0: this process cannot tell */
 
 static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
 {
-    const opal_common_crypt_map_t *map = NULL == state->file ? NULL : opal_common_crypt_file_map(state->file);
+    const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
 
     for (uint32_t i = 0; NULL != map && i < map->region_count; ++i) {
         mine[i] = !map->regions[i].encrypted ? PLAIN : NULL != state->keys[i].data_key ? HAS_KEY : 0;
@@ -39,7 +39,7 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_neede
     size_t regions = state->region_count;
     uint8_t *mine = calloc(1, regions), *all = NULL;
     int *counts = NULL, error = MPI_ERR_INTERN;
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     if (NULL != mine) {
         look(state, mine);
@@ -56,7 +56,7 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_neede
             owners[i] = 0 != counts[r] && HAS_KEY == all[at + i] ? r : -1;
         }
         if (owners[i] < 0 && !plain && all_needed) {
-            (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-seal-holder", "%zu", i);
+            (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-seal-holder", "%zu", i);
             if (0 == state->fh->f_rank) {
                 ompi_common_cryptmpio_show(state, &why);
             }
@@ -72,20 +72,20 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_neede
 /* What rank 0 says of a seal that is being made. */
 typedef struct seal {
     uint64_t bytes;                     /* of the file */
-    uint8_t id[OPAL_CRYPT_SEAL_ID_BYTES];
+    uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
 } seal_t;
 
 static int seal_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, const seal_t *seal, const uint8_t *witnesses,
                      size_t count)
 {
-    opal_common_crypt_outcome_t outcome = {.rc = OPAL_CRYPT_OK};
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_outcome_t outcome = {.rc = OPAL_CRYPT_OK};
+    opal_crypt_why_t why = {.topic = NULL};
     int rc = OPAL_CRYPT_OK;
 
     for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (owners[i] == state->fh->f_rank) {
-            rc = opal_common_crypt_seal_witnessed(state->file, i, witnesses, count);
-            rc = OPAL_CRYPT_OK == rc ? opal_common_crypt_seal_region(state->file, i, seal->bytes, seal->id, &outcome, &why) : rc;
+            rc = opal_cryptfile_seal_witnessed(state->file, i, witnesses, count);
+            rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_region(state->file, i, seal->bytes, seal->id, &outcome, &why) : rc;
         }
     }
     return NULL != why.topic || OPAL_CRYPT_OK == outcome.rc ? ompi_common_cryptmpio_told(state, rc, &why)
@@ -98,7 +98,7 @@ static int seal_watched(const ompi_common_cryptmpio_file_t *state, const int *ow
     uint8_t *mine = NULL, *all = NULL;
     int *counts = NULL;
     size_t count = 0, total = 0;
-    int rc = NULL == state->file ? OPAL_CRYPT_OK : opal_common_crypt_seal_witnesses(state->file, &mine, &count);
+    int rc = NULL == state->file ? OPAL_CRYPT_OK : opal_cryptfile_seal_witnesses(state->file, &mine, &count);
     int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, 0));
 
     if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, mine, count, &all, &counts)) {
@@ -120,25 +120,25 @@ static int seal_watched(const ompi_common_cryptmpio_file_t *state, const int *ow
 static void tell(const ompi_common_cryptmpio_file_t *state)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    char text[OPAL_CRYPT_SEAL_TEXT_BYTES];
+    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
 
-    if (OPAL_CRYPT_OK == opal_common_crypt_seal_hash(state->file, hash)) {
-        opal_common_crypt_seal_text(hash, text);
+    if (OPAL_CRYPT_OK == opal_cryptfile_seal_hash(state->file, hash)) {
+        opal_cryptfile_seal_text(hash, text);
         fprintf(stderr, "%s: sealed, root %s\n", state->fh->f_filename, text);
     }
 }
 
 int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     int *owners = calloc(state->region_count, sizeof(*owners));
     int rc = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
     seal_t seal = {.bytes = 0};
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : rc);
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        opal_common_crypt_random(seal.id, sizeof(seal.id));
-        error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPT_FILE_DATA, &seal.bytes), errno);
+        opal_crypt_random(seal.id, sizeof(seal.id));
+        error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &seal.bytes), errno);
     }
     if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &seal, sizeof(seal))) {
         error = MPI_ERR_INTERN;
@@ -155,7 +155,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     error = ompi_common_cryptmpio_agree(state->fh, error);
     int teller = ompi_common_cryptmpio_lowest(state->fh, NULL != state->file);
     if (MPI_SUCCESS == error && teller == state->fh->f_rank) {
-        rc = opal_common_crypt_seal_finish(storage, seal.bytes, seal.id);
+        rc = opal_cryptfile_seal_finish(storage, seal.bytes, seal.id);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync(&state->posix) : rc;
         error = ompi_common_cryptmpio_error(rc, errno);
         if (MPI_SUCCESS == error) {
@@ -176,11 +176,11 @@ typedef struct before {
 
 static before_t look_before(ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_sidecar_header_t header = {.sealed = false};
+    opal_cryptfile_sidecar_header_t header = {.sealed = false};
     before_t before = {.bytes = 0};
-    int rc = opal_common_crypt_sidecar_read(&state->posix.super, &header);
+    int rc = opal_cryptfile_sidecar_read(&state->posix.super, &header);
 
-    rc = OPAL_CRYPT_OK == rc ? state->posix.super.size(&state->posix.super, OPAL_CRYPT_FILE_DATA, &before.bytes) : rc;
+    rc = OPAL_CRYPT_OK == rc ? state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &before.bytes) : rc;
     before.sealed = header.sealed;
     before.error = ompi_common_cryptmpio_error(rc, errno);
     return before;
@@ -189,16 +189,16 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
 /* Those regions that a process has the key of. */
 static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners)
 {
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_crypt_why_t why = {.topic = NULL};
     int rc = OPAL_CRYPT_OK;
 
     for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        rc = owners[i] == state->fh->f_rank ? opal_common_crypt_seal_check(state->file, i, &why) : OPAL_CRYPT_OK;
+        rc = owners[i] == state->fh->f_rank ? opal_cryptfile_seal_check(state->file, i, &why) : OPAL_CRYPT_OK;
     }
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         char reason[sizeof(why.detail)];
         memcpy(reason, why.detail, sizeof(reason));
-        (void) opal_common_crypt_refuse(&why, rc, "file-seal-broken", "%s", reason);
+        (void) opal_crypt_refuse(&why, rc, "file-seal-broken", "%s", reason);
     }
     return ompi_common_cryptmpio_told(state, rc, &why);
 }
@@ -220,7 +220,7 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
         error = MPI_SUCCESS == error ? check_mine(state, owners) : error;
         error = ompi_common_cryptmpio_agree(state->fh, error);
         if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-            int rc = opal_common_crypt_sidecar_unseal(&state->posix.super);
+            int rc = opal_cryptfile_sidecar_unseal(&state->posix.super);
             /* On the storage before anything else is: or a power cut leaves a seal on what was written. */
             rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(&state->posix) : rc;
             error = ompi_common_cryptmpio_error(rc, errno);
@@ -228,7 +228,7 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
         error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
-        opal_common_crypt_seal_watch(state->file, before.bytes);
+        opal_cryptfile_seal_watch(state->file, before.bytes);
     }
     free(owners);
     return error;
@@ -236,15 +236,15 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
 
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root)
 {
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_crypt_why_t why = {.topic = NULL};
     uint8_t wanted[OPAL_CRYPT_HASH_BYTES];
     bool given = '\0' != root[0];
     int rc = OPAL_CRYPT_OK;
 
-    if (given && !opal_common_crypt_seal_parse(root, wanted)) {
-        rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-seal", "crypt_seal_root is not 64 hexadecimal digits");
+    if (given && !opal_cryptfile_seal_parse(root, wanted)) {
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-seal", "crypt_seal_root is not 64 hexadecimal digits");
     } else if (NULL != state->file) {
-        rc = opal_common_crypt_seal_demand(state->file, given ? wanted : NULL, &why);
+        rc = opal_cryptfile_seal_demand(state->file, given ? wanted : NULL, &why);
     }
     return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
 }

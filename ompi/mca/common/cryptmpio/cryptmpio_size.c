@@ -9,23 +9,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opal/mca/common/crypt/crypt_file_seal.h"
+#include "opal/mca/common/cryptfile/file/seal.h"
 
 /* One process does it: the first that has every key, if one has; which it needs, the engine says. */
 int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size)
 {
-    opal_common_crypt_outcome_t outcome = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
+    opal_cryptfile_outcome_t outcome = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     int error = MPI_SUCCESS;
 
     if (state->resizer == state->fh->f_rank) {
         if (NULL != state->file) {
-            (void) opal_common_crypt_file_resize(state->file, (uint64_t) size, &outcome);
+            (void) opal_cryptfile_resize(state->file, (uint64_t) size, &outcome);
         }
         error = ompi_common_cryptmpio_report(state, true, &outcome);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (NULL != state->file) {          /* also after an error: a part may be gone */
-        opal_common_crypt_seal_cut(state->file, (uint64_t) size);
+        opal_cryptfile_seal_cut(state->file, (uint64_t) size);
     }
     if (MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
         error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* the others' node may keep the old size */

@@ -21,19 +21,19 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
-static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
+static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew)
 {
     int rc = OPAL_CRYPT_OK;
 
     if (anew) {
-        rc = opal_common_crypt_sidecar_create(&state->posix.super, map->uuid);
+        rc = opal_cryptfile_sidecar_create(&state->posix.super, map->uuid);
         state->kept = -1;
     }
     if (OPAL_CRYPT_OK == rc && !anew) {     /* the map that stays, before the place of the other one is overwritten */
         rc = ompi_common_cryptmpio_posix_sync_sidecar(&state->posix);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_sidecar_map_write(&state->posix.super, map, state->kept);
+        rc = opal_cryptfile_sidecar_map_write(&state->posix.super, map, state->kept);
         state->kept = 0 == state->kept;
     }
     if (OPAL_CRYPT_OK == rc) {
@@ -44,18 +44,18 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_common_cryp
 
 static int show_came_late(const ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_why_t why;
-    int rc = opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late",
-                                      "others use it with the map that the defaults made");
+    opal_crypt_why_t why;
+    int rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late",
+                               "others use it with the map that the defaults made");
 
     ompi_common_cryptmpio_show(state, &why);
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
 /* Is what the defaults made, by this very open, still as it was then? */
-static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map)
+static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     uint64_t bytes;
     bool there;
     int rc = ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->sidecar, &there);
@@ -63,22 +63,22 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
     if (OPAL_CRYPT_OK != rc) {
         return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
     }
-    rc = storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &bytes);
+    rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &bytes);
     int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
                 : !there || bytes != state->made_bytes ? show_came_late(state) : write_map(state, map, true);
     ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
     return error;
 }
 
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_common_crypt_map_t *map, bool anew)
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew)
 {
-    opal_common_crypt_storage_t *storage = &state->posix.super;
+    opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = state->making ? ompi_common_cryptmpio_open_sidecar(state) : MPI_SUCCESS;
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
         error = anew && !state->making ? write_over_defaults(state, map) : write_map(state, map, anew);
         if (MPI_SUCCESS == error && state->making) {
-            (void) storage->size(storage, OPAL_CRYPT_FILE_SIDECAR, &state->made_bytes);
+            (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);
             ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
             state->making = false;
         }

@@ -13,13 +13,13 @@
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
 {
     const mca_base_component_t *fbtl = state->fh->f_fbtl_component;
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     if (ompi_common_cryptmpio_exposed(state->fh)) {
-        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
+        (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
     } else if (NULL == fbtl || 0 != strcmp(fbtl->mca_component_name, "crypt")) {
-        (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed",
-                                        "fbtl/crypt is not selected: leave the parameter fbtl at its default");
+        (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed",
+                                 "fbtl/crypt is not selected: leave the parameter fbtl at its default");
     } else {
         return MPI_SUCCESS;
     }
@@ -31,21 +31,21 @@ int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
 
 int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_STORAGE, topic, "%s: %s", state->sidecar, strerror(error));
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_STORAGE, topic, "%s: %s", state->sidecar, strerror(error));
     ompi_common_cryptmpio_show(state, &why);
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
 static int refuse_nfs(const ompi_common_cryptmpio_file_t *state)
 {
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     if (!state->posix.nfs || OMPI_CRYPTMPIO_NFS_ALLOW == ompi_common_cryptmpio_params.nfs || !ompi_common_cryptmpio_apart(state->fh)) {
         return MPI_SUCCESS;
     }
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-nfs", "%s", state->sidecar);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-nfs", "%s", state->sidecar);
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_ACCESS;
 }
@@ -54,7 +54,7 @@ static int refuse_nfs(const ompi_common_cryptmpio_file_t *state)
 int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
-    opal_common_crypt_why_t why;
+    opal_crypt_why_t why;
 
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&state->posix, state->sidecar, false, &use) && state->posix.may_write) {
         return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
@@ -63,7 +63,7 @@ int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *
     if (OMPI_CRYPTMPIO_USE_OURS == use || *again) {
         return MPI_SUCCESS;
     }
-    (void) opal_common_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "%s", ompi_common_cryptmpio_posix_why_not(use));
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "%s", ompi_common_cryptmpio_posix_why_not(use));
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_FILE_IN_USE;
 }
@@ -101,25 +101,25 @@ int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
 
 /* ---- the engine ---- */
 
-static int make_engine(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map, opal_common_crypt_file_key_t *keys)
+static int make_engine(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
-    const opal_common_crypt_file_of_t of = {&state->posix.super, ompi_common_cryptmpio_provider, NULL, 0};
-    uint32_t old = NULL == state->file ? 0 : opal_common_crypt_file_map(state->file)->region_count;
-    int rc = NULL == state->file ? opal_common_crypt_file_create(&of, &state->file) : OPAL_CRYPT_OK;
+    const opal_cryptfile_of_t of = {&state->posix.super, ompi_common_cryptmpio_provider, NULL, 0};
+    uint32_t old = NULL == state->file ? 0 : opal_cryptfile_map_of(state->file)->region_count;
+    int rc = NULL == state->file ? opal_cryptfile_create(&of, &state->file) : OPAL_CRYPT_OK;
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_file_use(state->file, map, keys);
+        rc = opal_cryptfile_use(state->file, map, keys);
     }
     if (OPAL_CRYPT_OK != rc) {
-        if (NULL != state->file && NULL == opal_common_crypt_file_map(state->file)) {
-            opal_common_crypt_file_destroy(state->file);        /* an engine always has a map */
+        if (NULL != state->file && NULL == opal_cryptfile_map_of(state->file)) {
+            opal_cryptfile_destroy(state->file);                /* an engine always has a map */
             state->file = NULL;
         }
-        opal_common_crypt_keys_free(keys, map->region_count);
-        opal_common_crypt_map_destroy(map);
+        opal_cryptfile_keys_free(keys, map->region_count);
+        opal_cryptfile_map_destroy(map);
         return rc;
     }
-    opal_common_crypt_keys_free(state->keys, old);
+    opal_cryptfile_keys_free(state->keys, old);
     state->keys = keys;
     return OPAL_CRYPT_OK;
 }
@@ -127,14 +127,14 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_common_crypt_ma
 /* What every process may do in every region, compared; *able: here, everything. */
 static int compare_grants(ompi_common_cryptmpio_file_t *state, uint32_t regions, bool *able)
 {
-    uint8_t most[2 * OPAL_CRYPT_REGIONS_MAX];           /* who had no memory would be waited for */
+    uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];       /* who had no memory would be waited for */
 
     *able = NULL != state->keys;
     for (uint32_t i = 0; i < regions; ++i) {
-        bool encrypted = NULL != state->file && opal_common_crypt_file_map(state->file)->regions[i].encrypted;
+        bool encrypted = NULL != state->file && opal_cryptfile_map_of(state->file)->regions[i].encrypted;
         most[i] = NULL == state->keys ? 0 : encrypted ? (uint8_t) state->keys[i].grant : 1;
         most[regions + i] = (uint8_t) (255 - most[i]);
-        *able = *able && (!encrypted || OPAL_CRYPT_GRANT_SEAL == state->keys[i].grant);
+        *able = *able && (!encrypted || OPAL_CRYPTFILE_GRANT_SEAL == state->keys[i].grant);
     }
     const int rc = ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions);
     state->uniform = true;
@@ -144,8 +144,8 @@ static int compare_grants(ompi_common_cryptmpio_file_t *state, uint32_t regions,
     return rc;
 }
 
-int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_crypt_map_t *map,
-                              opal_common_crypt_file_key_t *keys)
+int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
+                              opal_cryptfile_key_t *keys)
 {
     uint32_t regions = map->region_count, block_bytes = 0;
     int rc = OPAL_CRYPT_OK;
@@ -157,7 +157,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_common_c
     if (NULL != keys) {
         rc = make_engine(state, map, keys);
     } else {
-        opal_common_crypt_map_destroy(map);
+        opal_cryptfile_map_destroy(map);
     }
     int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
     if (MPI_SUCCESS == error && OMPI_SUCCESS != compare_grants(state, regions, &able)) {

@@ -28,7 +28,7 @@ typedef struct job {
     mca_common_ompio_io_array_t *entries;
     int count;
     ssize_t bytes;
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
 } job_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -185,17 +185,17 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
     if (encrypted) {
         do_now(fh, job);
     } else if (refused) {
-        job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
+        job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     } else {                            /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
         if (job->bytes < 0) {           /* not a count; of errno it promises nothing */
-            job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_ERR_STORAGE, .region = UINT32_MAX, .error = EIO};
+            job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_STORAGE, .region = UINT32_MAX, .error = EIO};
         }
     }
     job->done = true;
     if (ompi_common_cryptmpio_noting()) {
         ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(job->state, writing, &job->outcome));
-        job->outcome = (opal_common_crypt_outcome_t){.rc = OPAL_CRYPT_OK};
+        job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_OK};
     }
     return OMPI_SUCCESS;
 }

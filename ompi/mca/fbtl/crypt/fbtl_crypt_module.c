@@ -22,7 +22,7 @@ ompi_common_cryptmpio_file_t *ompi_fbtl_crypt_state(const ompio_file_t *fh)
 
 static ssize_t transfer(ompio_file_t *fh, ompi_common_cryptmpio_file_t *state, bool writing)
 {
-    opal_common_crypt_outcome_t outcome;
+    opal_cryptfile_outcome_t outcome;
     ssize_t bytes = ompi_common_cryptmpio_transfer(state, writing, fh->f_io_array, fh->f_num_of_io_entries, &outcome);
 
     ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(state, writing, &outcome));

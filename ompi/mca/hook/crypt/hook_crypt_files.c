@@ -29,7 +29,7 @@
 
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/mca/common/crypt/crypt_file_sidecar.h"
+#include "opal/mca/common/cryptfile/file/sidecar.h"
 #include "opal/util/info.h"
 #include "ompi/file/file.h"
 #include "ompi/mca/coll/coll.h"
@@ -66,7 +66,7 @@ static bool is_encrypted(const char *path)
     bool is = getxattr(path, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) > 0;
 
     path = NULL == real ? path : real;
-    if (!is && 0 < asprintf(&sidecar, "%s" OPAL_CRYPT_SIDECAR_SUFFIX, path)) {
+    if (!is && 0 < asprintf(&sidecar, "%s" OPAL_CRYPTFILE_SIDECAR_SUFFIX, path)) {
         is = 0 == stat(sidecar, &status);
         free(sidecar);
     }
@@ -78,7 +78,7 @@ static bool is_encrypted(const char *path)
 static bool is_ours(const char *path, opal_info_t *info)
 {
     const char *colon = strchr(path, ':');
-    char label[OPAL_CRYPT_KEY_LABEL_MAX + 2];
+    char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
 
     return always || is_encrypted(path) || (NULL != colon && is_encrypted(colon + 1))
            || (NULL != info && ompi_common_cryptmpi_info_get(info, "crypt_key_label", label, sizeof(label)));

@@ -36,9 +36,9 @@
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
 
-#include "opal/mca/common/crypt/crypt_model.h"
-#include "opal/mca/common/crypt/crypt_tags.h"
-#include "opal/mca/common/crypt/crypt_team.h"
+#include "opal/mca/common/crypt/wire/model.h"
+#include "opal/mca/common/crypt/wire/tags.h"
+#include "opal/mca/common/crypt/base/team.h"
 
 BEGIN_C_DECLS
 
@@ -73,13 +73,13 @@ typedef struct ompi_pml_crypt_state {
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* room for the largest first part */
     unsigned tag_bits;              /* of a tag that the host compares */
-    opal_common_crypt_tags_t tags;
+    opal_crypt_tags_t tags;
     bool eager;                     /* a segment of up to chunk_size bytes leaves whether it is waited for or not */
     bool sends_later;               /* the host's callbacks are no place to send from: ucx */
     opal_free_list_t requests;
     bool lists;
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
-    opal_common_crypt_team_t *team; /* NULL: one thread does it all */
+    opal_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
     uint64_t active;                /* messages that began or ended, roughly: whether it changes is what counts */
     struct ompi_pml_crypt_request *made;    /* all that the free list ever made */
@@ -145,7 +145,7 @@ typedef struct ompi_pml_crypt_stage {
     size_t cold_bytes;              /* not 0: its pages go back to the kernel when it is returned */
     uint32_t era;                   /* when it was sent (chop_send.c) */
     /* while a worker has it (team.c) */
-    opal_common_crypt_job_t job;
+    opal_crypt_job_t job;
     struct ompi_pml_crypt_stage *behind;
     void *plain;                    /* sealed from, or opened to; may be `bytes` */
     size_t wire_bytes;
@@ -209,8 +209,8 @@ typedef struct ompi_pml_crypt_request {
     uint64_t serial;
     bool any_tag;                           /* matched at the host whatever its tag */
     /* chopped messages */
-    opal_common_crypt_chop_t *chop;
-    opal_common_crypt_shape_t shape;
+    opal_crypt_chop_t *chop;
+    opal_crypt_shape_t shape;
     ompi_common_cryptmpi_stream_t *stream;  /* of a buffer that is not one run of memory; or NULL */
     opal_list_item_t queued;                /* in the queue of senders, of deferred receives, or of those arriving */
     uint32_t next_segment;
@@ -255,7 +255,7 @@ void ompi_pml_crypt_status_start(void);
 void ompi_pml_crypt_status_lists(bool ready);       /* requests and communicators are there, or are about to go */
 void ompi_pml_crypt_status_stop(void);
 void ompi_pml_crypt_status_look(void);
-void ompi_pml_crypt_status_now(opal_common_crypt_status_moment_t *moment);      /* into memory of the caller, zeros before */
+void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment);             /* into memory of the caller, zeros before */
 extern unsigned ompi_pml_crypt_status_calls;
 /* From the progress function. */
 static inline void ompi_pml_crypt_status_tick(void)
@@ -270,7 +270,7 @@ static inline void ompi_pml_crypt_status_tick(void)
 }
 
 /* What is pending, and the peers.  `lists`: there are requests to look at.  One at a time. */
-void ompi_pml_crypt_look(opal_common_crypt_status_moment_t *moment, int64_t now, bool lists);
+void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists);
 /* The messages that a probe took ahead of their receives; -1: the communicator is busy. */
 int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
 
@@ -396,7 +396,7 @@ static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_
 static inline int ompi_pml_crypt_host_tag(int tag)
 {
     return OPAL_LIKELY(tag >= ompi_pml_crypt.tags.floor) ? tag
-                                                         : opal_common_crypt_tags_below(&ompi_pml_crypt.tags, tag);
+                                                         : opal_crypt_tags_below(&ompi_pml_crypt.tags, tag);
 }
 
 /* The peer of a rank, resolved; OMPI_SUCCESS or the error that was shown. */

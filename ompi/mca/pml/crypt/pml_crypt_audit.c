@@ -25,7 +25,7 @@
 #include <sys/vfs.h>
 
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/mca/common/crypt/crypt_secret_file.h"
+#include "opal/mca/common/crypt/base/secret_file.h"
 #include "opal/util/proc.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
@@ -92,7 +92,7 @@ static bool is_local(const char *path, char *kind, size_t bytes)
         snprintf(kind, bytes, "%s", strerror(errno));
         return false;
     }
-    bool local = OPAL_CRYPT_FS_LOCAL == opal_common_crypt_fs_kind((unsigned long) system.f_type, &name);
+    bool local = OPAL_CRYPT_FS_LOCAL == opal_crypt_fs_kind((unsigned long) system.f_type, &name);
     snprintf(kind, bytes, "%s", name);
     return local;
 }

@@ -37,16 +37,16 @@ static void post_more(ompi_pml_crypt_request_t *r);
  * has none that is one run of memory, over the ciphertext. */
 static void *place_of(const ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame)
 {
-    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
+    uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
     char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
 
-    return NULL != flat && offset + opal_common_crypt_segment_bytes(&r->shape, segment) <= r->plain_bytes
+    return NULL != flat && offset + opal_crypt_segment_bytes(&r->shape, segment) <= r->plain_bytes
                ? (void *) (flat + offset) : frame;
 }
 
 static size_t wire_bytes_of(const ompi_pml_crypt_request_t *r, uint32_t segment)
 {
-    return opal_common_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
+    return opal_crypt_segment_bytes(&r->shape, segment) + OPAL_CRYPT_SEGMENT_OVERHEAD;
 }
 
 static bool unpack(ompi_pml_crypt_request_t *r, size_t offset, size_t bytes, const void *packed)
@@ -166,8 +166,8 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
     } else if (OPAL_CRYPT_OK != stage->rc) {
         r->failure = stage->rc;
     } else if (stage->plain == stage->bytes) {
-        uint64_t offset = opal_common_crypt_segment_offset(&r->shape, stage->op.segment);
-        uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, stage->op.segment);
+        uint64_t offset = opal_crypt_segment_offset(&r->shape, stage->op.segment);
+        uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, stage->op.segment);
         size_t room = offset >= r->plain_bytes ? 0 : r->plain_bytes - offset;
         if (!unpack(r, offset, plain_bytes < room ? plain_bytes : room, stage->bytes)) {
             r->host_error = MPI_ERR_INTERN;
@@ -196,7 +196,7 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     stage->wire_bytes = arrival.wire_bytes;
     stage->plain = place_of(r, op->segment, stage->bytes);
     if (OMPI_PML_CRYPT_FORGED == arrival.state) {   /* longer than its sender makes it */
-        stage->rc = opal_common_crypt_frame_refused();
+        stage->rc = opal_crypt_frame_refused();
     } else if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
         stage->rc = OPAL_CRYPT_OK;
         r->host_error = MPI_SUCCESS == arrival.error ? MPI_ERR_INTERN : arrival.error;
@@ -204,8 +204,8 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
         ompi_pml_crypt_team_open(&ompi_pml_crypt.opening, stage);
         return;
     } else {
-        stage->rc = opal_common_crypt_segment_open(r->chop, op->segment, stage->bytes, stage->wire_bytes,
-                                                   stage->plain);
+        stage->rc = opal_crypt_segment_open(r->chop, op->segment, stage->bytes, stage->wire_bytes,
+                                            stage->plain);
     }
     segment_done(stage);
 }

@@ -204,8 +204,8 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
  * a pending for it. */
 static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t of_era)
 {
-    uint32_t plain_bytes = opal_common_crypt_segment_bytes(&r->shape, segment);
-    uint64_t offset = opal_common_crypt_segment_offset(&r->shape, segment);
+    uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
+    uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
     char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
 
@@ -227,7 +227,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
         return;
     }
     if (OMPI_SUCCESS == stage->rc) {
-        stage->rc = opal_common_crypt_segment_seal(r->chop, segment, stage->plain, stage->bytes);
+        stage->rc = opal_crypt_segment_seal(r->chop, segment, stage->plain, stage->bytes);
     }
     hand_over(stage);
 }
@@ -301,7 +301,7 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
 /* Seal the first part; under the peer's send lock. */
 static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
 {
-    opal_common_crypt_envelope_t envelope;
+    opal_crypt_envelope_t envelope;
     const void *plain = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
     uint64_t counter;
     int rc;
@@ -315,10 +315,10 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
         }
     }
     envelope = ompi_common_cryptmpi_envelope(r->c, r->base.req_peer, r->base.req_tag);
-    rc = opal_common_crypt_counter_take(r->peer->session, &counter);
+    rc = opal_crypt_counter_take(r->peer->session, &counter);
     if (OPAL_CRYPT_OK == rc) {
-        r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
-        rc = opal_common_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape, plain, frame, &r->chop);
+        r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
+        rc = opal_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape, plain, frame, &r->chop);
         r->peer->unsent += OPAL_CRYPT_OK != rc;
     }
     if (OPAL_CRYPT_OK == rc) {
@@ -339,11 +339,11 @@ static int cut(ompi_pml_crypt_request_t *r, bool late)
 
     r->threads = 1;
     if (r->plain_bytes <= first_bytes || 0 == r->plain_bytes) {
-        return opal_common_crypt_shape_whole(r->plain_bytes, &r->shape);
+        return opal_crypt_shape_whole(r->plain_bytes, &r->shape);
     }
     segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, r->plain_bytes - first_bytes,
                                        (unsigned) ompi_pml_crypt.outstanding, &r->threads);
-    return opal_common_crypt_shape_make(r->plain_bytes, first_bytes, segment_bytes, &r->shape);
+    return opal_crypt_shape_make(r->plain_bytes, first_bytes, segment_bytes, &r->shape);
 }
 
 static uint32_t bytes_ahead(const ompi_pml_crypt_request_t *r)

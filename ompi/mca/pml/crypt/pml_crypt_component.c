@@ -186,7 +186,7 @@ static void fit_host(void)
 
     ompi_pml_crypt.sends_later = ucx;
     ompi_pml_crypt.tag_bits = ucx ? 24 : 32;
-    opal_common_crypt_tags_make(ompi_pml_crypt.tag_bits, &ompi_pml_crypt.tags);
+    opal_crypt_tags_make(ompi_pml_crypt.tag_bits, &ompi_pml_crypt.tags);
 }
 
 static void become_module_of(const mca_pml_base_module_t *host)

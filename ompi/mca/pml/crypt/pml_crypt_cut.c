@@ -33,10 +33,10 @@ enum {
 
 static const uint64_t model_from = 65536, model_to = UINT64_C(1) << 30;
 
-static opal_common_crypt_rule_t rule;
-static opal_common_crypt_limits_t limits;
+static opal_crypt_rule_t rule;
+static opal_crypt_limits_t limits;
 
-static bool refused(const char *name, const opal_common_crypt_why_t *why)
+static bool refused(const char *name, const opal_crypt_why_t *why)
 {
     OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", name, why->detail);
     return false;
@@ -44,24 +44,24 @@ static bool refused(const char *name, const opal_common_crypt_why_t *why)
 
 static bool set_rule(const ompi_pml_crypt_params_t *p)
 {
-    opal_common_crypt_model_t model = {.comm_count = 0};
-    opal_common_crypt_why_t why = {.topic = NULL};
+    opal_crypt_model_t model = {.comm_count = 0};
+    opal_crypt_why_t why = {.topic = NULL};
 
     rule.count = 0;
     if (NULL != p->t_table && '\0' != *p->t_table) {
-        return OPAL_CRYPT_OK == opal_common_crypt_rule_parse(&rule, p->t_table, p->chunk_size, &why)
+        return OPAL_CRYPT_OK == opal_crypt_rule_parse(&rule, p->t_table, p->chunk_size, &why)
                || refused("pml_crypt_t_table", &why);
     }
     if (NULL == p->model_comm && NULL == p->model_enc) {
         return true;
     }
-    if (OPAL_CRYPT_OK != opal_common_crypt_model_parse_comm(&model, NULL == p->model_comm ? "" : p->model_comm, &why)) {
+    if (OPAL_CRYPT_OK != opal_crypt_model_parse_comm(&model, NULL == p->model_comm ? "" : p->model_comm, &why)) {
         return refused("pml_crypt_model_comm", &why);
     }
-    if (OPAL_CRYPT_OK != opal_common_crypt_model_parse_enc(&model, NULL == p->model_enc ? "" : p->model_enc, &why)) {
+    if (OPAL_CRYPT_OK != opal_crypt_model_parse_enc(&model, NULL == p->model_enc ? "" : p->model_enc, &why)) {
         return refused("pml_crypt_model_enc", &why);
     }
-    opal_common_crypt_rule_make(&rule, &model, &limits, model_from, model_to);
+    opal_crypt_rule_make(&rule, &model, &limits, model_from, model_to);
     return true;
 }
 
@@ -69,8 +69,8 @@ static unsigned our_processors(void)
 {
     long all = sysconf(_SC_NPROCESSORS_ONLN);
 
-    return opal_common_crypt_team_share(opal_common_crypt_team_processors(), all > 0 ? (unsigned) all : 1,
-                                        opal_process_info.num_local_peers + 1);
+    return opal_crypt_team_share(opal_crypt_team_processors(), all > 0 ? (unsigned) all : 1,
+                                 opal_process_info.num_local_peers + 1);
 }
 
 bool ompi_pml_crypt_cut_start(void)
@@ -82,7 +82,7 @@ bool ompi_pml_crypt_cut_start(void)
     if (forced > OPAL_CRYPT_TEAM_MAX) {
         forced = OPAL_CRYPT_TEAM_MAX;
     }
-    limits = (opal_common_crypt_limits_t){.threads = forced > 0 ? forced + left : our_processors(),
+    limits = (opal_crypt_limits_t){.threads = forced > 0 ? forced + left : our_processors(),
                                           .comm_threads = left, .max_outstanding = p->max_outstanding,
                                           .chop_min = p->chop_min};
     return set_rule(p);
@@ -91,7 +91,7 @@ bool ompi_pml_crypt_cut_start(void)
 /* Of all messages. */
 unsigned ompi_pml_crypt_cut_threads(void)
 {
-    unsigned most = 1, max = opal_common_crypt_model_max_threads(&limits);
+    unsigned most = 1, max = opal_crypt_model_max_threads(&limits);
 
     for (int i = 0; i < rule.count; i++) {
         most = rule.step[i].threads > most ? rule.step[i].threads : most;
@@ -105,13 +105,13 @@ unsigned ompi_pml_crypt_cut_threads(void)
     return most < OPAL_CRYPT_TEAM_MAX ? most : OPAL_CRYPT_TEAM_MAX;
 }
 
-static opal_common_crypt_choice_t choose(uint64_t plain_bytes, unsigned outstanding)
+static opal_crypt_choice_t choose(uint64_t plain_bytes, unsigned outstanding)
 {
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
-    opal_common_crypt_choice_t choice = {.k = 0, .t = ompi_pml_crypt_cut_threads()};
+    opal_crypt_choice_t choice = {.k = 0, .t = ompi_pml_crypt_cut_threads()};
 
     if (rule.count > 0) {
-        choice = opal_common_crypt_rule_choose(&rule, &limits, plain_bytes, outstanding);
+        choice = opal_crypt_rule_choose(&rule, &limits, plain_bytes, outstanding);
     }
     if (p->t > 0) {
         choice.t = ompi_pml_crypt_cut_threads();
@@ -131,7 +131,7 @@ uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, uint64_t rest, unsigned outsta
 {
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     uint64_t segment = p->chunk_size, pieces;
-    opal_common_crypt_choice_t choice = choose(plain_bytes, outstanding);
+    opal_crypt_choice_t choice = choose(plain_bytes, outstanding);
 
     pieces = (uint64_t) choice.k * choice.t;
     if (choice.k > 0) {

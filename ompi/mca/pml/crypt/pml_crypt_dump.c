@@ -12,7 +12,7 @@
 static const char *const states[OPAL_CRYPT_STATUS_STATES] = {"not met", "meeting", "on this node", "sealed", "refused"};
 static const char *const kinds[OPAL_CRYPT_STATUS_KINDS] = {"nothing", "receive", "send", "probe", "collective", "first contact"};
 
-static void dump_wait(const opal_common_crypt_status_wait_t *w, int64_t now)
+static void dump_wait(const opal_crypt_status_wait_t *w, int64_t now)
 {
     opal_output(0, "  waits %lld ms in a %s: rank %d of %s, tag %d, %llu bytes%s%s", (long long) (now - w->since) / 1000000,
                 kinds[w->kind], w->peer, w->comm, w->tag, (unsigned long long) w->bytes, '\0' == w->text[0] ? "" : ", ", w->text);
@@ -22,7 +22,7 @@ static void dump_wait(const opal_common_crypt_status_wait_t *w, int64_t now)
     }
 }
 
-static void dump_peer(ompi_common_cryptmpi_comm_t *c, const opal_common_crypt_status_peer_t *p, int rank)
+static void dump_peer(ompi_common_cryptmpi_comm_t *c, const opal_crypt_status_peer_t *p, int rank)
 {
     size_t bytes = 0;
     int tag = 0, held = NULL == c ? 0 : ompi_pml_crypt_held_count(c, rank, &tag, &bytes);
@@ -39,7 +39,7 @@ static void dump_peer(ompi_common_cryptmpi_comm_t *c, const opal_common_crypt_st
 }
 
 /* The rank of a process in the communicator; -1: it is no member. */
-static int rank_of(const ompi_communicator_t *comm, const opal_common_crypt_status_peer_t *p)
+static int rank_of(const ompi_communicator_t *comm, const opal_crypt_status_peer_t *p)
 {
     for (int i = 0; i < ompi_group_size(comm->c_remote_group); i++) {
         const opal_process_name_t name = ompi_group_get_proc_name(comm->c_remote_group, i);
@@ -53,7 +53,7 @@ static int rank_of(const ompi_communicator_t *comm, const opal_common_crypt_stat
 
 int ompi_pml_crypt_dump(ompi_communicator_t *comm, int verbose)
 {
-    opal_common_crypt_status_moment_t *moment = calloc(1, sizeof(*moment));
+    opal_crypt_status_moment_t *moment = calloc(1, sizeof(*moment));
 
     if (NULL != moment) {
         ompi_pml_crypt_status_now(moment);

@@ -39,7 +39,7 @@ static final_t *finals;                 /* one a peer, made when MPI_Finalize be
 static size_t final_count;
 static ompi_common_cryptmpi_atomic32_t sent = 0;
 
-static opal_common_crypt_envelope_t envelope_of(ompi_common_cryptmpi_comm_t *world, const final_t *f)
+static opal_crypt_envelope_t envelope_of(ompi_common_cryptmpi_comm_t *world, const final_t *f)
 {
     (void) ompi_common_cryptmpi_comm_peer(world, (int) f->peer->name.vpid);
     return ompi_common_cryptmpi_envelope(world, (int) f->peer->name.vpid, OMPI_COMMON_CRYPTMPI_TAG_FINAL);
@@ -54,12 +54,12 @@ static int host_tag(void)
 
 static void send_one(ompi_common_cryptmpi_comm_t *world, final_t *f)
 {
-    const opal_common_crypt_envelope_t envelope = envelope_of(world, f);
+    const opal_crypt_envelope_t envelope = envelope_of(world, f);
     uint64_t counter;
 
     ompi_common_cryptmpi_lock_acquire(&f->peer->send_lock);
-    if (OPAL_CRYPT_OK == opal_common_crypt_counter_take(f->peer->session, &counter)
-        && OPAL_CRYPT_OK == opal_common_crypt_final_seal(f->peer->session, counter, &envelope,
+    if (OPAL_CRYPT_OK == opal_crypt_counter_take(f->peer->session, &counter)
+        && OPAL_CRYPT_OK == opal_crypt_final_seal(f->peer->session, counter, &envelope,
                                                           counter + 1 - f->peer->unsent, f->frame)
         && OMPI_SUCCESS != ompi_pml_crypt.host.pml_isend(f->frame, sizeof(f->frame), &ompi_mpi_byte.dt,
                                                          (int) f->peer->name.vpid, host_tag(),
@@ -79,10 +79,10 @@ static void send_all(ompi_common_cryptmpi_comm_t *world)
         final_t *f = &finals[final_count];
         uint64_t highest, accepted;
 
-        opal_common_crypt_session_gap(peers[i]->session, &highest, &accepted);
+        opal_crypt_session_gap(peers[i]->session, &highest, &accepted);
         f->peer = peers[i];
         f->wanted = accepted > 0;
-        if (f->wanted || opal_common_crypt_session_sent(peers[i]->session) > 0) {
+        if (f->wanted || opal_crypt_session_sent(peers[i]->session) > 0) {
             final_count++;
             send_one(world, f);
         }
@@ -111,11 +111,11 @@ typedef struct tally {
 static void compare(ompi_common_cryptmpi_comm_t *world, final_t *f, const uint8_t *frame, size_t bytes,
                     tally_t *tally)
 {
-    const opal_common_crypt_envelope_t envelope = envelope_of(world, f);
+    const opal_crypt_envelope_t envelope = envelope_of(world, f);
     uint64_t highest, accepted, took, counter;
 
-    opal_common_crypt_session_gap(f->peer->session, &highest, &accepted);
-    if (OPAL_CRYPT_OK != opal_common_crypt_final_open(f->peer->session, &envelope, frame, bytes, &took, &counter)
+    opal_crypt_session_gap(f->peer->session, &highest, &accepted);
+    if (OPAL_CRYPT_OK != opal_crypt_final_open(f->peer->session, &envelope, frame, bytes, &took, &counter)
         || took < 1 || took > counter + 1) {
         tally->refused++;
         tally->rank_refused = (int) f->peer->name.vpid;

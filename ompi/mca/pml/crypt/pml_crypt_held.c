@@ -84,8 +84,8 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, o
     held->tag = tag;
     held->claimed_bytes = claimed_bytes;
     held->any_tag = any_tag;
-    held->serial = any_tag ? opal_common_crypt_serial_take_any(c->serials)
-                           : opal_common_crypt_serial_take(c->serials);
+    held->serial = any_tag ? opal_crypt_serial_take_any(c->serials)
+                           : opal_crypt_serial_take(c->serials);
     return held;
 }
 
@@ -155,10 +155,10 @@ bool ompi_pml_crypt_held_is_in(const ompi_pml_crypt_held_t *held)
 
 /* ---- opening ahead of the receive ---- */
 
-static int open_frame(const ompi_common_cryptmpi_peer_t *peer, const opal_common_crypt_envelope_t *envelope,
+static int open_frame(const ompi_common_cryptmpi_peer_t *peer, const opal_crypt_envelope_t *envelope,
                       ompi_pml_crypt_held_t *held, size_t wire_bytes)
 {
-    const bool first = OPAL_CRYPT_FRAME_FIRST == opal_common_crypt_frame_type(held->stage->bytes, wire_bytes);
+    const bool first = OPAL_CRYPT_FRAME_FIRST == opal_crypt_frame_type(held->stage->bytes, wire_bytes);
     const size_t header = first ? OPAL_CRYPT_FIRST_HEADER : OPAL_CRYPT_FRAME_HEADER;
     const size_t room = ompi_pml_crypt.stage_bytes - header;
     uint8_t *frame = held->stage->bytes, *plain = frame + header;
@@ -166,13 +166,13 @@ static int open_frame(const ompi_common_cryptmpi_peer_t *peer, const opal_common
 
     held->plain = plain;
     if (first) {
-        rc = opal_common_crypt_first_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->shape,
-                                          &held->counter, &held->chop);
+        rc = opal_crypt_first_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->shape,
+                                   &held->counter, &held->chop);
         held->first_bytes = OPAL_CRYPT_OK == rc ? held->shape.first_bytes : 0;
         held->plain_bytes = OPAL_CRYPT_OK == rc ? held->shape.total_bytes : 0;
         return rc;
     }
-    rc = opal_common_crypt_direct_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->counter);
+    rc = opal_crypt_direct_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->counter);
     held->first_bytes = held->plain_bytes = OPAL_CRYPT_OK == rc ? wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD : 0;
     return rc;
 }
@@ -182,15 +182,15 @@ int ompi_pml_crypt_held_open(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held
     const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(c, held->source);
     int flags = (OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(c->comm) ? OPAL_CRYPT_ALLOW_OVERTAKING : 0)
                 | (held->any_tag ? OPAL_CRYPT_ANY_TAG : 0);
-    opal_common_crypt_envelope_t envelope;
+    opal_crypt_envelope_t envelope;
     int rc;
 
     envelope = ompi_common_cryptmpi_envelope(c, held->source, held->tag);
     rc = open_frame(peer, &envelope, held, wire_bytes);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_common_crypt_accept(peer->session, c->serials, held->serial, &envelope, held->counter, flags);
+        rc = opal_crypt_accept(peer->session, c->serials, held->serial, &envelope, held->counter, flags);
         if (OPAL_CRYPT_OK != rc) {
-            opal_common_crypt_wipe(held->stage->bytes, wire_bytes);
+            opal_crypt_wipe(held->stage->bytes, wire_bytes);
         }
     }
     held->opened = held->known = OPAL_CRYPT_OK == rc;
@@ -254,9 +254,9 @@ void ompi_pml_crypt_held_drop(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_hel
 {
     ompi_pml_crypt_request_t *nobody = NULL;
 
-    opal_common_crypt_serial_drop(c->serials, held->serial);
+    opal_crypt_serial_drop(c->serials, held->serial);
     if (NULL != held->chop) {
-        opal_common_crypt_chop_end(held->chop);
+        opal_crypt_chop_end(held->chop);
     }
     if (NULL != held->stage
         && __atomic_compare_exchange_n(&held->taker, &nobody, OMPI_PML_CRYPT_HELD_DROPPED, false, __ATOMIC_ACQ_REL,

@@ -25,8 +25,8 @@ struct ompi_pml_crypt_held {
     const uint8_t *plain;           /* in the staging */
     size_t first_bytes;             /* there */
     uint64_t counter;
-    opal_common_crypt_shape_t shape;
-    opal_common_crypt_chop_t *chop; /* NULL: that is all */
+    opal_crypt_shape_t shape;
+    opal_crypt_chop_t *chop; /* NULL: that is all */
 };
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_held_t);
 

@@ -26,7 +26,7 @@ enum {
 
 /* A wait that is named, and its communicator. */
 typedef struct named {
-    opal_common_crypt_status_wait_t wait;
+    opal_crypt_status_wait_t wait;
     ompi_common_cryptmpi_comm_t *c;     /* may be gone, unless `comm` is set */
     const ompi_communicator_t *comm;    /* of a call that blocks: it stays */
 } named_t;
@@ -37,7 +37,7 @@ typedef struct tally {
 } tally_t;
 
 typedef struct look {
-    opal_common_crypt_status_moment_t *moment;
+    opal_crypt_status_moment_t *moment;
     int64_t now;
     named_t receives[OLDEST], sends[OLDEST], inside[OLDEST];
     unsigned receive_count, send_count, inside_count;
@@ -178,7 +178,7 @@ static int32_t process_of(const ompi_communicator_t *comm, int peer)
 
 static void name_comm(named_t *named)
 {
-    opal_common_crypt_status_wait_t *w = &named->wait;
+    opal_crypt_status_wait_t *w = &named->wait;
     const ompi_communicator_t *comm = named->comm;
     const char *collective = collective_of(w->tag);
 
@@ -205,7 +205,7 @@ static void name_comm(named_t *named)
 /* Messages that a probe has taken. */
 static void look_at_held(look_t *look, named_t *named)
 {
-    opal_common_crypt_status_wait_t *w = &named->wait;
+    opal_crypt_status_wait_t *w = &named->wait;
     size_t bytes = 0;
     int tag = 0, count;
 
@@ -231,7 +231,7 @@ static void look_at_held(look_t *look, named_t *named)
 
 /* What the host has for this source.  It stays there.  The host makes progress, in which a
  * communicator may go: ours is retained. */
-static void ask_host(opal_common_crypt_status_wait_t *w, ompi_communicator_t *comm, int peer_count)
+static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int peer_count)
 {
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
     const int source = OPAL_CRYPT_STATUS_ANY == w->peer ? MPI_ANY_SOURCE : w->peer;
@@ -246,7 +246,7 @@ static void ask_host(opal_common_crypt_status_wait_t *w, ompi_communicator_t *co
     }
 }
 
-static bool worth_asking(const look_t *look, const opal_common_crypt_status_wait_t *w)
+static bool worth_asking(const look_t *look, const opal_crypt_status_wait_t *w)
 {
     return !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
@@ -294,16 +294,16 @@ static int32_t state_of(const look_t *look, const ompi_common_cryptmpi_peer_t *p
     }
 }
 
-static void fill_peer(look_t *look, ompi_common_cryptmpi_peer_t *peer, const tally_t *tally, opal_common_crypt_status_peer_t *shown)
+static void fill_peer(look_t *look, ompi_common_cryptmpi_peer_t *peer, const tally_t *tally, opal_crypt_status_peer_t *shown)
 {
-    opal_common_crypt_session_state_t state = {0};
+    opal_crypt_session_state_t state = {0};
 
     memset(shown, 0, sizeof(*shown));
     shown->rank = peer->name.vpid;
     shown->foreign = peer->name.jobid != OPAL_PROC_MY_NAME.jobid;
     shown->state = state_of(look, peer, 0 != shown->foreign);
     if (OPAL_CRYPT_STATUS_SEALED == shown->state && NULL != peer->session) {
-        opal_common_crypt_session_look(peer->session, &state);
+        opal_crypt_session_look(peer->session, &state);
         shown->sent = state.sent > peer->unsent ? state.sent - peer->unsent : 0;
         shown->highest = state.highest;
         shown->accepted = state.accepted;
@@ -340,7 +340,7 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
 {
     look_t *look = context;
     const tally_t *tally = tally_of(look, peer, false);
-    opal_common_crypt_status_peer_t shown;
+    opal_crypt_status_peer_t shown;
     int64_t worth;
     uint64_t sum;
     int at;
@@ -373,7 +373,7 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
 
 /* ---- all of it ---- */
 
-void ompi_pml_crypt_look(opal_common_crypt_status_moment_t *moment, int64_t now, bool lists)
+void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists)
 {
     static look_t look;                 /* one at a time */
     const opal_aead_module_t *aead = ompi_common_cryptmpi_params.options.aead;

@@ -29,7 +29,7 @@ void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes)
     char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
 
     if (NULL != flat && bytes > 0) {
-        opal_common_crypt_wipe(flat, bytes);
+        opal_crypt_wipe(flat, bytes);
         return;
     }
     for (size_t offset = 0; offset < bytes; offset += sizeof(zeros)) {
@@ -70,17 +70,17 @@ void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *pl
     }
 }
 
-static int accept_message(ompi_pml_crypt_request_t *r, const opal_common_crypt_envelope_t *envelope, uint64_t counter)
+static int accept_message(ompi_pml_crypt_request_t *r, const opal_crypt_envelope_t *envelope, uint64_t counter)
 {
     int flags = (OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm) ? OPAL_CRYPT_ALLOW_OVERTAKING : 0)
                 | (r->any_tag ? OPAL_CRYPT_ANY_TAG : 0);
 
-    return opal_common_crypt_accept(r->peer->session, r->c->serials, r->serial, envelope, counter, flags);
+    return opal_crypt_accept(r->peer->session, r->c->serials, r->serial, envelope, counter, flags);
 }
 
 static void drop_serial(ompi_pml_crypt_request_t *r)
 {
-    opal_common_crypt_serial_drop(r->c->serials, r->serial);
+    opal_crypt_serial_drop(r->c->serials, r->serial);
 }
 
 /* The user's buffer, where these bytes fit into it as they are; else they are opened in the frame. */
@@ -100,7 +100,7 @@ OPAL_CRYPT_OFTEN
 static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     size_t plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
-    opal_common_crypt_envelope_t envelope;
+    opal_crypt_envelope_t envelope;
     uint8_t *plain = place_of(r, plain_bytes);
     const bool in_place = NULL == plain;
     uint64_t counter;
@@ -108,15 +108,15 @@ static void open_direct(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire
 
     plain = in_place ? frame + OPAL_CRYPT_FRAME_HEADER : plain;
     envelope = ompi_common_cryptmpi_envelope(r->c, r->status.MPI_SOURCE, r->status.MPI_TAG);
-    rc = opal_common_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain,
-                                       in_place ? room_behind(OPAL_CRYPT_FRAME_HEADER) : r->plain_bytes, &counter);
+    rc = opal_crypt_direct_open(r->peer->session, &envelope, frame, wire_bytes, plain,
+                                in_place ? room_behind(OPAL_CRYPT_FRAME_HEADER) : r->plain_bytes, &counter);
     if (OPAL_CRYPT_OK != rc) {
         drop_serial(r);
     } else {
         rc = accept_message(r, &envelope, counter);
     }
     if (OPAL_CRYPT_OK != rc) {
-        opal_common_crypt_wipe(plain, plain_bytes);
+        opal_crypt_wipe(plain, plain_bytes);
         ompi_pml_crypt_fail(r, rc);
         return;
     }
@@ -136,7 +136,7 @@ static void first_done(ompi_pml_crypt_request_t *r)
 static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, uint8_t *frame, size_t wire_bytes)
 {
     const size_t first_bytes = wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
-    opal_common_crypt_envelope_t envelope;
+    opal_crypt_envelope_t envelope;
     uint8_t *plain = place_of(r, first_bytes);
     const bool in_place = NULL == plain;
     uint64_t counter;
@@ -144,16 +144,16 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
 
     plain = in_place ? frame + OPAL_CRYPT_FIRST_HEADER : plain;
     envelope = ompi_common_cryptmpi_envelope(r->c, r->status.MPI_SOURCE, r->status.MPI_TAG);
-    rc = opal_common_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain,
-                                      in_place ? room_behind(OPAL_CRYPT_FIRST_HEADER) : r->plain_bytes, &r->shape,
-                                      &counter, &r->chop);
+    rc = opal_crypt_first_open(r->peer->session, &envelope, frame, wire_bytes, plain,
+                               in_place ? room_behind(OPAL_CRYPT_FIRST_HEADER) : r->plain_bytes, &r->shape,
+                               &counter, &r->chop);
     if (OPAL_CRYPT_OK != rc) {
         drop_serial(r);
     } else {
         rc = accept_message(r, &envelope, counter);
     }
     if (OPAL_CRYPT_OK != rc) {
-        opal_common_crypt_wipe(plain, first_bytes);
+        opal_crypt_wipe(plain, first_bytes);
         ompi_pml_crypt_fail(r, rc);
         return;
     }
@@ -161,7 +161,7 @@ static __opal_attribute_noinline__ void open_first(ompi_pml_crypt_request_t *r, 
     if (in_place) {
         ompi_pml_crypt_deliver_first(r, plain, first_bytes);
     }
-    r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
+    r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
     first_done(r);
     ompi_pml_crypt_chop_recv(r);
 }
@@ -175,7 +175,7 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
         r->host_error = status->MPI_ERROR;
     } else if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
-        r->failure = opal_common_crypt_frame_refused();
+        r->failure = opal_crypt_frame_refused();
     } else if (NULL != r->body) {
         ompi_pml_crypt_deliver_first(r, r->body, r->shape.total_bytes);
     }
@@ -187,9 +187,9 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 /* Never for a `known`: the host gets a pointer into the request. */
 static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
 {
-    uint64_t total_bytes = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
-    uint64_t id = opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8);
-    int tag = opal_common_crypt_tags_body(&ompi_pml_crypt.tags, r->peer->token_in->base + id);
+    uint64_t total_bytes = opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
+    uint64_t id = opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8);
+    int tag = opal_crypt_tags_body(&ompi_pml_crypt.tags, r->peer->token_in->base + id);
     void *buffer = r->base.req_addr;
     size_t count = r->base.req_count;
     ompi_datatype_t *type = r->base.req_datatype;
@@ -220,10 +220,10 @@ static void open_local_large(ompi_pml_crypt_request_t *r, const uint8_t *frame)
 
 static __opal_attribute_noinline__ void open_local(ompi_pml_crypt_request_t *r, const uint8_t *frame, size_t wire_bytes)
 {
-    int type = opal_common_crypt_frame_type(frame, wire_bytes);
+    int type = opal_crypt_frame_type(frame, wire_bytes);
 
     drop_serial(r);
-    if (OPAL_CRYPT_OK != opal_common_crypt_local_check(r->peer->token_in, type, frame, wire_bytes)) {
+    if (OPAL_CRYPT_OK != opal_crypt_local_check(r->peer->token_in, type, frame, wire_bytes)) {
         ompi_pml_crypt_fail(r, OPAL_CRYPT_ERR_AUTH);
     } else if (OPAL_CRYPT_FRAME_LOCAL == type) {
         set_count(r, wire_bytes - OPAL_CRYPT_LOCAL_HEADER);
@@ -251,7 +251,7 @@ bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
     known->status = *brought;
     known->status.MPI_TAG = arrival.tag;
     known->status._ucount = 0;
-    type = opal_common_crypt_frame_type(frame, wire_bytes);
+    type = opal_crypt_frame_type(frame, wire_bytes);
     if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(known->peer) && OPAL_CRYPT_FRAME_DIRECT == type
         && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD) {
         open_direct(known, frame, wire_bytes);
@@ -269,7 +269,7 @@ static void open_frame(ompi_pml_crypt_request_t *r)
 {
     uint8_t *frame = r->first->bytes;
     const size_t wire_bytes = r->wire_bytes;
-    int type = opal_common_crypt_frame_type(frame, wire_bytes);
+    int type = opal_crypt_frame_type(frame, wire_bytes);
 
     if (OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(r->peer)) {
         open_local(r, frame, wire_bytes);
@@ -279,7 +279,7 @@ static void open_frame(ompi_pml_crypt_request_t *r)
         open_first(r, frame, wire_bytes);
     } else {
         drop_serial(r);
-        ompi_pml_crypt_fail(r, opal_common_crypt_frame_refused());
+        ompi_pml_crypt_fail(r, opal_crypt_frame_refused());
     }
     ompi_pml_crypt_request_put(r);
 }
@@ -299,7 +299,7 @@ void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t
     if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
         drop_serial(r);
         if (OMPI_PML_CRYPT_FORGED == arrival.state) {
-            ompi_pml_crypt_fail(r, opal_common_crypt_frame_refused());
+            ompi_pml_crypt_fail(r, opal_crypt_frame_refused());
         }
         ompi_pml_crypt_request_put(r);
         return;
@@ -322,7 +322,7 @@ void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_h
     if (NULL != held->chop) {
         r->shape = held->shape;
         r->chop = held->chop;
-        r->chop_tag = opal_common_crypt_tags_segments(&ompi_pml_crypt.tags, held->counter);
+        r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, held->counter);
         first_done(r);
         ompi_pml_crypt_chop_recv(r);
     }

@@ -53,12 +53,12 @@ static size_t less_overhead(size_t wire_bytes)
 static int total_of(const ompi_common_cryptmpi_peer_t *peer, ompi_pml_crypt_held_t *held, size_t wire_bytes)
 {
     const uint8_t *frame = held->stage->bytes;
-    int type = opal_common_crypt_frame_type(frame, wire_bytes);
+    int type = opal_crypt_frame_type(frame, wire_bytes);
 
-    if (OPAL_CRYPT_OK != opal_common_crypt_local_check(peer->token_in, type, frame, wire_bytes)) {
+    if (OPAL_CRYPT_OK != opal_crypt_local_check(peer->token_in, type, frame, wire_bytes)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    held->plain_bytes = OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? opal_common_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER)
+    held->plain_bytes = OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER)
                                                              : less_overhead(wire_bytes);
     held->known = true;
     return OPAL_CRYPT_OK;
@@ -81,7 +81,7 @@ static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, in
     }
     if (held->claimed_bytes > ompi_pml_crypt.stage_bytes) {
         (void) ompi_pml_crypt_held_fetch(held);     /* for nobody: it is dropped */
-        *refused = opal_common_crypt_frame_refused();
+        *refused = opal_crypt_frame_refused();
         return OMPI_SUCCESS;
     }
     rc = ompi_pml_crypt_held_fetch(held);
@@ -90,7 +90,7 @@ static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, in
     }
     arrival = ompi_pml_crypt_arrival(c, held->tag, &held->status, ompi_pml_crypt.stage_bytes);
     if (OMPI_PML_CRYPT_FORGED == arrival.state) {
-        *refused = opal_common_crypt_frame_refused();
+        *refused = opal_crypt_frame_refused();
     } else if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
         return MPI_SUCCESS == arrival.error ? MPI_ERR_INTERN : arrival.error;
     } else {
@@ -176,7 +176,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
         }
         arrival = ompi_pml_crypt_arrival(c, tag, &status, SIZE_MAX);
         if (OMPI_PML_CRYPT_WHOLE != arrival.state) {        /* of nobody: it can be told from no other, so it stays */
-            refuse(look, opal_common_crypt_frame_refused(), arrival.source, arrival.tag);
+            refuse(look, opal_crypt_frame_refused(), arrival.source, arrival.tag);
             return OMPI_SUCCESS;
         }
         rc = ompi_pml_crypt_peer(c, arrival.source, &peer);
@@ -290,7 +290,7 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
     if (OMPI_SUCCESS != rc) {
-        opal_common_crypt_serial_drop(r->c->serials, r->serial);
+        opal_crypt_serial_drop(r->c->serials, r->serial);
         ompi_pml_crypt_request_drop(r);
         return rc;
     }

@@ -16,8 +16,8 @@
 static void take_serial(ompi_pml_crypt_request_t *r)
 {
     r->any_tag = MPI_ANY_TAG == r->base.req_tag;
-    r->serial = r->any_tag ? opal_common_crypt_serial_take_any(r->c->serials)
-                           : opal_common_crypt_serial_take(r->c->serials);
+    r->serial = r->any_tag ? opal_crypt_serial_take_any(r->c->serials)
+                           : opal_crypt_serial_take(r->c->serials);
 }
 
 static int post(ompi_pml_crypt_request_t *r)
@@ -62,7 +62,7 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
         rc = ompi_pml_crypt_held_recv(r, held);
     }
     if (OMPI_SUCCESS != rc) {
-        opal_common_crypt_serial_drop(c->serials, r->serial);
+        opal_crypt_serial_drop(c->serials, r->serial);
     }
     return rc;
 }

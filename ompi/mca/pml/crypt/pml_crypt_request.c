@@ -121,7 +121,7 @@ static void leave(ompi_pml_crypt_request_t *r)
         if (MCA_PML_REQUEST_SEND == r->base.req_type) {
             ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, -1);
         }
-        opal_common_crypt_chop_end(r->chop);
+        opal_crypt_chop_end(r->chop);
         r->chop = NULL;
         ompi_common_cryptmpi_stream_close(r->stream);
         r->stream = NULL;

@@ -42,12 +42,12 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, int dst, const void *bu
                          ompi_datatype_t *type, size_t plain_bytes, int tag, uint8_t *frame, int *rc)
 {
     ompi_common_cryptmpi_peer_t *peer = c->members[dst].peer;
-    opal_common_crypt_envelope_t envelope;
+    opal_crypt_envelope_t envelope;
     const void *plain;
     uint64_t counter;
 
     if (OMPI_COMMON_CRYPTMPI_SEALED != ompi_common_cryptmpi_kind(peer)) {
-        opal_common_crypt_local_header(peer->token_out, OPAL_CRYPT_FRAME_LOCAL, frame);
+        opal_crypt_local_header(peer->token_out, OPAL_CRYPT_FRAME_LOCAL, frame);
         *rc = ompi_common_cryptmpi_pack(buffer, count, type, 0, plain_bytes, frame + OPAL_CRYPT_LOCAL_HEADER);
         return OMPI_SUCCESS == *rc ? OPAL_CRYPT_LOCAL_HEADER + plain_bytes : 0;
     }
@@ -60,9 +60,9 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, int dst, const void *bu
         }
     }
     envelope = ompi_common_cryptmpi_envelope(c, dst, tag);
-    *rc = opal_common_crypt_counter_take(peer->session, &counter);
+    *rc = opal_crypt_counter_take(peer->session, &counter);
     if (OPAL_CRYPT_OK == *rc) {
-        *rc = opal_common_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
+        *rc = opal_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
         peer->unsent += OPAL_CRYPT_OK != *rc;
     }
     if (OPAL_CRYPT_OK != *rc) {
@@ -122,7 +122,7 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
     stage->op.request = r->rest.request = r;
     ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
     id = r->peer->local_id++;
-    opal_common_crypt_local_large(r->peer->token_out, r->plain_bytes, id, stage->bytes);
+    opal_crypt_local_large(r->peer->token_out, r->plain_bytes, id, stage->bytes);
     ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, OPAL_CRYPT_LOCAL_LARGE_BYTES, &ompi_mpi_byte.dt,
                                 r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag),
@@ -135,7 +135,7 @@ static int send_local_large(ompi_pml_crypt_request_t *r)
     ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&r->rest, r->base.req_addr, r->base.req_count, r->base.req_datatype,
                                 r->base.req_peer,
-                                opal_common_crypt_tags_body(&ompi_pml_crypt.tags, r->peer->token_out->base + id),
+                                opal_crypt_tags_body(&ompi_pml_crypt.tags, r->peer->token_out->base + id),
                                 synchronous ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                 r->base.req_comm);
     if (OMPI_SUCCESS != rc) {       /* too late to take the frame back */

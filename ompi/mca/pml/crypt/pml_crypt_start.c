@@ -72,6 +72,6 @@ const char *ompi_pml_crypt_agreed(void)
     snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;tag_bits=%u;pml_crypt_chop_min=%u;crypt_key_bits=%u;coll_cryptag=%s%s%s",
              p->host_name, ompi_pml_crypt.tag_bits, p->chop_min, ompi_common_cryptmpi_params.key_bits, cryptag,
              ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "",
-             opal_common_crypt_no_crypto() ? ";no-crypto" : "");
+             opal_crypt_no_crypto() ? ";no-crypto" : "");
     return agreed;
 }

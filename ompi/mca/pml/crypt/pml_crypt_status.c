@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * This process's status page (common/crypt, crypt_status.h): made when the PML is chosen, filled
+ * This process's status page (common/crypt, crypt/base/status.h): made when the PML is chosen, filled
  * from the progress function, removed at the end.
  *
  * It may cost next to nothing: one call of the progress function in 32 looks at the clock, and the
@@ -20,7 +20,7 @@ enum { INTERVAL = 500000000, SHARE = 200 };     /* nanoseconds; the time for a l
 
 unsigned ompi_pml_crypt_status_calls;
 
-static opal_common_crypt_status_t *page;
+static opal_crypt_status_t *page;
 static bool lists;
 static ompi_common_cryptmpi_atomic32_t looking;     /* one thread at a time */
 static int64_t due;
@@ -51,7 +51,7 @@ static int32_t phase_now(void)
                                                              : OPAL_CRYPT_STATUS_STARTING;
 }
 
-static void fill(opal_common_crypt_status_moment_t *moment, int64_t now)
+static void fill(opal_crypt_status_moment_t *moment, int64_t now)
 {
     const uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
 
@@ -73,8 +73,8 @@ static void fill(opal_common_crypt_status_moment_t *moment, int64_t now)
 
 static void fill_page(int64_t now)
 {
-    fill(opal_common_crypt_status_next(page), now);
-    opal_common_crypt_status_publish(page);
+    fill(opal_crypt_status_next(page), now);
+    opal_crypt_status_publish(page);
 }
 
 /* A look makes progress (it probes), and so comes here again; so does another thread. */
@@ -97,10 +97,10 @@ void ompi_pml_crypt_status_look(void)
     if (coarse() < __atomic_load_n(&due, __ATOMIC_RELAXED) || !take_turn()) {
         return;
     }
-    if (NULL != page && !opal_common_crypt_forked()) {
-        begun = opal_common_crypt_status_now();
+    if (NULL != page && !opal_crypt_forked()) {
+        begun = opal_crypt_status_now();
         fill_page(begun);
-        ended = opal_common_crypt_status_now();
+        ended = opal_crypt_status_now();
         __atomic_store_n(&due, begun + (SHARE * (ended - begun) > INTERVAL ? SHARE * (ended - begun) : INTERVAL),
                          __ATOMIC_RELAXED);
     }
@@ -109,14 +109,14 @@ void ompi_pml_crypt_status_look(void)
 
 void ompi_pml_crypt_status_start(void)
 {
-    opal_common_crypt_status_who_t who;
+    opal_crypt_status_who_t who;
     int error = 0;
 
     if (0 == opal_process_info.my_local_rank) {
-        opal_common_crypt_status_sweep(OPAL_CRYPT_STATUS_DIRECTORY);
+        opal_crypt_status_sweep(OPAL_CRYPT_STATUS_DIRECTORY);
     }
     ompi_common_cryptmpi_describe(&who);
-    page = opal_common_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
+    page = opal_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
     if (NULL == page) {
         opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
                             "pml:crypt: no status page for mpicrypt ps: %s", strerror(error));
@@ -125,7 +125,7 @@ void ompi_pml_crypt_status_start(void)
     lists = false;
     active = ompi_pml_crypt.active;
     phase = phase_now();
-    phase_since = active_since = opal_common_crypt_status_now();
+    phase_since = active_since = opal_crypt_status_now();
     fill_page(phase_since);
     due = 0;
     ompi_common_cryptmpi_still_here = ompi_pml_crypt_status_look;
@@ -145,10 +145,10 @@ void ompi_pml_crypt_status_lists(bool ready)
     end_turn();
 }
 
-void ompi_pml_crypt_status_now(opal_common_crypt_status_moment_t *moment)
+void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment)
 {
     wait_turn();
-    fill(moment, opal_common_crypt_status_now());
+    fill(moment, opal_crypt_status_now());
     end_turn();
 }
 
@@ -156,7 +156,7 @@ void ompi_pml_crypt_status_stop(void)
 {
     ompi_common_cryptmpi_still_here = NULL;
     wait_turn();
-    opal_common_crypt_status_remove(page);
+    opal_crypt_status_remove(page);
     page = NULL;
     end_turn();
 }

@@ -17,25 +17,25 @@
 #include <string.h>
 
 
-static inline ompi_pml_crypt_stage_t *stage_of(opal_common_crypt_job_t *job)
+static inline ompi_pml_crypt_stage_t *stage_of(opal_crypt_job_t *job)
 {
     return (ompi_pml_crypt_stage_t *) ((char *) job - offsetof(ompi_pml_crypt_stage_t, job));
 }
 
-static void seal(opal_common_crypt_job_t *job)
+static void seal(opal_crypt_job_t *job)
 {
     ompi_pml_crypt_stage_t *stage = stage_of(job);
 
-    stage->rc = opal_common_crypt_segment_seal(stage->op.request->chop, stage->op.segment, stage->plain,
-                                               stage->bytes);
+    stage->rc = opal_crypt_segment_seal(stage->op.request->chop, stage->op.segment, stage->plain,
+                                        stage->bytes);
 }
 
-static void open_one(opal_common_crypt_job_t *job)
+static void open_one(opal_crypt_job_t *job)
 {
     ompi_pml_crypt_stage_t *stage = stage_of(job);
 
-    stage->rc = opal_common_crypt_segment_open(stage->op.request->chop, stage->op.segment, stage->bytes,
-                                               stage->wire_bytes, stage->plain);
+    stage->rc = opal_crypt_segment_open(stage->op.request->chop, stage->op.segment, stage->bytes,
+                                        stage->wire_bytes, stage->plain);
 }
 
 static void submit(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
@@ -49,7 +49,7 @@ static void submit(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
     }
     line->last = stage;
     line->count++;
-    opal_common_crypt_team_submit(ompi_pml_crypt.team, &stage->job);
+    opal_crypt_team_submit(ompi_pml_crypt.team, &stage->job);
     ompi_common_cryptmpi_lock_release(&line->lock);
 }
 
@@ -74,7 +74,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
     }
     ompi_common_cryptmpi_lock_acquire(&line->lock);
     stage = line->first;
-    if (NULL != stage && opal_common_crypt_job_done(&stage->job)) {
+    if (NULL != stage && opal_crypt_job_done(&stage->job)) {
         line->first = stage->behind;
         line->count--;
     } else {
@@ -104,7 +104,7 @@ int ompi_pml_crypt_team_start(void)
         OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team", "it is pool or openmp");
         return OMPI_ERR_BAD_PARAM;
     }
-    if (threads > 1 && OPAL_CRYPT_OK != opal_common_crypt_team_create(threads, openmp, &ompi_pml_crypt.team)) {
+    if (threads > 1 && OPAL_CRYPT_OK != opal_crypt_team_create(threads, openmp, &ompi_pml_crypt.team)) {
         OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team",
                        openmp ? "there is no OpenMP library (libgomp.so.1) on this node" : "out of memory");
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -114,6 +114,6 @@ int ompi_pml_crypt_team_start(void)
 
 void ompi_pml_crypt_team_stop(void)
 {
-    opal_common_crypt_team_destroy(ompi_pml_crypt.team);
+    opal_crypt_team_destroy(ompi_pml_crypt.team);
     ompi_pml_crypt.team = NULL;
 }

@@ -41,12 +41,7 @@ AC_DEFUN([MCA_opal_common_crypt_CONFIG], [
                                    common_crypt_LIBS=-lcrypto])])
     AC_SUBST([common_crypt_LIBS])
 
-    dnl The keystore's pkcs11 backend needs nothing but this header to build.
-    AC_CHECK_HEADER([p11-kit-1/p11-kit/pkcs11.h],
-                    [common_crypt_CPPFLAGS=-DOMPI_CRYPT_HAVE_PKCS11],
-                    [ompi_crypt_without="$ompi_crypt_without; crypt_keystore=pkcs11 (Debian: libp11-kit-dev)"])
-    AC_SUBST([common_crypt_CPPFLAGS])
-    dnl crypt_munge.h looks for it itself.
+    dnl crypt/identity/munge.h looks for it itself.
     AC_CHECK_HEADER([munge.h], [],
                     [ompi_crypt_without="$ompi_crypt_without; crypt_auth=munge (Debian: libmunge-dev)"])
     AS_IF([test $common_crypt_happy = yes],

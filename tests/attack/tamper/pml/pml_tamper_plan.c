@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/crypt/crypt_frame.h"
+#include "opal/mca/common/crypt/wire/frame.h"
 
 enum { RELAY_TAG = -900001, WAITING = 64 };
 
@@ -78,9 +78,9 @@ static void copy_of(ompi_pml_tamper_frame_t *frame, size_t bytes)
 static int kind_of(const ompi_pml_tamper_frame_t *frame)
 {
     const uint8_t *bytes = frame->bytes;
-    opal_common_crypt_tags_t tags;
+    opal_crypt_tags_t tags;
 
-    opal_common_crypt_tags_make(0 == strcmp(ompi_pml_tamper_host, "ucx") ? 24 : 32, &tags);
+    opal_crypt_tags_make(0 == strcmp(ompi_pml_tamper_host, "ucx") ? 24 : 32, &tags);
     if (frame->tag <= tags.bodies && frame->tag >= tags.lowest + OPAL_CRYPT_TAG_FIXED_END) {
         return frame->receive ? TAMPER_RECEIVE_BODY : TAMPER_BODY;
     }

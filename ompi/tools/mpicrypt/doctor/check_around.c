@@ -1,0 +1,124 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Does something that is set here lead payload around the encryption, or leave
+ * it out?  A job's own audit is in pml/crypt; this looks at the same parameters
+ * before there is one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+#include "opal/mca/base/mca_base_var.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
+
+/* The parameter that chooses a framework's components, and whether the user (the
+ * environment, the command line) set it, rather than a file of the site. */
+static const char *selection(const char *framework, bool *by_user)
+{
+    static char *storage[3];
+    static int next;
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+    const char **value = NULL;
+    int index = mca_base_var_register("ompi", framework, NULL, NULL, "Components of this framework",
+                                      MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_2,
+                                      MCA_BASE_VAR_SCOPE_READONLY, &storage[next++ % 3]);
+
+    if (index < 0 || OPAL_SUCCESS != mca_base_var_get_value(index, &value, &source, NULL) || NULL == value) {
+        return NULL;
+    }
+    *by_user = MCA_BASE_VAR_SOURCE_ENV == source || MCA_BASE_VAR_SOURCE_COMMAND_LINE == source;
+    return *value;
+}
+
+/* Copies those names of an include list that `bad` is true for; false when
+ * there is none, or the list excludes. */
+static bool pick(const char *list, bool (*bad)(const char *), char *names, size_t bytes)
+{
+    char *text, *rest, *word;
+
+    names[0] = '\0';
+    if (NULL == list || '^' == list[0]) {
+        return false;
+    }
+    text = rest = strdup(list);
+    while (NULL != (word = strsep(&rest, ","))) {
+        if ('\0' != *word && bad(word)) {
+            size_t used = strlen(names);
+            snprintf(names + used, bytes - used, "%s%s", 0 == used ? "" : ",", word);
+        }
+    }
+    free(text);
+    return '\0' != names[0];
+}
+
+static bool bad_osc(const char *name)
+{
+    return !ompi_common_cryptmpi_osc_rides(name) && !ompi_common_cryptmpi_osc_local(name);
+}
+
+static bool bad_coll(const char *name)
+{
+    return !ompi_common_cryptmpi_coll_rides(name) && !ompi_common_cryptmpi_coll_local(name);
+}
+
+static void check_pml(mpicrypt_report_t *report)
+{
+    bool by_user = false;
+    const char *value = selection("pml", &by_user);
+    bool chosen = NULL != value && 0 == strcmp(value, "crypt");
+
+    mpicrypt_report_add(report, chosen ? MPICRYPT_FOUND_OK : MPICRYPT_FOUND_NOTE, "pml",
+                        chosen ? "" : "Start jobs with: mpirun --mca pml crypt; or write pml=crypt into an MCA parameter "
+                        "file ($HOME/.openmpi/mca-params.conf).",
+                        chosen ? "jobs are encrypted (pml=%s)" : "jobs are not encrypted unless they ask for it (pml=%s)",
+                        NULL == value ? "" : value);
+}
+
+/* A list of the site is replaced by pml/crypt where it must be; one of the user
+ * is obeyed, and its windows fail. */
+static void check_osc(mpicrypt_report_t *report)
+{
+    bool by_user = false, rides;
+    const char *value = selection("osc", &by_user);
+    char names[256], good[256];
+
+    rides = pick(value, ompi_common_cryptmpi_osc_rides, good, sizeof(good));
+    if (by_user && pick(value, bad_osc, names, sizeof(names)) && !rides) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "osc", OMPI_MAJOR_VERSION < 5
+                            ? "Unset osc, or set it to pt2pt,sm, which send through pml/crypt or stay on a node."
+                            : "Unset osc. In Open MPI 5.0 every component for one-sided communication goes around the "
+                              "PML: programs that use it between nodes need Open MPI 4.1.",
+                            "osc=%s: %s carries one-sided communication around the encryption; windows over several "
+                            "nodes will fail", value, names);
+    } else {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "osc", "", "nothing forces one-sided communication around us");
+    }
+}
+
+static void check_coll(mpicrypt_report_t *report)
+{
+    bool by_user = false;
+    const char *value = selection("coll", &by_user);
+    char names[256];
+
+    if (pick(value, bad_coll, names, sizeof(names))) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_WARN, "coll", "Take it out of the list, so that the others are there.",
+                            "coll=%s: %s is switched off in encrypted jobs, as it goes around the encryption", value,
+                            names);
+    } else {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "coll", "", "nothing forces collectives around us");
+    }
+}
+
+void mpicrypt_check_ways_around(mpicrypt_report_t *report)
+{
+    check_pml(report);
+    check_osc(report);
+    check_coll(report);
+    if (OMPI_COMMON_CRYPTMPI_AUDIT_WARN == ompi_common_cryptmpi_params.audit) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_WARN, "audit", "Unset crypt_audit.",
+                            "crypt_audit=warn: PLAINTEXT POSSIBLE, ways around the encryption are not closed");
+    }
+}

@@ -1,0 +1,154 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Is ompi-crypt installed here, where Open MPI looks, and for this Open MPI?
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#include "opal/mca/base/base.h"
+#include "opal/runtime/opal.h"
+
+#ifndef OMPI_CRYPT_VERSION
+#define OMPI_CRYPT_VERSION "unknown"
+#endif
+
+#define INSTALL "Install ompi-crypt at the same place on every node, and source share/ompi-crypt/env.sh of it " \
+                "where jobs are started."
+#define REBUILD "Build ompi-crypt for the Open MPI that runs (configure --with-ompi=DIR) and install it, or source " \
+                "the env.sh of the right one."
+
+static void check_version(mpicrypt_report_t *report)
+{
+    int major = -1, minor = -1;
+
+    sscanf(opal_version_string, "%*[^0-9]%d.%d", &major, &minor);
+    if (major < 0) {
+        sscanf(opal_version_string, "%d.%d", &major, &minor);
+    }
+    bool same = OPAL_MAJOR_VERSION == major && OPAL_MINOR_VERSION == minor;
+    mpicrypt_report_add(report, same ? MPICRYPT_FOUND_OK : MPICRYPT_FOUND_FAIL, "version", same ? "" : REBUILD,
+                        "ompi-crypt %s for Open MPI %d.%d, Open MPI %s", OMPI_CRYPT_VERSION, OPAL_MAJOR_VERSION,
+                        OPAL_MINOR_VERSION, opal_version_string);
+}
+
+/* ---- where components are looked for ---- */
+
+static const char *meaning(const char *word)
+{
+    return 0 == strcmp(word, "SYS_DEFAULT") || 0 == strcmp(word, "SYSTEM_DEFAULT") ? mca_base_system_default_path
+         : 0 == strcmp(word, "USER_DEFAULT") || 0 == strcmp(word, "USR_DEFAULT") ? mca_base_user_default_path : NULL;
+}
+
+/* Calls `visit` for every directory of the path until it returns true; `named`:
+ * the user wrote it. */
+static bool each_directory(bool (*visit)(mpicrypt_report_t *, const char *directory, bool named, void *),
+                           mpicrypt_report_t *report, void *argument)
+{
+    char *text = strdup(NULL == mca_base_component_path ? "" : mca_base_component_path), *rest = text;
+    bool stop = false;
+
+    while (NULL != rest && !stop) {
+        char *word = strsep(&rest, ":");
+        const char *builtin = meaning(word);
+        if ('\0' != *word && (NULL == builtin || '\0' != *builtin)) {
+            bool ours = NULL != mca_base_system_default_path && 0 == strcmp(word, mca_base_system_default_path);
+            bool users = NULL != mca_base_user_default_path && 0 == strcmp(word, mca_base_user_default_path);
+            stop = visit(report, NULL == builtin ? word : builtin, NULL == builtin && !ours && !users, argument);
+        }
+    }
+    free(text);
+    return stop;
+}
+
+static bool missing_directory(mpicrypt_report_t *report, const char *directory, bool named, void *argument)
+{
+    if (named && 0 != access(directory, R_OK | X_OK)) {
+        *(bool *) argument = true;
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "path", INSTALL,
+                            "mca_base_component_path names %s, which is not there or cannot be read", directory);
+    }
+    return false;
+}
+
+static bool holds(mpicrypt_report_t *report, const char *directory, bool named, void *file)
+{
+    char path[4096];
+
+    (void) report;
+    (void) named;
+    snprintf(path, sizeof(path), "%s/%s", directory, (const char *) file);
+    if (0 != access(path, R_OK)) {
+        return false;
+    }
+    memcpy(file, path, sizeof(path));
+    return true;
+}
+
+/* ---- components ---- */
+
+static void check_series(mpicrypt_report_t *report, const char *path, const char *name, void *handle)
+{
+    char symbol[128];
+    const mca_base_component_t *component;
+
+    snprintf(symbol, sizeof(symbol), "mca_%s_component", name);
+    component = dlsym(handle, symbol);
+    if (NULL == component) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "component", REBUILD, "%s holds no component", path);
+    } else if (OPAL_MAJOR_VERSION != component->mca_component_major_version
+               || OPAL_MINOR_VERSION != component->mca_component_minor_version) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "component", REBUILD,
+                            "%s was built for Open MPI %d.%d, but %d.%d runs", path,
+                            component->mca_component_major_version, component->mca_component_minor_version,
+                            OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION);
+    } else {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "component", "", "%s", path);
+    }
+}
+
+/* `name`: "pml_crypt"; a component that need not be there is looked at if it is. */
+static void check_component(mpicrypt_report_t *report, const char *name, bool needed)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "mca_%s.so", name);
+    if (!each_directory(holds, report, path)) {
+        if (needed) {
+            mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "component", INSTALL, "%s is in no directory of %s", path,
+                                NULL == mca_base_component_path ? "the component path" : mca_base_component_path);
+        }
+        return;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (NULL != handle) {
+        check_series(report, path, name, handle);
+        return;             /* it stays: its destructor may not run before ours */
+    }
+    const char *error = dlerror();
+    bool other = NULL != error && (NULL != strstr(error, "libopen-pal") || NULL != strstr(error, "libmpi.so")
+                                   || NULL != strstr(error, "undefined symbol"));
+    mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "component", other ? REBUILD : INSTALL, "%s cannot be loaded%s: %s",
+                        path, other ? ", it was built for another Open MPI" : "", NULL == error ? "" : error);
+}
+
+void mpicrypt_check_installation(mpicrypt_report_t *report)
+{
+    bool missing = false;
+
+    check_version(report);
+    each_directory(missing_directory, report, &missing);
+    if (!missing) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "path", "", "%s",
+                            NULL == mca_base_component_path ? "" : mca_base_component_path);
+    }
+    check_component(report, "pml_crypt", true);
+    check_component(report, "coll_cryptag", false);
+    check_component(report, "fs_crypt", false);
+    check_component(report, "fbtl_crypt", false);
+    check_component(report, "hook_crypt", false);
+}

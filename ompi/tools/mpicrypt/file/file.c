@@ -1,0 +1,98 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file: encrypted files without a job.
+ */
+#include <string.h>
+
+#include "ompi/tools/mpicrypt/mpicrypt.h"
+#include "file.h"
+#include "ompi/tools/mpicrypt/speed/speed.h"
+
+static mpicrypt_file_options_t with;
+
+static const mpicrypt_option_t options[] = {
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &with.label, "For encrypt: the label of the key."},
+    {"algorithm", MPICRYPT_TEXT, "NAME", "aes-128-gcm", &with.algorithm,
+     "For encrypt: aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305."},
+    {"block-size", MPICRYPT_SIZES, "SIZE", "64K", &with.block_size,
+     "For encrypt: bytes that are encrypted as one block, a power of two from 512 to 16M."},
+    {"recovery", MPICRYPT_TEXT, "PEM", NULL, &with.recovery,
+     "A private recovery key (mpicrypt key escrow), for regions whose key is revoked or not in the keystore."},
+    {"sparse", MPICRYPT_FLAG, NULL, NULL, &with.sparse,
+     "For encrypt: leave holes where the input is zero. The storage server can see where they are."},
+    {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed,
+     "For verify and decrypt: refuse a file that has no seal or does not match it."},
+    {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root,
+     "As --sealed; in addition, the seal must have this root, which seal printed."},
+    {"anew", MPICRYPT_FLAG, NULL, NULL, &with.anew,
+     "For seal: accept the file as it is, though it does not match its earlier seal."},
+    {"new-key", MPICRYPT_FLAG, NULL, NULL, &with.new_key,
+     "For cp, which requires it: the copy gets a new UUID and new data keys."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "For info and verify: print JSON."},
+    MPICRYPT_KEYSTORE_OPTIONS(with.keystore),
+    {NULL}
+};
+
+static int with_providers(const char *verb, char **operands)
+{
+    int code = mpicrypt_providers_open();
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    code = 0 == strcmp(verb, "info") ? mpicrypt_file_info(&with, operands[0])
+           : 0 == strcmp(verb, "verify") ? mpicrypt_file_verify(&with, operands[0])
+           : 0 == strcmp(verb, "seal") ? mpicrypt_file_seal(&with, operands[0])
+           : 0 == strcmp(verb, "cp") ? mpicrypt_file_cp(&with, operands[0], operands[1])
+           : 0 == strcmp(verb, "reencrypt") ? mpicrypt_file_reencrypt(&with, operands[0])
+           : 0 == strcmp(verb, "compact") ? mpicrypt_file_compact(&with, operands[0])
+           : 0 == strcmp(verb, "rekey") ? mpicrypt_file_rekey(&with, operands[0])
+           : 0 == strcmp(verb, "encrypt") ? mpicrypt_file_encrypt(&with, operands[0], operands[1])
+                                          : mpicrypt_file_decrypt(&with, operands[0], operands[1]);
+    mpicrypt_providers_close();
+    return code;
+}
+
+static int run(int operand_count, char **operands)
+{
+    static const struct {
+        const char *verb;
+        int files;
+    } verbs[] = {{"info", 1}, {"verify", 1}, {"seal", 1}, {"rekey", 1}, {"reencrypt", 1}, {"compact", 1},
+                 {"encrypt", 2}, {"decrypt", 2}, {"cp", 2}, {"mv", 2}};
+
+    for (size_t i = 0; operand_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
+        if (0 == strcmp(operands[0], verbs[i].verb) && operand_count == 1 + verbs[i].files) {
+            return 0 == strcmp(operands[0], "mv") ? mpicrypt_file_mv(operands[1], operands[2])
+                                                  : with_providers(operands[0], operands + 1);
+        }
+    }
+    return mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, seal FILE, rekey FILE, reencrypt FILE, compact FILE, encrypt PLAIN FILE, "
+                                          "decrypt FILE PLAIN, cp --new-key FILE TARGET or mv FILE TARGET; see --help");
+}
+
+const mpicrypt_verb_t mpicrypt_file_verb = {
+    .name = "file",
+    .summary = "inspect, verify, seal, create, decrypt and rekey encrypted files",
+    .synopsis = "info|verify|seal|rekey|reencrypt|compact FILE | encrypt|decrypt|cp|mv FROM TO",
+    .description =
+        "An encrypted file is FILE and its sidecar FILE.mpicrypt, which belong together.\n\n"
+        "info prints the map: which bytes are encrypted, with which algorithm and key. verify opens every block, "
+        "changes nothing, and lists the blocks that were never completed (torn) or are not what a holder of the key "
+        "wrote (bad); it also checks the seal and the copies of the map. seal verifies, then makes a seal of the "
+        "whole file and prints its root; with it, older versions of blocks, a truncated end and any other replaced "
+        "part are detected, too.\n\n"
+        "encrypt and decrypt make a new file. rekey wraps the data keys under the newest version of their labels; "
+        "the data does not change. cp --new-key copies with new data keys, so that a block of one file does not open "
+        "in the other. reencrypt replaces the data keys of FILE itself. compact shrinks the sidecar by the space "
+        "that overwrites took. mv renames both parts.\n\n"
+        "reencrypt and compact refuse a FILE that a job or another mpicrypt has open, and nobody can open it while "
+        "they run. The other commands never overwrite an existing file.",
+    .options = options,
+    .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
+                "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"
+                "mpicrypt key rotate results; mpicrypt file rekey results",
+    .run = run,
+    .takes_operands = true,
+};

@@ -1,0 +1,142 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file info: the map.  Without a key it is what the file says of
+ * itself, which anybody may have written; the page says so.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "file.h"
+
+static const mpicrypt_column_t columns[] = {
+    {"region", "region", 0}, {"algorithm", "algorithm", 0}, {"label", "label", 0}, {"version", "version", 0},
+    {"key", "key", 0}, {"block", "block", 0}, {"displacement", "displacement", 0}, {"extent", "extent", 0},
+    {"runs", "runs", 0}, {"repeats", "repeats", 0}, {"blocks", "blocks", 0}, {NULL, NULL, 0}};
+
+/* The map to show: the one that counts, or the newest that can be read. */
+static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
+{
+    const opal_cryptfile_map_t *newest = file->map;
+
+    for (int i = 0; NULL == file->map && i < OPAL_CRYPTFILE_COPIES; ++i) {
+        const opal_cryptfile_map_t *map = file->copies[i].map;
+        if (NULL != map && (NULL == newest || map->generation > newest->generation)) {
+            newest = map;
+        }
+    }
+    return newest;
+}
+
+static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map, uint32_t number)
+{
+    static const char *const grants[] = {"none", "decrypts", "yes"};
+    const opal_cryptfile_region_t *region = &map->regions[number];
+    opal_cryptfile_keystore_backend_t backend;
+    uint16_t version = 0;
+    uint64_t before = 0 == region->tiling.run_count ? 0 : opal_cryptfile_tiling_before(&region->tiling, file->bytes);
+
+    mpicrypt_table_count(table, number);
+    mpicrypt_table_text(table, region->encrypted ? opal_cryptfile_algorithm_name(region->cipher) : "plain");
+    mpicrypt_table_text(table, region->encrypted ? region->label : "-");
+    if (region->encrypted && OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(region->wrapped, &backend, &version)) {
+        mpicrypt_table_count(table, version);
+    } else {
+        mpicrypt_table_text(table, "-");
+    }
+    mpicrypt_table_text(table, !region->encrypted ? "-" : NULL == file->keys ? "none" : grants[file->keys[number].grant]);
+    mpicrypt_table_bytes(table, region->block_bytes);
+    if (0 == region->tiling.run_count) {
+        mpicrypt_table_text(table, "-");
+        mpicrypt_table_text(table, "-");
+        mpicrypt_table_text(table, "-");
+        mpicrypt_table_text(table, "the rest");
+    } else {
+        mpicrypt_table_count(table, region->tiling.displacement);
+        mpicrypt_table_count(table, region->tiling.extent);
+        mpicrypt_table_count(table, region->tiling.run_count);
+        mpicrypt_table_text(table, region->tiling.once ? "no" : "yes");
+    }
+    mpicrypt_table_count(table, region->encrypted ? (before + region->block_bytes - 1) / region->block_bytes : 0);
+}
+
+static const char *copy_text(const opal_cryptfile_copy_state_t *copy)
+{
+    return !copy->present ? "none" : copy->digest ? "digest" : copy->refused ? "does not verify"
+           : copy->verified ? "verifies" : NULL == copy->map ? "damaged" : "not checked";
+}
+
+static void print_seal(const mpicrypt_file_t *file)
+{
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
+
+    if (file->header.sealed && NULL != file->file && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
+        opal_cryptfile_seal_text(hash, text);
+        printf("seal        root %s (not checked here)\n", text);
+    } else {
+        printf("seal        %s\n", file->header.sealed ? "yes" : "none");
+    }
+}
+
+static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
+{
+    struct stat sidecar = {.st_size = 0};
+
+    (void) fstat(file->posix.sidecar_fd, &sidecar);
+    printf("file        %s: %llu bytes\n", file->path, (unsigned long long) file->bytes);
+    printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", file->sidecar, (unsigned long long) sidecar.st_size,
+           512 * (unsigned long long) sidecar.st_blocks);
+    printf("UUID        ");
+    for (int i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {
+        printf("%02x", file->header.uuid[i]);
+    }
+    printf("\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
+           NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
+    print_seal(file);
+    printf("copies      attribute: %s; sidecar: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
+           copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_1]));
+}
+
+static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
+{
+    mpicrypt_table_t *table = mpicrypt_table_new(columns);
+
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        add_row(table, file, map, i);
+    }
+    if (options->json) {
+        printf("{\"file\": ");
+        mpicrypt_json_text(stdout, file->path);
+        printf(", \"bytes\": %llu, \"generation\": %llu, \"verified\": %s, \"regions\": ", (unsigned long long) file->bytes,
+               (unsigned long long) map->generation, NULL != file->map ? "true" : "false");
+        mpicrypt_table_json(table, stdout);
+        printf("}\n");
+    } else {
+        print_head(file, map);
+        mpicrypt_table_print(table, stdout);
+    }
+    mpicrypt_table_free(table);
+}
+
+int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path)
+{
+    mpicrypt_file_options_t with = *options;
+    mpicrypt_file_t file;
+
+    with.go_on = true;
+    int code = mpicrypt_file_open(&with, path, false, &file);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    const opal_cryptfile_map_t *map = shown(&file);
+    if (NULL != map) {
+        print(options, &file, map);
+    }
+    if (file.best < 0) {
+        code = mpicrypt_refused(path, OPAL_CRYPT_ERR_ACCESS, &file.why);
+    }
+    mpicrypt_file_close(&file);
+    return code;
+}

@@ -1,0 +1,86 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file mv: both parts of a file, the sidecar first.  Killed between,
+ * it leaves a file that no job opens ("the sidecar is missing"); the same
+ * command again finishes the move.
+ */
+#ifndef _GNU_SOURCE
+#    define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+
+static bool exists(const char *path)
+{
+    struct stat status;
+
+    return 0 == lstat(path, &status);
+}
+
+int mpicrypt_file_rename(const char *from, const char *to)
+{
+    int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+
+    if (0 != rc && (EINVAL == errno || ENOSYS == errno)) {      /* not on this file system */
+        rc = link(from, to);
+        if (0 == rc) {
+            rc = unlink(from);
+        } else if (EEXIST != errno && ENOENT != errno) {        /* nor are links */
+            rc = exists(to) ? (errno = EEXIST, -1) : rename(from, to);
+        }
+    }
+    if (0 == rc) {
+        return MPICRYPT_OK;
+    }
+    return mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s", from, to,
+                          EXDEV == errno ? "they are on different file systems: copy both parts with 'cp -a', then delete them"
+                                         : strerror(errno));
+}
+
+/* TARGET may be a directory. */
+static int target_path(const char *from, const char *to, char path[PATH_MAX])
+{
+    struct stat status;
+    const char *slash = strrchr(from, '/');
+    bool directory = 0 == stat(to, &status) && S_ISDIR(status.st_mode);
+    int count = directory ? snprintf(path, PATH_MAX, "%s/%s", to, NULL == slash ? from : slash + 1) : snprintf(path, PATH_MAX, "%s", to);
+
+    return count > 0 && count < PATH_MAX - (int) sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX)
+               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_USAGE, "%s: %s", to, strerror(ENAMETOOLONG));
+}
+
+int mpicrypt_file_mv(const char *from, const char *to)
+{
+    char target[PATH_MAX], target_sidecar[PATH_MAX];
+    struct stat status;
+
+    if (0 != lstat(from, &status)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: it is no regular file", from);
+    }
+    if (MPICRYPT_OK != target_path(from, to, target)) {
+        return MPICRYPT_USAGE;
+    }
+    strcat(strcpy(target_sidecar, target), OPAL_CRYPTFILE_SIDECAR_SUFFIX);
+    if (exists(target)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", target, strerror(EEXIST));
+    }
+    char *sidecar = ompi_common_cryptmpio_posix_sidecar(from);
+    if (NULL == sidecar) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, strerror(errno));
+    }
+    bool moved = !exists(sidecar) && exists(target_sidecar);    /* an earlier move was cut short */
+    int code = moved ? MPICRYPT_OK : mpicrypt_file_rename(sidecar, target_sidecar);
+    free(sidecar);
+    return MPICRYPT_OK == code ? mpicrypt_file_rename(from, target) : code;
+}

@@ -1,0 +1,181 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The name under which encrypt, decrypt, cp and reencrypt work, beside the file that they make:
+ *
+ *     begin       TO.0123456789abcdef.part [and ....part.mpicrypt]
+ *     finish      renamed to TO.mpicrypt and TO, never over something
+ *     over        the same, over what is there
+ *     drop, or a signal that ends the command: deleted
+ *
+ * TO is there in full, or not at all; who is killed by SIGKILL leaves a file whose name
+ * says what it is.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+enum { BASE_MAX = 200 };                /* of TO's name, so that the longer one fits a directory, too */
+
+static const int fatal[] = {SIGINT, SIGTERM, SIGHUP};
+enum { FATAL_COUNT = sizeof(fatal) / sizeof(fatal[0]) };
+
+static char part[PATH_MAX], part_sidecar[PATH_MAX + sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX)];
+static struct sigaction before[FATAL_COUNT];
+
+/* The action is SIG_DFL again when this runs; the signal comes once it returns. */
+static void remove_part(int signal_number)
+{
+    (void) unlink(part);
+    (void) unlink(part_sidecar);
+    (void) raise(signal_number);
+}
+
+static void fatal_set(sigset_t *set)
+{
+    sigemptyset(set);
+    for (int i = 0; i < FATAL_COUNT; ++i) {
+        sigaddset(set, fatal[i]);
+    }
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = remove_part, .sa_flags = (int) SA_RESETHAND};
+
+    fatal_set(&action.sa_mask);
+    for (int i = 0; i < FATAL_COUNT; ++i) {
+        sigaction(fatal[i], NULL, &before[i]);
+        if (SIG_IGN != before[i].sa_handler) {                  /* nohup */
+            sigaction(fatal[i], &action, NULL);
+        }
+    }
+}
+
+static void leave_signals(void)
+{
+    for (int i = 0; i < FATAL_COUNT; ++i) {
+        sigaction(fatal[i], &before[i], NULL);
+    }
+}
+
+static bool exists(const char *path)
+{
+    struct stat status;
+
+    return 0 == lstat(path, &status);
+}
+
+static bool sidecar_of(const char *path, char sidecar[PATH_MAX])
+{
+    return snprintf(sidecar, PATH_MAX, "%s" OPAL_CRYPTFILE_SIDECAR_SUFFIX, path) < PATH_MAX;
+}
+
+bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX])
+{
+    const char *slash = strrchr(to, '/'), *base = NULL == slash ? to : slash + 1;
+    int bytes = snprintf(name, PATH_MAX, "%.*s%.*s.%016llx.part", (int) (base - to), to, BASE_MAX, base, (unsigned long long) number);
+
+    return bytes > 0 && bytes < PATH_MAX;
+}
+
+static int begin(const char *to, const char **name, uint64_t *number)
+{
+    opal_crypt_random(number, sizeof(*number));
+    if (!mpicrypt_file_part_name(to, *number, part)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
+    }
+    strcat(strcpy(part_sidecar, part), OPAL_CRYPTFILE_SIDECAR_SUFFIX);
+    catch_signals();
+    *name = part;
+    return MPICRYPT_OK;
+}
+
+int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, uint64_t *number)
+{
+    char sidecar[PATH_MAX];
+
+    if (!sidecar_of(to, sidecar)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
+    }
+    if (exists(to) || (with_sidecar && exists(sidecar))) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", exists(to) ? to : sidecar, strerror(EEXIST));
+    }
+    return begin(to, name, number);
+}
+
+int mpicrypt_file_begin_over(const char *to, const char **name, uint64_t *number) { return begin(to, name, number); }
+
+void mpicrypt_file_drop(void)
+{
+    (void) unlink(part);
+    (void) unlink(part_sidecar);
+    leave_signals();
+}
+
+/* What lies at `part` belongs to the sidecar at TO already: it stays, whatever happens. */
+static bool belongs;
+
+/* The sidecar first, as mv does it: a file without its map is never at TO. */
+static int rename_both(const char *to)
+{
+    char sidecar[PATH_MAX];
+
+    (void) sidecar_of(to, sidecar);
+    int code = mpicrypt_file_rename(part_sidecar, sidecar);
+    if (MPICRYPT_OK == code) {
+        code = mpicrypt_file_rename(part, to);
+        if (MPICRYPT_OK != code) {
+            (void) unlink(sidecar);
+        }
+    }
+    return code;
+}
+
+static int rename_part(const char *to) { return mpicrypt_file_rename(part, to); }
+
+static int rename_part_over(const char *to)
+{
+    return 0 == rename(part, to) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
+}
+
+static int rename_both_over(const char *to)
+{
+    char sidecar[PATH_MAX];
+
+    if (!sidecar_of(to, sidecar) || 0 != rename(part_sidecar, sidecar)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
+    }
+    belongs = true;
+    return 0 == rename(part, to) ? MPICRYPT_OK
+           : mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s; the same command again finishes it", part, to, strerror(errno));
+}
+
+static int finish(const char *to, int (*renaming)(const char *))
+{
+    sigset_t set, old;
+
+    fatal_set(&set);
+    sigprocmask(SIG_BLOCK, &set, &old);
+    int code = renaming(to);
+    if (MPICRYPT_OK == code || belongs) {
+        leave_signals();
+    } else {
+        mpicrypt_file_drop();
+    }
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return code;
+}
+
+int mpicrypt_file_finish(const char *to, bool with_sidecar) { return finish(to, with_sidecar ? rename_both : rename_part); }
+
+int mpicrypt_file_finish_over(const char *to) { return finish(to, rename_both_over); }
+
+int mpicrypt_file_finish_one(const char *to) { return finish(to, rename_part_over); }

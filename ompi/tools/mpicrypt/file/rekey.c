@@ -1,0 +1,81 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file rekey: the data keys of a file are wrapped under the newest
+ * versions of their labels.  The MACs do not cover wrapped keys, so that
+ * regions under labels of others stay as they are; and so the map's generation
+ * stays.  What was wrapped before is wiped out in both places of the sidecar.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "file.h"
+
+static int version_of(const opal_cryptfile_wrapped_t *wrapped)
+{
+    opal_cryptfile_keystore_backend_t backend;
+    uint16_t version;
+
+    return OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(wrapped, &backend, &version) ? version : 0;
+}
+
+static int wrap_all(mpicrypt_file_t *file, unsigned *count)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+
+    *count = 0;
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        opal_cryptfile_region_t *region = &file->map->regions[i];
+        if (!region->encrypted) {
+            continue;
+        }
+        if (NULL == file->keys[i].data_key) {
+            printf("region %u: %s: there is no key for it here; it stays under version %d\n", (unsigned) i, region->label,
+                   version_of(region->wrapped));
+            continue;
+        }
+        int before = version_of(region->wrapped);
+        int rc = opal_cryptfile_keystore_wrap(file->keystore, region->label, file->map->uuid, file->keys[i].data_key,
+                                              region->wrapped, &why);
+        if (OPAL_CRYPT_OK != rc) {
+            return mpicrypt_refused(file->path, rc, &why);
+        }
+        printf("region %u: %s: version %d, was %d\n", (unsigned) i, region->label, version_of(region->wrapped), before);
+        ++*count;
+    }
+    return MPICRYPT_OK;
+}
+
+/* The new map to one slot, then to the other, each over what it had: at any time a
+ * slot has a map that somebody can unlock. */
+static int store(mpicrypt_file_t *file)
+{
+    opal_cryptfile_storage_t *storage = &file->posix.super;
+    int kept = OPAL_CRYPTFILE_COPY_SIDECAR_1 == file->best ? 1 : 0;
+    int rc = opal_cryptfile_sidecar_map_write(storage, file->map, kept);
+
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    rc = rc ? rc : opal_cryptfile_sidecar_map_write(storage, file->map, !kept);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path,
+                                                              OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_crypt_strerror(rc));
+}
+
+int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path)
+{
+    mpicrypt_file_t file;
+    unsigned count = 0;
+    int code = mpicrypt_file_open_verified(options, path, true, &file);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    code = NULL == file.keystore ? mpicrypt_error(MPICRYPT_FAILED, "%s: without a keystore there is nothing to wrap under", path)
+                                 : wrap_all(&file, &count);
+    if (MPICRYPT_OK == code && count > 0) {
+        code = store(&file);
+    }
+    mpicrypt_file_close(&file);
+    return code;
+}

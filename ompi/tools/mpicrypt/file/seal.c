@@ -1,0 +1,68 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file seal: every block is opened, then all of them together are
+ * sealed.  The root is for the user to keep: whoever has it knows this version
+ * of the file from every other.  A seal that the file has already must fit, or
+ * this would make good whatever was changed since; --anew says that it may.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "file.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+static int make(mpicrypt_file_t *file)
+{
+    opal_cryptfile_storage_t *storage = &file->posix.super;
+    opal_cryptfile_outcome_t outcome;
+    opal_crypt_why_t why = {.topic = NULL};
+    uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
+    int rc = opal_cryptfile_sidecar_unseal(storage);
+
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    opal_crypt_random(id, sizeof(id));
+    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        if (file->map->regions[i].encrypted &&
+            OPAL_CRYPT_OK != opal_cryptfile_seal_region(file->file, i, file->bytes, id, &outcome, &why)) {
+            return mpicrypt_file_failed(file, &outcome);
+        }
+    }
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    rc = rc ? rc : opal_cryptfile_seal_finish(storage, file->bytes, id);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK
+                               : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, strerror(errno));
+}
+
+int mpicrypt_file_make_seal(mpicrypt_file_t *file)
+{
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
+    int code = make(file);
+
+    if (MPICRYPT_OK == code && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
+        opal_cryptfile_seal_text(hash, text);
+        printf("root %s\n", text);
+    }
+    return code;
+}
+
+int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
+{
+    mpicrypt_file_t file;
+    bool good;
+    int code = mpicrypt_file_open_verified(options, path, true, &file);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    code = options->anew ? MPICRYPT_OK : mpicrypt_file_check_seal(&file);
+    code = MPICRYPT_OK == code ? mpicrypt_file_check(options, &file, &good) : code;
+    if (MPICRYPT_OK == code) {
+        printf("%s", options->json ? "" : "\n");
+        code = mpicrypt_file_make_seal(&file);
+    }
+    mpicrypt_file_close(&file);
+    return code;
+}

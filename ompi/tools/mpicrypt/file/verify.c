@@ -1,0 +1,206 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt file verify: every block is opened, nothing is changed.  A job may
+ * be writing meanwhile; a block is looked at under its lock.  Besides: a seal
+ * that the file has, the copies of its map, and blocks behind its end.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "file.h"
+
+enum { CONDITIONS = OPAL_CRYPTFILE_BLOCK_BAD + 1 };
+
+typedef struct tally {
+    uint64_t count[CONDITIONS];
+    uint64_t beyond;                    /* blocks behind the end, which was cut off */
+    mpicrypt_table_t *listed;           /* torn and bad blocks */
+} tally_t;
+
+static const char *const condition_names[CONDITIONS] = {"hole", "good", "behind", "torn", "bad"};
+
+static const mpicrypt_column_t listed_columns[] = {
+    {"region", "region", 0}, {"block", "block", 0}, {"offset", "offset", 0}, {"state", "state", 0}, {NULL, NULL, 0}};
+static const mpicrypt_column_t region_columns[] = {
+    {"region", "region", 0}, {"label", "label", 0}, {"checked", "checked", 0}, {"holes", "holes", 0}, {"good", "good", 0},
+    {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {"beyond", "beyond the end", 0}, {NULL, NULL, 0}};
+
+static uint64_t offset_of(const opal_cryptfile_region_t *region, uint64_t block)
+{
+    uint64_t offset = 0, together;
+
+    (void) opal_cryptfile_tiling_locate(&region->tiling, block * region->block_bytes, &offset, &together);
+    return offset;
+}
+
+static void list(tally_t *tally, const opal_cryptfile_region_t *region, uint32_t number, uint64_t block, const char *state)
+{
+    mpicrypt_table_count(tally->listed, number);
+    mpicrypt_table_count(tally->listed, block);
+    mpicrypt_table_count(tally->listed, offset_of(region, block));
+    mpicrypt_table_text(tally->listed, state);
+}
+
+static int check_region(const mpicrypt_file_t *file, uint32_t number, tally_t *tally)
+{
+    const opal_cryptfile_region_t *region = &file->map->regions[number];
+    uint64_t blocks = opal_cryptfile_block_count(file->file, number, file->bytes);
+
+    memset(tally->count, 0, sizeof(tally->count));
+    for (uint64_t block = 0; block < blocks; ++block) {
+        opal_cryptfile_block_condition_t condition;
+        uint32_t plain_bytes;
+        int rc = opal_cryptfile_check(file->file, number, block, &condition, &plain_bytes);
+        if (OPAL_CRYPT_OK != rc) {
+            const opal_cryptfile_outcome_t outcome = {.rc = rc, .error = errno, .file_offset = offset_of(region, block)};
+            mpicrypt_progress_end();
+            return mpicrypt_file_failed(file, &outcome);
+        }
+        ++tally->count[condition];
+        if (OPAL_CRYPTFILE_BLOCK_TORN == condition || OPAL_CRYPTFILE_BLOCK_BAD == condition) {
+            list(tally, region, number, block, condition_names[condition]);
+        }
+        if (0 == block % 256) {
+            mpicrypt_progress(region->label, block, blocks);
+        }
+    }
+    mpicrypt_progress_end();
+    return OPAL_CRYPT_OK == opal_cryptfile_beyond(file->file, number, file->bytes, &tally->beyond)
+               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
+}
+
+static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tally_t *tally, bool *good)
+{
+    int code = MPICRYPT_OK;
+
+    for (uint32_t i = 0; i < file->map->region_count && MPICRYPT_OK == code; ++i) {
+        const opal_cryptfile_region_t *region = &file->map->regions[i];
+        bool can = NULL != file->keys[i].data_key;
+        if (!region->encrypted) {
+            continue;
+        }
+        memset(tally->count, 0, sizeof(tally->count));
+        tally->beyond = 0;
+        code = can ? check_region(file, i, tally) : MPICRYPT_OK;
+        *good = *good && can && 0 == tally->count[OPAL_CRYPTFILE_BLOCK_TORN] && 0 == tally->count[OPAL_CRYPTFILE_BLOCK_BAD] &&
+                0 == tally->beyond;
+        mpicrypt_table_count(regions, i);
+        mpicrypt_table_text(regions, region->label);
+        mpicrypt_table_text(regions, can ? "yes" : "no key");
+        for (int k = 0; k < CONDITIONS; ++k) {
+            mpicrypt_table_count(regions, tally->count[k]);
+        }
+        mpicrypt_table_count(regions, tally->beyond);
+    }
+    return code;
+}
+
+static void print(const mpicrypt_file_options_t *options, const mpicrypt_table_t *regions, const tally_t *tally, bool good)
+{
+    if (options->json) {
+        printf("{\"good\": %s, \"regions\": ", good ? "true" : "false");
+        mpicrypt_table_json(regions, stdout);
+        printf(", \"blocks\": ");
+        mpicrypt_table_json(tally->listed, stdout);
+        printf("}\n");
+        return;
+    }
+    mpicrypt_table_print(regions, stdout);
+    if (!good) {
+        printf("\n");
+        mpicrypt_table_print(tally->listed, stdout);
+    }
+}
+
+int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good)
+{
+    mpicrypt_table_t *regions = mpicrypt_table_new(region_columns);
+    tally_t tally = {.listed = mpicrypt_table_new(listed_columns)};
+
+    *good = true;
+    int code = check_all(file, regions, &tally, good);
+    if (MPICRYPT_OK == code) {
+        print(options, regions, &tally, *good);
+    }
+    if (MPICRYPT_OK == code && !*good) {
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, could not be checked, or lie beyond the end", file->path);
+    }
+    mpicrypt_table_free(tally.listed);
+    mpicrypt_table_free(regions);
+    return code;
+}
+
+int mpicrypt_file_check_seal(const mpicrypt_file_t *file)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+        if (NULL != file->keys[i].data_key) {
+            rc = opal_cryptfile_seal_check(file->file, i, &why);
+        }
+    }
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
+}
+
+/* ---- the copies of the map ---- */
+
+static bool says_the_same(const mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
+{
+    const opal_cryptfile_copy_state_t *state = &file->copies[copy];
+    const opal_cryptfile_map_digest_t *best = &file->copies[file->best].head;
+
+    return (state->verified || state->digest) && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid)) &&
+           state->head.generation == best->generation && 0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
+}
+
+/* The sidecar has to have the map, in one place; the other may have the one before.  The attribute need not
+ * be there: programs that copy files leave it out. */
+static int check_copies(const mpicrypt_file_t *file)
+{
+    const opal_cryptfile_copy_state_t *copies = file->copies;
+    bool kept = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0) || says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1);
+    bool forged = copies[OPAL_CRYPTFILE_COPY_SIDECAR_0].refused || copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].refused;
+
+    if (!kept) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: its copy of the map is missing or damaged; opening the file for writing repairs it",
+                              file->sidecar);
+    }
+    if (forged) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", file->sidecar);
+    }
+    if (copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present && !says_the_same(file, OPAL_CRYPTFILE_COPY_ATTRIBUTE)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: the map in its attribute is another or damaged; opening the file for writing repairs it",
+                              file->path);
+    }
+    return MPICRYPT_OK;
+}
+
+/* ---- all of it ---- */
+
+/* A file that is sealed has to be as it was; its blocks are looked at in any case. */
+static int check_seal(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file)
+{
+    int code = mpicrypt_file_check_seal(file);
+
+    if (MPICRYPT_OK == code && !options->json) {
+        printf("seal: %s\n", file->header.sealed ? "the file is as it was sealed" : "none");
+    }
+    return code;
+}
+
+int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path)
+{
+    mpicrypt_file_t file;
+    bool good;
+    int code = mpicrypt_file_open_verified(options, path, false, &file);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    int seal = check_seal(options, &file), copies = check_copies(&file);
+    code = mpicrypt_file_check(options, &file, &good);
+    mpicrypt_file_close(&file);
+    return MPICRYPT_OK != code ? code : MPICRYPT_OK != seal ? seal : copies;
+}

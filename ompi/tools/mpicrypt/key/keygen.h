@@ -1,0 +1,28 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt keygen: what its two files share.
+ */
+#ifndef MPICRYPT_KEY_KEYGEN_H
+#define MPICRYPT_KEY_KEYGEN_H
+
+#include "ompi/tools/mpicrypt/mpicrypt.h"
+
+enum { MPICRYPT_KEYGEN_KEY_BYTES = 65 };        /* 64 digits and the end of their line */
+
+/* Exit statuses of what runs on a host. */
+enum { MPICRYPT_KEYGEN_OTHER_KEY = 4, MPICRYPT_KEYGEN_NETFS = 5 };
+
+typedef struct mpicrypt_keygen_job {
+    const mpicrypt_names_t *hosts;
+    size_t at_once;
+    const char *rsh, *command;          /* run as RSH HOST COMMAND */
+    const unsigned char *key;           /* its standard input: MPICRYPT_KEYGEN_KEY_BYTES */
+    bool replaces;                      /* another key on a host, too */
+} mpicrypt_keygen_job_t;
+
+/* Install the key on all hosts.  Prints what became of each, in their order, and a summary.  Ends
+ * by a signal that came, after its summary. */
+int mpicrypt_keygen_install(const mpicrypt_keygen_job_t *job);
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt keygen: the key to many hosts, some at a time.
+ *
+ *     start (the key goes into the child's standard input)  ->  a signal: a child ended,
+ *     or we are to end  ->  reap  ->  report, in the order of the list  ->  summary
+ *
+ * All signals of interest are blocked and taken one by one, so that nothing happens between
+ * two lines of this code.  What a child says is kept, and shown if it failed.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "keygen.h"
+
+enum { SAID_BYTES = 2000, END_SECONDS = 5 };
+
+typedef enum { WAITS, RUNS, INSTALLED, REFUSED, FAILED, BROKEN_OFF } state_t;
+
+typedef struct {
+    const char *name;
+    pid_t child;
+    int said;                   /* what it wrote, -1: nothing to read */
+    int status;                 /* exit status; -1: a signal, or it could not be started */
+    bool cut;                   /* it did not take all of the key */
+    state_t state;
+} host_t;
+
+typedef struct {
+    const mpicrypt_keygen_job_t *job;
+    host_t *host;
+    int count, started, running, ended, shown;
+    int caught;                 /* the signal by which we are to end, or 0 */
+    sigset_t before, wanted;
+} run_t;
+
+/* ---- children ---- */
+
+static void become(const run_t *run, const host_t *host, int input)
+{
+    if (dup2(input, STDIN_FILENO) < 0 || dup2(host->said, STDOUT_FILENO) < 0 || dup2(host->said, STDERR_FILENO) < 0) {
+        _exit(126);
+    }
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &run->before, NULL);
+    execlp(run->job->rsh, run->job->rsh, host->name, run->job->command, (char *) NULL);
+    dprintf(STDERR_FILENO, "%s: %s\n", run->job->rsh, strerror(errno));
+    _exit(127);
+}
+
+static void start(run_t *run, host_t *host)
+{
+    int ends[2] = {-1, -1};
+
+    host->status = -1;
+    host->state = FAILED;
+    host->said = memfd_create("mpicrypt", MFD_CLOEXEC);
+    if (host->said >= 0 && 0 == pipe2(ends, O_CLOEXEC)) {
+        fflush(NULL);
+        host->child = fork();
+        if (0 == host->child) {
+            become(run, host, ends[0]);
+        }
+        close(ends[0]);
+        if (host->child > 0) {          /* a pipe has room for it */
+            host->cut = MPICRYPT_KEYGEN_KEY_BYTES != write(ends[1], run->job->key, MPICRYPT_KEYGEN_KEY_BYTES);
+            host->state = RUNS;
+            ++run->running;
+        }
+        close(ends[1]);
+    }
+    if (RUNS != host->state) {
+        dprintf(host->said, "it cannot be started: %s\n", strerror(errno));
+        ++run->ended;
+    }
+}
+
+static state_t outcome(const run_t *run, const host_t *host)
+{
+    if (0 == host->status && !host->cut) {
+        return INSTALLED;
+    }
+    return MPICRYPT_KEYGEN_OTHER_KEY == host->status || MPICRYPT_KEYGEN_NETFS == host->status ? REFUSED
+           : 0 != run->caught ? BROKEN_OFF : FAILED;
+}
+
+static void reap(run_t *run)
+{
+    int status;
+
+    for (int i = 0; i < run->started; ++i) {
+        host_t *host = &run->host[i];
+        if (RUNS == host->state && host->child == waitpid(host->child, &status, WNOHANG)) {
+            host->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+            host->state = outcome(run, host);
+            --run->running;
+            ++run->ended;
+        }
+    }
+}
+
+static void kill_all(const run_t *run, int signal_number)
+{
+    for (int i = 0; i < run->started; ++i) {
+        if (RUNS == run->host[i].state) {
+            (void) kill(run->host[i].child, signal_number);
+        }
+    }
+}
+
+/* Until a child has ended.  On the first signal to us they are asked to end, then made to. */
+static void take_signal(run_t *run)
+{
+    const struct timespec end = {.tv_sec = END_SECONDS};
+    int number = 0 == run->caught ? sigwaitinfo(&run->wanted, NULL) : sigtimedwait(&run->wanted, NULL, &end);
+
+    if (number < 0 && EAGAIN == errno) {
+        kill_all(run, SIGKILL);
+    } else if (number > 0 && SIGCHLD != number) {
+        kill_all(run, 0 == run->caught ? SIGTERM : SIGKILL);
+        run->caught = number;
+    }
+    reap(run);
+}
+
+/* What a child's are made of must not be one of them. */
+static void open_standard_streams(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    while (fd >= 0 && fd <= STDERR_FILENO) {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    }
+    close(fd);
+}
+
+static void block_signals(run_t *run)
+{
+    static const int fatal[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
+
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&run->wanted);
+    sigaddset(&run->wanted, SIGCHLD);
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); ++i) {
+        if (0 == sigaction(fatal[i], NULL, &action) && SIG_IGN != action.sa_handler) {     /* nohup */
+            sigaddset(&run->wanted, fatal[i]);
+        }
+    }
+    sigprocmask(SIG_BLOCK, &run->wanted, &run->before);
+}
+
+/* ---- what became of them ---- */
+
+/* A program may write anything. */
+static void show_said(const host_t *host)
+{
+    char text[SAID_BYTES];
+    ssize_t bytes = host->said < 0 ? -1 : pread(host->said, text, sizeof(text), 0);
+    bool begins = true;
+
+    for (ssize_t i = 0; i < bytes; ++i) {
+        if ('\r' == text[i] || ('\n' == text[i] && begins)) {
+            continue;
+        }
+        if (begins) {
+            fputs("    ", stderr);
+        }
+        begins = '\n' == text[i];
+        fputc(begins || isprint((unsigned char) text[i]) ? text[i] : '?', stderr);
+    }
+    if (!begins) {
+        fputc('\n', stderr);
+    }
+}
+
+static void show(const run_t *run, const host_t *host)
+{
+    if (INSTALLED == host->state) {
+        printf("%s: installed\n", host->name);
+        fflush(stdout);
+    } else if (MPICRYPT_KEYGEN_OTHER_KEY == host->status) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: another key is there already, and stays; --existing --force replaces it with this one",
+                       host->name);
+    } else if (MPICRYPT_KEYGEN_NETFS == host->status) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not sent: its place there is on a network file system, or on one "
+                       "of an unknown kind (--allow-netfs)", host->name);
+    } else if (BROKEN_OFF == host->state) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: interrupted; it may have the new key or not", host->name);
+    } else if (127 == host->status) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: %s, or what it should run there, cannot be run", host->name, run->job->rsh);
+        show_said(host);
+    } else if (host->status < 0) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed (%s did not run to its end)", host->name, run->job->rsh);
+        show_said(host);
+    } else {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed (%s ended with status %d)", host->name, run->job->rsh,
+                       host->status);
+        show_said(host);
+    }
+}
+
+static void show_those_that_ended(run_t *run)
+{
+    if (run->shown < run->started && WAITS != run->host[run->shown].state && RUNS != run->host[run->shown].state) {
+        mpicrypt_progress_end();
+    }
+    for (; run->shown < run->started && RUNS != run->host[run->shown].state; ++run->shown) {
+        host_t *host = &run->host[run->shown];
+        show(run, host);
+        close(host->said);
+        host->said = -1;
+    }
+    if (run->shown < run->count) {
+        mpicrypt_progress(run->host[run->shown].name, (size_t) run->ended, (size_t) run->count);
+    }
+}
+
+static int count_of(const run_t *run, state_t state)
+{
+    int count = 0;
+
+    for (int i = 0; i < run->count; ++i) {
+        count += state == run->host[i].state;
+    }
+    return count;
+}
+
+static void name_those(const run_t *run, state_t state, const char *what)
+{
+    const char *comma = "";
+
+    if (0 == count_of(run, state)) {
+        return;
+    }
+    fprintf(stderr, "  %s (%d): ", what, count_of(run, state));
+    for (int i = 0; i < run->count; ++i) {
+        if (state == run->host[i].state) {
+            fprintf(stderr, "%s%s", comma, run->host[i].name);
+            comma = ",";
+        }
+    }
+    fputc('\n', stderr);
+}
+
+static int summary(const run_t *run)
+{
+    int installed = count_of(run, INSTALLED);
+
+    if (installed == run->count) {
+        printf("%d host%s and this node have the key\n", installed, 1 == installed ? "" : "s");
+        return MPICRYPT_OK;
+    }
+    fflush(stdout);
+    fprintf(stderr, "mpicrypt keygen: %d of %d hosts %s the key of this node\n", installed, run->count,
+            1 == installed ? "has" : "have");
+    name_those(run, REFUSED, "refused, as they were");
+    name_those(run, FAILED, "failed, most likely as they were");
+    name_those(run, BROKEN_OFF, "interrupted, not known");
+    name_those(run, WAITS, "not tried, as they were");
+    fprintf(stderr, "  Encrypted jobs abort that run on nodes with different keys, or with none. When the cause is gone:\n"
+            "  mpicrypt keygen --existing%s --hosts LIST\n", run->job->replaces ? " --force" : "");
+    return MPICRYPT_FAILED;
+}
+
+/* ---- all of it ---- */
+
+int mpicrypt_keygen_install(const mpicrypt_keygen_job_t *job)
+{
+    run_t run = {.job = job, .count = job->hosts->count, .host = calloc((size_t) job->hosts->count, sizeof(host_t))};
+
+    if (NULL == run.host) {
+        return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+    }
+    for (int i = 0; i < run.count; ++i) {
+        run.host[i] = (host_t){.name = job->hosts->value[i], .said = -1};
+    }
+    open_standard_streams();
+    block_signals(&run);
+    while (run.ended < run.count && (0 == run.caught || run.running > 0)) {
+        while (0 == run.caught && run.started < run.count && (size_t) run.running < job->at_once) {
+            start(&run, &run.host[run.started++]);
+        }
+        if (run.running > 0) {
+            take_signal(&run);
+        }
+        show_those_that_ended(&run);
+    }
+    mpicrypt_progress_end();
+    int rc = summary(&run);
+
+    free(run.host);
+    fflush(NULL);
+    if (0 != run.caught) {
+        signal(run.caught, SIG_DFL);
+        raise(run.caught);
+    }
+    sigprocmask(SIG_SETMASK, &run.before, NULL);        /* the end, if a signal came */
+    return rc;
+}

@@ -1,0 +1,281 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt ps: the pages of other nodes.  `mpicrypt ps --pages` there writes lines, and these are
+ * read here:
+ *
+ *     node NAME            it was looked at
+ *     page HEX             one process, as struct opal_crypt_status_seen
+ *     refused              a page was, with a message on standard error
+ *
+ * A line may come from anybody who has an account there: it is checked as a page is.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mpicrypt_launch.h"
+#include "ps.h"
+
+enum { AT_A_TIME = 32, PAGES_MOST = 4096 };     /* hosts; processes of a node */
+
+/* ---- lines ---- */
+
+void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list)
+{
+    static const char digits[] = "0123456789abcdef";
+    char host[65] = "";
+
+    (void) gethostname(host, sizeof(host) - 1);
+    printf("node %s\n", host);
+    for (int i = 0; i < list->count; ++i) {
+        const unsigned char *bytes = (const unsigned char *) &list->seen[i];
+
+        fputs("page ", stdout);
+        for (size_t b = 0; b < sizeof(list->seen[0]); ++b) {
+            putchar(digits[bytes[b] >> 4]);
+            putchar(digits[bytes[b] & 15]);
+        }
+        putchar('\n');
+    }
+    for (int i = 0; i < list->refused; ++i) {
+        puts("refused");
+    }
+}
+
+static int nibble(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
+{
+    opal_crypt_status_seen_t seen;
+    unsigned char *bytes = (unsigned char *) &seen;
+    char why[256];
+
+    for (size_t b = 0; b < sizeof(seen); ++b) {
+        const int high = nibble(hex[2 * b]), low = high < 0 ? -1 : nibble(hex[2 * b + 1]);
+
+        if (low < 0) {
+            return false;
+        }
+        bytes[b] = (unsigned char) (high << 4 | low);
+    }
+    return '\0' == hex[2 * sizeof(seen)] && opal_crypt_status_valid(&seen, why, sizeof(why))
+           && (0 == seen.state || (seen.state > ' ' && seen.state <= '~')) && mpicrypt_ps_add(list, &seen);
+}
+
+/* False: they are not what ps writes.  *nodes: how many were looked at. */
+static bool take_lines(FILE *from, mpicrypt_ps_list_t *list, int *nodes)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t bytes;
+    int pages = 0;
+    bool good = true;
+
+    while (good && (bytes = getline(&line, &room, from)) > 0) {
+        if ('\n' == line[bytes - 1]) {
+            line[bytes - 1] = '\0';
+        }
+        if (0 == strncmp(line, "node ", 5)) {
+            ++*nodes;
+        } else if (0 == strcmp(line, "refused")) {
+            ++list->refused;
+        } else if (0 == strncmp(line, "page ", 5)) {
+            good = ++pages <= PAGES_MOST * (*nodes + 1) && take_page(line + 5, list);
+        } else {
+            good = false;
+        }
+    }
+    free(line);
+    return good;
+}
+
+/* ---- commands ---- */
+
+typedef struct child {
+    pid_t pid;
+    FILE *out;
+    const char *name;
+} child_t;
+
+static bool start(child_t *child, const char *name, mpicrypt_words_t *words)
+{
+    int ends[2];
+
+    *child = (child_t){.pid = -1, .name = name};
+    if (0 != pipe(ends)) {
+        return false;
+    }
+    fflush(NULL);
+    child->pid = fork();
+    if (0 == child->pid) {
+        (void) dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        close(STDIN_FILENO);
+        execvp(words->value[0], words->value);
+        _exit(127);
+    }
+    close(ends[1]);
+    child->out = child->pid < 0 ? NULL : fdopen(ends[0], "r");
+    if (NULL == child->out) {
+        close(ends[0]);
+    }
+    return NULL != child->out;
+}
+
+/* What was started is waited for; a node that was not looked at is named. */
+static void finish(child_t *child, mpicrypt_ps_list_t *list)
+{
+    int nodes = 0, status = -1;
+    bool good = false;
+
+    if (NULL != child->out) {
+        good = take_lines(child->out, list, &nodes);
+        fclose(child->out);
+    }
+    while (child->pid > 0 && waitpid(child->pid, &status, 0) < 0 && EINTR == errno) {
+    }
+    if (!good || 0 == nodes) {
+        ++list->unreached;
+        mpicrypt_error(MPICRYPT_MISSING, "%s: it cannot be looked at (%s)", mpicrypt_ps_text(child->name),
+                       !good && NULL != child->out ? "what it answers is not from 'mpicrypt ps'"
+                       : WIFEXITED(status) && 127 == WEXITSTATUS(status) ? "there is no such program" : "no answer");
+    }
+}
+
+static bool own_path(char *path, size_t room)
+{
+    const ssize_t bytes = readlink("/proc/self/exe", path, room - 1);
+
+    path[bytes > 0 ? bytes : 0] = '\0';
+    return bytes > 0 && NULL == strchr(path, '\'');
+}
+
+/* A job's name for a shell; only what launchers have in theirs. */
+static bool is_plain(const char *job)
+{
+    return NULL == job || strlen(job) == strspn(job, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@._:-");
+}
+
+static bool is_this_node(const char *host)
+{
+    char own[65] = "";
+
+    (void) gethostname(own, sizeof(own) - 1);
+    return 0 == strcmp(host, own) || 0 == strcmp(host, "localhost");
+}
+
+int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const char *rsh, const char *job, mpicrypt_ps_list_t *list)
+{
+    char path[4096];
+    int rc = MPICRYPT_OK;
+
+    if (!own_path(path, sizeof(path)) || !is_plain(job)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "with --host the name of a job has letters, digits and @._:- only");
+    }
+    for (int i = 0; i < hosts->count; ++i) {
+        if ('-' == hosts->value[i][0] || NULL != strpbrk(hosts->value[i], " \t\n")) {
+            return mpicrypt_error(MPICRYPT_USAGE, "'%s' is not a host", hosts->value[i]);
+        }
+    }
+    for (int from = 0; from < hosts->count && MPICRYPT_OK == rc; from += AT_A_TIME) {
+        child_t children[AT_A_TIME];
+        int count = 0;
+
+        for (int i = from; i < hosts->count && i < from + AT_A_TIME && MPICRYPT_OK == rc; ++i) {
+            mpicrypt_words_t words = {NULL, 0};
+
+            if (is_this_node(hosts->value[i])) {
+                rc = mpicrypt_ps_node(job, list);
+                continue;
+            }
+            mpicrypt_words_split(&words, rsh);
+            mpicrypt_words_add(&words, "%s", hosts->value[i]);
+            mpicrypt_words_add(&words, "exec '%s' ps --pages %s", path, NULL == job ? "" : job);
+            (void) start(&children[count++], hosts->value[i], &words);
+            mpicrypt_words_free(&words);
+        }
+        for (int i = 0; i < count; ++i) {
+            finish(&children[i], list);
+        }
+    }
+    return rc;
+}
+
+/* ---- Slurm ---- */
+
+/* What the tasks of srun wrote, a file each; they go. */
+static bool take_files(const char *directory, mpicrypt_ps_list_t *list, int *nodes)
+{
+    DIR *files = opendir(directory);
+    const struct dirent *entry;
+    bool good = NULL != files;
+
+    while (NULL != files && NULL != (entry = readdir(files))) {
+        char path[4096 + 300];
+        FILE *from;
+
+        if ('.' == entry->d_name[0]) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+        from = fopen(path, "re");
+        good = NULL != from && take_lines(from, list, nodes) && good;
+        if (NULL != from) {
+            fclose(from);
+        }
+        (void) unlink(path);
+    }
+    if (NULL != files) {
+        closedir(files);
+    }
+    (void) rmdir(directory);
+    return good;
+}
+
+/* srun mixes the lines of its tasks, and cuts long ones: each task has a file of its own. */
+int mpicrypt_ps_slurm(const char *id, const char *job, mpicrypt_ps_list_t *list)
+{
+    const char *place = getenv("TMPDIR");
+    mpicrypt_words_t words = {NULL, 0};
+    char path[4096], directory[4096];
+    int nodes = 0, status = -1;
+    child_t child;
+
+    if (!is_plain(id) || '-' == id[0] || !is_plain(job) || !own_path(path, sizeof(path))) {
+        return mpicrypt_error(MPICRYPT_USAGE, "'%s' is not a Slurm job", id);
+    }
+    snprintf(directory, sizeof(directory), "%.4000s/mpicrypt-ps.XXXXXX", NULL == place ? "/tmp" : place);
+    if (NULL == mkdtemp(directory)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", directory, strerror(errno));
+    }
+    mpicrypt_words_split(&words, "srun --overlap --ntasks-per-node=1 --quiet");
+    mpicrypt_words_add(&words, "--jobid=%s", id);
+    mpicrypt_words_add(&words, "--output=%s/%%t", directory);
+    mpicrypt_words_add(&words, "--error=none");
+    mpicrypt_words_add(&words, "%s", path);
+    mpicrypt_words_split(&words, "ps --pages");
+    if (NULL != job) {
+        mpicrypt_words_add(&words, "%s", job);
+    }
+    if (start(&child, "srun", &words)) {
+        fclose(child.out);
+    }
+    while (child.pid > 0 && waitpid(child.pid, &status, 0) < 0 && EINTR == errno) {
+    }
+    mpicrypt_words_free(&words);
+    if (!take_files(directory, list, &nodes) || 0 == nodes || !WIFEXITED(status)
+        || (0 != WEXITSTATUS(status) && MPICRYPT_MISSING != WEXITSTATUS(status))) {
+        ++list->unreached;
+        mpicrypt_error(MPICRYPT_MISSING, "srun ended with status %d after %d nodes of job %s: the others were not looked at",
+                       WIFEXITED(status) ? WEXITSTATUS(status) : -1, nodes, mpicrypt_ps_text(id));
+    }
+    return MPICRYPT_OK;
+}

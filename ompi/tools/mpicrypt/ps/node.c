@@ -1,0 +1,133 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt ps: the status pages of this node.
+ *
+ * A user looks at his own; root at everybody's, and believes none (crypt/base/status_read.c).  A
+ * page whose process is gone stays as long as others of its job live here: it says who is missing.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ps.h"
+
+bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_seen_t *seen)
+{
+    if (list->count == list->room) {
+        const int room = 0 == list->room ? 64 : 2 * list->room;
+        void *more = realloc(list->seen, (size_t) room * sizeof(*list->seen));
+
+        if (NULL == more) {
+            return false;
+        }
+        list->seen = more;
+        list->room = room;
+    }
+    list->seen[list->count++] = *seen;
+    return true;
+}
+
+static bool is_page(const char *name)
+{
+    return 0 == strncmp(name, OPAL_CRYPT_STATUS_PREFIX, sizeof(OPAL_CRYPT_STATUS_PREFIX) - 1);
+}
+
+static bool is_of_another_user(const char *name)
+{
+    const unsigned long uid = strtoul(name + sizeof(OPAL_CRYPT_STATUS_PREFIX) - 1, NULL, 10);
+
+    return 0 != geteuid() && geteuid() != (uid_t) uid;
+}
+
+/* `names`: of the pages of the list, in its order. */
+static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, mpicrypt_names_t *names)
+{
+    opal_crypt_status_seen_t seen;
+    const struct dirent *entry;
+    char why[256];
+
+    while (NULL != (entry = readdir(directory))) {
+        opal_crypt_status_rc_t rc;
+
+        if (!is_page(entry->d_name) || is_of_another_user(entry->d_name)) {
+            continue;
+        }
+        rc = opal_crypt_status_read(dirfd(directory), entry->d_name, &seen, why, sizeof(why));
+        if (OPAL_CRYPT_STATUS_BAD == rc && seen.gone && 0 == seen.who.magic) {
+            (void) unlinkat(dirfd(directory), entry->d_name, 0);
+        } else if (OPAL_CRYPT_STATUS_BAD == rc) {
+            ++list->refused;
+            mpicrypt_error(MPICRYPT_FAILED, "%s/%s: this page is refused: %s", OPAL_CRYPT_STATUS_DIRECTORY,
+                           mpicrypt_ps_text(entry->d_name), mpicrypt_ps_text(why));
+        } else if (OPAL_CRYPT_STATUS_GOOD == rc && (NULL == job || NULL != strstr(seen.who.job, job))) {
+            char **more = realloc(names->value, (size_t) (names->count + 1) * sizeof(*more));
+
+            if (NULL == more || !mpicrypt_ps_add(list, &seen)) {
+                return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+            }
+            names->value = more;
+            names->value[names->count++] = strdup(entry->d_name);
+        }
+    }
+    return MPICRYPT_OK;
+}
+
+static bool any_lives(const mpicrypt_ps_list_t *list, const opal_crypt_status_who_t *who)
+{
+    for (int i = 0; i < list->count; ++i) {
+        const opal_crypt_status_seen_t *s = &list->seen[i];
+
+        if (!s->gone && s->who.uid == who->uid && 0 == strcmp(s->who.job, who->job)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void remove_stale(int directory, mpicrypt_ps_list_t *list, const mpicrypt_names_t *names)
+{
+    int kept = 0;
+
+    for (int i = 0; i < list->count; ++i) {
+        if (list->seen[i].gone && !any_lives(list, &list->seen[i].who)) {
+            if (NULL != names->value[i]) {
+                (void) unlinkat(directory, names->value[i], 0);
+            }
+            list->seen[i].who.job[0] = '\0';        /* of no job */
+        }
+    }
+    for (int i = 0; i < list->count; ++i) {
+        if ('\0' != list->seen[i].who.job[0]) {
+            list->seen[kept++] = list->seen[i];
+        }
+    }
+    list->count = kept;
+}
+
+int mpicrypt_ps_node(const char *job, mpicrypt_ps_list_t *list)
+{
+    mpicrypt_ps_list_t here = {0};
+    mpicrypt_names_t names = {0};
+    DIR *directory = opendir(OPAL_CRYPT_STATUS_DIRECTORY);
+    int rc;
+
+    if (NULL == directory) {
+        return mpicrypt_error(MPICRYPT_MISSING, "%s: %s", OPAL_CRYPT_STATUS_DIRECTORY, strerror(errno));
+    }
+    rc = read_all(directory, job, &here, &names);
+    if (MPICRYPT_OK == rc) {
+        remove_stale(dirfd(directory), &here, &names);
+    }
+    for (int i = 0; i < here.count && MPICRYPT_OK == rc; ++i) {
+        rc = mpicrypt_ps_add(list, &here.seen[i]) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+    }
+    list->refused += here.refused;
+    free(here.seen);
+    mpicrypt_names_free(&names);
+    closedir(directory);
+    return rc;
+}

@@ -1,0 +1,189 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt ps: what do the processes of encrypted jobs wait for?
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ps.h"
+
+static bool all, json, pages;
+static double after;
+static mpicrypt_names_t hosts;
+static const char *rsh, *slurm;
+
+static const mpicrypt_option_t options[] = {
+    {"host", MPICRYPT_NAMES, "LIST", NULL, &hosts,
+     "Look at these nodes, by ssh, and not at this one unless it is in the list. mpicrypt must be at the same path there."},
+    {"slurm", MPICRYPT_TEXT, "JOBID", NULL, &slurm,
+     "Look at the nodes of this Slurm job, by srun --overlap."},
+    {"after", MPICRYPT_REAL, "SECONDS", "10", &after,
+     "Report a wait once it has lasted this long."},
+    {"all", MPICRYPT_FLAG, NULL, NULL, &all,
+     "Print everything about every process."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &json,
+     "The same for programs."},
+    {"rsh", MPICRYPT_TEXT, "PROGRAM", "ssh -o BatchMode=yes -o ConnectTimeout=10", &rsh,
+     "What runs a command on a host, called as PROGRAM HOST COMMAND."},
+    {"pages", MPICRYPT_FLAG, NULL, NULL, &pages,
+     "Write the pages of this node for another mpicrypt ps, which calls this one so."},
+    {NULL}
+};
+
+static int by_job_and_rank(const void *a, const void *b)
+{
+    const opal_crypt_status_who_t *first = &((const opal_crypt_status_seen_t *) a)->who;
+    const opal_crypt_status_who_t *second = &((const opal_crypt_status_seen_t *) b)->who;
+    int order = strcmp(first->job, second->job);
+
+    order = 0 != order ? order : (first->uid > second->uid) - (first->uid < second->uid);
+    return 0 != order ? order : (first->rank > second->rank) - (first->rank < second->rank);
+}
+
+static bool same_job(const opal_crypt_status_seen_t *a, const opal_crypt_status_seen_t *b)
+{
+    return a->who.uid == b->who.uid && 0 == strcmp(a->who.job, b->who.job);
+}
+
+static uint32_t ranks_of(const opal_crypt_status_seen_t *seen, int count)
+{
+    uint32_t ranks = 0;
+
+    for (int i = 0; i < count; ++i) {
+        ranks = seen[i].moment.ranks > ranks ? seen[i].moment.ranks : ranks;
+    }
+    return ranks;
+}
+
+/* The lines are the caller's to free. */
+static int judge(const opal_crypt_status_seen_t *seen, int count, char **lines)
+{
+    size_t bytes;
+    FILE *out = open_memstream(lines, &bytes);
+    int found;
+
+    if (NULL == out) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    found = mpicrypt_ps_judge(seen, count, after, out);
+    fclose(out);
+    return found;
+}
+
+static int show_text(const opal_crypt_status_seen_t *seen, int count)
+{
+    const uint32_t ranks = ranks_of(seen, count);
+    char *lines = NULL;
+    const int found = judge(seen, count, &lines);
+
+    printf("job %s: %d of ", mpicrypt_ps_text(seen->who.job), count);
+    if (0 == ranks) {
+        fputs("its", stdout);
+    } else {
+        printf("%u", ranks);
+    }
+    printf(" processes seen%s\n%s", 0 == found ? ": nothing looks wrong" : "", lines);
+    free(lines);
+    for (int i = 0; i < count && all; ++i) {
+        mpicrypt_ps_show(&seen[i], stdout);
+    }
+    return found;
+}
+
+static int show_json(const opal_crypt_status_seen_t *seen, int count, bool first)
+{
+    char *lines = NULL, *rest;
+    const int found = judge(seen, count, &lines);
+
+    printf("%s {\"job\": ", first ? "" : ",\n");
+    mpicrypt_json_text(stdout, mpicrypt_ps_text(seen->who.job));
+    printf(", \"ranks\": %u, \"wrong\": [", ranks_of(seen, count));
+    rest = lines;
+    for (int i = 0; NULL != rest && '\0' != *rest; ++i) {
+        const char *line = strsep(&rest, "\n");
+
+        fputs(0 == i ? "" : ", ", stdout);
+        mpicrypt_json_text(stdout, line + strspn(line, " "));
+    }
+    free(lines);
+    fputs("], \"processes\": [\n", stdout);
+    for (int i = 0; i < count; ++i) {
+        fputs(0 == i ? "    " : ",\n    ", stdout);
+        mpicrypt_ps_json(&seen[i], stdout);
+    }
+    fputs("]}", stdout);
+    return found;
+}
+
+static int show(mpicrypt_ps_list_t *list)
+{
+    int found = 0;
+
+    qsort(list->seen, (size_t) list->count, sizeof(*list->seen), by_job_and_rank);
+    fputs(json ? "[" : "", stdout);
+    for (int i = 0, end; i < list->count; i = end) {
+        for (end = i + 1; end < list->count && same_job(&list->seen[i], &list->seen[end]); ++end) {
+        }
+        found += json ? show_json(&list->seen[i], end - i, 0 == i) : show_text(&list->seen[i], end - i);
+    }
+    fputs(json ? "]\n" : "", stdout);
+    return found;
+}
+
+static int look(const char *job, mpicrypt_ps_list_t *list)
+{
+    if (NULL != slurm && hosts.count > 0) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--slurm and --host exclude each other");
+    }
+    return NULL != slurm ? mpicrypt_ps_slurm(slurm, job, list)
+           : hosts.count > 0 ? mpicrypt_ps_hosts(&hosts, rsh, job, list) : mpicrypt_ps_node(job, list);
+}
+
+static int run(int operand_count, char **operands)
+{
+    const char *job = operand_count > 0 ? operands[0] : NULL;
+    mpicrypt_ps_list_t list = {0};
+    int rc, found = 0;
+
+    if (operand_count > 1) {
+        return mpicrypt_error(MPICRYPT_USAGE, "unexpected word '%s'; see 'mpicrypt ps --help'", operands[1]);
+    }
+    rc = look(job, &list);
+    if (MPICRYPT_OK == rc && pages) {
+        mpicrypt_ps_pages(&list);
+    } else if (MPICRYPT_OK == rc) {
+        found = show(&list);
+        if (0 == list.count && 0 == list.refused && 0 == list.unreached) {
+            rc = NULL == job ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_MISSING, "no process of an encrypted job '%s' was seen", job);
+            fputs(NULL == job && !json ? "no encrypted job was seen\n" : "", stdout);
+        }
+    }
+    free(list.seen);
+    if (MPICRYPT_OK != rc) {
+        return rc;
+    }
+    return list.refused > 0 || list.unreached > 0 ? MPICRYPT_MISSING : found > 0 ? MPICRYPT_FAILED : MPICRYPT_OK;
+}
+
+const mpicrypt_verb_t mpicrypt_ps_verb = {
+    .name = "ps",
+    .summary = "what the processes of encrypted jobs wait for",
+    .synopsis = "[JOB] [--host LIST | --slurm JOBID] [--all | --json]",
+    .description =
+        "Every process of an encrypted job keeps a status page, which only its owner and root can read. ps reads the pages "
+        "of a node, or of several, compares them, and prints what looks wrong: who is stopped or gone, who waits "
+        "for what, and what the other side says of it. It asks nothing of the processes, so it also works when they "
+        "are stopped.\n\n"
+        "JOB is a part of a job's name. Without --host and --slurm ps looks at this node only, and then it knows one "
+        "side of most waits.\n\n"
+        "Exit status: 0, nothing looks wrong; 1, something does; 3, a node could not be looked at, a page was refused, "
+        "or there is no such job.",
+    .options = options,
+    .examples =
+        "  mpicrypt ps\n"
+        "  mpicrypt ps --host node1,node2\n"
+        "  mpicrypt ps --slurm 4711\n",
+    .run = run,
+    .takes_operands = true,
+};

@@ -1,0 +1,83 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The keys of one direction, epoch by epoch.
+ *
+ *     counter --(>> shift)--> epoch --Expand--> AEAD key, IV, chopping key
+ *
+ * Every epoch can be derived at any time and in any order; the newest few are
+ * kept.  Who wants to seal or open holds an epoch for the length of one call:
+ *
+ *     hold --> seal or open --> release(authentic?)
+ *
+ * An epoch that was derived because a frame from the network named it is kept
+ * only when that frame verified; otherwise it is wiped, and the epochs that
+ * were kept before are still there.
+ *
+ * Threads: any number may hold, release and so replace epochs at once;
+ * crypt/base/epoch.c begins with the reason why that is right.  Where the process
+ * said that it has one (opal_crypt_threads), the holders are counted
+ * without atomics, unless these are `always_shared`.
+ */
+#ifndef OPAL_CRYPT_BASE_EPOCH_H
+#define OPAL_CRYPT_BASE_EPOCH_H
+
+#include <pthread.h>
+
+#include "base.h"
+#include "opal/mca/aead/aead_module.h"
+
+#define OPAL_CRYPT_EPOCH_SHIFT  20
+#define OPAL_CRYPT_EPOCH_SEATS  3
+
+/* One epoch; lies in crypt_secmem, with the expanded key behind it. */
+typedef struct opal_crypt_epoch {
+    uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];   /* only while it is being derived */
+    uint8_t chop[OPAL_AEAD_KEY_MAX_BYTES];  /* the chopping key K */
+    uint8_t iv[OPAL_AEAD_NONCE_BYTES];
+    uint8_t id[32];                         /* test builds: names the AEAD key in the record of nonces */
+    uint64_t number;
+    _Alignas(OPAL_AEAD_KEY_ALIGN) uint8_t key[];
+} opal_crypt_epoch_t;
+
+/* Fill raw, iv and chop of `epoch->number` from `parent`. */
+typedef int (*opal_crypt_derive_fn_t)(const void *parent, opal_aead_cipher_t cipher,
+                                      opal_crypt_epoch_t *epoch);
+
+typedef struct opal_crypt_seat {
+    uint64_t word;                          /* | epoch + 1, 49 bits | holders 15 bits |; 0: empty */
+    opal_crypt_epoch_t *epoch;
+} opal_crypt_seat_t;
+
+typedef struct opal_crypt_epochs {
+    opal_crypt_seat_t seats[OPAL_CRYPT_EPOCH_SEATS];
+    const opal_aead_module_t *aead;
+    opal_aead_cipher_t cipher;
+    opal_crypt_derive_fn_t derive;
+    const void *parent;                     /* lives at least as long */
+    bool always_shared;                     /* whatever opal_crypt_threads was told */
+    pthread_mutex_t replacing;              /* held while a seat changes hands */
+} opal_crypt_epochs_t;
+
+typedef struct opal_cryptfile_hold {
+    const opal_crypt_epoch_t *epoch;
+    opal_crypt_seat_t *seat;                /* NULL: `epoch` is the holder's own */
+} opal_crypt_hold_t;
+
+void opal_crypt_epochs_init(opal_crypt_epochs_t *epochs,
+                            const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                            opal_crypt_derive_fn_t derive, const void *parent,
+                            bool always_shared);
+
+/* Wipes; nobody holds an epoch any more. */
+void opal_crypt_epochs_fini(opal_crypt_epochs_t *epochs);
+
+int opal_crypt_epoch_hold(opal_crypt_epochs_t *epochs, uint64_t number,
+                          opal_crypt_hold_t *hold);
+
+/* `keep`: this epoch is known to be in use (we seal under it, or a tag of the
+ * peer verified under it). */
+void opal_crypt_epoch_release(opal_crypt_epochs_t *epochs,
+                              opal_crypt_hold_t *hold, bool keep);
+
+#endif

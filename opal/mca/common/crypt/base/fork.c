@@ -1,0 +1,82 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A fork'd child has none of our keys.
+ *
+ *   memory of crypt_secmem    the kernel gives the child zeros (MADV_WIPEONFORK);
+ *                             where it cannot, the child wipes them first of all
+ *   libcrypto's, between      a fork waits for those calls (secret_begin .. secret_end);
+ *   two calls                 the contexts of threads that were in the middle of a
+ *                             message are given another key in the child
+ *   providers                 see to their own contexts (opal/mca/aead/aead_fork.h)
+ *
+ * The child's part writes to memory and nothing else: of the process's threads it
+ * has one, so that whatever another one held stays held.  A child that was made in
+ * another way (clone, vfork, posix_spawn) comes by none of this: with memory of its
+ * own it has the kernel's zeros, and the two others become another program at once.
+ */
+#include "fork.h"
+#include "secmem.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+enum { STACK = 16384 };         /* bytes of it that libcrypto uses at most in one of those calls */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool watched;
+
+/* Held for reading while libcrypto has a secret in its memory. */
+static pthread_rwlock_t secrets = PTHREAD_RWLOCK_INITIALIZER;
+
+void opal_crypt_secret_begin(void)
+{
+    pthread_rwlock_rdlock(&secrets);
+}
+
+/* What the calls before left in this thread's stack, below its end. */
+static __attribute__((noinline)) void wipe_stack(void)
+{
+    uint8_t below[STACK];
+
+    opal_crypt_wipe(below, sizeof(below));
+}
+
+void opal_crypt_secret_end(void)
+{
+    wipe_stack();
+    pthread_rwlock_unlock(&secrets);
+}
+
+static void before(void)
+{
+    pthread_rwlock_wrlock(&secrets);
+    opal_crypt_thread_fork(OPAL_CRYPT_FORK_BEFORE);
+    opal_crypt_secmem_fork(OPAL_CRYPT_FORK_BEFORE);
+}
+
+static void in_parent(void)
+{
+    opal_crypt_secmem_fork(OPAL_CRYPT_FORK_PARENT);
+    opal_crypt_thread_fork(OPAL_CRYPT_FORK_PARENT);
+    pthread_rwlock_unlock(&secrets);
+}
+
+static void in_child(void)
+{
+    opal_crypt_secmem_fork(OPAL_CRYPT_FORK_CHILD);
+    opal_crypt_thread_fork(OPAL_CRYPT_FORK_CHILD);
+    /* Its owner is a thread of the parent, so it cannot be given back. */
+    secrets = (pthread_rwlock_t) PTHREAD_RWLOCK_INITIALIZER;
+}
+
+static void watch(void)
+{
+    watched = 0 == pthread_atfork(before, in_parent, in_child);
+}
+
+bool opal_crypt_fork_watch(void)
+{
+    pthread_once(&once, watch);
+    return watched;
+}

@@ -1,0 +1,111 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The record of (key, nonce) pairs of test builds: an open hash set of the
+ * first 16 bytes of SHA-256(key id || nonce).
+ */
+#include "nonce_log.h"
+
+#ifdef OPAL_CRYPT_TEST_RECORD
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kdf.h"
+
+typedef struct {
+    uint64_t a, b;              /* both 0: free */
+} pair_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pair_t *pairs;
+static uint64_t count, room;
+
+/* True if it was there already. */
+static bool insert(pair_t *set, uint64_t set_room, pair_t pair)
+{
+    uint64_t i = pair.a & (set_room - 1);
+
+    while (0 != set[i].a || 0 != set[i].b) {
+        if (set[i].a == pair.a && set[i].b == pair.b) {
+            return true;
+        }
+        i = (i + 1) & (set_room - 1);
+    }
+    set[i] = pair;
+    return false;
+}
+
+static void grow(void)
+{
+    uint64_t wider = 0 == room ? 1024 : 2 * room;
+    pair_t *set = calloc(wider, sizeof(pair_t));
+
+    if (NULL == set) {
+        fputs("crypt: no memory for the record of nonces\n", stderr);
+        abort();
+    }
+    for (uint64_t i = 0; i < room; ++i) {
+        if (0 != pairs[i].a || 0 != pairs[i].b) {
+            (void) insert(set, wider, pairs[i]);
+        }
+    }
+    free(pairs);
+    pairs = set;
+    room = wider;
+}
+
+void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[32])
+{
+    if (OPAL_CRYPT_OK != opal_crypt_sha256(&(opal_crypt_input_t) {raw, bytes}, 1, id)) {
+        abort();
+    }
+}
+
+void opal_crypt_record_nonce(const uint8_t id[32], const uint8_t nonce[12])
+{
+    const opal_crypt_input_t pieces[] = {{id, 32}, {nonce, 12}};
+    uint8_t hash[32];
+    pair_t pair;
+
+    if (OPAL_CRYPT_OK != opal_crypt_sha256(pieces, 2, hash)) {
+        abort();
+    }
+    memcpy(&pair, hash, sizeof(pair));
+
+    pthread_mutex_lock(&lock);
+    if (2 * count >= room) {
+        grow();
+    }
+    if (insert(pairs, room, pair)) {
+        fputs("crypt: a (key, nonce) pair was about to seal twice\n", stderr);
+        abort();
+    }
+    ++count;
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t opal_crypt_recorded(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t seen = count;
+    pthread_mutex_unlock(&lock);
+    return seen;
+}
+
+void opal_crypt_record_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    free(pairs);
+    pairs = NULL;
+    count = room = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+#else
+
+typedef int opal_crypt_record_nonces_unused_t;
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Test builds only (-DOPAL_CRYPT_TEST_RECORD): every (key, nonce) pair that
+ * sealed anything in this process is remembered, and a pair that seals a second
+ * time aborts the process with a message.  In every other build these are empty.
+ */
+#ifndef OPAL_CRYPT_BASE_NONCE_LOG_H
+#define OPAL_CRYPT_BASE_NONCE_LOG_H
+
+#include "base.h"
+
+#pragma GCC visibility push(default)
+
+#ifdef OPAL_CRYPT_TEST_RECORD
+
+/* Name a key, by its hash. */
+void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[32]);
+
+/* About to seal under this pair. */
+void opal_crypt_record_nonce(const uint8_t id[32], const uint8_t nonce[12]);
+
+/* How many pairs have been used; and a clean slate for the next test. */
+uint64_t opal_crypt_recorded(void);
+void opal_crypt_record_forget(void);
+
+#else
+
+static inline void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t *id)
+{
+    (void) raw;
+    (void) bytes;
+    (void) id;
+}
+
+static inline void opal_crypt_record_nonce(const uint8_t *id, const uint8_t *nonce)
+{
+    (void) id;
+    (void) nonce;
+}
+
+#endif
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Reading a file that holds a secret: opened without following a link, then
+ * checked on the descriptor (a regular file, ours, nobody else's to read, on a
+ * file system of this node, in a directory where nobody else can rename it), then
+ * read into memory of crypt_secmem.
+ *
+ * Threads: any.
+ */
+#ifndef OPAL_CRYPT_BASE_SECRET_FILE_H
+#define OPAL_CRYPT_BASE_SECRET_FILE_H
+
+#include "base.h"
+
+#pragma GCC visibility push(default)
+
+/* What fstatfs says of a file system: does its data stay on this node? */
+typedef enum {
+    OPAL_CRYPT_FS_LOCAL,
+    OPAL_CRYPT_FS_NETWORK,
+    OPAL_CRYPT_FS_UNKNOWN       /* treated as a network */
+} opal_crypt_fs_t;
+
+/* `name` gets a name for messages. */
+opal_crypt_fs_t opal_crypt_fs_kind(unsigned long magic, const char **name);
+
+/* The magic numbers of local ones, in hexadecimal, each between two blanks. */
+#define OPAL_CRYPT_FS_LOCAL_BYTES 256
+void opal_crypt_fs_local(char text[OPAL_CRYPT_FS_LOCAL_BYTES]);
+
+/* The same of the file system on which `path` lies; ERR_CONFIG if it cannot be told. */
+int opal_crypt_fs_of(const char *path, opal_crypt_fs_t *kind, const char **name);
+
+/* The same of an open file, with the number for messages; UNKNOWN if it cannot be told. */
+opal_crypt_fs_t opal_crypt_fs_of_open(int fd, const char **name, unsigned long *magic);
+
+/* Read a file that has `count` bytes: 0, or errno.  Not *whole: it has more, or fewer. */
+int opal_crypt_read_whole(int fd, void *bytes, size_t count, bool *whole);
+
+typedef struct opal_crypt_secret_file {
+    uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; a zero follows */
+    size_t count;
+    opal_crypt_why_t warning;           /* topic NULL: none */
+} opal_crypt_secret_file_t;
+
+/* Refuse an open file that lies on no file system of this node, unless
+ * allow_network (then `warning`, which may be NULL, says so). */
+int opal_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
+                                 opal_crypt_why_t *warning, opal_crypt_why_t *why);
+
+/* At least `min`, at most `max` bytes.  `what` names the file for messages
+ * ("pre-shared key").  ERR_CONFIG with `why` filled. */
+int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max,
+                                bool allow_network, opal_crypt_secret_file_t *file,
+                                opal_crypt_why_t *why);
+
+/* A file of exactly 64 hexadecimal digits (and, at most, a line's end): 32
+ * bytes of crypt_secmem, the caller's to free. */
+int opal_crypt_secret_file_hex(const char *path, const char *what, bool allow_network,
+                               uint8_t **secret, opal_crypt_why_t *warning,
+                               opal_crypt_why_t *why);
+
+/* ~/.ompi-crypt/NAME: ERR_CONFIG when there is no home or it does not fit. */
+int opal_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_crypt_why_t *why);
+
+#pragma GCC visibility pop
+
+#endif

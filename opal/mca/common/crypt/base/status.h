@@ -1,0 +1,203 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The status page: what a process of a job shows to `mpicrypt ps`, on the same node.
+ *
+ *     /dev/shm/ompi-crypt-status.UID.JOB.RANK.PID, 0600, mapped by its owner
+ *
+ *     | page: who it is, written once | current | moment 0 | moment 1 |
+ *
+ * The owner fills the moment that is not the current one, and then counts `current` up: the
+ * lowest bit says which one is whole.  So a reader finds a whole one even where the owner was
+ * stopped in the middle of writing, and asks nothing of it.
+ *
+ * While it lives the owner has a POSIX lock on the file, which no fork'd child has: a page
+ * without the lock is of a process that is gone.
+ *
+ * A page holds no key and no payload.  A reader takes what it says for the word of whoever
+ * owns the file: everything is checked against its room, and texts are shown with
+ * opal_crypt_status_text.
+ *
+ * The layout is for one machine, in its own byte order: a reader of another version, or
+ * order, refuses it by `magic` and `version`.
+ */
+#ifndef OPAL_CRYPT_BASE_STATUS_H
+#define OPAL_CRYPT_BASE_STATUS_H
+
+#include "base.h"
+
+#include <sys/types.h>
+
+#pragma GCC visibility push(default)
+
+#define OPAL_CRYPT_STATUS_MAGIC     UINT64_C(0x6f6d70692d637374)
+#define OPAL_CRYPT_STATUS_DIRECTORY "/dev/shm"
+#define OPAL_CRYPT_STATUS_PREFIX    "ompi-crypt-status."
+
+enum {
+    OPAL_CRYPT_STATUS_VERSION = 1,
+    OPAL_CRYPT_STATUS_PEERS = 64,       /* that a moment names */
+    OPAL_CRYPT_STATUS_WAITS = 12
+};
+
+typedef enum {
+    OPAL_CRYPT_STATUS_STARTING,         /* MPI_Init */
+    OPAL_CRYPT_STATUS_RUNNING,
+    OPAL_CRYPT_STATUS_ENDING,           /* MPI_Finalize */
+    OPAL_CRYPT_STATUS_PHASES
+} opal_crypt_status_phase_t;
+
+typedef enum {
+    OPAL_CRYPT_STATUS_NOTHING,
+    OPAL_CRYPT_STATUS_RECEIVE,
+    OPAL_CRYPT_STATUS_SEND,
+    OPAL_CRYPT_STATUS_PROBE,
+    OPAL_CRYPT_STATUS_COLLECTIVE,       /* of coll/cryptag */
+    OPAL_CRYPT_STATUS_CONTACT,          /* a first contact: for what `text` says, of `process` */
+    OPAL_CRYPT_STATUS_KINDS
+} opal_crypt_status_kind_t;
+
+/* How a message is sent. */
+typedef enum {
+    OPAL_CRYPT_STATUS_FRAME,            /* sealed, in one piece */
+    OPAL_CRYPT_STATUS_CHOPPED,          /* sealed, in segments */
+    OPAL_CRYPT_STATUS_LOCAL,            /* within the node */
+    OPAL_CRYPT_STATUS_PROTOCOLS
+} opal_crypt_status_protocol_t;
+
+typedef enum {
+    OPAL_CRYPT_STATUS_UNKNOWN,          /* named, not spoken to */
+    OPAL_CRYPT_STATUS_MEETING,          /* its record is waited for */
+    OPAL_CRYPT_STATUS_ON_NODE,
+    OPAL_CRYPT_STATUS_SEALED,
+    OPAL_CRYPT_STATUS_REFUSED,
+    OPAL_CRYPT_STATUS_STATES
+} opal_crypt_status_state_t;
+
+enum { OPAL_CRYPT_STATUS_ANY = -1, OPAL_CRYPT_STATUS_FOREIGN = -2 };
+
+/* Times are nanoseconds of CLOCK_MONOTONIC. */
+typedef struct opal_crypt_status_wait {
+    int64_t since;                      /* when it was first seen: it may have begun a little earlier */
+    uint64_t bytes;                     /* of the message, or room in the buffer */
+    uint64_t lying_bytes;
+    int32_t kind, protocol;
+    int32_t peer, tag;                  /* a rank of the communicator, or ANY; INT32_MIN: any tag */
+    int32_t process;                    /* the peer's rank in MPI_COMM_WORLD, ANY or FOREIGN */
+    uint8_t blocking;                   /* the process is inside this call */
+    uint8_t lies;                       /* a message that this receive does not take lies there: */
+    uint8_t pad[2];
+    int32_t lying_peer, lying_tag;      /* nobody has authenticated it yet */
+    char comm[64];
+    char text[64];                      /* the collective, or what is awaited */
+} opal_crypt_status_wait_t;
+
+typedef struct opal_crypt_status_peer {
+    uint32_t rank;                      /* in MPI_COMM_WORLD */
+    int32_t state;
+    uint64_t sent;                      /* sealed messages to it */
+    uint64_t highest, accepted;         /* serial numbers of its messages: the highest plus one, how many */
+    uint64_t missing;                   /* the lowest that has not come */
+    uint64_t window_bytes;              /* that remember those above it */
+    uint64_t epoch_out, epoch_in;
+    uint32_t sends, receives;           /* pending, of ours */
+    uint32_t queued;                    /* of the sends: with segments that have not left */
+    uint32_t held;                      /* its messages that a probe took ahead of their receives */
+    uint32_t ahead_bytes;               /* sent, and not known to be received */
+    uint32_t foreign;                   /* of another job */
+} opal_crypt_status_peer_t;
+
+typedef struct opal_crypt_status_moment {
+    int64_t updated, updated_real;      /* the latter: since 1970 */
+    int64_t phase_since, active;        /* `active`: when a message last began or ended */
+    int32_t phase;
+    uint32_t receives;                  /* pending */
+    uint32_t sends[OPAL_CRYPT_STATUS_PROTOCOLS];
+    uint32_t held;
+    uint32_t sealed, on_node;           /* peers met */
+    uint32_t incomplete;                /* more was pending than one look takes in */
+    uint32_t wait_count, peer_count, peers_left_out;
+    uint32_t ranks;                     /* of MPI_COMM_WORLD; 0: not known */
+    char aead[32];                      /* the provider; empty: none was needed yet */
+    opal_crypt_status_wait_t waits[OPAL_CRYPT_STATUS_WAITS];
+    opal_crypt_status_peer_t peers[OPAL_CRYPT_STATUS_PEERS];
+} opal_crypt_status_moment_t;
+
+typedef struct opal_crypt_status_who {
+    uint64_t magic;
+    uint32_t version, bytes;            /* of the file */
+    uint32_t uid, pid;
+    uint64_t ticks;                     /* when the process began: /proc/PID/stat has it, too */
+    uint32_t rank, pad;                 /* in MPI_COMM_WORLD */
+    char job[256];
+    char host[64];
+    char method[16];                    /* by which processes authenticate */
+    char pml[16];                       /* that carries the messages */
+} opal_crypt_status_who_t;
+
+typedef struct opal_crypt_status_page {
+    opal_crypt_status_who_t who;
+    uint64_t current;
+    opal_crypt_status_moment_t moments[2];
+} opal_crypt_status_page_t;
+
+_Static_assert(sizeof(opal_crypt_status_who_t) == 392, "layout");
+_Static_assert(sizeof(opal_crypt_status_wait_t) == 184, "layout");
+_Static_assert(sizeof(opal_crypt_status_peer_t) == 88, "layout");
+_Static_assert(sizeof(opal_crypt_status_page_t) <= 20 * 1024, "a page is small");
+
+int64_t opal_crypt_status_now(void);
+
+/* The tick at which a process began, and its state (R, S, D, T ...); 0 where there is none. */
+uint64_t opal_crypt_status_ticks(pid_t pid, char *state);
+
+/* ---- the owner ---- */
+
+typedef struct opal_crypt_status opal_crypt_status_t;
+
+/* `who`: rank and the texts are the caller's, the others are filled here.  NULL: there is no page, and
+ * `error` is why (an errno). */
+opal_crypt_status_t *opal_crypt_status_make(const char *directory, const opal_crypt_status_who_t *who,
+                                            int *error);
+/* The moment to fill, all zeros; it is shown by _publish.  One thread at a time. */
+opal_crypt_status_moment_t *opal_crypt_status_next(opal_crypt_status_t *status);
+void opal_crypt_status_publish(opal_crypt_status_t *status);
+void opal_crypt_status_remove(opal_crypt_status_t *status);                 /* NULL allowed */
+
+/* ---- a reader ---- */
+
+/* What a reader has of one process. */
+typedef struct opal_crypt_status_seen {
+    opal_crypt_status_who_t who;
+    opal_crypt_status_moment_t moment;
+    int64_t now;                        /* when it was looked at, on its node */
+    int32_t gone;                       /* its process has ended */
+    char state;                         /* of the process; 0: not known */
+    char pad[3];
+} opal_crypt_status_seen_t;
+
+typedef enum {
+    OPAL_CRYPT_STATUS_GOOD,
+    OPAL_CRYPT_STATUS_NONE,             /* it has just gone */
+    OPAL_CRYPT_STATUS_BAD               /* and `why` says what is wrong with it */
+} opal_crypt_status_rc_t;
+
+/* The page NAME of an open directory.  A BAD one with `gone` set and no magic number was never
+ * finished. */
+opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
+                                              opal_crypt_status_seen_t *seen, char *why, size_t why_bytes);
+
+/* Remove this user's pages of processes that are gone and were made more than an hour ago: those
+ * of a job that ended lately may still be looked at. */
+void opal_crypt_status_sweep(const char *directory);
+
+/* Counts, kinds and ranks are in their ranges, and texts end: for whatever came from a page, by
+ * whatever way. */
+bool opal_crypt_status_valid(opal_crypt_status_seen_t *seen, char *why, size_t why_bytes);
+
+/* `text` with nothing in it that a terminal would take for a command; into `room` bytes. */
+const char *opal_crypt_status_text(const char *text, char *shown, size_t room);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * This process as others see it: its key pair, its authenticated record, and
+ * how it checks the records of others.  docs/wire-format.rst, "Records".
+ *
+ *     local_create --> record bytes --> (modex, by the caller)
+ *     peer's bytes --> session_create (crypt/wire/session.h)
+ *
+ * Threads: create and destroy by one thread; everything else is read-only
+ * afterwards and may be used by any.
+ */
+#ifndef OPAL_CRYPT_IDENTITY_LOCAL_H
+#define OPAL_CRYPT_IDENTITY_LOCAL_H
+
+#include "opal/mca/common/crypt/base/base.h"
+#include "opal/mca/aead/aead_module.h"
+
+#pragma GCC visibility push(default)
+
+#define OPAL_CRYPT_PROTOCOL_VERSION 1
+#define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
+
+/* The numbers stand in records. */
+typedef enum {
+    OPAL_CRYPT_AUTH_AUTO,           /* never in a record */
+    OPAL_CRYPT_AUTH_NONE,
+    OPAL_CRYPT_AUTH_PSK,
+    OPAL_CRYPT_AUTH_MUNGE,
+    OPAL_CRYPT_AUTH_X509
+} opal_crypt_auth_t;
+
+/* What the user chose.  Strings belong to the caller and stay valid as long
+ * as the local object; NULL means the default. */
+typedef struct opal_crypt_options {
+    opal_crypt_auth_t auth;
+    const char *psk_file;           /* NULL: ~/.ompi-crypt/psk */
+    const char *munge_socket;       /* NULL: munge's own default */
+    unsigned munge_age;             /* seconds for which a credential is fresh, 1 .. 86400; 0: 600 */
+    const char *x509_cert, *x509_key, *x509_ca, *x509_crl, *x509_peer;
+    bool secret_on_netfs;           /* accept secret files on network file systems */
+    bool fips;                      /* P-256 instead of X25519, FIPS provider only */
+
+    const opal_aead_module_t *aead; /* NULL: local_provide says it later */
+    opal_aead_cipher_t cipher;
+    unsigned epoch_shift;           /* 20; test builds lower it */
+    bool scope_all;                 /* local peers are sealed too */
+
+    /* Parameters of upper layers on which both sides must agree, as text
+     * "name=value;name=value": compared for equality, shown when it differs. */
+    const char *agreed;
+
+    /* Something of upper layers that peers may know and need not share: an extension of
+     * the record. */
+    bool report;                    /* crypt_report is set */
+} opal_crypt_options_t;
+
+/* Who we are, from the runtime. */
+typedef struct opal_crypt_identity {
+    const char *nspace;             /* at most 255 bytes */
+    uint32_t rank;
+    uint32_t instance;              /* 0, then 1 ... for a re-initialization */
+    uint8_t boot_id[16];
+    uint8_t node_nonce[16];
+} opal_crypt_identity_t;
+
+typedef struct opal_crypt_local opal_crypt_local_t;
+
+/* 0, and one more at each call: for the identity.  It counts here because this library
+ * is not unloaded between the lives of MPI in a process. */
+uint32_t opal_crypt_instance(void);
+
+/* Read the secrets that the method needs, draw a key pair, make the record.
+ * ERR_CONFIG with `why` filled when a secret is missing or badly kept. */
+int opal_crypt_local_create(const opal_crypt_options_t *options,
+                            const opal_crypt_identity_t *identity,
+                            opal_crypt_local_t **local,
+                            opal_crypt_why_t *why);
+void opal_crypt_local_destroy(opal_crypt_local_t *local);
+
+/* Where options.aead was NULL: the provider, before the first session or group is
+ * made with `local`.  By one thread, while no other uses `local`. */
+void opal_crypt_local_provide(opal_crypt_local_t *local, const opal_aead_module_t *aead);
+
+/* The bytes to publish; they belong to `local`. */
+const uint8_t *opal_crypt_local_record(const opal_crypt_local_t *local, size_t *bytes);
+
+/* A record may have to be vouched for again before processes of other jobs look
+ * at it (spawn, connect), when its authenticator ages (munge's does).  *fresh is
+ * then a renewal to publish beside the record; it belongs to `local` and is
+ * replaced by the next call.  *bytes is 0 when what is published will do.  `now`
+ * is in seconds since 1970.  Not by two threads at once, nor beside destroy. */
+int opal_crypt_local_renew(opal_crypt_local_t *local, int64_t now,
+                           const uint8_t **fresh, size_t *bytes, opal_crypt_why_t *why);
+
+/* The options it was made with, and the hash of our own public key. */
+const opal_crypt_options_t *opal_crypt_local_options(const opal_crypt_local_t *local);
+const uint8_t *opal_crypt_local_key_hash(const opal_crypt_local_t *local);
+
+/* What the user must be told in every job (crypt_auth=none, a secret on a
+ * network file system), or NULL. */
+const opal_crypt_why_t *opal_crypt_local_warning(const opal_crypt_local_t *local);
+
+/* The method in force (AUTO has been resolved), and its name. */
+opal_crypt_auth_t opal_crypt_local_auth(const opal_crypt_local_t *local);
+const char *opal_crypt_auth_name(opal_crypt_auth_t auth);
+
+/* From a parameter's text: auto, psk, munge, x509, none. */
+int opal_crypt_auth_parse(const char *text, opal_crypt_auth_t *auth);
+
+/* Boot id and node nonce of this node: the boot id of the kernel, and 16 random
+ * bytes kept in a shared-memory object of this user, mode 0600. */
+int opal_crypt_node_identity(uint8_t boot_id[16], uint8_t node_nonce[16],
+                             opal_crypt_why_t *why);
+
+/* What a peer's record says of its place, before any authentication: only to
+ * look at, never to decide that something may travel in plaintext. */
+typedef struct opal_crypt_peer_info {
+    char nspace[256];
+    uint32_t rank, instance;
+    bool same_node;                 /* boot id and node nonce equal ours */
+    uint8_t key_hash[32];           /* SHA-256 of its public key */
+    int64_t created;                /* by the peer's clock, seconds since 1970 */
+    bool report;                    /* the peer's options.report */
+} opal_crypt_peer_info_t;
+
+int opal_crypt_record_peek(const opal_crypt_local_t *local, const uint8_t *record,
+                           size_t bytes, opal_crypt_peer_info_t *info,
+                           opal_crypt_why_t *why);
+
+/* Do the clocks of the two nodes seem to differ by more than an hour?  `needed` as in
+ * expect: where it is 0 the two began together, else the peer may be older.  `why` then
+ * has both times, for a warning.  Never true for munge, which judges the age itself. */
+bool opal_crypt_clocks_differ(const opal_crypt_local_t *local,
+                              const opal_crypt_peer_info_t *peer, int64_t needed,
+                              opal_crypt_why_t *why);
+
+/* Whose record we asked the runtime for, and when we came to need it. */
+typedef struct opal_crypt_expect {
+    const char *nspace;             /* NULL: no expectation; else nspace, rank and instance must fit */
+    uint32_t rank, instance;
+    int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
+                                     * credential must be from within options.munge_age of it */
+    const uint8_t *fresh;           /* the peer's renewal, or NULL: a record that is too old is
+                                     * then refused with ERR_OLD instead of ERR_PEER */
+    size_t fresh_bytes;
+} opal_crypt_expect_t;
+
+#pragma GCC visibility pop
+
+#endif

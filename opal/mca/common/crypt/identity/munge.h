@@ -1,0 +1,39 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * libmunge, loaded when munge is asked for and not linked: one build then
+ * serves sites with and without munge, and a process that uses another method
+ * never has the library in it.  The header is needed to build; where it is
+ * missing, the method is left out, and refused by name.
+ *
+ * Threads: any.
+ */
+#ifndef OPAL_CRYPT_IDENTITY_MUNGE_H
+#define OPAL_CRYPT_IDENTITY_MUNGE_H
+
+#include "opal/mca/common/crypt/base/base.h"
+
+#if __has_include(<munge.h>)
+#define OPAL_CRYPT_HAVE_MUNGE 1
+#include <munge.h>
+
+typedef struct opal_crypt_munge {
+    munge_ctx_t (*ctx_create)(void);
+    void (*ctx_destroy)(munge_ctx_t context);
+    munge_err_t (*ctx_set)(munge_ctx_t context, int option, ...);
+    munge_err_t (*ctx_get)(munge_ctx_t context, int option, ...);
+    const char *(*ctx_strerror)(munge_ctx_t context);
+    munge_err_t (*encode)(char **credential, munge_ctx_t context, const void *payload, int bytes);
+    munge_err_t (*decode)(const char *credential, munge_ctx_t context, void **payload, int *bytes,
+                          uid_t *uid, gid_t *gid);
+    const char *(*strerror)(munge_err_t error);
+} opal_crypt_munge_t;
+
+/* ERR_CONFIG, topic "munge-library", when it cannot be loaded. */
+int opal_crypt_munge_load(const opal_crypt_munge_t **munge, opal_crypt_why_t *why);
+
+#else
+#define OPAL_CRYPT_HAVE_MUNGE 0
+#endif
+
+#endif

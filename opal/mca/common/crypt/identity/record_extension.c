@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The typed extensions of a record: what later versions have to say, in a form
+ * that this one can read.
+ *
+ *     | type 2, its upper bit: critical | length 2 | bytes |   ...   types in rising order
+ *
+ * They are covered by the record's authenticator, as all of its body.  An
+ * unknown one is skipped, unless its maker calls it critical.
+ */
+#include "record.h"
+
+#include <string.h>
+
+bool opal_crypt_extension_next(const uint8_t *list, size_t bytes, size_t *at,
+                               opal_crypt_extension_t *extension)
+{
+    const size_t left = bytes - *at;
+    unsigned head;
+
+    if (left < OPAL_CRYPT_EXTENSION_HEAD) {
+        return false;
+    }
+    head = opal_crypt_get16(list + *at);
+    extension->type = (uint16_t) (head & ~(unsigned) OPAL_CRYPT_EXTENSION_CRITICAL);
+    extension->critical = 0 != (head & OPAL_CRYPT_EXTENSION_CRITICAL);
+    extension->count = opal_crypt_get16(list + *at + 2);
+    extension->bytes = list + *at + OPAL_CRYPT_EXTENSION_HEAD;
+    if (0 == extension->type || extension->count > left - OPAL_CRYPT_EXTENSION_HEAD) {
+        return false;
+    }
+    *at += OPAL_CRYPT_EXTENSION_HEAD + extension->count;
+    return true;
+}
+
+static bool known(uint16_t type)
+{
+    return OPAL_CRYPT_EXTENSION_REPORT == type;
+}
+
+bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes)
+{
+    opal_crypt_extension_t extension;
+    uint16_t last = 0;
+    size_t at = 0;
+
+    if (bytes > OPAL_CRYPT_RECORD_EXTENSIONS_MAX) {
+        return false;
+    }
+    while (opal_crypt_extension_next(list, bytes, &at, &extension)) {
+        if (extension.type <= last || (OPAL_CRYPT_EXTENSION_REPORT == extension.type && 0 != extension.count)) {
+            return false;
+        }
+        last = extension.type;
+    }
+    return at == bytes;
+}
+
+bool opal_crypt_extension_put(uint8_t *list, size_t room, size_t *used,
+                              const opal_crypt_extension_t *extension)
+{
+    const size_t bytes = *used + OPAL_CRYPT_EXTENSION_HEAD + extension->count;
+    uint8_t *p = list + *used;
+
+    if (extension->type >= OPAL_CRYPT_EXTENSION_CRITICAL || extension->count > OPAL_CRYPT_RECORD_EXTENSIONS_MAX
+        || bytes > room) {
+        return false;
+    }
+    opal_crypt_put16(p, (uint16_t) (extension->type | (extension->critical ? OPAL_CRYPT_EXTENSION_CRITICAL : 0)));
+    opal_crypt_put16(p + 2, (uint16_t) extension->count);
+    if (extension->count > 0) {
+        memcpy(p + OPAL_CRYPT_EXTENSION_HEAD, extension->bytes, extension->count);
+    }
+    if (!opal_crypt_extensions_good(list, bytes)) {
+        return false;
+    }
+    *used = bytes;
+    return true;
+}
+
+bool opal_crypt_record_has(const opal_crypt_record_t *record, uint16_t type)
+{
+    opal_crypt_extension_t extension;
+    size_t at = 0;
+
+    while (opal_crypt_extension_next(record->extensions, record->extensions_bytes, &at, &extension)) {
+        if (type == extension.type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint16_t opal_crypt_record_unknown(const opal_crypt_record_t *record)
+{
+    opal_crypt_extension_t extension;
+    size_t at = 0;
+
+    while (opal_crypt_extension_next(record->extensions, record->extensions_bytes, &at, &extension)) {
+        if (extension.critical && !known(extension.type)) {
+            return extension.type;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,279 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Chopped messages: a first part, then segments, all under a subkey of their
+ * own (crypt/wire/chop_key.c).
+ *
+ *     | header 8 | total 8 | chunk 4 | count 4 | ciphertext F | tag 16 |     first part, segment 0
+ *     | ciphertext chunk | tag 16 |                                          segments 1 .. count
+ *     nonce = prefix 7 || last 1 || segment 4
+ *     AAD   = the 24 bytes before the ciphertext || context id 16 || tag 4   for the first part,
+ *             empty for the others
+ *
+ * `last` is set in the one segment whose number is count, so that a message
+ * cannot be cut off.  Nothing of the header is believed before the first part
+ * opened: it only chooses the nonce under which that is tried.
+ */
+#include "chop.h"
+#include "opal/mca/common/crypt/base/no_crypto.h"
+#include "opal/mca/common/crypt/base/nonce_log.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+#include <string.h>
+
+#define HEADER   OPAL_CRYPT_FIRST_HEADER
+#define TAG      OPAL_CRYPT_FRAME_TAG
+#define AAD      (HEADER + OPAL_CRYPT_ENVELOPE_BYTES)
+
+bool opal_crypt_no_crypto(void)
+{
+    return NO_CRYPTO;
+}
+
+/* ---- the shape ---- */
+
+int opal_crypt_shape_make(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes,
+                          opal_crypt_shape_t *shape)
+{
+    if (total_bytes > OPAL_CRYPT_TOTAL_MAX || first_bytes > total_bytes
+        || first_bytes > OPAL_CRYPT_CHUNK_MAX
+        || chunk_bytes < OPAL_CRYPT_CHUNK_MIN || chunk_bytes > OPAL_CRYPT_CHUNK_MAX) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    uint64_t count = (total_bytes - first_bytes + chunk_bytes - 1) / chunk_bytes;
+    if (count > OPAL_CRYPT_COUNT_MAX) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    *shape = (opal_crypt_shape_t) {total_bytes, first_bytes, chunk_bytes, (uint32_t) count};
+    return OPAL_CRYPT_OK;
+}
+
+int opal_crypt_shape_whole(uint64_t total_bytes, opal_crypt_shape_t *shape)
+{
+    int rc = total_bytes > OPAL_CRYPT_CHUNK_MAX ? OPAL_CRYPT_ERR_CONFIG
+             : opal_crypt_shape_make(total_bytes, (uint32_t) total_bytes, OPAL_CRYPT_CHUNK_MIN, shape);
+
+    if (OPAL_CRYPT_OK == rc) {
+        shape->count = 1;
+    }
+    return rc;
+}
+
+/* The only shapes that are sent, and taken. */
+static int shape_with(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes, uint32_t count,
+                      opal_crypt_shape_t *shape)
+{
+    int rc = opal_crypt_shape_make(total_bytes, first_bytes, chunk_bytes, shape);
+
+    if (OPAL_CRYPT_OK == rc && 0 == shape->count) {
+        shape->count = 1 == count ? 1 : 0;
+    }
+    return OPAL_CRYPT_OK != rc ? rc : count == shape->count ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_CONFIG;
+}
+
+/* ---- the first part ---- */
+
+int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
+                          const opal_crypt_envelope_t *envelope,
+                          const opal_crypt_shape_t *shape,
+                          const void *plain, uint8_t *frame,
+                          opal_crypt_chop_t **chop_out)
+{
+    opal_crypt_shape_t made;
+    opal_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    opal_crypt_hold_t hold;
+    opal_crypt_chop_t *chop = NULL;
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD];
+    int rc;
+
+    *chop_out = NULL;
+    if (OPAL_CRYPT_OK != shape_with(shape->total_bytes, shape->first_bytes, shape->chunk_bytes, shape->count, &made)) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+
+    /* 1. may we, and the subkey */
+    if (OPAL_CRYPT_OK != (rc = opal_crypt_may_seal(session, counter))
+        || OPAL_CRYPT_OK != (rc = opal_crypt_ready(session->aead, &thread, &context))
+        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->out, counter >> session->shift,
+                                                        &hold))) {
+        return rc;
+    }
+    rc = opal_crypt_chop_make(session, hold.epoch, counter, thread, &chop);
+    opal_crypt_epoch_release(&session->out, &hold, true);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    chop->sealing = true;
+    chop->shape = made;
+
+    /* 2. header, nonce, additional data */
+    opal_crypt_header_put(frame, OPAL_CRYPT_FRAME_FIRST, counter);
+    opal_crypt_put64(frame + 8, made.total_bytes);
+    opal_crypt_put32(frame + 16, made.chunk_bytes);
+    opal_crypt_put32(frame + 20, made.count);
+    opal_crypt_nonce_segment(chop->prefix, 0 == made.count, 0, nonce);
+    memcpy(aad, frame, HEADER);
+    opal_crypt_envelope_put(aad + HEADER, envelope);
+
+    /* 3. seal */
+    opal_crypt_record_nonce(chop->id, nonce);
+    if (OPAL_AEAD_OK != opal_crypt_timed_seal(SEAL(session->aead), context, chop->key, nonce,
+                                              &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+                                              plain, made.first_bytes, frame + HEADER,
+                                              frame + HEADER + made.first_bytes)) {
+        opal_crypt_chop_end(chop);
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    opal_crypt_count_sealed(thread, made.first_bytes);
+    opal_crypt_count(&thread->stats.chopped_sealed, 1);
+    *chop_out = chop;
+    return OPAL_CRYPT_OK;
+}
+
+/* Segment 0 verified: now the fields are the sender's, and must make sense. */
+static int shape_read(const uint8_t *aad, uint32_t first_bytes, opal_crypt_shape_t *shape)
+{
+    int rc = shape_with(opal_crypt_get64(aad + 8), first_bytes, opal_crypt_get32(aad + 16),
+                        opal_crypt_get32(aad + 20), shape);
+
+    return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+}
+
+int opal_crypt_first_open(opal_crypt_session_t *session,
+                          const opal_crypt_envelope_t *envelope,
+                          const uint8_t *frame, size_t frame_bytes,
+                          void *plain, size_t plain_room, opal_crypt_shape_t *shape,
+                          uint64_t *counter_out, opal_crypt_chop_t **chop_out)
+{
+    opal_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    opal_crypt_hold_t hold;
+    opal_crypt_chop_t *chop = NULL;
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD];
+    int rc;
+
+    *chop_out = NULL;
+    if (frame_bytes < OPAL_CRYPT_FIRST_OVERHEAD) {
+        return opal_crypt_count_failed();
+    }
+    const size_t first_bytes = frame_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
+    const uint64_t counter = opal_crypt_get48(frame + 2);
+    if (first_bytes > plain_room || first_bytes > OPAL_CRYPT_CHUNK_MAX
+        || OPAL_CRYPT_FRAME_FIRST != opal_crypt_frame_type(frame, frame_bytes)) {
+        rc = opal_crypt_count_failed();
+        goto zero;
+    }
+
+    /* 1. the subkey */
+    if (OPAL_CRYPT_OK != (rc = opal_crypt_ready(session->aead, &thread, &context))
+        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->in, counter >> session->shift,
+                                                        &hold))) {
+        goto zero;
+    }
+    rc = opal_crypt_chop_make(session, hold.epoch, counter, thread, &chop);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_epoch_release(&session->in, &hold, false);
+        goto zero;
+    }
+
+    /* 2. nonce, additional data */
+    memcpy(aad, frame, HEADER);
+    opal_crypt_envelope_put(aad + HEADER, envelope);
+    opal_crypt_nonce_segment(chop->prefix, 0 == opal_crypt_get32(aad + 20), 0, nonce);
+
+    /* 3. open; only then is the epoch one that the peer really uses */
+    rc = opal_crypt_timed_open(OPEN(session->aead), context, chop->key, nonce,
+                               &(opal_aead_aad_t) {aad, sizeof(aad)}, 1, frame + HEADER, first_bytes, frame + HEADER + first_bytes, plain);
+    opal_crypt_epoch_release(&session->in, &hold, OPAL_AEAD_OK == rc);
+    if (OPAL_AEAD_OK != rc) {
+        rc = OPAL_AEAD_REFUSED == rc ? opal_crypt_count_failed() : OPAL_CRYPT_ERR_LIBRARY;
+        goto end_chop;
+    }
+
+    /* 4. and only now its shape one to look at */
+    if (OPAL_CRYPT_OK != shape_read(aad, (uint32_t) first_bytes, &chop->shape)) {
+        rc = opal_crypt_count_failed();
+        goto end_chop;
+    }
+    opal_crypt_count_opened(thread, first_bytes);
+    opal_crypt_count(&thread->stats.chopped_opened, 1);
+    *shape = chop->shape;
+    *counter_out = counter;
+    *chop_out = chop;
+    return OPAL_CRYPT_OK;
+
+end_chop:
+    opal_crypt_chop_end(chop);
+zero:
+    memset(plain, 0, first_bytes < plain_room ? first_bytes : plain_room);
+    return rc;
+}
+
+/* ---- segments 1 .. count ---- */
+
+int opal_crypt_segment_seal(opal_crypt_chop_t *chop, uint32_t segment,
+                            const void *plain, uint8_t *frame)
+{
+    opal_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
+
+    if (opal_crypt_forked()) {                  /* `chop` is zeros, too */
+        return OPAL_CRYPT_ERR_FORKED;
+    }
+    if (!chop->sealing || 0 == segment || segment > chop->shape.count) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    int rc = opal_crypt_ready(chop->aead, &thread, &context);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    const size_t plain_bytes = opal_crypt_segment_bytes(&chop->shape, segment);
+    opal_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
+    opal_crypt_record_nonce(chop->id, nonce);
+    if (OPAL_AEAD_OK != opal_crypt_timed_seal(SEAL(chop->aead), context, chop->key, nonce, NULL, 0, plain,
+                                              plain_bytes, frame, frame + plain_bytes)) {
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    opal_crypt_count_sealed(thread, plain_bytes);
+    return OPAL_CRYPT_OK;
+}
+
+int opal_crypt_segment_open(opal_crypt_chop_t *chop, uint32_t segment,
+                            const uint8_t *frame, size_t frame_bytes, void *plain)
+{
+    opal_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
+
+    if (opal_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
+    if (chop->sealing || 0 == segment || segment > chop->shape.count) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    const size_t plain_bytes = opal_crypt_segment_bytes(&chop->shape, segment);
+    if (frame_bytes != plain_bytes + TAG) {
+        const size_t got = frame_bytes > TAG ? frame_bytes - TAG : 0;
+        memset(plain, 0, got < plain_bytes ? got : plain_bytes);
+        return opal_crypt_count_failed();
+    }
+    int rc = opal_crypt_ready(chop->aead, &thread, &context);
+    if (OPAL_CRYPT_OK != rc) {
+        memset(plain, 0, plain_bytes);
+        return rc;
+    }
+    opal_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
+    rc = opal_crypt_timed_open(OPEN(chop->aead), context, chop->key, nonce, NULL, 0, frame, plain_bytes,
+                          frame + plain_bytes, plain);
+    if (OPAL_AEAD_REFUSED == rc) {
+        return opal_crypt_count_failed();
+    }
+    if (OPAL_AEAD_OK != rc) {
+        memset(plain, 0, plain_bytes);
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    opal_crypt_count_opened(thread, plain_bytes);
+    return OPAL_CRYPT_OK;
+}

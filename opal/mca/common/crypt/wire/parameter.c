@@ -1,0 +1,294 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Names of MCA parameters, ours and what looks like them, and whether their values can be
+ * read.  The table is what the components register, with synonyms; shell/parameters compares
+ * it with what Open MPI knows, in both series.
+ */
+#include "parameter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "frame.h"
+
+/* What a value is: any text, and also one of a few words (Open MPI says which); on or off;
+ * a number from `least` to `most`; one that may be negative, up to `most`. */
+typedef enum { TEXT, FLAG, NUMBER, SIGNED } type_t;
+
+enum { MIB64 = 64 << 20 };
+
+static const struct entry {
+    const char *name;
+    type_t type;
+    uint64_t least, most;
+} entries[] = {
+    {"aead", TEXT, 0, 0},
+    {"aead_base_verbose", TEXT, 0, 0},
+    {"coll_cryptag_allgather_algorithm", TEXT, 0, 0},
+    {"coll_cryptag_alltoall_algorithm", TEXT, 0, 0},
+    {"coll_cryptag_alltoall_node_max", NUMBER, 0, 1048576},
+    {"coll_cryptag_alltoall_pairs_min", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_alltoall_rows_max", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_bcast_algorithm", TEXT, 0, 0},
+    {"coll_cryptag_bcast_chain_min", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_bcast_segment", NUMBER, 1024, MIB64},
+    {"coll_cryptag_bcast_share_min", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_fragment", NUMBER, 4096, MIB64},
+    {"coll_cryptag_leaders", TEXT, 0, 0},
+    {"coll_cryptag_metrics", FLAG, 0, 0},
+    {"coll_cryptag_piece_max", NUMBER, 4096, MIB64},
+    {"coll_cryptag_priority", SIGNED, 0, INT32_MAX},
+    {"coll_cryptag_ring_min", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_rules_file", TEXT, 0, 0},
+    {"coll_cryptag_shm_max", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_stage_max", NUMBER, 0, UINT64_MAX},
+    {"coll_cryptag_verbose", NUMBER, 0, UINT32_MAX},
+    {"crypt_audit", TEXT, 0, 0},
+    {"crypt_auth", TEXT, 0, 0},
+    {"crypt_connect_timeout", NUMBER, 0, UINT32_MAX},
+    {"crypt_fips", FLAG, 0, 0},
+    {"crypt_key_bits", NUMBER, 128, 256},
+    {"crypt_keystore", TEXT, 0, 0},
+    {"crypt_keystore_dir", TEXT, 0, 0},
+    {"crypt_keystore_log", TEXT, 0, 0},
+    {"crypt_keystore_machine_key", TEXT, 0, 0},
+    {"crypt_munge_age", NUMBER, 1, 86400},
+    {"crypt_munge_socket", TEXT, 0, 0},
+    {"crypt_on_auth_failure", TEXT, 0, 0},
+    {"crypt_on_missing", TEXT, 0, 0},
+    {"crypt_pkcs11_module", TEXT, 0, 0},
+    {"crypt_pkcs11_pin_file", TEXT, 0, 0},
+    {"crypt_pkcs11_token", TEXT, 0, 0},
+    {"crypt_psk_file", TEXT, 0, 0},
+    {"crypt_report", TEXT, 0, 0},
+    {"crypt_scope", TEXT, 0, 0},
+    {"crypt_secret_on_netfs", FLAG, 0, 0},
+    {"crypt_threads", NUMBER, 0, UINT32_MAX},
+    {"crypt_x509_ca", TEXT, 0, 0},
+    {"crypt_x509_cert", TEXT, 0, 0},
+    {"crypt_x509_crl", TEXT, 0, 0},
+    {"crypt_x509_key", TEXT, 0, 0},
+    {"crypt_x509_peer", TEXT, 0, 0},
+    {"fs_crypt_algorithm", TEXT, 0, 0},
+    {"fs_crypt_block_size", NUMBER, 512, 16777216},
+    {"fs_crypt_durable", FLAG, 0, 0},
+    {"fs_crypt_key_label", TEXT, 0, 0},
+    {"fs_crypt_nfs", TEXT, 0, 0},
+    {"fs_crypt_plain_paths", TEXT, 0, 0},
+    {"fs_crypt_require", FLAG, 0, 0},
+    {"fs_crypt_seal", FLAG, 0, 0},
+    {"fs_crypt_trust_locks", FLAG, 0, 0},
+    {"fs_crypt_verbose", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_audit", TEXT, 0, 0},
+    {"pml_crypt_auth", TEXT, 0, 0},
+    {"pml_crypt_chop_min", NUMBER, 1, OPAL_CRYPT_DIRECT_MAX},
+    {"pml_crypt_chunk_size", NUMBER, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX},
+    {"pml_crypt_comm_threads", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_connect_timeout", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_fips", FLAG, 0, 0},
+    {"pml_crypt_host", TEXT, 0, 0},
+    {"pml_crypt_k", NUMBER, 0, OPAL_CRYPT_CHUNKS_MAX},
+    {"pml_crypt_key_bits", NUMBER, 128, 256},
+    {"pml_crypt_local_inline", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_max_in_flight", NUMBER, 1, UINT32_MAX},
+    {"pml_crypt_max_outstanding", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_model_comm", TEXT, 0, 0},
+    {"pml_crypt_model_enc", TEXT, 0, 0},
+    {"pml_crypt_munge_age", NUMBER, 1, 86400},
+    {"pml_crypt_munge_socket", TEXT, 0, 0},
+    {"pml_crypt_on_auth_failure", TEXT, 0, 0},
+    {"pml_crypt_on_missing", TEXT, 0, 0},
+    {"pml_crypt_psk_file", TEXT, 0, 0},
+    {"pml_crypt_raise_limits", FLAG, 0, 0},
+    {"pml_crypt_report", TEXT, 0, 0},
+    {"pml_crypt_run_ahead", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_scope", TEXT, 0, 0},
+    {"pml_crypt_secret_on_netfs", FLAG, 0, 0},
+    {"pml_crypt_t", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_t_table", TEXT, 0, 0},
+    {"pml_crypt_team", TEXT, 0, 0},
+    {"pml_crypt_threads", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_verbose", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_x509_ca", TEXT, 0, 0},
+    {"pml_crypt_x509_cert", TEXT, 0, 0},
+    {"pml_crypt_x509_crl", TEXT, 0, 0},
+    {"pml_crypt_x509_key", TEXT, 0, 0},
+    {"pml_crypt_x509_peer", TEXT, 0, 0},
+#ifdef OPAL_CRYPT_TEST_RECORD
+    {"crypt_epoch_shift", NUMBER, 0, UINT32_MAX},
+    {"pml_crypt_epoch_shift", NUMBER, 0, UINT32_MAX},
+#endif
+};
+enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+/* Nobody else's name begins so.  btl_crypt, fbtl_crypt and hook_crypt have no parameter today. */
+static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
+                                       "fs_crypt_", "fbtl_crypt_", "hook_crypt_",  "pml_crypt_"};
+enum { PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]) };
+
+/* A name that is longer than any of ours by more than EDITS is like none of them; shorter
+ * ones than SHORTEST are like too many of others. */
+enum { LONGEST = 63, SHORTEST = 8, EDITS = 2 };
+
+/* Letters to put in, take out or replace to make `b` of `a`, where that is at most `most`; else
+ * more than `most`. */
+static unsigned edits(const char *a, const char *b, unsigned most)
+{
+    const size_t a_bytes = strlen(a), b_bytes = strlen(b);
+    unsigned row[LONGEST + 1];
+
+    if (a_bytes > LONGEST || b_bytes > LONGEST
+        || (a_bytes > b_bytes ? a_bytes - b_bytes : b_bytes - a_bytes) > most) {
+        return most + 1;
+    }
+    for (size_t j = 0; j <= b_bytes; j++) {
+        row[j] = (unsigned) j;
+    }
+    for (size_t i = 1; i <= a_bytes; i++) {
+        unsigned corner = row[0], least = row[0] = (unsigned) i;
+        for (size_t j = 1; j <= b_bytes; j++) {
+            const unsigned replaced = corner + (a[i - 1] != b[j - 1]);
+            unsigned best = (row[j - 1] < row[j] ? row[j - 1] : row[j]) + 1;
+
+            best = replaced < best ? replaced : best;
+            corner = row[j];
+            row[j] = best;
+            least = best < least ? best : least;
+        }
+        if (least > most) {
+            return most + 1;
+        }
+    }
+    return row[b_bytes];
+}
+
+/* The one of ours that takes the fewest edits, if `most` do; the first of equals. */
+static const struct entry *find(const char *name, unsigned most)
+{
+    const struct entry *best = NULL;
+
+    for (int i = 0; i < ENTRIES; i++) {
+        const unsigned distance = edits(name, entries[i].name, most);
+        if (distance <= most) {
+            best = &entries[i];
+            if (0 == distance) {
+                return best;
+            }
+            most = distance - 1;
+        }
+    }
+    return best;
+}
+
+static bool begins_as_ours(const char *name)
+{
+    for (int i = 0; i < PREFIXES; i++) {
+        if (0 == strncmp(name, prefixes[i], strlen(prefixes[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As Open MPI reads it: a number in any base of C, and one letter for KiB, MiB or GiB.  What
+ * stands behind that Open MPI ignores, so that 1e30 is 1; here it makes no number. */
+static opal_crypt_parameter_t judge_number(const struct entry *entry, const char *text)
+{
+    const bool negative = NULL != strchr(text, '-');
+    const char *letters = "kmg", *letter;
+    unsigned shift = 0;
+    char *end;
+
+    errno = 0;
+    const uint64_t value = strtoull(text + (negative ? strspn(text, " -") : 0), &end, 0);
+    if ('\0' != *end && NULL != (letter = strchr(letters, *end | 0x20))) {
+        shift = 10 * (unsigned) (letter - letters + 1);
+        end++;
+    }
+    if (end == text || '\0' != end[strspn(end, " \t")] || (end > text && NULL == strpbrk(text, "0123456789"))) {
+        return OPAL_CRYPT_PARAMETER_UNREADABLE;
+    }
+    if (negative) {
+        return SIGNED == entry->type ? OPAL_CRYPT_PARAMETER_KNOWN : OPAL_CRYPT_PARAMETER_UNREADABLE;
+    }
+    if (0 != errno || value > (entry->most > UINT32_MAX ? UINT64_MAX : UINT32_MAX) >> shift) {
+        return OPAL_CRYPT_PARAMETER_UNREADABLE;
+    }
+    return value << shift < entry->least || value << shift > entry->most ? OPAL_CRYPT_PARAMETER_RANGE
+                                                                         : OPAL_CRYPT_PARAMETER_KNOWN;
+}
+
+static opal_crypt_parameter_t judge_flag(const char *text)
+{
+    static const char *const words[] = {"true", "t", "enabled", "yes", "y", "false", "f", "disabled", "no", "n"};
+    char *end;
+
+    (void) strtol(text, &end, 0);
+    if (end > text && '\0' == *end) {
+        return OPAL_CRYPT_PARAMETER_KNOWN;
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (0 == strcasecmp(text, words[i])) {
+            return OPAL_CRYPT_PARAMETER_KNOWN;
+        }
+    }
+    return OPAL_CRYPT_PARAMETER_UNREADABLE;
+}
+
+static opal_crypt_parameter_t judge_value(const struct entry *entry, const char *text)
+{
+    if (NULL == text || '\0' == *text || TEXT == entry->type) {
+        return OPAL_CRYPT_PARAMETER_KNOWN;
+    }
+    return FLAG == entry->type ? judge_flag(text) : judge_number(entry, text);
+}
+
+opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest)
+{
+    const bool ours = begins_as_ours(name) || 0 == strcmp(name, "aead");
+    const struct entry *entry = NULL;
+
+    if (ours || strlen(name) >= SHORTEST) {
+        entry = find(name, ours ? (unsigned) strlen(name) / 2 : EDITS);
+    }
+    *nearest = NULL == entry ? NULL : entry->name;
+    if (NULL != entry && 0 == strcmp(name, entry->name)) {
+        return judge_value(entry, value);
+    }
+    return ours ? OPAL_CRYPT_PARAMETER_UNKNOWN : NULL != entry ? OPAL_CRYPT_PARAMETER_NEAR : OPAL_CRYPT_PARAMETER_FOREIGN;
+}
+
+const char *opal_crypt_parameter_at(size_t index, const char **type)
+{
+    static const char *const types[] = {"text", "flag", "number", "signed"};
+
+    if (index >= ENTRIES) {
+        return NULL;
+    }
+    *type = types[entries[index].type];
+    return entries[index].name;
+}
+
+void opal_crypt_parameter_environment(opal_crypt_parameter_visit_t visit, void *argument)
+{
+    static const char mark[] = "OMPI_MCA_";
+    char name[256];
+
+    for (char **at = environ; NULL != at && NULL != *at; at++) {
+        const char *from = *at + sizeof(mark) - 1, *nearest;
+        size_t bytes;
+
+        if (0 != strncmp(*at, mark, sizeof(mark) - 1) || (bytes = strcspn(from, "=")) >= sizeof(name) || '=' != from[bytes]) {
+            continue;
+        }
+        memcpy(name, from, bytes);
+        name[bytes] = '\0';
+        const opal_crypt_parameter_t kind = opal_crypt_parameter(name, from + bytes + 1, &nearest);
+        if (OPAL_CRYPT_PARAMETER_FOREIGN != kind && OPAL_CRYPT_PARAMETER_KNOWN != kind) {
+            visit(name, from + bytes + 1, kind, nearest, argument);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * MCA parameters as they are written: is a name ours, is it spelt right, and can its value
+ * be read?  Open MPI ignores a parameter that nobody registers, so that a misspelt
+ * fs_crypt_key_label would leave a file in plaintext, and takes 1e30 for 1.
+ */
+#ifndef OPAL_CRYPT_WIRE_PARAMETER_H
+#define OPAL_CRYPT_WIRE_PARAMETER_H
+
+#include "opal/mca/common/crypt/base/base.h"
+
+#pragma GCC visibility push(default)
+
+typedef enum {
+    OPAL_CRYPT_PARAMETER_FOREIGN,       /* somebody else's */
+    OPAL_CRYPT_PARAMETER_KNOWN,         /* ours */
+    OPAL_CRYPT_PARAMETER_UNKNOWN,       /* begins as ours do, and is none of them */
+    OPAL_CRYPT_PARAMETER_NEAR,          /* begins otherwise, within two edits of one of ours */
+    OPAL_CRYPT_PARAMETER_UNREADABLE,    /* ours, but the value is no number, or neither on nor off */
+    OPAL_CRYPT_PARAMETER_RANGE          /* ours, a number out of its bounds: the component says so, too */
+} opal_crypt_parameter_t;
+
+/* `value` may be NULL.  `nearest` gets that of ours which is meant; NULL where none is like it. */
+opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest);
+
+/* Every name of ours, NULL after the last; what its value is: "text", "flag", "number", "signed". */
+const char *opal_crypt_parameter_at(size_t index, const char **type);
+
+/* Calls `visit` for each of the environment (OMPI_MCA_NAME=VALUE) that is neither FOREIGN nor KNOWN. */
+typedef void (*opal_crypt_parameter_visit_t)(const char *name, const char *value,
+                                             opal_crypt_parameter_t kind, const char *nearest,
+                                             void *argument);
+void opal_crypt_parameter_environment(opal_crypt_parameter_visit_t visit, void *argument);
+
+#pragma GCC visibility pop
+
+#endif

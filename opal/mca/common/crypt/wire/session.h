@@ -1,0 +1,121 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A session: what two processes share after one key agreement.  There is ONE
+ * per pair of public keys, it holds the only counter of each direction, and
+ * it lives until the local key pair is destroyed (a reconnect would otherwise
+ * derive the same keys and start to count again).
+ *
+ *     record --authenticate--> X25519 --HKDF--> direction secrets
+ *     direction secret --epoch = counter >> shift--> key, IV     (crypt/base/nonce.c)
+ *
+ * Threads: every function may be called by any thread, unless it says more.
+ */
+#ifndef OPAL_CRYPT_WIRE_SESSION_H
+#define OPAL_CRYPT_WIRE_SESSION_H
+
+#include "opal/mca/common/crypt/base/base.h"
+#include "opal/mca/common/crypt/identity/local.h"
+
+#pragma GCC visibility push(default)
+
+typedef struct opal_crypt_session opal_crypt_session_t;
+
+/* Authenticate the record and agree on keys (crypt/identity/schedule.h).  `expect` says
+ * whose record was asked for and when it came to be needed; NULL: anybody's,
+ * when `local` was made.  ERR_PEER with `why` filled when refused.  The caller
+ * publishes the result by compare-and-swap and destroys the loser. */
+int opal_crypt_session_create(const opal_crypt_local_t *local,
+                              const uint8_t *record, size_t bytes,
+                              const opal_crypt_expect_t *expect,
+                              opal_crypt_session_t **session,
+                              opal_crypt_why_t *why);
+/* A session of a process with itself: keys drawn at random, which nobody else gets. */
+int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session_t **session);
+void opal_crypt_session_destroy(opal_crypt_session_t *session);
+
+const opal_crypt_peer_info_t *opal_crypt_session_peer(const opal_crypt_session_t *session);
+
+/* ---- the envelope that a frame is bound to, beside its own header ---- */
+typedef struct opal_crypt_envelope {
+    uint64_t context_high, context_low;     /* the communicator's global id */
+    uint32_t generation;                    /* ids come back: how many communicators with it the two have shared */
+    int32_t tag;
+} opal_crypt_envelope_t;
+
+/* ---- sending ---- */
+
+/* The next counter of our direction.  Call it in the order in which messages
+ * are handed to the host PML, under the caller's per-peer lock.  ERR_EXHAUSTED
+ * at 2^48, ERR_FORKED in a child.  A counter that was taken seals once. */
+int opal_crypt_counter_take(opal_crypt_session_t *session, uint64_t *counter);
+
+/* ---- receiving ---- */
+
+/* An authentic message is offered for delivery: refused when its counter was
+ * seen before (ERR_REPLAY), or when, within (this session, envelope), counters
+ * do not rise with the serials of the receives that they matched, or when it was
+ * sent before one that an earlier receive for any tag got (ERR_ORDER).
+ * Check and insert are one atomic step.  Call it only after the tag verified.
+ *
+ * Serials: the caller takes one per posted receive or mprobe, by
+ * opal_crypt_serial_take, under the lock that also covers the host
+ * call, and gives it back exactly once: by accept, or by
+ * opal_crypt_serial_drop (cancelled, failed, plain).  One for any tag is
+ * taken by opal_crypt_serial_take_any, and accepted with ANY_TAG. */
+typedef struct opal_crypt_serials opal_crypt_serials_t;
+
+int opal_crypt_serials_create(opal_crypt_serials_t **serials);
+void opal_crypt_serials_destroy(opal_crypt_serials_t *serials);
+uint64_t opal_crypt_serial_take(opal_crypt_serials_t *serials);
+uint64_t opal_crypt_serial_take_any(opal_crypt_serials_t *serials);
+void opal_crypt_serial_drop(opal_crypt_serials_t *serials, uint64_t serial);
+
+#define OPAL_CRYPT_ALLOW_OVERTAKING 0x1     /* MPI info mpi_assert_allow_overtaking */
+#define OPAL_CRYPT_ANY_TAG          0x2     /* the receive was for MPI_ANY_TAG */
+
+int opal_crypt_accept(opal_crypt_session_t *session,
+                      opal_crypt_serials_t *serials, uint64_t serial,
+                      const opal_crypt_envelope_t *envelope,
+                      uint64_t counter, int flags);
+
+/* How many counters the peer is known to have used (highest accepted + 1) and
+ * how many of them were accepted: the gap is reported at finalize. */
+void opal_crypt_session_gap(opal_crypt_session_t *session,
+                            uint64_t *highest, uint64_t *accepted);
+
+/* The state of both directions, to be shown. */
+typedef struct opal_crypt_session_state {
+    uint64_t sent;                      /* counters that we took */
+    uint64_t highest, accepted;         /* as of session_gap */
+    uint64_t missing;                   /* the lowest counter of the peer that was not accepted */
+    uint64_t window_bytes;              /* of memory, for those above it */
+    uint64_t epoch_out, epoch_in;       /* of the last message */
+} opal_crypt_session_state_t;
+void opal_crypt_session_look(opal_crypt_session_t *session, opal_crypt_session_state_t *state);
+
+/* How many counters we took ourselves: sent sealed to the peer at disconnect
+ * and finalize. */
+uint64_t opal_crypt_session_sent(const opal_crypt_session_t *session);
+
+/* ---- local peers ---- */
+
+/* 16 bytes that open every plain message between processes of one node, so
+ * that a frame from the network cannot pass for a local one; `base` is a secret
+ * offset for the tags on which the rest of a large local message travels. */
+typedef struct opal_crypt_token {
+    uint8_t bytes[16];
+    uint32_t base;
+} opal_crypt_token_t;
+
+const opal_crypt_token_t *opal_crypt_token_out(const opal_crypt_session_t *session);
+const opal_crypt_token_t *opal_crypt_token_in(const opal_crypt_session_t *session);
+
+/* ---- everything at once ---- */
+
+/* Destroy what the core still holds and wipe all secrets; the last call. */
+void opal_crypt_finalize(void);
+
+#pragma GCC visibility pop
+
+#endif

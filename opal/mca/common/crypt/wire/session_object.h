@@ -1,0 +1,104 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A session from inside, for the files of the core and for its unit tests.
+ */
+#ifndef OPAL_CRYPT_WIRE_SESSION_OBJECT_H
+#define OPAL_CRYPT_WIRE_SESSION_OBJECT_H
+
+#include "opal/mca/common/crypt/base/epoch.h"
+#include "frame.h"
+#include "group.h"
+#include "opal/mca/common/crypt/base/nonce.h"
+#include "order.h"
+#include "opal/mca/common/crypt/identity/schedule.h"
+#include "session.h"
+#include "opal/mca/common/crypt/base/thread.h"
+
+/* The parents of everything that one direction seals. */
+typedef struct opal_crypt_parents {
+    uint8_t direct[OPAL_CRYPT_SECRET_BYTES];    /* epoch keys and IVs */
+    uint8_t chop[OPAL_CRYPT_SECRET_BYTES];      /* chopping keys */
+    uint8_t piece[OPAL_CRYPT_SECRET_BYTES];     /* keys and IVs of pieces of collectives */
+} opal_crypt_parents_t;
+
+/* All of a session's secrets; lies in crypt_secmem. */
+typedef struct opal_crypt_secrets {
+    opal_crypt_parents_t out, in;
+    opal_crypt_token_t token_out, token_in;
+    uint8_t expanded[20];                       /* token 16 || base 4, before they are in their places */
+} opal_crypt_secrets_t;
+
+struct opal_crypt_session {
+    const opal_aead_module_t *aead;
+    opal_aead_cipher_t cipher;
+    unsigned shift;                             /* epoch = counter >> shift */
+
+    uint64_t next;                              /* our next counter, atomic */
+    opal_crypt_epochs_t out, in;
+    opal_crypt_epochs_t pieces_out, pieces_in;          /* crypt/wire/group.c */
+    opal_crypt_secrets_t *secrets;
+
+    pthread_mutex_t arrivals;                   /* over the next two */
+    opal_crypt_replay_t replay;
+    opal_crypt_order_t order;
+
+    opal_crypt_peer_info_t peer;
+};
+
+/* A session from its secrets, which become its own (and are freed on failure):
+ * what session_create ends with, and what tests begin with. */
+int opal_crypt_session_from_secrets(opal_crypt_secrets_t *secrets,
+                                    const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                    unsigned shift, opal_crypt_session_t **session);
+
+/* The same from a schedule, which stays the caller's. */
+int opal_crypt_session_from_schedule(const opal_crypt_schedule_t *schedule,
+                                     const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                     unsigned shift, opal_crypt_session_t **session);
+
+/* ---- groups (crypt/wire/group.c) ---- */
+
+/* What group_create ends with, and what tests begin with. */
+int opal_crypt_group_from_secret(const opal_crypt_group_secret_t *secret,
+                                 const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
+                                 unsigned shift, uint64_t context_high, uint64_t context_low,
+                                 const uint8_t (*members)[32], uint32_t count, uint32_t self,
+                                 opal_crypt_group_t **group);
+
+/* The next counter of this process for pieces of groups, atomic.  Only
+ * crypt/wire/group.c and tests write it. */
+extern uint64_t opal_crypt_group_next;
+
+/* ---- frames (crypt/wire/frame.c) ---- */
+
+#define OPAL_CRYPT_ENVELOPE_BYTES 24            /* context id 16 || generation 4 || tag 4 */
+
+/* In one store: | version 4 bits, type 4 bits | reserved 0 | counter 6 | */
+static inline void opal_crypt_header_put(uint8_t *frame, opal_crypt_frame_type_t type, uint64_t counter)
+{
+    opal_crypt_put64(frame, (uint64_t) (OPAL_CRYPT_FRAME_VERSION << 4 | type) << 56 | counter);
+}
+
+static inline void opal_crypt_envelope_put(uint8_t *out, const opal_crypt_envelope_t *envelope)
+{
+    opal_crypt_put64(out, envelope->context_high);
+    opal_crypt_put64(out + 8, envelope->context_low);
+    opal_crypt_put32(out + 16, envelope->generation);
+    opal_crypt_put32(out + 20, (uint32_t) envelope->tag);
+}
+
+/* Does this provider do the cipher, and is the shift the one of this build (20;
+ * a test build takes lower ones)? */
+bool opal_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t cipher, unsigned shift);
+
+/* Before anything is sealed with `counter`: ERR_FORKED in a child, ERR_CONFIG
+ * for a counter that was never taken. */
+int opal_crypt_may_seal(const opal_crypt_session_t *session, uint64_t counter);
+
+/* The calling thread and its AEAD context for this provider; ERR_MEMORY, and
+ * ERR_FORKED in a child, whose keys are zeros. */
+int opal_crypt_ready(const opal_aead_module_t *aead, opal_crypt_thread_t **thread,
+                     opal_aead_context_t **context);
+
+#endif

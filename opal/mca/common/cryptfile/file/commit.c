@@ -1,0 +1,163 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A sealed run goes to storage: marks, rooms, data, entries, in this order for each
+ * block, so that a process that is killed anywhere leaves the old blocks or the
+ * new ones.  The mark of a block says in which room its new version is; it is four bytes
+ * of the entry, so that it is there or not, and the version before stays in the entry.
+ * A block that had no entry needs no room: its first write, cut short, is torn.  One that is
+ * behind and could not be finished has no version to go back to, and keeps its mark.
+ *
+ * Marks are written at the beginning of a run and entries at its end, rooms and data part
+ * by part.  Against a loss of power the storage has to keep that order, too.  With
+ * barriers (|):
+ *
+ *     first write                     data | entries
+ *     overwrite   | marks   rooms   | data | entries
+ *
+ * The one before the marks is of both parts.  What the rooms held before is a way to other
+ * blocks' versions: whoever wrote those, and however it ended, data and entries of them are
+ * on the storage first.  So behind the entries there need be none.
+ */
+#include "file_object.h"
+
+#include <string.h>
+
+/* As they are in work->slots, to the extents: the entries of blocks whose overwrite needs a room. */
+static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                       uint64_t segment_at)
+{
+    opal_cryptfile_sidecar_index_t index;
+    int rc = OPAL_CRYPT_OK;
+
+    (void) opal_cryptfile_sidecar_index(run->first, &index);
+    work->extent_count = 0;
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_cryptfile_slots_t *slots = &work->slots[i];
+        uint8_t *bytes = work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES;
+        if (0 == slots->room) {
+            continue;
+        }
+        opal_cryptfile_mark(slots);
+        for (unsigned k = 0; k < 2; ++k) {
+            opal_cryptfile_slot_write(&slots->slot[k], bytes + k * OPAL_CRYPTFILE_SLOT_BYTES);
+        }
+        rc = opal_cryptfile_extent_add(work, opal_cryptfile_sidecar_entry_at(segment_at, index.within + i), bytes,
+                                       OPAL_CRYPTFILE_ENTRY_BYTES);
+    }
+    return OPAL_CRYPT_OK == rc ? file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count) : rc;
+}
+
+int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                                const opal_cryptfile_blockrun_t *run, uint64_t segment_at)
+{
+    uint32_t block_bytes = file->map->regions[run->region].block_bytes, in_set = opal_cryptfile_sidecar_set_rooms(block_bytes);
+    uint32_t rooms = 0;
+
+    work->set_count = 0;
+    for (uint64_t i = 0; i < run->count; ++i) {
+        opal_cryptfile_slots_t *slots = &work->slots[i];
+        slots->room = opal_cryptfile_entry_newer(slots->slot) >= 0 && !slots->behind ? ++rooms : 0;
+    }
+    if (0 == rooms) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_cryptfile_rooms_take(file, work, run->region, rooms);
+    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+        opal_cryptfile_slots_t *slots = &work->slots[i];
+        if (slots->room > 0) {
+            const opal_cryptfile_set_t *set = &work->sets[(slots->room - 1) / in_set];
+            uint32_t within = (slots->room - 1) % in_set;
+            slots->room = set->set * in_set + within + 1;
+            slots->room_at = opal_cryptfile_sidecar_room_at(set->at, within, block_bytes);
+        }
+    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+    return OPAL_CRYPT_OK == rc ? marks_write(file, work, run, segment_at) : rc;
+}
+
+void opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done)
+{
+    if (work->set_count > 0) {
+        opal_cryptfile_rooms_give(file, work, region, done);
+    }
+}
+
+static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                       const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
+{
+    uint32_t block_bytes = file->map->regions[run->region].block_bytes;
+    uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPTFILE_ENTRY_BYTES;
+    int rc = OPAL_CRYPT_OK;
+
+    work->extent_count = 0;
+    for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
+        const opal_cryptfile_slot_t *fresh = &work->fresh[from + i];
+        const opal_cryptfile_slots_t *slots = &work->slots[from + i];
+        uint8_t *head = heads + (from + i) * OPAL_CRYPTFILE_ROOM_HEAD_BYTES;
+        if (0 == slots->room) {
+            continue;
+        }
+        const opal_cryptfile_room_t room = {run->region, run->first + from + i, *fresh,
+                                               slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
+        opal_cryptfile_room_write(&room, head);
+        rc = opal_cryptfile_extent_add(work, slots->room_at, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_cryptfile_extent_add(work, slots->room_at + OPAL_CRYPTFILE_ROOM_HEAD_BYTES, work->cipher + i * block_bytes,
+                                           fresh->plain_bytes);
+        }
+    }
+    if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
+        rc = file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+    }
+    return rc;
+}
+
+static int data_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                      const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
+{
+    const opal_cryptfile_region_t *of = &file->map->regions[run->region];
+    int rc = OPAL_CRYPT_OK;
+
+    work->extent_count = 0;
+    for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_cryptfile_extent_packed(work, &of->tiling, (run->first + from + i) * of->block_bytes,
+                                          work->cipher + i * of->block_bytes, work->fresh[from + i].plain_bytes);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
+}
+
+int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                               const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
+{
+    int rc = rooms_write(file, work, run, from, count);
+
+    return OPAL_CRYPT_OK == rc ? data_write(file, work, run, from, count) : rc;
+}
+
+int opal_cryptfile_commit_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t first,
+                                  uint64_t count, uint64_t segment_at)
+{
+    opal_cryptfile_sidecar_index_t index;
+
+    (void) opal_cryptfile_sidecar_index(first, &index);
+    for (uint64_t i = 0; i < count; ++i) {
+        opal_cryptfile_slots_t *slots = &work->slots[i];
+        bool generation;
+        opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
+        *next = work->fresh[i];
+        next->room = slots->room;       /* if this is cut at a page, what the room has counts */
+        for (int k = 0; k < 2; ++k) {
+            opal_cryptfile_slot_write(&slots->slot[k], work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES +
+                                                              (unsigned) k * OPAL_CRYPTFILE_SLOT_BYTES);
+        }
+    }
+    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, index.within),
+                                               work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
+    return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+}

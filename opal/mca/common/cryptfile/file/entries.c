@@ -1,0 +1,186 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Finding, making and reading entries.  A segment is made once, by whoever
+ * first needs it, under the lock of the header; where it lies never changes
+ * after that, so it is remembered.
+ */
+#include "file_object.h"
+#include "opal/mca/common/crypt/base/le.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint64_t *place_of(opal_cryptfile_sidecar_directory_t *directory, bool rooms, unsigned segment)
+{
+    return rooms ? &directory->rooms[segment] : &directory->entries[segment];
+}
+
+int opal_cryptfile_directory_read(opal_cryptfile_t *file, uint32_t region)
+{
+    opal_cryptfile_region_state_t *of = file->regions[region];
+    uint8_t bytes[OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES];
+    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_directory_at(region), bytes, sizeof(bytes)};
+    int rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_sidecar_directory_parse(bytes, sizeof(bytes), file->map->regions[region].block_bytes,
+                                                    &of->directory);
+    }
+    return rc;
+}
+
+/* Under the header's lock: take room at the end, then say where it is.  If the saying
+ * outlived the taking, the next segment would lie in the same place: hence the barrier. */
+static int segment_make(opal_cryptfile_t *file, uint32_t region, bool rooms, unsigned segment)
+{
+    opal_cryptfile_storage_t *storage = file->storage;
+    uint64_t *place = place_of(&file->regions[region]->directory, rooms, segment), size;
+    int rc = opal_cryptfile_directory_read(file, region);
+
+    if (OPAL_CRYPT_OK != rc || 0 != *place) {
+        return rc;
+    }
+    rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &size);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    uint64_t at = opal_cryptfile_sidecar_end(size), directory_at = opal_cryptfile_sidecar_directory_at(region);
+    uint64_t bytes = rooms ? opal_cryptfile_sidecar_sets_bytes(segment, file->map->regions[region].block_bytes)
+                           : opal_cryptfile_sidecar_entries_bytes(segment);
+    if (bytes > OPAL_CRYPTFILE_OFFSET_MAX - at) {
+        errno = EFBIG;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    rc = storage->resize(storage, OPAL_CRYPTFILE_SIDECAR, at + bytes);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        uint8_t pointer[8];
+        const opal_cryptfile_extent_t extent = {directory_at + (rooms ? 8 * OPAL_CRYPTFILE_SIDECAR_SEGMENTS : 0) + 8 * segment,
+                                                   pointer, sizeof(pointer)};
+        opal_crypt_le_put64(pointer, at);
+        rc = storage->write(storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        *place = at;
+    }
+    return rc;
+}
+
+int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, unsigned segment,
+                           bool make, uint64_t *at)
+{
+    opal_cryptfile_region_state_t *of = file->regions[region];
+    int rc = OPAL_CRYPT_OK;
+
+    pthread_mutex_lock(&of->lock);
+    uint64_t *place = place_of(&of->directory, rooms, segment);
+    if (0 == *place) {
+        rc = opal_cryptfile_directory_read(file, region);
+    }
+    if (OPAL_CRYPT_OK == rc && 0 == *place && make) {
+        opal_cryptfile_range_t header;
+        rc = opal_cryptfile_range_lock(file, &header, 0, 1, true);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = segment_make(file, region, rooms, segment);
+            int unlocked = opal_cryptfile_range_unlock(file, &header);
+            rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+        }
+    }
+    *at = *place;
+    pthread_mutex_unlock(&of->lock);
+    return rc;
+}
+
+/* An entry may lie across two pages or sectors, of which the second reached the storage
+ * when power was lost: the end of a slot, without its flags, is an unused slot.  They may say
+ * already by way of which room it is going to be written. */
+static bool only_the_end(const uint8_t *bytes, const opal_cryptfile_slot_t *slot)
+{
+    const opal_cryptfile_slot_t mark = {.pending = slot->pending, .room = slot->pending ? slot->room : 0};
+    uint8_t begin[OPAL_CRYPTFILE_SLOT_BYTES];
+
+    opal_cryptfile_slot_write(&mark, begin);
+    return 0 == memcmp(bytes, begin, OPAL_CRYPTFILE_SLOT_BYTES - OPAL_CRYPTFILE_SALT_BYTES - OPAL_AEAD_TAG_BYTES);
+}
+
+static void parse(const uint8_t *bytes, uint32_t block_bytes, opal_cryptfile_slots_t *slots)
+{
+    for (unsigned i = 0; i < 2; ++i) {
+        const uint8_t *slot = bytes + i * OPAL_CRYPTFILE_SLOT_BYTES;
+        slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, block_bytes, &slots->slot[i]) &&
+                        !only_the_end(slot, &slots->slot[i]);
+        /* Cut within its first bytes, when it was written: the room counts still. */
+        slots->slot[i].pending = slots->slot[i].pending || (slots->bad[i] && slots->slot[i].room > 0);
+    }
+    int newer = opal_cryptfile_entry_newer(slots->slot);
+    for (int i = 0; i < 2; ++i) {
+        slots->slot[i].pending = slots->slot[i].pending && newer >= 0 && i != newer;
+        slots->slot[i].room = slots->slot[i].used || slots->slot[i].pending ? slots->slot[i].room : 0;
+    }
+    slots->behind = newer >= 0 && slots->slot[!newer].pending;
+    slots->room = 0;
+}
+
+int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                                uint64_t first, uint64_t count, bool make, uint64_t *segment_at)
+{
+    opal_cryptfile_sidecar_index_t index;
+
+    if (!opal_cryptfile_sidecar_index(first, &index)) {
+        errno = EFBIG;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    int rc = opal_cryptfile_segment(file, region, false, index.segment, make, segment_at);
+    if (OPAL_CRYPT_OK != rc || (0 == *segment_at && !file->sealed)) {
+        memset(work->slots, 0, count * sizeof(*work->slots));
+        return rc;
+    }
+    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(*segment_at, index.within),
+                                               work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
+    rc = file->sealed ? opal_cryptfile_seal_entries(file, region, first, count, work->slot_bytes)
+                      : file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+    for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
+        parse(work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, file->map->regions[region].block_bytes, &work->slots[i]);
+    }
+    return rc;
+}
+
+/* Used entries of a segment from `within` on. */
+static int count_used(opal_cryptfile_t *file, uint64_t segment_at, uint64_t within, uint64_t end, uint64_t *count)
+{
+    uint8_t bytes[256 * OPAL_CRYPTFILE_ENTRY_BYTES];
+    static const uint8_t none[OPAL_CRYPTFILE_ENTRY_BYTES];
+    int rc = OPAL_CRYPT_OK;
+
+    while (within < end && OPAL_CRYPT_OK == rc) {
+        uint64_t here = end - within < 256 ? end - within : 256;
+        const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, within), bytes,
+                                                   here * OPAL_CRYPTFILE_ENTRY_BYTES};
+        rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+        for (uint64_t i = 0; i < here && OPAL_CRYPT_OK == rc; ++i) {
+            *count += 0 != memcmp(bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, none, sizeof(none));
+        }
+        within += here;
+    }
+    return rc;
+}
+
+int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
+{
+    uint64_t first = opal_cryptfile_block_count(file, region, data_bytes), segment_first = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    *count = 0;
+    for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
+        uint64_t blocks = opal_cryptfile_sidecar_segment_blocks(k), at = 0;
+        if (segment_first + blocks > first) {
+            rc = opal_cryptfile_segment(file, region, false, k, false, &at);
+        }
+        if (OPAL_CRYPT_OK == rc && 0 != at) {
+            rc = count_used(file, at, first > segment_first ? first - segment_first : 0, blocks, count);
+        }
+        segment_first += blocks;
+    }
+    return rc;
+}

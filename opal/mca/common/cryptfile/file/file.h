@@ -1,0 +1,157 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * An open encrypted file: reading and writing any bytes of it by sealing and
+ * opening whole blocks.  docs/file-format.rst says what lies where.
+ *
+ *     requests --plan--> pieces by region and place --> runs of blocks
+ *     write  lock | entries | old blocks | marks | seal | rooms | data | entries | unlock
+ *     read   entries | data | open;  what does not open: lock, and again
+ *
+ * Nothing here knows a file system: bytes come and go through a table that the
+ * caller fills, so the same code serves MPI jobs, tools and tests.
+ *
+ * Threads: read, write and resize may be called by any thread at a time;
+ * everything else by one, while no other call runs.
+ */
+#ifndef OPAL_CRYPTFILE_FILE_FILE_H
+#define OPAL_CRYPTFILE_FILE_FILE_H
+
+#include "opal/mca/common/crypt/base/base.h"
+#include "map.h"
+#include "sidecar.h"
+#include "opal/mca/common/cryptfile/keystore/keystore.h"
+
+#pragma GCC visibility push(default)
+
+/* ---- the table ---- */
+
+typedef enum { OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_SIDECAR } opal_cryptfile_part_t;
+
+typedef struct opal_cryptfile_extent {
+    uint64_t at;
+    void *bytes;
+    size_t count;
+} opal_cryptfile_extent_t;
+
+/* All functions return OPAL_CRYPT_OK, or ERR_STORAGE with errno set.  Extents
+ * come in rising, disjoint places. */
+typedef struct opal_cryptfile_storage opal_cryptfile_storage_t;
+struct opal_cryptfile_storage {
+    /* What lies behind the end of the part reads as zeros. */
+    int (*read)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                const opal_cryptfile_extent_t *extents, size_t extent_count);
+    int (*write)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+                 const opal_cryptfile_extent_t *extents, size_t extent_count);
+    int (*size)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes);
+    int (*resize)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes);
+    /* Make zeros, and give the room back where that can be done. */
+    int (*zero)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes);
+    /* Wait for a lock on these bytes of the sidecar, against other processes,
+     * whichever node they are on; threads of this one are kept apart here. */
+    int (*lock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
+    int (*unlock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes);
+    /* The same as lock without waiting.  *got: the bytes are locked now. */
+    int (*try_lock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
+    /* Return when all that was written to the part, by whomever, outlives a loss of power.
+     * NULL: nobody asked for that, and processes may die, but not nodes. */
+    int (*barrier)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
+};
+
+/* ---- life ---- */
+
+typedef struct opal_cryptfile opal_cryptfile_t;
+
+typedef struct opal_cryptfile_of {
+    opal_cryptfile_storage_t *storage;
+    /* The provider for a cipher; NULL: there is none. */
+    const opal_aead_module_t *(*provider)(void *arg, opal_aead_cipher_t cipher);
+    void *arg;
+    uint32_t part_bytes;                /* sealed and written at a time; 0: the default */
+} opal_cryptfile_of_t;
+
+int opal_cryptfile_create(const opal_cryptfile_of_t *of, opal_cryptfile_t **file);
+void opal_cryptfile_destroy(opal_cryptfile_t *file);                     /* wipes; NULL allowed */
+
+/* What this process may do in a region: set by unlocking the map. */
+typedef struct opal_cryptfile_key {
+    uint8_t *data_key;                  /* 32 bytes of secret memory; NULL: none */
+    opal_cryptfile_grant_t grant;
+} opal_cryptfile_key_t;
+
+/* Use this map from now on; file and map become one, the keys stay the
+ * caller's.  One of the same UUID only adds regions to the one in use. */
+int opal_cryptfile_use(opal_cryptfile_t *file, opal_cryptfile_map_t *map,
+                       const opal_cryptfile_key_t *keys);
+const opal_cryptfile_map_t *opal_cryptfile_map_of(const opal_cryptfile_t *file);                  /* NULL: none */
+
+/* From now on reading (GRANT_OPEN) and writing (GRANT_SEAL) in this region, be it plain or
+ * encrypted, needs that much; a map may hold more than a program asked for. */
+void opal_cryptfile_limit(opal_cryptfile_t *file, uint32_t region, opal_cryptfile_grant_t most);
+opal_cryptfile_grant_t opal_cryptfile_limited(const opal_cryptfile_t *file, uint32_t region);
+
+/* The largest block size of the map; 0: nothing is encrypted. */
+uint32_t opal_cryptfile_block_bytes(const opal_cryptfile_t *file);
+
+/* ---- the way of data ---- */
+
+typedef struct opal_cryptfile_request {
+    uint64_t offset;                    /* of the file */
+    void *memory;                       /* plaintext */
+    size_t bytes;
+} opal_cryptfile_request_t;
+
+/* What a call did, or where it failed first. */
+typedef struct opal_cryptfile_outcome {
+    uint64_t bytes;                     /* read before the end of the file, or written */
+    int rc;                             /* what the call returned */
+    uint32_t region;                    /* UINT32_MAX: none, or unknown */
+    uint64_t block, file_offset;
+    int error;                          /* errno, for ERR_STORAGE */
+    bool torn;                          /* this was written to as to a hole: its first write had been */
+    uint32_t torn_region;               /* cut short.  The first one of an open file only */
+    uint64_t torn_block;
+} opal_cryptfile_outcome_t;
+
+/* Fill all requests.  Bytes behind the end of the file are left alone and not
+ * counted.  On failure every byte of every request is zero.  `atomic`: no
+ * write of another process lies between two parts of this call. */
+int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
+                        size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome);
+
+/* Write all requests; none of them is changed.  ERR_ACCESS and what is wrong
+ * with a block that is only partly overwritten come before that block is
+ * touched, but blocks before it may have been written. */
+int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
+                         size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome);
+
+/* Cut or lengthen the file.  Needs the keys of the blocks that are cut. */
+int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
+                          opal_cryptfile_outcome_t *outcome);
+
+/* ---- checking ---- */
+
+typedef enum {
+    OPAL_CRYPTFILE_BLOCK_HOLE,          /* never written */
+    OPAL_CRYPTFILE_BLOCK_GOOD,
+    OPAL_CRYPTFILE_BLOCK_BEHIND,        /* an overwrite was cut short; its room has what it takes to go on */
+    OPAL_CRYPTFILE_BLOCK_TORN,          /* a first write was cut short */
+    OPAL_CRYPTFILE_BLOCK_BAD            /* forged or damaged */
+} opal_cryptfile_block_condition_t;
+
+/* How a block stands; *plain_bytes is its length. */
+int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block,
+                         opal_cryptfile_block_condition_t *condition, uint32_t *plain_bytes);
+
+/* Finish the overwrite of a block that is behind; what is there to be read stays that. */
+int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_t block);
+
+/* How many blocks of a region have an entry, but lie behind the end of the data: it was cut off. */
+int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count);
+
+/* Blocks of a region that the data part reaches into. */
+uint64_t opal_cryptfile_block_count(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,291 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Inside the block engine: what an open file is made of, and what its parts
+ * offer one another.
+ */
+#ifndef OPAL_CRYPTFILE_FILE_FILE_OBJECT_H
+#define OPAL_CRYPTFILE_FILE_FILE_OBJECT_H
+
+#include "file.h"
+#include "block.h"
+#include "opal/mca/common/crypt/base/thread.h"
+
+#include <pthread.h>
+
+#define OPAL_CRYPTFILE_RUN_BYTES    (4u << 20)  /* locked at a time, unless a block is larger */
+#define OPAL_CRYPTFILE_PART_BYTES   (256u << 10)  /* sealed and written at a time, unless a block is larger */
+#define OPAL_CRYPTFILE_RUN_BLOCKS   4096u
+#define OPAL_CRYPTFILE_PLAN_PIECES  65536u      /* planned at a time */
+
+typedef struct opal_cryptfile_seal_base {
+    uint64_t block;
+    opal_cryptfile_slot_t slot;                 /* unused: a hole */
+} opal_cryptfile_seal_base_t;
+
+/* A set of rooms that this process has. */
+typedef struct opal_cryptfile_set {
+    uint64_t at;
+    uint32_t set;
+    bool busy;                          /* a call works with it */
+} opal_cryptfile_set_t;
+
+typedef struct opal_cryptfile_region_state {
+    opal_cryptfile_blocks_t *blocks;            /* NULL: plain, or no key */
+    const opal_aead_module_t *aead;
+    opal_cryptfile_grant_t grant;               /* of a key; a plain region needs none */
+    opal_cryptfile_grant_t limit;               /* what may be done here, whatever the key grants */
+    pthread_mutex_t lock;                       /* the directory */
+    opal_cryptfile_sidecar_directory_t directory;
+    pthread_mutex_t set_lock;                   /* the sets */
+    opal_cryptfile_set_t *sets;                 /* by their place */
+    size_t set_count, set_room;
+    uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
+    uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks */
+    uint64_t page_blocks;
+    uint64_t before_blocks;                     /* watched: those that the file had at opening, and were not cut off */
+    struct opal_cryptfile_seal_base *bases;     /* what a part of a block was written on top of, by others */
+    size_t base_count, base_room;
+    uint8_t *ours;                              /* at sealing: every S of the job, sorted */
+    size_t ours_count;
+} opal_cryptfile_region_state_t;
+
+struct opal_cryptfile {
+    opal_cryptfile_of_t of;
+    opal_cryptfile_storage_t *storage;
+    opal_cryptfile_map_t *map;
+    opal_cryptfile_region_state_t **regions;    /* as many as the map has */
+    bool torn_told;                             /* of a torn block that was written to */
+    bool sealed;                                /* the seal was demanded, and is right */
+    uint64_t sealed_bytes;
+    bool watched;                               /* it is going to be sealed by those that write it */
+    uint64_t before_bytes;                      /* then: the data that it had at opening, and was not cut off */
+    pthread_mutex_t range_lock;
+    pthread_cond_t range_free;
+    struct opal_cryptfile_range *ranges;        /* held by threads of this process */
+    pthread_mutex_t work_lock;
+    struct opal_cryptfile_work *idle;
+};
+
+/* ---- locks: against threads here, then against processes ---- */
+
+typedef struct opal_cryptfile_range {
+    struct opal_cryptfile_range *next;
+    uint64_t first, last;
+} opal_cryptfile_range_t;
+
+int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
+                              uint64_t at, uint64_t count, bool exclusive);
+/* Exclusively, without waiting for anybody: *got. */
+int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
+                             uint64_t at, uint64_t count, bool *got);
+/* A lock that cannot be given back may have been lost before: who has written under it
+ * does not say that all is well. */
+int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range);
+
+/* ---- order, where a node may lose power: the storage's barrier, if it has one ---- */
+
+static inline int opal_cryptfile_barrier(opal_cryptfile_t *file, opal_cryptfile_part_t part)
+{
+    return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage, part);
+}
+
+/* ---- plan ---- */
+
+/* Bytes of a request that lie together in a region's packed stream, or, if the
+ * region is plain, in the file. */
+typedef struct opal_cryptfile_piece {
+    uint8_t *memory;
+    uint64_t plain, bytes;
+    uint32_t region;
+} opal_cryptfile_piece_t;
+
+/* Bytes that two requests name: read once, then copied. */
+typedef struct opal_cryptfile_copied {
+    uint8_t *to;
+    const uint8_t *from;
+    uint64_t bytes;
+} opal_cryptfile_copied_t;
+
+/* Where planning of a list of requests has come to. */
+typedef struct opal_cryptfile_plan {
+    const opal_cryptfile_request_t *requests;
+    size_t request_count, request;
+    uint64_t within;                    /* of the request */
+    uint32_t hint;                      /* the region found last */
+    uint64_t end;                       /* bytes of the file from here on are not planned */
+    uint64_t planned;
+    opal_cryptfile_piece_t *pieces;
+    size_t piece_count, piece_room;
+    opal_cryptfile_copied_t *copies;
+    size_t copy_count, copy_room;
+} opal_cryptfile_plan_t;
+
+/* The next pieces, at most `limit`, sorted by region and place, none of which
+ * overlap (of two requests that write a byte, one wins); none: done.
+ * ERR_ACCESS, in `outcome` too, for bytes that belong to no region, or to one
+ * for which `grant` is missing. */
+int opal_cryptfile_plan_next(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan, size_t limit,
+                             opal_cryptfile_grant_t grant, opal_cryptfile_outcome_t *outcome);
+/* Would it be the same plan if the file ended there?  And begin anew. */
+bool opal_cryptfile_plan_ends(const opal_cryptfile_plan_t *plan, uint64_t end);
+void opal_cryptfile_plan_again(opal_cryptfile_plan_t *plan, uint64_t end);
+void opal_cryptfile_plan_free(opal_cryptfile_plan_t *plan);
+
+/* Consecutive blocks of one region and one segment that the pieces from
+ * `piece` on (of which `used` bytes are done) reach into. */
+typedef struct opal_cryptfile_run_of_blocks {
+    uint32_t region;
+    uint64_t first, count;
+    size_t piece;                       /* the first one */
+    uint64_t used;
+} opal_cryptfile_blockrun_t;
+
+/* Blocks of a run that are sealed and written, or read and opened, at a time:
+ * their bytes are still in the processor's cache then. */
+static inline uint64_t opal_cryptfile_run_part(const opal_cryptfile_t *file, uint32_t block_bytes, uint64_t left)
+{
+    uint64_t blocks = block_bytes < file->of.part_bytes ? file->of.part_bytes / block_bytes : 1;
+
+    return blocks < left ? blocks : left;
+}
+
+bool opal_cryptfile_plan_run(const opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan,
+                             size_t *piece, uint64_t *used, opal_cryptfile_blockrun_t *run);
+
+/* ---- what a call works with ---- */
+
+typedef struct opal_cryptfile_slots {
+    opal_cryptfile_slot_t slot[2];
+    bool bad[2];                        /* not what anybody could have written */
+    bool behind;                        /* an overwrite was cut short, and is not finished */
+    uint32_t room;                      /* for the overwrite that is under way; 0: it needs none */
+    uint64_t room_at;
+} opal_cryptfile_slots_t;
+
+typedef struct opal_cryptfile_work {
+    struct opal_cryptfile_work *next;
+    uint8_t *cipher, *plain;            /* room for a part of a run, aligned to a page */
+    uint8_t *old;                       /* of one block: data, then a room's ciphertext */
+    size_t cipher_room, plain_room, old_room;
+    uint8_t *slot_bytes;                /* entries of a run, then the heads of its rooms */
+    opal_cryptfile_slots_t *slots;
+    opal_cryptfile_slot_t *fresh;
+    size_t block_room;
+    opal_cryptfile_set_t *sets;         /* for the overwrites of a run */
+    size_t set_count, set_room;
+    opal_cryptfile_extent_t *extents;
+    size_t extent_count, extent_room;
+} opal_cryptfile_work_t;
+
+int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **work);
+void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work);
+/* For a run of so many blocks. */
+int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
+                             uint32_t block_bytes);
+
+/* A range that a whole call holds, when it is atomic: one for each region that
+ * its pieces reach into, in rising order. */
+typedef struct opal_cryptfile_held {
+    opal_cryptfile_range_t *ranges;
+    size_t count;
+} opal_cryptfile_held_t;
+
+int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
+                        opal_cryptfile_held_t *held);
+int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held);
+
+/* Extents of what comes next; joined where both sides touch. */
+int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *bytes, size_t count);
+/* The same for bytes of a packed stream. */
+int opal_cryptfile_extent_packed(opal_cryptfile_work_t *work, const opal_cryptfile_tiling_t *tiling,
+                                 uint64_t plain, void *bytes, size_t count);
+
+/* ---- entries ---- */
+
+/* Under the region's lock. */
+int opal_cryptfile_directory_read(opal_cryptfile_t *file, uint32_t region);
+
+/* Where a segment of entries, or of sets of rooms, lies; 0: it was never made, and `make` is false. */
+int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, unsigned segment,
+                           bool make, uint64_t *at);
+
+/* The slots of `count` blocks of one segment; *segment_at 0: there are none. */
+int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                                uint64_t first, uint64_t count, bool make, uint64_t *segment_at);
+
+/* The entries of these blocks as stored, if the demanded seal has them so; else ERR_AUTH. */
+int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count,
+                                uint8_t *entries);
+
+/* Note, if the file is watched, that a block gets a new version which has bytes of this one. */
+int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t block,
+                              const opal_cryptfile_slot_t *slot);
+
+/* ---- rooms ---- */
+
+/* What a room holds, and in `cipher`, unless NULL, B bytes; *there, if it is of this block.  The number
+ * comes from storage: it may name a room that was never made, or has another block by now. */
+int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
+                             opal_cryptfile_room_t *room, uint8_t *cipher, bool *there);
+
+/* Sets with so many rooms, for this call alone, to work->sets; nothing depends on what they hold. */
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms);
+/* After the entries.  Who failed may have left blocks behind: then others may have the sets, who look. */
+void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
+void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);
+
+/* ---- one block, under its lock ---- */
+
+typedef enum {
+    OPAL_CRYPTFILE_FOUND_HOLE,
+    OPAL_CRYPTFILE_FOUND_CURRENT,       /* data with the newer slot */
+    OPAL_CRYPTFILE_FOUND_AHEAD,         /* data with a room's slot */
+    OPAL_CRYPTFILE_FOUND_ROOM,          /* a room's ciphertext */
+    OPAL_CRYPTFILE_FOUND_OLDER          /* data with the older slot */
+} opal_cryptfile_found_t;
+
+/* Find the version that is there: its text in `plain` (B bytes of room, zeros
+ * behind), its length, its slot.  ERR_AUTH or ERR_TORN if there is none. */
+int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                           uint64_t block, uint8_t *plain, opal_cryptfile_slot_t *slot,
+                           opal_cryptfile_found_t *found);
+
+/* After that: finish the overwrite that was cut short, so that the entry is
+ * right and the room can be used again; the entry's slots become `slots`. */
+int opal_cryptfile_settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                          uint64_t block, const opal_cryptfile_slot_t *slot, opal_cryptfile_found_t found,
+                          opal_cryptfile_slots_t *slots);
+
+/* Both, in a work that has room for one block. */
+int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block);
+
+/* The slot that is written next says by way of which room. */
+static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
+{
+    opal_cryptfile_slot_t *next = &slots->slot[!opal_cryptfile_entry_newer(slots->slot)];
+
+    next->pending = true;
+    next->room = slots->room;
+}
+
+/* Before anything of a run is overwritten, with its entries in work->slots: rooms, and the marks
+ * that lead to them.  However it ends, commit_end follows. */
+int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                                const opal_cryptfile_blockrun_t *run, uint64_t segment_at);
+/* Blocks [from, from + count) of a run, sealed: ciphertext of block from + i at
+ * work->cipher + i B, its slot in work->fresh, what its entry held in
+ * work->slots (of the whole run, both).  Rooms and data are written. */
+int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                               const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count);
+/* After that, the entries of `count` blocks from the run's first on. */
+int opal_cryptfile_commit_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t first,
+                                  uint64_t count, uint64_t segment_at);
+/* `done`: all of the run has its entries. */
+void opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
+
+/* Fill in the outcome of a failure; returns rc. */
+int opal_cryptfile_outcome_set(const opal_cryptfile_t *file, opal_cryptfile_outcome_t *outcome, int rc,
+                               uint32_t region, uint64_t block);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Locks on ranges of blocks.  The storage's locks know processes; two threads
+ * of one process would both get theirs, and the first to give it back would
+ * take it from the other.  So threads wait for one another here first, and
+ * always exclusively.
+ */
+#include "file_object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool is_held(const opal_cryptfile_t *file, uint64_t first, uint64_t last)
+{
+    const opal_cryptfile_range_t *range = file->ranges;
+
+    while (NULL != range && (range->last < first || last < range->first)) {
+        range = range->next;
+    }
+    return NULL != range;
+}
+
+static void leave(opal_cryptfile_t *file, opal_cryptfile_range_t *range)
+{
+    opal_cryptfile_range_t **link = &file->ranges;
+
+    pthread_mutex_lock(&file->range_lock);
+    while (range != *link) {
+        link = &(*link)->next;
+    }
+    *link = range->next;
+    pthread_cond_broadcast(&file->range_free);
+    pthread_mutex_unlock(&file->range_lock);
+}
+
+/* range_lock's half that is between threads: false, if somebody has some of it and `wait` is false. */
+static bool enter(opal_cryptfile_t *file, opal_cryptfile_range_t *range, uint64_t at, uint64_t count, bool wait)
+{
+    range->first = at;
+    range->last = at + count - 1;
+    pthread_mutex_lock(&file->range_lock);
+    bool held = is_held(file, range->first, range->last);
+    while (held && wait) {
+        pthread_cond_wait(&file->range_free, &file->range_lock);
+        held = is_held(file, range->first, range->last);
+    }
+    if (!held) {
+        range->next = file->ranges;
+        file->ranges = range;
+    }
+    pthread_mutex_unlock(&file->range_lock);
+    return !held;
+}
+
+int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
+                              uint64_t at, uint64_t count, bool exclusive)
+{
+    (void) enter(file, range, at, count, true);
+    int rc = file->storage->lock(file->storage, at, count, exclusive);
+    if (OPAL_CRYPT_OK != rc) {
+        leave(file, range);
+    }
+    return rc;
+}
+
+int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
+                             uint64_t at, uint64_t count, bool *got)
+{
+    *got = enter(file, range, at, count, false);
+    if (!*got) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = file->storage->try_lock(file->storage, at, count, true, got);
+    if (OPAL_CRYPT_OK != rc || !*got) {
+        *got = false;
+        leave(file, range);
+    }
+    return rc;
+}
+
+int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range)
+{
+    int rc = file->storage->unlock(file->storage, range->first, range->last - range->first + 1), error = errno;
+
+    leave(file, range);
+    errno = error;
+    return rc;
+}
+
+/* ---- a whole call ---- */
+
+/* The unit in which plain regions are locked. */
+enum { PLAIN_UNIT = 4096 };
+
+/* Plain bytes have more units than a region has locks: the last is for all beyond.  Of blocks
+ * there are no more than locks below those of sets, which others have for a long time. */
+static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
+{
+    uint64_t locks = encrypted ? OPAL_CRYPTFILE_SIDECAR_SET_LOCKS : OPAL_CRYPTFILE_SIDECAR_LOCKS;
+
+    return plain / unit < locks ? plain / unit : locks - 1;
+}
+
+int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
+                        opal_cryptfile_held_t *held)
+{
+    held->count = 0;
+    held->ranges = calloc(file->map->region_count, sizeof(*held->ranges));
+    if (NULL == held->ranges) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    for (size_t i = 0, next; i < plan->piece_count; i = next) {
+        uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;
+        bool encrypted = file->map->regions[region].encrypted;
+        uint64_t last = 0;
+        unit = 0 == unit ? PLAIN_UNIT : unit;
+        for (next = i; next < plan->piece_count && plan->pieces[next].region == region; ++next) {
+            uint64_t end = lock_of(plan->pieces[next].plain + plan->pieces[next].bytes - 1, unit, encrypted);
+            last = end > last ? end : last;
+        }
+        uint64_t first = lock_of(plan->pieces[i].plain, unit, encrypted);
+        int rc = opal_cryptfile_range_lock(file, &held->ranges[held->count],
+                                           opal_cryptfile_sidecar_lock_at(region, first), last - first + 1, exclusive);
+        if (OPAL_CRYPT_OK != rc) {
+            (void) opal_cryptfile_hold_end(file, held);
+            return rc;
+        }
+        ++held->count;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    while (held->count > 0) {
+        int unlocked = opal_cryptfile_range_unlock(file, &held->ranges[--held->count]);
+        rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+    }
+    free(held->ranges);
+    held->ranges = NULL;
+    return rc;
+}

@@ -1,0 +1,228 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Which version of a block is there, when the short way did not open it, and
+ * finishing what a killed process began.  Always under the block's lock.
+ *
+ *     killed while it wrote     data opens with       found
+ *     the mark, the room        the newer slot        current
+ *     the data                  nothing: use room     room
+ *     the entry                 the room's slot       ahead
+ *
+ * The mark leads to the room.  An entry that was cut at a page may have lost it, and then
+ * it is the newer slot that says by way of which room it was written.  Rooms are used
+ * again for other blocks only when nothing depends on them any more; settle sees to that.
+ */
+#include "file_object.h"
+
+#include <string.h>
+
+static bool all_zero(const uint8_t *bytes, size_t count)
+{
+    return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
+}
+
+/* One block that is looked at: its data in work->old, a room's ciphertext behind it. */
+typedef struct look {
+    opal_cryptfile_t *file;
+    opal_cryptfile_work_t *work;
+    uint32_t region;
+    uint64_t block;
+    uint8_t *plain;
+    opal_cryptfile_slot_t *slot;
+    opal_cryptfile_found_t *found;
+} look_t;
+
+static int read_data(const look_t *l)
+{
+    const opal_cryptfile_region_t *of = &l->file->map->regions[l->region];
+    int rc;
+
+    l->work->extent_count = 0;
+    rc = opal_cryptfile_extent_packed(l->work, &of->tiling, l->block * of->block_bytes, l->work->old, of->block_bytes);
+    return OPAL_CRYPT_OK == rc ? l->file->storage->read(l->file->storage, OPAL_CRYPTFILE_DATA, l->work->extents, l->work->extent_count)
+                               : rc;
+}
+
+/* ERR_AUTH: this is not it. */
+static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uint8_t *cipher, opal_cryptfile_found_t found)
+{
+    opal_cryptfile_region_state_t *of = l->file->regions[l->region];
+    opal_crypt_thread_t *thread = opal_crypt_thread();
+    opal_aead_context_t *context = NULL == thread ? NULL : opal_crypt_thread_context(thread, of->aead);
+    int rc = NULL == context ? OPAL_CRYPT_ERR_MEMORY
+                             : opal_cryptfile_block_open(of->blocks, context, l->block, slot, cipher, l->plain);
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_crypt_count_opened(thread, slot->plain_bytes);
+        memset(l->plain + slot->plain_bytes, 0, l->file->map->regions[l->region].block_bytes - slot->plain_bytes);
+        *l->slot = *slot;
+        *l->found = found;
+    }
+    return rc;
+}
+
+/* *tried: the room has a version of this block that follows the entry's. */
+static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t number, bool *tried)
+{
+    uint8_t *cipher = l->work->old + l->file->map->regions[l->region].block_bytes;
+    opal_cryptfile_room_t room;
+    bool there;
+    int rc = opal_cryptfile_room_read(l->file, l->region, l->block, number, &room, cipher, &there);
+
+    if (OPAL_CRYPT_OK != rc || !there || !opal_cryptfile_room_follows(now->slot, number, &room)) {
+        return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_ERR_AUTH : rc;
+    }
+    *tried = true;
+    room.slot.room = number;
+    rc = try_one(l, &room.slot, l->work->old, OPAL_CRYPTFILE_FOUND_AHEAD);
+    return OPAL_CRYPT_ERR_AUTH == rc ? try_one(l, &room.slot, cipher, OPAL_CRYPTFILE_FOUND_ROOM) : rc;
+}
+
+/* A sealed file has no versions but those of its entries. */
+static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer)
+{
+    const opal_cryptfile_slot_t *slot = &now->slot[newer], *next = &now->slot[!newer];
+    bool tried = next->used;
+    int rc = try_one(l, slot, l->work->old, OPAL_CRYPTFILE_FOUND_CURRENT);
+
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && now->behind) {
+        rc = try_room(l, now, next->room, &tried);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && slot->room > 0) {
+        rc = try_room(l, now, slot->room, &tried);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && next->used) {
+        rc = try_one(l, next, l->work->old, OPAL_CRYPTFILE_FOUND_OLDER);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
+        rc = OPAL_CRYPT_ERR_TORN;       /* its first entry was cut at a page */
+    }
+    return rc;
+}
+
+int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                           uint64_t block, uint8_t *plain, opal_cryptfile_slot_t *slot,
+                           opal_cryptfile_found_t *found)
+{
+    const look_t look = {file, work, region, block, plain, slot, found};
+    uint32_t block_bytes = file->map->regions[region].block_bytes;
+    opal_cryptfile_slots_t *slots = &work->slots[0], kept = work->slots[0];
+    uint64_t segment_at;
+    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &segment_at);
+    opal_cryptfile_slots_t now = *slots;
+
+    *slots = kept;                      /* the caller's run keeps what it read */
+    rc = OPAL_CRYPT_OK == rc ? read_data(&look) : rc;
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    int newer = opal_cryptfile_entry_newer(now.slot);
+    if (newer >= 0) {
+        return try_all(&look, &now, newer);
+    }
+    memset(plain, 0, block_bytes);
+    memset(slot, 0, sizeof(*slot));
+    *found = OPAL_CRYPTFILE_FOUND_HOLE;
+    return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
+}
+
+/* What a room had becomes the block's data.  No barrier: the entry goes on naming the room, which
+ * is used again only behind one. */
+static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                       const opal_cryptfile_slot_t *slot, opal_cryptfile_found_t found)
+{
+    const opal_cryptfile_region_t *of = &file->map->regions[region];
+    int rc = OPAL_CRYPT_OK;
+
+    if (OPAL_CRYPTFILE_FOUND_ROOM == found) {
+        work->extent_count = 0;
+        rc = opal_cryptfile_extent_packed(work, &of->tiling, block * of->block_bytes, work->old + of->block_bytes,
+                                          slot->plain_bytes);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+        }
+    }
+    return rc;
+}
+
+int opal_cryptfile_settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                          uint64_t block, const opal_cryptfile_slot_t *slot, opal_cryptfile_found_t found,
+                          opal_cryptfile_slots_t *slots)
+{
+    opal_cryptfile_sidecar_index_t index;
+    uint64_t segment_at;
+    uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES];
+    int rc = OPAL_CRYPT_OK;
+
+    if (OPAL_CRYPTFILE_FOUND_HOLE == found || (OPAL_CRYPTFILE_FOUND_CURRENT == found && !slots->behind)) {
+        return OPAL_CRYPT_OK;
+    }
+    if (OPAL_CRYPTFILE_FOUND_CURRENT != found) {
+        /* What the mark led to is the next version.  What the newer slot led to is the one that it was
+         * to be, and an older one that opens takes the place of one that fits nothing. */
+        int newer = opal_cryptfile_entry_newer(slots->slot);
+        bool next = OPAL_CRYPTFILE_FOUND_OLDER != found && slots->slot[!newer].pending && slot->room == slots->slot[!newer].room;
+        bool generation = slots->slot[newer].generation;
+        if (next) {
+            (void) opal_cryptfile_entry_next(slots->slot, &generation);
+        }
+        opal_cryptfile_slot_t *which = &slots->slot[next ? !newer : newer];
+        *which = *slot;
+        which->generation = generation;
+        rc = settle_data(file, work, region, block, slot, found);
+    }
+    (void) opal_cryptfile_sidecar_index(block, &index);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_segment(file, region, false, index.segment, true, &segment_at);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    for (unsigned k = 0; k < 2; ++k) {
+        slots->slot[k].room = slots->slot[k].used ? slots->slot[k].room : 0;
+        slots->slot[k].pending = slots->bad[k] = false;
+    }
+    slots->behind = false;
+    if (slots->room > 0) {              /* it is being overwritten, and has a new mark */
+        opal_cryptfile_mark(slots);
+    }
+    for (unsigned k = 0; k < 2; ++k) {
+        opal_cryptfile_slot_write(&slots->slot[k], bytes + k * OPAL_CRYPTFILE_SLOT_BYTES);
+    }
+    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, index.within), bytes, sizeof(bytes)};
+    return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+}
+
+int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block,
+                         opal_cryptfile_block_condition_t *condition, uint32_t *plain_bytes)
+{
+    opal_cryptfile_work_t *work;
+    opal_cryptfile_range_t range;
+    opal_cryptfile_slot_t slot = {.plain_bytes = 0};
+    opal_cryptfile_found_t found;
+
+    if (NULL == file->regions[region]->blocks) {
+        return OPAL_CRYPT_ERR_ACCESS;
+    }
+    int rc = opal_cryptfile_work_take(file, &work);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    rc = opal_cryptfile_work_room(file, work, 1, file->map->regions[region].block_bytes);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, false);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_recover(file, work, region, block, work->plain, &slot, &found);
+        (void) opal_cryptfile_range_unlock(file, &range);
+        *condition = OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPTFILE_BLOCK_BAD
+                     : OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPTFILE_BLOCK_TORN
+                     : OPAL_CRYPTFILE_FOUND_HOLE == found ? OPAL_CRYPTFILE_BLOCK_HOLE
+                     : OPAL_CRYPTFILE_FOUND_CURRENT == found ? OPAL_CRYPTFILE_BLOCK_GOOD : OPAL_CRYPTFILE_BLOCK_BEHIND;
+        *plain_bytes = slot.plain_bytes;
+        rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+    }
+    opal_cryptfile_work_give(file, work);
+    return rc;
+}

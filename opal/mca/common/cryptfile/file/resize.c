@@ -1,0 +1,177 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Cutting and lengthening.  Lengthening makes holes.  Cutting goes from the
+ * inside out, so that a process that is killed leaves nothing that looks
+ * forged: the block that is cut is sealed anew at its new length, the entries
+ * behind it become zeros, and the data goes last; with a barrier before that, where
+ * the storage has one.
+ */
+#include "file_object.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The block that the cut goes through keeps its first `keep` bytes. */
+static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                     uint32_t keep)
+{
+    opal_cryptfile_region_state_t *of = file->regions[region];
+    opal_crypt_thread_t *thread = opal_crypt_thread();
+    opal_aead_context_t *context = NULL == thread ? NULL : opal_crypt_thread_context(thread, of->aead);
+    opal_cryptfile_slot_t slot;
+    opal_cryptfile_found_t found;
+    uint64_t segment_at;
+
+    if (NULL == context) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &segment_at);
+    int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
+    if (OPAL_CRYPT_OK != rc || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep) {
+        return rc;
+    }
+    rc = opal_cryptfile_recover(file, work, region, block, work->plain, &slot, &found);
+    if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: half an entry goes, and it stays torn */
+        opal_cryptfile_sidecar_index_t index = {.within = 0};
+        (void) opal_cryptfile_sidecar_index(block, &index);
+        return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR,
+                                   opal_cryptfile_sidecar_entry_at(segment_at, index.within), OPAL_CRYPTFILE_ENTRY_BYTES);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_settle(file, work, region, block, &slot, found, &work->slots[0]);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_seal_based(file, region, block, &slot);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_block_seal(of->blocks, context, block, work->plain, keep, work->cipher, &work->fresh[0]);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        (void) opal_cryptfile_entry_next(work->slots[0].slot, &work->fresh[0].generation);
+        opal_crypt_count_sealed(thread, keep);
+        const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
+        rc = opal_cryptfile_commit_begin(file, work, &run, segment_at);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_part(file, work, &run, 0, 1) : rc;
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_entries(file, work, block, 1, segment_at) : rc;
+        opal_cryptfile_commit_end(file, work, region, OPAL_CRYPT_OK == rc);
+    }
+    return rc;
+}
+
+/* Blocks from `first` on were never written. */
+static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first)
+{
+    uint64_t segment_first = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
+        uint64_t count = opal_cryptfile_sidecar_segment_blocks(k), at;
+        if (segment_first + count > first) {
+            uint64_t within = first > segment_first ? first - segment_first : 0;
+            rc = opal_cryptfile_segment(file, region, false, k, false, &at);
+            if (OPAL_CRYPT_OK == rc && 0 != at) {
+                rc = file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR,
+                                         opal_cryptfile_sidecar_entry_at(at, within),
+                                         (count - within) * OPAL_CRYPTFILE_ENTRY_BYTES);
+            }
+        }
+        segment_first += count;
+    }
+    return rc;
+}
+
+/* Does a cut of the file from `now` to `bytes` go through a block of the region? */
+static bool goes_through(const opal_cryptfile_region_t *of, uint64_t now, uint64_t bytes)
+{
+    uint64_t plain = opal_cryptfile_tiling_before(&of->tiling, bytes);
+
+    return 0 != plain % of->block_bytes && plain < opal_cryptfile_tiling_before(&of->tiling, now);
+}
+
+/* Takes the lock of everything behind the cut, which the caller gives back when
+ * the data is cut, too: nobody shall see data without its entry. */
+static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t now,
+                      uint64_t bytes, opal_cryptfile_range_t *range)
+{
+    const opal_cryptfile_region_t *of = &file->map->regions[region];
+    uint64_t plain = opal_cryptfile_tiling_before(&of->tiling, bytes), first = plain / of->block_bytes;
+    uint32_t keep = (uint32_t) (plain % of->block_bytes);
+    int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_sidecar_lock_at(region, first),
+                                       OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - first, true);
+
+    if (OPAL_CRYPT_OK != rc) {
+        range->last = 0;
+        return rc;
+    }
+    if (goes_through(of, now, bytes)) {
+        rc = opal_cryptfile_work_room(file, work, 1, of->block_bytes);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = cut_block(file, work, region, first, keep);
+        }
+    }
+    first += keep > 0 ? 1 : 0;
+    return OPAL_CRYPT_OK == rc ? clear_entries(file, region, first) : rc;
+}
+
+/* A block that is cut has to be opened and sealed. */
+static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
+{
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        const opal_cryptfile_region_t *of = &file->map->regions[i];
+        if (of->encrypted && file->regions[i]->grant < OPAL_CRYPTFILE_GRANT_SEAL && goes_through(of, now, bytes)) {
+            return opal_cryptfile_outcome_set(file, outcome, OPAL_CRYPT_ERR_ACCESS, i, 0);
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
+{
+    opal_cryptfile_range_t *ranges = calloc(file->map->region_count, sizeof(*ranges));
+    opal_cryptfile_work_t *work = NULL;
+    int rc = NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : may_cut(file, now, bytes, outcome);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_work_take(file, &work);
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+        if (file->map->regions[i].encrypted) {
+            rc = cut_region(file, work, i, now, bytes, &ranges[i]);
+            if (OPAL_CRYPT_OK != rc) {
+                (void) opal_cryptfile_outcome_set(file, outcome, rc, i, 0);
+            }
+        }
+    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        rc = file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes);
+    }
+    for (uint32_t i = 0; NULL != work && i < file->map->region_count; ++i) {
+        if (0 != ranges[i].last) {
+            int unlocked = opal_cryptfile_range_unlock(file, &ranges[i]);
+            rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+        }
+    }
+    if (NULL != work) {
+        opal_cryptfile_work_give(file, work);
+    }
+    free(ranges);
+    return rc;
+}
+
+int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
+                          opal_cryptfile_outcome_t *outcome)
+{
+    uint64_t now = 0;
+
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->region = UINT32_MAX;
+    int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
+                               : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &now);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = bytes < now ? cut(file, now, bytes, outcome) : file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes);
+    }
+    outcome->bytes = bytes;
+    return outcome->rc = rc;
+}

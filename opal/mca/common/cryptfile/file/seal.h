@@ -1,0 +1,71 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The seal of a file: what single blocks cannot show, namely that each is the
+ * newest of its versions, that none was turned into a hole, and that the end is
+ * where it was.  docs/file-format.rst, "Seal".
+ *
+ *     blocks' slots --128 at a time--> page hashes (the seal list) --> root of a region
+ *     roots of all regions --> one hash for the user to keep
+ *
+ * A file is sealed by those that hold its keys, when nobody writes; opening it
+ * for writing ends that, after everything was held against the seal.  A reader
+ * that demands the seal checks the list once, and every page whenever it reads
+ * entries of it.  A job that seals what it wrote watches what that is.
+ */
+#ifndef OPAL_CRYPTFILE_FILE_SEAL_H
+#define OPAL_CRYPTFILE_FILE_SEAL_H
+
+#include "file.h"
+
+#pragma GCC visibility push(default)
+
+#define OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS 128u
+
+/* ---- sealing: all regions, by whoever has their keys, then once the end ---- */
+
+/* List, slots and root of an encrypted region whose key this process has; overwrites
+ * that were cut short are finished first.  `id`: drawn for this seal, of all
+ * regions.  ERR_AUTH, ERR_TORN in `outcome` for what cannot be; `why` has a topic
+ * if a watched block is to blame. */
+int opal_cryptfile_seal_region(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes,
+                               const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], opal_cryptfile_outcome_t *outcome,
+                               opal_crypt_why_t *why);
+
+/* The file counts as sealed from now on.  What was written before has to be on
+ * the storage. */
+int opal_cryptfile_seal_finish(opal_cryptfile_storage_t *storage, uint64_t data_bytes,
+                               const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES]);
+
+/* The hash for the user, of roots as they are stored; and as text. */
+int opal_cryptfile_seal_hash(opal_cryptfile_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+#define OPAL_CRYPTFILE_SEAL_TEXT_BYTES (2 * OPAL_CRYPT_HASH_BYTES + 1)
+void opal_cryptfile_seal_text(const uint8_t hash[OPAL_CRYPT_HASH_BYTES], char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES]);
+bool opal_cryptfile_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+
+/* ---- demanding ---- */
+
+/* From now on nothing is read that the seal does not have.  `wanted`: the hash
+ * that the user kept, or NULL.  ERR_AUTH with `why`: there is no seal, or the
+ * file is not what was sealed. */
+int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
+
+/* Before the seal is taken off: is the region, whose key this process has, all of it what
+ * was sealed?  Its list is kept, for watching.  ERR_AUTH with `why`. */
+int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, opal_crypt_why_t *why);
+
+/* ---- watching: a job writes, and seals at the end ---- */
+
+/* From now on, in a file of so many bytes; once. */
+void opal_cryptfile_seal_watch(opal_cryptfile_t *file, uint64_t data_bytes);
+/* The file was cut to so many bytes, by any process: what was behind is not expected any more. */
+void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes);
+
+/* What this process knows, malloc'd, for those that seal ... */
+int opal_cryptfile_seal_witnesses(opal_cryptfile_t *file, uint8_t **bytes, size_t *count);
+/* ... and all processes' together, before seal_region. */
+int opal_cryptfile_seal_witnessed(opal_cryptfile_t *file, uint32_t region, const uint8_t *bytes, size_t count);
+
+#pragma GCC visibility pop
+
+#endif

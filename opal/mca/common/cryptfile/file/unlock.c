@@ -1,0 +1,274 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Keys of a map's regions, and the decision which copy of a map is believed.
+ */
+#include "store.h"
+#include "opal/mca/common/crypt/base/library.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- keys ---- */
+
+void opal_cryptfile_keys_free(opal_cryptfile_key_t *keys, uint32_t count)
+{
+    for (uint32_t i = 0; NULL != keys && i < count; ++i) {
+        opal_crypt_secmem_free(keys[i].data_key);
+    }
+    free(keys);
+}
+
+/* Regions that were wrapped under one version of one label are unwrapped together. */
+typedef struct unlocker {
+    const opal_cryptfile_map_t *map;
+    opal_crypt_input_t body;
+    opal_cryptfile_keystore_t *keystore;
+    opal_cryptfile_key_t *keys;
+    opal_crypt_why_t *why;
+    bool *seen;                         /* of each region */
+    uint32_t *numbers;                  /* of those that belong together now */
+    opal_cryptfile_unwrap_t *blobs;
+    uint32_t count;
+} unlocker_t;
+
+static int forged(const unlocker_t *u, const char *topic, uint32_t number)
+{
+    return opal_crypt_refuse(u->why, OPAL_CRYPT_ERR_AUTH, topic, "region %u, label %s", (unsigned) number,
+                             u->map->regions[number].label);
+}
+
+static int check_mac(const unlocker_t *u, uint32_t number)
+{
+    int rc = opal_cryptfile_map_body_check(u->map, &u->body, number, u->keys[number].data_key);
+
+    return OPAL_CRYPT_ERR_AUTH == rc ? forged(u, "file-map-forged", number) : rc;
+}
+
+/* The regions without a key that belong to region `first`, and room for their keys. */
+static int collect(unlocker_t *u, uint32_t first)
+{
+    const opal_cryptfile_region_t *of = &u->map->regions[first];
+
+    u->count = 0;
+    for (uint32_t i = first; i < u->map->region_count; ++i) {
+        const opal_cryptfile_region_t *region = &u->map->regions[i];
+        if (!region->encrypted || u->seen[i] || NULL != u->keys[i].data_key || 0 != strcmp(region->label, of->label) ||
+            !opal_cryptfile_wrapped_alike(region->wrapped, of->wrapped)) {
+            continue;
+        }
+        u->seen[i] = true;
+        u->keys[i].data_key = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
+        if (NULL == u->keys[i].data_key) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        u->blobs[u->count] = (opal_cryptfile_unwrap_t){region->wrapped, u->keys[i].data_key};
+        u->numbers[u->count++] = i;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int unwrap(const unlocker_t *u, const char *label)
+{
+    opal_cryptfile_grant_t grant;
+    size_t which = 0;
+
+    int rc = opal_cryptfile_keystore_unwrap_all(u->keystore, label, u->map->uuid, u->blobs, u->count, &which, &grant, u->why);
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        return forged(u, "file-map-other-key", u->numbers[which]);
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < u->count; ++i) {
+        u->keys[u->numbers[i]].grant = grant;
+        rc = check_mac(u, u->numbers[i]);
+    }
+    return rc;
+}
+
+static int unlock_alike(unlocker_t *u, uint32_t first)
+{
+    int rc = collect(u, first);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = unwrap(u, u->map->regions[first].label);
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK != rc && i < u->count; ++i) {
+        opal_cryptfile_key_t *key = &u->keys[u->numbers[i]];
+        opal_crypt_secmem_free(key->data_key);
+        memset(key, 0, sizeof(*key));
+    }
+    return OPAL_CRYPT_ERR_CONFIG == rc ? OPAL_CRYPT_OK : rc;       /* refused by the keystore: no key, that is all */
+}
+
+/* Of the keys that are there already, one MAC: it covers the whole body. */
+static int check_known(const unlocker_t *u)
+{
+    uint32_t i = 0;
+
+    while (i < u->map->region_count && NULL == u->keys[i].data_key) {
+        ++i;
+    }
+    return i == u->map->region_count ? OPAL_CRYPT_OK : check_mac(u, i);
+}
+
+static int unlock_all(const opal_cryptfile_map_t *map, opal_cryptfile_keystore_t *keystore,
+                      opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
+{
+    size_t count = (size_t) map->region_count + 1;
+    unlocker_t u = {.map = map, .keystore = keystore, .keys = keys, .why = why, .seen = calloc(count, sizeof(*u.seen)),
+                    .numbers = calloc(count, sizeof(*u.numbers)), .blobs = calloc(count, sizeof(*u.blobs))};
+    int rc = NULL == u.seen || NULL == u.numbers || NULL == u.blobs ? OPAL_CRYPT_ERR_MEMORY
+                                                                    : opal_cryptfile_map_body(map, &u.body);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = check_known(&u);
+    }
+    for (uint32_t i = 0; NULL != keystore && OPAL_CRYPT_OK == rc && i < map->region_count; ++i) {
+        if (map->regions[i].encrypted && NULL == keys[i].data_key && !u.seen[i]) {
+            rc = unlock_alike(&u, i);
+        }
+    }
+    free((void *) (uintptr_t) u.body.base);
+    free(u.blobs);
+    free(u.numbers);
+    free(u.seen);
+    return rc;
+}
+
+int opal_cryptfile_map_unlock(const opal_cryptfile_map_t *map, opal_cryptfile_keystore_t *keystore,
+                              opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
+{
+    uint32_t opened = 0;
+    const char *label = "";
+    int rc = unlock_all(map, keystore, keys, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        opened += NULL != keys[i].data_key;
+        label = '\0' == *label && map->regions[i].encrypted ? map->regions[i].label : label;
+    }
+    if (0 != opened) {
+        return OPAL_CRYPT_OK;
+    }
+    bool said = NULL != why->topic && 0 != strcmp("keystore-no-label", why->topic);
+    return said ? OPAL_CRYPT_ERR_ACCESS      /* the keystore said why */
+                : opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", label);
+}
+
+int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cryptfile_keystore_t *keystore,
+                            opal_cryptfile_key_t *key, opal_crypt_why_t *why)
+{
+    key->data_key = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
+    if (NULL == key->data_key) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    int rc = opal_crypt_draw(key->data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_refuse(why, rc, "library", "a data key");
+    } else {
+        key->grant = OPAL_CRYPTFILE_GRANT_SEAL;
+        rc = opal_cryptfile_keystore_wrap(keystore, map->regions[region].label, map->uuid, key->data_key,
+                                          map->regions[region].wrapped, why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_secmem_free(key->data_key);
+        memset(key, 0, sizeof(*key));
+    }
+    return rc;
+}
+
+/* ---- copies ---- */
+
+int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
+                              opal_cryptfile_copy_state_t *state)
+{
+    memset(state, 0, sizeof(*state));
+    state->present = 0 != count;
+    if (!state->present) {
+        return OPAL_CRYPT_OK;
+    }
+    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(bytes, count, &state->head)) {
+        state->digest = true;
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_cryptfile_map_parse(bytes, count, &state->map);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_map_digest(state->map, &state->head);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        state->keys = calloc(state->map->region_count, sizeof(*state->keys));
+        rc = NULL == state->keys ? OPAL_CRYPT_ERR_MEMORY
+                                 : opal_cryptfile_map_unlock(state->map, keystore, state->keys, &state->why);
+        state->verified = OPAL_CRYPT_OK == rc;
+        state->refused = OPAL_CRYPT_ERR_AUTH == rc;
+    }
+    return OPAL_CRYPT_ERR_MEMORY == rc ? rc : OPAL_CRYPT_OK;
+}
+
+void opal_cryptfile_copy_again(const opal_cryptfile_copy_state_t *of, opal_cryptfile_copy_state_t *state)
+{
+    *state = *of;
+    state->map = NULL;
+    state->keys = NULL;
+}
+
+void opal_cryptfile_copy_free(opal_cryptfile_copy_state_t *state)
+{
+    if (NULL != state->map) {
+        opal_cryptfile_keys_free(state->keys, state->map->region_count);
+        opal_cryptfile_map_destroy(state->map);
+    }
+    memset(state, 0, sizeof(*state));
+}
+
+static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_map_digest_t *b)
+{
+    return 0 == memcmp(a->uuid, b->uuid, sizeof(a->uuid)) && a->generation == b->generation &&
+           0 == memcmp(a->hash, b->hash, sizeof(a->hash));
+}
+
+int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES],
+                               const uint8_t header_uuid[OPAL_CRYPTFILE_UUID_BYTES], bool *differ,
+                               opal_crypt_why_t *why)
+{
+    const opal_cryptfile_copy_state_t *attribute = &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE];
+    int best = -1;
+
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        if (states[i].verified && !states[i].refused && (best < 0 || states[i].head.generation > states[best].head.generation)) {
+            best = i;
+        }
+        if (states[i].refused || (best < 0 && NULL != states[i].why.topic)) {
+            *why = states[i].why;
+        }
+    }
+    if (best < 0) {
+        if (NULL == why->topic) {
+            (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-damaged", "no copy of it can be read");
+        }
+        return -1;
+    }
+    const opal_cryptfile_map_digest_t *head = &states[best].head;
+    int unknown = opal_cryptfile_map_unknown(states[best].map);
+    if (unknown >= 0) {                 /* nor is an older map without it */
+        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-extension", "type %d", unknown);
+        return -1;
+    }
+    if (0 != memcmp(head->uuid, header_uuid, OPAL_CRYPTFILE_UUID_BYTES) ||
+        ((attribute->digest || attribute->verified) && 0 != memcmp(head->uuid, attribute->head.uuid, OPAL_CRYPTFILE_UUID_BYTES))) {
+        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-sidecar-other", "the UUIDs differ");
+        return -1;
+    }
+    if (attribute->digest && (attribute->head.generation > head->generation ||
+                              (attribute->head.generation == head->generation && !same_map(&attribute->head, head)))) {
+        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-older", "the attribute knows generation %llu, "
+                                 "the sidecar %llu", (unsigned long long) attribute->head.generation,
+                                 (unsigned long long) head->generation);
+        return -1;
+    }
+    *differ = !same_map(&attribute->head, head) ||
+              (!same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_0].head, head) && !same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_1].head, head));
+    return best;
+}

@@ -1,0 +1,194 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Data keys: wrapped and unwrapped if the key may be used, each time with a line in the
+ * log; and the blob that a map keeps.
+ *
+ *     | format 1 = 1 | backend 1 | key version 2 | n 2 = 40 | wrapped 40 | e 2 | escrow e |
+ */
+#include "keystore_object.h"
+#include "opal/mca/common/crypt/base/le.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { BLOB_FORMAT = 1, BLOB_HEAD = 4, BLOB_ESCROW_AT = OPAL_CRYPTFILE_BLOB_WRAPPED_AT + OPAL_CRYPTFILE_RFC3394_BYTES };
+
+static_assert(BLOB_ESCROW_AT + 2 + OPAL_CRYPTFILE_ESCROW_MAX <= OPAL_CRYPTFILE_WRAPPED_MAX, "the largest blob");
+
+/* ---- the blob ---- */
+
+static void blob_write(const opal_cryptfile_keystore_t *keystore, uint16_t version, uint16_t escrow_bytes,
+                       opal_cryptfile_wrapped_t *wrapped)
+{
+    wrapped->blob[0] = BLOB_FORMAT;
+    wrapped->blob[1] = (uint8_t) keystore->backend;
+    opal_crypt_le_put16(wrapped->blob + 2, version);
+    opal_crypt_le_put16(wrapped->blob + 4, OPAL_CRYPTFILE_RFC3394_BYTES);
+    opal_crypt_le_put16(wrapped->blob + BLOB_ESCROW_AT, escrow_bytes);
+    wrapped->bytes = (uint16_t) (BLOB_ESCROW_AT + 2 + escrow_bytes);
+}
+
+int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped,
+                                 opal_cryptfile_keystore_backend_t *backend, uint16_t *version)
+{
+    const uint8_t *blob = wrapped->blob;
+
+    if (wrapped->bytes < BLOB_ESCROW_AT + 2 || wrapped->bytes > OPAL_CRYPTFILE_WRAPPED_MAX || BLOB_FORMAT != blob[0] ||
+        (OPAL_CRYPTFILE_KEYSTORE_FILE != blob[1] && OPAL_CRYPTFILE_KEYSTORE_PKCS11 != blob[1]) ||
+        0 == opal_crypt_le_get16(blob + 2) ||
+        OPAL_CRYPTFILE_RFC3394_BYTES != opal_crypt_le_get16(blob + 4) ||
+        wrapped->bytes != BLOB_ESCROW_AT + 2 + opal_crypt_le_get16(blob + BLOB_ESCROW_AT)) {
+        return OPAL_CRYPT_ERR_AUTH;
+    }
+    *backend = (opal_cryptfile_keystore_backend_t) blob[1];
+    *version = opal_crypt_le_get16(blob + 2);
+    return OPAL_CRYPT_OK;
+}
+
+bool opal_cryptfile_wrapped_alike(const opal_cryptfile_wrapped_t *a, const opal_cryptfile_wrapped_t *b)
+{
+    return 0 == memcmp(a->blob, b->blob, BLOB_HEAD);
+}
+
+int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, const char *private_pem,
+                                   bool secret_on_netfs, uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
+                                   opal_crypt_why_t *why)
+{
+    opal_cryptfile_keystore_backend_t backend;
+    uint16_t version;
+
+    if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, &backend, &version)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
+    }
+    return opal_cryptfile_escrow_unwrap(private_pem, secret_on_netfs, wrapped->blob + BLOB_ESCROW_AT + 2,
+                                        opal_crypt_le_get16(wrapped->blob + BLOB_ESCROW_AT), data_key, why);
+}
+
+/* ---- wrap and unwrap ---- */
+
+static int refuse_use(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
+                      unsigned version, const uint8_t *uuid, const char *refusal, opal_crypt_why_t *why)
+{
+    int rc = opal_cryptfile_keystore_log(keystore, verb, label, version, uuid, refusal, why);
+
+    return OPAL_CRYPT_OK != rc ? rc : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-refused",
+                                                        "%s, version %u: %s", label, version, refusal);
+}
+
+static int wrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
+                const uint8_t *data_key, opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why)
+{
+    opal_cryptfile_keystore_record_t record;
+    const char *refusal;
+    uint16_t escrow_bytes = 0;
+    int rc = opal_cryptfile_keystore_look_up(keystore, label, 0, false, &record, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        (void) opal_cryptfile_keystore_log(keystore, "wrap", label, 0, uuid, "no such key", NULL);
+        return rc;
+    }
+    if (OPAL_CRYPTFILE_GRANT_SEAL != opal_cryptfile_keystore_grant_of(keystore, &record, &refusal)) {
+        return refuse_use(keystore, "wrap", label, record.version, uuid, refusal, why);
+    }
+    rc = keystore->ops->wrap(keystore, &record, data_key, wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT, why);
+    if (OPAL_CRYPT_OK == rc && 0 != record.escrow_bytes) {
+        rc = opal_cryptfile_escrow_wrap(record.escrow, record.escrow_bytes, data_key,
+                                        wrapped->blob + BLOB_ESCROW_AT + 2, &escrow_bytes);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    blob_write(keystore, record.version, escrow_bytes, wrapped);
+    return opal_cryptfile_keystore_log(keystore, "wrap", label, record.version, uuid, NULL, why);
+}
+
+int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char *label,
+                                 const uint8_t *uuid, const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
+                                 opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why)
+{
+    pthread_mutex_lock(&keystore->lock);
+    memset(wrapped, 0, sizeof(*wrapped));
+    int rc = wrap(keystore, label, uuid, data_key, wrapped, why);
+    if (OPAL_CRYPT_OK != rc) {
+        memset(wrapped, 0, sizeof(*wrapped));
+    }
+    pthread_mutex_unlock(&keystore->lock);
+    return rc;
+}
+
+/* All blobs are what they should be, and of one version. */
+static int parse_all(const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
+                     opal_cryptfile_keystore_backend_t *backend, uint16_t *version, opal_crypt_why_t *why)
+{
+    for (*which = 0; *which < count; ++*which) {
+        const opal_cryptfile_wrapped_t *wrapped = blobs[*which].wrapped;
+        if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, backend, version) ||
+            !opal_cryptfile_wrapped_alike(wrapped, blobs[0].wrapped)) {
+            return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int unwrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
+                  const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
+                  opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
+{
+    opal_cryptfile_keystore_record_t record;
+    opal_cryptfile_keystore_backend_t backend;
+    uint16_t version;
+    const char *refusal;
+    int rc = parse_all(blobs, count, which, &backend, &version, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    if (backend != keystore->backend) {
+        return refuse_use(keystore, "unwrap", label, version, uuid,
+                          "the file's key was wrapped by the other keystore backend", why);
+    }
+    rc = opal_cryptfile_keystore_look_up(keystore, label, version, true, &record, why);
+    if (OPAL_CRYPT_OK != rc) {
+        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, version, uuid, "no such key", NULL);
+        return rc;
+    }
+    *grant = opal_cryptfile_keystore_grant_of(keystore, &record, &refusal);
+    if (OPAL_CRYPTFILE_GRANT_NONE == *grant) {
+        return refuse_use(keystore, "unwrap", label, version, uuid, refusal, why);
+    }
+    rc = keystore->ops->unwrap(keystore, &record, blobs, count, which, why);
+    if (OPAL_CRYPT_OK != rc) {
+        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, version, uuid, "not wrapped by this key", NULL);
+        return rc;
+    }
+    return opal_cryptfile_keystore_log(keystore, "unwrap", label, version, uuid, NULL, why);
+}
+
+int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, const char *label,
+                                       const uint8_t *uuid, const opal_cryptfile_unwrap_t *blobs, size_t count,
+                                       size_t *which, opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
+{
+    pthread_mutex_lock(&keystore->lock);
+    int rc = 0 == count ? OPAL_CRYPT_ERR_LIBRARY : unwrap(keystore, label, uuid, blobs, count, which, grant, why);
+    if (OPAL_CRYPT_OK != rc) {
+        for (size_t i = 0; i < count; ++i) {
+            opal_crypt_wipe(blobs[i].data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
+        }
+        *grant = OPAL_CRYPTFILE_GRANT_NONE;
+    }
+    pthread_mutex_unlock(&keystore->lock);
+    return rc;
+}
+
+int opal_cryptfile_keystore_unwrap(opal_cryptfile_keystore_t *keystore, const char *label,
+                                   const uint8_t *uuid, const opal_cryptfile_wrapped_t *wrapped,
+                                   uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
+                                   opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
+{
+    const opal_cryptfile_unwrap_t one = {wrapped, data_key};
+    size_t which;
+
+    return opal_cryptfile_keystore_unwrap_all(keystore, label, uuid, &one, 1, &which, grant, why);
+}

@@ -1,0 +1,121 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Inside the keystore: what a backend is.  A backend stores records and wraps;
+ * who may do what when (cryptfile/keystore/keystore.c), the log and the blob (cryptfile/keystore/blob.c)
+ * are the same for all.
+ */
+#ifndef OPAL_CRYPTFILE_KEYSTORE_KEYSTORE_OBJECT_H
+#define OPAL_CRYPTFILE_KEYSTORE_KEYSTORE_OBJECT_H
+
+#include "keystore.h"
+#include "opal/mca/common/crypt/base/secret_file.h"
+
+#include <dirent.h>
+#include <pthread.h>
+
+#define OPAL_CRYPTFILE_RFC3394_BYTES    (OPAL_CRYPTFILE_DATA_KEY_BYTES + 8)
+#define OPAL_CRYPTFILE_RECORD_TEXT_MAX  4096
+#define OPAL_CRYPTFILE_BLOB_WRAPPED_AT  6       /* in a blob: the key as RFC 3394 has it */
+
+typedef struct opal_cryptfile_keystore_ops {
+    const char *name;
+    int (*open)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_options_t *options,
+                opal_crypt_why_t *why);
+    void (*close)(opal_cryptfile_keystore_t *keystore);
+
+    /* Call `each` for every record of `label` (NULL: of all).  A nonzero return
+     * stops and is returned; so does a record that cannot be read, or an older
+     * version could be passed off as the newest by spoiling the newest.  With
+     * `bad`, which is for lists, that is called for such a record instead. */
+    int (*walk)(opal_cryptfile_keystore_t *keystore, const char *label,
+                int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
+                void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg, opal_crypt_why_t *why);
+    /* One record, checked to be what it was made as. */
+    int (*read)(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
+                opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why);
+    /* Make a key and its record; never over one that exists. */
+    int (*create)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                  opal_crypt_why_t *why);
+    /* Change the record; the key stays. */
+    int (*update)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                  opal_crypt_why_t *why);
+
+    /* RFC 3394 under the record's key.  unwrap: ERR_AUTH if blob *which does not fit. */
+    int (*wrap)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
+                opal_crypt_why_t *why);
+    int (*unwrap)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                  const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why);
+    /* cryptfile/keystore/keystore.h; NULL: this backend has no files. */
+    int (*protect)(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
+                   opal_crypt_why_t *why);
+} opal_cryptfile_keystore_ops_t;
+
+struct opal_cryptfile_keystore {
+    const opal_cryptfile_keystore_ops_t *ops;
+    opal_cryptfile_keystore_backend_t backend;
+    pthread_mutex_t lock;
+    char *directory;
+    bool secret_on_netfs;
+    time_t now;                     /* 0: the clock */
+    int log_fd;
+    uint8_t *machine_key;           /* secret memory, or NULL */
+    void *token;                    /* pkcs11: its state */
+};
+
+extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_file_ops;
+extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_pkcs11_ops;
+
+/* ---- for who holds the lock ---- */
+/* The record of a version, or (0) the newest that may be used. */
+int opal_cryptfile_keystore_look_up(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
+                                    bool revoked_too, opal_cryptfile_keystore_record_t *record,
+                                    opal_crypt_why_t *why);
+/* *refusal: why it is not GRANT_SEAL. */
+opal_cryptfile_grant_t opal_cryptfile_keystore_grant_of(const opal_cryptfile_keystore_t *keystore,
+                                                        const opal_cryptfile_keystore_record_t *record,
+                                                        const char **refusal);
+
+/* ---- log: one line ---- */
+int opal_cryptfile_keystore_log_open(opal_cryptfile_keystore_t *keystore, const char *path,
+                                     opal_crypt_why_t *why);
+/* `refusal` NULL: granted. */
+int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
+                                unsigned version, const uint8_t *uuid, const char *refusal,
+                                opal_crypt_why_t *why);
+
+/* ---- one at a time changes a keystore (cryptfile/keystore/lock.c) ---- */
+/* *fd is for the unlock; -1: there are no locks here. */
+int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
+void opal_cryptfile_keystore_unlock(int fd);
+
+/* ---- the directory of the backend `file` ---- */
+int opal_cryptfile_keystore_directory(const opal_cryptfile_keystore_t *keystore, DIR **directory,
+                                      opal_crypt_why_t *why);
+/* The next key file of `label` (NULL: of any); false at the end. */
+bool opal_cryptfile_keystore_next(DIR *directory, const char *label, char name[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1],
+                                  uint16_t *version);
+
+/* ---- records as text ---- */
+/* Returns the length, < max; the text ends with a newline.  ERR_CONFIG for what
+ * record_parse would refuse. */
+int opal_cryptfile_keystore_record_write(const opal_cryptfile_keystore_record_t *record,
+                                         char *text, size_t max);
+/* Reads what record_write wrote, from the start of `text`; *used: how far. */
+int opal_cryptfile_keystore_record_parse(const char *text, size_t bytes, size_t *used,
+                                         opal_cryptfile_keystore_record_t *record);
+
+/* ---- RFC 3394 by libcrypto, 256-bit keys ---- */
+int opal_cryptfile_rfc3394_wrap(const uint8_t key[32], const uint8_t plain[32], uint8_t wrapped[40]);
+int opal_cryptfile_rfc3394_unwrap(const uint8_t key[32], const uint8_t wrapped[40], uint8_t plain[32]);
+
+/* ---- escrow ---- */
+int opal_cryptfile_escrow_wrap(const uint8_t *spki, size_t spki_bytes,
+                               const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
+                               uint8_t escrow[OPAL_CRYPTFILE_ESCROW_MAX], uint16_t *bytes);
+int opal_cryptfile_escrow_unwrap(const char *private_pem, bool secret_on_netfs, const uint8_t *escrow,
+                                 size_t bytes, uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
+                                 opal_crypt_why_t *why);
+
+#endif

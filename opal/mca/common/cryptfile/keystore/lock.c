@@ -1,0 +1,52 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One process at a time changes a keystore: what it read of a record is still
+ * true when it writes the record.  The lock is on a file of its own, DIRECTORY/lock,
+ * which stays empty and is never deleted; the directory itself could not be locked on
+ * NFS, where only what is open for writing can be.  Who only uses keys takes no lock,
+ * since records change by rename.
+ */
+#include "keystore_object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
+{
+    char path[4200];
+    int rc;
+
+    snprintf(path, sizeof(path), "%s/lock", keystore->directory);
+    *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    if (*fd < 0 && ENOENT == errno) {           /* a token's keystore needs no directory; without one `file` fails later */
+        return OPAL_CRYPT_OK;
+    }
+    if (*fd < 0) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", path, strerror(errno));
+    }
+    do {
+        rc = flock(*fd, LOCK_EX);
+    } while (0 != rc && EINTR == errno);
+    if (0 == rc) {
+        return OPAL_CRYPT_OK;
+    }
+    int error = errno;
+    close(*fd);
+    *fd = -1;
+    /* Lustre without -o flock, say: keys can be made there, one command after the other. */
+    return ENOSYS == error || EOPNOTSUPP == error
+               ? OPAL_CRYPT_OK
+               : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", path, strerror(error));
+}
+
+void opal_cryptfile_keystore_unlock(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}

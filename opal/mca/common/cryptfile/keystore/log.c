@@ -1,0 +1,72 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The log of a keystore: one line for each grant and each refusal, appended by
+ * one write, so that lines of several processes do not mix.
+ *
+ *     2026-11-21T09:00:00Z host uid=1000 pid=42 unwrap label=lab version=1 file=0011... granted
+ */
+#include "keystore_object.h"
+#include "opal/mca/common/crypt/base/hex.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int opal_cryptfile_keystore_log_open(opal_cryptfile_keystore_t *keystore, const char *path,
+                                     opal_crypt_why_t *why)
+{
+    char own[4200];
+    struct stat status;
+
+    if (NULL == path) {
+        snprintf(own, sizeof(own), "%s/log", keystore->directory);
+        path = own;
+    }
+    keystore->log_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    if (keystore->log_fd < 0 && ENOENT == errno && path == own) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-missing", "there is no keystore %.512s",
+                                 keystore->directory);
+    }
+    if (keystore->log_fd < 0 || 0 != fstat(keystore->log_fd, &status)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-log", "%.512s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-log", "%.512s: neither a file nor a device",
+                                 path);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
+                                unsigned version, const uint8_t *uuid, const char *refusal,
+                                opal_crypt_why_t *why)
+{
+    char line[640], host[65] = "", stamp[32], file[2 * OPAL_CRYPTFILE_UUID_BYTES + 1] = "-";
+    time_t now = 0 != keystore->now ? keystore->now : time(NULL);
+    struct tm parts;
+
+    if (0 != gethostname(host, sizeof(host) - 1)) {
+        strcpy(host, "-");
+    }
+    gmtime_r(&now, &parts);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (NULL != uuid) {
+        opal_crypt_hex_write(uuid, OPAL_CRYPTFILE_UUID_BYTES, file);
+    }
+    int bytes = snprintf(line, sizeof(line), "%s %s uid=%lu pid=%ld %s label=%s version=%u file=%s %s%s\n", stamp, host,
+                         (unsigned long) geteuid(), (long) getpid(), verb, label, version, file,
+                         NULL == refusal ? "granted" : "refused: ", NULL == refusal ? "" : refusal);
+    ssize_t written;
+    do {
+        written = write(keystore->log_fd, line, (size_t) bytes);
+    } while (written < 0 && EINTR == errno);
+    if (written != bytes) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-log", "%s",
+                                 written < 0 ? strerror(errno) : "the disk is full");
+    }
+    return OPAL_CRYPT_OK;
+}

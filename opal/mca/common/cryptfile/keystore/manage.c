@@ -1,0 +1,220 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Management: new keys and versions, lists, revocation, recovery keys.
+ */
+#include "keystore_object.h"
+
+#include <string.h>
+
+/* No other thread and no other process changes a record until end_change. */
+static int begin_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
+{
+    int rc = opal_cryptfile_keystore_lock(keystore, fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        pthread_mutex_lock(&keystore->lock);
+    }
+    return rc;
+}
+
+static void end_change(opal_cryptfile_keystore_t *keystore, int fd)
+{
+    pthread_mutex_unlock(&keystore->lock);
+    opal_cryptfile_keystore_unlock(fd);
+}
+
+/* Whoever rotates a key changes the key, and not who may use it until when. */
+static int take_over(const opal_cryptfile_keystore_t *keystore, unsigned how,
+                     const opal_cryptfile_keystore_record_t *newest, opal_cryptfile_keystore_record_t *record,
+                     opal_crypt_why_t *why)
+{
+    const int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
+
+    if (0 != (how & OPAL_CRYPTFILE_KEYSTORE_KEEP_OWNERS)) {
+        memcpy(record->owners, newest->owners, sizeof(record->owners));
+        record->owner_count = newest->owner_count;
+    }
+    if (0 == record->escrow_bytes) {
+        memcpy(record->escrow, newest->escrow, sizeof(record->escrow));
+        record->escrow_bytes = newest->escrow_bytes;
+    }
+    if (0 == (how & OPAL_CRYPTFILE_KEYSTORE_KEEP_NOT_AFTER)) {
+        return OPAL_CRYPT_OK;
+    }
+    record->not_after = newest->not_after;
+    return 0 == record->not_after || now <= record->not_after
+               ? OPAL_CRYPT_OK
+               : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-expired",
+                                   "%s: the last day of version %u has passed; a new version needs another",
+                                   record->label, newest->version);
+}
+
+static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
+                   opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
+{
+    const bool rotate = 0 != (how & OPAL_CRYPTFILE_KEYSTORE_ROTATE);
+    opal_cryptfile_keystore_record_t newest;
+    int rc = opal_cryptfile_keystore_look_up(keystore, record->label, 0, true, &newest, why);
+
+    if (!rotate && OPAL_CRYPT_OK == rc) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-label-exists", "%s", record->label);
+    }
+    if (!rotate && 0 != newest.version) {
+        return rc;
+    }
+    if (rotate && OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    if (rotate && UINT16_MAX == newest.version) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
+    }
+    rc = rotate ? take_over(keystore, how, &newest, record, why) : OPAL_CRYPT_OK;
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    record->version = (uint16_t) (newest.version + 1);
+    record->bits = 256;
+    record->created = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
+    record->revoked = false;
+    record->changes = 0;
+    rc = keystore->ops->create(keystore, record, why);
+    return OPAL_CRYPT_OK != rc ? rc : opal_cryptfile_keystore_log(keystore, rotate ? "rotate" : "new", record->label,
+                                                                  record->version, NULL, NULL, why);
+}
+
+int opal_cryptfile_keystore_new(opal_cryptfile_keystore_t *keystore, unsigned how,
+                                opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
+{
+    opal_crypt_why_t mine;
+
+    if (!opal_cryptfile_key_label_valid(record->label)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", record->label);
+    }
+    int fd, rc = begin_change(keystore, &fd, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = new_key(keystore, how, record, NULL == why ? &mine : why);
+        end_change(keystore, fd);
+    }
+    return rc;
+}
+
+int opal_cryptfile_keystore_list(opal_cryptfile_keystore_t *keystore,
+                                 int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
+                                 void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg,
+                                 opal_crypt_why_t *why)
+{
+    pthread_mutex_lock(&keystore->lock);
+    int rc = keystore->ops->walk(keystore, NULL, each, bad, arg, why);
+    pthread_mutex_unlock(&keystore->lock);
+    return rc;
+}
+
+static int change(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
+                  opal_crypt_why_t *why)
+{
+    if (UINT32_MAX == record->changes) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
+    }
+    ++record->changes;
+    return keystore->ops->update(keystore, record, why);
+}
+
+static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
+                      opal_crypt_why_t *why)
+{
+    opal_cryptfile_keystore_record_t record;
+    int rc = keystore->ops->read(keystore, label, version, &record, why);
+
+    if (OPAL_CRYPT_OK == rc && !record.revoked) {
+        record.revoked = true;
+        rc = change(keystore, &record, why);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_keystore_log(keystore, "revoke", label, version, NULL, NULL, why) : rc;
+}
+
+/* Revoke one version; of version 0, every one, the newest first, which new files use.  One
+ * that is not there, or cannot be read, does not save those behind it; the first error counts. */
+static int revoke_versions(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
+                           opal_crypt_why_t *why)
+{
+    opal_cryptfile_keystore_record_t record;
+    int result = opal_cryptfile_keystore_look_up(keystore, label, version, true, &record, why);
+    unsigned first = 0 == version ? 1 : version, last = OPAL_CRYPT_OK == result ? record.version : 0;
+
+    for (unsigned i = last; i >= first; --i) {
+        opal_crypt_why_t one = {.topic = NULL};
+        int rc = revoke_one(keystore, label, (uint16_t) i, &one);
+        bool missing = NULL != one.topic && 0 == strcmp("keystore-no-label", one.topic);
+        if (OPAL_CRYPT_OK != rc && !missing && OPAL_CRYPT_OK == result) {
+            result = rc;
+            if (NULL != why) {
+                *why = one;
+            }
+        }
+    }
+    return result;
+}
+
+int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const char *label,
+                                   uint16_t version, opal_crypt_why_t *why)
+{
+    int fd, rc = begin_change(keystore, &fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = revoke_versions(keystore, label, version, why);
+        end_change(keystore, fd);
+    }
+    return rc;
+}
+
+static int set_escrow(opal_cryptfile_keystore_t *keystore, const char *label, const char *public_pem,
+                      opal_crypt_why_t *why)
+{
+    opal_cryptfile_keystore_record_t record;
+    int rc = opal_cryptfile_keystore_look_up(keystore, label, 0, false, &record, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_escrow_key(public_pem, record.escrow, &record.escrow_bytes, why);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = change(keystore, &record, why);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_keystore_log(keystore, "escrow", label, record.version, NULL, NULL, why);
+    }
+    return rc;
+}
+
+int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const char *label,
+                                   const char *public_pem, opal_crypt_why_t *why)
+{
+    int fd, rc = begin_change(keystore, &fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = set_escrow(keystore, label, public_pem, why);
+        end_change(keystore, fd);
+    }
+    return rc;
+}
+
+int opal_cryptfile_keystore_protect(opal_cryptfile_keystore_t *keystore, const char *label,
+                                    unsigned *count, opal_crypt_why_t *why)
+{
+    *count = 0;
+    if (!opal_cryptfile_key_label_valid(label)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
+    }
+    if (NULL == keystore->ops->protect || NULL == keystore->machine_key) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key",
+                                 "%s: no machine key is set to protect it with", label);
+    }
+    int fd, rc = begin_change(keystore, &fd, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = keystore->ops->protect(keystore, label, count, why);
+        if (OPAL_CRYPT_OK == rc && *count > 0) {
+            rc = opal_cryptfile_keystore_log(keystore, "protect", label, 0, NULL, NULL, why);
+        }
+        end_change(keystore, fd);
+    }
+    return rc;
+}
