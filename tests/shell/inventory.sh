@@ -29,7 +29,7 @@ done < "$CASE_DIR/loaded"
 
 # 3. names of algorithms in the core and in aead/openssl, as OpenSSL knows them
 grep -rhoE '"(X25519|X448|P-[0-9]+|HKDF|HMAC|KMAC-?[0-9]*|SHA-?[0-9]+|MD5|AES-[0-9]+-[A-Z]+|ED[0-9]+|RSA-PSS|ChaCha20-Poly1305|DES(-[A-Z0-9-]+)?|RC4|SM4(-[A-Z]+)?|[A-Z0-9-]+-(CBC|CTR|XTS|CCM|OCB|SIV))"' \
-    "$SRC/opal/mca/common/crypt" "$SRC/opal/mca/aead/openssl" --include=*.c --include=*.h | tr -d '"' | sort -u \
+    "$SRC/opal/mca/common/crypt" "$SRC/opal/mca/common/cryptfile" "$SRC/opal/mca/aead/openssl" --include=*.c --include=*.h | tr -d '"' | sort -u \
     > "$CASE_DIR/algorithms"
 must test "$(wc -l < "$CASE_DIR/algorithms")" -gt 8
 while read -r name; do

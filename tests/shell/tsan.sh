@@ -17,6 +17,7 @@ find . -name '*.lo' -o -name '*.o' -o -name '*.la' -o -name '*.a' -type f | xarg
 tests='test_team test_session_threads'
 flags='-g -O1 -fsanitize=thread'
 must make -s -C opal/mca/common/crypt check TESTS= CFLAGS="$flags -std=gnu11 -fno-strict-aliasing"
+must make -s -C opal/mca/common/cryptfile check TESTS= CFLAGS="$flags -std=gnu11 -fno-strict-aliasing"
 must make -s -C opal/mca/aead CFLAGS="$flags -std=gnu11 -fno-strict-aliasing" libaead_rules.la
 must make -s -C opal/mca/aead/openssl CFLAGS="$flags -std=gnu11 -fno-strict-aliasing" libaead_openssl_module.la
 (cd tests/unit && rm -f $tests && must make -s $tests CFLAGS="$flags -std=gnu11 -fno-strict-aliasing")

@@ -100,30 +100,51 @@ static void scan(const char *name, regex_t *pattern)
     free(text);
 }
 
-int main(void)
+static void enter(const char *room)
 {
     const char *source = getenv("srcdir");
-    regex_t pattern, library;
+
+    snprintf(directory, sizeof(directory), "%s/../../%s", NULL == source ? "." : source, room);
+}
+
+static void scan_all(regex_t *pattern, regex_t *library)
+{
     struct dirent *entry;
     DIR *files;
+    int count = 0;
 
-    snprintf(directory, sizeof(directory), "%s/../../opal/mca/common/crypt", NULL == source ? "." : source);
+    UNIT_REQUIRE(NULL != (files = opendir(directory)));
+    while (NULL != (entry = readdir(files))) {
+        size_t length = strlen(entry->d_name);
+
+        if (length > 2 && 0 == strcmp(entry->d_name + length - 2, ".c")) {
+            scan(entry->d_name, pattern);
+            scan(entry->d_name, library);
+            count++;
+        }
+    }
+    closedir(files);
+    UNIT_CHECK(count > 1);
+}
+
+int main(void)
+{
+    static const char *const rooms[] = {"opal/mca/common/crypt/base", "opal/mca/common/crypt/identity",
+                                        "opal/mca/common/crypt/wire", "opal/mca/common/cryptfile/keystore",
+                                        "opal/mca/common/cryptfile/file", "ompi/tools/mpicrypt/key"};
+    regex_t pattern, library;
+
+    enter("opal/mca/common/crypt");
     read_help();
 
     UNIT_GROUP("every reason in the sources has an entry");
     UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|clocks|fips|keygen|munge|no|node|psk|record|secret|x509)(-[a-z0-9]+)+)\"",
                               REG_EXTENDED));
     UNIT_REQUIRE(0 == regcomp(&library, "\"(library)\"", REG_EXTENDED));
-    UNIT_REQUIRE(NULL != (files = opendir(directory)));
-    while (NULL != (entry = readdir(files))) {
-        size_t length = strlen(entry->d_name);
-
-        if (length > 2 && 0 == strcmp(entry->d_name + length - 2, ".c")) {
-            scan(entry->d_name, &pattern);
-            scan(entry->d_name, &library);
-        }
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); ++i) {
+        enter(rooms[i]);
+        scan_all(&pattern, &library);
     }
-    closedir(files);
     regfree(&pattern);
     regfree(&library);
 

@@ -114,6 +114,11 @@ static inline uint64_t opal_crypt_get64(const uint8_t *p)
     return be64toh(v);
 }
 
+static inline bool opal_crypt_all_zero(const uint8_t *bytes, size_t count)
+{
+    return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
+}
+
 #pragma GCC visibility pop
 
 #endif

@@ -42,7 +42,7 @@ static inline uint64_t word_of(uint64_t number)
     return (number + 1) << HOLDERS_BITS;
 }
 
-static inline uint64_t load(const opal_crypt_seat_t *seat)
+static inline uint64_t load_seat(const opal_crypt_seat_t *seat)
 {
     return __atomic_load_n(&seat->word, __ATOMIC_RELAXED);
 }
@@ -123,7 +123,7 @@ int opal_crypt_epoch_hold(opal_crypt_epochs_t *epochs, uint64_t number,
 
     for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
         opal_crypt_seat_t *seat = &epochs->seats[i];
-        uint64_t word = load(seat);
+        uint64_t word = load_seat(seat);
 
         while ((word & ~HOLDERS_MASK) == wanted && (word & HOLDERS_MASK) != HOLDERS_MASK) {
             if (!shared(epochs)) {
@@ -157,11 +157,11 @@ static opal_crypt_seat_t *seat_to_replace(opal_crypt_epochs_t *epochs, uint64_t 
     uint64_t highest = 0;
 
     for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
-        uint64_t seen = load(&epochs->seats[i]) & ~HOLDERS_MASK;
+        uint64_t seen = load_seat(&epochs->seats[i]) & ~HOLDERS_MASK;
         highest = seen > highest ? seen : highest;
     }
     for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
-        uint64_t seen = load(&epochs->seats[i]);
+        uint64_t seen = load_seat(&epochs->seats[i]);
         if (EMPTY == seen) {
             *word = EMPTY;
             return &epochs->seats[i];
@@ -185,7 +185,7 @@ static bool epoch_seat(opal_crypt_epochs_t *epochs, opal_crypt_epoch_t *epoch)
 
     pthread_mutex_lock(&epochs->replacing);
     for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
-        if ((load(&epochs->seats[i]) & ~HOLDERS_MASK) == word_of(epoch->number)) {
+        if ((load_seat(&epochs->seats[i]) & ~HOLDERS_MASK) == word_of(epoch->number)) {
             goto unlock;
         }
     }
@@ -210,7 +210,7 @@ void opal_crypt_epoch_release(opal_crypt_epochs_t *epochs,
     opal_crypt_epoch_t *own = (opal_crypt_epoch_t *) hold->epoch;
 
     if (NULL != hold->seat && !shared(epochs)) {
-        __atomic_store_n(&hold->seat->word, load(hold->seat) - 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&hold->seat->word, load_seat(hold->seat) - 1, __ATOMIC_RELAXED);
     } else if (NULL != hold->seat) {
         __atomic_fetch_sub(&hold->seat->word, 1, __ATOMIC_RELEASE);
     } else if (!keep || !epoch_seat(epochs, own)) {

@@ -24,7 +24,7 @@ static pair_t *pairs;
 static uint64_t count, room;
 
 /* True if it was there already. */
-static bool insert(pair_t *set, uint64_t set_room, pair_t pair)
+static bool insert_pair(pair_t *set, uint64_t set_room, pair_t pair)
 {
     uint64_t i = pair.a & (set_room - 1);
 
@@ -49,7 +49,7 @@ static void grow(void)
     }
     for (uint64_t i = 0; i < room; ++i) {
         if (0 != pairs[i].a || 0 != pairs[i].b) {
-            (void) insert(set, wider, pairs[i]);
+            (void) insert_pair(set, wider, pairs[i]);
         }
     }
     free(pairs);
@@ -79,7 +79,7 @@ void opal_crypt_record_nonce(const uint8_t id[32], const uint8_t nonce[12])
     if (2 * count >= room) {
         grow();
     }
-    if (insert(pairs, room, pair)) {
+    if (insert_pair(pairs, room, pair)) {
         fputs("crypt: a (key, nonce) pair was about to seal twice\n", stderr);
         abort();
     }

@@ -224,7 +224,7 @@ static void *slot_take(arena_t *arena)
     return NULL;
 }
 
-static void *take(size_t bytes)
+static void *take_block(size_t bytes)
 {
     unsigned class = 0;
     arena_t *arena;
@@ -260,7 +260,7 @@ void *opal_crypt_secmem_alloc(size_t bytes)
     }
     pthread_mutex_lock(&lock);
     if (marker_make()) {
-        block = take(bytes);
+        block = take_block(bytes);
     }
     pthread_mutex_unlock(&lock);
     return block;

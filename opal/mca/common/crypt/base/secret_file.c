@@ -111,7 +111,7 @@ static int refuse_open(const char *path, const char *what, int error, opal_crypt
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, topic, "%s %s: %s", what, path, strerror(error));
 }
 
-static int check_file(int fd, const char *path, const char *what, struct stat *status, opal_crypt_why_t *why)
+static int check_secret(int fd, const char *path, const char *what, struct stat *status, opal_crypt_why_t *why)
 {
     if (0 != fstat(fd, status)) {
         return refuse_open(path, what, errno, why);
@@ -199,8 +199,8 @@ int opal_crypt_read_whole(int fd, void *bytes, size_t count, bool *whole)
     return 0;
 }
 
-static int read_all(int fd, const char *path, const char *what, size_t count, uint8_t *bytes,
-                    opal_crypt_why_t *why)
+static int read_secret(int fd, const char *path, const char *what, size_t count, uint8_t *bytes,
+                       opal_crypt_why_t *why)
 {
     bool whole;
     int error = opal_crypt_read_whole(fd, bytes, count, &whole);
@@ -225,7 +225,7 @@ int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    rc = check_file(fd, path, what, &status, why);
+    rc = check_secret(fd, path, what, &status, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_crypt_secret_file_place(fd, path, what, allow_network, &file->warning, why);
     }
@@ -244,7 +244,7 @@ int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, 
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "%s %s", what, path);
         goto close;
     }
-    rc = read_all(fd, path, what, file->count, file->bytes, why);
+    rc = read_secret(fd, path, what, file->count, file->bytes, why);
     if (OPAL_CRYPT_OK != rc) {
         opal_crypt_secmem_free(file->bytes);
         file->bytes = NULL;

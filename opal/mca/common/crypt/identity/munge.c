@@ -16,7 +16,7 @@ static opal_crypt_munge_t loaded;
 static char failure[256];               /* empty: it is loaded */
 
 /* POSIX promises that a symbol's address fits a pointer to function. */
-static bool find(void *library, const char *name, void *function)
+static bool find_symbol(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
 
@@ -27,7 +27,7 @@ static bool find(void *library, const char *name, void *function)
     return NULL != symbol;
 }
 
-static void load(void)
+static void load_munge(void)
 {
     void *library = dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL);
 
@@ -35,21 +35,21 @@ static void load(void)
         strncpy(failure, dlerror(), sizeof(failure) - 1);
         return;
     }
-    if (!find(library, "munge_ctx_create", &loaded.ctx_create)
-        || !find(library, "munge_ctx_destroy", &loaded.ctx_destroy)
-        || !find(library, "munge_ctx_set", &loaded.ctx_set)
-        || !find(library, "munge_ctx_get", &loaded.ctx_get)
-        || !find(library, "munge_ctx_strerror", &loaded.ctx_strerror)
-        || !find(library, "munge_encode", &loaded.encode)
-        || !find(library, "munge_decode", &loaded.decode)
-        || !find(library, "munge_strerror", &loaded.strerror)) {
+    if (!find_symbol(library, "munge_ctx_create", &loaded.ctx_create)
+        || !find_symbol(library, "munge_ctx_destroy", &loaded.ctx_destroy)
+        || !find_symbol(library, "munge_ctx_set", &loaded.ctx_set)
+        || !find_symbol(library, "munge_ctx_get", &loaded.ctx_get)
+        || !find_symbol(library, "munge_ctx_strerror", &loaded.ctx_strerror)
+        || !find_symbol(library, "munge_encode", &loaded.encode)
+        || !find_symbol(library, "munge_decode", &loaded.decode)
+        || !find_symbol(library, "munge_strerror", &loaded.strerror)) {
         dlclose(library);
     }
 }
 
 int opal_crypt_munge_load(const opal_crypt_munge_t **munge, opal_crypt_why_t *why)
 {
-    pthread_once(&once, load);
+    pthread_once(&once, load_munge);
     if (0 != failure[0]) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "munge-library", "%s", failure);
     }

@@ -11,13 +11,13 @@
 #include <string.h>
 
 /* What is left to read; every step checks before it moves. */
-typedef struct reader {
+typedef struct record_reader {
     const uint8_t *at;
     size_t left;
     bool good;
-} reader_t;
+} record_reader_t;
 
-static const uint8_t *skip(reader_t *reader, size_t bytes)
+static const uint8_t *skip(record_reader_t *reader, size_t bytes)
 {
     const uint8_t *field = reader->at;
 
@@ -30,7 +30,7 @@ static const uint8_t *skip(reader_t *reader, size_t bytes)
     return field;
 }
 
-static uint64_t number(reader_t *reader, size_t bytes)
+static uint64_t read_number(record_reader_t *reader, size_t bytes)
 {
     const uint8_t *field = skip(reader, bytes);
     uint64_t value = 0;
@@ -43,16 +43,16 @@ static uint64_t number(reader_t *reader, size_t bytes)
 
 int opal_crypt_record_parse(const uint8_t *bytes, size_t count, opal_crypt_record_t *record)
 {
-    reader_t reader = {bytes, count, NULL != bytes && count <= OPAL_CRYPT_RECORD_MAX};
+    record_reader_t reader = {bytes, count, NULL != bytes && count <= OPAL_CRYPT_RECORD_MAX};
 
     memset(record, 0, sizeof(*record));
 
     /* 1. what every version has */
-    record->version = (uint16_t) number(&reader, 2);
-    record->name_bytes = (size_t) number(&reader, 1);
+    record->version = (uint16_t) read_number(&reader, 2);
+    record->name_bytes = (size_t) read_number(&reader, 1);
     record->name = (const char *) skip(&reader, record->name_bytes);
-    record->rank = (uint32_t) number(&reader, 4);
-    record->instance = (uint32_t) number(&reader, 4);
+    record->rank = (uint32_t) read_number(&reader, 4);
+    record->instance = (uint32_t) read_number(&reader, 4);
     if (!reader.good || 0 == record->name_bytes || NULL != memchr(record->name, 0, record->name_bytes)) {
         goto refused;
     }
@@ -61,22 +61,22 @@ int opal_crypt_record_parse(const uint8_t *bytes, size_t count, opal_crypt_recor
     }
 
     /* 2. the rest of the body */
-    record->method = (uint8_t) number(&reader, 1);
-    record->kex = (uint8_t) number(&reader, 1);
-    record->cipher = (uint8_t) number(&reader, 1);
-    record->epoch_shift = (uint8_t) number(&reader, 1);
-    record->flags = (uint16_t) number(&reader, 2);
+    record->method = (uint8_t) read_number(&reader, 1);
+    record->kex = (uint8_t) read_number(&reader, 1);
+    record->cipher = (uint8_t) read_number(&reader, 1);
+    record->epoch_shift = (uint8_t) read_number(&reader, 1);
+    record->flags = (uint16_t) read_number(&reader, 2);
     record->boot_id = skip(&reader, 16);
     record->node_nonce = skip(&reader, 16);
-    record->created = number(&reader, 8);
-    record->agreed_bytes = (size_t) number(&reader, 2);
+    record->created = read_number(&reader, 8);
+    record->agreed_bytes = (size_t) read_number(&reader, 2);
     if (record->agreed_bytes > OPAL_CRYPT_RECORD_AGREED_MAX) {
         goto refused;
     }
     record->agreed = (const char *) skip(&reader, record->agreed_bytes);
     record->public_bytes = opal_crypt_kex_public_bytes(record->kex);
     record->public_key = skip(&reader, record->public_bytes);
-    record->extensions_bytes = (size_t) number(&reader, 2);
+    record->extensions_bytes = (size_t) read_number(&reader, 2);
     record->extensions = skip(&reader, record->extensions_bytes);
     if (!reader.good || 0 == record->public_bytes || 0 != (record->flags & ~OPAL_CRYPT_RECORD_FLAGS)
         || NULL != memchr(record->agreed, 0, record->agreed_bytes)
@@ -87,7 +87,7 @@ int opal_crypt_record_parse(const uint8_t *bytes, size_t count, opal_crypt_recor
     record->body_bytes = (size_t) (reader.at - bytes);
 
     /* 3. the authenticator, which ends the record */
-    record->authenticator_bytes = (size_t) number(&reader, 4);
+    record->authenticator_bytes = (size_t) read_number(&reader, 4);
     record->authenticator = skip(&reader, record->authenticator_bytes);
     if (!reader.good || 0 != reader.left) {
         goto refused;

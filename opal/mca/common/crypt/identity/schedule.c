@@ -30,8 +30,8 @@ struct opal_crypt_schedule {
 };
 
 /* Steps 2 and 3. */
-static int compare(const opal_crypt_local_t *local, const opal_crypt_record_t *record,
-                   const opal_crypt_expect_t *expect, opal_crypt_why_t *why)
+static int compare_records(const opal_crypt_local_t *local, const opal_crypt_record_t *record,
+                           const opal_crypt_expect_t *expect, opal_crypt_why_t *why)
 {
     char text[300];
     const char *topic;
@@ -151,7 +151,7 @@ int opal_crypt_schedule_create(const opal_crypt_local_t *local,
     if (NULL == made) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "a session");
     }
-    rc = compare(local, &views, expect, why);
+    rc = compare_records(local, &views, expect, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = authenticate(local, &views, expect, why);
     }

@@ -79,7 +79,7 @@ static int check_place(const walk_t *walk, const char *step)
 /* ---- steps ---- */
 
 /* Be in the directory `fd`, which is ours from now on. */
-static int enter(walk_t *walk, int fd, const char *step)
+static int enter_directory(walk_t *walk, int fd, const char *step)
 {
     struct stat status;
     int rc = fd < 0 || 0 != fstat(fd, &status) ? refuse_errno(walk, errno) : check_step(walk, step, &status);
@@ -100,7 +100,7 @@ static int enter(walk_t *walk, int fd, const char *step)
 
 static int enter_root(walk_t *walk)
 {
-    return enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), "/");
+    return enter_directory(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), "/");
 }
 
 /* What the link says comes before what is left of the name. */
@@ -160,7 +160,7 @@ static int walk_to(walk_t *walk, int *fd)
             rc = refuse_errno(walk, errno);
         } else if (S_ISDIR(status.st_mode)) {
             /* O_DIRECTORY has automounted what is not there yet. */
-            rc = enter(walk, openat(walk->at, step, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), step);
+            rc = enter_directory(walk, openat(walk->at, step, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), step);
         } else if (S_ISLNK(status.st_mode)) {
             rc = follow(walk, seen, step, &status);
         } else if ('\0' != walk->rest[strspn(walk->rest, "/")]) {
@@ -198,7 +198,7 @@ static int begin(walk_t *walk)
 
 /* ---- the file ---- */
 
-static int check_file(const walk_t *walk, int fd, bool allow_network, opal_crypt_trust_file_t *file)
+static int check_trusted(const walk_t *walk, int fd, bool allow_network, opal_crypt_trust_file_t *file)
 {
     struct stat status;
     opal_crypt_fs_t kind;
@@ -272,7 +272,7 @@ int opal_crypt_trust_file_read(const char *path, const char *what, const char *t
     memset(file, 0, sizeof(*file));
     rc = begin(&walk);
     rc = OPAL_CRYPT_OK == rc ? walk_to(&walk, &fd) : rc;
-    rc = OPAL_CRYPT_OK == rc ? check_file(&walk, fd, allow_network, file) : rc;
+    rc = OPAL_CRYPT_OK == rc ? check_trusted(&walk, fd, allow_network, file) : rc;
     rc = OPAL_CRYPT_OK == rc ? read_it(&walk, fd, file) : rc;
     if (fd >= 0) {
         close(fd);

@@ -42,7 +42,7 @@ static bool expect(der_t *der, int wanted, der_t *content)
     return true;
 }
 
-static bool is(const der_t *content, const void *bytes, size_t count)
+static bool content_is(const der_t *content, const void *bytes, size_t count)
 {
     return (size_t) (content->end - content->at) == count && 0 == memcmp(content->at, bytes, count);
 }
@@ -193,13 +193,13 @@ static EVP_PKEY *pkcs8_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
         || !expect(&body, V_ASN1_OCTET_STRING, &inner)) {
         return NULL;
     }
-    if (is(&name, ed25519, sizeof(ed25519))) {
+    if (content_is(&name, ed25519, sizeof(ed25519))) {
         return ed25519_key(inner);
     }
-    if (is(&name, ec, sizeof(ec)) && EVP_PKEY_is_a(public_key, "EC")) {
+    if (content_is(&name, ec, sizeof(ec)) && EVP_PKEY_is_a(public_key, "EC")) {
         return ec_key(inner, public_key, room);
     }
-    if ((is(&name, rsa, sizeof(rsa)) || is(&name, pss, sizeof(pss)))
+    if ((content_is(&name, rsa, sizeof(rsa)) || content_is(&name, pss, sizeof(pss)))
         && (EVP_PKEY_is_a(public_key, "RSA") || EVP_PKEY_is_a(public_key, "RSA-PSS"))) {
         return rsa_key(inner, public_key, room);
     }

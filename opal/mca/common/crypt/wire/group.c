@@ -54,7 +54,7 @@ struct opal_crypt_group {
 /* ---- making ---- */
 
 /* derive function of a member: no chopping key, pieces are not chopped */
-static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch)
+static int derive_group_epoch(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch)
 {
     const member_t *member = parent;
     const opal_crypt_group_secret_t *secret = member->group->secret;
@@ -104,7 +104,7 @@ int opal_crypt_group_from_secret(const opal_crypt_group_secret_t *secret,
         member_t *member = &group->members[i];
         member->group = group;
         memcpy(member->hash, members[i], HASH);
-        opal_crypt_epochs_init(&member->epochs, aead, cipher, derive_epoch, member, true);
+        opal_crypt_epochs_init(&member->epochs, aead, cipher, derive_group_epoch, member, true);
     }
     *made = group;
     return OPAL_CRYPT_OK;

@@ -27,7 +27,7 @@ static void points_end(locale_t before)
 }
 
 /* "12", "1.5e-5", "64K" from *text on; moves behind it. */
-static bool number(const char **text, double *value)
+static bool parse_number(const char **text, double *value)
 {
     locale_t before = points();
     char *end;
@@ -54,7 +54,7 @@ static int entry(const char **text, double *fields, int least, int most)
     int count = 0;
 
     do {
-        if (count == most || !number(text, &fields[count++])) {
+        if (count == most || !parse_number(text, &fields[count++])) {
             return -1;
         }
     } while (':' == **text && *(*text)++);
@@ -65,7 +65,7 @@ static int entry(const char **text, double *fields, int least, int most)
     return count;
 }
 
-static int refuse(opal_crypt_why_t *why, const char *text, const char *reason)
+static int refuse_text(opal_crypt_why_t *why, const char *text, const char *reason)
 {
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "model", "'%s': %s", text, reason);
 }
@@ -79,13 +79,13 @@ static int pieces(const char *text, int fields, const char *form, double piece[O
 
     do {
         if (OPAL_CRYPT_MODEL_PIECES == count) {
-            return refuse(why, text, "there are more than four pieces");
+            return refuse_text(why, text, "there are more than four pieces");
         }
         if (entry(&rest, piece[count], fields, fields) < 0) {
-            return refuse(why, text, form);
+            return refuse_text(why, text, form);
         }
         if (0 == count ? 0 != piece[0][0] : piece[count][0] <= piece[count - 1][0]) {
-            return refuse(why, text, "sizes must rise, and the first must be 0");
+            return refuse_text(why, text, "sizes must rise, and the first must be 0");
         }
         ++count;
     } while ('\0' != *rest);
@@ -116,7 +116,7 @@ int opal_crypt_model_parse_enc(opal_crypt_model_t *model, const char *text,
 
     for (int i = 0; i < count; ++i) {
         if (0 == piece[i][2]) {
-            return refuse(why, text, "the rate A must be positive");
+            return refuse_text(why, text, "the rate A must be positive");
         }
     }
     if (count < 0) {
@@ -143,17 +143,17 @@ int opal_crypt_rule_parse(opal_crypt_rule_t *rule, const char *text, size_t chun
 
     do {
         if (OPAL_CRYPT_RULE_STEPS == parsed.count) {
-            return refuse(why, text, "there are more than 32 steps");
+            return refuse_text(why, text, "there are more than 32 steps");
         }
         int fields = entry(&rest, field, 2, 3);
         if (fields < 0 || !whole(field[0], 0x1p53) || (3 == fields && !whole(field[2], 0x1p53))) {
-            return refuse(why, text, "an entry is not FROM:T or FROM:T:CHUNK");
+            return refuse_text(why, text, "an entry is not FROM:T or FROM:T:CHUNK");
         }
         if (field[1] < 1 || !whole(field[1], 65536)) {
-            return refuse(why, text, "T must be a whole number of threads, at least 1");
+            return refuse_text(why, text, "T must be a whole number of threads, at least 1");
         }
         if (0 < parsed.count && field[0] <= (double) parsed.step[parsed.count - 1].from_bytes) {
-            return refuse(why, text, "sizes must rise");
+            return refuse_text(why, text, "sizes must rise");
         }
         parsed.step[parsed.count++] = (opal_crypt_rule_step_t){
             (size_t) field[0], 3 == fields ? (size_t) field[2] : chunk_bytes, (unsigned) field[1]};
@@ -169,7 +169,7 @@ typedef struct room {
     size_t bytes, used;
 } room_t;
 
-static void put(room_t *room, double value, const char *after)
+static void put_number(room_t *room, double value, const char *after)
 {
     if (room->used < room->bytes) {
         locale_t before = points();
@@ -184,9 +184,9 @@ bool opal_crypt_model_print_comm(const opal_crypt_model_t *model, char *text, si
     room_t room = {text, bytes, 0};
 
     for (int i = 0; i < model->comm_count; ++i) {
-        put(&room, model->comm[i].from_bytes, ":");
-        put(&room, model->comm[i].alpha_us, ":");
-        put(&room, model->comm[i].beta_us, i + 1 < model->comm_count ? "," : "");
+        put_number(&room, model->comm[i].from_bytes, ":");
+        put_number(&room, model->comm[i].alpha_us, ":");
+        put_number(&room, model->comm[i].beta_us, i + 1 < model->comm_count ? "," : "");
     }
     return room.used < bytes;
 }
@@ -196,10 +196,10 @@ bool opal_crypt_model_print_enc(const opal_crypt_model_t *model, char *text, siz
     room_t room = {text, bytes, 0};
 
     for (int i = 0; i < model->enc_count; ++i) {
-        put(&room, model->enc[i].from_bytes, ":");
-        put(&room, model->enc[i].alpha_us, ":");
-        put(&room, model->enc[i].first_rate, ":");
-        put(&room, model->enc[i].next_rate, i + 1 < model->enc_count ? "," : "");
+        put_number(&room, model->enc[i].from_bytes, ":");
+        put_number(&room, model->enc[i].alpha_us, ":");
+        put_number(&room, model->enc[i].first_rate, ":");
+        put_number(&room, model->enc[i].next_rate, i + 1 < model->enc_count ? "," : "");
     }
     return room.used < bytes;
 }
@@ -209,9 +209,9 @@ bool opal_crypt_rule_print(const opal_crypt_rule_t *rule, char *text, size_t byt
     room_t room = {text, bytes, 0};
 
     for (int i = 0; i < rule->count; ++i) {
-        put(&room, (double) rule->step[i].from_bytes, ":");
-        put(&room, rule->step[i].threads, ":");
-        put(&room, (double) rule->step[i].chunk_bytes, i + 1 < rule->count ? "," : "");
+        put_number(&room, (double) rule->step[i].from_bytes, ":");
+        put_number(&room, rule->step[i].threads, ":");
+        put_number(&room, (double) rule->step[i].chunk_bytes, i + 1 < rule->count ? "," : "");
     }
     return room.used < bytes;
 }

@@ -18,7 +18,7 @@ typedef opal_crypt_order_t order_t;
 typedef opal_crypt_order_range_t range_t;
 typedef opal_crypt_span_t span_t;
 
-static int compare(const opal_crypt_envelope_t *a, const opal_crypt_envelope_t *b)
+static int compare_envelopes(const opal_crypt_envelope_t *a, const opal_crypt_envelope_t *b)
 {
     return a->context_high != b->context_high ? (a->context_high < b->context_high ? -1 : 1)
          : a->context_low != b->context_low   ? (a->context_low < b->context_low ? -1 : 1)
@@ -29,7 +29,7 @@ static int compare(const opal_crypt_envelope_t *a, const opal_crypt_envelope_t *
 
 static int by_first(const void *a, const void *b)
 {
-    return compare(&((const range_t *) a)->first, &((const range_t *) b)->first);
+    return compare_envelopes(&((const range_t *) a)->first, &((const range_t *) b)->first);
 }
 
 /* Without their tags. */
@@ -45,7 +45,7 @@ const range_t *opal_crypt_ranges_find(const order_t *order, const opal_crypt_env
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (compare(&order->ranges[middle].first, envelope) > 0) {
+        if (compare_envelopes(&order->ranges[middle].first, envelope) > 0) {
             high = middle;
         } else {
             low = middle + 1;
@@ -154,7 +154,7 @@ int opal_crypt_ranges_merge(order_t *order, const opal_crypt_replay_t *replay,
     }
     qsort(newer, count, sizeof(range_t), by_first);
     for (uint32_t i = 0; i < order->range_count; ++i) {
-        while (used < count && compare(&newer[used].first, &order->ranges[i].first) < 0) {
+        while (used < count && compare_envelopes(&newer[used].first, &order->ranges[i].first) < 0) {
             append(&result, &newer[used++]);
         }
         append_without(&result, order->ranges[i], newer, count, &used);

@@ -166,7 +166,7 @@ static unsigned edits(const char *a, const char *b, unsigned most)
 }
 
 /* The one of ours that takes the fewest edits, if `most` do; the first of equals. */
-static const struct entry *find(const char *name, unsigned most)
+static const struct entry *find_parameter(const char *name, unsigned most)
 {
     const struct entry *best = NULL;
 
@@ -252,7 +252,7 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
     const struct entry *entry = NULL;
 
     if (ours || strlen(name) >= SHORTEST) {
-        entry = find(name, ours ? (unsigned) strlen(name) / 2 : EDITS);
+        entry = find_parameter(name, ours ? (unsigned) strlen(name) / 2 : EDITS);
     }
     *nearest = NULL == entry ? NULL : entry->name;
     if (NULL != entry && 0 == strcmp(name, entry->name)) {

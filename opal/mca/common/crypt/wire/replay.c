@@ -72,7 +72,7 @@ void opal_crypt_replay_fini(set_t *set)
 }
 
 /* Index of the first run that ends behind `page`. */
-static size_t run_at(const set_t *set, uint64_t page)
+static size_t run_behind(const set_t *set, uint64_t page)
 {
     size_t low = 0, high = set->count;
 
@@ -97,7 +97,7 @@ bool opal_crypt_replay_has(const set_t *set, uint64_t counter)
     if (counter < set->mark) {
         return true;
     }
-    size_t i = run_at(set, page_of(counter));
+    size_t i = run_behind(set, page_of(counter));
     return run_has_page(set, i, page_of(counter))
            && (NULL == set->runs[i].bits || bit_get(set->runs[i].bits, within(counter)));
 }
@@ -107,7 +107,7 @@ uint64_t opal_crypt_replay_missing(const set_t *set, uint64_t from)
     if (from <= set->mark) {
         return set->mark;
     }
-    for (size_t i = run_at(set, page_of(from)); run_has_page(set, i, page_of(from)); ++i) {
+    for (size_t i = run_behind(set, page_of(from)); run_has_page(set, i, page_of(from)); ++i) {
         const run_t *run = &set->runs[i];
         if (NULL != run->bits) {
             unsigned bit = bit_clear(run->bits, within(from));
@@ -209,7 +209,7 @@ int opal_crypt_replay_insert(set_t *set, uint64_t counter)
         goto inserted;
     }
 
-    size_t i = run_at(set, page_of(counter));
+    size_t i = run_behind(set, page_of(counter));
     if (!run_has_page(set, i, page_of(counter))) {
         int rc = page_add(set, i, page_of(counter));
         if (OPAL_CRYPT_OK != rc) {

@@ -229,7 +229,7 @@ void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
     pthread_mutex_unlock(&file->work_lock);
 }
 
-static int room(uint8_t **memory, size_t *have, size_t want)
+static int enlarge(uint8_t **memory, size_t *have, size_t want)
 {
     if (*have < want) {
         void *larger;
@@ -247,13 +247,13 @@ int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t
                              uint32_t block_bytes)
 {
     size_t part = opal_cryptfile_run_part(file, block_bytes, blocks) * block_bytes;
-    int rc = room(&work->cipher, &work->cipher_room, part);
+    int rc = enlarge(&work->cipher, &work->cipher_room, part);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = room(&work->plain, &work->plain_room, part);
+        rc = enlarge(&work->plain, &work->plain_room, part);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = room(&work->old, &work->old_room, 2 * (size_t) block_bytes);
+        rc = enlarge(&work->old, &work->old_room, 2 * (size_t) block_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->block_room < blocks) {
         free(work->slot_bytes);

@@ -143,7 +143,7 @@ typedef struct cursor {
     size_t left;
 } cursor_t;
 
-static const uint8_t *take(cursor_t *cursor, size_t bytes)
+static const uint8_t *take_bytes(cursor_t *cursor, size_t bytes)
 {
     const uint8_t *at = cursor->at;
 
@@ -171,7 +171,7 @@ int opal_cryptfile_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_
 
 static int read_runs(cursor_t *body, opal_cryptfile_tiling_t *tiling)
 {
-    const uint8_t *p = take(body, (size_t) tiling->run_count * OPAL_CRYPTFILE_MAP_RUN_BYTES);
+    const uint8_t *p = take_bytes(body, (size_t) tiling->run_count * OPAL_CRYPTFILE_MAP_RUN_BYTES);
 
     if (NULL == p) {
         return OPAL_CRYPT_ERR_AUTH;
@@ -189,7 +189,7 @@ static int read_runs(cursor_t *body, opal_cryptfile_tiling_t *tiling)
 
 static int read_label(cursor_t *body, opal_cryptfile_region_t *region, uint16_t label_bytes)
 {
-    const uint8_t *text = label_bytes > OPAL_CRYPTFILE_KEY_LABEL_MAX ? NULL : take(body, label_bytes);
+    const uint8_t *text = label_bytes > OPAL_CRYPTFILE_KEY_LABEL_MAX ? NULL : take_bytes(body, label_bytes);
 
     if (NULL == text || NULL != memchr(text, '\0', label_bytes)) {
         return OPAL_CRYPT_ERR_AUTH;
@@ -232,7 +232,7 @@ static int read_fields(const uint8_t *p, opal_cryptfile_region_t *region)
 
 static int read_region(cursor_t *body, opal_cryptfile_region_t *region, uint64_t *runs)
 {
-    const uint8_t *p = take(body, OPAL_CRYPTFILE_MAP_REGION_BYTES);
+    const uint8_t *p = take_bytes(body, OPAL_CRYPTFILE_MAP_REGION_BYTES);
     int rc = NULL == p ? OPAL_CRYPT_ERR_AUTH : read_fields(p, region);
 
     *runs += region->tiling.run_count;
@@ -247,13 +247,13 @@ static int read_region(cursor_t *body, opal_cryptfile_region_t *region, uint64_t
 
 static int read_trailer(cursor_t *rest, opal_cryptfile_region_t *region)
 {
-    const uint8_t *p = take(rest, 2);
+    const uint8_t *p = take_bytes(rest, 2);
     uint16_t bytes = NULL == p ? 0 : get16(p);
 
     if (0 == bytes || bytes > OPAL_CRYPTFILE_WRAPPED_MAX) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    p = take(rest, (size_t) bytes + OPAL_CRYPTFILE_MAP_MAC_BYTES);
+    p = take_bytes(rest, (size_t) bytes + OPAL_CRYPTFILE_MAP_MAC_BYTES);
     if (NULL == p) {
         return OPAL_CRYPT_ERR_AUTH;
     }
@@ -276,7 +276,7 @@ static int read_regions(opal_cryptfile_map_t *map, cursor_t *body, cursor_t *res
     }
     if (OPAL_CRYPT_OK == rc) {          /* what the regions leave of the body */
         rc = opal_cryptfile_map_extensions_set(map, body->at, body->left);
-        (void) take(body, body->left);
+        (void) take_bytes(body, body->left);
     }
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (map->regions[i].encrypted) {

@@ -12,8 +12,8 @@
 
 /* As map_find, but the region found last and those after it come first: rows
  * of a matrix follow one another. */
-static bool find(const opal_cryptfile_map_t *map, opal_cryptfile_plan_t *plan, uint64_t offset,
-                 uint32_t *region, uint64_t *plain, uint64_t *together)
+static bool find_region(const opal_cryptfile_map_t *map, opal_cryptfile_plan_t *plan, uint64_t offset,
+                        uint32_t *region, uint64_t *plain, uint64_t *together)
 {
     uint64_t nearest = UINT64_MAX;
     uint32_t rest = UINT32_MAX;
@@ -58,7 +58,7 @@ static int add_piece(opal_cryptfile_plan_t *plan, const opal_cryptfile_piece_t *
     return OPAL_CRYPT_OK;
 }
 
-static int refuse(opal_cryptfile_outcome_t *outcome, int rc, uint32_t region, uint64_t offset)
+static int refuse_byte(opal_cryptfile_outcome_t *outcome, int rc, uint32_t region, uint64_t offset)
 {
     outcome->rc = rc;
     outcome->region = region;
@@ -75,20 +75,20 @@ static int next_piece(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan,
 {
     uint64_t together;
 
-    if (!find(file->map, plan, offset, &piece->region, &piece->plain, &together)) {
-        return refuse(outcome, OPAL_CRYPT_ERR_ACCESS, UINT32_MAX, offset);
+    if (!find_region(file->map, plan, offset, &piece->region, &piece->plain, &together)) {
+        return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, UINT32_MAX, offset);
     }
     const opal_cryptfile_region_t *of = &file->map->regions[piece->region];
     piece->bytes = together < bytes ? together : bytes;
     if (file->regions[piece->region]->limit < grant) {
-        return refuse(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
+        return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
     }
     if (!of->encrypted) {
         piece->plain = offset;
     } else if (file->regions[piece->region]->grant < grant) {
-        return refuse(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
+        return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
     } else if ((piece->plain + piece->bytes - 1) / of->block_bytes >= OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX) {
-        return refuse(outcome, OPAL_CRYPT_ERR_STORAGE, piece->region, offset);
+        return refuse_byte(outcome, OPAL_CRYPT_ERR_STORAGE, piece->region, offset);
     }
     return OPAL_CRYPT_OK;
 }
@@ -178,7 +178,7 @@ int opal_cryptfile_plan_next(const opal_cryptfile_t *file, opal_cryptfile_plan_t
         const opal_cryptfile_request_t *request = &plan->requests[plan->request];
         uint64_t offset = request->offset + plan->within, left = request->bytes - plan->within;
         if (OPAL_CRYPTFILE_GRANT_SEAL == grant && left > 0 && (offset > plan->end || left > plan->end - offset)) {
-            return refuse(outcome, OPAL_CRYPT_ERR_STORAGE, UINT32_MAX, offset);         /* no file goes so far */
+            return refuse_byte(outcome, OPAL_CRYPT_ERR_STORAGE, UINT32_MAX, offset);         /* no file goes so far */
         }
         if (offset >= plan->end || 0 == left) {
             ++plan->request;

@@ -35,7 +35,7 @@ static void leave(opal_cryptfile_t *file, opal_cryptfile_range_t *range)
 }
 
 /* range_lock's half that is between threads: false, if somebody has some of it and `wait` is false. */
-static bool enter(opal_cryptfile_t *file, opal_cryptfile_range_t *range, uint64_t at, uint64_t count, bool wait)
+static bool enter_range(opal_cryptfile_t *file, opal_cryptfile_range_t *range, uint64_t at, uint64_t count, bool wait)
 {
     range->first = at;
     range->last = at + count - 1;
@@ -56,7 +56,7 @@ static bool enter(opal_cryptfile_t *file, opal_cryptfile_range_t *range, uint64_
 int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
                               uint64_t at, uint64_t count, bool exclusive)
 {
-    (void) enter(file, range, at, count, true);
+    (void) enter_range(file, range, at, count, true);
     int rc = file->storage->lock(file->storage, at, count, exclusive);
     if (OPAL_CRYPT_OK != rc) {
         leave(file, range);
@@ -67,7 +67,7 @@ int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *ra
 int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
                              uint64_t at, uint64_t count, bool *got)
 {
-    *got = enter(file, range, at, count, false);
+    *got = enter_range(file, range, at, count, false);
     if (!*got) {
         return OPAL_CRYPT_OK;
     }

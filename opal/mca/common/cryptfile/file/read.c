@@ -20,11 +20,6 @@ typedef struct reader {
     opal_cryptfile_outcome_t *outcome;
 } reader_t;
 
-static bool all_zero(const uint8_t *bytes, size_t count)
-{
-    return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
-}
-
 /* If one piece takes all of the block, its place in the caller's memory. */
 static uint8_t *direct_of(const reader_t *r, uint32_t region, uint64_t from, uint64_t to, size_t *next)
 {
@@ -105,7 +100,7 @@ static int open_block(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
             memset(text + slot->plain_bytes, 0, block_bytes - slot->plain_bytes);
             opal_crypt_count_opened(r->thread, slot->plain_bytes);
         }
-    } else if (!slots->bad[0] && !slots->bad[1] && all_zero(text, block_bytes)) {
+    } else if (!slots->bad[0] && !slots->bad[1] && opal_crypt_all_zero(text, block_bytes)) {
         rc = OPAL_CRYPT_OK;             /* a hole */
     }
     return OPAL_CRYPT_ERR_AUTH == rc ? look_again(r, run->region, run->first + i, text) : rc;
@@ -205,7 +200,7 @@ static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptf
     return rc;
 }
 
-static int read_all(reader_t *r, opal_cryptfile_plan_t *plan, bool atomic)
+static int read_requests(reader_t *r, opal_cryptfile_plan_t *plan, bool atomic)
 {
     opal_cryptfile_held_t held = {.count = 0};
     int rc;
@@ -244,7 +239,7 @@ int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *
         rc = opal_cryptfile_work_take(file, &r.work);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = read_all(&r, &plan, atomic);
+        rc = read_requests(&r, &plan, atomic);
         opal_cryptfile_plan_free(&plan);
         opal_cryptfile_work_give(file, r.work);
     }

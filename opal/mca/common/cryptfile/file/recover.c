@@ -17,11 +17,6 @@
 
 #include <string.h>
 
-static bool all_zero(const uint8_t *bytes, size_t count)
-{
-    return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
-}
-
 /* One block that is looked at: its data in work->old, a room's ciphertext behind it. */
 typedef struct look {
     opal_cryptfile_t *file;
@@ -95,7 +90,7 @@ static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && next->used) {
         rc = try_one(l, next, l->work->old, OPAL_CRYPTFILE_FOUND_OLDER);
     }
-    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
+    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && opal_crypt_all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
         rc = OPAL_CRYPT_ERR_TORN;       /* its first entry was cut at a page */
     }
     return rc;
@@ -124,7 +119,7 @@ int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, 
     memset(plain, 0, block_bytes);
     memset(slot, 0, sizeof(*slot));
     *found = OPAL_CRYPTFILE_FOUND_HOLE;
-    return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
+    return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : opal_crypt_all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
 }
 
 /* What a room had becomes the block's data.  No barrier: the entry goes on naming the room, which

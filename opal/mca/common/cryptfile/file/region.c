@@ -10,13 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t run_end(const opal_cryptfile_run_t *run)
-{
-    return run->offset + run->bytes;
-}
-
 /* The last run that starts at or before `offset`; run 0 starts at 0. */
-static uint32_t run_at(const opal_cryptfile_tiling_t *tiling, uint64_t offset)
+static uint32_t last_run(const opal_cryptfile_tiling_t *tiling, uint64_t offset)
 {
     uint32_t low = 0, high = tiling->run_count;
 
@@ -63,8 +58,8 @@ uint64_t opal_cryptfile_tiling_before(const opal_cryptfile_tiling_t *tiling,
     if (tiling->once && tile > 0) {
         return tiling->tile_bytes;
     }
-    const opal_cryptfile_run_t *run = &tiling->runs[run_at(tiling, within)];
-    uint64_t inside = within < run_end(run) ? within - run->offset : run->bytes;
+    const opal_cryptfile_run_t *run = &tiling->runs[last_run(tiling, within)];
+    uint64_t inside = within < opal_cryptfile_run_end(run) ? within - run->offset : run->bytes;
     return tile * tiling->tile_bytes + run->packed + inside;
 }
 
@@ -105,11 +100,11 @@ bool opal_cryptfile_tiling_find(const opal_cryptfile_tiling_t *tiling, uint64_t 
         *file_bytes = UINT64_MAX;
         return true;
     }
-    uint32_t index = run_at(tiling, within);
+    uint32_t index = last_run(tiling, within);
     const opal_cryptfile_run_t *run = &tiling->runs[index];
-    if (within < run_end(run)) {
+    if (within < opal_cryptfile_run_end(run)) {
         *plain = tile * tiling->tile_bytes + run->packed + (within - run->offset);
-        *file_bytes = run_end(run) - within;
+        *file_bytes = opal_cryptfile_run_end(run) - within;
         return true;
     }
     if (index + 1 < tiling->run_count) {

@@ -24,6 +24,11 @@ typedef struct opal_cryptfile_run {
     uint64_t offset, bytes, packed;
 } opal_cryptfile_run_t;
 
+static inline uint64_t opal_cryptfile_run_end(const opal_cryptfile_run_t *run)
+{
+    return run->offset + run->bytes;
+}
+
 /* The bytes that a region describes, in canonical form (docs/file-format.rst).
  * run_count 0: the rest of the file. */
 typedef struct opal_cryptfile_tiling {

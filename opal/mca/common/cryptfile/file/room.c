@@ -140,7 +140,7 @@ static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfil
 }
 
 /* Sets lie in the order of their places, as what is written has to. */
-static int insert(opal_cryptfile_region_state_t *of, const opal_cryptfile_set_t *set)
+static int insert_set(opal_cryptfile_region_state_t *of, const opal_cryptfile_set_t *set)
 {
     size_t i = of->set_count;
 
@@ -161,7 +161,7 @@ static int insert(opal_cryptfile_region_state_t *of, const opal_cryptfile_set_t 
     return OPAL_CRYPT_OK;
 }
 
-static opal_cryptfile_set_t *find(opal_cryptfile_region_state_t *of, uint32_t set)
+static opal_cryptfile_set_t *find_set(opal_cryptfile_region_state_t *of, uint32_t set)
 {
     size_t i = 0;
 
@@ -181,7 +181,7 @@ static int get_one(opal_cryptfile_t *file, uint32_t region)
         opal_cryptfile_set_t set = {.set = set_to_try(turn)};
         uint64_t lock_at = opal_cryptfile_sidecar_set_lock_at(region, set.set);
         bool got = false, is_free = false;
-        if (NULL != find(file->regions[region], set.set)) {
+        if (NULL != find_set(file->regions[region], set.set)) {
             continue;
         }
         rc = storage->try_lock(storage, lock_at, 1, true, &got);
@@ -190,7 +190,7 @@ static int get_one(opal_cryptfile_t *file, uint32_t region)
         }
         rc = set_place(file, region, set.set, true, &set.at);
         rc = OPAL_CRYPT_OK == rc ? free_set(file, region, &set, &is_free) : rc;
-        rc = OPAL_CRYPT_OK == rc && is_free ? insert(file->regions[region], &set) : rc;
+        rc = OPAL_CRYPT_OK == rc && is_free ? insert_set(file->regions[region], &set) : rc;
         if (OPAL_CRYPT_OK == rc && is_free) {
             return OPAL_CRYPT_OK;
         }
@@ -256,7 +256,7 @@ void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *wo
 
     pthread_mutex_lock(&of->set_lock);
     for (size_t i = 0; i < work->set_count; ++i) {
-        opal_cryptfile_set_t *set = find(of, work->sets[i].set);
+        opal_cryptfile_set_t *set = find_set(of, work->sets[i].set);
         if (done) {
             set->busy = false;
             continue;

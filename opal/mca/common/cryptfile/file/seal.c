@@ -100,7 +100,7 @@ static int seal_page(sealing_t *s, uint64_t number)
 }
 
 /* Where `bytes` can go: where `before` bytes lie already, or at the end. */
-static int room(opal_cryptfile_storage_t *storage, uint64_t *at, uint64_t before, uint64_t bytes)
+static int find_place(opal_cryptfile_storage_t *storage, uint64_t *at, uint64_t before, uint64_t bytes)
 {
     uint64_t size;
     int rc;
@@ -130,11 +130,11 @@ static int make_room(sealing_t *s)
     s->slots_at = of->directory.sealed_slots;
     pthread_mutex_unlock(&of->lock);
     if (OPAL_CRYPT_OK == rc) {
-        rc = room(s->file->storage, &s->list_at, opal_cryptfile_seal_pages(before) * HASH_BYTES,
-                  opal_cryptfile_seal_pages(s->blocks) * HASH_BYTES);
+        rc = find_place(s->file->storage, &s->list_at, opal_cryptfile_seal_pages(before) * HASH_BYTES,
+                        opal_cryptfile_seal_pages(s->blocks) * HASH_BYTES);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = room(s->file->storage, &s->slots_at, before * OPAL_CRYPTFILE_SLOT_BYTES, s->blocks * OPAL_CRYPTFILE_SLOT_BYTES);
+        rc = find_place(s->file->storage, &s->slots_at, before * OPAL_CRYPTFILE_SLOT_BYTES, s->blocks * OPAL_CRYPTFILE_SLOT_BYTES);
     }
     opal_cryptfile_range_unlock(s->file, &header);
     return rc;

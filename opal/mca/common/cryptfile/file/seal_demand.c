@@ -15,7 +15,7 @@ enum { PAGE_BLOCKS = OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS, HASH_BYTES = OPAL_CRYPT_HA
 
 typedef opal_cryptfile_seal_page_t page_t;
 
-static int refuse(opal_crypt_why_t *why, const char *reason)
+static int refuse_seal(opal_crypt_why_t *why, const char *reason)
 {
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal", "%s", reason);
 }
@@ -28,7 +28,7 @@ static int header_of(opal_cryptfile_t *file, opal_cryptfile_sidecar_header_t *he
 
     rc = OPAL_CRYPT_OK == rc ? file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &bytes) : rc;
     if (OPAL_CRYPT_OK == rc && !header->sealed) {
-        rc = refuse(why, "there is none: the file was opened for writing since, or never sealed");
+        rc = refuse_seal(why, "there is none: the file was opened for writing since, or never sealed");
     }
     if (OPAL_CRYPT_OK == rc && header->sealed_size != bytes) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal", "the size of the file is %llu, and was %llu",
@@ -48,7 +48,7 @@ static int demand_region(opal_cryptfile_t *file, const opal_cryptfile_sidecar_he
 
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_directory_read(file, region) : rc;
     if (OPAL_CRYPT_OK == rc && (blocks != of->directory.sealed_blocks || (blocks > 0 && 0 == of->directory.seal_list))) {
-        rc = refuse(why, "its list does not fit the file");
+        rc = refuse_seal(why, "its list does not fit the file");
     }
     if (OPAL_CRYPT_OK == rc && blocks > 0) {
         const opal_cryptfile_extent_t extent = {of->directory.seal_list, hashes, pages * HASH_BYTES};
@@ -56,7 +56,7 @@ static int demand_region(opal_cryptfile_t *file, const opal_cryptfile_sidecar_he
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, header->sealed_size, blocks, header->seal_id, hashes, root) : rc;
     if (OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(root, of->directory.root, HASH_BYTES)) {
-        rc = refuse(why, "it does not authenticate");
+        rc = refuse_seal(why, "it does not authenticate");
     }
     if (OPAL_CRYPT_OK != rc) {
         free(hashes);
@@ -71,7 +71,7 @@ static int demand_region(opal_cryptfile_t *file, const opal_cryptfile_sidecar_he
 /* An error that says something. */
 static int told(opal_crypt_why_t *why, int rc)
 {
-    return OPAL_CRYPT_ERR_AUTH == rc && NULL == why->topic ? refuse(why, "it cannot be read") : rc;
+    return OPAL_CRYPT_ERR_AUTH == rc && NULL == why->topic ? refuse_seal(why, "it cannot be read") : rc;
 }
 
 int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why)
@@ -88,7 +88,7 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
     if (OPAL_CRYPT_OK == rc && NULL != wanted) {
         rc = opal_cryptfile_seal_hash(file, hash);
         if (OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(hash, wanted, HASH_BYTES)) {
-            rc = refuse(why, "it is of another version of the file than the hash that was given");
+            rc = refuse_seal(why, "it is of another version of the file than the hash that was given");
         }
     }
     file->sealed = OPAL_CRYPT_OK == rc;

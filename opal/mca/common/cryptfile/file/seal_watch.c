@@ -168,7 +168,7 @@ int opal_cryptfile_seal_witnesses(opal_cryptfile_t *file, uint8_t **bytes, size_
 }
 
 /* Everybody's, at whoever seals the region. */
-static int take(opal_cryptfile_t *file, uint32_t region, const uint8_t *bytes, size_t records)
+static int take_records(opal_cryptfile_t *file, uint32_t region, const uint8_t *bytes, size_t records)
 {
     opal_cryptfile_region_state_t *of = file->regions[region];
     size_t ours = 0, bases = 0;
@@ -204,7 +204,7 @@ static int compare_salts(const void *a, const void *b) { return memcmp(a, b, OPA
 int opal_cryptfile_seal_witnessed(opal_cryptfile_t *file, uint32_t region, const uint8_t *bytes, size_t count)
 {
     opal_cryptfile_region_state_t *of = file->regions[region];
-    int rc = 0 == count % WITNESS_BYTES ? take(file, region, bytes, count / WITNESS_BYTES) : OPAL_CRYPT_ERR_AUTH;
+    int rc = 0 == count % WITNESS_BYTES ? take_records(file, region, bytes, count / WITNESS_BYTES) : OPAL_CRYPT_ERR_AUTH;
 
     if (OPAL_CRYPT_OK == rc) {
         qsort(of->ours, of->ours_count, OPAL_CRYPTFILE_SALT_BYTES, compare_salts);

@@ -46,16 +46,6 @@ static_assert(16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES + ROOM_ZEROS == OPAL_CRYPTFILE_
 static_assert((uint64_t) OPAL_CRYPTFILE_SIDECAR_SETS * OPAL_CRYPTFILE_SET_ROOMS_MAX < UINT64_C(1) << (32 - SLOT_ROOM_SHIFT),
               "a slot's flags have room for the number of any room");
 
-static bool all_zero(const uint8_t *bytes, size_t count)
-{
-    uint8_t any = 0;
-
-    for (size_t i = 0; i < count; ++i) {
-        any |= bytes[i];
-    }
-    return 0 == any;
-}
-
 static uint64_t to_grain(uint64_t bytes)
 {
     return (bytes + OPAL_CRYPTFILE_SIDECAR_GRAIN - 1) / OPAL_CRYPTFILE_SIDECAR_GRAIN * OPAL_CRYPTFILE_SIDECAR_GRAIN;
@@ -95,7 +85,7 @@ int opal_cryptfile_sidecar_header_parse(const uint8_t *bytes, size_t count,
 
     if (OPAL_CRYPTFILE_SIDECAR_HEADER_BYTES != count || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &kind) ||
         OPAL_CRYPTFILE_KIND_SIDECAR != kind || get32(bytes + OPAL_CRYPTFILE_SIDECAR_STATE_AT) > STATE_SEALED ||
-        !all_zero(bytes + HEADER_ZERO_AT, count - HEADER_ZERO_AT)) {
+        !opal_crypt_all_zero(bytes + HEADER_ZERO_AT, count - HEADER_ZERO_AT)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     for (int i = 0; i < 2; ++i) {
@@ -142,8 +132,8 @@ void opal_cryptfile_sidecar_directory_write(const opal_cryptfile_sidecar_directo
 int opal_cryptfile_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
                                            opal_cryptfile_sidecar_directory_t *directory)
 {
-    if (OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES != count || !all_zero(bytes + ROOMS_ZERO_AT, ROOMS_ZEROS) ||
-        !all_zero(bytes + DIRECTORY_ZERO_AT, DIRECTORY_ZEROS)) {
+    if (OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES != count || !opal_crypt_all_zero(bytes + ROOMS_ZERO_AT, ROOMS_ZEROS) ||
+        !opal_crypt_all_zero(bytes + DIRECTORY_ZERO_AT, DIRECTORY_ZEROS)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS; ++k) {
@@ -288,7 +278,7 @@ int opal_cryptfile_slot_parse(const uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES], ui
     }
     if (0 == (flags & SLOT_USED)) {
         return 0 == (flags & ~(uint32_t) SLOT_PENDING) && slot->pending == (slot->room > 0) &&
-               all_zero(bytes + 4, OPAL_CRYPTFILE_SLOT_BYTES - 4) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+               opal_crypt_all_zero(bytes + 4, OPAL_CRYPTFILE_SLOT_BYTES - 4) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
     }
     if (0 != (flags & ~(uint32_t) (SLOT_USED | SLOT_GENERATION | SLOT_PENDING)) || 0 == get32(bytes + 4) ||
         get32(bytes + 4) > block_bytes) {
@@ -349,10 +339,10 @@ bool opal_cryptfile_room_parse(const uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTE
 
     room->region = get32(bytes);
     room->block = get64(bytes + 8);
-    return region == room->region && all_zero(bytes + 4, 4) && room->block < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX &&
+    return region == room->region && opal_crypt_all_zero(bytes + 4, 4) && room->block < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX &&
            SLOT_USED == get32(bytes + 16) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, block_bytes, &room->slot) &&
            SLOT_USED == get32(before) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(before, block_bytes, &room->before) &&
-           all_zero(bytes + ROOM_ZERO_AT, ROOM_ZEROS);
+           opal_crypt_all_zero(bytes + ROOM_ZERO_AT, ROOM_ZEROS);
 }
 
 bool opal_cryptfile_room_follows(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_room_t *room)

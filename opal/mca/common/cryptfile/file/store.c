@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int put(opal_cryptfile_storage_t *storage, uint64_t at, void *bytes, size_t count)
+static int put_at(opal_cryptfile_storage_t *storage, uint64_t at, void *bytes, size_t count)
 {
     const opal_cryptfile_extent_t extent = {at, bytes, count};
 
@@ -31,7 +31,7 @@ int opal_cryptfile_sidecar_create(opal_cryptfile_storage_t *storage, const uint8
     }
     memcpy(header.uuid, uuid, sizeof(header.uuid));
     opal_cryptfile_sidecar_header_write(&header, bytes);
-    return OPAL_CRYPT_OK == rc ? put(storage, 0, bytes, sizeof(bytes)) : rc;
+    return OPAL_CRYPT_OK == rc ? put_at(storage, 0, bytes, sizeof(bytes)) : rc;
 }
 
 int opal_cryptfile_sidecar_read(opal_cryptfile_storage_t *storage, opal_cryptfile_sidecar_header_t *header)
@@ -133,11 +133,11 @@ static int map_write(opal_cryptfile_storage_t *storage, uint8_t *bytes, size_t c
     opal_crypt_le_put64(place + 8, count);
     rc = storage->resize(storage, OPAL_CRYPTFILE_SIDECAR, end);
     if (OPAL_CRYPT_OK == rc) {
-        rc = put(storage, at, bytes, count);
+        rc = put_at(storage, at, bytes, count);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = put(storage, OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_AT + (unsigned) slot * OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_BYTES, place,
-                 sizeof(place));
+        rc = put_at(storage, OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_AT + (unsigned) slot * OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_BYTES, place,
+                    sizeof(place));
     }
     had = had && header.maps[slot].offset <= size && header.maps[slot].bytes <= size - header.maps[slot].offset;
     return OPAL_CRYPT_OK == rc && had
@@ -169,8 +169,8 @@ int opal_cryptfile_seal_finish(opal_cryptfile_storage_t *storage, uint64_t data_
     opal_crypt_le_put64(seal, data_bytes);
     memcpy(seal + 8, id, OPAL_CRYPTFILE_SEAL_ID_BYTES);
     opal_crypt_le_put32(sealed, 1);
-    rc = put(storage, OPAL_CRYPTFILE_SIDECAR_SEALED_SIZE_AT, seal, sizeof(seal));
-    return OPAL_CRYPT_OK == rc ? put(storage, OPAL_CRYPTFILE_SIDECAR_STATE_AT, sealed, sizeof(sealed)) : rc;
+    rc = put_at(storage, OPAL_CRYPTFILE_SIDECAR_SEALED_SIZE_AT, seal, sizeof(seal));
+    return OPAL_CRYPT_OK == rc ? put_at(storage, OPAL_CRYPTFILE_SIDECAR_STATE_AT, sealed, sizeof(sealed)) : rc;
 }
 
 int opal_cryptfile_sidecar_unseal(opal_cryptfile_storage_t *storage)
@@ -179,5 +179,5 @@ int opal_cryptfile_sidecar_unseal(opal_cryptfile_storage_t *storage)
     uint8_t open[4] = {0};
     int rc = opal_cryptfile_sidecar_read(storage, &header);
 
-    return OPAL_CRYPT_OK == rc && header.sealed ? put(storage, OPAL_CRYPTFILE_SIDECAR_STATE_AT, open, sizeof(open)) : rc;
+    return OPAL_CRYPT_OK == rc && header.sealed ? put_at(storage, OPAL_CRYPTFILE_SIDECAR_STATE_AT, open, sizeof(open)) : rc;
 }

@@ -14,11 +14,6 @@ typedef struct span {
     uint64_t from, to;
 } span_t;
 
-static uint64_t run_end(const opal_cryptfile_run_t *run)
-{
-    return run->offset + run->bytes;
-}
-
 /* ---- canonical form ---- */
 
 /* Copy runs without bytes left out and touching ones joined. */
@@ -37,12 +32,12 @@ static int join_runs(opal_cryptfile_tiling_t *tiling, const opal_cryptfile_run_t
                                      "it reaches beyond 2^63 bytes");
         }
         opal_cryptfile_run_t *last = 0 == count ? NULL : &tiling->runs[count - 1];
-        if (NULL != last && runs[i].offset < run_end(last)) {
+        if (NULL != last && runs[i].offset < opal_cryptfile_run_end(last)) {
             return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-region",
                                      "its filetype falls back to offset %llu",
                                      (unsigned long long) runs[i].offset);
         }
-        if (NULL != last && runs[i].offset == run_end(last)) {
+        if (NULL != last && runs[i].offset == opal_cryptfile_run_end(last)) {
             last->bytes += runs[i].bytes;
         } else {
             tiling->runs[count++] = runs[i];
@@ -83,7 +78,7 @@ static bool repeats(const opal_cryptfile_tiling_t *tiling, bool wraps, uint32_t 
 /* Into how many equal parts the tile falls: 1 for a canonical one. */
 static uint64_t equal_parts(const opal_cryptfile_tiling_t *tiling)
 {
-    bool wraps = run_end(&tiling->runs[tiling->run_count - 1]) == tiling->extent;
+    bool wraps = opal_cryptfile_run_end(&tiling->runs[tiling->run_count - 1]) == tiling->extent;
     uint32_t count = tiling->run_count - wraps;
 
     if (0 == count) {
@@ -102,7 +97,7 @@ static void cut_to(opal_cryptfile_tiling_t *tiling, uint64_t extent)
     uint32_t count = 0;
 
     while (count < tiling->run_count && tiling->runs[count].offset < extent) {
-        if (run_end(&tiling->runs[count]) > extent) {
+        if (opal_cryptfile_run_end(&tiling->runs[count]) > extent) {
             tiling->runs[count].bytes = extent - tiling->runs[count].offset;
         }
         ++count;
@@ -155,7 +150,7 @@ int opal_cryptfile_tiling_make(opal_cryptfile_tiling_t *tiling, uint64_t displac
         opal_cryptfile_tiling_free(tiling);
         return rc;
     }
-    uint64_t end = run_end(&tiling->runs[tiling->run_count - 1]);
+    uint64_t end = opal_cryptfile_run_end(&tiling->runs[tiling->run_count - 1]);
     tiling->once = once;
     tiling->extent = once ? end : extent;
     if (end > tiling->extent || tiling->extent > OPAL_CRYPTFILE_OFFSET_MAX - tiling->displacement) {
@@ -187,7 +182,7 @@ bool opal_cryptfile_tiling_check(opal_cryptfile_tiling_t *tiling)
             run->bytes > tiling->extent - run->offset) {
             return false;
         }
-        end = run_end(run);
+        end = opal_cryptfile_run_end(run);
     }
     sum_up(tiling);
     return tiling->once ? end == tiling->extent : 1 == equal_parts(tiling);

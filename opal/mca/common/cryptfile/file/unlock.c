@@ -69,7 +69,7 @@ static int collect(unlocker_t *u, uint32_t first)
     return OPAL_CRYPT_OK;
 }
 
-static int unwrap(const unlocker_t *u, const char *label)
+static int unwrap_keys(const unlocker_t *u, const char *label)
 {
     opal_cryptfile_grant_t grant;
     size_t which = 0;
@@ -90,7 +90,7 @@ static int unlock_alike(unlocker_t *u, uint32_t first)
     int rc = collect(u, first);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = unwrap(u, u->map->regions[first].label);
+        rc = unwrap_keys(u, u->map->regions[first].label);
     }
     for (uint32_t i = 0; OPAL_CRYPT_OK != rc && i < u->count; ++i) {
         opal_cryptfile_key_t *key = &u->keys[u->numbers[i]];

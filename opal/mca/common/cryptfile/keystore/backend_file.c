@@ -102,8 +102,8 @@ static int key_line(const opal_cryptfile_keystore_t *keystore, const char **at, 
                                          : opal_cryptfile_rfc3394_unwrap(keystore->machine_key, wrapped, key);
 }
 
-static int parse(const opal_cryptfile_keystore_t *keystore, const char *text, size_t bytes, content_t *content,
-                 bool *plain)
+static int parse_label(const opal_cryptfile_keystore_t *keystore, const char *text, size_t bytes, content_t *content,
+                       bool *plain)
 {
     uint8_t mac[MAC_BYTES], written[MAC_BYTES];
     const char *at, *stop = text + bytes;
@@ -157,7 +157,7 @@ static int load_any(const opal_cryptfile_keystore_t *keystore, const char *label
         return rc;
     }
     content_t *made = opal_crypt_secmem_alloc(sizeof(*made));
-    rc = NULL == made ? OPAL_CRYPT_ERR_MEMORY : parse(keystore, (const char *) file.bytes, file.count, made, plain);
+    rc = NULL == made ? OPAL_CRYPT_ERR_MEMORY : parse_label(keystore, (const char *) file.bytes, file.count, made, plain);
     opal_crypt_secmem_free(file.bytes);
     if (OPAL_CRYPT_OK != rc) {
         rc = explain(rc, path, why);
@@ -174,8 +174,8 @@ static int load_any(const opal_cryptfile_keystore_t *keystore, const char *label
     return OPAL_CRYPT_OK;
 }
 
-static int load(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
-                content_t **content, opal_crypt_why_t *why)
+static int load_label(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
+                      content_t **content, opal_crypt_why_t *why)
 {
     bool plain;
     int rc = load_any(keystore, label, version, content, &plain, why);
@@ -190,11 +190,11 @@ static int load(const opal_cryptfile_keystore_t *keystore, const char *label, un
     return rc;
 }
 
-static int read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
-                       opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
+static int file_read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
+                            opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
     content_t *content;
-    int rc = load(keystore, label, version, &content, why);
+    int rc = load_label(keystore, label, version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         *record = content->record;
@@ -203,9 +203,9 @@ static int read_record(opal_cryptfile_keystore_t *keystore, const char *label, u
     return rc;
 }
 
-static int walk(opal_cryptfile_keystore_t *keystore, const char *label,
-                int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
-                void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg, opal_crypt_why_t *why)
+static int file_walk(opal_cryptfile_keystore_t *keystore, const char *label,
+                     int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
+                     void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg, opal_crypt_why_t *why)
 {
     opal_crypt_why_t bad_why = {.topic = NULL};
     opal_cryptfile_keystore_record_t record;
@@ -218,7 +218,7 @@ static int walk(opal_cryptfile_keystore_t *keystore, const char *label,
         return rc;
     }
     while (OPAL_CRYPT_OK == rc && opal_cryptfile_keystore_next(directory, label, name, &version)) {
-        rc = read_record(keystore, name, version, &record, NULL == bad ? why : &bad_why);
+        rc = file_read_record(keystore, name, version, &record, NULL == bad ? why : &bad_why);
         if (OPAL_CRYPT_OK == rc) {
             rc = each(&record, arg);
         } else if (NULL != bad && OPAL_CRYPT_ERR_CONFIG == rc) {
@@ -311,7 +311,7 @@ static int store(const opal_cryptfile_keystore_t *keystore, const content_t *con
 }
 
 /* A key in the clear belongs on storage of this node only. */
-static int check_directory(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why)
+static int check_key_directory(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why)
 {
     opal_crypt_fs_t kind = OPAL_CRYPT_FS_UNKNOWN;
     const char *name = "unknown";
@@ -324,10 +324,10 @@ static int check_directory(const opal_cryptfile_keystore_t *keystore, opal_crypt
                              keystore->directory, name);
 }
 
-static int create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                  opal_crypt_why_t *why)
+static int file_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                       opal_crypt_why_t *why)
 {
-    int rc = check_directory(keystore, why);
+    int rc = check_key_directory(keystore, why);
     content_t *content = OPAL_CRYPT_OK == rc ? opal_crypt_secmem_alloc(sizeof(*content)) : NULL;
 
     if (OPAL_CRYPT_OK != rc || NULL == content) {
@@ -340,11 +340,11 @@ static int create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keys
     return rc;
 }
 
-static int update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                  opal_crypt_why_t *why)
+static int file_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                       opal_crypt_why_t *why)
 {
     content_t *content;
-    int rc = load(keystore, record->label, record->version, &content, why);
+    int rc = load_label(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         content->record = *record;
@@ -381,12 +381,12 @@ static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsig
 
 /* ---- using ---- */
 
-static int wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
-                opal_crypt_why_t *why)
+static int file_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                     const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
+                     opal_crypt_why_t *why)
 {
     content_t *content;
-    int rc = load(keystore, record->label, record->version, &content, why);
+    int rc = load_label(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_rfc3394_wrap(content->key, data_key, wrapped);
@@ -395,11 +395,11 @@ static int wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keysto
     return rc;
 }
 
-static int unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                  const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why)
+static int file_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                       const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why)
 {
     content_t *content;
-    int rc = load(keystore, record->label, record->version, &content, why);
+    int rc = load_label(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         for (*which = 0; OPAL_CRYPT_OK == rc && *which < count; *which += OPAL_CRYPT_OK == rc) {
@@ -418,11 +418,11 @@ const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_file_ops = {
     .name = "file",
     .open = open_file,
     .close = close_file,
-    .walk = walk,
-    .read = read_record,
-    .create = create,
-    .update = update,
-    .wrap = wrap,
-    .unwrap = unwrap,
+    .walk = file_walk,
+    .read = file_read_record,
+    .create = file_create,
+    .update = file_update,
+    .wrap = file_wrap,
+    .unwrap = file_unwrap,
     .protect = protect,
 };

@@ -117,8 +117,8 @@ static int parse_object(token_t *token, CK_OBJECT_HANDLE handle, opal_cryptfile_
 }
 
 /* Of several the one that was changed last counts: the others were about to go. */
-static int read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
-                       opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
+static int p11_read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
+                           opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_record_t one;
     CK_OBJECT_HANDLE handles[RECORDS];
@@ -138,9 +138,9 @@ static int read_record(opal_cryptfile_keystore_t *keystore, const char *label, u
     return rc;
 }
 
-static int walk(opal_cryptfile_keystore_t *keystore, const char *label,
-                int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
-                void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg, opal_crypt_why_t *why)
+static int p11_walk(opal_cryptfile_keystore_t *keystore, const char *label,
+                    int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
+                    void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg, opal_crypt_why_t *why)
 {
     opal_crypt_why_t bad_why = {.topic = NULL};
     token_t *token = keystore->token;
@@ -164,7 +164,7 @@ static int walk(opal_cryptfile_keystore_t *keystore, const char *label,
         rc = parse_object(token, handles[i], &record, NULL == bad ? why : &bad_why);
         if (OPAL_CRYPT_OK == rc) {
             wanted = NULL == label || 0 == strcmp(label, record.label);
-            rc = wanted ? read_record(keystore, record.label, record.version, &counts, NULL == bad ? why : &bad_why) : rc;
+            rc = wanted ? p11_read_record(keystore, record.label, record.version, &counts, NULL == bad ? why : &bad_why) : rc;
         }
         if (OPAL_CRYPT_OK == rc) {      /* what a newer record is about to replace is passed over */
             rc = wanted && counts.changes == record.changes ? each(&record, arg) : OPAL_CRYPT_OK;
@@ -236,8 +236,8 @@ static int check_ours(token_t *token, CK_OBJECT_HANDLE handle, const char *name,
 
 /* The key first: a key without a record was used for nothing, because its maker was killed, and
  * whoever makes this version next takes it over. */
-static int create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                  opal_crypt_why_t *why)
+static int p11_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                      opal_crypt_why_t *why)
 {
     token_t *token = keystore->token;
     char name[OPAL_CRYPTFILE_KEY_LABEL_MAX + 8];
@@ -258,8 +258,8 @@ static int create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keys
 
 /* The new record is there before the old ones go: whatever happens in between, the one that
  * was changed last is found (read_record). */
-static int update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                  opal_crypt_why_t *why)
+static int p11_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                      opal_crypt_why_t *why)
 {
     token_t *token = keystore->token;
     CK_OBJECT_HANDLE old[RECORDS];
@@ -297,9 +297,9 @@ static CK_RV wrap_once(token_t *token, CK_OBJECT_HANDLE kek, const uint8_t data_
     return rv;
 }
 
-static int wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
-                opal_crypt_why_t *why)
+static int p11_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                    const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
+                    opal_crypt_why_t *why)
 {
     CK_OBJECT_HANDLE kek;
     int rc = key_object(keystore->token, record->label, record->version, &kek, why);
@@ -368,8 +368,8 @@ static int unwrap_one(token_t *token, CK_OBJECT_HANDLE kek, const opal_cryptfile
                                             record->label, record->version, (unsigned long) rv);
 }
 
-static int unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                  const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why)
+static int p11_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+                      const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why)
 {
     CK_OBJECT_HANDLE kek;
     int rc = key_object(keystore->token, record->label, record->version, &kek, why);
@@ -385,12 +385,12 @@ const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_pkcs11_ops = {
     .name = "pkcs11",
     .open = open_token,
     .close = close_token,
-    .walk = walk,
-    .read = read_record,
-    .create = create,
-    .update = update,
-    .wrap = wrap,
-    .unwrap = unwrap,
+    .walk = p11_walk,
+    .read = p11_read_record,
+    .create = p11_create,
+    .update = p11_update,
+    .wrap = p11_wrap,
+    .unwrap = p11_unwrap,
 };
 
 #else /* built without the header of PKCS#11: opening says so, nothing else is reached */

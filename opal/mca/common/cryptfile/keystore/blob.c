@@ -77,8 +77,8 @@ static int refuse_use(opal_cryptfile_keystore_t *keystore, const char *verb, con
                                                         "%s, version %u: %s", label, version, refusal);
 }
 
-static int wrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
-                const uint8_t *data_key, opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why)
+static int blob_wrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
+                     const uint8_t *data_key, opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_record_t record;
     const char *refusal;
@@ -110,7 +110,7 @@ int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char
 {
     pthread_mutex_lock(&keystore->lock);
     memset(wrapped, 0, sizeof(*wrapped));
-    int rc = wrap(keystore, label, uuid, data_key, wrapped, why);
+    int rc = blob_wrap(keystore, label, uuid, data_key, wrapped, why);
     if (OPAL_CRYPT_OK != rc) {
         memset(wrapped, 0, sizeof(*wrapped));
     }
@@ -132,9 +132,9 @@ static int parse_all(const opal_cryptfile_unwrap_t *blobs, size_t count, size_t 
     return OPAL_CRYPT_OK;
 }
 
-static int unwrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
-                  const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
-                  opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
+static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
+                       const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
+                       opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_record_t record;
     opal_cryptfile_keystore_backend_t backend;
@@ -171,7 +171,7 @@ int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, cons
                                        size_t *which, opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
 {
     pthread_mutex_lock(&keystore->lock);
-    int rc = 0 == count ? OPAL_CRYPT_ERR_LIBRARY : unwrap(keystore, label, uuid, blobs, count, which, grant, why);
+    int rc = 0 == count ? OPAL_CRYPT_ERR_LIBRARY : blob_unwrap(keystore, label, uuid, blobs, count, which, grant, why);
     if (OPAL_CRYPT_OK != rc) {
         for (size_t i = 0; i < count; ++i) {
             opal_crypt_wipe(blobs[i].data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);

@@ -76,13 +76,13 @@ static bool next_line(const char **at, const char *stop, const char *name, const
     return true;
 }
 
-static bool is(const char *value, const char *end, const char *text)
+static bool value_is(const char *value, const char *end, const char *text)
 {
     return (size_t) (end - value) == strlen(text) && 0 == memcmp(value, text, strlen(text));
 }
 
 /* " 123": a space and a decimal number without leading zeros, up to *end. */
-static bool number(const char **value, const char *end, uint64_t max, uint64_t *result)
+static bool value_number(const char **value, const char *end, uint64_t max, uint64_t *result)
 {
     const char *p = *value;
     uint64_t sum = 0;
@@ -105,7 +105,7 @@ static bool number_line(const char **at, const char *stop, const char *name, uin
 {
     const char *value, *end;
 
-    return next_line(at, stop, name, &value, &end) && number(&value, end, max, result) && value == end;
+    return next_line(at, stop, name, &value, &end) && value_number(&value, end, max, result) && value == end;
 }
 
 static bool owners_line(const char **at, const char *stop, opal_cryptfile_keystore_record_t *record)
@@ -117,7 +117,7 @@ static bool owners_line(const char **at, const char *stop, opal_cryptfile_keysto
         return false;
     }
     while (value < end) {
-        if (OPAL_CRYPTFILE_KEYSTORE_OWNERS == record->owner_count || !number(&value, end, UINT32_MAX, &owner)) {
+        if (OPAL_CRYPTFILE_KEYSTORE_OWNERS == record->owner_count || !value_number(&value, end, UINT32_MAX, &owner)) {
             return false;
         }
         record->owners[record->owner_count++] = (uint32_t) owner;
@@ -162,8 +162,8 @@ static bool state_line(const char **at, const char *stop, opal_cryptfile_keystor
     if (!next_line(at, stop, "state ", &value, &end)) {
         return false;
     }
-    record->revoked = is(value, end, "revoked");
-    return record->revoked || is(value, end, "active");
+    record->revoked = value_is(value, end, "revoked");
+    return record->revoked || value_is(value, end, "active");
 }
 
 int opal_cryptfile_keystore_record_parse(const char *text, size_t bytes, size_t *used,
@@ -175,7 +175,7 @@ int opal_cryptfile_keystore_record_parse(const char *text, size_t bytes, size_t 
     memset(record, 0, sizeof(*record));
     if (!next_line(&at, stop, "ompi-crypt key 1", &value, &end) || value != end || !label_line(&at, stop, record) ||
         !number_line(&at, stop, "version", UINT16_MAX, &version) || 0 == version ||
-        !next_line(&at, stop, "type ", &value, &end) || !is(value, end, "aes") ||
+        !next_line(&at, stop, "type ", &value, &end) || !value_is(value, end, "aes") ||
         !number_line(&at, stop, "bits", 256, &bits) || !number_line(&at, stop, "created", INT64_MAX, &created) ||
         !number_line(&at, stop, "not-after", INT64_MAX, &not_after) || !state_line(&at, stop, record) ||
         !number_line(&at, stop, "changes", UINT32_MAX, &changes) || !owners_line(&at, stop, record) || !escrow_line(&at, stop, record) ||

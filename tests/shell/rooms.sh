@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# The rooms of common/crypt and common/cryptfile: includes go one way; every file is built, and
+# named by its room's README; a struct has one meaning.  Without MPI: what the libraries need.
+set -eu
+. "$SRC/tests/lib.sh"
+
+common=$SRC/opal/mca/common
+rooms="crypt/base crypt/identity crypt/wire cryptfile/keystore cryptfile/file"
+
+# What the files of a room may include from Open MPI's tree, beside one another.
+may() {
+    case $1 in
+        crypt/base)         echo 'mca/aead/aead_module\.h' ;;
+        crypt/identity)     echo 'mca/aead/aead_module\.h|mca/common/crypt/base/.*' ;;
+        crypt/wire)         echo 'mca/aead/aead_module\.h|mca/common/crypt/(base|identity)/.*' ;;
+        cryptfile/keystore) echo 'mca/aead/aead_module\.h|mca/common/crypt/base/.*' ;;
+        cryptfile/file)     echo 'mca/aead/aead_module\.h|mca/common/crypt/base/.*|mca/common/cryptfile/keystore/.*' ;;
+    esac
+}
+
+# wrong ROOT: includes that go the wrong way, below ROOT.
+wrong() {
+    local room
+    for room in $rooms; do
+        (cd "$1/$room" && grep -nE '^ *# *include +"(.*/.*)"' *.[ch] | grep -vE "\"opal/($(may $room))\"" | sed "s|^|$room/|" || true)
+    done
+}
+
+for room in $rooms; do
+    must test "$(ls "$common/$room"/*.c | wc -l)" -gt 5
+    for file in "$common/$room"/*.[ch]; do
+        name=$(basename "$file")
+        grep -qF "    ${room#*/}/$name" "$common/${room%/*}/Makefile.am" || fail "$room/$name is in no list of the Makefile.am"
+        stem=${name%.*}
+        grep -qE "\`($stem(\.h)?|${stem%%_*}_\*)\`" "$common/$room/README.md" || fail "the README of $room does not name $name"
+    done
+    # A name on its own is of the same room: a header of another one is not found by accident.
+    (cd "$common/$room" && grep -hoE '^ *# *include +"[^"/]+"' *.[ch] | cut -d '"' -f 2 | sort -u) | while read -r header; do
+        [ -e "$common/$room/$header" ] || fail "$room includes \"$header\", which is not there"
+    done
+done
+found=$(wrong "$common")
+[ -z "$found" ] || fail "includes that go the wrong way:"$'\n'"$found"
+
+# It finds one that was planted.
+mkdir "$CASE_DIR/common"
+cp -r "$common/crypt" "$common/cryptfile" "$CASE_DIR/common"
+echo '#include "opal/mca/common/crypt/wire/frame.h"' >> "$CASE_DIR/common/crypt/identity/kex.c"
+[ "$(wrong "$CASE_DIR/common")" = "$(printf 'crypt/identity/kex.c:%s:#include "opal/mca/common/crypt/wire/frame.h"' \
+    "$(wc -l < "$CASE_DIR/common/crypt/identity/kex.c")")" ] || fail "an include that goes the wrong way is not found"
+
+# A struct, a type and an exported name are defined once.
+twice=$(cat "$common"/crypt*/*/*.[ch] | grep -oE '^(typedef )?(struct|enum|union) [a-z0-9_]+ *\{' | grep -oE '[a-z0-9_]+ *\{' | sort | uniq -d)
+[ -z "$twice" ] || fail "structs of one name: $twice"
+twice=$(cat "$common"/crypt*/*/*.[ch] | grep -oE '^\} *[a-z0-9_]+_t;' | sort | uniq -d)
+[ -z "$twice" ] || fail "types of one name: $twice"
+
+
+# A function that only its file knows has a name of its own, too: gdb and grep find one.
+twice=$(for file in "$common"/crypt*/*/*.[ch]; do
+            grep -oE '^static [a-z_0-9 *]+\b[a-z_0-9]+\(' "$file" | grep -oE '[a-z_0-9]+\($' | sort -u
+        done | sort | uniq -d)
+[ -z "$twice" ] || fail "static functions of one name: $twice"
+
+# Neither library needs anything of Open MPI.
+for library in libmca_common_crypt libmca_common_cryptfile; do
+    must test -e "$PREFIX/lib/$library.so"
+    ldd "$PREFIX/lib/$library.so" > "$CASE_DIR/ldd"
+    must_fail grep -E 'libopen|libmpi|libpmix' "$CASE_DIR/ldd"
+done
