@@ -50,6 +50,10 @@ echo '#include "opal/mca/common/crypt/wire/frame.h"' >> "$CASE_DIR/common/crypt/
 [ "$(wrong "$CASE_DIR/common")" = "$(printf 'crypt/identity/kex.c:%s:#include "opal/mca/common/crypt/wire/frame.h"' \
     "$(wc -l < "$CASE_DIR/common/crypt/identity/kex.c")")" ] || fail "an include that goes the wrong way is not found"
 
+# Only the box calls a provider.
+callers=$(cd "$common" && grep -rlE --include='*.[ch]' -e '(aead|provider)(->|\.)(seal|open)\b' crypt cryptfile || true)
+[ "$callers" = crypt/base/box.c ] || fail "providers are called by: $callers"
+
 # A struct, a type and an exported name are defined once.
 twice=$(cat "$common"/crypt*/*/*.[ch] | grep -oE '^(typedef )?(struct|enum|union) [a-z0-9_]+ *\{' | grep -oE '[a-z0-9_]+ *\{' | sort | uniq -d)
 [ -z "$twice" ] || fail "structs of one name: $twice"

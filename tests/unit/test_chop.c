@@ -248,16 +248,15 @@ static void between_messages(void)
 static void ill_shaped(uint64_t total, uint32_t chunk, uint32_t count, uint32_t first_bytes)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 4);
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
+    opal_aead_context_t *context = opal_crypt_context(&opal_aead_openssl_module);
     opal_crypt_hold_t hold;
     opal_crypt_chop_t *chop;
     uint8_t frame[MOST] = {0}, aad[48], nonce[12], back[MOST];
     const uint64_t counter = take(ends.a);
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_ready(&opal_aead_openssl_module, &thread, &context));
+    UNIT_REQUIRE(NULL != context);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_epoch_hold(&ends.a->out, 0, &hold));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_chop_make(ends.a, hold.epoch, counter, thread, &chop));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_chop_make(ends.a, hold.epoch, counter, &chop));
     opal_crypt_epoch_release(&ends.a->out, &hold, true);
     opal_crypt_header_put(frame, OPAL_CRYPT_FRAME_FIRST, counter);
     opal_crypt_put64(frame + 8, total);

@@ -26,14 +26,6 @@ static opal_cryptfile_blocks_t *make(const provider_t *p, opal_aead_cipher_t cip
     return blocks;
 }
 
-static opal_aead_context_t *context_of(const provider_t *p)
-{
-    opal_aead_context_t *context;
-
-    UNIT_REQUIRE(OPAL_AEAD_OK == p->module->context_new(&context));
-    return context;
-}
-
 /* ---- vectors ---- */
 
 static void check_vector(const provider_t *p, const vector_block_t *vector)
@@ -55,13 +47,11 @@ static void check_vector(const provider_t *p, const vector_block_t *vector)
     UNIT_CHECK(count == vector_bytes(vector, "cipher", cipher, sizeof(cipher)));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes, of.block_bytes, &slot) && count == slot.plain_bytes);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_blocks_create(&of, &blocks));
-    opal_aead_context_t *context = context_of(p);
     /* twice: the second time the key is known */
     for (int i = 0; i < 2; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_open(blocks, context, (uint64_t) number_of(vector, "block"), &slot, cipher, out));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_open(blocks, (uint64_t) number_of(vector, "block"), &slot, cipher, out));
         UNIT_EQUAL_BYTES(out, plain, count);
     }
-    p->module->context_free(context);
     opal_cryptfile_blocks_destroy(blocks);
 }
 
@@ -89,19 +79,18 @@ typedef struct sealed {
     opal_cryptfile_slot_t slot;
 } sealed_t;
 
-static bool refused(opal_cryptfile_blocks_t *blocks, opal_aead_context_t *context, uint64_t block, const sealed_t *sealed)
+static bool refused(opal_cryptfile_blocks_t *blocks, uint64_t block, const sealed_t *sealed)
 {
     uint8_t out[512];
 
     memset(out, 0xee, sizeof(out));
-    return OPAL_CRYPT_ERR_AUTH == opal_cryptfile_block_open(blocks, context, block, &sealed->slot, sealed->cipher, out) &&
+    return OPAL_CRYPT_ERR_AUTH == opal_cryptfile_block_open(blocks, block, &sealed->slot, sealed->cipher, out) &&
            zeros_only(out, sealed->slot.plain_bytes);
 }
 
 static void test_flips(const provider_t *p)
 {
     opal_cryptfile_blocks_t *blocks = make(p, OPAL_AEAD_AES_256_GCM, 512, 0);
-    opal_aead_context_t *context = context_of(p);
     sealed_t good, bad;
     uint8_t out[512];
     unsigned opened = 0;
@@ -109,40 +98,40 @@ static void test_flips(const provider_t *p)
     UNIT_GROUP("%s: every bit of ciphertext, tag, S, counter, length, and every other place", p->module->name);
     fill(good.plain, sizeof(good.plain), 5);
     memset(&good.slot, 0, sizeof(good.slot));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_block_seal(blocks, context, 9, good.plain, 500, good.cipher, &good.slot));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_block_seal(blocks, 9, good.plain, 500, good.cipher, &good.slot));
     UNIT_CHECK(good.slot.used && 500 == good.slot.plain_bytes && 0 == good.slot.counter);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_open(blocks, context, 9, &good.slot, good.cipher, out));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_open(blocks, 9, &good.slot, good.cipher, out));
     UNIT_EQUAL_BYTES(out, good.plain, 500);
     for (unsigned bit = 0; bit < 500 * 8; ++bit) {
         bad = good;
         bad.cipher[bit / 8] ^= (uint8_t) (1u << bit % 8);
-        opened += !refused(blocks, context, 9, &bad);
+        opened += !refused(blocks, 9, &bad);
     }
     for (unsigned bit = 0; bit < 128; ++bit) {
         bad = good;
         bad.slot.tag[bit / 8] ^= (uint8_t) (1u << bit % 8);
-        opened += !refused(blocks, context, 9, &bad);
+        opened += !refused(blocks, 9, &bad);
         bad = good;
         bad.slot.salt[bit / 8] ^= (uint8_t) (1u << bit % 8);
-        opened += !refused(blocks, context, 9, &bad);
+        opened += !refused(blocks, 9, &bad);
     }
     for (unsigned bit = 0; bit < 64; ++bit) {
         bad = good;
         bad.slot.counter ^= UINT64_C(1) << bit;
-        opened += !refused(blocks, context, 9, &bad);
-        opened += !refused(blocks, context, 9 ^ (UINT64_C(1) << bit), &good);
+        opened += !refused(blocks, 9, &bad);
+        opened += !refused(blocks, 9 ^ (UINT64_C(1) << bit), &good);
     }
     for (unsigned length = 1; length <= 512; ++length) {
         bad = good;
         bad.slot.plain_bytes = length;
-        opened += 500 != length && !refused(blocks, context, 9, &bad);
+        opened += 500 != length && !refused(blocks, 9, &bad);
     }
     UNIT_CHECK(0 == opened);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_open(blocks, context, 9, &good.slot, good.cipher, good.cipher));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_open(blocks, 9, &good.slot, good.cipher, good.cipher));
     UNIT_EQUAL_BYTES(good.cipher, good.plain, 500);
 
     UNIT_GROUP("%s: another file, region, block size, data key or algorithm opens nothing", p->module->name);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_block_seal(blocks, context, 9, good.plain, 500, good.cipher, &good.slot));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_block_seal(blocks, 9, good.plain, 500, good.cipher, &good.slot));
     for (int i = 0; i < 6; ++i) {
         uint8_t other_uuid[16], other_key[32];
         memcpy(other_uuid, uuid, 16);
@@ -156,13 +145,12 @@ static void test_flips(const provider_t *p)
         of.cipher = 5 == i && can(p, OPAL_AEAD_AES_128_GCM) ? OPAL_AEAD_AES_128_GCM : of.cipher;
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_blocks_create(&of, &other));
         bool expected = 0 != i && !(5 == i && OPAL_AEAD_AES_256_GCM == of.cipher);
-        UNIT_CHECK(refused(other, context, 9, &good) == expected);
+        UNIT_CHECK(refused(other, 9, &good) == expected);
         opal_cryptfile_blocks_destroy(other);
     }
-    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, context, 9, good.plain, 0, good.cipher, &good.slot));
-    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, context, 9, good.plain, 513, good.cipher, &good.slot));
-    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, context, OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX, good.plain, 1, good.cipher, &good.slot));
-    p->module->context_free(context);
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, 9, good.plain, 0, good.cipher, &good.slot));
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, 9, good.plain, 513, good.cipher, &good.slot));
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX, good.plain, 1, good.cipher, &good.slot));
     opal_cryptfile_blocks_destroy(blocks);
 }
 
@@ -203,20 +191,14 @@ typedef struct share {
 static void *seal_many(void *arg)
 {
     share_t *share = arg;
-    opal_aead_context_t *context;
     uint8_t plain[512], cipher[512], out[512];
 
-    if (OPAL_AEAD_OK != providers[0]->module->context_new(&context)) {
-        share->failed = EACH;
-        return NULL;
-    }
     fill(plain, sizeof(plain), share->number);
     for (unsigned i = 0; i < EACH; ++i) {
-        share->failed += OPAL_CRYPT_OK != opal_cryptfile_block_seal(share->blocks, context, i, plain, 1 + i % 512, cipher, &share->slots[i]) ||
-                         OPAL_CRYPT_OK != opal_cryptfile_block_open(share->blocks, context, i, &share->slots[i], cipher, out) ||
+        share->failed += OPAL_CRYPT_OK != opal_cryptfile_block_seal(share->blocks, i, plain, 1 + i % 512, cipher, &share->slots[i]) ||
+                         OPAL_CRYPT_OK != opal_cryptfile_block_open(share->blocks, i, &share->slots[i], cipher, out) ||
                          0 != memcmp(out, plain, 1 + i % 512);
     }
-    providers[0]->module->context_free(context);
     return NULL;
 }
 
@@ -249,7 +231,6 @@ static void test_threads(void)
 static void test_opens(void)
 {
     const provider_t *p = providers[0];
-    opal_aead_context_t *context = context_of(p);
     opal_cryptfile_slot_t slots[2];
     uint8_t plain[512] = "twice", ciphers[2][512], out[512];
     unsigned failed = 0;
@@ -257,7 +238,7 @@ static void test_opens(void)
     UNIT_GROUP("the same block at two opens of the file: another S, other ciphertext");
     for (int i = 0; i < 2; ++i) {
         opal_cryptfile_blocks_t *blocks = make(p, OPAL_AEAD_AES_256_GCM, 512, 0);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_seal(blocks, context, 0, plain, 512, ciphers[i], &slots[i]));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_block_seal(blocks, 0, plain, 512, ciphers[i], &slots[i]));
         opal_cryptfile_blocks_destroy(blocks);
     }
     UNIT_CHECK(0 != memcmp(slots[0].salt, slots[1].salt, 16) && 0 != memcmp(ciphers[0], ciphers[1], 512));
@@ -265,8 +246,8 @@ static void test_opens(void)
     UNIT_GROUP("more S than the table of known ones holds");
     opal_cryptfile_blocks_t *reader = make(p, OPAL_AEAD_AES_256_GCM, 512, 0), *writer = make(p, OPAL_AEAD_AES_256_GCM, 512, 512);
     for (unsigned i = 0; i < 1200; ++i) {
-        failed += OPAL_CRYPT_OK != opal_cryptfile_block_seal(writer, context, i, plain, 512, ciphers[0], &slots[0]) ||
-                  OPAL_CRYPT_OK != opal_cryptfile_block_open(reader, context, i, &slots[0], ciphers[0], out) || 0 != memcmp(out, plain, 512);
+        failed += OPAL_CRYPT_OK != opal_cryptfile_block_seal(writer, i, plain, 512, ciphers[0], &slots[0]) ||
+                  OPAL_CRYPT_OK != opal_cryptfile_block_open(reader, i, &slots[0], ciphers[0], out) || 0 != memcmp(out, plain, 512);
     }
     UNIT_CHECK(0 == failed);
     opal_cryptfile_blocks_destroy(writer);
@@ -277,12 +258,11 @@ static void test_opens(void)
     fflush(NULL);
     pid_t child = fork();
     if (0 == child) {
-        _exit(OPAL_CRYPT_ERR_FORKED == opal_cryptfile_block_seal(blocks, context, 0, plain, 512, ciphers[0], &slots[0]) ? 0 : 1);
+        _exit(OPAL_CRYPT_ERR_FORKED == opal_cryptfile_block_seal(blocks, 0, plain, 512, ciphers[0], &slots[0]) ? 0 : 1);
     }
     int status = -1;
     UNIT_CHECK(child == waitpid(child, &status, 0) && WIFEXITED(status) && 0 == WEXITSTATUS(status));
     opal_cryptfile_blocks_destroy(blocks);
-    p->module->context_free(context);
 }
 
 int main(void)

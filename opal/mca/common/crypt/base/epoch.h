@@ -59,7 +59,7 @@ typedef struct opal_crypt_epochs {
     pthread_mutex_t replacing;              /* held while a seat changes hands */
 } opal_crypt_epochs_t;
 
-typedef struct opal_cryptfile_hold {
+typedef struct opal_crypt_hold {
     const opal_crypt_epoch_t *epoch;
     opal_crypt_seat_t *seat;                /* NULL: `epoch` is the holder's own */
 } opal_crypt_hold_t;

@@ -82,46 +82,20 @@ static inline void opal_crypt_count_opened(opal_crypt_thread_t *thread, size_t p
     opal_crypt_count(&thread->stats.opened_bytes, plain_bytes);
 }
 
+/* One more chopped message, by its first part. */
+static inline void opal_crypt_count_chopped(bool sealed)
+{
+    opal_crypt_thread_t *thread = opal_crypt_thread();
+
+    if (NULL != thread) {
+        opal_crypt_count(sealed ? &thread->stats.chopped_sealed : &thread->stats.chopped_opened, 1);
+    }
+}
+
 /* Is the time in providers measured?  Set by opal_crypt_stats_timing. */
 extern bool opal_crypt_timing;
 uint64_t opal_crypt_now(void);                      /* nanoseconds */
 void opal_crypt_count_time(uint64_t since) OPAL_CRYPT_RARE;         /* for the calling thread */
-
-/* A provider's seal and open, measured if somebody wants that. */
-typedef __typeof__(((opal_aead_module_t *) 0)->seal) opal_crypt_seal_fn_t;
-typedef __typeof__(((opal_aead_module_t *) 0)->open) opal_crypt_open_fn_t;
-
-static inline int opal_crypt_timed_seal(opal_crypt_seal_fn_t seal, opal_aead_context_t *context,
-                                        const void *key, const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                                        const opal_aead_aad_t *aad, int aad_count,
-                                        const void *plain, size_t text_bytes,
-                                        void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES])
-{
-    const bool timing = opal_crypt_timing;
-    const uint64_t since = timing ? opal_crypt_now() : 0;
-    const int rc = seal(context, key, nonce, aad, aad_count, plain, text_bytes, cipher, tag);
-
-    if (timing) {
-        opal_crypt_count_time(since);
-    }
-    return rc;
-}
-
-static inline int opal_crypt_timed_open(opal_crypt_open_fn_t open, opal_aead_context_t *context,
-                                        const void *key, const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                                        const opal_aead_aad_t *aad, int aad_count,
-                                        const void *cipher, size_t text_bytes,
-                                        const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain)
-{
-    const bool timing = opal_crypt_timing;
-    const uint64_t since = timing ? opal_crypt_now() : 0;
-    const int rc = open(context, key, nonce, aad, aad_count, cipher, text_bytes, tag, plain);
-
-    if (timing) {
-        opal_crypt_count_time(since);
-    }
-    return rc;
-}
 
 /* One more epoch was derived. */
 void opal_crypt_count_epoch(void);

@@ -15,8 +15,8 @@
  * opened: it only chooses the nonce under which that is tried.
  */
 #include "chop.h"
+#include "opal/mca/common/crypt/base/box.h"
 #include "opal/mca/common/crypt/base/no_crypto.h"
-#include "opal/mca/common/crypt/base/nonce_log.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <string.h>
@@ -73,6 +73,17 @@ static int shape_with(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk
 
 /* ---- the first part ---- */
 
+/* Of segment `segment`; `last`: there is none behind it. */
+static inline opal_crypt_box_t box_of(const opal_crypt_chop_t *chop, uint32_t segment, bool last, const void *bound,
+                                      size_t bound_bytes)
+{
+    opal_crypt_box_t box = {.aead = chop->aead, .key = chop->key, .id = chop->id, .bound = bound,
+                            .bound_bytes = bound_bytes, .bulk = true};
+
+    opal_crypt_nonce_segment(chop->prefix, last, segment, box.nonce);
+    return box;
+}
+
 int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
                           const opal_crypt_envelope_t *envelope,
                           const opal_crypt_shape_t *shape,
@@ -80,11 +91,9 @@ int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
                           opal_crypt_chop_t **chop_out)
 {
     opal_crypt_shape_t made;
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
     opal_crypt_hold_t hold;
     opal_crypt_chop_t *chop = NULL;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD];
+    uint8_t aad[AAD];
     int rc;
 
     *chop_out = NULL;
@@ -94,12 +103,10 @@ int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
 
     /* 1. may we, and the subkey */
     if (OPAL_CRYPT_OK != (rc = opal_crypt_may_seal(session, counter))
-        || OPAL_CRYPT_OK != (rc = opal_crypt_ready(session->aead, &thread, &context))
-        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->out, counter >> session->shift,
-                                                        &hold))) {
+        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->out, counter >> session->shift, &hold))) {
         return rc;
     }
-    rc = opal_crypt_chop_make(session, hold.epoch, counter, thread, &chop);
+    rc = opal_crypt_chop_make(session, hold.epoch, counter, &chop);
     opal_crypt_epoch_release(&session->out, &hold, true);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -107,26 +114,20 @@ int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
     chop->sealing = true;
     chop->shape = made;
 
-    /* 2. header, nonce, additional data */
+    /* 2. header and additional data; seal */
     opal_crypt_header_put(frame, OPAL_CRYPT_FRAME_FIRST, counter);
     opal_crypt_put64(frame + 8, made.total_bytes);
     opal_crypt_put32(frame + 16, made.chunk_bytes);
     opal_crypt_put32(frame + 20, made.count);
-    opal_crypt_nonce_segment(chop->prefix, 0 == made.count, 0, nonce);
     memcpy(aad, frame, HEADER);
     opal_crypt_envelope_put(aad + HEADER, envelope);
-
-    /* 3. seal */
-    opal_crypt_record_nonce(chop->id, nonce);
-    if (OPAL_AEAD_OK != opal_crypt_timed_seal(SEAL(session->aead), context, chop->key, nonce,
-                                              &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
-                                              plain, made.first_bytes, frame + HEADER,
-                                              frame + HEADER + made.first_bytes)) {
+    const opal_crypt_box_t box = box_of(chop, 0, 0 == made.count, aad, AAD);
+    rc = opal_crypt_box_seal(&box, plain, made.first_bytes, frame + HEADER, frame + HEADER + made.first_bytes);
+    if (OPAL_CRYPT_OK != rc) {
         opal_crypt_chop_end(chop);
-        return OPAL_CRYPT_ERR_LIBRARY;
+        return rc;
     }
-    opal_crypt_count_sealed(thread, made.first_bytes);
-    opal_crypt_count(&thread->stats.chopped_sealed, 1);
+    opal_crypt_count_chopped(true);
     *chop_out = chop;
     return OPAL_CRYPT_OK;
 }
@@ -146,11 +147,9 @@ int opal_crypt_first_open(opal_crypt_session_t *session,
                           void *plain, size_t plain_room, opal_crypt_shape_t *shape,
                           uint64_t *counter_out, opal_crypt_chop_t **chop_out)
 {
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
     opal_crypt_hold_t hold;
     opal_crypt_chop_t *chop = NULL;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD];
+    uint8_t aad[AAD];
     int rc;
 
     *chop_out = NULL;
@@ -166,38 +165,33 @@ int opal_crypt_first_open(opal_crypt_session_t *session,
     }
 
     /* 1. the subkey */
-    if (OPAL_CRYPT_OK != (rc = opal_crypt_ready(session->aead, &thread, &context))
-        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->in, counter >> session->shift,
-                                                        &hold))) {
+    rc = opal_crypt_forked() ? OPAL_CRYPT_ERR_FORKED
+                             : opal_crypt_epoch_hold(&session->in, counter >> session->shift, &hold);
+    if (OPAL_CRYPT_OK != rc) {
         goto zero;
     }
-    rc = opal_crypt_chop_make(session, hold.epoch, counter, thread, &chop);
+    rc = opal_crypt_chop_make(session, hold.epoch, counter, &chop);
     if (OPAL_CRYPT_OK != rc) {
         opal_crypt_epoch_release(&session->in, &hold, false);
         goto zero;
     }
 
-    /* 2. nonce, additional data */
+    /* 2. open; only then is the epoch one that the peer really uses */
     memcpy(aad, frame, HEADER);
     opal_crypt_envelope_put(aad + HEADER, envelope);
-    opal_crypt_nonce_segment(chop->prefix, 0 == opal_crypt_get32(aad + 20), 0, nonce);
-
-    /* 3. open; only then is the epoch one that the peer really uses */
-    rc = opal_crypt_timed_open(OPEN(session->aead), context, chop->key, nonce,
-                               &(opal_aead_aad_t) {aad, sizeof(aad)}, 1, frame + HEADER, first_bytes, frame + HEADER + first_bytes, plain);
-    opal_crypt_epoch_release(&session->in, &hold, OPAL_AEAD_OK == rc);
-    if (OPAL_AEAD_OK != rc) {
-        rc = OPAL_AEAD_REFUSED == rc ? opal_crypt_count_failed() : OPAL_CRYPT_ERR_LIBRARY;
+    const opal_crypt_box_t box = box_of(chop, 0, 0 == opal_crypt_get32(aad + 20), aad, AAD);
+    rc = opal_crypt_box_open(&box, frame + HEADER, first_bytes, frame + HEADER + first_bytes, plain);
+    opal_crypt_epoch_release(&session->in, &hold, OPAL_CRYPT_OK == rc);
+    if (OPAL_CRYPT_OK != rc) {
         goto end_chop;
     }
 
-    /* 4. and only now its shape one to look at */
+    /* 3. and only now its shape one to look at */
     if (OPAL_CRYPT_OK != shape_read(aad, (uint32_t) first_bytes, &chop->shape)) {
         rc = opal_crypt_count_failed();
         goto end_chop;
     }
-    opal_crypt_count_opened(thread, first_bytes);
-    opal_crypt_count(&thread->stats.chopped_opened, 1);
+    opal_crypt_count_chopped(false);
     *shape = chop->shape;
     *counter_out = counter;
     *chop_out = chop;
@@ -215,38 +209,20 @@ zero:
 int opal_crypt_segment_seal(opal_crypt_chop_t *chop, uint32_t segment,
                             const void *plain, uint8_t *frame)
 {
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
-
     if (opal_crypt_forked()) {                  /* `chop` is zeros, too */
         return OPAL_CRYPT_ERR_FORKED;
     }
     if (!chop->sealing || 0 == segment || segment > chop->shape.count) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
-    int rc = opal_crypt_ready(chop->aead, &thread, &context);
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
-    }
     const size_t plain_bytes = opal_crypt_segment_bytes(&chop->shape, segment);
-    opal_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
-    opal_crypt_record_nonce(chop->id, nonce);
-    if (OPAL_AEAD_OK != opal_crypt_timed_seal(SEAL(chop->aead), context, chop->key, nonce, NULL, 0, plain,
-                                              plain_bytes, frame, frame + plain_bytes)) {
-        return OPAL_CRYPT_ERR_LIBRARY;
-    }
-    opal_crypt_count_sealed(thread, plain_bytes);
-    return OPAL_CRYPT_OK;
+    const opal_crypt_box_t box = box_of(chop, segment, segment == chop->shape.count, NULL, 0);
+    return opal_crypt_box_seal(&box, plain, plain_bytes, frame, frame + plain_bytes);
 }
 
 int opal_crypt_segment_open(opal_crypt_chop_t *chop, uint32_t segment,
                             const uint8_t *frame, size_t frame_bytes, void *plain)
 {
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
-
     if (opal_crypt_forked()) {
         return OPAL_CRYPT_ERR_FORKED;
     }
@@ -259,21 +235,6 @@ int opal_crypt_segment_open(opal_crypt_chop_t *chop, uint32_t segment,
         memset(plain, 0, got < plain_bytes ? got : plain_bytes);
         return opal_crypt_count_failed();
     }
-    int rc = opal_crypt_ready(chop->aead, &thread, &context);
-    if (OPAL_CRYPT_OK != rc) {
-        memset(plain, 0, plain_bytes);
-        return rc;
-    }
-    opal_crypt_nonce_segment(chop->prefix, segment == chop->shape.count, segment, nonce);
-    rc = opal_crypt_timed_open(OPEN(chop->aead), context, chop->key, nonce, NULL, 0, frame, plain_bytes,
-                          frame + plain_bytes, plain);
-    if (OPAL_AEAD_REFUSED == rc) {
-        return opal_crypt_count_failed();
-    }
-    if (OPAL_AEAD_OK != rc) {
-        memset(plain, 0, plain_bytes);
-        return OPAL_CRYPT_ERR_LIBRARY;
-    }
-    opal_crypt_count_opened(thread, plain_bytes);
-    return OPAL_CRYPT_OK;
+    const opal_crypt_box_t box = box_of(chop, segment, segment == chop->shape.count, NULL, 0);
+    return opal_crypt_box_open(&box, frame, plain_bytes, frame + plain_bytes, plain);
 }

@@ -25,8 +25,7 @@ struct opal_crypt_chop {
 /* Derive the subkey of the message with this counter; ended by
  * opal_crypt_chop_end.  crypt/wire/chop_key.c. */
 int opal_crypt_chop_make(const opal_crypt_session_t *session,
-                         const opal_crypt_epoch_t *epoch, uint64_t counter,
-                         opal_crypt_thread_t *thread, opal_crypt_chop_t **made);
+                         const opal_crypt_epoch_t *epoch, uint64_t counter, opal_crypt_chop_t **made);
 
 /* Free the pool of ended chops. */
 void opal_crypt_chop_finalize(void);

@@ -75,13 +75,14 @@ void opal_crypt_chop_finalize(void)
 }
 
 int opal_crypt_chop_make(const opal_crypt_session_t *session,
-                         const opal_crypt_epoch_t *epoch, uint64_t counter,
-                         opal_crypt_thread_t *thread, chop_t **made)
+                         const opal_crypt_epoch_t *epoch, uint64_t counter, chop_t **made)
 {
     const size_t key_bytes = opal_aead_raw_key_bytes(session->cipher);
     const int blocks = (int) ((key_bytes + OPAL_CRYPT_PREFIX_BYTES + BLOCK - 1) / BLOCK);
+    opal_crypt_thread_t *thread = opal_crypt_thread();
     uint8_t in[3 * BLOCK] = {0};
-    chop_t *chop = pool_take(sizeof(*chop) + session->aead->key_bytes(session->cipher));
+    chop_t *chop = NULL == thread ? NULL
+                                  : pool_take(sizeof(*chop) + session->aead->key_bytes(session->cipher));
 
     if (NULL == chop) {
         return OPAL_CRYPT_ERR_MEMORY;

@@ -51,14 +51,3 @@ int opal_crypt_may_seal(const opal_crypt_session_t *session, uint64_t counter)
     }
     return OPAL_CRYPT_OK;
 }
-
-int opal_crypt_ready(const opal_aead_module_t *aead, opal_crypt_thread_t **thread,
-                     opal_aead_context_t **context)
-{
-    if (opal_crypt_forked()) {
-        return OPAL_CRYPT_ERR_FORKED;
-    }
-    *thread = opal_crypt_thread();
-    *context = NULL == *thread ? NULL : opal_crypt_thread_context(*thread, aead);
-    return NULL == *context ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
-}

@@ -13,8 +13,7 @@
  * a sender's epoch key seals at most 2^42 bytes.
  */
 #include "session_object.h"
-#include "opal/mca/common/crypt/base/no_crypto.h"
-#include "opal/mca/common/crypt/base/nonce_log.h"
+#include "opal/mca/common/crypt/base/box.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <assert.h>
@@ -206,41 +205,22 @@ static bool session_with(const opal_crypt_group_t *group, uint32_t rank, const o
 static int seal_under(opal_crypt_group_t *group, opal_crypt_epochs_t *epochs,
                       const opal_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
 {
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
-    opal_crypt_hold_t hold;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD + CONTEXT];
+    uint8_t aad[AAD + CONTEXT];
+    opal_crypt_box_t box = {.aead = group->aead, .bound = aad, .bulk = true};
     uint64_t counter;
     int rc;
 
-    /* 1. may we, and with which key */
     if (!piece_good(group, piece) || group->self != piece->origin) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
-    if (opal_crypt_forked()) {
-        return OPAL_CRYPT_ERR_FORKED;
+    rc = opal_crypt_forked() ? OPAL_CRYPT_ERR_FORKED : counters_take(group->shift, piece->plain_bytes, &counter);
+    if (OPAL_CRYPT_OK == rc) {
+        box.bound_bytes = aad_put(aad, group, counter, piece);
+        memcpy(sealed, aad, HEADER);
+        rc = opal_crypt_box_seal_at(&box, epochs, group->shift, counter, plain, piece->plain_bytes,
+                                    sealed + HEADER, sealed + HEADER + piece->plain_bytes);
     }
-    if (OPAL_CRYPT_OK != (rc = opal_crypt_ready(group->aead, &thread, &context))
-        || OPAL_CRYPT_OK != (rc = counters_take(group->shift, piece->plain_bytes, &counter))
-        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(epochs, counter >> group->shift, &hold))) {
-        return rc;
-    }
-
-    /* 2. nonce, additional data */
-    opal_crypt_nonce_epoch(hold.epoch->iv, counter, nonce);
-    const opal_aead_aad_t bound = {aad, aad_put(aad, group, counter, piece)};
-
-    /* 3. seal */
-    opal_crypt_record_nonce(hold.epoch->id, nonce);
-    rc = opal_crypt_timed_seal(SEAL(group->aead), context, hold.epoch->key, nonce, &bound, 1,
-                               plain, piece->plain_bytes, sealed + HEADER, sealed + HEADER + piece->plain_bytes);
-    opal_crypt_epoch_release(epochs, &hold, true);
-    if (OPAL_AEAD_OK != rc) {
-        return OPAL_CRYPT_ERR_LIBRARY;
-    }
-    memcpy(sealed, aad, HEADER);
-    opal_crypt_count_sealed(thread, piece->plain_bytes);
-    return OPAL_CRYPT_OK;
+    return rc;
 }
 
 int opal_crypt_piece_seal(opal_crypt_group_t *group, const opal_crypt_piece_t *piece,
@@ -287,41 +267,24 @@ unlock:
 static int open_under(opal_crypt_group_t *group, opal_crypt_epochs_t *epochs,
                       const opal_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
 {
+    uint8_t aad[AAD + CONTEXT];
+    opal_crypt_box_t box = {.aead = group->aead, .bound = aad, .bulk = true};
     const uint64_t counter = opal_crypt_get64(sealed);
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
-    opal_crypt_hold_t hold;
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad[AAD + CONTEXT];
     int rc;
 
-    /* 1. which key */
     if (counter >= OPAL_CRYPT_COUNTER_END) {
         rc = opal_crypt_count_failed();
         goto zero;
     }
-    if (OPAL_CRYPT_OK != (rc = opal_crypt_ready(group->aead, &thread, &context))
-        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(epochs, counter >> group->shift, &hold))) {
-        goto zero;
+    box.bound_bytes = aad_put(aad, group, counter, piece);
+    rc = opal_crypt_box_open_at(&box, epochs, group->shift, counter, sealed + HEADER, piece->plain_bytes,
+                                sealed + HEADER + piece->plain_bytes, plain);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = arrived(group, &group->members[piece->origin], piece->sequence, counter);
     }
-
-    /* 2. nonce, additional data */
-    opal_crypt_nonce_epoch(hold.epoch->iv, counter, nonce);
-    const opal_aead_aad_t bound = {aad, aad_put(aad, group, counter, piece)};
-
-    /* 3. open; only then is the epoch one that the origin really uses */
-    rc = opal_crypt_timed_open(OPEN(group->aead), context, hold.epoch->key, nonce, &bound, 1,
-                               sealed + HEADER, piece->plain_bytes, sealed + HEADER + piece->plain_bytes, plain);
-    opal_crypt_epoch_release(epochs, &hold, OPAL_AEAD_OK == rc);
-    if (OPAL_AEAD_OK != rc) {
-        rc = OPAL_AEAD_REFUSED == rc ? opal_crypt_count_failed() : OPAL_CRYPT_ERR_LIBRARY;
-        goto zero;
+    if (OPAL_CRYPT_OK == rc) {
+        return OPAL_CRYPT_OK;
     }
-    if (OPAL_CRYPT_OK != (rc = arrived(group, &group->members[piece->origin], piece->sequence, counter))) {
-        goto zero;
-    }
-    opal_crypt_count_opened(thread, piece->plain_bytes);
-    return OPAL_CRYPT_OK;
-
 zero:
     memset(plain, 0, piece->plain_bytes);
     return rc;

@@ -96,9 +96,4 @@ bool opal_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t ciphe
  * for a counter that was never taken. */
 int opal_crypt_may_seal(const opal_crypt_session_t *session, uint64_t counter);
 
-/* The calling thread and its AEAD context for this provider; ERR_MEMORY, and
- * ERR_FORKED in a child, whose keys are zeros. */
-int opal_crypt_ready(const opal_aead_module_t *aead, opal_crypt_thread_t **thread,
-                     opal_aead_context_t **context);
-
 #endif

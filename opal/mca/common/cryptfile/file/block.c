@@ -13,10 +13,8 @@
 #include "block.h"
 #include "opal/mca/common/crypt/base/le.h"
 #include "opal/mca/common/crypt/base/kdf.h"
-#include "opal/mca/common/crypt/base/nonce.h"
-#include "opal/mca/common/crypt/base/nonce_log.h"
+#include "opal/mca/common/crypt/base/box.h"
 #include "opal/mca/common/crypt/base/secmem.h"
-#include "opal/mca/common/crypt/base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -228,12 +226,12 @@ static int take_counter(opal_cryptfile_blocks_t *blocks, sealer_t **sealer, uint
     }
 }
 
-int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, opal_aead_context_t *context,
-                              uint64_t block, const void *plain, uint32_t plain_bytes,
+int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, uint64_t block,
+                              const void *plain, uint32_t plain_bytes,
                               void *cipher, opal_cryptfile_slot_t *slot)
 {
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad_bytes[OPAL_CRYPTFILE_BLOCK_AAD_BYTES];
-    opal_aead_aad_t aad = {aad_bytes, sizeof(aad_bytes)};
+    uint8_t aad[OPAL_CRYPTFILE_BLOCK_AAD_BYTES];
+    opal_crypt_box_t box = {.aead = blocks->aead, .bound = aad, .bound_bytes = sizeof(aad)};
     sealer_t *sealer;
 
     if (opal_crypt_forked()) {
@@ -251,13 +249,11 @@ int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, opal_aead_context
         return rc;
     }
     memcpy(slot->salt, sealer->salt, sizeof(slot->salt));
-    make_aad(blocks, block, plain_bytes, aad_bytes);
-    opal_crypt_nonce_block(slot->counter, nonce);
-    opal_crypt_record_nonce(sealer->id, nonce);
-    return OPAL_AEAD_OK == opal_crypt_timed_seal(blocks->aead->seal, context, sealer->key, nonce, &aad, 1, plain, plain_bytes,
-                                              cipher, slot->tag)
-               ? OPAL_CRYPT_OK
-               : OPAL_CRYPT_ERR_LIBRARY;
+    make_aad(blocks, block, plain_bytes, aad);
+    box.key = sealer->key;
+    box.id = sealer->id;
+    opal_crypt_nonce_block(slot->counter, box.nonce);
+    return opal_crypt_box_seal(&box, plain, plain_bytes, cipher, slot->tag);
 }
 
 /* ---- opening ---- */
@@ -300,12 +296,13 @@ static void keep_key(opal_cryptfile_blocks_t *blocks, const uint8_t salt[OPAL_CR
     free_key(blocks->aead, key);
 }
 
-int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, opal_aead_context_t *context,
-                              uint64_t block, const opal_cryptfile_slot_t *slot,
+int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, uint64_t block,
+                              const opal_cryptfile_slot_t *slot,
                               const void *cipher, void *plain)
 {
-    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], aad_bytes[OPAL_CRYPTFILE_BLOCK_AAD_BYTES];
-    opal_aead_aad_t aad = {aad_bytes, sizeof(aad_bytes)};
+    uint8_t aad[OPAL_CRYPTFILE_BLOCK_AAD_BYTES], id[32];
+    /* Of a block's two slots one may be older, and a write may have been cut short. */
+    opal_crypt_box_t box = {.aead = blocks->aead, .bound = aad, .bound_bytes = sizeof(aad), .trial = true};
     void *known, *key;
 
     if (opal_crypt_forked()) {
@@ -314,25 +311,22 @@ int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, opal_aead_context
     }
     known = key = known_key(blocks, slot->salt);
     if (NULL == key) {
-        uint8_t id[32];
         int rc = derive_key(blocks, slot->salt, &key, id);
         if (OPAL_CRYPT_OK != rc) {
             memset(plain, 0, slot->plain_bytes);
             return rc;
         }
     }
-    make_aad(blocks, block, slot->plain_bytes, aad_bytes);
-    opal_crypt_nonce_block(slot->counter, nonce);
-    int rc = opal_crypt_timed_open(blocks->aead->open, context, key, nonce, &aad, 1, cipher, slot->plain_bytes, slot->tag, plain);
+    make_aad(blocks, block, slot->plain_bytes, aad);
+    box.key = key;
+    opal_crypt_nonce_block(slot->counter, box.nonce);
+    int rc = opal_crypt_box_open(&box, cipher, slot->plain_bytes, slot->tag, plain);
     if (NULL == known) {
-        if (OPAL_AEAD_OK == rc) {
+        if (OPAL_CRYPT_OK == rc) {
             keep_key(blocks, slot->salt, key);
         } else {
             free_key(blocks->aead, key);
         }
     }
-    if (OPAL_AEAD_ERROR == rc) {
-        memset(plain, 0, slot->plain_bytes);
-    }
-    return OPAL_AEAD_OK == rc ? OPAL_CRYPT_OK : OPAL_AEAD_REFUSED == rc ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_ERR_LIBRARY;
+    return rc;
 }

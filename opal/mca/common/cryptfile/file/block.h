@@ -7,8 +7,7 @@
  *     AAD = UUID 16 | region 4 | B 4 | block 8 | length 4
  *     ciphertext in place of the plaintext, { S, counter, tag, length } in a slot
  *
- * Threads: everything but create and destroy may be called by any thread, with
- * a context of its own.
+ * Threads: everything but create and destroy may be called by any thread.
  */
 #ifndef OPAL_CRYPTFILE_FILE_BLOCK_H
 #define OPAL_CRYPTFILE_FILE_BLOCK_H
@@ -47,14 +46,14 @@ bool opal_cryptfile_blocks_drew(const opal_cryptfile_blocks_t *blocks, const uin
 /* Seal `plain_bytes` (1 .. B) as block `block`; writes as many bytes to
  * `cipher` (in place allowed), and all of *slot but the generation bit.
  * ERR_FORKED in a child of the process that created `blocks`. */
-int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, opal_aead_context_t *context,
-                              uint64_t block, const void *plain, uint32_t plain_bytes,
+int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, uint64_t block,
+                              const void *plain, uint32_t plain_bytes,
                               void *cipher, opal_cryptfile_slot_t *slot);
 
 /* Open slot->plain_bytes of `cipher` (in place allowed).  ERR_AUTH, with as
  * many zeros in `plain`, for whatever no key holder sealed as this block. */
-int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, opal_aead_context_t *context,
-                              uint64_t block, const opal_cryptfile_slot_t *slot,
+int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, uint64_t block,
+                              const opal_cryptfile_slot_t *slot,
                               const void *cipher, void *plain);
 
 #endif

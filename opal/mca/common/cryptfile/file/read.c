@@ -14,8 +14,6 @@ typedef struct reader {
     opal_cryptfile_t *file;
     const opal_cryptfile_plan_t *plan;
     opal_cryptfile_work_t *work;
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
     bool held;
     opal_cryptfile_outcome_t *outcome;
 } reader_t;
@@ -95,10 +93,9 @@ static int open_block(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
 
     if (newer >= 0) {
         const opal_cryptfile_slot_t *slot = &slots->slot[newer];
-        rc = opal_cryptfile_block_open(r->file->regions[run->region]->blocks, r->context, run->first + i, slot, text, text);
+        rc = opal_cryptfile_block_open(r->file->regions[run->region]->blocks, run->first + i, slot, text, text);
         if (OPAL_CRYPT_OK == rc) {
             memset(text + slot->plain_bytes, 0, block_bytes - slot->plain_bytes);
-            opal_crypt_count_opened(r->thread, slot->plain_bytes);
         }
     } else if (!slots->bad[0] && !slots->bad[1] && opal_crypt_all_zero(text, block_bytes)) {
         rc = OPAL_CRYPT_OK;             /* a hole */
@@ -127,14 +124,12 @@ static int open_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, ui
 
 static int read_run(reader_t *r, const opal_cryptfile_blockrun_t *run)
 {
-    opal_cryptfile_region_state_t *region = r->file->regions[run->region];
     uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
     uint64_t segment_at;
     size_t piece = run->piece;
     int rc = opal_cryptfile_work_room(r->file, r->work, run->count, block_bytes);
 
-    r->context = opal_crypt_thread_context(r->thread, region->aead);
-    if (OPAL_CRYPT_OK != rc || NULL == r->context) {
+    if (OPAL_CRYPT_OK != rc) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
     rc = opal_cryptfile_entries_read(r->file, r->work, run->region, run->first, run->count, false, &segment_at);
@@ -223,15 +218,12 @@ int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *
                         size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count};
-    reader_t r = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome, .thread = opal_crypt_thread()};
-    int rc = NULL == r.thread ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+    reader_t r = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome};
+    int rc;
 
     memset(outcome, 0, sizeof(*outcome));
     outcome->region = UINT32_MAX;
-    if (OPAL_CRYPT_OK == rc) {
-        rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
-                               : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &plan.end);
-    }
+    rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &plan.end);
     if (OPAL_CRYPT_OK == rc && file->sealed && plan.end != file->sealed_bytes) {
         rc = OPAL_CRYPT_ERR_AUTH;
     }

@@ -42,14 +42,9 @@ static int read_data(const look_t *l)
 /* ERR_AUTH: this is not it. */
 static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uint8_t *cipher, opal_cryptfile_found_t found)
 {
-    opal_cryptfile_region_state_t *of = l->file->regions[l->region];
-    opal_crypt_thread_t *thread = opal_crypt_thread();
-    opal_aead_context_t *context = NULL == thread ? NULL : opal_crypt_thread_context(thread, of->aead);
-    int rc = NULL == context ? OPAL_CRYPT_ERR_MEMORY
-                             : opal_cryptfile_block_open(of->blocks, context, l->block, slot, cipher, l->plain);
+    int rc = opal_cryptfile_block_open(l->file->regions[l->region]->blocks, l->block, slot, cipher, l->plain);
 
     if (OPAL_CRYPT_OK == rc) {
-        opal_crypt_count_opened(thread, slot->plain_bytes);
         memset(l->plain + slot->plain_bytes, 0, l->file->map->regions[l->region].block_bytes - slot->plain_bytes);
         *l->slot = *slot;
         *l->found = found;

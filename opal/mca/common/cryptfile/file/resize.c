@@ -16,16 +16,10 @@
 static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                      uint32_t keep)
 {
-    opal_cryptfile_region_state_t *of = file->regions[region];
-    opal_crypt_thread_t *thread = opal_crypt_thread();
-    opal_aead_context_t *context = NULL == thread ? NULL : opal_crypt_thread_context(thread, of->aead);
     opal_cryptfile_slot_t slot;
     opal_cryptfile_found_t found;
     uint64_t segment_at;
 
-    if (NULL == context) {
-        return OPAL_CRYPT_ERR_MEMORY;
-    }
     int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &segment_at);
     int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
     if (OPAL_CRYPT_OK != rc || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep) {
@@ -45,11 +39,11 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
         rc = opal_cryptfile_seal_based(file, region, block, &slot);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_block_seal(of->blocks, context, block, work->plain, keep, work->cipher, &work->fresh[0]);
+        rc = opal_cryptfile_block_seal(file->regions[region]->blocks, block, work->plain, keep, work->cipher,
+                                       &work->fresh[0]);
     }
     if (OPAL_CRYPT_OK == rc) {
         (void) opal_cryptfile_entry_next(work->slots[0].slot, &work->fresh[0].generation);
-        opal_crypt_count_sealed(thread, keep);
         const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
         rc = opal_cryptfile_commit_begin(file, work, &run, segment_at);
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_part(file, work, &run, 0, 1) : rc;

@@ -14,8 +14,6 @@ typedef struct writer {
     opal_cryptfile_t *file;
     const opal_cryptfile_plan_t *plan;
     opal_cryptfile_work_t *work;
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
     bool held;                          /* the locks are the call's */
     opal_cryptfile_outcome_t *outcome;
 } writer_t;
@@ -198,13 +196,12 @@ static int seal_part(const writer_t *w, const opal_cryptfile_blockrun_t *run, ui
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        rc = opal_cryptfile_block_seal(w->file->regions[run->region]->blocks, w->context, block, plain, plain_bytes,
+        rc = opal_cryptfile_block_seal(w->file->regions[run->region]->blocks, block, plain, plain_bytes,
                                        w->work->cipher + i * block_bytes, fresh);
         if (OPAL_CRYPT_OK != rc) {
             return opal_cryptfile_outcome_set(w->file, w->outcome, rc, run->region, block);
         }
         (void) opal_cryptfile_entry_next(w->work->slots[from + i].slot, &fresh->generation);
-        opal_crypt_count_sealed(w->thread, plain_bytes);
     }
     return OPAL_CRYPT_OK;
 }
@@ -239,12 +236,10 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
 
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
-    opal_cryptfile_region_state_t *region = w->file->regions[run->region];
     opal_cryptfile_range_t range;
     int rc = opal_cryptfile_work_room(w->file, w->work, run->count, w->file->map->regions[run->region].block_bytes);
 
-    w->context = opal_crypt_thread_context(w->thread, region->aead);
-    if (OPAL_CRYPT_OK != rc || NULL == w->context) {
+    if (OPAL_CRYPT_OK != rc) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
     if (w->held) {
@@ -288,15 +283,13 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
                          size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count, .end = OPAL_CRYPTFILE_OFFSET_MAX};
-    writer_t w = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome, .thread = opal_crypt_thread()};
+    writer_t w = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome};
     opal_cryptfile_held_t held = {.count = 0};
-    int rc = NULL == w.thread ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+    int rc;
 
     memset(outcome, 0, sizeof(*outcome));
     outcome->region = UINT32_MAX;
-    if (OPAL_CRYPT_OK == rc) {
-        rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : opal_cryptfile_work_take(file, &w.work);
-    }
+    rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : opal_cryptfile_work_take(file, &w.work);
     if (OPAL_CRYPT_OK != rc) {
         return outcome->rc = rc;
     }

@@ -1,0 +1,56 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The box: the only place that calls a provider.  Everything that is sealed or
+ * opened, a frame, a piece or a block, fills one in: which key, which nonce, and
+ * what is bound to it.
+ *
+ *     box_seal     forked? --> log (key, nonce) --> provider --> count
+ *     box_open     forked? --> provider --> count, or wipe
+ *
+ * Most keys belong to an epoch of a counter.  box_seal_at and box_open_at hold that
+ * epoch for the call and make its nonce; the others are given both.
+ *
+ * Threads: any, on disjoint buffers.
+ */
+#ifndef OPAL_CRYPT_BASE_BOX_H
+#define OPAL_CRYPT_BASE_BOX_H
+
+#include "epoch.h"
+#include "nonce.h"
+#include "nonce_log.h"
+#include "thread.h"
+
+#pragma GCC visibility push(default)
+
+typedef struct opal_crypt_box {
+    const opal_aead_module_t *aead;
+    const void *key;                        /* as the provider expanded it */
+    const uint8_t *id;                      /* test builds: names the key in the log of nonces */
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
+    const void *bound;                      /* additional data */
+    size_t bound_bytes;
+    bool trial;                             /* a tag that does not fit is no sign of an attack */
+    bool bulk;                              /* not sealed in a build without a cipher (no_crypto.h) */
+} opal_crypt_box_t;
+
+/* Writes `bytes` to `cipher`, and the tag.  ERR_FORKED, ERR_MEMORY, ERR_LIBRARY: nothing, or
+ * zeros.  (key, nonce) has sealed once, and never will again: the caller has taken a counter. */
+int opal_crypt_box_seal(const opal_crypt_box_t *box, const void *plain, size_t bytes, void *cipher,
+                        uint8_t tag[OPAL_AEAD_TAG_BYTES]);
+
+/* Writes `bytes` to `plain`: what was sealed, or, on any error, zeros.  ERR_AUTH, which counts
+ * as a failure unless it was a trial: the tag does not fit. */
+int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
+                        const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
+
+/* The same with the key and IV of `counter`: aead, bound and bulk are the caller's to fill in, the
+ * rest is found here.  An epoch under which nothing opens is forgotten at once. */
+int opal_crypt_box_seal_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, unsigned shift, uint64_t counter,
+                           const void *plain, size_t bytes, void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
+int opal_crypt_box_open_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, unsigned shift, uint64_t counter,
+                           const void *cipher, size_t bytes, const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
+
+#pragma GCC visibility pop
+
+#endif
