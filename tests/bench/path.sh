@@ -35,7 +35,7 @@ for path, entered in paths.items():
         name, place = subprocess.run(['addr2line', '-f', '-e', library, at], stdout=subprocess.PIPE,
                                      text=True, check=True).stdout.split('\n')[:2]
         place = os.path.relpath(os.path.realpath(place.rsplit(':', 1)[0]), sys.argv[3])
-        if place.endswith('.h'):
+        if place.endswith('.h') or name.startswith('__bswap'):
             inlines += 1
         else:
             functions.append((name, place))

@@ -67,9 +67,43 @@ twice=$(for file in "$common"/crypt*/*/*.[ch]; do
         done | sort | uniq -d)
 [ -z "$twice" ] || fail "static functions of one name: $twice"
 
-# Neither library needs anything of Open MPI.
-for library in libmca_common_crypt libmca_common_cryptfile; do
-    must test -e "$PREFIX/lib/$library.so"
-    ldd "$PREFIX/lib/$library.so" > "$CASE_DIR/ldd"
-    must_fail grep -E 'libopen|libmpi|libpmix' "$CASE_DIR/ldd"
+# Neither library needs anything of Open MPI: a program without MPI reads and writes a file.
+must cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -I"$SRC" -o "$CASE_DIR/block" "$SRC/tests/shell/rooms/block.c" \
+    "$BUILD/opal/mca/aead/openssl/.libs/libaead_openssl_module.a" "$BUILD/opal/mca/aead/.libs/libaead_rules.a" \
+    -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmca_common_cryptfile -lmca_common_crypt -lcrypto -lpthread
+must "$CASE_DIR/block"
+for file in "$CASE_DIR/block" "$PREFIX/lib/libmca_common_crypt.so" "$PREFIX/lib/libmca_common_cryptfile.so"; do
+    ldd "$file" > "$CASE_DIR/ldd"
+    must_fail grep -E 'libopen|libmpi|libpmix|not found' "$CASE_DIR/ldd"
 done
+
+# A job that opens no encrypted file does not map what only those need.
+cat > "$CASE_DIR/ring.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    char line[1024];
+    int rank, token = 1;
+    FILE *maps;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Sendrecv_replace(&token, 1, MPI_INT, 1 - rank, 0, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    maps = fopen("/proc/self/maps", "r");
+    while (0 == rank && NULL != maps && NULL != fgets(line, sizeof(line), maps)) {
+        if (NULL != strstr(line, "crypt") || NULL != strstr(line, "aead")) {
+            printf("mapped %s", strrchr(line, '/'));
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}
+END
+must in_variant mpicc -O2 -o "$CASE_DIR/ring" "$CASE_DIR/ring.c"
+cluster_up 2
+must vcluster mpirun -n 2 --map-by node --mca pml crypt "$CASE_DIR/ring" > "$CASE_DIR/mapped"
+sort -u "$CASE_DIR/mapped"
+must grep -q '/libmca_common_crypt\.so' "$CASE_DIR/mapped"
+must_fail grep -E 'cryptfile|cryptmpio' "$CASE_DIR/mapped"

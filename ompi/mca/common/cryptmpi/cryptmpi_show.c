@@ -3,7 +3,7 @@
  *
  * Help texts.  Straight to standard error: what goes to mpirun by way of PMIx is often
  * lost with Open MPI 4.1, most of all when the process ends at once
- * (docs/design/003-keys.rst), and it is then that a user needs it.
+ * (docs/design/002-keys.rst), and it is then that a user needs it.
  *
  * Open MPI reads its help files with one scanner for all threads, which crashes where two
  * read at a time.  The lock is recursive: while a text is on its way through Open MPI, a

@@ -7,43 +7,20 @@
 #include "no_crypto.h"
 #include "secmem.h"
 
-/* Two looks at the clock, if somebody wants to know how long providers take. */
-static inline uint64_t clock_begin(void)
-{
-    return opal_crypt_timing ? opal_crypt_now() : 0;
-}
-
-static inline void clock_end(uint64_t since)
-{
-    if (0 != since) {
-        opal_crypt_count_time(since);
-    }
-}
-
-/* ERR_FORKED in a child, whose keys are zeros. */
-OPAL_CRYPT_OFTEN
-static inline int ready(const opal_aead_module_t *aead, opal_crypt_thread_t **thread, opal_aead_context_t **context)
-{
-    if (opal_crypt_forked()) {
-        return OPAL_CRYPT_ERR_FORKED;
-    }
-    *thread = opal_crypt_thread();
-    *context = NULL == *thread ? NULL : opal_crypt_thread_context(*thread, aead);
-    return NULL == *context ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
-}
-
 OPAL_CRYPT_OFTEN
 static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
-                       const void *plain, size_t bytes, void *cipher, uint8_t *tag)
+                            const void *plain, size_t bytes, void *cipher, uint8_t *tag)
 {
     const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
-    const uint64_t since = clock_begin();
+    const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
     int rc;
 
     opal_crypt_record_nonce(box->id, box->nonce);
     rc = (box->bulk ? SEAL(box->aead) : box->aead->seal)(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain, bytes,
                                                          cipher, tag);
-    clock_end(since);
+    if (0 != since) {
+        opal_crypt_count_time(since);
+    }
     if (OPAL_AEAD_OK != rc) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
@@ -53,14 +30,16 @@ static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *th
 
 OPAL_CRYPT_OFTEN
 static inline int open_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
-                       const void *cipher, size_t bytes, const uint8_t *tag, void *plain)
+                            const void *cipher, size_t bytes, const uint8_t *tag, void *plain)
 {
     const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
-    const uint64_t since = clock_begin();
+    const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
     const int rc = (box->bulk ? OPEN(box->aead) : box->aead->open)(context, box->key, box->nonce, &aad, 0 != aad.bytes,
                                                                    cipher, bytes, tag, plain);
 
-    clock_end(since);
+    if (0 != since) {
+        opal_crypt_count_time(since);
+    }
     if (OPAL_AEAD_OK != rc) {
         memset(plain, 0, bytes);
         return OPAL_AEAD_REFUSED != rc ? OPAL_CRYPT_ERR_LIBRARY : box->trial ? OPAL_CRYPT_ERR_AUTH : opal_crypt_count_failed();
@@ -75,7 +54,7 @@ int opal_crypt_box_seal(const opal_crypt_box_t *box, const void *plain, size_t b
 {
     opal_crypt_thread_t *thread;
     opal_aead_context_t *context;
-    int rc = ready(box->aead, &thread, &context);
+    int rc = opal_crypt_thread_ready(box->aead, &thread, &context);
 
     return OPAL_CRYPT_OK == rc ? seal_with(box, thread, context, plain, bytes, cipher, tag) : rc;
 }
@@ -86,22 +65,13 @@ int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t 
 {
     opal_crypt_thread_t *thread;
     opal_aead_context_t *context;
-    int rc = ready(box->aead, &thread, &context);
+    int rc = opal_crypt_thread_ready(box->aead, &thread, &context);
 
     if (OPAL_CRYPT_OK != rc) {
         memset(plain, 0, bytes);
         return rc;
     }
     return open_with(box, thread, context, cipher, bytes, tag, plain);
-}
-
-/* The box of that epoch, which is held until it is released. */
-OPAL_CRYPT_OFTEN
-static inline void fill(opal_crypt_box_t *box, const opal_crypt_epoch_t *epoch, uint64_t counter)
-{
-    box->key = epoch->key;
-    box->id = epoch->id;
-    opal_crypt_nonce_epoch(epoch->iv, counter, box->nonce);
 }
 
 OPAL_CRYPT_OFTEN
@@ -113,11 +83,13 @@ int opal_crypt_box_seal_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, u
     opal_crypt_hold_t hold;
     int rc;
 
-    if (OPAL_CRYPT_OK != (rc = ready(box->aead, &thread, &context))
+    if (OPAL_CRYPT_OK != (rc = opal_crypt_thread_ready(box->aead, &thread, &context))
         || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(epochs, counter >> shift, &hold))) {
         return rc;
     }
-    fill(box, hold.epoch, counter);
+    box->key = hold.epoch->key;
+    box->id = hold.epoch->id;
+    opal_crypt_nonce_epoch(hold.epoch->iv, counter, box->nonce);
     rc = seal_with(box, thread, context, plain, bytes, cipher, tag);
     opal_crypt_epoch_release(epochs, &hold, true);
     return rc;
@@ -132,12 +104,14 @@ int opal_crypt_box_open_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, u
     opal_crypt_hold_t hold;
     int rc;
 
-    if (OPAL_CRYPT_OK != (rc = ready(box->aead, &thread, &context))
+    if (OPAL_CRYPT_OK != (rc = opal_crypt_thread_ready(box->aead, &thread, &context))
         || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(epochs, counter >> shift, &hold))) {
         memset(plain, 0, bytes);
         return rc;
     }
-    fill(box, hold.epoch, counter);
+    box->key = hold.epoch->key;
+    box->id = hold.epoch->id;
+    opal_crypt_nonce_epoch(hold.epoch->iv, counter, box->nonce);
     rc = open_with(box, thread, context, cipher, bytes, tag, plain);
     /* Only now is the epoch one that the peer really uses. */
     opal_crypt_epoch_release(epochs, &hold, OPAL_CRYPT_OK == rc);

@@ -135,28 +135,40 @@ opal_crypt_thread_t *opal_crypt_thread(void)
 }
 
 OPAL_CRYPT_OFTEN
-opal_aead_context_t *opal_crypt_thread_context(opal_crypt_thread_t *thread,
-                                               const opal_aead_module_t *aead)
+int opal_crypt_thread_ready(const opal_aead_module_t *aead, opal_crypt_thread_t **thread_out, opal_aead_context_t **context)
 {
+    opal_crypt_thread_t *thread;
     int i;
 
-    for (i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i]; ++i) {
-        if (thread->aead[i] == aead) {
-            return thread->context[i];
+    if (opal_crypt_forked()) {
+        return OPAL_CRYPT_ERR_FORKED;
+    }
+    thread = opal_crypt_thread();
+    if (NULL == thread) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    for (i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i] && thread->aead[i] != aead; ++i) {
+    }
+    if (OPAL_CRYPT_THREAD_CONTEXTS == i) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    if (NULL == thread->aead[i]) {
+        if (OPAL_AEAD_OK != aead->context_new(&thread->context[i])) {
+            return OPAL_CRYPT_ERR_MEMORY;
         }
+        thread->aead[i] = aead;
     }
-    if (OPAL_CRYPT_THREAD_CONTEXTS == i || OPAL_AEAD_OK != aead->context_new(&thread->context[i])) {
-        return NULL;
-    }
-    thread->aead[i] = aead;
-    return thread->context[i];
+    *thread_out = thread;
+    *context = thread->context[i];
+    return OPAL_CRYPT_OK;
 }
 
 opal_aead_context_t *opal_crypt_context(const opal_aead_module_t *aead)
 {
-    opal_crypt_thread_t *thread = opal_crypt_thread();
+    opal_crypt_thread_t *thread;
+    opal_aead_context_t *context;
 
-    return NULL == thread ? NULL : opal_crypt_thread_context(thread, aead);
+    return OPAL_CRYPT_OK == opal_crypt_thread_ready(aead, &thread, &context) ? context : NULL;
 }
 
 /* The context of a cipher with this key length, keyed with zeros. */

@@ -47,6 +47,11 @@ static inline bool opal_crypt_threaded(void)
 /* The calling thread's; NULL without memory. */
 opal_crypt_thread_t *opal_crypt_thread(void);
 
+/* The calling thread and its AEAD context for `aead`: ERR_MEMORY, and ERR_FORKED in a child, whose
+ * keys are zeros. */
+int opal_crypt_thread_ready(const opal_aead_module_t *aead, opal_crypt_thread_t **thread,
+                            opal_aead_context_t **context);
+
 /* Frees it, and what libcrypto keeps for this thread, before the thread ends:
  * for one that nobody joins. */
 void opal_crypt_thread_end(void);
@@ -54,10 +59,6 @@ void opal_crypt_thread_end(void);
 /* The AEAD context of the calling thread for `aead`; made at its first call, freed with the
  * thread or by opal_crypt_finalize. */
 opal_aead_context_t *opal_crypt_context(const opal_aead_module_t *aead);
-
-/* The same of `thread`, which is the calling one; NULL without memory. */
-opal_aead_context_t *opal_crypt_thread_context(opal_crypt_thread_t *thread,
-                                               const opal_aead_module_t *aead);
 
 /* AES_K of `blocks` blocks, K of 16, 24 or 32 bytes.  Nothing of K stays
  * behind.  This is a PRF: no caller may use K to encrypt. */
