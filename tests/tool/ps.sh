@@ -20,7 +20,7 @@ chmod +x "$CASE_DIR/rsh"
 # look ARG...: mpicrypt ps of both nodes, from node0, into $CASE_DIR/seen.
 look() {
     status=0
-    vcluster exec node0 "$PREFIX/bin/mpicrypt" ps --after 1 --rsh "$CASE_DIR/rsh" --host node0,node1 "$@" \
+    vcluster exec node0 "$PREFIX/bin/mpicrypt" ps --after 1 --rsh "$CASE_DIR/rsh" --host 'node[0-1]' "$@" \
         > "$CASE_DIR/seen" 2> "$CASE_DIR/said" || status=$?
 }
 

@@ -14,8 +14,9 @@ static mpicrypt_names_t hosts;
 static const char *rsh, *slurm;
 
 static const mpicrypt_option_t options[] = {
-    {"host", MPICRYPT_NAMES, "LIST", NULL, &hosts,
-     "Look at these nodes, by ssh, and not at this one unless it is in the list. mpicrypt must be at the same path there."},
+    {"host", MPICRYPT_HOSTS, "LIST", NULL, &hosts,
+     "Look at these nodes, as in node[01-64],login1, by ssh, and not at this one unless it is in the list. mpicrypt must "
+     "be at the same path there."},
     {"slurm", MPICRYPT_TEXT, "JOBID", NULL, &slurm,
      "Look at the nodes of this Slurm job, by srun --overlap."},
     {"after", MPICRYPT_REAL, "SECONDS", "10", &after,
@@ -182,7 +183,7 @@ const mpicrypt_verb_t mpicrypt_ps_verb = {
     .options = options,
     .examples =
         "  mpicrypt ps\n"
-        "  mpicrypt ps --host node1,node2\n"
+        "  mpicrypt ps --host 'node[01-16]'\n"
         "  mpicrypt ps --slurm 4711\n",
     .run = run,
     .takes_operands = true,
