@@ -52,16 +52,25 @@ void ompi_common_cryptmpi_everywhere_forget(void)
     pthread_mutex_unlock(&looking);
 }
 
-static bool ask(const opal_process_name_t *name, bool ours)
+static bool ask_how(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how)
 {
-    const int how = ours && ompi_common_cryptmpi_exchanged_all() ? OMPI_COMMON_CRYPTMPI_AT_ONCE : OMPI_COMMON_CRYPTMPI_ELSEWHERE;
-    char *key = mca_base_component_to_string(&hook_key);
     size_t bytes = 0;
-    uint8_t *found = NULL == key ? NULL : ompi_common_cryptmpi_get(name, key, (ompi_common_cryptmpi_how_t) how, "whether it has hook/crypt", &bytes);
+    uint8_t *found = ompi_common_cryptmpi_get(name, key, how, "whether it has hook/crypt", &bytes);
 
     free(found);
-    free(key);
     return 1 == bytes;
+}
+
+/* What was exchanged is on this node as a rule, but 5.0 may also leave it where it was published:
+ * only then is somebody without hook/crypt waited for. */
+static bool ask(const opal_process_name_t *name, bool ours)
+{
+    char *key = mca_base_component_to_string(&hook_key);
+    bool has = NULL != key && ours && ompi_common_cryptmpi_exchanged_all() && ask_how(name, key, OMPI_COMMON_CRYPTMPI_AT_ONCE);
+
+    has = has || (NULL != key && ask_how(name, key, (ompi_common_cryptmpi_how_t) OMPI_COMMON_CRYPTMPI_ELSEWHERE));
+    free(key);
+    return has;
 }
 
 static uint8_t *place_of(uint32_t rank)
