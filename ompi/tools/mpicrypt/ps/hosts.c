@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "mpicrypt_launch.h"
+#include "opal/mca/common/crypt/base/hex.h"
 #include "ps.h"
 
 enum { AT_A_TIME = 32, PAGES_MOST = 4096 };     /* hosts; processes of a node */
@@ -26,46 +27,26 @@ enum { AT_A_TIME = 32, PAGES_MOST = 4096 };     /* hosts; processes of a node */
 
 void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list)
 {
-    static const char digits[] = "0123456789abcdef";
+    static char hex[2 * sizeof(list->seen[0]) + 1];
     char host[65] = "";
 
     (void) gethostname(host, sizeof(host) - 1);
     printf("node %s\n", host);
     for (int i = 0; i < list->count; ++i) {
-        const unsigned char *bytes = (const unsigned char *) &list->seen[i];
-
-        fputs("page ", stdout);
-        for (size_t b = 0; b < sizeof(list->seen[0]); ++b) {
-            putchar(digits[bytes[b] >> 4]);
-            putchar(digits[bytes[b] & 15]);
-        }
-        putchar('\n');
+        opal_crypt_hex_write((const uint8_t *) &list->seen[i], sizeof(list->seen[i]), hex);
+        printf("page %s\n", hex);
     }
     for (int i = 0; i < list->refused; ++i) {
         puts("refused");
     }
 }
 
-static int nibble(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
 {
     opal_crypt_status_seen_t seen;
-    unsigned char *bytes = (unsigned char *) &seen;
     char why[256];
 
-    for (size_t b = 0; b < sizeof(seen); ++b) {
-        const int high = nibble(hex[2 * b]), low = high < 0 ? -1 : nibble(hex[2 * b + 1]);
-
-        if (low < 0) {
-            return false;
-        }
-        bytes[b] = (unsigned char) (high << 4 | low);
-    }
-    return '\0' == hex[2 * sizeof(seen)] && opal_crypt_status_valid(&seen, why, sizeof(why))
+    return opal_crypt_hex_read(hex, (uint8_t *) &seen, sizeof(seen)) && '\0' == hex[2 * sizeof(seen)] && opal_crypt_status_valid(&seen, why, sizeof(why))
            && (0 == seen.state || (seen.state > ' ' && seen.state <= '~')) && mpicrypt_ps_add(list, &seen);
 }
 

@@ -21,7 +21,7 @@
 #define FINAL    8
 
 static inline void direct_aad(uint8_t aad[AAD], opal_crypt_frame_type_t type, uint64_t counter,
-                           const opal_crypt_envelope_t *envelope)
+                              const opal_crypt_envelope_t *envelope)
 {
     opal_crypt_header_put(aad, type, counter);
     opal_crypt_envelope_put(aad + HEADER, envelope);
@@ -29,8 +29,8 @@ static inline void direct_aad(uint8_t aad[AAD], opal_crypt_frame_type_t type, ui
 
 OPAL_CRYPT_OFTEN
 static int seal_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t type,
-                uint64_t counter, const opal_crypt_envelope_t *envelope,
-                const void *plain, size_t plain_bytes, uint8_t *frame)
+                       uint64_t counter, const opal_crypt_envelope_t *envelope,
+                       const void *plain, size_t plain_bytes, uint8_t *frame)
 {
     uint8_t aad[AAD];
     opal_crypt_box_t box = {.aead = session->aead, .bound = aad, .bound_bytes = AAD};
@@ -48,8 +48,8 @@ static int seal_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t ty
 /* The header is bound in the only form that was let through. */
 OPAL_CRYPT_OFTEN
 static int open_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t type,
-                const opal_crypt_envelope_t *envelope,
-                const uint8_t *frame, size_t plain_bytes, void *plain, uint64_t *counter)
+                       const opal_crypt_envelope_t *envelope,
+                       const uint8_t *frame, size_t plain_bytes, void *plain, uint64_t *counter)
 {
     uint8_t aad[AAD];
     opal_crypt_box_t box = {.aead = session->aead, .bound = aad, .bound_bytes = AAD};
