@@ -46,7 +46,8 @@ static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
     opal_crypt_status_seen_t seen;
     char why[256];
 
-    return opal_crypt_hex_read(hex, (uint8_t *) &seen, sizeof(seen)) && '\0' == hex[2 * sizeof(seen)] && opal_crypt_status_valid(&seen, why, sizeof(why))
+    return opal_crypt_hex_read(hex, (uint8_t *) &seen, sizeof(seen)) && '\0' == hex[2 * sizeof(seen)]
+           && opal_crypt_status_valid(&seen, why, sizeof(why))
            && (0 == seen.state || (seen.state > ' ' && seen.state <= '~')) && mpicrypt_ps_add(list, &seen);
 }
 
