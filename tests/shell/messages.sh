@@ -114,12 +114,15 @@ echo "== hosts"
 ucx=$(vcluster exec node1 ompi_info --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')
 ucx=$(vcluster exec node1 find -L "$ucx" /usr/lib -name mca_pml_ucx.so 2> "$CASE_DIR/null" | head -n 1 || true)
 if [ -n "$ucx" ]; then
-    # No hardware that it takes by itself.
-    with pml_crypt_host=ucx
-    set_node node0 crypt_psk_file=$psk pml_crypt_host=ucx
-    refused "ucx without hardware" 'The PML "ucx" that pml/crypt should wrap cannot start on this node'
+    # No hardware that it takes by itself, on either node: whichever fails first names itself.
+    set_both crypt_psk_file=$psk pml_crypt_host=ucx
+    refused "ucx without hardware" 'The PML "ucx" that pml/crypt should wrap cannot start: node: node'
+    # It starts with TCP, which it must be told to take: node1's alone is wrong.
+    set_both crypt_psk_file=$psk pml_crypt_host=ucx pml_ucx_tls=any pml_ucx_devices=any
+    printf '%s\n' UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 | tee -a "$CASE_DIR/node0.env" >> "$CASE_DIR/node1.env"
+    runs "in order, over ucx"
     on_node1 mount --bind /dev/null "$ucx"
-    refused "no ucx" 'pml/crypt cannot find the PML "ucx"'
+    refused "no ucx" 'pml/crypt cannot find the PML "ucx" that it should wrap (pml_crypt_host): node: node1 '
     on_node1 umount "$ucx"
     # The head of a component struct, of another series.
     cat > "$CASE_DIR/other.c" <<'END'
@@ -128,7 +131,13 @@ struct { int v[3]; char project[16]; int pv[3]; char type[32]; int tv[3]; char n
 END
     must in_variant mpicc -shared -fPIC -o "$CASE_DIR/other.so" "$CASE_DIR/other.c"
     on_node1 mount --bind "$CASE_DIR/other.so" "$ucx"
-    refused "ucx of another series" 'The PML "ucx" that pml/crypt should wrap belongs to another version of Open MPI'
+    refused "ucx of another series" 'The PML "ucx" that pml/crypt should wrap belongs to another version of Open MPI' 'node: node1 '
+    # Wrong on both nodes, for different reasons: each text tells its own node's.
+    set_node node0 crypt_psk_file=$psk pml_crypt_host=ucx
+    refused "ucx wrong twice" 'The PML "ucx" that pml/crypt should wrap'
+    for said in 'cannot start: node: node1' 'for: node: node0'; do
+        ! tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF "$said" || { cat "$CASE_DIR/out"; fail "another node's: $said"; }
+    done
     on_node1 umount "$ucx"
 fi
 

@@ -18,9 +18,11 @@
 static mca_pml_base_component_t *component = NULL;
 static bool open = false, live = false;
 
+/* Hosts may fail on several nodes, each for a reason of its own, and the first to fail ends the job:
+ * the text names its node. */
 static void refuse(const char *topic, const char *name)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", topic, name);
+    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", topic, name, opal_process_info.nodename);
 }
 
 static mca_base_component_t *among_static(const char *name)
