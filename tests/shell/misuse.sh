@@ -112,6 +112,24 @@ check() {
     echo "$row: status $status, \"$said\""
 }
 
+# shown FIRST: does the first line of a help text begin so, whatever stands for its %s?  Tested for all
+# rows: of a text that has changed, those of the full tier would tell late.
+shown() {
+    awk -v first="$1" '
+        text { n = split(first, wanted, " "); m = split($0, word, " "); good = m >= n
+               for (i = 1; i <= n && good; i++)
+                   good = word[i] ~ /%/ || word[i] == wanted[i] || (i == n && index(word[i], wanted[i]) == 1)
+               found = found || good }
+        { text = /^\[/ }
+        END { exit !found }' "${help[@]}"
+}
+mapfile -t help < <(find "$SRC/opal" "$SRC/ompi" -name 'help-*.txt')
+while read -r row_tier pml program where setting outcome first; do
+    case $row_tier in ''|'#'*) continue ;; esac
+    case $first in any*|none*|ERROR:*|WARNING:*) continue ;; esac
+    shown "${first%% // *}" || fail "no help text begins with \"${first%% // *}\" ($setting)"
+done < "$SRC/tests/shell/misuse.table"
+
 count=0
 while read -r row_tier pml program where setting outcome first; do
     case $row_tier in ''|'#'*) continue ;; esac
