@@ -72,17 +72,41 @@ must grep -q "authentication  *munge" job.out
 must test "$(stat -c %s wire.pcap)" -gt 1000000
 must_fail grep -qaF "$(cat secret.txt)" wire.pcap
 
-# A job that hangs is explained by its number.
+# A job that hangs is explained by its number, from either node: each reaches the other by srun.
 must mpicc -o hang "$SRC/tests/tool/hang.c"
-id=$(on node0 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
+id=$(on node0 env OMPI_MCA_pml=crypt OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
     sbatch --parsable --nodes=2 --ntasks-per-node=1 --chdir="$CASE_DIR" --output="$CASE_DIR/hang.out" \
     --wrap "srun --mpi=pmix ./hang tag $CASE_DIR/pid")
-until grep -qE 'has waited [0-9]+ s in a receive from rank 0, tag 6; rank 0 has sent it 1 message that it has not received: tag 5$' seen 2> null; do
-    [ "$(on node0 squeue -h -j "$id" | wc -l)" = 1 ] || fail "the job ended: $(cat hang.out seen)"
-    on node0 mpicrypt ps --after 1 --slurm "$id" > seen || true
+# look NODE: ps from there.
+look() {
+    status=0
+    on "$1" mpicrypt ps --after 1 --slurm "$id" > seen 2> said || status=$?
+}
+sees() { grep -qE 'has waited [0-9]+ s in a receive from rank 0, tag 6; rank 0 has sent it 1 message that it has not received: tag 5$' seen; }
+for node in node0 node1; do
+    until look $node; sees; do
+        [ "$(on node0 squeue -h -j "$id" | wc -l)" = 1 ] || fail "the job ended: $(cat hang.out seen said)"
+    done
+    cat seen said
+    [ $status = 1 ] && grep -q ': 2 of 2 processes seen$' seen || fail "from $node: status $status"
 done
-cat seen
+
+# A node whose daemon does not answer, or is gone, is named; the other one is looked at.
+daemon=$(vcluster exec node1 cat /dev/shm/slurmd.pid)
+for signal in STOP KILL; do
+    kill -$signal "$daemon"
+    look node0
+    cat seen said
+    [ $status = 3 ] && grep -q '^mpicrypt ps: node1: it cannot be looked at' said && grep -q ': 1 of 2 processes seen$' seen ||
+        fail "slurmd and SIG$signal: status $status"
+done
+must on node1 slurmd -N node1
+until look node0; sees; do :; done
 on node0 scancel "$id"
+while [ -n "$(on node0 squeue -h -j "$id" 2> null)" ]; do sleep 0.1; done
+look node0
+cat said
+[ $status = 3 ] && grep -q "Slurm job $id" said || fail "a job that is over: status $status"
 
 # The doctor by srun, as docs/mpicrypt.rst has it, in an allocation of two nodes.
 must on node0 salloc --quiet --nodes=2 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \

@@ -10,7 +10,6 @@
  *
  * A line may come from anybody who has an account there: it is checked as a page is.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +115,7 @@ static bool start(child_t *child, const char *name, mpicrypt_words_t *words)
 static void finish(child_t *child, mpicrypt_ps_list_t *list)
 {
     int nodes = 0, status = -1;
-    bool good = false;
+    bool good = false, whole;
 
     if (NULL != child->out) {
         good = take_lines(child->out, list, &nodes);
@@ -124,11 +123,13 @@ static void finish(child_t *child, mpicrypt_ps_list_t *list)
     }
     while (child->pid > 0 && waitpid(child->pid, &status, 0) < 0 && EINTR == errno) {
     }
-    if (!good || 0 == nodes) {
+    whole = WIFEXITED(status) && (MPICRYPT_OK == WEXITSTATUS(status) || MPICRYPT_MISSING == WEXITSTATUS(status));
+    if (!good || 0 == nodes || !whole) {
         ++list->unreached;
         mpicrypt_error(MPICRYPT_MISSING, "%s: it cannot be looked at (%s)", mpicrypt_ps_text(child->name),
                        !good && NULL != child->out ? "what it answers is not from 'mpicrypt ps'"
-                       : WIFEXITED(status) && 127 == WEXITSTATUS(status) ? "there is no such program" : "no answer");
+                       : WIFEXITED(status) && 127 == WEXITSTATUS(status) ? "there is no such program"
+                       : 0 == nodes ? "no answer" : "its answer was cut off");
     }
 }
 
@@ -154,18 +155,31 @@ static bool is_this_node(const char *host)
     return 0 == strcmp(host, own) || 0 == strcmp(host, "localhost");
 }
 
-int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const char *rsh, const char *job, mpicrypt_ps_list_t *list)
+/* The command that runs `mpicrypt ps --pages` on `host`: by `rsh HOST COMMAND`, as ssh takes it, or by srun. */
+static void add_command(mpicrypt_words_t *words, const mpicrypt_ps_way_t *way, const char *host, const char *path, const char *job)
+{
+    if (NULL == way->slurm) {
+        mpicrypt_words_split(words, way->rsh);
+        mpicrypt_words_add(words, "%s", host);
+    } else {
+        /* One step a node: srun ends one of several nodes where one of them fails.  The step needs
+         * nothing of its own, and gives up where Slurm lets it wait. */
+        mpicrypt_words_split(words, "srun --overlap --nodes=1 --ntasks=1 --immediate=10 --mpi=none --cpu-bind=none --chdir=/ "
+                                    "--input=none --quiet");
+        mpicrypt_words_add(words, "--jobid=%s", way->slurm);
+        mpicrypt_words_add(words, "--nodelist=%s", host);
+        mpicrypt_words_split(words, "sh -c");
+    }
+    mpicrypt_words_add(words, "exec '%s' ps --pages %s", path, NULL == job ? "" : job);
+}
+
+int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const mpicrypt_ps_way_t *way, const char *job, mpicrypt_ps_list_t *list)
 {
     char path[4096];
     int rc = MPICRYPT_OK;
 
     if (!own_path(path, sizeof(path)) || !is_plain(job)) {
-        return mpicrypt_error(MPICRYPT_USAGE, "with --host the name of a job has letters, digits and @._:- only");
-    }
-    for (int i = 0; i < hosts->count; ++i) {
-        if ('-' == hosts->value[i][0] || NULL != strpbrk(hosts->value[i], " \t\n")) {
-            return mpicrypt_error(MPICRYPT_USAGE, "'%s' is not a host", hosts->value[i]);
-        }
+        return mpicrypt_error(MPICRYPT_USAGE, "with --host and --slurm the name of a job has letters, digits and @._:- only");
     }
     for (int from = 0; from < hosts->count && MPICRYPT_OK == rc; from += AT_A_TIME) {
         child_t children[AT_A_TIME];
@@ -178,9 +192,7 @@ int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const char *rsh, const char
                 rc = mpicrypt_ps_node(job, list);
                 continue;
             }
-            mpicrypt_words_split(&words, rsh);
-            mpicrypt_words_add(&words, "%s", hosts->value[i]);
-            mpicrypt_words_add(&words, "exec '%s' ps --pages %s", path, NULL == job ? "" : job);
+            add_command(&words, way, hosts->value[i], path, job);
             (void) start(&children[count++], hosts->value[i], &words);
             mpicrypt_words_free(&words);
         }
@@ -189,75 +201,4 @@ int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const char *rsh, const char
         }
     }
     return rc;
-}
-
-/* ---- Slurm ---- */
-
-/* What the tasks of srun wrote, a file each; they go. */
-static bool take_files(const char *directory, mpicrypt_ps_list_t *list, int *nodes)
-{
-    DIR *files = opendir(directory);
-    const struct dirent *entry;
-    bool good = NULL != files;
-
-    while (NULL != files && NULL != (entry = readdir(files))) {
-        char path[4096 + 300];
-        FILE *from;
-
-        if ('.' == entry->d_name[0]) {
-            continue;
-        }
-        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-        from = fopen(path, "re");
-        good = NULL != from && take_lines(from, list, nodes) && good;
-        if (NULL != from) {
-            fclose(from);
-        }
-        (void) unlink(path);
-    }
-    if (NULL != files) {
-        closedir(files);
-    }
-    (void) rmdir(directory);
-    return good;
-}
-
-/* srun mixes the lines of its tasks, and cuts long ones: each task has a file of its own. */
-int mpicrypt_ps_slurm(const char *id, const char *job, mpicrypt_ps_list_t *list)
-{
-    const char *place = getenv("TMPDIR");
-    mpicrypt_words_t words = {NULL, 0};
-    char path[4096], directory[4096];
-    int nodes = 0, status = -1;
-    child_t child;
-
-    if (!is_plain(id) || '-' == id[0] || !is_plain(job) || !own_path(path, sizeof(path))) {
-        return mpicrypt_error(MPICRYPT_USAGE, "'%s' is not a Slurm job", id);
-    }
-    snprintf(directory, sizeof(directory), "%.4000s/mpicrypt-ps.XXXXXX", NULL == place ? "/tmp" : place);
-    if (NULL == mkdtemp(directory)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", directory, strerror(errno));
-    }
-    mpicrypt_words_split(&words, "srun --overlap --ntasks-per-node=1 --quiet");
-    mpicrypt_words_add(&words, "--jobid=%s", id);
-    mpicrypt_words_add(&words, "--output=%s/%%t", directory);
-    mpicrypt_words_add(&words, "--error=none");
-    mpicrypt_words_add(&words, "%s", path);
-    mpicrypt_words_split(&words, "ps --pages");
-    if (NULL != job) {
-        mpicrypt_words_add(&words, "%s", job);
-    }
-    if (start(&child, "srun", &words)) {
-        fclose(child.out);
-    }
-    while (child.pid > 0 && waitpid(child.pid, &status, 0) < 0 && EINTR == errno) {
-    }
-    mpicrypt_words_free(&words);
-    if (!take_files(directory, list, &nodes) || 0 == nodes || !WIFEXITED(status)
-        || (0 != WEXITSTATUS(status) && MPICRYPT_MISSING != WEXITSTATUS(status))) {
-        ++list->unreached;
-        mpicrypt_error(MPICRYPT_MISSING, "srun ended with status %d after %d nodes of job %s: the others were not looked at",
-                       WIFEXITED(status) ? WEXITSTATUS(status) : -1, nodes, mpicrypt_ps_text(id));
-    }
-    return MPICRYPT_OK;
 }

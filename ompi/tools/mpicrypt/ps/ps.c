@@ -18,7 +18,7 @@ static const mpicrypt_option_t options[] = {
      "Look at these nodes, as in node[01-64],login1, by ssh, and not at this one unless it is in the list. mpicrypt must "
      "be at the same path there."},
     {"slurm", MPICRYPT_TEXT, "JOBID", NULL, &slurm,
-     "Look at the nodes of this Slurm job, by srun --overlap."},
+     "Look at the nodes of this Slurm job: squeue names them, srun --overlap reaches them."},
     {"after", MPICRYPT_REAL, "SECONDS", "10", &after,
      "Report a wait once it has lasted this long."},
     {"all", MPICRYPT_FLAG, NULL, NULL, &all,
@@ -138,7 +138,7 @@ static int look(const char *job, mpicrypt_ps_list_t *list)
         return mpicrypt_error(MPICRYPT_USAGE, "--slurm and --host exclude each other");
     }
     return NULL != slurm ? mpicrypt_ps_slurm(slurm, job, list)
-           : hosts.count > 0 ? mpicrypt_ps_hosts(&hosts, rsh, job, list) : mpicrypt_ps_node(job, list);
+           : hosts.count > 0 ? mpicrypt_ps_hosts(&hosts, &(mpicrypt_ps_way_t){.rsh = rsh}, job, list) : mpicrypt_ps_node(job, list);
 }
 
 static int run(int operand_count, char **operands)

@@ -22,8 +22,12 @@ typedef struct mpicrypt_ps_list {
  * this in it; NULL: of all. */
 int mpicrypt_ps_node(const char *job, mpicrypt_ps_list_t *list);
 
-/* Those of other nodes, by `mpicrypt ps --pages` there. */
-int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const char *rsh, const char *job, mpicrypt_ps_list_t *list);
+/* Those of other nodes, by `mpicrypt ps --pages` there: how it is started. */
+typedef struct mpicrypt_ps_way {
+    const char *rsh;            /* a program as ssh is */
+    const char *slurm;          /* the number of a job; NULL: by rsh */
+} mpicrypt_ps_way_t;
+int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const mpicrypt_ps_way_t *way, const char *job, mpicrypt_ps_list_t *list);
 int mpicrypt_ps_slurm(const char *id, const char *job, mpicrypt_ps_list_t *list);
 void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list);     /* what they read */
 
