@@ -261,6 +261,45 @@ static void case_revoke(opal_cryptfile_keystore_t *keystore, const char *directo
     UNIT_CHECK(OPAL_CRYPT_OK != opal_cryptfile_keystore_revoke(keystore, "gone", 1, &why));
 }
 
+/* Whoever can change the file of a recovery key, or what its name leads to, could read the files. */
+static void case_recovery_file(opal_cryptfile_keystore_t *keystore, const char *directory)
+{
+    static const struct {
+        const char *what, *make, *topic;
+        bool root;
+    } cases[] = {
+        {"a copy of mode 0644", "cp ec.pub it", NULL, false},
+        {"a link of ours", "ln -s ec.pub it", NULL, false},
+        {"that others can write to", "cp ec.pub it; chmod 0666 it", "trust-mode", false},
+        {"a link to one that others can write to", "cp ec.pub open; chmod 0662 open; ln -s open it", "trust-mode", false},
+        {"a FIFO", "mkfifo it", "trust-not-regular", false},
+        {"a directory", "mkdir it", "trust-not-regular", false},
+        {"in a directory that others can write to", "mkdir -m 0777 shared; cp ec.pub shared/it; ln -s shared/it it", "trust-directory", false},
+        {"of another user", "cp ec.pub it; chown 4711 it", "trust-owner", true},
+        {"a link of another user", "ln -s ec.pub it; chown -h 4711 it", "trust-directory", true},
+        {"too long", "truncate -s 65M it", "trust-length", false},
+        {"no key", "echo no key > it", "keystore-recovery-key", false},
+        {"missing", "true", "keystore-recovery-key", false},
+    };
+    opal_cryptfile_keystore_record_t record;
+    opal_crypt_why_t why;
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/it", directory);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        UNIT_GROUP("a recovery key whose file is %s", cases[i].what);
+        if (cases[i].root && 0 != geteuid()) {
+            printf("  skipped: only root can make somebody else's file\n");
+            continue;
+        }
+        UNIT_REQUIRE(0 == shell("cd %s && umask 022 && %s", directory, cases[i].make));
+        int rc = opal_cryptfile_escrow_key(keystore, path, record.escrow, &record.escrow_bytes, &why);
+        UNIT_CHECK(NULL == cases[i].topic ? OPAL_CRYPT_OK == rc : OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why.topic, cases[i].topic));
+        UNIT_CHECK(NULL == cases[i].topic || NULL != strstr(why.detail, path));
+        UNIT_REQUIRE(0 == shell("cd %s && rm -rf it open shared", directory));
+    }
+}
+
 static char bad_detail[sizeof(((opal_crypt_why_t *) NULL)->detail)];
 
 static void keep_bad(const opal_crypt_why_t *why, void *arg)
@@ -283,6 +322,7 @@ int main(void)
     case_wrap(keystore, directory, 1);
     keystore = case_policy(keystore, directory, &options);
     case_escrow(keystore, directory);
+    case_recovery_file(keystore, directory);
     case_flips(keystore, directory);
     UNIT_GROUP("the list of keys; nothing in the directory is readable to others");
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_list(keystore, count_record, NULL, &count, &why) && 9 == count);

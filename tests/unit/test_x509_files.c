@@ -8,7 +8,7 @@
 
 #include <openssl/err.h>
 
-#include "opal/mca/common/crypt/identity/trust_file.h"
+#include "opal/mca/common/crypt/base/trust_file.h"
 
 static const char *const files[] = { "ca.pem", "named.pem", "ca.crl" };
 static const char *const parameters[] = { "crypt_x509_ca", "crypt_x509_cert", "crypt_x509_crl" };
@@ -67,23 +67,23 @@ static void test_files(int which)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); ++i) {
         UNIT_GROUP("%s of mode 0%o", parameters[which], (unsigned) bad[i]);
         snprintf(text, sizeof(text), "0%o", (unsigned) bad[i]);
-        refused(which, copy(which, "mode", bad[i]), "x509-file-mode", text);
+        refused(which, copy(which, "mode", bad[i]), "trust-mode", text);
     }
     UNIT_GROUP("%s: no file, no regular file, nothing in it, too much in it", parameters[which]);
     refused(which, fixture_path("missing"), unreadable[which], "No such file");
     refused(which, fixture_path("ca.pem/ca.pem"), unreadable[which], "Not a directory");
     unlink(fifo);
     UNIT_REQUIRE(0 == mkfifo(fifo, 0600));
-    refused(which, fifo, "x509-file-not-regular", "fifo");
-    refused(which, fixture_directory, "x509-file-not-regular", "");
-    refused(which, "/", "x509-file-not-regular", "");
+    refused(which, fifo, "trust-not-regular", "fifo");
+    refused(which, fixture_directory, "trust-not-regular", "");
+    refused(which, "/", "trust-not-regular", "");
     refused(which, fixture_file("empty", "", 0644), unreadable[which], "");
     UNIT_REQUIRE(0 == truncate(copy(which, "long", 0644), 64 * 1024 * 1024 + 1));
-    refused(which, fixture_path("long"), "x509-file-length", "67108865");
+    refused(which, fixture_path("long"), "trust-length", "67108865");
     if (0 == geteuid()) {
         UNIT_GROUP("%s of another user", parameters[which]);
         UNIT_REQUIRE(0 == chown(copy(which, "theirs", 0644), 54321, (gid_t) -1));
-        refused(which, fixture_path("theirs"), "x509-file-owner", "54321");
+        refused(which, fixture_path("theirs"), "trust-owner", "54321");
     }
 }
 
@@ -129,7 +129,7 @@ static void test_links(int which)
     taken(which, "./deep/good");
     unlink(link);
     UNIT_REQUIRE(0 == symlink(copy(which, "open", 0666), link));
-    refused(which, link, "x509-file-mode", "link");
+    refused(which, link, "trust-mode", "link");
     unlink(link);
     UNIT_REQUIRE(0 == symlink("link", link));
     refused(which, link, unreadable[which], "Too many levels of symbolic links");
@@ -166,17 +166,17 @@ static void test_directories(int which)
         if (NULL == cases[i].topic) {
             taken(which, fixture_path(cases[i].name));
         } else {
-            refused(which, fixture_path(cases[i].name), "x509-file-directory", cases[i].topic);
+            refused(which, fixture_path(cases[i].name), "trust-directory", cases[i].topic);
         }
     }
     UNIT_REQUIRE(0 == chmod(directory, 0755));
     if (0 == geteuid()) {
         UNIT_GROUP("%s: a directory and a link of another user", parameters[which]);
         UNIT_REQUIRE(0 == chown(directory, 54321, (gid_t) -1));
-        refused(which, fixture_path("dir/good"), "x509-file-directory", "54321");
-        refused(which, fixture_path("dir/inner/good"), "x509-file-directory", "54321");
+        refused(which, fixture_path("dir/good"), "trust-directory", "54321");
+        refused(which, fixture_path("dir/inner/good"), "trust-directory", "54321");
         UNIT_REQUIRE(0 == chown(directory, 0, (gid_t) -1) && 0 == lchown(fixture_path("dir/link"), 54321, (gid_t) -1));
-        refused(which, fixture_path("dir/link"), "x509-file-directory", "54321");
+        refused(which, fixture_path("dir/link"), "trust-directory", "54321");
         UNIT_REQUIRE(0 == lchown(fixture_path("dir/link"), 0, (gid_t) -1));
     } else {
         printf("  skipped: only root can make somebody else's directory\n");
@@ -192,11 +192,11 @@ static void test_places(int which)
     opal_crypt_why_t why;
 
     UNIT_GROUP("%s on no local file system", parameters[which]);
-    refused(which, path, "x509-file-netfs", "0x9fa0");
+    refused(which, path, "trust-netfs", "0x9fa0");
     options.secret_on_netfs = true;
-    UNIT_CHECK(fixture_local_refused(&options, "x509-file-length", "changed while it was read"));
+    UNIT_CHECK(fixture_local_refused(&options, "trust-length", "changed while it was read"));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_trust_file_read(path, "it", "topic", true, &file, &why)
-               && NULL == file.bytes && fixture_said(&file.warning, "x509-file-netfs-allowed", path));
+               && NULL == file.bytes && fixture_said(&file.warning, "trust-netfs-allowed", path));
 }
 
 int main(void)

@@ -62,6 +62,12 @@ static const struct {
     {"secret-owner", "a file with a secret belongs to another user"},
     {"secret-symlink", "a file with a secret is a symbolic link"},
     {"secret-zero", "a secret consists of zeros only"},
+    {"trust-directory", "other users can put another file in the place of this one"},
+    {"trust-length", "the file is too long, or changed while it was read"},
+    {"trust-mode", "other users can change this file (chmod go-w FILE, if nobody did)"},
+    {"trust-netfs", "the file is on a network file system, or on one of unknown type (--allow-netfs)"},
+    {"trust-not-regular", "this is not a regular file"},
+    {"trust-owner", "the file belongs to another user, who can change it"},
 };
 
 int mpicrypt_refused(const char *what, int rc, const opal_crypt_why_t *why)

@@ -139,7 +139,7 @@ static int make(opal_cryptfile_keystore_t *keystore, wanted_t *wanted)
     opal_cryptfile_keystore_record_t *record = &wanted->record;
     opal_crypt_why_t why = {.topic = NULL};
     int rc = NULL == recovery ? OPAL_CRYPT_OK
-                              : opal_cryptfile_escrow_key(recovery, record->escrow, &record->escrow_bytes, &why);
+                              : opal_cryptfile_escrow_key(keystore, recovery, record->escrow, &record->escrow_bytes, &why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_keystore_new(keystore, wanted->how, record, &why);

@@ -6,7 +6,7 @@
  */
 #include "x509_chain.h"
 #include "opal/mca/common/crypt/base/library.h"
-#include "trust_file.h"
+#include "opal/mca/common/crypt/base/trust_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

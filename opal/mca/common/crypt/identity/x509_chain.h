@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Certificates: reading them, judging a chain by the site's CA and CRLs, and
- * whether its subject may take part.  Files are read by crypt_trust_file and parsed in
+ * whether its subject may take part.  Files are read by base/trust_file and parsed in
  * memory, so that what was checked is what is used; one that is damaged in any part is
  * refused whole.
  *
@@ -24,7 +24,7 @@ typedef struct opal_crypt_trust {
 } opal_crypt_trust_t;
 
 /* The CA file and, unless NULL, the CRL file; both PEM.  allow_network and `warning` as
- * in crypt/identity/trust_file.h; a warning that is there stays. */
+ * in crypt/base/trust_file.h; a warning that is there stays. */
 int opal_crypt_trust_open(const char *ca, const char *crl, bool allow_network, opal_crypt_trust_t *trust,
                           opal_crypt_why_t *warning, opal_crypt_why_t *why);
 void opal_crypt_trust_close(opal_crypt_trust_t *trust);

@@ -16,8 +16,9 @@
 #include "opal/mca/common/crypt/base/kdf.h"
 #include "opal/mca/common/crypt/base/library.h"
 #include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/base/trust_file.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/bio.h>
@@ -57,29 +58,40 @@ static int key_id(const uint8_t *spki, size_t spki_bytes, uint8_t id[KEY_ID_BYTE
     return rc;
 }
 
-int opal_cryptfile_escrow_key(const char *public_pem, uint8_t spki[OPAL_CRYPTFILE_SPKI_MAX], uint16_t *bytes,
-                              opal_crypt_why_t *why)
+static EVP_PKEY *parse_public(const opal_crypt_trust_file_t *file)
 {
-    FILE *file = fopen(public_pem, "re");
-    EVP_PKEY *key = NULL == file ? NULL : PEM_read_PUBKEY(file, NULL, NULL, NULL);
-    uint8_t *der = NULL;
-    int der_bytes = NULL == key || 0 == kind_of(key) ? -1 : i2d_PUBKEY(key, &der);
-    int rc = OPAL_CRYPT_OK;
+    BIO *stream = BIO_new_mem_buf(file->bytes, (int) file->count);
+    EVP_PKEY *key = NULL == stream ? NULL : PEM_read_bio_PUBKEY(stream, NULL, NULL, NULL);
 
+    BIO_free(stream);
+    return key;
+}
+
+int opal_cryptfile_escrow_key(const opal_cryptfile_keystore_t *keystore, const char *public_pem,
+                              uint8_t spki[OPAL_CRYPTFILE_SPKI_MAX], uint16_t *bytes, opal_crypt_why_t *why)
+{
+    opal_crypt_trust_file_t file;
+    uint8_t *der = NULL;
+    int rc = opal_crypt_trust_file_read(public_pem, "recovery key", "keystore-recovery-key", keystore->secret_on_netfs,
+                                        &file, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    EVP_PKEY *key = parse_public(&file);
+    int der_bytes = NULL == key || 0 == kind_of(key) ? -1 : i2d_PUBKEY(key, &der);
     if (der_bytes < 1 || der_bytes > OPAL_CRYPTFILE_SPKI_MAX) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-recovery-key", "%.512s: %s", public_pem,
-                               NULL == file  ? "it cannot be opened"
-                               : NULL == key ? "it holds no public key in PEM"
-                                                    : "it is neither RSA of 2048 to 4096 bits nor EC P-256");
+                               NULL == key ? "it holds no public key in PEM"
+                                           : "it is neither RSA of 2048 to 4096 bits nor EC P-256");
     } else {
         memcpy(spki, der, (size_t) der_bytes);
         *bytes = (uint16_t) der_bytes;
     }
     OPENSSL_free(der);
     EVP_PKEY_free(key);
-    if (NULL != file) {
-        fclose(file);
-    }
+    opal_crypt_wipe(file.bytes, file.count);        /* somebody may have named the private half */
+    free(file.bytes);
     return rc;
 }
 

@@ -119,8 +119,9 @@ typedef struct opal_cryptfile_keystore_record {
 } opal_cryptfile_keystore_record_t;
 
 /* A recovery key for a record: read a PEM public key (RSA >= 2048, or P-256), check that
- * it can serve, and give its SPKI. */
-int opal_cryptfile_escrow_key(const char *public_pem, uint8_t spki[OPAL_CRYPTFILE_SPKI_MAX], uint16_t *bytes,
+ * it can serve, and give its SPKI.  Its file is read as one that says whom to trust
+ * (crypt/base/trust_file.h): whoever could change it could read the files. */
+int opal_cryptfile_escrow_key(const opal_cryptfile_keystore_t *keystore, const char *public_pem, uint8_t spki[OPAL_CRYPTFILE_SPKI_MAX], uint16_t *bytes,
                               opal_crypt_why_t *why);
 
 /* What to make, and what a rotation takes over from the version before.  It always takes

@@ -174,7 +174,7 @@ static int set_escrow(opal_cryptfile_keystore_t *keystore, const char *label, co
     opal_cryptfile_keystore_record_t record;
     int rc = opal_cryptfile_keystore_look_up(keystore, label, 0, false, &record, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_escrow_key(public_pem, record.escrow, &record.escrow_bytes, why);
+        rc = opal_cryptfile_escrow_key(keystore, public_pem, record.escrow, &record.escrow_bytes, why);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = change(keystore, &record, why);

@@ -49,12 +49,12 @@ static bool others_write(const struct stat *status)
 static int check_step(const walk_t *walk, const char *step, const struct stat *status)
 {
     if (!owner_is_good(status)) {
-        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-directory",
+        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-directory",
                                  "%s %s: \"%.255s\" on the way to it belongs to user id %lu", walk->what,
                                  walk->path, step, (unsigned long) status->st_uid);
     }
     if (S_ISDIR(status->st_mode) && others_write(status) && 0 == (status->st_mode & S_ISVTX)) {
-        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-directory",
+        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-directory",
                                  "%s %s: \"%.255s\" on the way to it has the mode 0%o", walk->what, walk->path,
                                  step, (unsigned) status->st_mode & 07777);
     }
@@ -71,7 +71,7 @@ static int check_place(const walk_t *walk, const char *step)
         return OPAL_CRYPT_OK;
     }
     return 0 != fstat(walk->at, &status) ? refuse_errno(walk, errno)
-         : opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-directory",
+         : opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-directory",
                              "%s %s: \"%.255s\" lies in a directory of the mode 0%o", walk->what, walk->path,
                              step, (unsigned) status.st_mode & 07777);
 }
@@ -178,7 +178,7 @@ static int walk_to(walk_t *walk, int *fd)
         }
     }
     return too_long ? refuse_errno(walk, ENAMETOOLONG)
-         : opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-not-regular", "%s %s", walk->what,
+         : opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-not-regular", "%s %s", walk->what,
                              walk->path);
 }
 
@@ -209,23 +209,23 @@ static int check_trusted(const walk_t *walk, int fd, bool allow_network, opal_cr
         return refuse_errno(walk, errno);
     }
     if (!S_ISREG(status.st_mode)) {
-        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-not-regular", "%s %s",
+        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-not-regular", "%s %s",
                                  walk->what, walk->path);
     }
     if (!owner_is_good(&status)) {
-        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-owner",
+        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-owner",
                                  "%s %s: it belongs to user id %lu, this process runs as %lu", walk->what,
                                  walk->path, (unsigned long) status.st_uid, (unsigned long) geteuid());
     }
     if (others_write(&status)) {
-        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-mode", "%s %s: its mode is 0%o",
+        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-mode", "%s %s: its mode is 0%o",
                                  walk->what, walk->path, (unsigned) status.st_mode & 07777);
     }
     kind = opal_crypt_fs_of_open(fd, &name, &magic);
     if (OPAL_CRYPT_FS_LOCAL != kind) {
         opal_crypt_why_t *to = allow_network ? &file->warning : walk->why;
         int rc = opal_crypt_refuse(to, allow_network ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_CONFIG,
-                                   allow_network ? "x509-file-netfs-allowed" : "x509-file-netfs",
+                                   allow_network ? "trust-netfs-allowed" : "trust-netfs",
                                    "%s %s: the file system is of type %s (0x%lx)", walk->what, walk->path,
                                    name, magic);
         if (OPAL_CRYPT_OK != rc) {
@@ -233,7 +233,7 @@ static int check_trusted(const walk_t *walk, int fd, bool allow_network, opal_cr
         }
     }
     if (status.st_size < 0 || status.st_size > OPAL_CRYPT_TRUST_FILE_MAX) {
-        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-length",
+        return opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-length",
                                  "%s %s: %lld bytes, where at most %d are expected", walk->what, walk->path,
                                  (long long) status.st_size, OPAL_CRYPT_TRUST_FILE_MAX);
     }
@@ -259,7 +259,7 @@ static int read_it(const walk_t *walk, int fd, opal_crypt_trust_file_t *file)
     free(file->bytes);
     file->bytes = NULL;
     return 0 != error ? refuse_errno(walk, error)
-         : opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "x509-file-length",
+         : opal_crypt_refuse(walk->why, OPAL_CRYPT_ERR_CONFIG, "trust-length",
                              "%s %s: it changed while it was read", walk->what, walk->path);
 }
 

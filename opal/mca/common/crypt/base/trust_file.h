@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reading a file that is no secret but says whom to trust: certificates and
- * revocation lists.  Whoever can change it, or what its name leads to, chooses the
- * peers of a job.
+ * Reading a file that is no secret but says whom to trust: certificates, revocation
+ * lists, a recovery key.  Whoever can change it, or what its name leads to, chooses the
+ * peers of a job, or reads its files.
  *
  * Links are followed, unlike those to secret files, as certificates of a system are
  * usually links.  Every step of the way is looked at instead: each directory, each
@@ -13,10 +13,12 @@
  *
  * Threads: any.
  */
-#ifndef OPAL_CRYPT_IDENTITY_TRUST_FILE_H
-#define OPAL_CRYPT_IDENTITY_TRUST_FILE_H
+#ifndef OPAL_CRYPT_BASE_TRUST_FILE_H
+#define OPAL_CRYPT_BASE_TRUST_FILE_H
 
 #include "opal/mca/common/crypt/base/base.h"
+
+#pragma GCC visibility push(default)
 
 #define OPAL_CRYPT_TRUST_FILE_MAX (64 * 1024 * 1024)    /* bytes; large enough for any CA's revocation list */
 
@@ -31,5 +33,7 @@ typedef struct opal_crypt_trust_file {
  * says so).  ERR_CONFIG with `why` filled. */
 int opal_crypt_trust_file_read(const char *path, const char *what, const char *topic, bool allow_network,
                                opal_crypt_trust_file_t *file, opal_crypt_why_t *why);
+
+#pragma GCC visibility pop
 
 #endif
