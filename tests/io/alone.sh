@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt file compact and reencrypt put new files in the place of the parts: not while a job,
-# or another mpicrypt, has the file open, and nobody opens it while they work.
+# mpicrypt file compact and reencrypt put new files in the place of the parts, rekey a map over all
+# copies of it, and seal a seal over all blocks: not while a job, or another mpicrypt, has the file
+# open, and nobody opens it while they work.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 4
@@ -25,7 +26,7 @@ for mode in write read; do
     vcluster mpirun -n 2 "$hold" "$(here made)" "$(here ready)" "$(here end)" $mode & job=$!
     wait_for ready $job
     before=$(ids)
-    for verb in compact reencrypt; do
+    for verb in compact reencrypt seal rekey; do
         must_refuse "has it open, and nobody may have it open for this" file $verb "$(here made)"
     done
     [ "$(ids)" = "$before" ] || fail "it was touched"
@@ -34,23 +35,28 @@ for mode in write read; do
     : > end
     wait $job || fail "the job: status $?"
     must file verify "$(here made)"
-    must file compact "$(here made)"
-    must file reencrypt "$(here made)"
+    for verb in compact reencrypt seal rekey; do
+        must file $verb "$(here made)"
+    done
 done
 
-busy='"mpicrypt file compact" or "mpicrypt file reencrypt" works on it'
-for what in "compact 1" "reencrypt 2"; do
+busy='mpicrypt file compact, reencrypt, rekey or seal is working on it'
+# seal stops when the old seal is gone, rekey when one of the maps is the new one.
+for what in "compact rename 1" "reencrypt rename 2" "seal fsync 1" "rekey fsync 1"; do
+    read -r verb in at <<< "$what"
     echo "--- open it while $what"
     made
     rm -f ready end
-    in_variant env LD_PRELOAD="$(here pause.so)" PAUSE_AT="${what#* }" PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
-        mpicrypt file "${what% *}" "$(here made)" --keystore-dir "$CASE_DIR/keys" & tool=$!
+    in_variant env LD_PRELOAD="$(here pause.so)" PAUSE_IN=$in PAUSE_AT=$at PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
+        mpicrypt file $verb "$(here made)" --keystore-dir "$CASE_DIR/keys" & tool=$!
     wait_for ready $tool
     before=$(ids)
     must_refuse "$busy" run_io 3 "$program" read "$(here plain)" "$(here made)"
     must_refuse "$busy" run_io 3 "$program" over "$(here plain)" "$(here made)"
     must_refuse "$busy" file verify "$(here made)"
-    must_refuse "has it open, and nobody may have it open for this" file compact "$(here made)"
+    for other in compact seal rekey; do
+        must_refuse "has it open, and nobody may have it open for this" file $other "$(here made)"
+    done
     [ "$(ids)" = "$before" ] || fail "it was touched"
     : > end
     wait $tool || fail "mpicrypt file $what: status $?"

@@ -1,9 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loaded before mpicrypt (LD_PRELOAD): it stops before one of its renames, until it may go on.
+ * Loaded before mpicrypt (LD_PRELOAD): it stops before one of its renames, or of its calls that
+ * bring a file to the storage, until it may go on.
  *
- *   PAUSE_AT      before which, from 1
+ *   PAUSE_IN      rename or fsync
+ *   PAUSE_AT      before which of them, from 1
  *   PAUSE_READY   a file that is made then
  *   PAUSE_END     it goes on when this is there
  */
@@ -11,13 +13,14 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-int rename(const char *from, const char *to)
+static void come_by(const char *where)
 {
-    static int renames;
+    static int times;
 
-    if (++renames == atoi(getenv("PAUSE_AT"))) {
+    if (0 == strcmp(where, getenv("PAUSE_IN")) && ++times == atoi(getenv("PAUSE_AT"))) {
         int fd = open(getenv("PAUSE_READY"), O_CREAT | O_WRONLY, 0600);
         if (fd < 0) {
             abort();
@@ -27,5 +30,22 @@ int rename(const char *from, const char *to)
             usleep(10000);
         }
     }
+}
+
+int rename(const char *from, const char *to)
+{
+    come_by("rename");
     return ((int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+
+int fsync(int fd)
+{
+    come_by("fsync");
+    return ((int (*)(int)) dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+
+int fdatasync(int fd)
+{
+    come_by("fsync");
+    return ((int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"))(fd);
 }

@@ -3,8 +3,11 @@
  *
  * Who has an encrypted file open.  `mpicrypt file compact` and `reencrypt` put new files in
  * the place of its parts; who goes on with the old ones would write what nobody reads, or
- * read what does not fit.  So everybody has a lock on one byte of the sidecar for as long as
- * the file is open, shared, and these two have it alone:
+ * read what does not fit.  `rekey` puts a map that it has read over both maps, and would undo
+ * what a job or another rekey has changed in between; `seal` makes a seal of blocks that must
+ * not change meanwhile, by pages that a reader must not see half made.  So everybody has a
+ * lock on one byte of the sidecar for as long as the file is open, shared, and these four have
+ * it alone:
  *
  *     a job       open the data | open the sidecar, lock | both still there? | use ...
  *     compact                                open, lock alone | new sidecar | rename
@@ -47,6 +50,6 @@ int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, 
 
 const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use)
 {
-    return OMPI_CRYPTMPIO_USE_BUSY == use ? "\"mpicrypt file compact\" or \"mpicrypt file reencrypt\" works on it"
+    return OMPI_CRYPTMPIO_USE_BUSY == use ? "mpicrypt file compact, reencrypt, rekey or seal is working on it"
                                           : "another file was put in its place while it was opened";
 }

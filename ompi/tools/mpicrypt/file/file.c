@@ -87,8 +87,8 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
         "the data does not change. cp --new-key copies with new data keys, so that a block of one file does not open "
         "in the other. reencrypt replaces the data keys of FILE itself. compact shrinks the sidecar by the space "
         "that overwrites took. mv renames both parts.\n\n"
-        "reencrypt and compact refuse a FILE that a job or another mpicrypt has open, and nobody can open it while "
-        "they run. The other commands never overwrite an existing file.",
+        "seal, rekey, reencrypt and compact refuse a FILE that a job or another mpicrypt has open, and nobody can open "
+        "it while they run. The other commands never overwrite an existing file.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"

@@ -4,7 +4,9 @@
  * mpicrypt file rekey: the data keys of a file are wrapped under the newest
  * versions of their labels.  The MACs do not cover wrapped keys, so that
  * regions under labels of others stay as they are; and so the map's generation
- * stays.  What was wrapped before is wiped out in both places of the sidecar.
+ * stays.  What was wrapped before is wiped out in both places of the sidecar.  Nobody
+ * else has the file open meanwhile: the map is read once and written over all others, and
+ * a region that a job adds, or what another rekey wraps, would be lost.
  */
 #include <errno.h>
 #include <string.h>
@@ -64,9 +66,12 @@ static int store(mpicrypt_file_t *file)
 
 int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path)
 {
+    mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
     unsigned count = 0;
-    int code = mpicrypt_file_open_verified(options, path, true, &file);
+
+    with.alone = true;
+    int code = mpicrypt_file_open_verified(&with, path, true, &file);
 
     if (MPICRYPT_OK != code) {
         return code;

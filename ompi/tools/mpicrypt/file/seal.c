@@ -4,7 +4,9 @@
  * mpicrypt file seal: every block is opened, then all of them together are
  * sealed.  The root is for the user to keep: whoever has it knows this version
  * of the file from every other.  A seal that the file has already must fit, or
- * this would make good whatever was changed since; --anew says that it may.
+ * this would make good whatever was changed since; --anew says that it may.  Nobody
+ * else has the file open meanwhile: a writer would change what is sealed, another seal
+ * would mix its pages with ours, and a reader would find pages without their root.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,9 +52,12 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file)
 
 int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
 {
+    mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
     bool good;
-    int code = mpicrypt_file_open_verified(options, path, true, &file);
+
+    with.alone = true;
+    int code = mpicrypt_file_open_verified(&with, path, true, &file);
 
     if (MPICRYPT_OK != code) {
         return code;
