@@ -6,14 +6,15 @@
  *   malloc:N, memalign:N   there is no memory for N bytes or more
  *   cryptag:N              nor for N bytes exactly that coll/cryptag asks for
  *   list:N                 nor for a list of N hashes
- *   liar                   it says that another public key is its own
+ *   liar                   it says that another public key is its own, and leaves it to the
+ *                          others to end the job
  *   device                 what it sends lies in an accelerator's memory, says
  *                          the component of accelerator.c
  *
  *   faults [WHAT BYTES]    send: BYTES bytes from rank 1 to rank 0; bcast (from rank 1),
  *                          alltoall, or (and without arguments) gather: of BYTES bytes
  *
- * Its functions stand in for those of the C library, and for one of the core.  Only
+ * Its functions stand in for those of the C library, and for two of the core.  Only
  * calls of the thread that sends are concerned.
  */
 #define _GNU_SOURCE
@@ -84,6 +85,29 @@ const uint8_t *opal_crypt_local_key_hash(const void *local)
     }
     memcpy(&real, &symbol, sizeof(real));
     return liar ? another : real(local);
+}
+
+/* The liar's own key is not in the list that it has sent. */
+int opal_crypt_group_create(const void *local, const void *secret, uint64_t high, uint64_t low, const void *members,
+                            uint32_t count, uint32_t self, void **group);
+int opal_crypt_group_create(const void *local, const void *secret, uint64_t high, uint64_t low, const void *members,
+                            uint32_t count, uint32_t self, void **group)
+{
+    int (*real)(const void *, const void *, uint64_t, uint64_t, const void *, uint32_t, uint32_t, void **);
+    void (*progress)(void);
+    void *symbol = dlsym(dlopen("libmca_common_crypt.so.0", RTLD_NOLOAD | RTLD_LAZY), __func__);
+    void *go_on = dlsym(RTLD_DEFAULT, "opal_progress");
+
+    if (NULL == symbol || NULL == go_on) {
+        fprintf(stderr, "no %s\n", __func__);
+        abort();
+    }
+    memcpy(&real, &symbol, sizeof(real));
+    memcpy(&progress, &go_on, sizeof(progress));
+    while (liar) {
+        progress();
+    }
+    return real(local, secret, high, low, members, count, self, group);
 }
 
 static void arm(void)
