@@ -91,7 +91,7 @@ check() {
     [ "$status" != 124 ] && [ "$status" != 137 ] || grep -q '^vcluster: mpirun hung' "$CASE_DIR/out" || wrong "the job hangs"
     # 5.0's mpirun may warn of its own launcher first, and of the program's own MPI_Abort mpirun
     # may say before it shows what went before.
-    said=$(grep -vE '^ *(-*|job: done|.* plm:ssh: Warning: setpgid.*)$' "$CASE_DIR/out" |
+    said=$(grep -vE '^ *(-*|job: done|.* plm:[rs]sh: Warning: setpgid.*)$' "$CASE_DIR/out" |
         sed '/^MPI_ABORT was invoked/,/^exactly when Open MPI kills/d' | head -n 1 || true)
     case $2 in
         any)  ;;
