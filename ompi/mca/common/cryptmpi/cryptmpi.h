@@ -103,17 +103,20 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_publish(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_forget(void);
 
 /* Do all processes of a communicator have it?  Asks the runtime, the same answer in all of
- * them.  *lacks: the lowest rank without it, or -1. */
+ * them; where it says nothing of a process, SILENT, on which the job has to end.  *lacks: the
+ * lowest rank without it, or the one of which nothing is known, or -1. */
 typedef enum {
     OMPI_COMMON_CRYPTMPI_EVERYWHERE,
     OMPI_COMMON_CRYPTMPI_IN_PARTS,
-    OMPI_COMMON_CRYPTMPI_NOWHERE
+    OMPI_COMMON_CRYPTMPI_NOWHERE,
+    OMPI_COMMON_CRYPTMPI_SILENT
 } ompi_common_cryptmpi_everywhere_t;
 OMPI_DECLSPEC ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_communicator_t *comm, int *lacks);
 
 /* For the sake of that rank `path` cannot be used, and those without hook/crypt cannot be told
  * but by the end of the job. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_abort(const char *path, ompi_communicator_t *comm, int lacks);
+OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t where, const char *path,
+                                                         ompi_communicator_t *comm, int lacks);
 
 /* ---- help texts ---- */
 

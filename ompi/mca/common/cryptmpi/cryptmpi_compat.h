@@ -128,6 +128,7 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t answered;
     bool done;
+    bool nobody;                    /* the runtime knows that it was not published; else, without `found`, it does not say */
     uint8_t *found;                 /* a copy; NULL: nothing */
     size_t bytes;
 #if OMPI_MAJOR_VERSION >= 5
@@ -137,9 +138,10 @@ typedef struct {
 #endif
 } ompi_common_cryptmpi_question_t;
 
-static inline void ompi_common_cryptmpi_answer(ompi_common_cryptmpi_question_t *question, const void *found, size_t bytes)
+static inline void ompi_common_cryptmpi_answer(ompi_common_cryptmpi_question_t *question, const void *found, size_t bytes, bool nobody)
 {
     pthread_mutex_lock(&question->lock);
+    question->nobody = nobody;
     question->found = NULL == found ? NULL : malloc(bytes + 1);
     question->bytes = NULL == question->found ? 0 : bytes;
     if (NULL != question->found) {
@@ -160,7 +162,8 @@ static inline void ompi_common_cryptmpi_answer_value(pmix_status_t status, pmix_
 {
     const bool good = PMIX_SUCCESS == status && NULL != value && PMIX_BYTE_OBJECT == value->type;
 
-    ompi_common_cryptmpi_answer(question, good ? value->data.bo.bytes : NULL, good ? value->data.bo.size : 0);
+    ompi_common_cryptmpi_answer(question, good ? value->data.bo.bytes : NULL, good ? value->data.bo.size : 0,
+                                PMIX_ERR_NOT_FOUND == status);
 }
 
 static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,
@@ -174,7 +177,7 @@ static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *que
     PMIX_INFO_LOAD(&question->how[1], PMIX_TIMEOUT, &question->limit, PMIX_INT);
     if (PMIX_SUCCESS != PMIx_Get_nb(&question->proc, key, 0 == count ? NULL : question->how, count,
                                     ompi_common_cryptmpi_answer_value, question)) {
-        ompi_common_cryptmpi_answer(question, NULL, 0);
+        ompi_common_cryptmpi_answer(question, NULL, 0, false);
     }
 }
 
@@ -190,11 +193,18 @@ static inline int ompi_common_cryptmpi_commit(void)
     return opal_pmix.commit();
 }
 
+/* Open MPI's own number, and PMIx's, which get_nb of 4.1 passes on as it is. */
+static inline bool ompi_common_cryptmpi_is_not_found(int status)
+{
+    return OPAL_ERR_NOT_FOUND == status || -46 == status;
+}
+
 static inline void ompi_common_cryptmpi_answer_value(int status, opal_value_t *value, void *question)
 {
     const bool good = OPAL_SUCCESS == status && NULL != value && OPAL_BYTE_OBJECT == value->type;
 
-    ompi_common_cryptmpi_answer(question, good ? value->data.bo.bytes : NULL, good ? (size_t) value->data.bo.size : 0);
+    ompi_common_cryptmpi_answer(question, good ? value->data.bo.bytes : NULL, good ? (size_t) value->data.bo.size : 0,
+                                ompi_common_cryptmpi_is_not_found(status));
 }
 
 static inline void ompi_common_cryptmpi_ask(ompi_common_cryptmpi_question_t *question, const opal_process_name_t *name,

@@ -6,6 +6,10 @@
  * never answer, and the others would wait for ever.  So each says through Open MPI's modex
  * that it has it, and nobody speaks before all are known to.
  *
+ * Processes with different answers would wait for each other for ever, or mix their collectives.
+ * So only an answer counts: what a process has published did not change since MPI_Init, and is
+ * the same for all that ask.  Where none comes, in time or at all, the job ends.
+ *
  * What is published is a plain byte, which says nothing but that somebody listens: whoever
  * could forge it could as well keep the process from answering.
  */
@@ -17,6 +21,7 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
 #include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
 
 static mca_base_component_t hook_key = {
     OMPI_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
@@ -27,7 +32,7 @@ static mca_base_component_t hook_key = {
 static bool here, published;           /* a singleton may have nobody to tell */
 
 /* Of our own job, by rank: what it said does not change. */
-enum { UNKNOWN, HAS_IT, LACKS_IT };
+typedef enum { UNKNOWN, HAS_IT, LACKS_IT } answer_t;
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *known;
 static uint32_t known_count;
@@ -52,25 +57,32 @@ void ompi_common_cryptmpi_everywhere_forget(void)
     pthread_mutex_unlock(&looking);
 }
 
-static bool ask_how(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how)
+/* With an MPI_Init that does not wait for the others, one that has it may not have said so yet. */
+static answer_t ask_how(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how)
 {
     size_t bytes = 0;
-    uint8_t *found = ompi_common_cryptmpi_get(name, key, how, "whether it has hook/crypt", &bytes);
+    bool nobody = false;
+    uint8_t *found = ompi_common_cryptmpi_get(name, key, how, "whether it has hook/crypt", &bytes, &nobody);
 
     free(found);
-    return 1 == bytes;
+    return 1 == bytes ? HAS_IT : nobody && !ompi_async_mpi_init ? LACKS_IT : UNKNOWN;
 }
 
 /* What was exchanged is on this node as a rule, but 5.0 may also leave it where it was published:
- * only then is somebody without hook/crypt waited for. */
-static bool ask(const opal_process_name_t *name, bool ours)
+ * that somebody lacks it is known only there. */
+static answer_t ask(const opal_process_name_t *name, bool ours)
 {
     char *key = mca_base_component_to_string(&hook_key);
-    bool has = NULL != key && ours && ompi_common_cryptmpi_exchanged_all() && ask_how(name, key, OMPI_COMMON_CRYPTMPI_AT_ONCE);
+    answer_t answer = UNKNOWN;
 
-    has = has || (NULL != key && ask_how(name, key, (ompi_common_cryptmpi_how_t) OMPI_COMMON_CRYPTMPI_ELSEWHERE));
+    if (NULL != key && ours && ompi_common_cryptmpi_exchanged_all()) {
+        answer = ask_how(name, key, OMPI_COMMON_CRYPTMPI_AT_ONCE);
+    }
+    if (NULL != key && HAS_IT != answer) {
+        answer = ask_how(name, key, (ompi_common_cryptmpi_how_t) OMPI_COMMON_CRYPTMPI_ELSEWHERE);
+    }
     free(key);
-    return has;
+    return answer;
 }
 
 static uint8_t *place_of(uint32_t rank)
@@ -89,28 +101,29 @@ static uint8_t *place_of(uint32_t rank)
     return known + rank;
 }
 
-static bool has_it(const opal_process_name_t *name)
+static answer_t has_it(const opal_process_name_t *name)
 {
     const bool ours = name->jobid == OPAL_PROC_MY_NAME.jobid;
     uint8_t *place = ours ? place_of(name->vpid) : NULL;
-    bool has;
+    answer_t answer;
 
     if (ours && name->vpid == OPAL_PROC_MY_NAME.vpid) {
-        return published;
+        return published ? HAS_IT : LACKS_IT;
     }
     if (NULL != place && UNKNOWN != *place) {
-        return HAS_IT == *place;
+        return (answer_t) *place;
     }
-    has = ask(name, ours);
+    answer = ask(name, ours);
     if (NULL != place) {
-        *place = has ? HAS_IT : LACKS_IT;
+        *place = (uint8_t) answer;
     }
-    return has;
+    return answer;
 }
 
 ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_communicator_t *comm, int *lacks)
 {
     const int size = ompi_comm_size((ompi_communicator_t *) (uintptr_t) comm);
+    answer_t answer = HAS_IT;
     int with = 0;
 
     *lacks = -1;
@@ -121,25 +134,32 @@ ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_com
     /* A process that has it need not look further than to the first that lacks it. */
     for (int rank = 0; rank < size && !(here && *lacks >= 0); ++rank) {
         const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
-        if (has_it(&name)) {
+        answer = has_it(&name);
+        if (HAS_IT == answer) {
             ++with;
-        } else if (*lacks < 0) {
+        } else if (*lacks < 0 || UNKNOWN == answer) {
             *lacks = rank;
+        }
+        if (UNKNOWN == answer) {
+            break;
         }
     }
     pthread_mutex_unlock(&looking);
-    return size == with        ? OMPI_COMMON_CRYPTMPI_EVERYWHERE
+    return UNKNOWN == answer  ? OMPI_COMMON_CRYPTMPI_SILENT
+           : size == with        ? OMPI_COMMON_CRYPTMPI_EVERYWHERE
            : here || with > 0 ? OMPI_COMMON_CRYPTMPI_IN_PARTS
                                : OMPI_COMMON_CRYPTMPI_NOWHERE;
 }
 
-void ompi_common_cryptmpi_everywhere_abort(const char *path, ompi_communicator_t *comm, int lacks)
+void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t where, const char *path, ompi_communicator_t *comm,
+                                           int lacks)
 {
+    const char *topic = OMPI_COMMON_CRYPTMPI_SILENT == where ? "everywhere-silent" : "not-everywhere";
     ompi_proc_t *proc = ompi_comm_peer_lookup(comm, lacks);
     const char *host = NULL == proc ? NULL : opal_get_proc_hostname(&proc->super);
 
-    if (ompi_common_cryptmpi_show_first("not-everywhere")) {
-        ompi_common_cryptmpi_show_here("help-ompi-common-cryptmpi.txt", "not-everywhere", path, opal_process_info.nodename,
+    if (ompi_common_cryptmpi_show_first(topic)) {
+        ompi_common_cryptmpi_show_here("help-ompi-common-cryptmpi.txt", topic, path, opal_process_info.nodename,
                                        lacks, NULL == host ? "unknown" : host);
     }
     ompi_mpi_abort(NULL, 1);

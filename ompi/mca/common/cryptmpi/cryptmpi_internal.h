@@ -34,9 +34,10 @@ void ompi_common_cryptmpi_provider_stop(void);
 int ompi_common_cryptmpi_modex_session(ompi_proc_t *proc, int64_t met, opal_crypt_session_t **session);
 
 /* What `name` has published under `key`, or NULL; the caller's to free.  Says so when it waits for
- * long (cryptmpi_wait.c).  `how`: see compat. */
+ * long (cryptmpi_wait.c).  `how`: see compat.  *nobody, which may be NULL: it is known that `name`
+ * has published nothing; otherwise NULL may mean that no answer came. */
 uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how, const char *awaited,
-                                  size_t *bytes);
+                                  size_t *bytes, bool *nobody);
 
 /* Watch over what Open MPI waits for by itself, from start to stop. */
 void ompi_common_cryptmpi_waits_start(void);

@@ -247,7 +247,7 @@ int ompi_common_cryptmpi_modex_renew(int64_t now)
 static uint8_t *fetch(ompi_proc_t *proc, const mca_base_component_t *component, ompi_common_cryptmpi_how_t how, const char *what, size_t *bytes)
 {
     char *key = mca_base_component_to_string(component);
-    uint8_t *found = ompi_common_cryptmpi_get(&proc->super.proc_name, key, how, what, bytes);
+    uint8_t *found = ompi_common_cryptmpi_get(&proc->super.proc_name, key, how, what, bytes, NULL);
 
     free(key);
     return found;

@@ -92,7 +92,7 @@ static bool wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
 /* ---- a first contact ---- */
 
 uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how, const char *awaited,
-                                  size_t *bytes)
+                                  size_t *bytes, bool *nobody)
 {
     wait_t w = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name};
     ompi_common_cryptmpi_question_t question = {.lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
@@ -118,6 +118,9 @@ uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *k
     pthread_cond_destroy(&question.answered);
     ompi_common_cryptmpi_leave(&inside);
     *bytes = question.bytes;
+    if (NULL != nobody) {
+        *nobody = question.nobody;
+    }
     return question.found;
 }
 

@@ -44,12 +44,14 @@ static int init_query(bool progress_threads, bool mpi_threads)
 static bool stands_aside(ompio_file_t *fh)
 {
     int lacks, none;
+    ompi_common_cryptmpi_everywhere_t where = ompi_common_cryptmpi_everywhere(fh->f_comm, &lacks);
 
-    if (OMPI_COMMON_CRYPTMPI_IN_PARTS != ompi_common_cryptmpi_everywhere(fh->f_comm, &lacks)) {
+    if (OMPI_COMMON_CRYPTMPI_IN_PARTS != where && OMPI_COMMON_CRYPTMPI_SILENT != where) {
         return false;
     }
-    if (OMPI_COMMON_CRYPTMPI_NOWHERE == ompi_common_cryptmpi_everywhere(MPI_COMM_SELF, &none)) {
-        ompi_common_cryptmpi_everywhere_abort(NULL == fh->f_filename ? "(unknown)" : fh->f_filename, fh->f_comm, lacks);
+    if (OMPI_COMMON_CRYPTMPI_SILENT == where
+        || OMPI_COMMON_CRYPTMPI_NOWHERE == ompi_common_cryptmpi_everywhere(MPI_COMM_SELF, &none)) {
+        ompi_common_cryptmpi_everywhere_abort(where, NULL == fh->f_filename ? "(unknown)" : fh->f_filename, fh->f_comm, lacks);
     }
     return true;
 }

@@ -148,11 +148,12 @@ static who_t decide(const char *path, bool ours, missing_t most, missing_t least
 }
 
 /* A process without this component would not take part in what follows.  A plain file is opened
- * as if we were nowhere (fs/crypt stands aside, too); where this process needs more, all end. */
-static who_t alone(struct ompi_file_t *file, int lacks)
+ * as if we were nowhere (fs/crypt stands aside, too); where this process needs more, or whether
+ * another one lacks the component is not known, all end. */
+static who_t alone(struct ompi_file_t *file, ompi_common_cryptmpi_everywhere_t where, int lacks)
 {
-    if (is_ours(file->f_filename, file->super.s_info)) {
-        ompi_common_cryptmpi_everywhere_abort(file->f_filename, file->f_comm, lacks);
+    if (OMPI_COMMON_CRYPTMPI_SILENT == where || is_ours(file->f_filename, file->super.s_info)) {
+        ompi_common_cryptmpi_everywhere_abort(where, file->f_filename, file->f_comm, lacks);
         return NOBODY;
     }
     return ANYBODY;
@@ -163,9 +164,10 @@ static who_t agree(struct ompi_file_t *file)
 {
     struct ompi_communicator_t *comm = file->f_comm;
     int lacks;
+    ompi_common_cryptmpi_everywhere_t where = ompi_common_cryptmpi_everywhere(comm, &lacks);
 
-    if (OMPI_COMMON_CRYPTMPI_EVERYWHERE != ompi_common_cryptmpi_everywhere(comm, &lacks)) {
-        return alone(file, lacks);
+    if (OMPI_COMMON_CRYPTMPI_EVERYWHERE != where) {
+        return alone(file, where, lacks);
     }
     missing_t missing = look_for_components();
     int mine[] = {is_ours(file->f_filename, file->super.s_info), (int) missing, -(int) missing,
