@@ -164,7 +164,7 @@ static void add_command(mpicrypt_words_t *words, const mpicrypt_ps_way_t *way, c
     } else {
         /* One step a node: srun ends one of several nodes where one of them fails.  The step needs
          * nothing of its own, and gives up where Slurm lets it wait. */
-        mpicrypt_words_split(words, "srun --overlap --nodes=1 --ntasks=1 --immediate=10 --mpi=none --cpu-bind=none --chdir=/ "
+        mpicrypt_words_split(words, "srun --overlap --nodes=1 --ntasks=1 --immediate=10 --mpi=none --chdir=/ "
                                     "--input=none --quiet");
         mpicrypt_words_add(words, "--jobid=%s", way->slurm);
         mpicrypt_words_add(words, "--nodelist=%s", host);
