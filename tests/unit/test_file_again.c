@@ -3,7 +3,8 @@
  *
  * Blocks that begin anew: behind a cut, where the room of an earlier life is, and
  * after a first write that was cut short.  Nothing of before comes back as
- * success, a writer goes on, and what is forged stays an error for everybody.
+ * success, a writer goes on, and what is forged stays an error for everybody.  And
+ * what becomes of a call whose lock cannot be given back.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -189,6 +190,39 @@ static void test_forged(int overwritten, int what)
     memory_free(&before);
 }
 
+/* ---- a lock that is lost ---- */
+
+static int unlock_lost(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
+{
+    (void) memory_unlock(storage, at, bytes);
+    errno = EIO;
+    return OPAL_CRYPT_ERR_STORAGE;
+}
+
+/* Others may have written there meanwhile. */
+static void test_lock_lost(void)
+{
+    memory_t memory;
+    opal_cryptfile_outcome_t outcome;
+    const opal_cryptfile_request_t request = {0, one, B};
+
+    start(&memory);
+    opal_cryptfile_t *file = opened(&memory);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, one, 3 * B) && OPAL_CRYPT_OK == opal_cryptfile_finish_block(file, 0, 1));
+    memory.super.unlock = unlock_lost;
+    errno = 0;
+    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_cryptfile_finish_block(file, 0, 1) && EIO == errno);
+    for (int atomic = 0; atomic < 2; ++atomic) {
+        UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_cryptfile_write(file, &request, 1, atomic, &outcome) && EIO == outcome.error);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(file, &request, 1, atomic, &outcome) && B == outcome.bytes);
+    }
+    UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == opal_cryptfile_resize(file, 2 * B + 10, &outcome));
+    UNIT_CHECK(0 == memory.locks);
+    memory.super.unlock = memory_unlock;
+    opal_cryptfile_destroy(file);
+    memory_free(&memory);
+}
+
 int main(void)
 {
     providers_init();
@@ -207,6 +241,8 @@ int main(void)
     test_forged(0, 0);
     test_forged(0, 1);
     test_forged(1, 0);
+    UNIT_GROUP("who wrote under a lock that was lost does not say that all is well");
+    test_lock_lost();
     providers_fini();
     return unit_done();
 }

@@ -24,13 +24,10 @@
 #include <string.h>
 
 /* As they are in work->slots, to the extents: the entries of blocks whose overwrite needs a room. */
-static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
-                       uint64_t segment_at)
+static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint64_t at)
 {
-    opal_cryptfile_sidecar_index_t index;
     int rc = OPAL_CRYPT_OK;
 
-    (void) opal_cryptfile_sidecar_index(run->first, &index);
     work->extent_count = 0;
     for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
@@ -39,17 +36,14 @@ static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, cons
             continue;
         }
         opal_cryptfile_mark(slots);
-        for (unsigned k = 0; k < 2; ++k) {
-            opal_cryptfile_slot_write(&slots->slot[k], bytes + k * OPAL_CRYPTFILE_SLOT_BYTES);
-        }
-        rc = opal_cryptfile_extent_add(work, opal_cryptfile_sidecar_entry_at(segment_at, index.within + i), bytes,
-                                       OPAL_CRYPTFILE_ENTRY_BYTES);
+        opal_cryptfile_entry_write(slots->slot, bytes);
+        rc = opal_cryptfile_extent_add(work, at + i * OPAL_CRYPTFILE_ENTRY_BYTES, bytes, OPAL_CRYPTFILE_ENTRY_BYTES);
     }
     return OPAL_CRYPT_OK == rc ? file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count) : rc;
 }
 
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                                const opal_cryptfile_blockrun_t *run, uint64_t segment_at)
+                                const opal_cryptfile_blockrun_t *run, uint64_t at)
 {
     uint32_t block_bytes = file->map->regions[run->region].block_bytes, in_set = opal_cryptfile_sidecar_set_rooms(block_bytes);
     uint32_t rooms = 0;
@@ -74,14 +68,7 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
-    return OPAL_CRYPT_OK == rc ? marks_write(file, work, run, segment_at) : rc;
-}
-
-void opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done)
-{
-    if (work->set_count > 0) {
-        opal_cryptfile_rooms_give(file, work, region, done);
-    }
+    return OPAL_CRYPT_OK == rc ? marks_write(file, work, run, at) : rc;
 }
 
 static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
@@ -140,24 +127,30 @@ int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *wo
     return OPAL_CRYPT_OK == rc ? data_write(file, work, run, from, count) : rc;
 }
 
-int opal_cryptfile_commit_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t first,
-                                  uint64_t count, uint64_t segment_at)
+static int entries_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t at, uint64_t count)
 {
-    opal_cryptfile_sidecar_index_t index;
+    const opal_cryptfile_extent_t extent = {at, work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
 
-    (void) opal_cryptfile_sidecar_index(first, &index);
     for (uint64_t i = 0; i < count; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
         bool generation;
         opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
         *next = work->fresh[i];
         next->room = slots->room;       /* if this is cut at a page, what the room has counts */
-        for (int k = 0; k < 2; ++k) {
-            opal_cryptfile_slot_write(&slots->slot[k], work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES +
-                                                              (unsigned) k * OPAL_CRYPTFILE_SLOT_BYTES);
-        }
+        opal_cryptfile_entry_write(slots->slot, work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES);
     }
-    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, index.within),
-                                               work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
     return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+}
+
+int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                              const opal_cryptfile_blockrun_t *run, uint64_t done, uint64_t at, int rc)
+{
+    if (done > 0) {
+        int error = entries_write(file, work, at, done);
+        rc = OPAL_CRYPT_OK == rc ? error : rc;
+    }
+    if (work->set_count > 0) {          /* who failed may have left blocks behind */
+        opal_cryptfile_rooms_give(file, work, run->region, OPAL_CRYPT_OK == rc);
+    }
+    return rc;
 }

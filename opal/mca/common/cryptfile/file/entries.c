@@ -82,9 +82,7 @@ int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, 
         opal_cryptfile_range_t header;
         rc = opal_cryptfile_range_lock(file, &header, 0, 1, true);
         if (OPAL_CRYPT_OK == rc) {
-            rc = segment_make(file, region, rooms, segment);
-            int unlocked = opal_cryptfile_range_unlock(file, &header);
-            rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+            rc = opal_cryptfile_range_unlock(file, &header, segment_make(file, region, rooms, segment));
         }
     }
     *at = *place;
@@ -123,7 +121,7 @@ static void parse_entries(const uint8_t *bytes, uint32_t block_bytes, opal_crypt
 }
 
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                                uint64_t first, uint64_t count, bool make, uint64_t *segment_at)
+                                uint64_t first, uint64_t count, bool make, uint64_t *at)
 {
     opal_cryptfile_sidecar_index_t index;
 
@@ -131,56 +129,17 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
         errno = EFBIG;
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    int rc = opal_cryptfile_segment(file, region, false, index.segment, make, segment_at);
-    if (OPAL_CRYPT_OK != rc || (0 == *segment_at && !file->sealed)) {
+    int rc = opal_cryptfile_segment(file, region, false, index.segment, make, at);
+    if (OPAL_CRYPT_OK != rc || (0 == *at && !file->sealed)) {
         memset(work->slots, 0, count * sizeof(*work->slots));
         return rc;
     }
-    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(*segment_at, index.within),
-                                               work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
+    *at = 0 == *at ? 0 : opal_cryptfile_sidecar_entry_at(*at, index.within);
+    const opal_cryptfile_extent_t extent = {*at, work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
     rc = file->sealed ? opal_cryptfile_seal_entries(file, region, first, count, work->slot_bytes)
                       : file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
     for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
         parse_entries(work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, file->map->regions[region].block_bytes, &work->slots[i]);
-    }
-    return rc;
-}
-
-/* Used entries of a segment from `within` on. */
-static int count_used(opal_cryptfile_t *file, uint64_t segment_at, uint64_t within, uint64_t end, uint64_t *count)
-{
-    uint8_t bytes[256 * OPAL_CRYPTFILE_ENTRY_BYTES];
-    static const uint8_t none[OPAL_CRYPTFILE_ENTRY_BYTES];
-    int rc = OPAL_CRYPT_OK;
-
-    while (within < end && OPAL_CRYPT_OK == rc) {
-        uint64_t here = end - within < 256 ? end - within : 256;
-        const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, within), bytes,
-                                                   here * OPAL_CRYPTFILE_ENTRY_BYTES};
-        rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
-        for (uint64_t i = 0; i < here && OPAL_CRYPT_OK == rc; ++i) {
-            *count += 0 != memcmp(bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, none, sizeof(none));
-        }
-        within += here;
-    }
-    return rc;
-}
-
-int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
-{
-    uint64_t first = opal_cryptfile_block_count(file, region, data_bytes), segment_first = 0;
-    int rc = OPAL_CRYPT_OK;
-
-    *count = 0;
-    for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
-        uint64_t blocks = opal_cryptfile_sidecar_segment_blocks(k), at = 0;
-        if (segment_first + blocks > first) {
-            rc = opal_cryptfile_segment(file, region, false, k, false, &at);
-        }
-        if (OPAL_CRYPT_OK == rc && 0 != at) {
-            rc = count_used(file, at, first > segment_first ? first - segment_first : 0, blocks, count);
-        }
-        segment_first += blocks;
     }
     return rc;
 }

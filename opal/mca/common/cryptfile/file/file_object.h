@@ -79,9 +79,9 @@ int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *ra
 /* Exclusively, without waiting for anybody: *got. */
 int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
                              uint64_t at, uint64_t count, bool *got);
-/* A lock that cannot be given back may have been lost before: who has written under it
- * does not say that all is well. */
-int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range);
+/* Returns rc, what was done under the lock, with its errno.  But a lock that cannot be given
+ * back may have been lost before: then even what went well has failed. */
+int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range, int rc);
 
 /* ---- order, where a node may lose power: the storage's barrier, if it has one ---- */
 
@@ -193,7 +193,7 @@ typedef struct opal_cryptfile_held {
 
 int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
                         opal_cryptfile_held_t *held);
-int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held);
+int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held, int rc);
 
 /* Extents of what comes next; joined where both sides touch. */
 int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *bytes, size_t count);
@@ -210,9 +210,10 @@ int opal_cryptfile_directory_read(opal_cryptfile_t *file, uint32_t region);
 int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, unsigned segment,
                            bool make, uint64_t *at);
 
-/* The slots of `count` blocks of one segment; *segment_at 0: there are none. */
+/* The slots of `count` blocks of one segment, to work->slots; *at: where the entry of the first
+ * lies, or 0: none of them has one, and `make` is false. */
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                                uint64_t first, uint64_t count, bool make, uint64_t *segment_at);
+                                uint64_t first, uint64_t count, bool make, uint64_t *at);
 
 /* The entries of these blocks as stored, if the demanded seal has them so; else ERR_AUTH. */
 int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count,
@@ -235,30 +236,35 @@ int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
 void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);
 
-/* ---- one block, under its lock ---- */
+/* ---- one block (recover.c) ---- */
 
-typedef enum {
-    OPAL_CRYPTFILE_FOUND_HOLE,
-    OPAL_CRYPTFILE_FOUND_CURRENT,       /* data with the newer slot */
-    OPAL_CRYPTFILE_FOUND_AHEAD,         /* data with a room's slot */
-    OPAL_CRYPTFILE_FOUND_ROOM,          /* a room's ciphertext */
-    OPAL_CRYPTFILE_FOUND_OLDER          /* data with the older slot */
+/* Which version of a block is there. */
+typedef struct opal_cryptfile_found {
+    enum {
+        OPAL_CRYPTFILE_FOUND_HOLE,
+        OPAL_CRYPTFILE_FOUND_CURRENT,   /* data with the newer slot */
+        OPAL_CRYPTFILE_FOUND_AHEAD,     /* data with a room's slot */
+        OPAL_CRYPTFILE_FOUND_ROOM,      /* a room's ciphertext */
+        OPAL_CRYPTFILE_FOUND_OLDER      /* data with the older slot */
+    } how;
+    opal_cryptfile_slot_t slot;         /* unused: a hole */
+    uint64_t entry_at;                  /* where the block's entry lies; 0: it has none */
 } opal_cryptfile_found_t;
 
-/* Find the version that is there: its text in `plain` (B bytes of room, zeros
- * behind), its length, its slot.  ERR_AUTH or ERR_TORN if there is none. */
+/* Under the block's lock: find the version that is there, and its text, in `plain` (B bytes of
+ * room, zeros behind).  ERR_AUTH or ERR_TORN if there is none. */
 int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                           uint64_t block, uint8_t *plain, opal_cryptfile_slot_t *slot,
-                           opal_cryptfile_found_t *found);
+                           uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found);
 
-/* After that: finish the overwrite that was cut short, so that the entry is
- * right and the room can be used again; the entry's slots become `slots`. */
-int opal_cryptfile_settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                          uint64_t block, const opal_cryptfile_slot_t *slot, opal_cryptfile_found_t found,
-                          opal_cryptfile_slots_t *slots);
+/* The same for who only reads and has no lock: takes the block's, and gives it back. */
+int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                                 uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found);
 
-/* Both, in a work that has room for one block. */
-int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block);
+/* Under the block's exclusive lock, with its entry in `slots`: recover, and finish an overwrite
+ * that was cut short, so that the entry is right and the room can be used again; `slots` become
+ * the entry's.  ERR_AUTH or ERR_TORN: no version is there, and nothing was changed. */
+int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                          uint8_t *plain, opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots);
 
 /* The slot that is written next says by way of which room. */
 static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
@@ -269,20 +275,26 @@ static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
     next->room = slots->room;
 }
 
-/* Before anything of a run is overwritten, with its entries in work->slots: rooms, and the marks
- * that lead to them.  However it ends, commit_end follows. */
+/* Before anything of a run is overwritten, with its entries, which lie at `at`, in work->slots:
+ * rooms, and the marks that lead to them.  However it ends, commit_end follows. */
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                                const opal_cryptfile_blockrun_t *run, uint64_t segment_at);
+                                const opal_cryptfile_blockrun_t *run, uint64_t at);
 /* Blocks [from, from + count) of a run, sealed: ciphertext of block from + i at
  * work->cipher + i B, its slot in work->fresh, what its entry held in
  * work->slots (of the whole run, both).  Rooms and data are written. */
 int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count);
-/* After that, the entries of `count` blocks from the run's first on. */
-int opal_cryptfile_commit_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t first,
-                                  uint64_t count, uint64_t segment_at);
-/* `done`: all of the run has its entries. */
-void opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
+/* After that, the entries of the run's first `done` blocks, and the rooms are free again.  rc: how
+ * it went until now; returned, unless this fails first. */
+int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                              const opal_cryptfile_blockrun_t *run, uint64_t done, uint64_t at, int rc);
+
+/* ---- outcome ---- */
+
+static inline void opal_cryptfile_outcome_init(opal_cryptfile_outcome_t *outcome)
+{
+    *outcome = (opal_cryptfile_outcome_t){.region = UINT32_MAX};
+}
 
 /* Fill in the outcome of a failure; returns rc. */
 int opal_cryptfile_outcome_set(const opal_cryptfile_t *file, opal_cryptfile_outcome_t *outcome, int rc,

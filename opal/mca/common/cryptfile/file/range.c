@@ -79,13 +79,14 @@ int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *ran
     return rc;
 }
 
-int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range)
+int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range, int rc)
 {
-    int rc = file->storage->unlock(file->storage, range->first, range->last - range->first + 1), error = errno;
+    int error = errno, unlocked = file->storage->unlock(file->storage, range->first, range->last - range->first + 1);
 
+    error = OPAL_CRYPT_OK == rc ? errno : error;
     leave(file, range);
     errno = error;
-    return rc;
+    return OPAL_CRYPT_OK == rc ? unlocked : rc;
 }
 
 /* ---- a whole call ---- */
@@ -123,21 +124,17 @@ int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *pla
         int rc = opal_cryptfile_range_lock(file, &held->ranges[held->count],
                                            opal_cryptfile_sidecar_lock_at(region, first), last - first + 1, exclusive);
         if (OPAL_CRYPT_OK != rc) {
-            (void) opal_cryptfile_hold_end(file, held);
-            return rc;
+            return opal_cryptfile_hold_end(file, held, rc);
         }
         ++held->count;
     }
     return OPAL_CRYPT_OK;
 }
 
-int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held)
+int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held, int rc)
 {
-    int rc = OPAL_CRYPT_OK;
-
     while (held->count > 0) {
-        int unlocked = opal_cryptfile_range_unlock(file, &held->ranges[--held->count]);
-        rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+        rc = opal_cryptfile_range_unlock(file, &held->ranges[--held->count], rc);
     }
     free(held->ranges);
     held->ranges = NULL;

@@ -69,19 +69,10 @@ static int fetch_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
 
 static int look_again(const reader_t *r, uint32_t region, uint64_t block, uint8_t *text)
 {
-    opal_cryptfile_slot_t slot;
     opal_cryptfile_found_t found;
-    opal_cryptfile_range_t range;
 
-    if (r->held) {
-        return opal_cryptfile_recover(r->file, r->work, region, block, text, &slot, &found);
-    }
-    int rc = opal_cryptfile_range_lock(r->file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, false);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_recover(r->file, r->work, region, block, text, &slot, &found);
-        (void) opal_cryptfile_range_unlock(r->file, &range);
-    }
-    return rc;
+    return r->held ? opal_cryptfile_recover(r->file, r->work, region, block, text, &found)
+                   : opal_cryptfile_recover_alone(r->file, r->work, region, block, text, &found);
 }
 
 /* Open block i of the run in `text`, where its ciphertext is. */
@@ -125,14 +116,14 @@ static int open_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, ui
 static int read_run(reader_t *r, const opal_cryptfile_blockrun_t *run)
 {
     uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
-    uint64_t segment_at;
+    uint64_t entry_at;
     size_t piece = run->piece;
     int rc = opal_cryptfile_work_room(r->file, r->work, run->count, block_bytes);
 
     if (OPAL_CRYPT_OK != rc) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    rc = opal_cryptfile_entries_read(r->file, r->work, run->region, run->first, run->count, false, &segment_at);
+    rc = opal_cryptfile_entries_read(r->file, r->work, run->region, run->first, run->count, false, &entry_at);
     for (uint64_t done = 0, count; OPAL_CRYPT_OK == rc && done < run->count; done += count) {
         count = opal_cryptfile_run_part(r->file, block_bytes, run->count - done);
         rc = fetch_part(r, run, done, count, piece);
@@ -185,7 +176,7 @@ static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptf
         if (r->file->sealed) {
             return OPAL_CRYPT_ERR_AUTH;
         }
-        (void) opal_cryptfile_hold_end(r->file, held);
+        (void) opal_cryptfile_hold_end(r->file, held, rc);
         opal_cryptfile_plan_again(plan, end);
         rc = opal_cryptfile_plan_next(r->file, plan, SIZE_MAX, OPAL_CRYPTFILE_GRANT_OPEN, r->outcome);
         if (OPAL_CRYPT_OK == rc) {
@@ -209,7 +200,9 @@ static int read_requests(reader_t *r, opal_cryptfile_plan_t *plan, bool atomic)
         if (OPAL_CRYPT_OK == rc) {
             rc = read_pieces(r);
         }
-        (void) opal_cryptfile_hold_end(r->file, &held);
+        if (atomic) {
+            (void) opal_cryptfile_hold_end(r->file, &held, rc);
+        }
     } while (OPAL_CRYPT_OK == rc && plan->piece_count > 0);
     return rc;
 }
@@ -221,8 +214,7 @@ int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *
     reader_t r = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome};
     int rc;
 
-    memset(outcome, 0, sizeof(*outcome));
-    outcome->region = UINT32_MAX;
+    opal_cryptfile_outcome_init(outcome);
     rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &plan.end);
     if (OPAL_CRYPT_OK == rc && file->sealed && plan.end != file->sealed_bytes) {
         rc = OPAL_CRYPT_ERR_AUTH;

@@ -24,7 +24,6 @@ typedef struct look {
     uint32_t region;
     uint64_t block;
     uint8_t *plain;
-    opal_cryptfile_slot_t *slot;
     opal_cryptfile_found_t *found;
 } look_t;
 
@@ -40,14 +39,14 @@ static int read_data(const look_t *l)
 }
 
 /* ERR_AUTH: this is not it. */
-static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uint8_t *cipher, opal_cryptfile_found_t found)
+static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uint8_t *cipher, int how)
 {
     int rc = opal_cryptfile_block_open(l->file->regions[l->region]->blocks, l->block, slot, cipher, l->plain);
 
     if (OPAL_CRYPT_OK == rc) {
         memset(l->plain + slot->plain_bytes, 0, l->file->map->regions[l->region].block_bytes - slot->plain_bytes);
-        *l->slot = *slot;
-        *l->found = found;
+        l->found->how = how;
+        l->found->slot = *slot;
     }
     return rc;
 }
@@ -92,14 +91,14 @@ static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer
 }
 
 int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                           uint64_t block, uint8_t *plain, opal_cryptfile_slot_t *slot,
-                           opal_cryptfile_found_t *found)
+                           uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found)
 {
-    const look_t look = {file, work, region, block, plain, slot, found};
+    const look_t look = {file, work, region, block, plain, found};
     uint32_t block_bytes = file->map->regions[region].block_bytes;
     opal_cryptfile_slots_t *slots = &work->slots[0], kept = work->slots[0];
-    uint64_t segment_at;
-    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &segment_at);
+
+    *found = (opal_cryptfile_found_t){.how = OPAL_CRYPTFILE_FOUND_HOLE};
+    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &found->entry_at);
     opal_cryptfile_slots_t now = *slots;
 
     *slots = kept;                      /* the caller's run keeps what it read */
@@ -112,23 +111,34 @@ int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, 
         return try_all(&look, &now, newer);
     }
     memset(plain, 0, block_bytes);
-    memset(slot, 0, sizeof(*slot));
-    *found = OPAL_CRYPTFILE_FOUND_HOLE;
     return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : opal_crypt_all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
+}
+
+int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
+                                 uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found)
+{
+    opal_cryptfile_range_t range;
+    int rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, false);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_recover(file, work, region, block, plain, found);
+        (void) opal_cryptfile_range_unlock(file, &range, rc);
+    }
+    return rc;
 }
 
 /* What a room had becomes the block's data.  No barrier: the entry goes on naming the room, which
  * is used again only behind one. */
 static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
-                       const opal_cryptfile_slot_t *slot, opal_cryptfile_found_t found)
+                       const opal_cryptfile_found_t *found)
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
     int rc = OPAL_CRYPT_OK;
 
-    if (OPAL_CRYPTFILE_FOUND_ROOM == found) {
+    if (OPAL_CRYPTFILE_FOUND_ROOM == found->how) {
         work->extent_count = 0;
         rc = opal_cryptfile_extent_packed(work, &of->tiling, block * of->block_bytes, work->old + of->block_bytes,
-                                          slot->plain_bytes);
+                                          found->slot.plain_bytes);
         if (OPAL_CRYPT_OK == rc) {
             rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
         }
@@ -136,38 +146,29 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
     return rc;
 }
 
-int opal_cryptfile_settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                          uint64_t block, const opal_cryptfile_slot_t *slot, opal_cryptfile_found_t found,
-                          opal_cryptfile_slots_t *slots)
+/* After recover.  What the mark led to is the next version.  What the newer slot led to is the one
+ * that it was to be, and an older one that opens takes the place of one that fits nothing. */
+static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                  const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
-    opal_cryptfile_sidecar_index_t index;
-    uint64_t segment_at;
     uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES];
-    int rc = OPAL_CRYPT_OK;
+    const opal_cryptfile_extent_t extent = {found->entry_at, bytes, sizeof(bytes)};
 
-    if (OPAL_CRYPTFILE_FOUND_HOLE == found || (OPAL_CRYPTFILE_FOUND_CURRENT == found && !slots->behind)) {
-        return OPAL_CRYPT_OK;
-    }
-    if (OPAL_CRYPTFILE_FOUND_CURRENT != found) {
-        /* What the mark led to is the next version.  What the newer slot led to is the one that it was
-         * to be, and an older one that opens takes the place of one that fits nothing. */
+    if (OPAL_CRYPTFILE_FOUND_CURRENT != found->how) {
         int newer = opal_cryptfile_entry_newer(slots->slot);
-        bool next = OPAL_CRYPTFILE_FOUND_OLDER != found && slots->slot[!newer].pending && slot->room == slots->slot[!newer].room;
+        bool next = OPAL_CRYPTFILE_FOUND_OLDER != found->how && slots->slot[!newer].pending &&
+                    found->slot.room == slots->slot[!newer].room;
         bool generation = slots->slot[newer].generation;
         if (next) {
             (void) opal_cryptfile_entry_next(slots->slot, &generation);
         }
         opal_cryptfile_slot_t *which = &slots->slot[next ? !newer : newer];
-        *which = *slot;
+        *which = found->slot;
         which->generation = generation;
-        rc = settle_data(file, work, region, block, slot, found);
-    }
-    (void) opal_cryptfile_sidecar_index(block, &index);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_segment(file, region, false, index.segment, true, &segment_at);
-    }
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
+        int rc = settle_data(file, work, region, block, found);
+        if (OPAL_CRYPT_OK != rc) {
+            return rc;
+        }
     }
     for (unsigned k = 0; k < 2; ++k) {
         slots->slot[k].room = slots->slot[k].used ? slots->slot[k].room : 0;
@@ -177,42 +178,18 @@ int opal_cryptfile_settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
     if (slots->room > 0) {              /* it is being overwritten, and has a new mark */
         opal_cryptfile_mark(slots);
     }
-    for (unsigned k = 0; k < 2; ++k) {
-        opal_cryptfile_slot_write(&slots->slot[k], bytes + k * OPAL_CRYPTFILE_SLOT_BYTES);
-    }
-    const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, index.within), bytes, sizeof(bytes)};
+    opal_cryptfile_entry_write(slots->slot, bytes);
     return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
 }
 
-int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block,
-                         opal_cryptfile_block_condition_t *condition, uint32_t *plain_bytes)
+int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                          uint8_t *plain, opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
-    opal_cryptfile_work_t *work;
-    opal_cryptfile_range_t range;
-    opal_cryptfile_slot_t slot = {.plain_bytes = 0};
-    opal_cryptfile_found_t found;
+    int rc = opal_cryptfile_recover(file, work, region, block, plain, found);
 
-    if (NULL == file->regions[region]->blocks) {
-        return OPAL_CRYPT_ERR_ACCESS;
-    }
-    int rc = opal_cryptfile_work_take(file, &work);
-    if (OPAL_CRYPT_OK != rc) {
+    if (OPAL_CRYPT_OK != rc || OPAL_CRYPTFILE_FOUND_HOLE == found->how ||
+        (OPAL_CRYPTFILE_FOUND_CURRENT == found->how && !slots->behind)) {
         return rc;
     }
-    rc = opal_cryptfile_work_room(file, work, 1, file->map->regions[region].block_bytes);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, false);
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_recover(file, work, region, block, work->plain, &slot, &found);
-        (void) opal_cryptfile_range_unlock(file, &range);
-        *condition = OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPTFILE_BLOCK_BAD
-                     : OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPTFILE_BLOCK_TORN
-                     : OPAL_CRYPTFILE_FOUND_HOLE == found ? OPAL_CRYPTFILE_BLOCK_HOLE
-                     : OPAL_CRYPTFILE_FOUND_CURRENT == found ? OPAL_CRYPTFILE_BLOCK_GOOD : OPAL_CRYPTFILE_BLOCK_BEHIND;
-        *plain_bytes = slot.plain_bytes;
-        rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
-    }
-    opal_cryptfile_work_give(file, work);
-    return rc;
+    return 0 == found->entry_at ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
 }

@@ -16,27 +16,20 @@
 static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                      uint32_t keep)
 {
-    opal_cryptfile_slot_t slot;
     opal_cryptfile_found_t found;
-    uint64_t segment_at;
+    uint64_t entry_at;
 
-    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &segment_at);
+    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &entry_at);
     int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
     if (OPAL_CRYPT_OK != rc || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep) {
         return rc;
     }
-    rc = opal_cryptfile_recover(file, work, region, block, work->plain, &slot, &found);
+    rc = opal_cryptfile_finish(file, work, region, block, work->plain, &found, &work->slots[0]);
     if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: half an entry goes, and it stays torn */
-        opal_cryptfile_sidecar_index_t index = {.within = 0};
-        (void) opal_cryptfile_sidecar_index(block, &index);
-        return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR,
-                                   opal_cryptfile_sidecar_entry_at(segment_at, index.within), OPAL_CRYPTFILE_ENTRY_BYTES);
+        return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, entry_at, OPAL_CRYPTFILE_ENTRY_BYTES);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_settle(file, work, region, block, &slot, found, &work->slots[0]);
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_seal_based(file, region, block, &slot);
+        rc = opal_cryptfile_seal_based(file, region, block, &found.slot);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_block_seal(file->regions[region]->blocks, block, work->plain, keep, work->cipher,
@@ -45,10 +38,9 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
     if (OPAL_CRYPT_OK == rc) {
         (void) opal_cryptfile_entry_next(work->slots[0].slot, &work->fresh[0].generation);
         const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
-        rc = opal_cryptfile_commit_begin(file, work, &run, segment_at);
+        rc = opal_cryptfile_commit_begin(file, work, &run, entry_at);
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_part(file, work, &run, 0, 1) : rc;
-        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_entries(file, work, block, 1, segment_at) : rc;
-        opal_cryptfile_commit_end(file, work, region, OPAL_CRYPT_OK == rc);
+        rc = opal_cryptfile_commit_end(file, work, &run, OPAL_CRYPT_OK == rc ? 1 : 0, entry_at, rc);
     }
     return rc;
 }
@@ -143,8 +135,7 @@ static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptf
     }
     for (uint32_t i = 0; NULL != work && i < file->map->region_count; ++i) {
         if (0 != ranges[i].last) {
-            int unlocked = opal_cryptfile_range_unlock(file, &ranges[i]);
-            rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+            rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);
         }
     }
     if (NULL != work) {
@@ -159,8 +150,7 @@ int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
 {
     uint64_t now = 0;
 
-    memset(outcome, 0, sizeof(*outcome));
-    outcome->region = UINT32_MAX;
+    opal_cryptfile_outcome_init(outcome);
     int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
                                : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &now);
     if (OPAL_CRYPT_OK == rc) {

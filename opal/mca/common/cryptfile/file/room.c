@@ -70,8 +70,8 @@ int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t b
 static int look_at_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint32_t number,
                          const opal_cryptfile_room_t *room, bool *is_free)
 {
-    uint64_t segment_at;
-    int rc = opal_cryptfile_entries_read(file, work, region, room->block, 1, false, &segment_at);
+    uint64_t entry_at;
+    int rc = opal_cryptfile_entries_read(file, work, region, room->block, 1, false, &entry_at);
 
     *is_free = OPAL_CRYPT_OK == rc && !opal_cryptfile_room_needed(work->slots[0].slot, number, room);
     return rc;
@@ -82,6 +82,7 @@ static int finish_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
                         const opal_cryptfile_room_t *room, bool *is_free)
 {
     opal_cryptfile_range_t range;
+    opal_cryptfile_found_t found;
     bool got;
     int rc = opal_cryptfile_range_try(file, &range, opal_cryptfile_sidecar_lock_at(region, room->block), 1, &got);
 
@@ -90,10 +91,9 @@ static int finish_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
     }
     rc = look_at_entry(file, work, region, number, room, is_free);
     if (OPAL_CRYPT_OK == rc && !*is_free) {
-        rc = opal_cryptfile_finish(file, work, region, room->block);
+        rc = opal_cryptfile_finish(file, work, region, room->block, work->plain, &found, &work->slots[0]);
     }
-    int unlocked = opal_cryptfile_range_unlock(file, &range);
-    rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
+    rc = opal_cryptfile_range_unlock(file, &range, rc);
     *is_free = OPAL_CRYPT_OK == rc;
     return OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
 }

@@ -136,8 +136,7 @@ static int make_room(sealing_t *s)
     if (OPAL_CRYPT_OK == rc) {
         rc = find_place(s->file->storage, &s->slots_at, before * OPAL_CRYPTFILE_SLOT_BYTES, s->blocks * OPAL_CRYPTFILE_SLOT_BYTES);
     }
-    opal_cryptfile_range_unlock(s->file, &header);
-    return rc;
+    return opal_cryptfile_range_unlock(s->file, &header, rc);
 }
 
 /* The list, then what points to it. */

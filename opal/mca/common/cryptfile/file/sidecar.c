@@ -264,6 +264,12 @@ void opal_cryptfile_slot_write(const opal_cryptfile_slot_t *slot, uint8_t bytes[
     }
 }
 
+void opal_cryptfile_entry_write(const opal_cryptfile_slot_t slots[2], uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES])
+{
+    opal_cryptfile_slot_write(&slots[0], bytes);
+    opal_cryptfile_slot_write(&slots[1], bytes + OPAL_CRYPTFILE_SLOT_BYTES);
+}
+
 int opal_cryptfile_slot_parse(const uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES], uint32_t block_bytes,
                               opal_cryptfile_slot_t *slot)
 {

@@ -165,6 +165,8 @@ void opal_cryptfile_slot_write(const opal_cryptfile_slot_t *slot, uint8_t bytes[
 int opal_cryptfile_slot_parse(const uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES], uint32_t block_bytes,
                               opal_cryptfile_slot_t *slot);
 
+void opal_cryptfile_entry_write(const opal_cryptfile_slot_t slots[2], uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES]);
+
 /* Which of an entry's two slots is the newer one (0, 1), or -1: none used. */
 int opal_cryptfile_entry_newer(const opal_cryptfile_slot_t slots[2]);
 

@@ -84,17 +84,12 @@ static int finish_others(const writer_t *w, const opal_cryptfile_blockrun_t *run
     int rc = OPAL_CRYPT_OK;
 
     for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
-        opal_cryptfile_slot_t slot;
         opal_cryptfile_found_t found;
         if (!w->work->slots[i].behind) {
             continue;
         }
-        rc = opal_cryptfile_recover(w->file, w->work, run->region, run->first + i, w->work->plain, &slot, &found);
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_settle(w->file, w->work, run->region, run->first + i, &slot, found, &w->work->slots[i]);
-        } else if (OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc) {
-            rc = OPAL_CRYPT_OK;
-        }
+        rc = opal_cryptfile_finish(w->file, w->work, run->region, run->first + i, w->work->plain, &found, &w->work->slots[i]);
+        rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
         if (OPAL_CRYPT_OK != rc) {
             return opal_cryptfile_outcome_set(w->file, w->outcome, rc, run->region, run->first + i);
         }
@@ -145,24 +140,21 @@ static int make_text(const writer_t *w, const opal_cryptfile_blockrun_t *run, ui
     /* How long the old text is, an entry that nobody has checked says: unless nothing
      * can stay of it, it is opened. */
     if (!whole || slots->behind || slots->bad[0] || slots->bad[1] || !nothing_stays(w, run->region, block, shape)) {
-        opal_cryptfile_slot_t slot;
         opal_cryptfile_found_t found;
-        int rc = opal_cryptfile_recover(w->file, w->work, run->region, block, text, &slot, &found);
-        bool readable = OPAL_CRYPT_OK == rc;
-        if (readable) {
-            old_bytes = slot.plain_bytes;
-            rc = opal_cryptfile_settle(w->file, w->work, run->region, block, &slot, found, slots);
+        int rc = opal_cryptfile_finish(w->file, w->work, run->region, block, text, &found, slots);
+        if (OPAL_CRYPT_OK == rc) {
+            old_bytes = found.slot.plain_bytes;
             whole = shape->prefix && shape->end >= old_bytes;
-            if (OPAL_CRYPT_OK == rc && w->file->watched && !(whole && nothing_stays(w, run->region, block, shape))) {
-                rc = opal_cryptfile_seal_based(w->file, run->region, block, &slot);
+            if (w->file->watched && !(whole && nothing_stays(w, run->region, block, shape))) {
+                rc = opal_cryptfile_seal_based(w->file, run->region, block, &found.slot);
             }
         } else if ((OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc) && nothing_stays(w, run->region, block, shape)) {
             rc = OPAL_CRYPT_OK;
             whole = true;
         } else if (OPAL_CRYPT_ERR_TORN == rc) {
+            const opal_cryptfile_slot_t none = {.used = false};
             memset(text, 0, block_bytes);
-            slot = (opal_cryptfile_slot_t){.used = false};
-            rc = opal_cryptfile_seal_based(w->file, run->region, block, &slot);
+            rc = opal_cryptfile_seal_based(w->file, run->region, block, &none);
             old_bytes = 0;
             whole = shape->prefix;
             tell_torn(w, run->region, block);
@@ -210,14 +202,14 @@ static int seal_part(const writer_t *w, const opal_cryptfile_blockrun_t *run, ui
 static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
-    uint64_t segment_at, done = 0;
+    uint64_t at, done = 0;
     size_t piece = run->piece;
-    int rc = opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, true, &segment_at);
+    int rc = opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, true, &at);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = finish_others(w, run);
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_begin(w->file, w->work, run, segment_at) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_begin(w->file, w->work, run, at) : rc;
     while (OPAL_CRYPT_OK == rc && done < run->count) {
         uint64_t count = opal_cryptfile_run_part(w->file, block_bytes, run->count - done);
         rc = seal_part(w, run, done, count, &piece);
@@ -226,12 +218,7 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
         }
         done += OPAL_CRYPT_OK == rc ? count : 0;
     }
-    if (done > 0) {
-        int error = opal_cryptfile_commit_entries(w->file, w->work, run->first, done, segment_at);
-        rc = OPAL_CRYPT_OK == rc ? error : rc;
-    }
-    opal_cryptfile_commit_end(w->file, w->work, run->region, OPAL_CRYPT_OK == rc);
-    return rc;
+    return opal_cryptfile_commit_end(w->file, w->work, run, done, at, rc);
 }
 
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
@@ -247,12 +234,7 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
     }
     rc = opal_cryptfile_range_lock(w->file, &range, opal_cryptfile_sidecar_lock_at(run->region, run->first),
                                    run->count, true);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = write_locked(w, run);
-        int unlocked = opal_cryptfile_range_unlock(w->file, &range);
-        rc = OPAL_CRYPT_OK == rc ? unlocked : rc;
-    }
-    return rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
 }
 
 static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
@@ -287,8 +269,7 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
     opal_cryptfile_held_t held = {.count = 0};
     int rc;
 
-    memset(outcome, 0, sizeof(*outcome));
-    outcome->region = UINT32_MAX;
+    opal_cryptfile_outcome_init(outcome);
     rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : opal_cryptfile_work_take(file, &w.work);
     if (OPAL_CRYPT_OK != rc) {
         return outcome->rc = rc;
@@ -302,10 +283,10 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
         if (OPAL_CRYPT_OK == rc) {
             rc = write_pieces(&w);
         }
-        int unlocked = opal_cryptfile_hold_end(file, &held);
-        if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_OK != unlocked) {
-            rc = unlocked;
-            outcome->error = errno;
+        if (atomic) {
+            int done = rc;
+            rc = opal_cryptfile_hold_end(file, &held, done);
+            outcome->error = rc != done ? errno : outcome->error;
         }
         if (OPAL_CRYPT_OK == rc) {
             outcome->bytes = plan.planned;

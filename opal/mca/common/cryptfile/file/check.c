@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Looking at blocks one by one, for tools: how one stands, finishing one whose overwrite was
+ * cut short, and entries behind the end of the data.
+ */
+#include "file_object.h"
+
+#include <string.h>
+
+/* What a call works with that looks at one block. */
+static int take_work(opal_cryptfile_t *file, uint32_t region, opal_cryptfile_work_t **work)
+{
+    int rc = opal_cryptfile_work_take(file, work);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_work_room(file, *work, 1, file->map->regions[region].block_bytes);
+        if (OPAL_CRYPT_OK != rc) {
+            opal_cryptfile_work_give(file, *work);
+        }
+    }
+    return rc;
+}
+
+int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block,
+                         opal_cryptfile_block_condition_t *condition, uint32_t *plain_bytes)
+{
+    opal_cryptfile_work_t *work;
+    opal_cryptfile_found_t found = {.entry_at = 0};
+    int rc = NULL == file->regions[region]->blocks ? OPAL_CRYPT_ERR_ACCESS : take_work(file, region, &work);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    rc = opal_cryptfile_recover_alone(file, work, region, block, work->plain, &found);
+    *condition = OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPTFILE_BLOCK_BAD
+                 : OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPTFILE_BLOCK_TORN
+                 : OPAL_CRYPTFILE_FOUND_HOLE == found.how ? OPAL_CRYPTFILE_BLOCK_HOLE
+                 : OPAL_CRYPTFILE_FOUND_CURRENT == found.how ? OPAL_CRYPTFILE_BLOCK_GOOD : OPAL_CRYPTFILE_BLOCK_BEHIND;
+    *plain_bytes = found.slot.plain_bytes;
+    opal_cryptfile_work_give(file, work);
+    return OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+}
+
+/* What is sealed, or leaves its rooms, must need none. */
+int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_t block)
+{
+    opal_cryptfile_work_t *work;
+    opal_cryptfile_found_t found;
+    opal_cryptfile_range_t range;
+    uint64_t entry_at;
+    int rc = take_work(file, region, &work);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, true);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &entry_at);
+        if (OPAL_CRYPT_OK == rc) {
+            rc = opal_cryptfile_finish(file, work, region, block, work->plain, &found, &work->slots[0]);
+        }
+        rc = opal_cryptfile_range_unlock(file, &range, rc);
+    }
+    opal_cryptfile_work_give(file, work);
+    return rc;
+}
+
+/* Used entries of a segment from `within` on. */
+static int count_used(opal_cryptfile_t *file, uint64_t segment_at, uint64_t within, uint64_t end, uint64_t *count)
+{
+    uint8_t bytes[256 * OPAL_CRYPTFILE_ENTRY_BYTES];
+    static const uint8_t none[OPAL_CRYPTFILE_ENTRY_BYTES];
+    int rc = OPAL_CRYPT_OK;
+
+    while (within < end && OPAL_CRYPT_OK == rc) {
+        uint64_t here = end - within < 256 ? end - within : 256;
+        const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, within), bytes,
+                                                   here * OPAL_CRYPTFILE_ENTRY_BYTES};
+        rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+        for (uint64_t i = 0; i < here && OPAL_CRYPT_OK == rc; ++i) {
+            *count += 0 != memcmp(bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, none, sizeof(none));
+        }
+        within += here;
+    }
+    return rc;
+}
+
+int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
+{
+    uint64_t first = opal_cryptfile_block_count(file, region, data_bytes), segment_first = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    *count = 0;
+    for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
+        uint64_t blocks = opal_cryptfile_sidecar_segment_blocks(k), at = 0;
+        if (segment_first + blocks > first) {
+            rc = opal_cryptfile_segment(file, region, false, k, false, &at);
+        }
+        if (OPAL_CRYPT_OK == rc && 0 != at) {
+            rc = count_used(file, at, first > segment_first ? first - segment_first : 0, blocks, count);
+        }
+        segment_first += blocks;
+    }
+    return rc;
+}
