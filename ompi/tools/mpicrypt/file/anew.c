@@ -129,11 +129,20 @@ static int copy_rest(copy_t *copy, uint32_t rest)
     return MPICRYPT_OK == code ? flush(copy) : code;
 }
 
+static size_t room_for_blocks(const opal_cryptfile_map_t *map)
+{
+    size_t room = PART_BYTES;
+
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        room = map->regions[i].block_bytes > room ? map->regions[i].block_bytes : room;
+    }
+    return room;
+}
+
 static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
 {
-    uint32_t block = opal_cryptfile_block_bytes(from->file);
     copy_t *copy = calloc(1, sizeof(*copy));
-    size_t room = block > PART_BYTES ? block : PART_BYTES;
+    size_t room = room_for_blocks(from->map);
     uint8_t *bytes = malloc(room);
     opal_cryptfile_outcome_t outcome;
     int code = NULL == copy || NULL == bytes ? failed(to->path) : MPICRYPT_OK;

@@ -1,16 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The life of an open file, and what its calls work with.
+ * The life of an open file: its map and the state of its regions.
  */
 #include "file_object.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PAGE 4096u
 
 int opal_cryptfile_create(const opal_cryptfile_of_t *of, opal_cryptfile_t **file)
 {
@@ -56,30 +53,13 @@ static void map_free(opal_cryptfile_t *file)
     file->map = NULL;
 }
 
-static void work_free(opal_cryptfile_work_t *work)
-{
-    free(work->cipher);
-    free(work->plain);
-    free(work->old);
-    free(work->slot_bytes);
-    free(work->slots);
-    free(work->fresh);
-    free(work->sets);
-    free(work->extents);
-    free(work);
-}
-
 void opal_cryptfile_destroy(opal_cryptfile_t *file)
 {
     if (NULL == file) {
         return;
     }
     map_free(file);
-    while (NULL != file->idle) {
-        opal_cryptfile_work_t *work = file->idle;
-        file->idle = work->next;
-        work_free(work);
-    }
+    opal_cryptfile_work_end(file);
     pthread_mutex_destroy(&file->range_lock);
     pthread_cond_destroy(&file->range_free);
     pthread_mutex_destroy(&file->work_lock);
@@ -164,151 +144,10 @@ opal_cryptfile_grant_t opal_cryptfile_limited(const opal_cryptfile_t *file, uint
     return file->regions[region]->limit;
 }
 
-uint32_t opal_cryptfile_block_bytes(const opal_cryptfile_t *file)
-{
-    uint32_t largest = 0;
-
-    for (uint32_t i = 0; NULL != file->map && i < file->map->region_count; ++i) {
-        if (file->map->regions[i].block_bytes > largest) {
-            largest = file->map->regions[i].block_bytes;
-        }
-    }
-    return largest;
-}
-
 uint64_t opal_cryptfile_block_count(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes)
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
     uint64_t plain = of->encrypted ? opal_cryptfile_tiling_before(&of->tiling, data_bytes) : 0;
 
     return 0 == plain ? 0 : 1 + (plain - 1) / of->block_bytes;
-}
-
-int opal_cryptfile_outcome_set(const opal_cryptfile_t *file, opal_cryptfile_outcome_t *outcome, int rc,
-                               uint32_t region, uint64_t block)
-{
-    int error = errno;
-
-    if (OPAL_CRYPT_OK == outcome->rc) {
-        const opal_cryptfile_region_t *of = &file->map->regions[region];
-        uint64_t together;
-        outcome->rc = rc;
-        outcome->region = region;
-        outcome->block = block;
-        outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? error : 0;
-        if (!of->encrypted || !opal_cryptfile_tiling_locate(&of->tiling, block * of->block_bytes,
-                                                            &outcome->file_offset, &together)) {
-            outcome->file_offset = 0;
-        }
-    }
-    return rc;
-}
-
-/* ---- work ---- */
-
-int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **work)
-{
-    pthread_mutex_lock(&file->work_lock);
-    opal_cryptfile_work_t *found = file->idle;
-    if (NULL != found) {
-        file->idle = found->next;
-    }
-    pthread_mutex_unlock(&file->work_lock);
-    if (NULL == found) {
-        found = calloc(1, sizeof(*found));
-    }
-    *work = found;
-    return NULL == found ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
-}
-
-void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work)
-{
-    pthread_mutex_lock(&file->work_lock);
-    work->next = file->idle;
-    file->idle = work;
-    pthread_mutex_unlock(&file->work_lock);
-}
-
-static int enlarge(uint8_t **memory, size_t *have, size_t want)
-{
-    if (*have < want) {
-        void *larger;
-        if (0 != posix_memalign(&larger, PAGE, want)) {
-            return OPAL_CRYPT_ERR_MEMORY;
-        }
-        free(*memory);
-        *memory = larger;
-        *have = want;
-    }
-    return OPAL_CRYPT_OK;
-}
-
-int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
-                             uint32_t block_bytes)
-{
-    size_t part = opal_cryptfile_run_part(file, block_bytes, blocks) * block_bytes;
-    int rc = enlarge(&work->cipher, &work->cipher_room, part);
-
-    if (OPAL_CRYPT_OK == rc) {
-        rc = enlarge(&work->plain, &work->plain_room, part);
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = enlarge(&work->old, &work->old_room, 2 * (size_t) block_bytes);
-    }
-    if (OPAL_CRYPT_OK == rc && work->block_room < blocks) {
-        free(work->slot_bytes);
-        free(work->slots);
-        free(work->fresh);
-        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
-        work->slots = malloc(blocks * sizeof(*work->slots));
-        work->fresh = malloc(blocks * sizeof(*work->fresh));
-        work->block_room = blocks;
-        if (NULL == work->slot_bytes || NULL == work->slots || NULL == work->fresh) {
-            work->block_room = 0;
-            rc = OPAL_CRYPT_ERR_MEMORY;
-        }
-    }
-    return rc;
-}
-
-int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *bytes, size_t count)
-{
-    opal_cryptfile_extent_t *last = 0 == work->extent_count ? NULL : &work->extents[work->extent_count - 1];
-
-    if (NULL != last && last->at + last->count == at && (uint8_t *) last->bytes + last->count == bytes) {
-        last->count += count;
-        return OPAL_CRYPT_OK;
-    }
-    if (work->extent_count == work->extent_room) {
-        size_t larger_room = 0 == work->extent_room ? 64 : 2 * work->extent_room;
-        opal_cryptfile_extent_t *larger = realloc(work->extents, larger_room * sizeof(*larger));
-        if (NULL == larger) {
-            return OPAL_CRYPT_ERR_MEMORY;
-        }
-        work->extents = larger;
-        work->extent_room = larger_room;
-    }
-    work->extents[work->extent_count++] = (opal_cryptfile_extent_t){at, bytes, count};
-    return OPAL_CRYPT_OK;
-}
-
-int opal_cryptfile_extent_packed(opal_cryptfile_work_t *work, const opal_cryptfile_tiling_t *tiling,
-                                 uint64_t plain, void *bytes, size_t count)
-{
-    uint8_t *memory = bytes;
-    int rc = OPAL_CRYPT_OK;
-
-    while (count > 0 && OPAL_CRYPT_OK == rc) {
-        uint64_t at, together;
-        if (!opal_cryptfile_tiling_locate(tiling, plain, &at, &together)) {
-            memset(memory, 0, count);   /* a region of one tile ends in this block */
-            break;
-        }
-        size_t part = together < count ? (size_t) together : count;
-        rc = opal_cryptfile_extent_add(work, at, memory, part);
-        plain += part;
-        memory += part;
-        count -= part;
-    }
-    return rc;
 }

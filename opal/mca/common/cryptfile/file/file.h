@@ -90,9 +90,6 @@ const opal_cryptfile_map_t *opal_cryptfile_map_of(const opal_cryptfile_t *file);
 void opal_cryptfile_limit(opal_cryptfile_t *file, uint32_t region, opal_cryptfile_grant_t most);
 opal_cryptfile_grant_t opal_cryptfile_limited(const opal_cryptfile_t *file, uint32_t region);
 
-/* The largest block size of the map; 0: nothing is encrypted. */
-uint32_t opal_cryptfile_block_bytes(const opal_cryptfile_t *file);
-
 /* ---- the way of data ---- */
 
 typedef struct opal_cryptfile_request {

@@ -180,6 +180,7 @@ typedef struct opal_cryptfile_work {
 
 int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **work);
 void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work);
+void opal_cryptfile_work_end(opal_cryptfile_t *file);
 /* For a run of so many blocks. */
 int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
                              uint32_t block_bytes);

@@ -1,0 +1,299 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What every call needs: memory to work with, which is kept for the next one, extents for the
+ * storage, locks, and the outcome of a failure.
+ *
+ * The storage's locks know processes; two threads of one process would both get theirs, and
+ * the first to give it back would take it from the other.  So threads wait for one another
+ * here first, and always exclusively.
+ */
+#include "file_object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096u
+
+/* ---- memory ---- */
+
+int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **work)
+{
+    pthread_mutex_lock(&file->work_lock);
+    opal_cryptfile_work_t *found = file->idle;
+    if (NULL != found) {
+        file->idle = found->next;
+    }
+    pthread_mutex_unlock(&file->work_lock);
+    if (NULL == found) {
+        found = calloc(1, sizeof(*found));
+    }
+    *work = found;
+    return NULL == found ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+}
+
+void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work)
+{
+    pthread_mutex_lock(&file->work_lock);
+    work->next = file->idle;
+    file->idle = work;
+    pthread_mutex_unlock(&file->work_lock);
+}
+
+static int enlarge(uint8_t **memory, size_t *have, size_t want)
+{
+    if (*have < want) {
+        void *larger;
+        if (0 != posix_memalign(&larger, PAGE, want)) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        free(*memory);
+        *memory = larger;
+        *have = want;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
+                             uint32_t block_bytes)
+{
+    size_t part = opal_cryptfile_run_part(file, block_bytes, blocks) * block_bytes;
+    int rc = enlarge(&work->cipher, &work->cipher_room, part);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = enlarge(&work->plain, &work->plain_room, part);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        rc = enlarge(&work->old, &work->old_room, 2 * (size_t) block_bytes);
+    }
+    if (OPAL_CRYPT_OK == rc && work->block_room < blocks) {
+        free(work->slot_bytes);
+        free(work->slots);
+        free(work->fresh);
+        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
+        work->slots = malloc(blocks * sizeof(*work->slots));
+        work->fresh = malloc(blocks * sizeof(*work->fresh));
+        work->block_room = blocks;
+        if (NULL == work->slot_bytes || NULL == work->slots || NULL == work->fresh) {
+            work->block_room = 0;
+            rc = OPAL_CRYPT_ERR_MEMORY;
+        }
+    }
+    return rc;
+}
+
+void opal_cryptfile_work_end(opal_cryptfile_t *file)
+{
+    while (NULL != file->idle) {
+        opal_cryptfile_work_t *work = file->idle;
+        file->idle = work->next;
+        free(work->cipher);
+        free(work->plain);
+        free(work->old);
+        free(work->slot_bytes);
+        free(work->slots);
+        free(work->fresh);
+        free(work->sets);
+        free(work->extents);
+        free(work);
+    }
+}
+
+/* ---- extents ---- */
+
+int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *bytes, size_t count)
+{
+    opal_cryptfile_extent_t *last = 0 == work->extent_count ? NULL : &work->extents[work->extent_count - 1];
+
+    if (NULL != last && last->at + last->count == at && (uint8_t *) last->bytes + last->count == bytes) {
+        last->count += count;
+        return OPAL_CRYPT_OK;
+    }
+    if (work->extent_count == work->extent_room) {
+        size_t larger_room = 0 == work->extent_room ? 64 : 2 * work->extent_room;
+        opal_cryptfile_extent_t *larger = realloc(work->extents, larger_room * sizeof(*larger));
+        if (NULL == larger) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        work->extents = larger;
+        work->extent_room = larger_room;
+    }
+    work->extents[work->extent_count++] = (opal_cryptfile_extent_t){at, bytes, count};
+    return OPAL_CRYPT_OK;
+}
+
+int opal_cryptfile_extent_packed(opal_cryptfile_work_t *work, const opal_cryptfile_tiling_t *tiling,
+                                 uint64_t plain, void *bytes, size_t count)
+{
+    uint8_t *memory = bytes;
+    int rc = OPAL_CRYPT_OK;
+
+    while (count > 0 && OPAL_CRYPT_OK == rc) {
+        uint64_t at, together;
+        if (!opal_cryptfile_tiling_locate(tiling, plain, &at, &together)) {
+            memset(memory, 0, count);   /* a region of one tile ends in this block */
+            break;
+        }
+        size_t part = together < count ? (size_t) together : count;
+        rc = opal_cryptfile_extent_add(work, at, memory, part);
+        plain += part;
+        memory += part;
+        count -= part;
+    }
+    return rc;
+}
+
+/* ---- outcome ---- */
+
+int opal_cryptfile_outcome_set(const opal_cryptfile_t *file, opal_cryptfile_outcome_t *outcome, int rc,
+                               uint32_t region, uint64_t block)
+{
+    int error = errno;
+
+    if (OPAL_CRYPT_OK == outcome->rc) {
+        const opal_cryptfile_region_t *of = &file->map->regions[region];
+        uint64_t together;
+        outcome->rc = rc;
+        outcome->region = region;
+        outcome->block = block;
+        outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? error : 0;
+        if (!of->encrypted || !opal_cryptfile_tiling_locate(&of->tiling, block * of->block_bytes,
+                                                            &outcome->file_offset, &together)) {
+            outcome->file_offset = 0;
+        }
+    }
+    return rc;
+}
+
+/* ---- locks ---- */
+
+static bool is_held(const opal_cryptfile_t *file, uint64_t first, uint64_t last)
+{
+    const opal_cryptfile_range_t *range = file->ranges;
+
+    while (NULL != range && (range->last < first || last < range->first)) {
+        range = range->next;
+    }
+    return NULL != range;
+}
+
+static void leave(opal_cryptfile_t *file, opal_cryptfile_range_t *range)
+{
+    opal_cryptfile_range_t **link = &file->ranges;
+
+    pthread_mutex_lock(&file->range_lock);
+    while (range != *link) {
+        link = &(*link)->next;
+    }
+    *link = range->next;
+    pthread_cond_broadcast(&file->range_free);
+    pthread_mutex_unlock(&file->range_lock);
+}
+
+/* range_lock's half that is between threads: false, if somebody has some of it and `wait` is false. */
+static bool enter_range(opal_cryptfile_t *file, opal_cryptfile_range_t *range, uint64_t at, uint64_t count, bool wait)
+{
+    range->first = at;
+    range->last = at + count - 1;
+    pthread_mutex_lock(&file->range_lock);
+    bool held = is_held(file, range->first, range->last);
+    while (held && wait) {
+        pthread_cond_wait(&file->range_free, &file->range_lock);
+        held = is_held(file, range->first, range->last);
+    }
+    if (!held) {
+        range->next = file->ranges;
+        file->ranges = range;
+    }
+    pthread_mutex_unlock(&file->range_lock);
+    return !held;
+}
+
+int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
+                              uint64_t at, uint64_t count, bool exclusive)
+{
+    (void) enter_range(file, range, at, count, true);
+    int rc = file->storage->lock(file->storage, at, count, exclusive);
+    if (OPAL_CRYPT_OK != rc) {
+        leave(file, range);
+    }
+    return rc;
+}
+
+int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
+                             uint64_t at, uint64_t count, bool *got)
+{
+    *got = enter_range(file, range, at, count, false);
+    if (!*got) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = file->storage->try_lock(file->storage, at, count, true, got);
+    if (OPAL_CRYPT_OK != rc || !*got) {
+        *got = false;
+        leave(file, range);
+    }
+    return rc;
+}
+
+int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range, int rc)
+{
+    int error = errno, unlocked = file->storage->unlock(file->storage, range->first, range->last - range->first + 1);
+
+    error = OPAL_CRYPT_OK == rc ? errno : error;
+    leave(file, range);
+    errno = error;
+    return OPAL_CRYPT_OK == rc ? unlocked : rc;
+}
+
+/* ---- a whole call ---- */
+
+/* The unit in which plain regions are locked. */
+enum { PLAIN_UNIT = 4096 };
+
+/* Plain bytes have more units than a region has locks: the last is for all beyond.  Of blocks
+ * there are no more than locks below those of sets, which others have for a long time. */
+static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
+{
+    uint64_t locks = encrypted ? OPAL_CRYPTFILE_SIDECAR_SET_LOCKS : OPAL_CRYPTFILE_SIDECAR_LOCKS;
+
+    return plain / unit < locks ? plain / unit : locks - 1;
+}
+
+int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
+                        opal_cryptfile_held_t *held)
+{
+    held->count = 0;
+    held->ranges = calloc(file->map->region_count, sizeof(*held->ranges));
+    if (NULL == held->ranges) {
+        return OPAL_CRYPT_ERR_MEMORY;
+    }
+    for (size_t i = 0, next; i < plan->piece_count; i = next) {
+        uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;
+        bool encrypted = file->map->regions[region].encrypted;
+        uint64_t last = 0;
+        unit = 0 == unit ? PLAIN_UNIT : unit;
+        for (next = i; next < plan->piece_count && plan->pieces[next].region == region; ++next) {
+            uint64_t end = lock_of(plan->pieces[next].plain + plan->pieces[next].bytes - 1, unit, encrypted);
+            last = end > last ? end : last;
+        }
+        uint64_t first = lock_of(plan->pieces[i].plain, unit, encrypted);
+        int rc = opal_cryptfile_range_lock(file, &held->ranges[held->count],
+                                           opal_cryptfile_sidecar_lock_at(region, first), last - first + 1, exclusive);
+        if (OPAL_CRYPT_OK != rc) {
+            return opal_cryptfile_hold_end(file, held, rc);
+        }
+        ++held->count;
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held, int rc)
+{
+    while (held->count > 0) {
+        rc = opal_cryptfile_range_unlock(file, &held->ranges[--held->count], rc);
+    }
+    free(held->ranges);
+    held->ranges = NULL;
+    return rc;
+}
