@@ -10,10 +10,10 @@
 
 static void ask(const opal_cryptfile_map_t *map, uint64_t offset)
 {
-    uint32_t region;
+    uint32_t region, hint = 0 == map->region_count ? 0 : (uint32_t) (offset % map->region_count);
     uint64_t plain, bytes, back, more;
 
-    if (opal_cryptfile_map_find(map, offset, &region, &plain, &bytes) && 0 != map->regions[region].tiling.run_count) {
+    if (opal_cryptfile_map_find(map, &hint, offset, &region, &plain, &bytes) && 0 != map->regions[region].tiling.run_count) {
         const opal_cryptfile_tiling_t *tiling = &map->regions[region].tiling;
         FUZZ_CHECK(plain == opal_cryptfile_tiling_before(tiling, offset));
         FUZZ_CHECK(opal_cryptfile_tiling_locate(tiling, plain, &back, &more) && back == offset);

@@ -70,10 +70,10 @@ static void golden_check(golden_t *g)
     if (OPAL_CRYPT_OK == opal_cryptfile_use(file, map, keys)) {
         opal_crypt_why_t why = {.topic = NULL};
         UNIT_CHECK(!g->sealed || OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, g->seal, &why));
+        uint32_t region, hint = 0;
         for (uint64_t at = 0; at < g->size; ++at) {
-            uint32_t region;
             uint64_t plain, together, got;
-            if (opal_cryptfile_map_find(map, at, &region, &plain, &together) && 0 != map->regions[region].tiling.run_count) {
+            if (opal_cryptfile_map_find(map, &hint, at, &region, &plain, &together) && 0 != map->regions[region].tiling.run_count) {
                 together = together < g->size - at ? together : g->size - at;
                 wrong += OPAL_CRYPT_OK != get_bytes(file, at, out, together, &got) || got != together || 0 != memcmp(out, g->plain + at, together);
                 at += together - 1;

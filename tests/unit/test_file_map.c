@@ -246,13 +246,14 @@ static void test_adding(void)
     UNIT_CHECK(3 == map->region_count);
 
     UNIT_GROUP("where a byte belongs");
-    UNIT_CHECK(opal_cryptfile_map_find(map, 4095, &region, &plain, &bytes) && 2 == region && 4095 == plain && 1 == bytes);
-    UNIT_CHECK(opal_cryptfile_map_find(map, 8292, &region, &plain, &bytes) && 0 == region && 1124 == plain && 924 == bytes);
-    UNIT_CHECK(opal_cryptfile_map_find(map, 5120, &region, &plain, &bytes) && 1 == region && 0 == plain && 1024 == bytes);
-    UNIT_CHECK(!opal_cryptfile_map_find(map, 6144, &region, &plain, &bytes) && 2048 == bytes);
+    uint32_t hint = 0;
+    UNIT_CHECK(opal_cryptfile_map_find(map, &hint, 4095, &region, &plain, &bytes) && 2 == region && 4095 == plain && 1 == bytes);
+    UNIT_CHECK(opal_cryptfile_map_find(map, &hint, 8292, &region, &plain, &bytes) && 0 == region && 1124 == plain && 924 == bytes);
+    UNIT_CHECK(opal_cryptfile_map_find(map, &hint, 5120, &region, &plain, &bytes) && 1 == region && 0 == plain && 1024 == bytes);
+    UNIT_CHECK(!opal_cryptfile_map_find(map, &hint, 6144, &region, &plain, &bytes) && 2048 == bytes);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_add(map, &rest, &region, &added, &why) && added && 3 == region);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_add(map, &rest, &region, &added, &why) && !added && 3 == region);
-    UNIT_CHECK(opal_cryptfile_map_find(map, 6144, &region, &plain, &bytes) && 3 == region && 6144 == plain && 2048 == bytes);
+    UNIT_CHECK(opal_cryptfile_map_find(map, &hint, 6144, &region, &plain, &bytes) && 3 == region && 6144 == plain && 2048 == bytes);
     opal_cryptfile_map_destroy(map);
 
     UNIT_GROUP("4,096 regions, and not one more");

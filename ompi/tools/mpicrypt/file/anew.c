@@ -118,11 +118,11 @@ static int copy_region(copy_t *copy, uint32_t number)
 static int copy_rest(copy_t *copy, uint32_t rest)
 {
     uint64_t plain, together;
-    uint32_t region;
+    uint32_t region, hint = 0;
     int code = MPICRYPT_OK;
 
     for (uint64_t at = 0; at < copy->from->bytes && MPICRYPT_OK == code; at += together) {
-        bool found = opal_cryptfile_map_find(copy->from->map, at, &region, &plain, &together);
+        bool found = opal_cryptfile_map_find(copy->from->map, &hint, at, &region, &plain, &together);
         together = together < copy->from->bytes - at ? together : copy->from->bytes - at;
         code = found && rest == region ? ask(copy, at, together) : MPICRYPT_OK;
     }

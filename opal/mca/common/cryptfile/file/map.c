@@ -210,29 +210,3 @@ int opal_cryptfile_map_add(opal_cryptfile_map_t *map, const opal_cryptfile_regio
     }
     return rc;
 }
-
-/* ---- looking up ---- */
-
-bool opal_cryptfile_map_find(const opal_cryptfile_map_t *map, uint64_t file_offset,
-                             uint32_t *region, uint64_t *plain, uint64_t *file_bytes)
-{
-    uint64_t nearest = UINT64_MAX;
-    uint32_t rest = UINT32_MAX;
-
-    for (uint32_t i = 0; i < map->region_count; ++i) {
-        uint64_t same;
-        if (0 == map->regions[i].tiling.run_count) {
-            rest = i;
-        } else if (opal_cryptfile_tiling_find(&map->regions[i].tiling, file_offset, plain, &same)) {
-            *region = i;
-            *file_bytes = same;
-            return true;
-        } else if (same < nearest) {
-            nearest = same;
-        }
-    }
-    *file_bytes = nearest;
-    *region = rest;
-    *plain = file_offset;
-    return UINT32_MAX != rest;
-}

@@ -152,8 +152,9 @@ int opal_cryptfile_map_body_check(const opal_cryptfile_map_t *map, const opal_cr
 
 /* Which region holds the byte at this offset: *region, its packed position
  * (equal to the offset in "the rest"), and for how many bytes all of this goes
- * on.  False: none (only *file_bytes is set). */
-bool opal_cryptfile_map_find(const opal_cryptfile_map_t *map, uint64_t file_offset,
+ * on.  False: none (only *file_bytes is set).  *hint, 0 at first: the region found
+ * last; it and those after it are tried first, since rows of a matrix follow one another. */
+bool opal_cryptfile_map_find(const opal_cryptfile_map_t *map, uint32_t *hint, uint64_t file_offset,
                              uint32_t *region, uint64_t *plain, uint64_t *file_bytes);
 
 #pragma GCC visibility pop

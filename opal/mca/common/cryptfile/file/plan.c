@@ -10,32 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* As map_find, but the region found last and those after it come first: rows
- * of a matrix follow one another. */
-static bool find_region(const opal_cryptfile_map_t *map, opal_cryptfile_plan_t *plan, uint64_t offset,
-                        uint32_t *region, uint64_t *plain, uint64_t *together)
-{
-    uint64_t nearest = UINT64_MAX;
-    uint32_t rest = UINT32_MAX;
-
-    for (uint32_t k = 0; k < map->region_count; ++k) {
-        uint32_t i = (plan->hint + k) % map->region_count;
-        uint64_t same;
-        if (0 == map->regions[i].tiling.run_count) {
-            rest = i;
-        } else if (opal_cryptfile_tiling_find(&map->regions[i].tiling, offset, plain, &same)) {
-            *region = plan->hint = i;
-            *together = same;
-            return true;
-        } else if (same < nearest) {
-            nearest = same;
-        }
-    }
-    *region = rest;
-    *together = nearest;
-    return UINT32_MAX != rest;
-}
-
 static int add_piece(opal_cryptfile_plan_t *plan, const opal_cryptfile_piece_t *piece)
 {
     opal_cryptfile_piece_t *last = 0 == plan->piece_count ? NULL : &plan->pieces[plan->piece_count - 1];
@@ -75,7 +49,7 @@ static int next_piece(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan,
 {
     uint64_t together;
 
-    if (!find_region(file->map, plan, offset, &piece->region, &piece->plain, &together)) {
+    if (!opal_cryptfile_map_find(file->map, &plan->hint, offset, &piece->region, &piece->plain, &together)) {
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, UINT32_MAX, offset);
     }
     const opal_cryptfile_region_t *of = &file->map->regions[piece->region];
@@ -103,7 +77,7 @@ static int by_place(const void *a, const void *b)
     return left->plain < right->plain ? -1 : left->plain > right->plain;
 }
 
-static void sort(opal_cryptfile_plan_t *plan)
+static void sort_pieces(opal_cryptfile_plan_t *plan)
 {
     size_t i = 1;
 
@@ -139,12 +113,11 @@ static void shorten(opal_cryptfile_piece_t *piece, uint64_t bytes)
 }
 
 /* Of sorted pieces, keep what no earlier one has. */
-static int part(opal_cryptfile_plan_t *plan)
+static int part_pieces(opal_cryptfile_plan_t *plan)
 {
     size_t kept = 0;
     int rc = OPAL_CRYPT_OK;
 
-    plan->copy_count = 0;
     for (size_t i = 0; i < plan->piece_count && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_piece_t piece = plan->pieces[i];
         for (size_t k = kept; k > 0 && piece.bytes > 0 && OPAL_CRYPT_OK == rc;) {
@@ -173,7 +146,7 @@ static int part(opal_cryptfile_plan_t *plan)
 int opal_cryptfile_plan_next(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan, size_t limit,
                              opal_cryptfile_grant_t grant, opal_cryptfile_outcome_t *outcome)
 {
-    plan->piece_count = 0;
+    plan->piece_count = plan->copy_count = 0;
     while (plan->request < plan->request_count && plan->piece_count < limit) {
         const opal_cryptfile_request_t *request = &plan->requests[plan->request];
         uint64_t offset = request->offset + plan->within, left = request->bytes - plan->within;
@@ -198,8 +171,11 @@ int opal_cryptfile_plan_next(const opal_cryptfile_t *file, opal_cryptfile_plan_t
         plan->within += piece.bytes;
         plan->planned += piece.bytes;
     }
-    sort(plan);
-    return part(plan);
+    if (plan->piece_count < 2) {
+        return OPAL_CRYPT_OK;
+    }
+    sort_pieces(plan);
+    return part_pieces(plan);
 }
 
 bool opal_cryptfile_plan_ends(const opal_cryptfile_plan_t *plan, uint64_t end)

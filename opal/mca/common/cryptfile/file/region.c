@@ -5,7 +5,7 @@
  * for every piece of every read and write, so each question is answered by
  * one division and one binary search.  No I/O happens here.
  */
-#include "region.h"
+#include "map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +113,31 @@ bool opal_cryptfile_tiling_find(const opal_cryptfile_tiling_t *tiling, uint64_t 
         *file_bytes = tiling->once ? UINT64_MAX : tiling->extent - within;
     }
     return false;
+}
+
+bool opal_cryptfile_map_find(const opal_cryptfile_map_t *map, uint32_t *hint, uint64_t file_offset,
+                             uint32_t *region, uint64_t *plain, uint64_t *file_bytes)
+{
+    uint64_t nearest = UINT64_MAX;
+    uint32_t rest = UINT32_MAX;
+
+    for (uint32_t k = 0; k < map->region_count; ++k) {
+        uint32_t i = (*hint + k) % map->region_count;
+        uint64_t same;
+        if (0 == map->regions[i].tiling.run_count) {
+            rest = i;
+        } else if (opal_cryptfile_tiling_find(&map->regions[i].tiling, file_offset, plain, &same)) {
+            *region = *hint = i;
+            *file_bytes = same;
+            return true;
+        } else if (same < nearest) {
+            nearest = same;
+        }
+    }
+    *file_bytes = nearest;
+    *region = rest;
+    *plain = file_offset;
+    return UINT32_MAX != rest;
 }
 
 bool opal_cryptfile_tiling_same(const opal_cryptfile_tiling_t *a,
