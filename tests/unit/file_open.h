@@ -82,7 +82,7 @@ static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, con
 
 static inline int put_bytes(opal_cryptfile_t *file, uint64_t offset, const void *bytes, size_t count)
 {
-    const opal_cryptfile_request_t request = {offset, (void *) (uintptr_t) bytes, count};
+    const opal_cryptfile_request_t request = {(void *) (uintptr_t) bytes, offset, count};
     opal_cryptfile_outcome_t outcome;
 
     return opal_cryptfile_write(file, &request, 1, false, &outcome);
@@ -90,7 +90,7 @@ static inline int put_bytes(opal_cryptfile_t *file, uint64_t offset, const void 
 
 static inline int get_bytes(opal_cryptfile_t *file, uint64_t offset, void *bytes, size_t count, uint64_t *got)
 {
-    const opal_cryptfile_request_t request = {offset, bytes, count};
+    const opal_cryptfile_request_t request = {bytes, offset, count};
     opal_cryptfile_outcome_t outcome;
     int rc = opal_cryptfile_read(file, &request, 1, false, &outcome);
 

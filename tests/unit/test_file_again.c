@@ -25,7 +25,7 @@ static void start(memory_t *memory)
 
 static int write_as(memory_t *memory, uint64_t at, const void *bytes, size_t count, opal_cryptfile_outcome_t *outcome)
 {
-    const opal_cryptfile_request_t request = {at, (void *) (uintptr_t) bytes, count};
+    const opal_cryptfile_request_t request = {(void *) (uintptr_t) bytes, at, count};
     opal_cryptfile_t *file = opened(memory);
     int rc = opal_cryptfile_write(file, &request, 1, false, outcome);
 
@@ -144,7 +144,7 @@ static void test_torn(int half)
     tear(&memory, half);                /* several in one open file: one warning */
     memset(entry_of(&memory, 2), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     opal_cryptfile_t *file = opened(&memory);
-    opal_cryptfile_request_t request = {2 * B - 10, two, 20};
+    opal_cryptfile_request_t request = {two, 2 * B - 10, 20};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, false, &outcome) && outcome.torn);
     memory_free(&memory);
     tear(&memory, half);
@@ -204,7 +204,7 @@ static void test_lock_lost(void)
 {
     memory_t memory;
     opal_cryptfile_outcome_t outcome;
-    const opal_cryptfile_request_t request = {0, one, B};
+    const opal_cryptfile_request_t request = {one, 0, B};
 
     start(&memory);
     opal_cryptfile_t *file = opened(&memory);

@@ -124,7 +124,7 @@ static void test_atomic_end(void)
     memory_t memory;
     uint8_t text[SIZE], longer[SIZE], out[SIZE];
     opal_cryptfile_outcome_t outcome;
-    opal_cryptfile_request_t whole = {0, out, SIZE};
+    opal_cryptfile_request_t whole = {out, 0, SIZE};
 
     UNIT_GROUP("an atomic read has all of a write that lengthened the file, and nothing that was cut off");
     fill(text, sizeof(text), 4);
@@ -182,7 +182,7 @@ static void test_last_byte(void)
 {
     memory_t memory;
     uint8_t text[SIZE];
-    opal_cryptfile_request_t request = {OPAL_CRYPTFILE_OFFSET_MAX, text, 1};
+    opal_cryptfile_request_t request = {text, OPAL_CRYPTFILE_OFFSET_MAX, 1};
     opal_cryptfile_outcome_t outcome;
     uint64_t got;
 
@@ -228,7 +228,7 @@ static void test_far_locks(void)
     const uint64_t end = opal_cryptfile_sidecar_lock_at(1, 0);
     memory_t memory;
     uint8_t text[SIZE];
-    const opal_cryptfile_request_t beyond = {3 * far, text, SIZE}, around = {far - (1 << 20), text, SIZE};
+    const opal_cryptfile_request_t beyond = {text, 3 * far, SIZE}, around = {text, far - (1 << 20), SIZE};
     opal_cryptfile_outcome_t outcome;
 
     UNIT_GROUP("locks of plain bytes beyond 128 TiB");

@@ -28,7 +28,7 @@ static int transfer(opal_cryptfile_t *file, int writing, uint64_t plain, uint8_t
         uint64_t at, together;
         UNIT_REQUIRE(opal_cryptfile_tiling_locate(tiling, plain, &at, &together));
         size_t part = together < count ? (size_t) together : count;
-        requests[n++] = (opal_cryptfile_request_t){at, bytes, part};
+        requests[n++] = (opal_cryptfile_request_t){bytes, at, part};
         plain += part;
         bytes += part;
         count -= part;

@@ -81,7 +81,7 @@ static size_t draw_requests(opal_cryptfile_request_t *requests, uint8_t *memory,
         while (end < from + bytes && end < (i + 1) * part && mask[end]) {
             ++end;
         }
-        requests[i] = (opal_cryptfile_request_t){from, memory + used, end - from};
+        requests[i] = (opal_cryptfile_request_t){memory + used, from, end - from};
         used += end - from;
     }
     for (size_t i = count; i > 1; --i) {
@@ -312,7 +312,7 @@ static void test_overlap(void)
         uint64_t total = 0;
         for (int i = 0; i < ASKS; ++i) {
             uint64_t from = i < 3 ? 0 : draw(BYTES), bytes = i < 3 ? BYTES : draw(BYTES - from);
-            requests[i] = (opal_cryptfile_request_t){from, out[i], bytes};
+            requests[i] = (opal_cryptfile_request_t){out[i], from, bytes};
             memset(out[i], 0xee, BYTES);
             total += bytes;
         }

@@ -272,7 +272,7 @@ static int step(power_t *power, opal_cryptfile_t *file, uint64_t *random)
     fill(text, (int) count, (int) draw(random, 1000000));
     expect_write(file, from, text, count);
     power->now.life = life;
-    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){from, text, count}, 1, false, &outcome);
+    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){text, from, count}, 1, false, &outcome);
 }
 
 static void lose_power(power_t *power, uint64_t *random)

@@ -53,7 +53,7 @@ int main(void)
     static const uint8_t uuid[16] = "one of a program";
     static uint8_t text[4096], back[4096];
     opal_cryptfile_outcome_t outcome;
-    opal_cryptfile_request_t request = {0, text, sizeof(text)};
+    opal_cryptfile_request_t request = {text, 0, sizeof(text)};
     opal_cryptfile_t *file;
     memory_t memory;
 

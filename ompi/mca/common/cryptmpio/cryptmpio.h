@@ -6,10 +6,10 @@
  *
  *     MPI_File_open -> fs/crypt -> open  rank 0 looks, everybody judges, all agree
  *     MPIX_File_set_encryption_map -> set_map  all ask, label holders seal the map
- *     MPI_File_read -> OMPIO -> fbtl/crypt -> transfer -> the block engine
+ *     MPI_File_read -> hooks -> OMPIO -> fbtl/crypt -> the block engine
  *
  * OMPIO loses what an fbtl returns as an error, and a collective call hangs
- * when one process leaves it.  So transfer never fails: it notes the error in
+ * when one process leaves it.  So fbtl/crypt never fails: it notes the error in
  * its thread, and the functions that we put in front of OMPIO's (hooks) return
  * it, after all processes of a collective call have agreed.
  */
@@ -151,12 +151,6 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_delete_sidecar(const char *sidecar);
 OMPI_DECLSPEC int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error);
 
 /* ---- the way of data ---- */
-
-/* Read or write `count` entries of OMPIO's kind; any thread.  Returns the bytes
- * that OMPIO is to believe in, also after an error: that is in `outcome`. */
-OMPI_DECLSPEC ssize_t ompi_common_cryptmpio_transfer(ompi_common_cryptmpio_file_t *state, bool writing,
-                                                     const mca_common_ompio_io_array_t *entries, int count,
-                                                     opal_cryptfile_outcome_t *outcome);
 
 /* A plain file: is this refused (fs_crypt_require, an encryption that was asked for in vain)? */
 OMPI_DECLSPEC bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bool writing);

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * In front of OMPIO's functions, for encrypted files only.  OMPIO returns
- * success whatever became of the data; these return what transfer noted, and
+ * success whatever became of the data; these return what fbtl/crypt noted, and
  * after a collective call in which data of one process went through the hands
- * of others, what any of them noted.
+ * of others, what any of them noted.  A note is the calling thread's.
  *
  * MPI_File copies its table of functions, so ours is this file's alone.
  */
@@ -13,6 +13,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+
+static __thread int first_error;
+static __thread bool noting;
+
+void ompi_common_cryptmpio_notes_begin(void)
+{
+    first_error = MPI_SUCCESS;
+    noting = true;
+}
+
+bool ompi_common_cryptmpio_noting(void)
+{
+    return noting;
+}
+
+void ompi_common_cryptmpio_note(int error)
+{
+    if (MPI_SUCCESS == first_error) {
+        first_error = error;
+    }
+}
+
+int ompi_common_cryptmpio_noted(void)
+{
+    noting = false;
+    return first_error;
+}
 
 static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
 {

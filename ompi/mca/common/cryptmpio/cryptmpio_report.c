@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Errors of files: as MPI codes, as texts, and kept for the calling thread
- * until the function in front of OMPIO's asks.
+ * Errors of files: as MPI codes, and as texts.
  */
 #include "cryptmpio_internal.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
@@ -17,36 +16,6 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #define HELP "help-ompi-common-cryptmpio.txt"
-
-static __thread int noted;
-static __thread bool noting;
-
-void ompi_common_cryptmpio_notes_begin(void)
-{
-    noted = MPI_SUCCESS;
-    noting = true;
-}
-
-bool ompi_common_cryptmpio_noting(void)
-{
-    return noting;
-}
-
-void ompi_common_cryptmpio_note(int error)
-{
-    if (MPI_SUCCESS == noted) {
-        noted = error;
-    }
-}
-
-int ompi_common_cryptmpio_noted(void)
-{
-    int error = noted;
-
-    noted = MPI_SUCCESS;
-    noting = false;
-    return error;
-}
 
 int ompi_common_cryptmpio_error(int rc, int error)
 {

@@ -19,12 +19,24 @@ extern OMPI_DECLSPEC mca_fbtl_base_component_2_0_0_t mca_fbtl_crypt_component;
 typedef struct ompi_fbtl_crypt_module {
     mca_fbtl_base_module_t super;
     mca_fbtl_base_module_t *under;
+    const ompi_common_cryptmpio_module_t *fs;   /* fs/crypt's; it has the state once the file is open */
 } ompi_fbtl_crypt_module_t;
 
-mca_fbtl_base_module_t *ompi_fbtl_crypt_module(mca_fbtl_base_module_t *under);
+mca_fbtl_base_module_t *ompi_fbtl_crypt_module(mca_fbtl_base_module_t *under, const ompi_common_cryptmpio_module_t *fs);
 
-/* The state of an encrypted file; NULL: plain. */
-ompi_common_cryptmpio_file_t *ompi_fbtl_crypt_state(const ompio_file_t *fh);
+static inline const ompi_fbtl_crypt_module_t *ompi_fbtl_crypt_module_of(const ompio_file_t *fh)
+{
+    return (const ompi_fbtl_crypt_module_t *) fh->f_fbtl;
+}
+
+/* Read or write `count` entries of OMPIO's kind; any thread, no OMPIO structure but the list is
+ * touched.  Returns the bytes that OMPIO is to believe in, also after an error: that is in
+ * `outcome`. */
+ssize_t ompi_fbtl_crypt_transfer(ompi_common_cryptmpio_file_t *state, bool writing, const mca_common_ompio_io_array_t *entries,
+                                 int count, opal_cryptfile_outcome_t *outcome);
+
+/* In a blocking call: keep what went wrong, if anything, for the function that the application called. */
+void ompi_fbtl_crypt_note(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_cryptfile_outcome_t *outcome);
 
 /* ---- requests that go on by themselves ---- */
 

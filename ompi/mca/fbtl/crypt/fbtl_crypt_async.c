@@ -52,7 +52,7 @@ static void *work_on(void *arg)
         first = job->next;
         last = NULL == first ? &first : last;
         pthread_mutex_unlock(&lock);
-        job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, job->entries, job->count, &job->outcome);
+        job->bytes = ompi_fbtl_crypt_transfer(job->state, job->writing, job->entries, job->count, &job->outcome);
         __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);       /* the job may be gone after this */
         pthread_mutex_lock(&lock);
         pthread_cond_broadcast(&finished);
@@ -113,14 +113,14 @@ static int wait_and_free(ompi_request_t **request)
 }
 
 /* The job of a request, which is complete as soon as the job is done. */
-static job_t *job_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
+static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
     mca_ompio_request_t *of = (mca_ompio_request_t *) request;
     ompi_file_t *handle = ompi_common_cryptmpio_handle(fh);
     job_t *job = calloc(1, sizeof(*job));
 
     if (NULL != job) {
-        job->state = ompi_common_cryptmpio_module(fh)->state;
+        job->state = ompi_fbtl_crypt_module_of(fh)->fs->state;
         job->writing = writing;
         job->free = of->req_ompi.req_free;
         of->req_data = job;
@@ -134,14 +134,14 @@ static job_t *job_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
 
 static void do_now(ompio_file_t *fh, job_t *job)
 {
-    job->bytes = ompi_common_cryptmpio_transfer(job->state, job->writing, fh->f_io_array, fh->f_num_of_io_entries, &job->outcome);
+    job->bytes = ompi_fbtl_crypt_transfer(job->state, job->writing, fh->f_io_array, fh->f_num_of_io_entries, &job->outcome);
     job->done = true;
 }
 
 /* The list of entries is OMPIO's again when this returns.  Without a thread or
  * memory for one, it is done now; and so it is for a file of OMPIO's own, of which
  * nobody says whether the call is a blocking one. */
-static void begin(ompio_file_t *fh, job_t *job)
+static void hand_over(ompio_file_t *fh, job_t *job)
 {
     size_t bytes = (size_t) fh->f_num_of_io_entries * sizeof(*job->entries);
     bool own = NULL == ompi_common_cryptmpio_handle(fh), started = false;
@@ -164,22 +164,22 @@ static void begin(ompio_file_t *fh, job_t *job)
     }
 }
 
-static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writing)
+static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
-    const mca_fbtl_base_module_t *under = ((ompi_fbtl_crypt_module_t *) fh->f_fbtl)->under;
-    const ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
-    bool encrypted = NULL != ompi_fbtl_crypt_state(fh), refused = ompi_common_cryptmpio_refuses(state, writing);
+    const mca_fbtl_base_module_t *under = ompi_fbtl_crypt_module_of(fh)->under;
+    const ompi_common_cryptmpio_file_t *state = ompi_fbtl_crypt_module_of(fh)->fs->state;
+    bool encrypted = state->encrypted, refused = ompi_common_cryptmpio_refuses(state, writing);
     mca_fbtl_base_module_ipreadv_fn_t by_itself = writing ? under->fbtl_ipwritev : under->fbtl_ipreadv;
 
     if (!encrypted && !refused && NULL != by_itself) {
         return by_itself(fh, request);
     }
-    job_t *job = job_of(fh, request, writing);
+    job_t *job = make_job(fh, request, writing);
     if (NULL == job) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (encrypted && !ompi_common_cryptmpio_noting()) {
-        begin(fh, job);
+        hand_over(fh, job);
         return OMPI_SUCCESS;
     }
     if (encrypted) {
@@ -194,7 +194,7 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
     }
     job->done = true;
     if (ompi_common_cryptmpio_noting()) {
-        ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(job->state, writing, &job->outcome));
+        ompi_fbtl_crypt_note(job->state, writing, &job->outcome);
         job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_OK};
     }
     return OMPI_SUCCESS;
@@ -202,12 +202,12 @@ static ssize_t request_of(ompio_file_t *fh, ompi_request_t *request, bool writin
 
 ssize_t ompi_fbtl_crypt_ipreadv(ompio_file_t *fh, ompi_request_t *request)
 {
-    return request_of(fh, request, false);
+    return start_request(fh, request, false);
 }
 
 ssize_t ompi_fbtl_crypt_ipwritev(ompio_file_t *fh, ompi_request_t *request)
 {
-    return request_of(fh, request, true);
+    return start_request(fh, request, true);
 }
 
 bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)

@@ -29,9 +29,10 @@ static mca_fbtl_base_module_t *file_query(ompio_file_t *fh, int *priority)
 {
     mca_base_component_list_item_t *item;
     mca_fbtl_base_module_t *best = NULL;
+    const ompi_common_cryptmpio_module_t *fs = ompi_common_cryptmpio_module(fh);
     int best_priority = -1, its_priority = -1;
 
-    if (NULL == ompi_common_cryptmpio_module(fh)) {
+    if (NULL == fs) {
         return NULL;
     }
     OPAL_LIST_FOREACH(item, &ompi_fbtl_base_framework.framework_components, mca_base_component_list_item_t) {
@@ -46,7 +47,7 @@ static mca_fbtl_base_module_t *file_query(ompio_file_t *fh, int *priority)
         }
     }
     *priority = best_priority + 100;
-    return NULL == best ? NULL : ompi_fbtl_crypt_module(best);
+    return NULL == best ? NULL : ompi_fbtl_crypt_module(best, fs);
 }
 
 static int file_unquery(ompio_file_t *fh)

@@ -1,57 +1,93 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Blocking transfers.  They never return an error: OMPIO would lose it, or hang
- * over it.  It is noted for the function that the application called.
+ * From OMPIO's list of entries to the block engine, in blocking calls.  They never return an
+ * error: OMPIO would lose it, or hang over it.  It is noted for the function that the
+ * application called.
  */
 #include "fbtl_crypt.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
-static mca_fbtl_base_module_t *under_of(const ompio_file_t *fh)
+/* OMPIO's list of entries is the engine's list of requests. */
+#define SAME_MEMBER(ompios, ours)                                                                                       \
+    (offsetof(mca_common_ompio_io_array_t, ompios) == offsetof(opal_cryptfile_request_t, ours) &&                       \
+     sizeof(((mca_common_ompio_io_array_t *) NULL)->ompios) == sizeof(((opal_cryptfile_request_t *) NULL)->ours))
+static_assert(SAME_MEMBER(memory_address, memory) && SAME_MEMBER(offset, offset) && SAME_MEMBER(length, bytes) &&
+                  sizeof(mca_common_ompio_io_array_t) == sizeof(opal_cryptfile_request_t), "OMPIO's entries are our requests");
+
+/* What OMPIO is to believe: that all went well.  Nobody leaves an exchange
+ * early then, and readers get zeros. */
+static ssize_t pretend(bool writing, const mca_common_ompio_io_array_t *entries, int count)
 {
-    return ((ompi_fbtl_crypt_module_t *) fh->f_fbtl)->under;
+    ssize_t total = 0;
+
+    for (int i = 0; i < count; ++i) {
+        if (!writing) {
+            memset(entries[i].memory_address, 0, entries[i].length);
+        }
+        total += (ssize_t) entries[i].length;
+    }
+    return total;
 }
 
-ompi_common_cryptmpio_file_t *ompi_fbtl_crypt_state(const ompio_file_t *fh)
+ssize_t ompi_fbtl_crypt_transfer(ompi_common_cryptmpio_file_t *state, bool writing, const mca_common_ompio_io_array_t *entries,
+                                 int count, opal_cryptfile_outcome_t *outcome)
 {
-    ompi_common_cryptmpio_module_t *module = ompi_common_cryptmpio_module(fh);
+    const opal_cryptfile_request_t *requests = (const opal_cryptfile_request_t *) entries;
+    bool atomic = 0 != state->fh->f_atomicity;
 
-    return NULL != module && NULL != module->state && module->state->encrypted ? module->state : NULL;
+    if (NULL == state->file) {
+        *outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
+    } else if (writing) {
+        (void) opal_cryptfile_write(state->file, requests, (size_t) count, atomic, outcome);
+    } else {
+        (void) opal_cryptfile_read(state->file, requests, (size_t) count, atomic, outcome);
+    }
+    return OPAL_CRYPT_OK == outcome->rc ? (ssize_t) outcome->bytes : pretend(writing, entries, count);
 }
 
-static ssize_t transfer(ompio_file_t *fh, ompi_common_cryptmpio_file_t *state, bool writing)
+void ompi_fbtl_crypt_note(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_cryptfile_outcome_t *outcome)
+{
+    if (OPAL_CRYPT_OK != outcome->rc || outcome->torn) {
+        ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(state, writing, outcome));
+    }
+}
+
+static ssize_t transfer_now(ompio_file_t *fh, ompi_common_cryptmpio_file_t *state, bool writing)
 {
     opal_cryptfile_outcome_t outcome;
-    ssize_t bytes = ompi_common_cryptmpio_transfer(state, writing, fh->f_io_array, fh->f_num_of_io_entries, &outcome);
+    ssize_t bytes = ompi_fbtl_crypt_transfer(state, writing, fh->f_io_array, fh->f_num_of_io_entries, &outcome);
 
-    ompi_common_cryptmpio_note(ompi_common_cryptmpio_report(state, writing, &outcome));
+    ompi_fbtl_crypt_note(state, writing, &outcome);
     return bytes;
 }
 
 /* What is refused of a plain file fails as in an encrypted one of which nothing is known. */
-static bool is_ours(const ompi_common_cryptmpio_file_t *state, bool writing)
-{
-    return state->encrypted || ompi_common_cryptmpio_refuses(state, writing);
-}
-
 static ssize_t preadv_(ompio_file_t *fh)
 {
-    ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
+    const ompi_fbtl_crypt_module_t *module = ompi_fbtl_crypt_module_of(fh);
+    ompi_common_cryptmpio_file_t *state = module->fs->state;
 
-    return is_ours(state, false) ? transfer(fh, state, false) : under_of(fh)->fbtl_preadv(fh);
+    return state->encrypted || ompi_common_cryptmpio_refuses(state, false) ? transfer_now(fh, state, false)
+                                                                           : module->under->fbtl_preadv(fh);
 }
 
 static ssize_t pwritev_(ompio_file_t *fh)
 {
-    ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
+    const ompi_fbtl_crypt_module_t *module = ompi_fbtl_crypt_module_of(fh);
+    ompi_common_cryptmpio_file_t *state = module->fs->state;
 
-    return is_ours(state, true) ? transfer(fh, state, true) : under_of(fh)->fbtl_pwritev(fh);
+    return state->encrypted || ompi_common_cryptmpio_refuses(state, true) ? transfer_now(fh, state, true)
+                                                                          : module->under->fbtl_pwritev(fh);
 }
 
 static int module_init(ompio_file_t *fh)
 {
-    return under_of(fh)->fbtl_module_init(fh);
+    return ompi_fbtl_crypt_module_of(fh)->under->fbtl_module_init(fh);
 }
 
 static int module_finalize(ompio_file_t *fh)
@@ -67,10 +103,13 @@ static int module_finalize(ompio_file_t *fh)
 /* What Open MPI 5.0 asks before it sets atomic mode. */
 static bool __opal_attribute_unused__ check_atomicity(ompio_file_t *fh)
 {
-    return NULL != ompi_fbtl_crypt_state(fh) || OMPI_COMMON_CRYPTMPI_FBTL_IS_ATOMIC(under_of(fh), fh);
+    const ompi_fbtl_crypt_module_t *module = ompi_fbtl_crypt_module_of(fh);
+    const ompi_common_cryptmpio_file_t *state = module->fs->state;
+
+    return (NULL != state && state->encrypted) || OMPI_COMMON_CRYPTMPI_FBTL_IS_ATOMIC(module->under, fh);
 }
 
-mca_fbtl_base_module_t *ompi_fbtl_crypt_module(mca_fbtl_base_module_t *under)
+mca_fbtl_base_module_t *ompi_fbtl_crypt_module(mca_fbtl_base_module_t *under, const ompi_common_cryptmpio_module_t *fs)
 {
     ompi_fbtl_crypt_module_t *module = calloc(1, sizeof(*module));
 
@@ -90,6 +129,7 @@ mca_fbtl_base_module_t *ompi_fbtl_crypt_module(mca_fbtl_base_module_t *under)
             OMPI_COMMON_CRYPTMPI_FBTL_EXTRAS(check_atomicity)
         },
         .under = under,
+        .fs = fs,
     };
     return &module->super;
 }

@@ -87,7 +87,7 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
 
     while (count > 0 && MPICRYPT_OK == code) {
         size_t here = copy->room - copy->have < count ? copy->room - copy->have : (size_t) count;
-        copy->requests[copy->count++] = (opal_cryptfile_request_t){offset, copy->bytes + copy->have, here};
+        copy->requests[copy->count++] = (opal_cryptfile_request_t){copy->bytes + copy->have, offset, here};
         copy->have += here;
         offset += here;
         count -= here;

@@ -76,7 +76,7 @@ static int fill(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, i
         if (0 == got) {
             break;
         }
-        const opal_cryptfile_request_t request = {at, bytes, (size_t) got};
+        const opal_cryptfile_request_t request = {bytes, at, (size_t) got};
         if (!(options->sparse && all_zero(bytes, (size_t) got))
             && OPAL_CRYPT_OK != opal_cryptfile_write(file->file, &request, 1, false, &outcome)) {
             return mpicrypt_file_failed(file, &outcome);
@@ -144,7 +144,7 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path, uint8_t *by
 
     for (uint64_t at = 0; at < file->bytes; at += outcome.bytes) {
         uint64_t left = file->bytes - at;
-        const opal_cryptfile_request_t request = {at, bytes, left < PART_BYTES ? (size_t) left : PART_BYTES};
+        const opal_cryptfile_request_t request = {bytes, at, left < PART_BYTES ? (size_t) left : PART_BYTES};
         if (OPAL_CRYPT_OK != opal_cryptfile_read(file->file, &request, 1, false, &outcome)) {
             return mpicrypt_file_failed(file, &outcome);
         }

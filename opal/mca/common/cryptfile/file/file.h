@@ -92,9 +92,10 @@ opal_cryptfile_grant_t opal_cryptfile_limited(const opal_cryptfile_t *file, uint
 
 /* ---- the way of data ---- */
 
-typedef struct opal_cryptfile_request {
-    uint64_t offset;                    /* of the file */
+/* The members stand as in the lists of Open MPI's OMPIO: fbtl/crypt hands those over as they are. */
+typedef struct __attribute__((may_alias)) opal_cryptfile_request {
     void *memory;                       /* plaintext */
+    uint64_t offset;                    /* of the file */
     size_t bytes;
 } opal_cryptfile_request_t;
 
