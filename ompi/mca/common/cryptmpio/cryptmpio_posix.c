@@ -1,28 +1,46 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Positional I/O on the two parts.  Extents that touch in the file go into one
- * system call, whatever their places in memory; reading also goes over small
- * gaps, since a call costs more than the bytes between.
+ * The storage's functions: positional I/O on the two parts, and range locks.
+ *
+ * Extents that touch in the file go into one system call, whatever their places in memory;
+ * reading also goes over small gaps, since a call costs more than the bytes between.
+ *
+ * Locks are of the open file description.  They do two things: they keep out
+ * other processes, for which a lock of the sidecar is enough; and on file systems
+ * whose nodes keep what they have read and written (NFS, and BeeGFS where it
+ * buffers), taking one is what makes a node ask the server again, and giving it
+ * back what makes it hand over what was written.  That holds for the locked file
+ * alone, so there both parts are locked:
+ *
+ *     lock the sidecar | lock the data | ... | unlock the data | unlock the sidecar
+ *
+ * In this order nobody ever waits for the second lock, and the ciphertext is at the
+ * server before the entries are.  On a file system of this node all processes see
+ * the same pages, and the second lock would only cost.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
 #endif
 #include "cryptmpio_posix.h"
 
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/crypt/base/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/xattr.h>
+#include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { VECTOR = 256, GAP = 512 };
+
+/* A lock server that knows processes, but not their threads or files, may see a ring
+ * where there is none: all of ours take locks in the same order.  So it is asked again,
+ * for this many times a millisecond. */
+enum { RING_MAX = 10000 };
 
 static const ompi_common_cryptmpio_posix_t *posix_of(const opal_cryptfile_storage_t *storage)
 {
@@ -174,71 +192,6 @@ static int posix_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t p
     return rc;
 }
 
-/* ---- life ---- */
-
-void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write)
-{
-    *posix = (ompi_common_cryptmpio_posix_t){
-        .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, ompi_common_cryptmpio_posix_lock,
-                  ompi_common_cryptmpio_posix_unlock, ompi_common_cryptmpio_posix_try_lock},
-        .data_fd = data_fd,
-        .sidecar_fd = -1,
-        .may_write = may_write,
-    };
-    ompi_common_cryptmpio_posix_place(posix);
-}
-
-char *ompi_common_cryptmpio_posix_sidecar(const char *path)
-{
-    char *real = realpath(path, NULL);
-    char *sidecar = NULL == real ? NULL : realloc(real, strlen(real) + sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX));
-
-    if (NULL != sidecar) {
-        strcat(sidecar, OPAL_CRYPTFILE_SIDECAR_SUFFIX);
-    } else {
-        free(real);
-    }
-    return sidecar;
-}
-
-int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating)
-{
-    struct stat data, side;
-
-    if (0 != fstat(posix->data_fd, &data)) {
-        return OPAL_CRYPT_ERR_STORAGE;
-    }
-    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | creating | O_NOFOLLOW | O_CLOEXEC,
-                             data.st_mode & 0666);
-    if (posix->sidecar_fd < 0) {
-        return OPAL_CRYPT_ERR_STORAGE;
-    }
-    if (0 != fstat(posix->sidecar_fd, &side) || !S_ISREG(side.st_mode)) {
-        ompi_common_cryptmpio_posix_close(posix);
-        errno = EINVAL;
-        return OPAL_CRYPT_ERR_STORAGE;
-    }
-    return OPAL_CRYPT_OK;
-}
-
-void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
-{
-    if (posix->sidecar_fd >= 0) {
-        close(posix->sidecar_fd);
-        posix->sidecar_fd = -1;
-    }
-}
-
-static int sync_one(int fd)
-{
-    int rc;
-
-    do {
-        rc = fsync(fd);
-    } while (0 != rc && EINTR == errno);
-    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
-}
-
 static int posix_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
 {
     int rc;
@@ -249,100 +202,159 @@ static int posix_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix)
+/* ---- locks ---- */
+
+static int set_lock(int fd, short type, uint64_t at, uint64_t bytes)
 {
-    posix->super.barrier = posix_barrier;
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+    const struct timespec moment = {0, 1000000};
+    int rings = 0, rc;
+
+    do {
+        rc = fcntl(fd, F_UNLCK == type ? F_OFD_SETLK : F_OFD_SETLKW, &lock);
+        if (0 != rc && EDEADLK == errno && ++rings <= RING_MAX) {
+            (void) nanosleep(&moment, NULL);
+            errno = EINTR;
+        }
+    } while (0 != rc && EINTR == errno);
+    return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-/* The names of the two parts, which lie in one directory. */
-int ompi_common_cryptmpio_posix_sync_names(const char *sidecar)
+/* What is locked below those of blocks and of whole files says nothing of the data. */
+static bool covers_data(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
 {
-    char *path = strdup(sidecar), *slash = NULL == path ? NULL : strrchr(path, '/');
-    int rc = OPAL_CRYPT_ERR_MEMORY;
+    return posix->both && at >= OMPI_CRYPTMPIO_LOCKS_FIRST;
+}
 
-    if (NULL != slash) {
-        slash[slash == path] = '\0';
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        rc = fd < 0 ? OPAL_CRYPT_ERR_STORAGE : sync_one(fd);
-        int error = errno;
-        if (fd >= 0) {
-            close(fd);
+static int posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+{
+    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
+    short type = exclusive ? F_WRLCK : F_RDLCK;
+    int rc = set_lock(posix->sidecar_fd, type, at, bytes);
+
+    if (OPAL_CRYPT_OK == rc && covers_data(posix, at)) {
+        rc = set_lock(posix->data_fd, type, at, bytes);
+        if (OPAL_CRYPT_OK != rc) {
+            int error = errno;
+            (void) set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+            errno = error;
         }
-        errno = error;
     }
-    free(path);
     return rc;
 }
 
-void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix)
+static int posix_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
-    if (posix->sidecar_fd >= 0) {
-        (void) sync_file_range(posix->sidecar_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    }
+    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
+    int data = covers_data(posix, at) ? set_lock(posix->data_fd, F_UNLCK, at, bytes) : OPAL_CRYPT_OK;
+    int error = errno;
+    int rc = set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+
+    errno = OPAL_CRYPT_OK == rc ? error : errno;
+    return OPAL_CRYPT_OK == rc ? data : rc;
 }
 
-int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix)
+static int set_lock_now(int fd, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
-    return posix->sidecar_fd < 0 ? OPAL_CRYPT_OK : sync_one(posix->sidecar_fd);
+    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+    int rc;
+
+    do {
+        rc = fcntl(fd, F_OFD_SETLK, &lock);
+    } while (0 != rc && EINTR == errno);
+    *got = 0 == rc;
+    return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix)
+static int posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
-    ompi_common_cryptmpio_posix_sync_begin(posix);
-    int rc = sync_one(posix->data_fd);
+    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
+    int rc = set_lock_now(posix->sidecar_fd, at, bytes, exclusive, got);
 
-    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(posix) : rc;
+    if (OPAL_CRYPT_OK == rc && *got && covers_data(posix, at)) {
+        rc = set_lock_now(posix->data_fd, at, bytes, exclusive, got);
+        if (!*got) {
+            int error = errno;
+            (void) set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+            errno = error;
+        }
+    }
+    return rc;
 }
 
-/* ---- the attribute ---- */
-
-static bool none_there(void) { return ENODATA == errno || ENOTSUP == errno || EPERM == errno; }
-
-int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix_t *posix, uint8_t **bytes, size_t *count)
+int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
 {
-    ssize_t size = fgetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0);
+    return set_lock_now(posix->sidecar_fd, at, 1, exclusive, got);
+}
 
-    *bytes = NULL;
-    *count = 0;
-    if (size <= 0) {
-        return 0 == size || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+/* Nobody has a lock there that one of this type would have to wait for. */
+static int test(int fd, short type, uint64_t at, uint64_t bytes, bool *is_free)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+
+    if (0 != fcntl(fd, F_OFD_GETLK, &lock)) {
+        return OPAL_CRYPT_ERR_STORAGE;
     }
-    *bytes = malloc((size_t) size);
-    if (NULL == *bytes) {
-        return OPAL_CRYPT_ERR_MEMORY;
-    }
-    ssize_t got = fgetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, *bytes, (size_t) size);
-    if (got != size) {                  /* it is being replaced: take it for damaged */
-        memset(*bytes, 0, (size_t) size);
-    }
-    *count = (size_t) size;
+    *is_free = F_UNLCK == lock.l_type;
     return OPAL_CRYPT_OK;
 }
 
-int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
-                                                const opal_cryptfile_map_t *map)
+int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free)
 {
-    size_t count = opal_cryptfile_map_bytes(map);
-    uint8_t digest_bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES], *bytes = malloc(count);
-    opal_cryptfile_map_digest_t digest;
+    bool data_free = false;
+    int rc = test(posix->sidecar_fd, F_RDLCK, at, 1, is_free);
 
-    if (NULL == bytes) {
-        return OPAL_CRYPT_ERR_MEMORY;
+    if (OPAL_CRYPT_OK == rc && covers_data(posix, at)) {
+        rc = test(posix->data_fd, F_RDLCK, at, 1, &data_free);
+        *is_free = *is_free || data_free;
     }
-    opal_cryptfile_map_write(map, bytes);
-    int rc = fsetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, bytes, count, 0);
-    free(bytes);
-    if (0 != rc && (ENOSPC == errno || E2BIG == errno || ERANGE == errno || EDQUOT == errno)) {
-        rc = opal_cryptfile_map_digest(map, &digest);
-        if (OPAL_CRYPT_OK != rc) {
-            return rc;
-        }
-        opal_cryptfile_map_digest_write(&digest, digest_bytes);
-        /* One that is newer than the sidecar's map, as a power cut may leave it, speaks of an attack. */
-        if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync_sidecar(posix)) {
-            return OPAL_CRYPT_ERR_STORAGE;
-        }
-        rc = fsetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, digest_bytes, sizeof(digest_bytes), 0);
+    return rc;
+}
+
+int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free)
+{
+    return test(posix->sidecar_fd, F_WRLCK, at, bytes, is_free);
+}
+
+int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
+{
+    opal_cryptfile_storage_t *storage = &posix->super;
+
+    if (!posix->both || posix->sidecar_fd < 0) {
+        return OPAL_CRYPT_OK;
     }
-    return 0 == rc || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    int rc = storage->lock(storage, OMPI_CRYPTMPIO_LOCK_REFRESH, 1, false);
+    rc = OPAL_CRYPT_OK == rc ? storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_REFRESH, 1) : rc;
+    return posix->may_write ? rc : OPAL_CRYPT_OK;       /* who only reads needs no locks */
+}
+
+/* ---- the table ---- */
+
+/* Does the data's file system belong to this node alone?  One of an unknown kind does not. */
+static void look_at_place(ompi_common_cryptmpio_posix_t *posix)
+{
+    struct statfs system = {.f_type = 0};
+    const char *name = "";
+
+    posix->both = posix->data_fd >= 0 &&
+                  (0 != fstatfs(posix->data_fd, &system) ||
+                   OPAL_CRYPT_FS_LOCAL != opal_crypt_fs_kind((unsigned long) system.f_type, &name));
+    posix->nfs = posix->both && 0 == strcmp(name, "nfs");
+}
+
+void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write)
+{
+    *posix = (ompi_common_cryptmpio_posix_t){
+        .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock,
+                  posix_unlock, posix_try_lock},
+        .data_fd = data_fd,
+        .sidecar_fd = -1,
+        .may_write = may_write,
+    };
+    look_at_place(posix);
+}
+
+void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix)
+{
+    posix->super.barrier = posix_barrier;
 }

@@ -92,7 +92,7 @@ const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use)
 /* Is the open file what lies at that path? */
 bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 
-/* ---- locks (cryptmpio_posix_lock.c) ---- */
+/* ---- locks, besides those of blocks ---- */
 
 /* Bytes that are locked for more than a block: below all blocks' locks. */
 #define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
@@ -102,15 +102,6 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 #define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
 #define OMPI_CRYPTMPIO_LOCK_USE     ((UINT64_C(1) << 62) - 34)
 #define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
-
-/* Look at the data's file system: does it belong to this node alone?  One of an unknown
- * kind does not. */
-void ompi_common_cryptmpio_posix_place(ompi_common_cryptmpio_posix_t *posix);
-
-/* The storage's. */
-int ompi_common_cryptmpio_posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
-int ompi_common_cryptmpio_posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
-int ompi_common_cryptmpio_posix_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes);
 
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);
