@@ -40,6 +40,14 @@ static inline size_t memory_place(opal_cryptfile_part_t part, uint64_t at)
     return (size_t) at - MEMORY_GAP;
 }
 
+/* Bytes of a block, when `plain_bytes` are in all: B, less for the last one, 0 beyond it. */
+static inline uint32_t memory_block_length(uint64_t plain_bytes, uint64_t block, uint32_t block_bytes)
+{
+    uint64_t whole = plain_bytes / block_bytes;
+
+    return block < whole ? block_bytes : block == whole ? (uint32_t) (plain_bytes % block_bytes) : 0;
+}
+
 static inline memory_t *memory_of(opal_cryptfile_storage_t *storage) { return (memory_t *) storage; }
 
 static inline int memory_dead(memory_t *memory)

@@ -19,6 +19,16 @@
 static const uint8_t case_uuid[16] = "a file's uuid 16";
 static const uint8_t case_key[32] = "a data key of thirty-two bytes!";
 
+/* One blob alone. */
+static inline int unwrap(opal_cryptfile_keystore_t *keystore, const char *label, const opal_cryptfile_wrapped_t *wrapped,
+                         uint8_t *data_key, opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
+{
+    const opal_cryptfile_unwrap_t blob = {wrapped, data_key};
+    size_t which;
+
+    return opal_cryptfile_keystore_unwrap_all(keystore, label, case_uuid, &blob, 1, &which, grant, why);
+}
+
 /* Lines of the log that hold all of these words. */
 static inline unsigned log_lines(const char *directory, const char *a, const char *b, const char *c)
 {
@@ -69,7 +79,7 @@ static inline void case_wrap(opal_cryptfile_keystore_t *keystore, const char *di
     UNIT_GROUP("wrap and unwrap");
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(48 == wrapped.bytes && 1 == wrapped.blob[0] && backend == wrapped.blob[1]);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "lab", &wrapped, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     UNIT_CHECK(OPAL_CRYPTFILE_GRANT_SEAL == grant && OPAL_CRYPTFILE_GRANT_SEAL == opal_cryptfile_keystore_grant(keystore, "lab"));
     UNIT_CHECK(1 == log_lines(directory, " wrap ", "label=lab version=1 file=612066696c6527732075756964203136", "granted"));
@@ -80,17 +90,17 @@ static inline void case_wrap(opal_cryptfile_keystore_t *keystore, const char *di
         other = wrapped;
         other.blob[at] ^= 0x20;
         memset(out, 1, sizeof(out));
-        opened += OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, NULL) ||
+        opened += OPAL_CRYPT_OK == unwrap(keystore, "lab", &other, out, &grant, NULL) ||
                   OPAL_CRYPTFILE_GRANT_NONE != grant || 0 != out[0];
     }
     for (unsigned bytes = 0; bytes < 60; ++bytes) {
         other = wrapped;
         other.bytes = (uint16_t) bytes;
-        opened += 48 != bytes && OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, NULL);
+        opened += 48 != bytes && OPAL_CRYPT_OK == unwrap(keystore, "lab", &other, out, &grant, NULL);
     }
     UNIT_CHECK(0 == opened);
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_keystore_unwrap(keystore, "other", case_uuid, &wrapped, out, &grant, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "absent", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "other", &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "absent", &wrapped, out, &grant, &why));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "absent", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-no-label") && 0 == wrapped.bytes);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "../lab", case_uuid, case_key, &wrapped, &why));
@@ -113,7 +123,7 @@ static inline opal_cryptfile_keystore_t *case_policy(opal_cryptfile_keystore_t *
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "old", case_uuid, case_key, &wrapped, &why));
     keystore = reopen(keystore, options, NOW + 1);
     UNIT_CHECK(OPAL_CRYPTFILE_GRANT_OPEN == opal_cryptfile_keystore_grant(keystore, "old"));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "old", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "old", &wrapped, out, &grant, &why));
     UNIT_CHECK(OPAL_CRYPTFILE_GRANT_OPEN == grant && 0 == memcmp(out, case_key, 32));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "old", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-refused") && NULL != strstr(why.detail, "expired"));
@@ -140,14 +150,14 @@ static inline opal_cryptfile_keystore_t *case_policy(opal_cryptfile_keystore_t *
     opal_cryptfile_wrapped_t second;
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "turn", case_uuid, case_key, &second, &why));
     UNIT_CHECK(1 == wrapped.blob[2] && 2 == second.blob[2]);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "turn", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "turn", &wrapped, out, &grant, &why));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "turn", 1, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "turn", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "turn", &wrapped, out, &grant, &why));
     UNIT_CHECK(NULL != strstr(why.detail, "revoked") && 1 == log_lines(directory, " unwrap ", "label=turn version=1", "refused: the key is revoked"));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "turn", case_uuid, &second, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "turn", &second, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "turn", 0, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "turn", case_uuid, &second, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "turn", &second, out, &grant, &why));
     UNIT_CHECK(OPAL_CRYPTFILE_GRANT_NONE == opal_cryptfile_keystore_grant(keystore, "turn"));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, false, &record, &why));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, true, &record, &why) && 3 == record.version);

@@ -76,7 +76,7 @@ static unsigned judge(memory_t *memory, texts_t *const *versions, int count, con
     unsigned wrong = 0;
 
     for (uint64_t block = 0; block < BLOCKS; ++block) {
-        uint32_t bytes = opal_cryptfile_block_length(plain_size, block, B);
+        uint32_t bytes = memory_block_length(plain_size, block, B);
         uint8_t out[B] = {0};
         opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_BAD;
         uint32_t plain_bytes;

@@ -209,7 +209,7 @@ static unsigned wrong_blocks(power_t *power)
     for (uint64_t i = 0; i < BLOCKS; ++i) {
         uint8_t out[B];
         uint64_t size = power->now.parts[OPAL_CRYPTFILE_DATA].size;
-        uint32_t bytes = opal_cryptfile_block_length(size, i, B);
+        uint32_t bytes = memory_block_length(size, i, B);
         int rc = read_block(file, i, out), fits = 0;
         for (int k = 0; k < model.versions[i]; ++k) {
             fits = fits || 0 == memcmp(out, model.version[i][k], bytes);

@@ -231,17 +231,8 @@ static void test_overlap(void)
     UNIT_CHECK(shared > 500 && shared < 3900);
 }
 
-static void test_blocks(void)
+static void test_far(void)
 {
-    UNIT_GROUP("lengths of blocks");
-    UNIT_CHECK(512 == opal_cryptfile_block_length(1025, 0, 512));
-    UNIT_CHECK(512 == opal_cryptfile_block_length(1025, 1, 512));
-    UNIT_CHECK(1 == opal_cryptfile_block_length(1025, 2, 512));
-    UNIT_CHECK(0 == opal_cryptfile_block_length(1025, 3, 512));
-    UNIT_CHECK(0 == opal_cryptfile_block_length(1024, 2, 512));
-    UNIT_CHECK(0 == opal_cryptfile_block_length(0, 0, 512));
-    UNIT_CHECK(2 == opal_cryptfile_block_of(1024, 512) && 511 == opal_cryptfile_block_at(1023, 512));
-
     UNIT_GROUP("a contiguous region goes on to the end of all offsets");
     const opal_cryptfile_run_t run[] = {{0, 1, 0}};
     opal_cryptfile_tiling_t tiling;
@@ -259,6 +250,6 @@ int main(void)
     test_canonical();
     test_refused();
     test_overlap();
-    test_blocks();
+    test_far();
     return unit_done();
 }

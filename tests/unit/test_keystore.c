@@ -77,11 +77,11 @@ static void case_plain(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keyst
     keystore = reopen(keystore, options, NOW);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "clear", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "clear", &before, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 2 == count);
     UNIT_CHECK(0 == shell("! grep -q '^key plain' %s/clear.*", options->directory));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "clear", case_uuid, &before, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "clear", &before, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 0 == count);
     opal_cryptfile_keystore_close(keystore);

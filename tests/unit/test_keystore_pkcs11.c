@@ -115,17 +115,17 @@ static void case_flaky(opal_cryptfile_keystore_t *keystore)
     with_faults(keystore);
     faulty.C_UnwrapKey = flaky_unwrap;
     unwraps_fail = 1000;
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "lab", &wrapped, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-pkcs11"));
     unwraps_fail = 1;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "lab", &wrapped, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     unwraps_fail = 0;
     other = wrapped;
     other.blob[20] ^= 1;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "lab", &other, out, &grant, &why));
     every_other = 1;            /* the wrong blob fails, the known key goes through, the wrong blob fails */
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &other, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "lab", &other, out, &grant, &why));
     every_other = 0;
     ((opal_cryptfile_p11_t *) keystore->token)->call = real;
 }
@@ -155,7 +155,7 @@ static void case_killed(opal_cryptfile_keystore_t *keystore)
     ((opal_cryptfile_p11_t *) keystore->token)->call = real;
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "killed", 1, &found, &why) && found.revoked);
     UNIT_CHECK(OPAL_CRYPTFILE_GRANT_NONE == opal_cryptfile_keystore_grant(keystore, "killed"));
-    UNIT_CHECK(OPAL_CRYPT_OK != opal_cryptfile_keystore_unwrap(keystore, "killed", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK != unwrap(keystore, "killed", &wrapped, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-refused") && NULL != strstr(why.detail, "revoked"));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_list(keystore, count_record, NULL, &count, &why) && 10 == count);
 }
@@ -219,7 +219,7 @@ int main(void)
     UNIT_GROUP("what is wrapped in one session unwraps in the next; the token gives no key away");
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
     keystore = reopen(keystore, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "lab", &wrapped, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     UNIT_CHECK(0 != shell("command -v pkcs11-tool > /dev/null") ||
                0 == shell("test 9 = \"$(pkcs11-tool --module %s --token-label 'a token' --login --pin 4711 --list-objects --type secrkey 2>/dev/null "
@@ -233,7 +233,7 @@ int main(void)
     UNIT_GROUP("a blob of the other backend");
     options.backend = OPAL_CRYPTFILE_KEYSTORE_FILE;
     keystore = reopen(NULL, &options, NOW);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_unwrap(keystore, "lab", case_uuid, &wrapped, out, &grant, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "lab", &wrapped, out, &grant, &why));
     UNIT_CHECK(NULL != strstr(why.detail, "other keystore backend"));
     opal_cryptfile_keystore_close(keystore);
     options.backend = OPAL_CRYPTFILE_KEYSTORE_PKCS11;

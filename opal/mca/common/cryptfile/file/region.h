@@ -78,28 +78,6 @@ bool opal_cryptfile_tiling_locate(const opal_cryptfile_tiling_t *tiling, uint64_
 bool opal_cryptfile_tiling_find(const opal_cryptfile_tiling_t *tiling, uint64_t file_offset,
                                 uint64_t *plain, uint64_t *file_bytes);
 
-/* ---- blocks of the packed stream ---- */
-
-static inline uint64_t opal_cryptfile_block_of(uint64_t plain, uint32_t block_bytes)
-{
-    return plain / block_bytes;
-}
-
-static inline uint32_t opal_cryptfile_block_at(uint64_t plain, uint32_t block_bytes)
-{
-    return (uint32_t) (plain % block_bytes);
-}
-
-/* Bytes of block `block` when the packed stream is `plain_bytes` long: B, less
- * for the last one, 0 beyond it. */
-static inline uint32_t opal_cryptfile_block_length(uint64_t plain_bytes, uint64_t block,
-                                                   uint32_t block_bytes)
-{
-    uint64_t whole = plain_bytes / block_bytes;
-
-    return block < whole ? block_bytes : block == whole ? (uint32_t) (plain_bytes % block_bytes) : 0;
-}
-
 #pragma GCC visibility pop
 
 #endif

@@ -181,14 +181,3 @@ int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, cons
     pthread_mutex_unlock(&keystore->lock);
     return rc;
 }
-
-int opal_cryptfile_keystore_unwrap(opal_cryptfile_keystore_t *keystore, const char *label,
-                                   const uint8_t *uuid, const opal_cryptfile_wrapped_t *wrapped,
-                                   uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
-                                   opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
-{
-    const opal_cryptfile_unwrap_t one = {wrapped, data_key};
-    size_t which;
-
-    return opal_cryptfile_keystore_unwrap_all(keystore, label, uuid, &one, 1, &which, grant, why);
-}

@@ -93,10 +93,6 @@ typedef struct opal_cryptfile_unwrap {
 int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char *label,
                                  const uint8_t *uuid, const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                                  opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why);
-int opal_cryptfile_keystore_unwrap(opal_cryptfile_keystore_t *keystore, const char *label,
-                                   const uint8_t *uuid, const opal_cryptfile_wrapped_t *wrapped,
-                                   uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
-                                   opal_cryptfile_grant_t *grant, opal_crypt_why_t *why);
 int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, const char *label,
                                        const uint8_t *uuid, const opal_cryptfile_unwrap_t *blobs, size_t count,
                                        size_t *which, opal_cryptfile_grant_t *grant, opal_crypt_why_t *why);
