@@ -138,8 +138,9 @@ static int check_types(const ompi_common_cryptmpio_map_ask_t *of, ptrdiff_t *ext
            : 0 == etype_size || 0 != filetype_size % etype_size || *extent < 0 ? MPI_ERR_TYPE : MPI_SUCCESS;
 }
 
-/* asks: malloc'd. */
-static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_map_ask_t *of, uint8_t **asks, size_t *count)
+/* What this process asks for, in the bytes that add_regions hands to the others; *packed: malloc'd. */
+static int pack_regions(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_map_ask_t *of,
+                        uint8_t **packed, size_t *count)
 {
     ompi_common_cryptmpio_ask_t ask = {.displacement = (uint64_t) of->displacement};
     const ompi_common_cryptmpio_ask_t rest_ask = {.rest = 1};
@@ -149,7 +150,7 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
     bool rest;
     int error = check_types(of, &extent);
 
-    *asks = NULL;
+    *packed = NULL;
     *count = 0;
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_info_check(state->fh, NULL == of->info ? NULL : &of->info->super);
@@ -168,15 +169,15 @@ static int make_asks(ompi_common_cryptmpio_file_t *state, const ompi_common_cryp
     }
     if (OPAL_CRYPT_OK == rc) {
         size_t bytes = ask.run_count * sizeof(*runs);
-        *asks = malloc(2 * sizeof(ask) + bytes);
-        rc = NULL == *asks ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
-        if (NULL != *asks && ask.run_count > 0) {
-            memcpy(*asks, &ask, sizeof(ask));
-            memcpy(*asks + sizeof(ask), runs, bytes);
+        *packed = malloc(2 * sizeof(ask) + bytes);
+        rc = NULL == *packed ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+        if (NULL != *packed && ask.run_count > 0) {
+            memcpy(*packed, &ask, sizeof(ask));
+            memcpy(*packed + sizeof(ask), runs, bytes);
             *count = sizeof(ask) + bytes;
         }
-        if (NULL != *asks && rest) {
-            memcpy(*asks + *count, &rest_ask, sizeof(rest_ask));
+        if (NULL != *packed && rest) {
+            memcpy(*packed + *count, &rest_ask, sizeof(rest_ask));
             *count += sizeof(rest_ask);
         }
     }
@@ -203,12 +204,12 @@ static int leave_individual(ompio_file_t *fh)
 int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_map_ask_t *ask)
 {
     ompi_common_cryptmpio_file_t *state = ompi_common_cryptmpio_module(fh)->state;
-    uint8_t *asks;
+    uint8_t *packed;
     size_t count;
-    int error = make_asks(state, ask, &asks, &count);
+    int error = pack_regions(state, ask, &packed, &count);
 
-    error = ompi_common_cryptmpio_add_regions(state, asks, count, error);
-    free(asks);
+    error = ompi_common_cryptmpio_add_regions(state, packed, count, error);
+    free(packed);
     ompi_common_cryptmpio_deny(state, OMPI_CRYPTMPIO_DENIED_MAP, MPI_SUCCESS != error);
     if (state->encrypted) {             /* also by others, whom this call could not follow */
         ompi_common_cryptmpio_hook(state);
