@@ -48,7 +48,7 @@ for setting in coll=^cryptag coll_cryptag_priority=20; do
     refused "$setting" "must be the same on all ranks" "coll_cryptag"
 done
 # Rank 0 says it, on node1.
-for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_stage_max=0; do
+for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_fragment=5000; do
     with
     set_node node0 crypt_psk_file=$psk "$setting"
     echo "+ ! $setting"
@@ -58,9 +58,9 @@ done
 echo "allgather any two" > "$CASE_DIR/rules"
 with "coll_cryptag_rules_file=$CASE_DIR/rules"
 refused "rules" "The file of rules for coll/cryptag cannot be used"
-with coll_cryptag_alltoall_node_max=2000000
-refused "sizes" "A parameter of coll/cryptag is out of range" "coll_cryptag_alltoall_node_max: 2000000"
-set_both pml=ob1 coll_cryptag_alltoall_node_max=2000000
+with coll_cryptag_bcast_segment=1000
+refused "sizes" "A parameter of coll/cryptag is out of range" "coll_cryptag_bcast_segment: 1000"
+set_both pml=ob1 coll_cryptag_bcast_segment=1000
 runs "sizes, in a job without pml/crypt"
 ! grep -q "coll/cryptag" "$CASE_DIR/out" || fail "it complains of what it does not use"
 

@@ -40,7 +40,7 @@ run --mca pml_crypt_verbose 100 --mca coll_cryptag_verbose 100 --mca fs_crypt_ve
 cat "$CASE_DIR/out"
 has 'pml:crypt: to rank 1 of MPI_COMM_WORLD, tag 1: 100 bytes, sealed, one frame'
 has 'pml:crypt: to rank 1 of MPI_COMM_WORLD, tag 2: 300000 bytes, sealed, in segments'
-has 'coll:cryptag: MPI_COMM_WORLD, rank 0, call 0: allgather by '
+has 'coll:cryptag: MPI_COMM_WORLD, rank 0 of 2, call 0: allgather by '
 has 'fs:crypt: .*/file: encrypted, asked for with label label'
 python3 - "$CASE_DIR/out" "$OMPI_MCA_crypt_psk_file" "$CASE_DIR/keystore" <<'END' || fail "a secret is in the output"
 import os, re, sys

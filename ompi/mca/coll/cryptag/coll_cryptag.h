@@ -44,19 +44,11 @@ typedef struct ompi_coll_cryptag_component {
     int allgather_algorithm;    /* ompi_coll_cryptag_algorithm_t; AUTO: by rules */
     int bcast_algorithm, alltoall_algorithm;    /* of their enumerations; 0: auto */
     int leaders;                /* leaders' all-gather of HS1 to HS3 and Naive: 0 auto, 1 ring, 2 doubling */
-    size_t ring_min;            /* auto: ring from this many bytes an item */
-    size_t stage_max;           /* up to this, the parts of a message travel as one */
     size_t fragment;            /* most sealed bytes of one message of the host */
     size_t piece_max;           /* longest piece that is sealed in one go */
     size_t bcast_segment;       /* sealed and handed on at a time */
-    size_t bcast_chain_min;     /* auto: chain from this many bytes */
-    size_t bcast_share_min;     /* through the node's segment from this many bytes */
-    size_t alltoall_node_max;   /* longest block that travels with others of its node */
-    size_t alltoall_rows_max;   /* auto: rows up to this many bytes of a block */
-    size_t alltoall_pairs_min;  /* auto: pairs from this many bytes of a block */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
-    bool metrics;               /* print the six metrics after each call */
     unsigned verbose;
     int stream;                 /* -1: nothing is wanted */
 
@@ -65,6 +57,9 @@ typedef struct ompi_coll_cryptag_component {
 } ompi_coll_cryptag_component_t;
 
 OMPI_DECLSPEC extern ompi_coll_cryptag_component_t mca_coll_cryptag_component;
+
+/* auto: a ring, rather than doubling, from this many bytes an item. */
+enum { OMPI_COLL_CRYPTAG_RING_MIN = 65536 };
 
 /* The saved function of the component below, for what is better left to it. */
 typedef struct ompi_coll_cryptag_below {

@@ -67,7 +67,7 @@ static int choose(ompi_coll_cryptag_call_t *call)
                                                  call->topo, block);
     }
     if (is_hs(algorithm) && !ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_hs_bytes(call))) {
-        algorithm = block < mca_coll_cryptag_component.ring_min ? OMPI_COLL_CRYPTAG_C_RD
+        algorithm = block < OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_C_RD
                                                                 : OMPI_COLL_CRYPTAG_C_RING;
     }
     return algorithm;

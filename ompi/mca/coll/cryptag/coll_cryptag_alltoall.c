@@ -33,14 +33,14 @@ static void wipe(ompi_coll_cryptag_call_t *call)
     }
 }
 
-/* A rank's blocks are more than fits into a processor's own caches. */
-enum { MANY_BYTES = 2097152 };
+/* Blocks of up to NODE_MAX bytes travel together from node to node; auto takes rows up to ROWS_MAX,
+ * and pairs from PAIRS_MIN where a rank's blocks are more than fits into a processor's own caches. */
+enum { NODE_MAX = 4096, ROWS_MAX = 131072, PAIRS_MIN = 131072, MANY_BYTES = 2097152 };
 
 /* Of those that need no shared memory. */
 static int by_messages(const ompi_coll_cryptag_alltoall_t *alltoall, size_t block)
 {
-    const bool many = block >= mca_coll_cryptag_component.alltoall_pairs_min
-                      && block >= MANY_BYTES / (size_t) alltoall->call.topo->ranks;
+    const bool many = block >= PAIRS_MIN && block >= MANY_BYTES / (size_t) alltoall->call.topo->ranks;
 
     return many && MPI_IN_PLACE != alltoall->out.buffer ? OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS
                                                         : OMPI_COLL_CRYPTAG_ALLTOALL_HOP;
@@ -48,13 +48,11 @@ static int by_messages(const ompi_coll_cryptag_alltoall_t *alltoall, size_t bloc
 
 static int by_size(const ompi_coll_cryptag_alltoall_t *alltoall, size_t block)
 {
-    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
-
-    if (alltoall->call.topo->widest > 1 && block <= c->alltoall_node_max) {
+    if (alltoall->call.topo->widest > 1 && block <= NODE_MAX) {
         return OMPI_COLL_CRYPTAG_ALLTOALL_NODE;
     }
-    return alltoall->call.topo->widest > 1 && block <= c->alltoall_rows_max ? OMPI_COLL_CRYPTAG_ALLTOALL_ROWS
-                                                                            : by_messages(alltoall, block);
+    return alltoall->call.topo->widest > 1 && block <= ROWS_MAX ? OMPI_COLL_CRYPTAG_ALLTOALL_ROWS
+                                                                    : by_messages(alltoall, block);
 }
 
 static bool can(ompi_coll_cryptag_alltoall_t *alltoall, int algorithm)
@@ -88,7 +86,7 @@ static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
     if (0 == algorithm) {
         algorithm = by_size(alltoall, block);
     }
-    alltoall->slot = vector || block > c->alltoall_node_max ? c->alltoall_node_max : block;
+    alltoall->slot = vector || block > NODE_MAX ? NODE_MAX : block;
     return can(alltoall, algorithm) ? algorithm : by_messages(alltoall, block);
 }
 

@@ -29,6 +29,9 @@ static void wipe(ompi_coll_cryptag_call_t *call)
     }
 }
 
+/* auto: chain from CHAIN_MIN bytes on; within a node through shared memory from SHARE_MIN. */
+enum { CHAIN_MIN = 1048576, SHARE_MIN = 129 };
+
 /* Equal at every rank, as in an all-gather. */
 static int choose(const ompi_coll_cryptag_bcast_t *bcast)
 {
@@ -40,8 +43,8 @@ static int choose(const ompi_coll_cryptag_bcast_t *bcast)
         algorithm = ompi_coll_cryptag_rules_find(c->rules, OMPI_COLL_CRYPTAG_BCAST, topo, bcast->bytes);
     }
     if (0 == algorithm) {
-        algorithm = topo->nodes > 2 && bcast->bytes >= c->bcast_chain_min ? OMPI_COLL_CRYPTAG_BCAST_CHAIN
-                                                                           : OMPI_COLL_CRYPTAG_BCAST_BINOMIAL;
+        algorithm = topo->nodes > 2 && bcast->bytes >= CHAIN_MIN ? OMPI_COLL_CRYPTAG_BCAST_CHAIN
+                                                                 : OMPI_COLL_CRYPTAG_BCAST_BINOMIAL;
     }
     return algorithm;
 }
@@ -53,7 +56,7 @@ static void cut(ompi_coll_cryptag_bcast_t *bcast)
 
     bcast->segment = bcast->bytes < segment ? bcast->bytes : segment;
     bcast->segments = (int) ((bcast->bytes + bcast->segment - 1) / bcast->segment);
-    bcast->share = bcast->call.topo->widest > 1 && bcast->bytes >= c->bcast_share_min
+    bcast->share = bcast->call.topo->widest > 1 && bcast->bytes >= SHARE_MIN
                    && ompi_coll_cryptag_shm_ensure(&bcast->call, ompi_coll_cryptag_bcast_slot_bytes(bcast)
                           * (size_t) (bcast->segments < OMPI_COLL_CRYPTAG_BCAST_SLOTS
                                           ? bcast->segments : OMPI_COLL_CRYPTAG_BCAST_SLOTS));

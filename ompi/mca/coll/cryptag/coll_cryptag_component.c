@@ -55,29 +55,12 @@ static const struct size_param {
     size_t *value, start, least, most;
     const char *help;
 } sizes[] = {
-    {"ring_min", &mca_coll_cryptag_component.ring_min, 65536, 0, SIZE_MAX,
-     "Bytes from which auto prefers a ring to recursive doubling"},
-    {"stage_max", &mca_coll_cryptag_component.stage_max, 65536, 0, SIZE_MAX,
-     "Parts of a message up to this many bytes are copied together and sent as one; longer parts are sent by "
-     "themselves"},
     {"fragment", &mca_coll_cryptag_component.fragment, 65000, 4096, MIB64,
      "Encrypted data travel in messages of at most this many bytes, 4096 to 67108864"},
     {"piece_max", &mca_coll_cryptag_component.piece_max, 4194304, 4096, MIB64,
      "Largest piece, in bytes of plaintext, that is encrypted as a unit, 4096 to 67108864"},
     {"bcast_segment", &mca_coll_cryptag_component.bcast_segment, 131072, 1024, MIB64,
      "A broadcast by binomial or chain is sealed and handed on in segments of this many bytes, 1024 to 67108864"},
-    {"bcast_chain_min", &mca_coll_cryptag_component.bcast_chain_min, 1048576, 0, SIZE_MAX,
-     "Bytes from which auto prefers chain to binomial for MPI_Bcast on three or more nodes"},
-    {"bcast_share_min", &mca_coll_cryptag_component.bcast_share_min, 129, 0, SIZE_MAX,
-     "Bytes from which a broadcast by binomial or chain goes through shared memory within a node; shorter ones are "
-     "messages there"},
-    {"alltoall_node_max", &mca_coll_cryptag_component.alltoall_node_max, 4096, 0, 1048576,
-     "Blocks of MPI_Alltoall and MPI_Alltoallv up to this many bytes travel together from node to node, 0 to 1048576"},
-    {"alltoall_rows_max", &mca_coll_cryptag_component.alltoall_rows_max, 131072, 0, SIZE_MAX,
-     "Bytes of a block up to which auto sends those of MPI_Alltoall that are too long for node by rows, a message for "
-     "each rank and node"},
-    {"alltoall_pairs_min", &mca_coll_cryptag_component.alltoall_pairs_min, 131072, 0, SIZE_MAX,
-     "Bytes of a block from which auto sends those of MPI_Alltoall step by step, where a rank has 2 MiB of them"},
     {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
      "Most bytes of shared memory that a communicator may use on a node; beyond it other algorithms are used. 0: "
      "never use shared memory"},
@@ -181,7 +164,7 @@ static void register_choices(ompi_coll_cryptag_component_t *c)
                     "rank to node), pairs (step by step), or auto.  Must be equal at all ranks", alltoalls,
                     &c->alltoall_algorithm);
     register_choice("leaders", "All-gather among the leaders of nodes in hs1, hs2 and hs3, and under naive: ring, rd, "
-                    "or auto (ring from coll_cryptag_ring_min bytes)", leader_kinds, &c->leaders);
+                    "or auto (ring from 64 KiB)", leader_kinds, &c->leaders);
 }
 
 static int component_register(void)
@@ -197,7 +180,7 @@ static int component_register(void)
     register_choices(c);
     register_sizes();
     (void) ompi_common_cryptmpi_verbose_register(&c->super.collm_version,
-                                                 "Print what coll/cryptag does. 20: the algorithm of each collective "
+                                                 "Print what coll/cryptag does. 20: algorithm and metrics of each collective "
                                                  "(default: 0)", &c->verbose);
     c->stream = -1;
     c->rules_file = NULL;
@@ -206,10 +189,6 @@ static int component_register(void)
                                            "built-in ones; must be equal at all ranks", MCA_BASE_VAR_TYPE_STRING,
                                            NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
                                            &c->rules_file);
-    c->metrics = false;
-    (void) mca_base_component_var_register(&c->super.collm_version, "metrics", "Print algorithm and metrics of "
-                                           "every call at every rank", MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0,
-                                           OPAL_INFO_LVL_8, MCA_BASE_VAR_SCOPE_READONLY, &c->metrics);
     register_metrics(&c->total);
     return OPAL_SUCCESS;
 }
@@ -278,9 +257,8 @@ uint32_t ompi_coll_cryptag_settings(void)
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
-        (uint64_t) c->leaders, c->ring_min, c->stage_max, c->fragment, c->piece_max, c->bcast_segment,
-        c->bcast_chain_min, c->bcast_share_min, c->alltoall_node_max, c->alltoall_rows_max, c->alltoall_pairs_min,
-        c->shm_max, (uint64_t) ompi_common_cryptmpi_params.on_failure,
+        (uint64_t) c->leaders, c->fragment, c->piece_max, c->bcast_segment, c->shm_max,
+        (uint64_t) ompi_common_cryptmpi_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 
@@ -299,14 +277,10 @@ void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call)
     __atomic_fetch_add(&total->r_d, m->r_d, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->s_d, m->s_d, __ATOMIC_RELAXED);
     opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_CHOICES, mca_coll_cryptag_component.stream,
-                        "coll:cryptag: %s, rank %d, call %" PRIu64 ": %s by %s", call->comm->c_name, call->topo->rank,
-                        call->sequence, ompi_coll_cryptag_operation_name(call->operation),
-                        ompi_coll_cryptag_algorithm_name(call->operation, call->algorithm));
-    if (mca_coll_cryptag_component.metrics) {
-        opal_output(0, "coll:cryptag %s rank %d of %d call %" PRIu64 " %s: r_c %" PRIu64 " s_c %" PRIu64
-                    " r_e %" PRIu64 " s_e %" PRIu64 " r_d %" PRIu64 " s_d %" PRIu64, call->comm->c_name,
-                    call->topo->rank, call->topo->ranks, call->sequence,
-                    ompi_coll_cryptag_algorithm_name(call->operation, call->algorithm), m->r_c, m->s_c, m->r_e,
-                    m->s_e, m->r_d, m->s_d);
-    }
+                        "coll:cryptag: %s, rank %d of %d, call %" PRIu64 ": %s by %s: r_c %" PRIu64 " s_c %" PRIu64
+                        " r_e %" PRIu64 " s_e %" PRIu64 " r_d %" PRIu64 " s_d %" PRIu64, call->comm->c_name,
+                        call->topo->rank, call->topo->ranks, call->sequence,
+                        ompi_coll_cryptag_operation_name(call->operation),
+                        ompi_coll_cryptag_algorithm_name(call->operation, call->algorithm), m->r_c, m->s_c, m->r_e,
+                        m->s_e, m->r_d, m->s_d);
 }

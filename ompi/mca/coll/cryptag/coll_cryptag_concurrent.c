@@ -195,7 +195,7 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 {
     const size_t average = call->offset[call->topo->ranks] / (size_t) call->topo->ranks;
 
-    if (OMPI_COLL_CRYPTAG_RING == kind && average >= mca_coll_cryptag_component.ring_min) {
+    if (OMPI_COLL_CRYPTAG_RING == kind && average > mca_coll_cryptag_component.fragment) {
         stream_lanes(call);
     } else {
         between_nodes(call, kind);

@@ -87,7 +87,7 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)
     case 2:
         return OMPI_COLL_CRYPTAG_DOUBLING;
     default:
-        return item_bytes >= mca_coll_cryptag_component.ring_min ? OMPI_COLL_CRYPTAG_RING
+        return item_bytes >= OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_RING
                                                                  : OMPI_COLL_CRYPTAG_DOUBLING;
     }
 }

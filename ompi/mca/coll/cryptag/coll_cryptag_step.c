@@ -3,7 +3,7 @@
  *
  * The messages of one communication step.  The parts of a message travel as
  * one while they are small (through a staging buffer unless they lie side by
- * side), each by itself above coll_cryptag_stage_max: sender and receiver
+ * side), each by itself above STAGE_MAX bytes: sender and receiver
  * decide that from the sizes alone.  In setup they travel as one in any case,
  * for whether the ranks have the same maximum is what it finds out.
  */
@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "ompi/mca/pml/pml.h"
+
+enum { STAGE_MAX = 65536 };
 
 /* What a posted request will bring; bytes is SIZE_MAX for a send. */
 struct ompi_coll_cryptag_arrival {
@@ -141,8 +143,7 @@ static shape_t shape_of(const ompi_coll_cryptag_call_t *call, const ompi_coll_cr
         shape.adjacent = shape.adjacent
                          && (0 == i || parts[i - 1].base + parts[i - 1].wire_bytes == parts[i].base);
     }
-    shape.together = 1 == count || !call->module->ready
-                     || shape.wire_bytes <= mca_coll_cryptag_component.stage_max;
+    shape.together = 1 == count || !call->module->ready || shape.wire_bytes <= STAGE_MAX;
     return shape;
 }
 

@@ -29,22 +29,14 @@ static const struct entry {
     {"aead_base_verbose", TEXT, 0, 0},
     {"coll_cryptag_allgather_algorithm", TEXT, 0, 0},
     {"coll_cryptag_alltoall_algorithm", TEXT, 0, 0},
-    {"coll_cryptag_alltoall_node_max", NUMBER, 0, 1048576},
-    {"coll_cryptag_alltoall_pairs_min", NUMBER, 0, UINT64_MAX},
-    {"coll_cryptag_alltoall_rows_max", NUMBER, 0, UINT64_MAX},
     {"coll_cryptag_bcast_algorithm", TEXT, 0, 0},
-    {"coll_cryptag_bcast_chain_min", NUMBER, 0, UINT64_MAX},
     {"coll_cryptag_bcast_segment", NUMBER, 1024, MIB64},
-    {"coll_cryptag_bcast_share_min", NUMBER, 0, UINT64_MAX},
     {"coll_cryptag_fragment", NUMBER, 4096, MIB64},
     {"coll_cryptag_leaders", TEXT, 0, 0},
-    {"coll_cryptag_metrics", FLAG, 0, 0},
     {"coll_cryptag_piece_max", NUMBER, 4096, MIB64},
     {"coll_cryptag_priority", SIGNED, 0, INT32_MAX},
-    {"coll_cryptag_ring_min", NUMBER, 0, UINT64_MAX},
     {"coll_cryptag_rules_file", TEXT, 0, 0},
     {"coll_cryptag_shm_max", NUMBER, 0, UINT64_MAX},
-    {"coll_cryptag_stage_max", NUMBER, 0, UINT64_MAX},
     {"coll_cryptag_verbose", NUMBER, 0, UINT32_MAX},
     {"crypt_audit", TEXT, 0, 0},
     {"crypt_auth", TEXT, 0, 0},
@@ -123,6 +115,20 @@ static const struct entry {
 #endif
 };
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+/* What was ours, and what does now what it did. */
+static const struct {
+    const char *name, *successor;
+} removed[] = {
+    {"coll_cryptag_alltoall_node_max", "coll_cryptag_rules_file"},
+    {"coll_cryptag_alltoall_pairs_min", "coll_cryptag_rules_file"},
+    {"coll_cryptag_alltoall_rows_max", "coll_cryptag_rules_file"},
+    {"coll_cryptag_bcast_chain_min", "coll_cryptag_rules_file"},
+    {"coll_cryptag_bcast_share_min", "coll_cryptag_shm_max"},
+    {"coll_cryptag_metrics", "coll_cryptag_verbose"},
+    {"coll_cryptag_ring_min", "coll_cryptag_leaders"},
+    {"coll_cryptag_stage_max", NULL},
+};
 
 /* Nobody else's name begins so.  btl_crypt, fbtl_crypt and hook_crypt have no parameter today. */
 static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
@@ -251,6 +257,12 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
     const bool ours = begins_as_ours(name) || 0 == strcmp(name, "aead");
     const struct entry *entry = NULL;
 
+    for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++) {
+        if (0 == strcmp(name, removed[i].name)) {
+            *nearest = removed[i].successor;
+            return OPAL_CRYPT_PARAMETER_REMOVED;
+        }
+    }
     if (ours || strlen(name) >= SHORTEST) {
         entry = find_parameter(name, ours ? (unsigned) strlen(name) / 2 : EDITS);
     }
