@@ -66,8 +66,10 @@ prepare_directories() {
     flock -n 8 || die "another run.sh works in $WORK"
     # The caller's settings for Open MPI are not the tests'.
     unset ${!OMPI_MCA_*} ${!PMIX_MCA_*} ${!PRTE_MCA_*}
-    CLUSTER_PLACE=$(mktemp -d "${TMPDIR:-/tmp}/ompi-crypt-XXXXXX")
-    export VCLUSTER_DIR=$CLUSTER_PLACE/run
+    rm -rf "$WORK"/ready.* "$WORK/taken" "$WORK"/case/*
+    mkdir "$WORK/taken"
+    : > "$WORK/results"
+    make_configure
 }
 
 # ---- variants ----
@@ -76,9 +78,22 @@ prepare_directories() {
 # "absent": it cannot be had on this machine; "broken": it should have been.
 # Not to be called in a condition: `set -e` would be off inside.
 build_variant() {
-    local variant=$1 log=$WORK/log/build-$1.log started
+    local variant=$1
     [ -z "${VARIANT_STATE[$variant]-}" ] || return 0
-    make_configure
+    exec 7>"$WORK/$variant.lock"
+    flock 7
+    if [ -e "$WORK/ready.$variant" ]; then      # the other lane did it
+        . "$WORK/ready.$variant"
+    else
+        make_variant "$variant"
+        printf 'VARIANT_STATE[%s]=%q VARIANT_REASON[%s]=%q\n' \
+            "$variant" "${VARIANT_STATE[$variant]}" "$variant" "${VARIANT_REASON[$variant]-}" > "$WORK/ready.$variant"
+    fi
+    exec 7>&-
+}
+
+make_variant() {
+    local variant=$1 log=$WORK/log/build-$1.log started
     if [ "$CONFIGURED" != 0 ]; then
         VARIANT_STATE[$variant]=broken VARIANT_REASON[$variant]=$WORK/log/autogen.log
         return 0
@@ -95,7 +110,7 @@ build_variant() {
         fi
     fi
     started=$SECONDS
-    ( set -e; use_variant "$variant"; compile_variant "$variant" ) >"$log" 2>&1 8>&-
+    ( set -e; use_variant "$variant"; compile_variant "$variant" ) >"$log" 2>&1 7>&- 8>&-
     if [ $? = 0 ]; then
         VARIANT_STATE[$variant]=ready
         echo "built $variant in $(duration $((SECONDS - started)))"
@@ -149,7 +164,7 @@ use_variant() {
         5.0)  SERIES=5.0 ;;
         asan) VARIANT_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" ;;
     esac
-    export BUILD=$VARIANT_DIR/build PREFIX=$VARIANT_DIR/prefix CASE_DIR=$WORK/case/$$
+    export BUILD=$VARIANT_DIR/build PREFIX=$VARIANT_DIR/prefix CASE_DIR=$WORK/case/${CLUSTER_PLACE##*-}
     export ROOT_50 PREFIX_50=$WORK/5.0/prefix
     rm -rf "$CASE_DIR"
     mkdir -p "$CASE_DIR"

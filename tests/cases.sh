@@ -8,7 +8,6 @@
 
 declare -A CASE_TAGS CASE_FILE CASE_ARGS
 CASES=() SELECTED=() FAILED=()
-PASSED=0 SKIPPED=0
 
 # tests/*/tests.list -> CASES, by variant, and what belongs to each.  Unit tests
 # come first: what they find explains what comes after.
@@ -198,27 +197,63 @@ run_script() {                                  # run_script KIND FILE LIMIT [AR
     return $rc
 }
 
+# ---- two lanes ----
+
+# A case waits for its launcher, for a timeout, for one rank, and the machine has two processors
+# at least: two run side by side.  One lane begins with this system's Open MPI, the other with 5.0,
+# so that each builds one variant, and then comes towards the first from the end.  A lane has its
+# own cluster; whoever makes a case's mark runs the case.
+run_lanes() {
+    local case i first=() other=()
+    for case in "${SELECTED[@]}"; do
+        case ${case%%/*} in *-5.0) other+=("$case") ;; *) first+=("$case") ;; esac
+    done
+    for ((i = ${#first[@]} - 1; i >= 0; i--)); do
+        other+=("${first[i]}")
+    done
+    export VCLUSTER_YIELD=${VCLUSTER_YIELD-1}
+    lane "${other[@]}" &
+    OTHER_LANE=$!
+    trap 'kill $OTHER_LANE 2>/dev/null; exit 130' INT TERM
+    lane "${SELECTED[@]}"
+    wait
+    mapfile -t FAILED < <(sed -n 's/^FAIL //p' "$WORK/results")
+}
+
+lane() (                                        # lane CASE...: a process of its own
+    trap cluster_remove EXIT
+    trap 'exit 130' INT TERM
+    CLUSTER_PLACE=$(mktemp -d "${TMPDIR:-/tmp}/ompi-crypt-XXXXXX")
+    export VCLUSTER_DIR=$CLUSTER_PLACE/run
+    for case; do
+        ! mkdir "$WORK/taken/${case//\//.}" 2>/dev/null || run_case "$case"
+    done
+)
+
+counted() { grep -c "^$1 " "$WORK/results"; }
+
 # ---- what is printed ----
 
 milliseconds() { local t=$EPOCHREALTIME; echo $((${t%[.,]*} * 1000 + 10#${t#*[.,]} / 1000)); }
 line() { printf '%-5s %-44s %3d.%d s  %s\n' "$1" "$2" $(($3 / 1000)) $(($3 % 1000 / 100)) "${4-}"; }
 
-passed()  { PASSED=$((PASSED + 1)); line pass "$1" "$2"; }
-skipped() { SKIPPED=$((SKIPPED + 1)); line skip "$1" "$2" "${3:-no reason given}"; }
+result()  { echo "$1 $2" >> "$WORK/results"; line "$@"; }
+passed()  { result pass "$1" "$2"; }
+skipped() { result skip "$1" "$2" "${3:-no reason given}"; }
 
 failed() {                                      # failed CASE MILLISECONDS LOG
-    FAILED+=("$1")
-    line FAIL "$1" "$2" "$3"
-    tail -n 60 "$3" | sed 's/^/      | /'
-    echo "      run it again: tests/run.sh $1"
+    local text
+    text=$(result FAIL "$1" "$2" "$3"
+           tail -n 60 "$3" | sed 's/^/      | /'
+           echo "      run it again: tests/run.sh $1")
+    printf '%s\n' "$text"      # at once, or the other lane's lines stand in it
 }
 
 # A build that failed is shown once; its cases count as failed.
 declare -A SHOWN
 failed_build() {                                # failed_build CASE VARIANT LOG
     if [ -n "${SHOWN[$2]-}" ]; then
-        FAILED+=("$1")
-        line FAIL "$1" 0 "the build of $2 failed"
+        result FAIL "$1" 0 "the build of $2 failed"
     else
         SHOWN[$2]=yes
         failed "$1" 0 "$3"

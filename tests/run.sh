@@ -51,17 +51,12 @@ if [ "$list" = yes ]; then
     exit 0
 fi
 
-trap cluster_remove EXIT
-trap 'exit 130' INT TERM
 exec </dev/null
 [ "$packages" = no ] || install_packages tests $([ "$tier" = default ] || echo full)
 prepare_directories
 echo "this system's Open MPI: $NATIVE"
 begin=$SECONDS
-for case in "${SELECTED[@]}"; do
-    run_case "$case"
-done
-cluster_stop
+run_lanes
 
 if [ ${#FAILED[@]} -gt 0 ]; then
     echo
@@ -70,5 +65,5 @@ if [ ${#FAILED[@]} -gt 0 ]; then
 fi
 echo
 echo "$(duration $((SECONDS - begin))) in $WORK"
-echo "$PASSED passed, ${#FAILED[@]} failed, $SKIPPED skipped"
+echo "$(counted pass) passed, ${#FAILED[@]} failed, $(counted skip) skipped"
 [ ${#FAILED[@]} -eq 0 ]
