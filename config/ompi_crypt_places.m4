@@ -55,7 +55,9 @@ AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
     OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags -lmpi -lopen-pal $ompi_crypt_pmix"
     OMPI_CRYPT_OPAL_NAME=
     AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
+    OMPI_CRYPT_PMIX_LIBS="$ompi_crypt_ldflags $ompi_crypt_pmix"
     AC_SUBST([OMPI_CRYPT_MPI_LIBS])
+    AC_SUBST([OMPI_CRYPT_PMIX_LIBS])
     AC_SUBST([OMPI_CRYPT_OPAL_NAME])
     OMPI_CRYPT_BARE_OPAL_LIBS="$ompi_crypt_ldflags -lopen-pal"
     AC_SUBST([OMPI_CRYPT_BARE_OPAL_LIBS])

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# The rooms of common/crypt and common/cryptfile: includes go one way; every file is built, and
+# The rooms of common/crypt, cryptfile, cryptproc and cryptmpi: includes go one way; every file is built, and
 # named by its room's README; a struct has one meaning.  Without MPI: what the libraries need.
 set -eu
 . "$SRC/tests/lib.sh"
@@ -50,8 +50,47 @@ echo '#include "opal/mca/common/crypt/wire/frame.h"' >> "$CASE_DIR/common/crypt/
 [ "$(wrong "$CASE_DIR/common")" = "$(printf 'crypt/identity/kex.c:%s:#include "opal/mca/common/crypt/wire/frame.h"' \
     "$(wc -l < "$CASE_DIR/common/crypt/identity/kex.c")")" ] || fail "an include that goes the wrong way is not found"
 
+# The libraries above, which may use OPAL, or MPI: not each other's the wrong way, nor a component.
+above="opal/mca/common/cryptproc ompi/mca/common/cryptmpi"
+may_above() {
+    case $1 in
+        */cryptproc) echo 'opal/(mca/aead/base/base\.h|mca/common/crypt/(base|identity)/.*)' ;;
+        */cryptmpi)  echo 'opal/(mca/aead/base/base\.h|mca/common/(crypt|cryptproc)/.*)|ompi/mca/(bml|common/cryptmpi|pml)/[^/]*\.h|ompi/mca/bml/base/base\.h|mpi\.h' ;;
+    esac
+}
+# What it includes of ours, or of MPI, and may not.
+wrong_above() {
+    local library
+    for library in $above; do
+        (cd "$1/$library" && grep -nE '^ *# *include +["<]((opal|ompi)/mca/(aead|common|hook|pml|coll|fs|fbtl|bml)/|ompi/mca/|mpi\.h)' *.[ch] |
+            grep -vE "\"($(may_above "$library"))\"" | sed "s|^|$library/|" || true)
+    done
+}
+# As those, and nothing of MPI at all.
+wrong_mpi() { grep -nE '^ *# *include +["<](ompi/|orte/|mpi\.h|ompi_config\.h)|\bompi_[a-z]|\bOMPI_[A-Z]' "$1"/opal/mca/common/cryptproc/*.[ch] |
+    grep -vE 'ompi_info\b' || true; }
+for library in $above; do
+    for file in "$SRC/$library"/*.[ch]; do
+        name=$(basename "$file")
+        stem=${name%.*}
+        grep -qE "^    $name( |\$)" "$SRC/$library/Makefile.am" || fail "$library/$name is in no list of the Makefile.am"
+        grep -qF -e "\`$stem\`" -e "\`$stem.h\`" "$SRC/$library/README.md" || fail "the README of $library does not name $name"
+    done
+done
+found=$(wrong_above "$SRC"; wrong_mpi "$SRC")
+[ -z "$found" ] || fail "includes that go the wrong way:"$'\n'"$found"
+for library in $above; do
+    mkdir -p "$CASE_DIR/$library"
+    cp "$SRC/$library"/*.[ch] "$CASE_DIR/$library"
+done
+echo '#include "opal/mca/common/crypt/wire/frame.h"' >> "$CASE_DIR/opal/mca/common/cryptproc/cryptproc_say.c"
+echo '#include "ompi/mca/pml/crypt/pml_crypt.h"' >> "$CASE_DIR/ompi/mca/common/cryptmpi/cryptmpi_comm.c"
+echo '#include "ompi/proc/proc.h"' >> "$CASE_DIR/opal/mca/common/cryptproc/cryptproc_wait.c"
+[ "$(wrong_above "$CASE_DIR" | wc -l)" = 2 ] && [ "$(wrong_mpi "$CASE_DIR" | wc -l)" = 1 ] ||
+    fail "includes that go the wrong way are not found"
+
 # Only the box calls a provider.
-callers=$(cd "$common" && grep -rlE --include='*.[ch]' -e '(aead|provider)(->|\.)(seal|open)\b' crypt cryptfile || true)
+callers=$(cd "$common" && grep -rlE --include='*.[ch]' -e '(aead|provider)(->|\.)(seal|open)\b' crypt cryptfile cryptproc || true)
 [ "$callers" = crypt/base/box.c ] || fail "providers are called by: $callers"
 
 # A struct, a type and an exported name are defined once.

@@ -19,6 +19,7 @@
 #include "opal/mca/common/crypt/identity/local.h"
 #include "opal/mca/common/crypt/identity/schedule.h"
 #include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/wire/session.h"
 
 #define FIXTURE_PSK "00112233445566778899aabbccddeeff0123456789abcdef0011223344556677"
 
@@ -112,6 +113,20 @@ static inline opal_crypt_local_t *fixture_local(const opal_crypt_options_t *opti
     }
     UNIT_REQUIRE(OPAL_CRYPT_OK == rc);
     return local;
+}
+
+/* First contact: check the record, agree on keys, make a session. */
+static inline int fixture_session(const opal_crypt_local_t *local, const uint8_t *record, size_t bytes,
+                                  const opal_crypt_expect_t *expect, opal_crypt_session_t **session,
+                                  opal_crypt_why_t *why)
+{
+    opal_crypt_schedule_t *schedule = NULL;
+    int rc = opal_crypt_schedule_create(local, record, bytes, expect, &schedule, why);
+
+    *session = NULL;
+    rc = OPAL_CRYPT_OK == rc ? opal_crypt_session_create(local, schedule, session, why) : rc;
+    opal_crypt_schedule_destroy(schedule);
+    return rc;
 }
 
 /* `topic` was given as the reason and `part` stands in the detail. */

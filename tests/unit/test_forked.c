@@ -105,7 +105,7 @@ static void use_keys(void)
     local = fixture_local(&options, 0);
     peer = fixture_local(&options, 1);
     record = opal_crypt_local_record(peer, &bytes);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_session_create(local, record, bytes, NULL, &session, NULL));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == fixture_session(local, record, bytes, NULL, &session, NULL));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, frame, 100, frame + 200));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(100, 30, 24, &shape));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, take(session), &here, &shape, frame, frame + 200,
@@ -236,7 +236,7 @@ static void *busy(void *what)
         if (NULL == what) {
             opal_crypt_session_t *another = NULL;
 
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_session_create(local, record, bytes, NULL, &another, NULL));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == fixture_session(local, record, bytes, NULL, &another, NULL));
             opal_crypt_session_destroy(another);
         } else {
             UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, text, 5000, frame));

@@ -45,7 +45,7 @@ static opal_crypt_session_t *contact(const opal_crypt_local_t *local,
     size_t bytes;
     const uint8_t *record = opal_crypt_local_record(peer, &bytes);
 
-    return OPAL_CRYPT_OK == opal_crypt_session_create(local, record, bytes, NULL, &session, &why)
+    return OPAL_CRYPT_OK == fixture_session(local, record, bytes, NULL, &session, &why)
            ? session : NULL;
 }
 
@@ -138,10 +138,10 @@ static void refusals(void)
     size_t bytes;
     const uint8_t *record = opal_crypt_local_record(b, &bytes);
 
-    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == opal_crypt_session_create(a, record, bytes, &rank2, &session, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == fixture_session(a, record, bytes, &rank2, &session, &why));
     UNIT_CHECK(NULL == session && fixture_said(&why, "record-other-process", "rank 2"));
     session = (opal_crypt_session_t *) a;
-    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == opal_crypt_session_create(a, record, bytes - 1, NULL, &session, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == fixture_session(a, record, bytes - 1, NULL, &session, &why));
     UNIT_CHECK(NULL == session);
     UNIT_CHECK(NULL == contact(a, a));
     opal_crypt_local_destroy(a);
@@ -241,7 +241,7 @@ static void why_there_is_none(void)
     const uint8_t *record = opal_crypt_local_record(b, &bytes);
 
     opal_crypt_local_provide(a, NULL);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_session_create(a, record, bytes, NULL, &session, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == fixture_session(a, record, bytes, NULL, &session, &why));
     UNIT_CHECK(NULL == session && fixture_said(&why, "library", "keys of a session"));
     opal_crypt_local_destroy(a);
     opal_crypt_local_destroy(b);

@@ -53,7 +53,7 @@ static double contacts(opal_crypt_local_t *a, opal_crypt_local_t **others, int p
         uint64_t counter;
 
         good += OPAL_CRYPT_OK
-                    == opal_crypt_session_create(a, others[i]->bytes, others[i]->byte_count, NULL, &sessions[i], NULL)
+                    == fixture_session(a, others[i]->bytes, others[i]->byte_count, NULL, &sessions[i], NULL)
                 && OPAL_CRYPT_OK == opal_crypt_counter_take(sessions[i], &counter)
                 && OPAL_CRYPT_OK
                     == opal_crypt_direct_seal(sessions[i], counter, &envelope, "message", 8, frame);

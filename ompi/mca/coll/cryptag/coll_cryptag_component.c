@@ -83,7 +83,7 @@ static bool sizes_hold(void)
 
     for (int i = 0; i < SIZES; i++) {
         if (*sizes[i].value < sizes[i].least || *sizes[i].value > sizes[i].most) {
-            OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "bad-size", sizes[i].name, *sizes[i].value,
+            OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-size", sizes[i].name, *sizes[i].value,
                            sizes[i].least, sizes[i].most);
             hold = false;
         }
@@ -97,7 +97,7 @@ static const char *bad_choice;
 static bool choices_hold(void)
 {
     if (NULL != bad_choice) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "bad-choice", bad_choice);
+        OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-choice", bad_choice);
     }
     return NULL == bad_choice;
 }
@@ -179,8 +179,8 @@ static int component_register(void)
                  &c->priority);
     register_choices(c);
     register_sizes();
-    (void) ompi_common_cryptmpi_verbose_register(&c->super.collm_version,
-                                                 "Print what coll/cryptag does. 20: algorithm and metrics of each collective "
+    (void) opal_cryptproc_verbose_register(&c->super.collm_version,
+                                           "Print what coll/cryptag does. 20: algorithm and metrics of each collective "
                                                  "(default: 0)", &c->verbose);
     c->stream = -1;
     c->rules_file = NULL;
@@ -200,7 +200,7 @@ static bool read_rules(void)
 
     c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "bad-rules", why);
+        OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-rules", why);
     }
     return NULL != c->rules;
 }
@@ -209,7 +209,7 @@ static int component_close(void)
 {
     ompi_coll_cryptag_rules_free(mca_coll_cryptag_component.rules);
     mca_coll_cryptag_component.rules = NULL;
-    ompi_common_cryptmpi_verbose_close(&mca_coll_cryptag_component.stream);
+    opal_cryptproc_verbose_close(&mca_coll_cryptag_component.stream);
     return OPAL_SUCCESS;
 }
 
@@ -218,7 +218,7 @@ int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_t
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
     if (mca_coll_cryptag_component.stream < 0) {
-        mca_coll_cryptag_component.stream = ompi_common_cryptmpi_verbose_open(mca_coll_cryptag_component.verbose);
+        mca_coll_cryptag_component.stream = opal_cryptproc_verbose_open(mca_coll_cryptag_component.verbose);
     }
     return OMPI_SUCCESS;
 }
@@ -244,7 +244,7 @@ bool ompi_coll_cryptag_usable(void)
         return true;
     }
     if (asked_for()) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-coll-cryptag.txt", "needs-pml-crypt", pml);
+        OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "needs-pml-crypt", pml);
         ompi_mpi_abort(MPI_COMM_WORLD, 1);
     }
     opal_output_verbose(10, ompi_coll_base_framework.framework_output,
@@ -258,7 +258,7 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->fragment, c->piece_max, c->bcast_segment, c->shm_max,
-        (uint64_t) ompi_common_cryptmpi_params.on_failure,
+        (uint64_t) opal_cryptproc_params.on_failure,
     };
     uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
 
@@ -276,7 +276,7 @@ void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call)
     __atomic_fetch_add(&total->s_e, m->s_e, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->r_d, m->r_d, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->s_d, m->s_d, __ATOMIC_RELAXED);
-    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_CHOICES, mca_coll_cryptag_component.stream,
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_CHOICES, mca_coll_cryptag_component.stream,
                         "coll:cryptag: %s, rank %d of %d, call %" PRIu64 ": %s by %s: r_c %" PRIu64 " s_c %" PRIu64
                         " r_e %" PRIu64 " s_e %" PRIu64 " r_d %" PRIu64 " s_d %" PRIu64, call->comm->c_name,
                         call->topo->rank, call->topo->ranks, call->sequence,

@@ -38,7 +38,7 @@ void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc)
 
 int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
 {
-    if (OMPI_COMMON_CRYPTMPI_ERROR == ompi_common_cryptmpi_params.on_failure) {
+    if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure) {
         int anywhere = ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1);
 
         if (0 != anywhere) {
@@ -61,7 +61,7 @@ void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, const char *topic, ...
     }
     if (NULL != topic) {
         va_start(list, topic);
-        ompi_common_cryptmpi_vshow_here("help-mpi-coll-cryptag.txt", topic, list);
+        opal_cryptproc_vshow_here("help-mpi-coll-cryptag.txt", topic, list);
         va_end(list);
     }
     ompi_mpi_abort(comm, 1);

@@ -70,7 +70,7 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc)
 {
     if (OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid) {
-        return OMPI_COMMON_CRYPTMPI_ALL == ompi_common_cryptmpi_params.scope
+        return OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope
                || !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
     }
     return !ompi_common_cryptmpi_is_local(proc);

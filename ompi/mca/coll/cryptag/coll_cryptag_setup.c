@@ -44,7 +44,7 @@ static void setup_failed(ompi_communicator_t *comm)
  * before the setup. */
 static int agree_on_success(ompi_coll_cryptag_call_t *call)
 {
-    if (OMPI_COMMON_CRYPTMPI_ERROR == ompi_common_cryptmpi_params.on_failure
+    if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure
         && 0 != ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1)) {
         return ompi_common_cryptmpi_error_class();
     }

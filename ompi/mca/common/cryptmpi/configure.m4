@@ -4,8 +4,8 @@ AC_DEFUN([MCA_ompi_common_cryptmpi_CONFIG], [
     AC_CONFIG_FILES([ompi/mca/common/cryptmpi/Makefile])
     libmca_ompi_common_cryptmpi_so_version=0:0:0
     AC_SUBST([libmca_ompi_common_cryptmpi_so_version])
-    AS_IF([test -n "$common_crypt_LIBS"],
+    AS_IF([test "$common_cryptproc_happy" = yes],
           [$1],
-          [ompi_crypt_why="it needs common/crypt"
+          [ompi_crypt_why="common/cryptproc is not built"
            $2])
 ])

@@ -1,60 +1,33 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What pml/crypt, coll/cryptag and fs/crypt share: parameters, peers and how to
- * reach them, the host PML, and failures.
+ * What pml/crypt, coll/cryptag and fs/crypt share beside what a process has without MPI
+ * (opal/mca/common/cryptproc): peers and how to reach them, communicators, the host PML, failures.
  *
- *     parameters (cryptmpi_params.c) -> local record -> modex (cryptmpi_modex.c)
- *         -> peers and sessions (cryptmpi_peer.c) -> communicators (cryptmpi_comm.c)
+ *     a peer's name -> schedule (cryptproc) -> session (cryptmpi_peer.c)
+ *         -> communicators (cryptmpi_comm.c, cryptmpi_generation.c) -> group keys (cryptmpi_group.c)
  *
- * Life cycle: pml/crypt calls params_register in its register function, start in
- * its init, and stop in its finalize.  Other components only query.
+ * Life cycle: pml/crypt calls start in its init, and stop in its finalize.  Other components
+ * only query.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_H
 #define OMPI_COMMON_CRYPTMPI_H
 
 #include "cryptmpi_compat.h"
 
-#include <stdarg.h>
-
 #include "opal/class/opal_list.h"
-#include "opal/util/output.h"
-#include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/request/request.h"
 
 #include "opal/mca/common/crypt/wire/frame.h"
 #include "opal/mca/common/crypt/wire/group.h"
-#include "opal/mca/common/crypt/identity/local.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/wire/session.h"
 #include "opal/mca/common/crypt/base/status.h"
 #include "opal/mca/common/crypt/wire/tags.h"
+#include "opal/mca/common/cryptproc/cryptproc.h"
 
 BEGIN_C_DECLS
-
-/* ---- parameters: crypt_* ---- */
-
-typedef enum { OMPI_COMMON_CRYPTMPI_INTERNODE, OMPI_COMMON_CRYPTMPI_ALL } ompi_common_cryptmpi_scope_t;
-typedef enum { OMPI_COMMON_CRYPTMPI_ABORT, OMPI_COMMON_CRYPTMPI_ERROR } ompi_common_cryptmpi_on_failure_t;
-typedef enum { OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, OMPI_COMMON_CRYPTMPI_AUDIT_WARN } ompi_common_cryptmpi_audit_t;
-typedef enum { OMPI_COMMON_CRYPTMPI_MISSING_WARN, OMPI_COMMON_CRYPTMPI_MISSING_ABORT } ompi_common_cryptmpi_missing_t;
-
-typedef struct ompi_common_cryptmpi_params {
-    opal_crypt_options_t options;
-    char *aead_name;                /* the provider asked for, "auto" by default */
-    unsigned key_bits;
-    unsigned threads;
-    int scope, on_failure, audit, on_missing;   /* enums above */
-    unsigned connect_timeout;       /* seconds; 0: none */
-    char *report;
-    bool keep_core_files;
-} ompi_common_cryptmpi_params_t;
-
-extern OMPI_DECLSPEC ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params;
-
-OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
 
 /* Two parameters of pml/crypt that hook/crypt must know before it. */
 #define OMPI_COMMON_CRYPTMPI_HOST_HELP "The PML that carries the encrypted messages: ob1 or ucx (default: ob1)"
@@ -69,9 +42,7 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_params_register(void);
 
 /* ---- life ---- */
 
-/* Choose the provider, make the record, publish it.  `agreed` is the text of
- * the caller's own parameters that both sides must share ("name=value;...").
- * Says itself what went wrong. */
+/* opal_cryptproc_start, and what peers and communicators need.  Says itself what went wrong. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_start(const char *agreed);
 OMPI_DECLSPEC void ompi_common_cryptmpi_stop(void);
 
@@ -95,6 +66,14 @@ typedef enum {
 } ompi_common_cryptmpi_raised_t;
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport);
 
+/* pml/crypt: a message was chopped so, for the report. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments);
+
+/* At the top of MPI_Finalize, and after its barrier: rank 0 of MPI_COMM_WORLD
+ * writes what was asked for. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_report(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
+
 /* ---- who has hook/crypt ---- */
 
 /* hook/crypt: this process has it, and may be waited for when a file is opened.  After
@@ -117,69 +96,6 @@ OMPI_DECLSPEC ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(
  * but by the end of the job. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t where, const char *path,
                                                          ompi_communicator_t *comm, int lacks);
-
-/* ---- help texts ---- */
-
-/* What only this process may have to say: an entry of a help file, on standard error. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_show_here(const char *file, const char *topic, ...);
-OMPI_DECLSPEC void ompi_common_cryptmpi_vshow_here(const char *file, const char *topic, va_list list);
-
-/* The detail of a refusal that may be one node's alone: "on node1: pre-shared key ...". */
-enum { OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES = 1200 };
-OMPI_DECLSPEC const char *ompi_common_cryptmpi_on_node(const char *detail, char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES]);
-
-/* What many processes may have to say: the first one of a node to come here does so itself, the
- * others through Open MPI, which counts them. */
-OMPI_DECLSPEC bool ompi_common_cryptmpi_show_first(const char *topic);
-#define OMPI_COMMON_CRYPTMPI_SHOW(file, topic, ...)                     \
-    do {                                                                \
-        if (ompi_common_cryptmpi_show_first(topic)) {                   \
-            ompi_common_cryptmpi_show_here(file, topic, ##__VA_ARGS__); \
-        } else {                                                        \
-            OMPI_COMMON_CRYPTMPI_COUNT(file, topic, ##__VA_ARGS__);     \
-        }                                                               \
-    } while (0)
-
-/* What a process may have to say many times: Open MPI counts all of them. */
-#define OMPI_COMMON_CRYPTMPI_COUNT(file, topic, ...)            \
-    do {                                                        \
-        ompi_common_cryptmpi_show_begin();                      \
-        opal_show_help(file, topic, true, ##__VA_ARGS__);       \
-        ompi_common_cryptmpi_show_end();                        \
-    } while (0)
-
-/* Around whatever reads Open MPI's help files. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_show_begin(void);
-OMPI_DECLSPEC void ompi_common_cryptmpi_show_end(void);
-
-/* Begin to measure, if a report was asked for.  Says itself what is wrong with
- * the parameter. */
-int ompi_common_cryptmpi_report_start(void);
-
-/* pml/crypt: a message was chopped so, for the report. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments);
-
-/* At the top of MPI_Finalize, and after its barrier: rank 0 of MPI_COMM_WORLD
- * writes what was asked for. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_report(void);
-OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
-
-/* ---- verbose streams ---- */
-
-/* Levels.  The last is a line a message. */
-enum {
-    OMPI_COMMON_CRYPTMPI_SAY_PEERS = 10,    /* method, provider, who met whom, refusals, files */
-    OMPI_COMMON_CRYPTMPI_SAY_CHOICES = 20,  /* epochs; the algorithm of each collective */
-    OMPI_COMMON_CRYPTMPI_SAY_MESSAGES = 40  /* how each message is sent */
-};
-
-/* pml/crypt's, which this library writes to, too; -1: nothing is wanted. */
-extern OMPI_DECLSPEC int ompi_common_cryptmpi_stream;
-
-OMPI_DECLSPEC int ompi_common_cryptmpi_verbose_register(const mca_base_component_t *component, const char *help,
-                                                       unsigned *level);
-OMPI_DECLSPEC int ompi_common_cryptmpi_verbose_open(unsigned level);     /* a stream, or -1 */
-OMPI_DECLSPEC void ompi_common_cryptmpi_verbose_close(int *stream);
 
 /* ---- peers ---- */
 
@@ -326,7 +242,7 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_inside_threaded(ompi_common_cryptmpi_ins
 static inline void ompi_common_cryptmpi_enter(ompi_common_cryptmpi_inside_t *inside)
 {
     inside->since = 0;
-    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
+    if (OPAL_UNLIKELY(opal_cryptproc_threaded())) {
         ompi_common_cryptmpi_inside_threaded(inside, true);
         return;
     }
@@ -336,7 +252,7 @@ static inline void ompi_common_cryptmpi_enter(ompi_common_cryptmpi_inside_t *ins
 
 static inline void ompi_common_cryptmpi_leave(ompi_common_cryptmpi_inside_t *inside)
 {
-    if (OPAL_UNLIKELY(ompi_common_cryptmpi_threaded())) {
+    if (OPAL_UNLIKELY(opal_cryptproc_threaded())) {
         ompi_common_cryptmpi_inside_threaded(inside, false);
         return;
     }
@@ -346,9 +262,6 @@ static inline void ompi_common_cryptmpi_leave(ompi_common_cryptmpi_inside_t *ins
 /* Show the calls that block to `look`, the innermost first; the same rules as for peers. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context),
                                                      void *context);
-
-/* pml/crypt: called while this library waits without making progress, once a second.  NULL: nobody. */
-extern OMPI_DECLSPEC void (*ompi_common_cryptmpi_still_here)(void);
 
 /* ---- datatypes ---- */
 

@@ -61,6 +61,6 @@ int ompi_common_cryptmpi_device_refuse(const void *buffer)
     if (NULL == buffer || !on_device(buffer)) {
         return OMPI_SUCCESS;
     }
-    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "device-buffer", buffer);
+    OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "device-buffer", buffer);
     return OMPI_ERR_NOT_SUPPORTED;
 }

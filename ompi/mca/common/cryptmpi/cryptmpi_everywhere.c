@@ -43,7 +43,7 @@ void ompi_common_cryptmpi_everywhere_publish(void)
     int rc;
 
     here = true;
-    OPAL_MODEX_SEND(rc, OMPI_COMMON_CRYPTMPI_MODEX_SCOPE, &hook_key, &yes, sizeof(yes));
+    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &hook_key, &yes, sizeof(yes));
     published = OMPI_SUCCESS == rc;
 }
 
@@ -58,11 +58,11 @@ void ompi_common_cryptmpi_everywhere_forget(void)
 }
 
 /* With an MPI_Init that does not wait for the others, one that has it may not have said so yet. */
-static answer_t ask_how(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how)
+static answer_t ask_how(const opal_process_name_t *name, const char *key, opal_cryptproc_how_t how)
 {
     size_t bytes = 0;
     bool nobody = false;
-    uint8_t *found = ompi_common_cryptmpi_get(name, key, how, "whether it has hook/crypt", &bytes, &nobody);
+    uint8_t *found = opal_cryptproc_get(name, key, how, "whether it has hook/crypt", &bytes, &nobody);
 
     free(found);
     return 1 == bytes ? HAS_IT : nobody && !ompi_async_mpi_init ? LACKS_IT : UNKNOWN;
@@ -75,11 +75,11 @@ static answer_t ask(const opal_process_name_t *name, bool ours)
     char *key = mca_base_component_to_string(&hook_key);
     answer_t answer = UNKNOWN;
 
-    if (NULL != key && ours && ompi_common_cryptmpi_exchanged_all()) {
-        answer = ask_how(name, key, OMPI_COMMON_CRYPTMPI_AT_ONCE);
+    if (NULL != key && ours && opal_cryptproc_exchanged_all()) {
+        answer = ask_how(name, key, OPAL_CRYPTPROC_AT_ONCE);
     }
     if (NULL != key && HAS_IT != answer) {
-        answer = ask_how(name, key, (ompi_common_cryptmpi_how_t) OMPI_COMMON_CRYPTMPI_ELSEWHERE);
+        answer = ask_how(name, key, (opal_cryptproc_how_t) OPAL_CRYPTPROC_ELSEWHERE);
     }
     free(key);
     return answer;
@@ -158,8 +158,8 @@ void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t whe
     ompi_proc_t *proc = ompi_comm_peer_lookup(comm, lacks);
     const char *host = NULL == proc ? NULL : opal_get_proc_hostname(&proc->super);
 
-    if (ompi_common_cryptmpi_show_first(topic)) {
-        ompi_common_cryptmpi_show_here("help-ompi-common-cryptmpi.txt", topic, path, opal_process_info.nodename,
+    if (opal_cryptproc_show_first(topic)) {
+        opal_cryptproc_show_here("help-ompi-common-cryptmpi.txt", topic, path, opal_process_info.nodename,
                                        lacks, NULL == host ? "unknown" : host);
     }
     ompi_mpi_abort(NULL, 1);

@@ -3,9 +3,10 @@
  *
  * What follows when a message, or a peer, does not authenticate: the one place
  * that decides between ending the job and returning an error, and the home of
- * our MPI error class.
+ * our MPI error classes, files' too.
  */
 #include "cryptmpi.h"
+#include "cryptmpi_classes.h"
 #include "cryptmpi_internal.h"
 
 #include <stdio.h>
@@ -66,25 +67,25 @@ static bool fault_of_ours(int rc)
 
 static void end_job(ompi_communicator_t *comm, const char *who, int rank, int tag, int rc)
 {
-    ompi_common_cryptmpi_show_here(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", who,
+    opal_cryptproc_show_here(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", who,
                                    ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     ompi_mpi_abort(comm, 1);
 }
 
 int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc)
 {
-    bool fatal = OMPI_COMMON_CRYPTMPI_ABORT == ompi_common_cryptmpi_params.on_failure
+    bool fatal = OPAL_CRYPTPROC_ABORT == opal_cryptproc_params.on_failure
                  || OPAL_CRYPT_ERR_FORKED == rc || OPAL_CRYPT_ERR_EXHAUSTED == rc
                  || opal_crypt_too_many_failures();
     char who[128];
 
-    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                         "pml:crypt: refused: %s, rank %d, tag %d: %s", comm->c_name, rank, tag, reason(rc));
     snprintf(who, sizeof(who), "%s on %s", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
     if (fatal) {
         end_job(comm, who, rank, tag, rc);
     }
-    OMPI_COMMON_CRYPTMPI_COUNT(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", who,
+    OPAL_CRYPTPROC_COUNT(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", who,
                               ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     return ompi_common_cryptmpi_error_class();
 }
@@ -96,15 +97,73 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
 {
     static int said = 0;
 
-    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream, "pml:crypt: refused a peer: %s", topic);
-    if (OMPI_COMMON_CRYPTMPI_ABORT != ompi_common_cryptmpi_params.on_failure) {
-        ompi_common_cryptmpi_show_here(file, topic, detail);
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: refused a peer: %s", topic);
+    if (OPAL_CRYPTPROC_ABORT != opal_cryptproc_params.on_failure) {
+        opal_cryptproc_show_here(file, topic, detail);
         return ompi_common_cryptmpi_error_class();
     }
     /* Often every process of a node has one to refuse, for the same reason. */
-    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && ompi_common_cryptmpi_show_first(topic)) {
-        ompi_common_cryptmpi_show_here(file, topic, detail);
+    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && opal_cryptproc_show_first(topic)) {
+        opal_cryptproc_show_here(file, topic, detail);
     }
     ompi_mpi_abort(NULL, 1);
     return OMPI_ERR_UNREACH;        /* another thread ends the job already */
+}
+
+/* ---- the error classes of encrypted files ----
+ *
+ * They are added when MPI_Init ends, before the
+ * program can add any: so they have the same numbers in all processes, and what one found
+ * can be told to the others.  libmpi_crypt, and a program without it, finds them by how their
+ * texts begin, which therefore never changes.
+ *
+ * A class of its own is no error code to Open MPI: asked for the class of one it says that it
+ * is unknown.  So each has a code, which is what functions return, and the class comes first.
+ */
+
+static const struct {
+    const char *text;
+    int otherwise;                      /* where nobody has added it */
+} kinds[OMPI_CRYPTMPI_CLASSES] = {
+    [OMPI_CRYPTMPI_TORN] = {OMPI_CRYPTMPI_TORN_NAME ": the first write of a block of an encrypted file was cut short", MPI_ERR_IO},
+    [OMPI_CRYPTMPI_FORGED] = {OMPI_CRYPTMPI_FORGED_NAME ": something of an encrypted file is not what a holder of the key wrote: "
+                              "it was changed, replaced or damaged", MPI_ERR_IO},
+    [OMPI_CRYPTMPI_NO_KEY] = {OMPI_CRYPTMPI_NO_KEY_NAME ": this process has no key for a part of an encrypted file", MPI_ERR_ACCESS},
+};
+
+static int codes[OMPI_CRYPTMPI_CLASSES];        /* MPI_SUCCESS: not yet */
+
+static void add_class(ompi_common_cryptmpi_class_t kind)
+{
+    int class, code;
+
+    if (MPI_SUCCESS == codes[kind] && MPI_SUCCESS == PMPI_Add_error_class(&class) && MPI_SUCCESS == PMPI_Add_error_code(class, &code)) {
+        (void) PMPI_Add_error_string(class, kinds[kind].text);
+        (void) PMPI_Add_error_string(code, kinds[kind].text);
+        codes[kind] = code;
+    }
+}
+
+/* The public calls are the only ones that every build of Open MPI exports. */
+void ompi_common_cryptmpi_classes_add(int argc, char **argv, int requested, int *provided)
+{
+    (void) argc;
+    (void) argv;
+    (void) requested;
+    (void) provided;
+    for (int i = 0; i < OMPI_CRYPTMPI_CLASSES; ++i) {
+        add_class((ompi_common_cryptmpi_class_t) i);
+    }
+}
+
+void ompi_common_cryptmpi_classes_forget(void)
+{
+    for (int i = 0; i < OMPI_CRYPTMPI_CLASSES; ++i) {
+        codes[i] = MPI_SUCCESS;
+    }
+}
+
+int ompi_common_cryptmpi_code(ompi_common_cryptmpi_class_t kind)
+{
+    return MPI_SUCCESS != codes[kind] ? codes[kind] : kinds[kind].otherwise;
 }

@@ -148,7 +148,7 @@ static int believe(const talk_t *talk, int rank)
     const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(talk->entry, rank);
 
     if (rank == talk->rank) {
-        const uint8_t *ours = opal_crypt_local_key_hash(ompi_common_cryptmpi_local());
+        const uint8_t *ours = opal_crypt_local_key_hash(opal_cryptproc_local());
         if (0 == memcmp(talk->hashes[rank], ours, HASH)) {
             return OMPI_SUCCESS;
         }
@@ -156,7 +156,7 @@ static int believe(const talk_t *talk, int rank)
                || 0 == memcmp(talk->hashes[rank], opal_crypt_session_peer(peer->session)->key_hash, HASH)) {
         return OMPI_SUCCESS;
     }
-    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-refused", talk->rank, rank,
+    OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "group-refused", talk->rank, rank,
                               talk->comm->c_name);
     return OMPI_ERR_UNREACH;
 }
@@ -224,7 +224,7 @@ static int tell_group(const talk_t *talk)
 
 static int failed(const ompi_communicator_t *comm, int reason, int rc)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "group-failed", comm->c_name,
+    OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "group-failed", comm->c_name,
                               opal_crypt_strerror(reason));
     return rc;
 }
@@ -234,7 +234,7 @@ static int agree(talk_t *talk)
     int lowest = talk->rank & -talk->rank, rc;
 
     talk->below = 0 == talk->rank || lowest > talk->ranks - talk->rank ? talk->ranks - talk->rank : lowest;
-    memcpy(talk->hashes[talk->rank], opal_crypt_local_key_hash(ompi_common_cryptmpi_local()), HASH);
+    memcpy(talk->hashes[talk->rank], opal_crypt_local_key_hash(opal_cryptproc_local()), HASH);
 
     /* 1. gather */
     rc = gather_hashes(talk);
@@ -256,11 +256,11 @@ static int agree(talk_t *talk)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = ompi_common_cryptmpi_provider_needed();
+    rc = opal_cryptproc_provider_needed();
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = opal_crypt_group_create(ompi_common_cryptmpi_local(), talk->secret, talk->entry->context_high,
+    rc = opal_crypt_group_create(opal_cryptproc_local(), talk->secret, talk->entry->context_high,
                                  talk->entry->context_low, (const uint8_t (*)[HASH]) talk->hashes,
                                  (uint32_t) talk->ranks, (uint32_t) talk->rank, &talk->entry->group);
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : failed(talk->comm, rc, OMPI_ERROR);

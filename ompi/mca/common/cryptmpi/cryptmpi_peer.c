@@ -30,6 +30,8 @@
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/bml/bml.h"
 
+#define CORE_HELP "help-opal-common-crypt.txt"
+
 OBJ_CLASS_INSTANCE(ompi_common_cryptmpi_peer_t, opal_list_item_t, NULL, NULL);
 
 static opal_hash_table_t by_name;
@@ -142,28 +144,46 @@ static void tell(ompi_proc_t *proc, const ompi_common_cryptmpi_peer_t *peer)
 {
     char text[128];
 
-    if (ompi_common_cryptmpi_stream >= 0) {
+    if (opal_cryptproc_stream >= 0) {
         transports(proc, text, sizeof(text));
-        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+        opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                             "pml:crypt: rank %lu met rank %lu%s by %s: %s, over %s", (unsigned long) OPAL_PROC_MY_NAME.vpid,
                             (unsigned long) peer->name.vpid,
                             peer->name.jobid == OPAL_PROC_MY_NAME.jobid ? "" : " of another job",
-                            opal_crypt_auth_name(opal_crypt_local_auth(ompi_common_cryptmpi_local())),
+                            opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())),
                             OMPI_COMMON_CRYPTMPI_LOCAL == ompi_common_cryptmpi_kind(peer) ? "plain, within the node" : "sealed",
                             text);
     }
 }
 
+static int make_session(const ompi_common_cryptmpi_peer_t *peer, opal_crypt_session_t **session)
+{
+    opal_crypt_schedule_t *schedule = NULL;
+    opal_crypt_why_t why = {0};
+    int rc = opal_cryptproc_provider_needed();
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = opal_cryptproc_schedule(&peer->name, peer->met, &schedule, &why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_crypt_session_create(opal_cryptproc_local(), schedule, session, &why);
+    }
+    opal_crypt_schedule_destroy(schedule);
+    /* One of a pair: there is nobody else to say it. */
+    return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : ompi_common_cryptmpi_peer_refused(CORE_HELP, why.topic, why.detail);
+}
+
 static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 {
     opal_crypt_session_t *session = NULL;
-    int rc = ompi_common_cryptmpi_modex_session(proc, peer->met, &session);
+    int rc = make_session(peer, &session);
     bool local;
 
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    local = OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
+    local = OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope
             && opal_crypt_session_peer(session)->same_node && reached_on_node(proc);
     peer->session = session;
     peer->token_out = opal_crypt_token_out(session);
@@ -181,10 +201,10 @@ static int resolve_self(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 
     peer->token_out = peer->token_in = &self_token;
     if (!local) {
-        rc = ompi_common_cryptmpi_provider_needed();
+        rc = opal_cryptproc_provider_needed();
         if (OMPI_SUCCESS == rc
-            && OPAL_CRYPT_OK != opal_crypt_session_alone(ompi_common_cryptmpi_local(), &peer->session)) {
-            ompi_common_cryptmpi_show_here("help-opal-common-crypt.txt", "no-secret-memory",
+            && OPAL_CRYPT_OK != opal_crypt_session_alone(opal_cryptproc_local(), &peer->session)) {
+            opal_cryptproc_show_here(CORE_HELP, "no-secret-memory",
                                            "a session of this process with itself");
             rc = OMPI_ERR_OUT_OF_RESOURCE;
         }

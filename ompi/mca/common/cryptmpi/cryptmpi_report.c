@@ -59,30 +59,25 @@ void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport)
 
 int ompi_common_cryptmpi_report_start(void)
 {
-    const char *report = ompi_common_cryptmpi_params.report;
+    const char *report = opal_cryptproc_params.report;
 
-    wanted = NULL != report && '\0' != *report && 0 != strcmp(report, "0");
+    wanted = opal_cryptproc_report_wanted();
     if (!wanted) {
         return OMPI_SUCCESS;
     }
     if (0 != strcmp(report, "1") && 0 != strcmp(report, "syslog")
         && (0 != strncmp(report, "json:", 5) || '\0' == report[5])) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "bad-report", report);
+        OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "bad-report", report);
         return OMPI_ERR_BAD_PARAM;
     }
     if (!hooked) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "report-unhooked", report);
+        OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "report-unhooked", report);
         return OMPI_ERR_NOT_AVAILABLE;
     }
     began = now();
     most_threads = most_segments = 0;
     opal_crypt_stats_timing(true);
     return OMPI_SUCCESS;
-}
-
-bool ompi_common_cryptmpi_report_wanted(void)
-{
-    return wanted;
 }
 
 /* Several threads may be here; a line that one of them loses is no harm. */
@@ -100,7 +95,7 @@ void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments)
 
 static void fill(ompi_common_cryptmpi_report_line_t *line)
 {
-    const opal_aead_module_t *aead = ompi_common_cryptmpi_params.options.aead;
+    const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     memset(line, 0, sizeof(*line));
     opal_crypt_stats(&line->stats);
@@ -142,7 +137,7 @@ static bool taken_by_first(ompi_communicator_t *world)
         return false;
     }
     if (!opal_crypt_session_peer(session)->report) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-ompi-common-cryptmpi.txt", "report-elsewhere", ompi_common_cryptmpi_params.report);
+        OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "report-elsewhere", opal_cryptproc_params.report);
         return false;
     }
     return true;

@@ -109,7 +109,7 @@ typedef struct told {
 
 static void write_report(FILE *out, const form_t *form, const line_t *sum, const told_t *told)
 {
-    const ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+    const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_crypt_stats_t *s = &sum->stats;
     char job[32], cipher[16];
 
@@ -121,11 +121,11 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->number, "processes", (uint64_t) told->processes);
     fprintf(out, form->number, "reporting", (uint64_t) told->reporting);
     fprintf(out, form->text, "authentication",
-            opal_crypt_auth_name(opal_crypt_local_auth(ompi_common_cryptmpi_local())));
+            opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())));
     fprintf(out, form->text, "cipher", cipher);
     fprintf(out, form->text, "providers", NULL == told->providers ? "" : told->providers);
-    fprintf(out, form->text, "scope", OMPI_COMMON_CRYPTMPI_ALL == p->scope ? "all" : "internode");
-    fprintf(out, form->text, "audit", OMPI_COMMON_CRYPTMPI_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
+    fprintf(out, form->text, "scope", OPAL_CRYPTPROC_ALL == p->scope ? "all" : "internode");
+    fprintf(out, form->text, "audit", OPAL_CRYPTPROC_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
     fprintf(out, form->text, "raised_limits", told->raised);
     fprintf(out, form->number, "sealed_peers", sum->sealed_peers);
     fprintf(out, form->number, "local_peers", sum->local_peers);
@@ -152,7 +152,7 @@ static FILE *open_file(const char *name)
 
 static void deliver(const line_t *sum, const told_t *told)
 {
-    const char *report = ompi_common_cryptmpi_params.report;
+    const char *report = opal_cryptproc_params.report;
     char *text = NULL;
     size_t bytes;
     FILE *out = 0 == strncmp(report, "json:", 5) ? open_file(report + 5) : open_memstream(&text, &bytes);

@@ -262,8 +262,8 @@ static void judge(const char *name, const char *value, opal_crypt_parameter_t ki
 /* By the first process of a node that comes here: there is no runtime yet that could count. */
 static void show(const char *topic, const char *names)
 {
-    if (ompi_common_cryptmpi_show_first(topic)) {
-        ompi_common_cryptmpi_show_here(HELP, topic, opal_process_info.nodename, names);
+    if (opal_cryptproc_show_first(topic)) {
+        opal_cryptproc_show_here(HELP, topic, opal_process_info.nodename, names);
     }
 }
 

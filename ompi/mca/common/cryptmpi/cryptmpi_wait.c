@@ -1,127 +1,72 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Waiting for the runtime: never in silence, and with an end if one is wanted.
+ * What this process waits for.
  *
- *     a first contact      asks without blocking, and looks once a second
+ *     calls that block     a list on the stacks of those who wait, for whoever looks from outside
+ *     a first contact      cryptproc's (cryptproc_wait.c), on that list
  *     a spawn, a connect   Open MPI's own; 4.1 makes the calls that block through a table,
  *                          where ours stand before them, with a thread that looks on
  *
- * Seconds are counted one at a time, by those who wake: a process that was stopped,
- * or whose machine slept, has waited for one second in that time.
+ * With one thread, entering and leaving are stores (cryptmpi.h); with several they are done
+ * here, under a lock, in any order.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
 
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
+#include <signal.h>
 
 #include "ompi/runtime/mpiruntime.h"
 
-enum { WARN_SECONDS = 120, EXIT_SECONDS = 10 };
+/* ---- calls that block ---- */
 
-typedef struct {
-    const char *doing, *awaited;
-    opal_process_name_t peer;
-    unsigned seconds;
-} wait_t;
+ompi_common_cryptmpi_inside_t *ompi_common_cryptmpi_innermost;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void say(const wait_t *w, const char *topic)
+void ompi_common_cryptmpi_inside_threaded(ompi_common_cryptmpi_inside_t *inside, bool enter)
 {
-    char ours[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES], its[OMPI_COMMON_CRYPTMPI_NSPACE_BYTES], peer[400], detail[1200];
+    ompi_common_cryptmpi_inside_t **place = &ompi_common_cryptmpi_innermost;
 
-    ompi_common_cryptmpi_job_name(&OPAL_PROC_MY_NAME, ours);
-    if (OPAL_JOBID_INVALID == w->peer.jobid) {
-        snprintf(peer, sizeof(peer), "a job that is not there yet");
+    pthread_mutex_lock(&list_lock);
+    if (enter) {
+        inside->outer = *place;
+        *place = inside;
     } else {
-        ompi_common_cryptmpi_job_name(&w->peer, its);
-        snprintf(peer, sizeof(peer), "%s rank %lu, of %s", its, (unsigned long) w->peer.vpid,
-                 w->peer.jobid == OPAL_PROC_MY_NAME.jobid ? "this job" : "another job");
+        while (NULL != *place && inside != *place) {
+            place = &(*place)->outer;
+        }
+        if (NULL != *place) {
+            *place = inside->outer;
+        }
     }
-    snprintf(detail, sizeof(detail), "  this process: %s rank %lu, on %s, in %s\n  the peer:     %s\n  awaited:      %s",
-             ours, (unsigned long) OPAL_PROC_MY_NAME.vpid, opal_process_info.nodename, w->doing, peer, w->awaited);
-    ompi_common_cryptmpi_show_here("help-ompi-common-cryptmpi.txt", topic, w->seconds, detail);
+    pthread_mutex_unlock(&list_lock);
 }
 
-static void *exit_soon(void *nothing)
+void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context), void *context)
 {
-    const struct timespec while_it_lasts = {.tv_sec = EXIT_SECONDS};
-
-    (void) nanosleep(&while_it_lasts, NULL);
-    _exit(1);
-    return nothing;
-}
-
-/* A runtime that does not answer may not hear this either. */
-static void end_job(void)
-{
-    pthread_t thread;
-
-    (void) pthread_create(&thread, NULL, exit_soon, NULL);
-    ompi_mpi_abort(NULL, 1);
-}
-
-/* Another second has passed. */
-static void tick(wait_t *w)
-{
-    const unsigned limit = ompi_common_cryptmpi_params.connect_timeout;
-
-    w->seconds++;
-    if (limit > 0 && w->seconds == limit) {
-        say(w, "connect-timeout");
-        end_job();
-    } else if (WARN_SECONDS == w->seconds) {
-        say(w, "still-waiting");
+    pthread_mutex_lock(&list_lock);
+    for (ompi_common_cryptmpi_inside_t *i = ompi_common_cryptmpi_innermost; NULL != i; i = i->outer) {
+        look(i, context);
     }
-}
-
-/* False: a second has passed. */
-static bool wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    struct timespec end;
-
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec++;
-    return ETIMEDOUT != pthread_cond_timedwait(condition, lock, &end);
+    pthread_mutex_unlock(&list_lock);
 }
 
 /* ---- a first contact ---- */
 
-uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *key, ompi_common_cryptmpi_how_t how, const char *awaited,
-                                  size_t *bytes, bool *nobody)
+static void be_seen(const opal_process_name_t *peer, const char *awaited, void (*in)(void *), void *argument)
 {
-    wait_t w = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name};
-    ompi_common_cryptmpi_question_t question = {.lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
     ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_CONTACT, .text = awaited,
-                                            .peer = name->jobid == OPAL_PROC_MY_NAME.jobid ? (int) name->vpid
+                                            .peer = peer->jobid == OPAL_PROC_MY_NAME.jobid ? (int) peer->vpid
                                                                                            : OPAL_CRYPT_STATUS_FOREIGN};
 
     ompi_common_cryptmpi_enter(&inside);
-    ompi_common_cryptmpi_ask(&question, name, key, how);
-    pthread_mutex_lock(&question.lock);
-    while (!question.done) {
-        if (!wait_a_second(&question.answered, &question.lock)) {
-            pthread_mutex_unlock(&question.lock);
-            tick(&w);
-            if (NULL != ompi_common_cryptmpi_still_here) {
-                ompi_common_cryptmpi_still_here();
-            }
-            pthread_mutex_lock(&question.lock);
-        }
-    }
-    pthread_mutex_unlock(&question.lock);
-    pthread_mutex_destroy(&question.lock);
-    pthread_cond_destroy(&question.answered);
+    in(argument);
     ompi_common_cryptmpi_leave(&inside);
-    *bytes = question.bytes;
-    if (NULL != nobody) {
-        *nobody = question.nobody;
-    }
-    return question.found;
+}
+
+static void end_job(void)
+{
+    ompi_mpi_abort(NULL, 1);
 }
 
 /* ---- a spawn, a connect ---- */
@@ -129,7 +74,7 @@ uint8_t *ompi_common_cryptmpi_get(const opal_process_name_t *name, const char *k
 #if OMPI_COMMON_CRYPTMPI_RUNTIME_TABLE
 
 typedef struct {
-    wait_t wait;
+    opal_cryptproc_wait_t wait;
     pthread_mutex_t lock;
     pthread_cond_t ended;
     bool done, watched;
@@ -145,9 +90,9 @@ static void *look_on(void *argument)
 
     pthread_mutex_lock(&watch->lock);
     while (!watch->done) {
-        if (!wait_a_second(&watch->ended, &watch->lock) && !watch->done) {
+        if (!opal_cryptproc_wait_second(&watch->ended, &watch->lock) && !watch->done) {
             pthread_mutex_unlock(&watch->lock);
-            tick(&watch->wait);
+            opal_cryptproc_wait_tick(&watch->wait);
             pthread_mutex_lock(&watch->lock);
         }
     }
@@ -212,7 +157,7 @@ static int watched_connect(opal_list_t *processes)
     return rc;
 }
 
-void ompi_common_cryptmpi_waits_start(void)
+static void table_begin(void)
 {
     if (NULL != opal_pmix.spawn && NULL != opal_pmix.connect) {
         spawn = opal_pmix.spawn;
@@ -222,7 +167,7 @@ void ompi_common_cryptmpi_waits_start(void)
     }
 }
 
-void ompi_common_cryptmpi_waits_stop(void)
+static void table_end(void)
 {
     if (watched_spawn == opal_pmix.spawn) {
         opal_pmix.spawn = spawn;
@@ -232,12 +177,26 @@ void ompi_common_cryptmpi_waits_stop(void)
 
 #else
 
-void ompi_common_cryptmpi_waits_start(void)
+static void table_begin(void)
 {
 }
 
-void ompi_common_cryptmpi_waits_stop(void)
+static void table_end(void)
 {
 }
 
 #endif
+
+void ompi_common_cryptmpi_waits_start(void)
+{
+    opal_cryptproc_show_wait = be_seen;
+    opal_cryptproc_end_job = end_job;
+    table_begin();
+}
+
+void ompi_common_cryptmpi_waits_stop(void)
+{
+    table_end();
+    opal_cryptproc_show_wait = NULL;
+    opal_cryptproc_end_job = NULL;
+}

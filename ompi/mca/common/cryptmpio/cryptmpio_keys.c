@@ -24,7 +24,7 @@ int ompi_common_cryptmpio_start(void)
     pthread_mutex_lock(&lock);
     /* Before anything else fetches OpenSSL's own algorithms.  A file that needs a key
      * is refused then: were this component missing instead, it might be written plain. */
-    if (ompi_common_cryptmpi_params.options.fips) {
+    if (opal_cryptproc_params.options.fips) {
         no_fips = (opal_crypt_why_t) {0};
         opal_crypt_library_open(true, &no_fips);
     }
@@ -69,7 +69,7 @@ opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void)
             .directory = or_null(p->keystore_dir),
             .log_file = or_null(p->keystore_log),
             .machine_key_file = or_null(p->machine_key),
-            .secret_on_netfs = ompi_common_cryptmpi_params.options.secret_on_netfs,
+            .secret_on_netfs = opal_cryptproc_params.options.secret_on_netfs,
             .pkcs11_module = or_null(p->pkcs11_module),
             .pkcs11_token = or_null(p->pkcs11_token),
             .pkcs11_pin_file = or_null(p->pkcs11_pin_file),
@@ -89,7 +89,7 @@ opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void)
 /* Messages and files share a provider where it has the cipher. */
 const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher)
 {
-    const opal_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    const opal_crypt_options_t *options = &opal_cryptproc_params.options;
     const opal_aead_module_t *module = NULL;
     opal_aead_why_t why = {0};
 

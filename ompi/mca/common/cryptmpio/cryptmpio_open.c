@@ -307,7 +307,7 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     if (MPI_SUCCESS == error) {
         error = act(made, &look);
     }
-    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: %s%s%s", filename,
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: %s%s%s", filename,
                         MPI_SUCCESS != error ? "refused" : made->encrypted ? "encrypted" : "plain",
                         '\0' != look.label[0] ? ", asked for with label " : "", look.label);
     forget(&look);

@@ -107,7 +107,7 @@ static int add_nfs(const mca_base_component_t *component, ompi_common_cryptmpio_
 int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_component)
 {
     ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
-    int rc = ompi_common_cryptmpi_params_register();
+    int rc = opal_cryptproc_params_register();
 
     rc = rc ? rc : add_keystore(p);
     rc = rc ? rc : add(fs_component, "key_label", OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP, MCA_BASE_VAR_TYPE_STRING,
@@ -125,7 +125,7 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
                                              "refuse to read a file that is not sealed or was changed since "
                                              "(default: off)", MCA_BASE_VAR_TYPE_BOOL,
                        OPAL_INFO_LVL_3, &p->seal);
-    rc = rc ? rc : ompi_common_cryptmpi_verbose_register(fs_component, "Print what fs/crypt does. 10: each file that is "
+    rc = rc ? rc : opal_cryptproc_verbose_register(fs_component, "Print what fs/crypt does. 10: each file that is "
                                                          "opened, and whether it is encrypted (default: 0)", &p->verbose);
     rc = rc ? rc : add_nfs(fs_component, p);
     rc = rc ? rc : add(fs_component, "trust_locks", "Assume that file locks work between nodes, which a job on "

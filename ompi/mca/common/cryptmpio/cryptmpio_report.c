@@ -55,7 +55,7 @@ static void show(const char *file, const char *topic, ...)
 
     va_start(list, topic);
     if (before < SHOWN_MAX) {
-        ompi_common_cryptmpi_vshow_here(file, topic, list);
+        opal_cryptproc_vshow_here(file, topic, list);
     }
     va_end(list);
     if (SHOWN_MAX == before + 1) {
@@ -76,7 +76,7 @@ static bool first_to_say(const char *topic, const char *file, const char *detail
         }
     }
     snprintf(name, sizeof(name), "%s-%016" PRIx64, topic, sum);
-    return ompi_common_cryptmpi_show_first(name);
+    return opal_cryptproc_show_first(name);
 }
 
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_crypt_why_t *why)
@@ -84,13 +84,13 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     static const char *const known[] = {"keystore-refused", "keystore-no-label"};
     const char *topic = NULL == why->topic ? "file-failed" : why->topic;
     bool keystore = 0 == strncmp(topic, "keystore-", 9);
-    char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES];
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
 
     if (!first_to_say(topic, name_of(state), why->detail)) {
         return;
     }
     if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
-        show("help-opal-common-crypt.txt", topic, ompi_common_cryptmpi_on_node(why->detail, text));
+        show("help-opal-common-crypt.txt", topic, opal_cryptproc_on_node(why->detail, text));
         return;
     }
     keystore = keystore && 0 != strcmp(topic, known[0]) && 0 != strcmp(topic, known[1]);

@@ -21,14 +21,14 @@ static int component_register(void)
 static int component_open(void)
 {
     ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
-    ompi_common_cryptmpio_stream = ompi_common_cryptmpi_verbose_open(ompi_common_cryptmpio_params.verbose);
+    ompi_common_cryptmpio_stream = opal_cryptproc_verbose_open(ompi_common_cryptmpio_params.verbose);
     return ompi_common_cryptmpio_start();
 }
 
 static int component_close(void)
 {
     ompi_common_cryptmpio_stop();
-    ompi_common_cryptmpi_verbose_close(&ompi_common_cryptmpio_stream);
+    opal_cryptproc_verbose_close(&ompi_common_cryptmpio_stream);
     return OMPI_SUCCESS;
 }
 

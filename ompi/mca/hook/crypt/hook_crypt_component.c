@@ -213,8 +213,8 @@ static void demand_pml(void)
     const char *why = why_no_pml();
 
     if (NULL != why) {
-        if (ompi_common_cryptmpi_show_first("no-pml")) {
-            ompi_common_cryptmpi_show_here("help-mpi-hook-crypt.txt", "no-pml", opal_process_info.nodename, why);
+        if (opal_cryptproc_show_first("no-pml")) {
+            opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "no-pml", opal_process_info.nodename, why);
         }
         exit(1);                        /* as for names of parameters */
     }

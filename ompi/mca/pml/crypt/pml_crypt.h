@@ -277,7 +277,7 @@ int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *t
 /* pml_crypt_verbose: how a message is sent, a line each. */
 static inline bool ompi_pml_crypt_says_messages(void)
 {
-    return OPAL_UNLIKELY(ompi_pml_crypt.params.verbose >= OMPI_COMMON_CRYPTMPI_SAY_MESSAGES);
+    return OPAL_UNLIKELY(ompi_pml_crypt.params.verbose >= OPAL_CRYPTPROC_SAY_MESSAGES);
 }
 
 /* ---- sending ---- */

@@ -32,10 +32,10 @@
 
 bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal)
 {
-    bool warn = OMPI_COMMON_CRYPTMPI_AUDIT_WARN == ompi_common_cryptmpi_params.audit;
+    bool warn = OPAL_CRYPTPROC_AUDIT_WARN == opal_cryptproc_params.audit;
 
     if (warn || fatal) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", warn ? "plaintext-possible" : "plaintext-path", component,
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", warn ? "plaintext-possible" : "plaintext-path", component,
                        remedy);
     }
     return !warn;
@@ -46,7 +46,7 @@ bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, boo
 static bool coll_is_safe(const char *name)
 {
     return ompi_common_cryptmpi_coll_rides(name)
-           || (OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope && ompi_common_cryptmpi_coll_local(name));
+           || (OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope && ompi_common_cryptmpi_coll_local(name));
 }
 
 static void audit_coll(void)

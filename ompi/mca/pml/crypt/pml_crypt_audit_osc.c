@@ -93,7 +93,7 @@ static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
     if (places[place].by_btls && 1 == ompi_comm_size(comm)) {
         return !mca_bml_base_inited() || ompi_common_cryptmpi_btls_local(ompi_proc_local_proc);
     }
-    return OMPI_COMMON_CRYPTMPI_ALL != ompi_common_cryptmpi_params.scope
+    return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope
            && (places[place].only_local || (places[place].by_btls && on_one_node(comm)));
 }
 
@@ -115,10 +115,10 @@ static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int 
     if (places[place].rides) {
         /* It would be chosen, and fail with advice that leads to other components. */
         if (ompi_mpi_thread_multiple && MPI_WIN_FLAVOR_SHARED != flavor && !on_one_node(comm)) {
-            OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "window-threads");
+            OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "window-threads");
             return OMPI_ERR_NOT_SUPPORTED;
         }
-        return OMPI_COMMON_CRYPTMPI_ERROR != ompi_common_cryptmpi_params.on_failure || all_known(comm)
+        return OPAL_CRYPTPROC_ERROR != opal_cryptproc_params.on_failure || all_known(comm)
                    ? places[place].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
     }
     if (!may_answer(place, comm, flavor)) {

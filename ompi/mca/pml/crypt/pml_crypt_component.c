@@ -106,14 +106,14 @@ static int component_register(void)
     if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("pml/crypt")) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    rc = ompi_common_cryptmpi_params_register();
+    rc = opal_cryptproc_params_register();
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
     rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_2);
     rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
                            &p->raise_limits, OPAL_INFO_LVL_4);
-    rc = rc ? rc : ompi_common_cryptmpi_verbose_register(&mca_pml_crypt_component.pmlm_version,
+    rc = rc ? rc : opal_cryptproc_verbose_register(&mca_pml_crypt_component.pmlm_version,
                        "Print what pml/crypt does. 10: method, provider, who met whom, refusals; 20: key epochs; 40: how "
                        "each message is sent. Never keys or payload (default: 0)", &p->verbose);
     rc = rc ? rc : register_cut(p);
@@ -156,14 +156,14 @@ static int component_open(void)
     }
     ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
     prefer_osc();
-    ompi_common_cryptmpi_stream = ompi_common_cryptmpi_verbose_open(ompi_pml_crypt.params.verbose);
+    opal_cryptproc_stream = opal_cryptproc_verbose_open(ompi_pml_crypt.params.verbose);
     return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
     ompi_pml_crypt_host_close();
-    ompi_common_cryptmpi_verbose_close(&ompi_common_cryptmpi_stream);
+    opal_cryptproc_verbose_close(&opal_cryptproc_stream);
     return OMPI_SUCCESS;
 }
 
@@ -171,7 +171,7 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
 {
     if (p->chop_min < 1 || p->chop_min > OPAL_CRYPT_DIRECT_MAX || p->chunk_size < OPAL_CRYPT_CHUNK_MIN
         || p->chunk_size > OPAL_CRYPT_CHUNK_MAX || p->k > OPAL_CRYPT_CHUNKS_MAX || 0 == p->in_flight) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-bounds", p->chop_min, OPAL_CRYPT_DIRECT_MAX,
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-bounds", p->chop_min, OPAL_CRYPT_DIRECT_MAX,
                        p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, p->k, OPAL_CRYPT_CHUNKS_MAX,
                        p->in_flight);
         return false;
@@ -226,7 +226,7 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {
         return NULL;
     }
-    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                         "pml:crypt: on %s: over %s, messages of more than %u bytes in segments", opal_process_info.nodename,
                         p->host_name, p->chop_min);
     ompi_pml_crypt_status_start();

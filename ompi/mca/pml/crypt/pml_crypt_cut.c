@@ -38,7 +38,7 @@ static opal_crypt_limits_t limits;
 
 static bool refused(const char *name, const opal_crypt_why_t *why)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", name, why->detail);
+    OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", name, why->detail);
     return false;
 }
 
@@ -76,7 +76,7 @@ static unsigned our_processors(void)
 bool ompi_pml_crypt_cut_start(void)
 {
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
-    unsigned forced = ompi_common_cryptmpi_params.threads;
+    unsigned forced = opal_cryptproc_params.threads;
     unsigned left = p->comm_threads < MANY_PROCESSORS ? p->comm_threads : MANY_PROCESSORS;
 
     if (forced > OPAL_CRYPT_TEAM_MAX) {
@@ -98,7 +98,7 @@ unsigned ompi_pml_crypt_cut_threads(void)
     }
     if (ompi_pml_crypt.params.t > 0) {
         most = ompi_pml_crypt.params.t;
-    } else if (0 == rule.count && ompi_common_cryptmpi_params.threads > 0) {
+    } else if (0 == rule.count && opal_cryptproc_params.threads > 0) {
         most = max;
     }
     most = most < max ? most : max;

@@ -179,7 +179,7 @@ static bool before(const struct timespec *end)
 
 static void say(const char *topic, uint64_t number, unsigned processes, int rank)
 {
-    ompi_common_cryptmpi_show_here("help-mpi-pml-crypt.txt", topic, ompi_comm_rank(&ompi_mpi_comm_world.comm),
+    opal_cryptproc_show_here("help-mpi-pml-crypt.txt", topic, ompi_comm_rank(&ompi_mpi_comm_world.comm),
                                    opal_process_info.nodename, (unsigned long long) number, processes, rank);
 }
 
@@ -220,7 +220,7 @@ void ompi_pml_crypt_final_take(void)
     if (tally.silent > 0) {
         say("final-silent", tally.silent, tally.silent, tally.rank_silent);
     }
-    if (OMPI_COMMON_CRYPTMPI_MISSING_ABORT == ompi_common_cryptmpi_params.on_missing && something_said(&tally)) {
+    if (OPAL_CRYPTPROC_MISSING_ABORT == opal_cryptproc_params.on_missing && something_said(&tally)) {
         say("final-abort", 0, 0, 0);
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
     }

@@ -57,7 +57,7 @@ int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *t
     ompi_pml_crypt_held_t *held;
     int count = 0;
 
-    if (ompi_common_cryptmpi_threaded() && 0 != pthread_mutex_trylock(&c->lock)) {
+    if (opal_cryptproc_threaded() && 0 != pthread_mutex_trylock(&c->lock)) {
         return -1;
     }
     OPAL_LIST_FOREACH(held, &c->held, ompi_pml_crypt_held_t) {

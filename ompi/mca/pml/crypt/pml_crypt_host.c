@@ -22,7 +22,7 @@ static bool open = false, live = false;
  * the text names its node. */
 static void refuse(const char *topic, const char *name)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", topic, name, opal_process_info.nodename);
+    OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", topic, name, opal_process_info.nodename);
 }
 
 static mca_base_component_t *among_static(const char *name)

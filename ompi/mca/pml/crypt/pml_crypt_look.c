@@ -147,7 +147,7 @@ static void look_inside(ompi_common_cryptmpi_inside_t *inside, void *context)
     *named = (named_t){.wait = {.since = inside->since, .bytes = inside->bytes, .kind = inside->kind, .peer = inside->peer,
                                 .tag = inside->tag, .blocking = 1}, .comm = inside->comm};
     if (NULL != inside->text) {
-        ompi_common_cryptmpi_cut(named->wait.text, sizeof(named->wait.text), inside->text);
+        opal_cryptproc_cut(named->wait.text, sizeof(named->wait.text), inside->text);
     }
 }
 
@@ -190,11 +190,11 @@ static void name_comm(named_t *named)
     if (MPI_ANY_TAG == w->tag) {
         w->tag = INT_MIN;
     } else if (NULL != collective && '\0' == w->text[0]) {
-        ompi_common_cryptmpi_cut(w->text, sizeof(w->text), collective);
+        opal_cryptproc_cut(w->text, sizeof(w->text), collective);
     }
     if (NULL != comm) {
         w->process = process_of(comm, w->peer);
-        ompi_common_cryptmpi_cut(w->comm, sizeof(w->comm), comm->c_name);
+        opal_cryptproc_cut(w->comm, sizeof(w->comm), comm->c_name);
         if (w->blocking) {
             named->c = ompi_common_cryptmpi_comm(comm);
         }
@@ -353,7 +353,7 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
     look->moment->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
     if (shown.epoch_out + shown.epoch_in != peer->epochs) {
         peer->epochs = shown.epoch_out + shown.epoch_in;
-        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_CHOICES, ompi_common_cryptmpi_stream,
+        opal_output_verbose(OPAL_CRYPTPROC_SAY_CHOICES, opal_cryptproc_stream,
                             "pml:crypt: rank %u: epoch %llu out, %llu in", shown.rank, (unsigned long long) shown.epoch_out,
                             (unsigned long long) shown.epoch_in);
     }
@@ -376,7 +376,7 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
 void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists)
 {
     static look_t look;                 /* one at a time */
-    const opal_aead_module_t *aead = ompi_common_cryptmpi_params.options.aead;
+    const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     memset(&look, 0, sizeof(look));
     look.moment = moment;
@@ -397,7 +397,7 @@ void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool l
     }
     ompi_common_cryptmpi_peers_look(look_at_peer, &look);
     if (NULL != aead) {
-        ompi_common_cryptmpi_cut(moment->aead, sizeof(moment->aead), aead->name);
+        opal_cryptproc_cut(moment->aead, sizeof(moment->aead), aead->name);
     }
     moment->ranks = ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state
                         ? (uint32_t) ompi_comm_size(&ompi_mpi_comm_world.comm) : 0;

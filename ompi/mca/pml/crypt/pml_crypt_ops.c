@@ -120,7 +120,7 @@ static void watch(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
     if (REQUEST_COMPLETE(inner)) {
         ended(op, inner);
-    } else if (ompi_common_cryptmpi_threaded()) {
+    } else if (opal_cryptproc_threaded()) {
         poll_later(op, inner);
     } else {
         op->inner = inner;
@@ -133,7 +133,7 @@ static void watch(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 
 static bool begins_later(void)
 {
-    return OPAL_UNLIKELY(ompi_common_cryptmpi_threaded()) && !ompi_pml_crypt.sends_later;      /* ob1 */
+    return OPAL_UNLIKELY(opal_cryptproc_threaded()) && !ompi_pml_crypt.sends_later;      /* ob1 */
 }
 
 static int begin(ompi_pml_crypt_op_t *op, ompi_request_t *inner)

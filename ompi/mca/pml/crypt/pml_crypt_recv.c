@@ -150,7 +150,7 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
     memset(&known, 0xa5, sizeof(known));
 #endif
     known.c = ompi_common_cryptmpi_comm(comm);
-    if (ompi_common_cryptmpi_threaded() || !opal_list_is_empty(&known.c->held)) {
+    if (opal_cryptproc_threaded() || !opal_list_is_empty(&known.c->held)) {
         rc = ompi_pml_crypt_irecv(buffer, count, type, src, tag, comm, &request);
         return OMPI_SUCCESS != rc ? rc
                                   : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, status);

@@ -158,7 +158,7 @@ static const char *way_of(const ompi_pml_crypt_request_t *r)
 OPAL_CRYPT_RARE
 static void say_way(const ompi_pml_crypt_request_t *r)
 {
-    opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_MESSAGES, ompi_common_cryptmpi_stream,
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_MESSAGES, opal_cryptproc_stream,
                         "pml:crypt: to rank %d of %s, tag %d: %zu bytes, %s", r->base.req_peer, r->base.req_comm->c_name,
                         r->base.req_tag, r->plain_bytes, way_of(r));
 }
@@ -273,7 +273,7 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (ompi_common_cryptmpi_threaded() || !one_frame(peer, plain_bytes, mode) || ompi_pml_crypt_says_messages()
+    if (opal_cryptproc_threaded() || !one_frame(peer, plain_bytes, mode) || ompi_pml_crypt_says_messages()
         || NULL == (stage = frame_for(plain_bytes))) {
         ompi_request_t *request;
         rc = ompi_pml_crypt_isend(buffer, count, type, dst, tag, mode, comm, &request);

@@ -150,7 +150,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes)
  * or sends, a segment that nobody could take. */
 static ompi_pml_crypt_stage_t *no_memory(const ompi_pml_crypt_request_t *r, size_t wire_bytes)
 {
-    OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "no-memory", wire_bytes);
+    OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "no-memory", wire_bytes);
     ompi_mpi_abort(r->base.req_comm, 1);
     abort();
 }

@@ -17,7 +17,7 @@ bool ompi_pml_crypt_fault_tolerant(void)
 {
 #if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
     if (ompi_ftmpi_enabled) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "fault-tolerant");
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "fault-tolerant");
         return true;
     }
 #endif
@@ -34,7 +34,7 @@ void ompi_pml_crypt_find_threads(bool mpi_threads)
     if (OPAL_SUCCESS == mca_base_var_find_by_name("btl_tcp_progress_thread", &index)) {
         (void) mca_base_var_get_value(index, &tcp, NULL, NULL);
     }
-    ompi_common_cryptmpi_threads = mpi_threads || (NULL != tcp && 0 != *tcp);
+    opal_cryptproc_threads = mpi_threads || (NULL != tcp && 0 != *tcp);
 #else
     (void) mpi_threads;             /* Open MPI tells at any time */
 #endif
@@ -70,7 +70,7 @@ const char *ompi_pml_crypt_agreed(void)
         snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
     }
     snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;tag_bits=%u;pml_crypt_chop_min=%u;crypt_key_bits=%u;coll_cryptag=%s%s%s",
-             p->host_name, ompi_pml_crypt.tag_bits, p->chop_min, ompi_common_cryptmpi_params.key_bits, cryptag,
+             p->host_name, ompi_pml_crypt.tag_bits, p->chop_min, opal_cryptproc_params.key_bits, cryptag,
              ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "",
              opal_crypt_no_crypto() ? ";no-crypto" : "");
     return agreed;

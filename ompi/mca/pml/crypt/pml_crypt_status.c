@@ -118,7 +118,7 @@ void ompi_pml_crypt_status_start(void)
     ompi_common_cryptmpi_describe(&who);
     page = opal_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
     if (NULL == page) {
-        opal_output_verbose(OMPI_COMMON_CRYPTMPI_SAY_PEERS, ompi_common_cryptmpi_stream,
+        opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                             "pml:crypt: no status page for mpicrypt ps: %s", strerror(error));
         return;
     }
@@ -128,7 +128,7 @@ void ompi_pml_crypt_status_start(void)
     phase_since = active_since = opal_crypt_status_now();
     fill_page(phase_since);
     due = 0;
-    ompi_common_cryptmpi_still_here = ompi_pml_crypt_status_look;
+    opal_cryptproc_still_here = ompi_pml_crypt_status_look;
 }
 
 static void wait_turn(void)
@@ -154,7 +154,7 @@ void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment)
 
 void ompi_pml_crypt_status_stop(void)
 {
-    ompi_common_cryptmpi_still_here = NULL;
+    opal_cryptproc_still_here = NULL;
     wait_turn();
     opal_crypt_status_remove(page);
     page = NULL;

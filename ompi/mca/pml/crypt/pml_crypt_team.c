@@ -101,11 +101,11 @@ int ompi_pml_crypt_team_start(void)
     start_line(&ompi_pml_crypt.sealing);
     start_line(&ompi_pml_crypt.opening);
     if (!openmp && 0 != strcmp(team, "pool")) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team", "it is pool or openmp");
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team", "it is pool or openmp");
         return OMPI_ERR_BAD_PARAM;
     }
     if (threads > 1 && OPAL_CRYPT_OK != opal_crypt_team_create(threads, openmp, &ompi_pml_crypt.team)) {
-        OMPI_COMMON_CRYPTMPI_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team",
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team",
                        openmp ? "there is no OpenMP library (libgomp.so.1) on this node" : "out of memory");
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

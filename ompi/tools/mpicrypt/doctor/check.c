@@ -105,7 +105,7 @@ int mpicrypt_check_open(void)
     if (OPAL_SUCCESS != opal_init_util(NULL, NULL)) {
         return mpicrypt_error(MPICRYPT_MISSING, "Open MPI's utility layer does not start here");
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpi_params_register()) {
+    if (OMPI_SUCCESS != opal_cryptproc_params_register()) {
         opal_finalize_util();
         return mpicrypt_error(MPICRYPT_FAILED, "the parameters crypt_* have values that cannot be used");
     }

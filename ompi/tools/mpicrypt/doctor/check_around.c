@@ -117,7 +117,7 @@ void mpicrypt_check_ways_around(mpicrypt_report_t *report)
     check_pml(report);
     check_osc(report);
     check_coll(report);
-    if (OMPI_COMMON_CRYPTMPI_AUDIT_WARN == ompi_common_cryptmpi_params.audit) {
+    if (OPAL_CRYPTPROC_AUDIT_WARN == opal_cryptproc_params.audit) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_WARN, "audit", "Unset crypt_audit.",
                             "crypt_audit=warn: PLAINTEXT POSSIBLE, ways around the encryption are not closed");
     }

@@ -24,7 +24,7 @@ enum { SOON_DAYS = 14 };
 
 static bool check_provider(mpicrypt_report_t *report)
 {
-    ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+    opal_cryptproc_params_t *p = &opal_cryptproc_params;
     int cipher = mpicrypt_speed_cipher(p->key_bits);
     opal_aead_why_t why = {0};
     int rc;
@@ -80,7 +80,7 @@ static void describe_certificate(mpicrypt_report_t *report, const char *path)
 
 static void describe(mpicrypt_report_t *report, const opal_crypt_local_t *local)
 {
-    const opal_crypt_options_t *options = &ompi_common_cryptmpi_params.options;
+    const opal_crypt_options_t *options = &opal_cryptproc_params.options;
     opal_crypt_auth_t auth = opal_crypt_local_auth(local);
     char path[4096] = "";
 
@@ -102,7 +102,7 @@ static void describe(mpicrypt_report_t *report, const opal_crypt_local_t *local)
 
 opal_crypt_local_t *mpicrypt_check_keys(mpicrypt_report_t *report, uint32_t rank)
 {
-    ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+    opal_cryptproc_params_t *p = &opal_cryptproc_params;
     opal_crypt_identity_t identity = {.nspace = MPICRYPT_CHECK_NAMESPACE, .rank = rank};
     opal_crypt_local_t *local = NULL;
     opal_crypt_why_t why = {0};
@@ -120,7 +120,7 @@ opal_crypt_local_t *mpicrypt_check_keys(mpicrypt_report_t *report, uint32_t rank
         }
         opal_crypt_random(identity.node_nonce, sizeof(identity.node_nonce));
     }
-    p->options.scope_all = OMPI_COMMON_CRYPTMPI_ALL == p->scope;
+    p->options.scope_all = OPAL_CRYPTPROC_ALL == p->scope;
     p->options.agreed = "";
     if (OPAL_CRYPT_OK != opal_crypt_local_create(&p->options, &identity, &local, &why)) {
         mpicrypt_report_why(report, MPICRYPT_FOUND_FAIL, "key", MPICRYPT_CORE_HELP, why.topic, why.detail);

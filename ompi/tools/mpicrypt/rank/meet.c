@@ -34,12 +34,12 @@ static bool know(const opal_crypt_local_t *local, const uint8_t *record, int byt
                  opal_crypt_why_t *why)
 {
     opal_crypt_expect_t expect = {.nspace = MPICRYPT_CHECK_NAMESPACE, .rank = (uint32_t) rank};
-    opal_crypt_session_t *session;
+    opal_crypt_schedule_t *schedule;
 
-    if (OPAL_CRYPT_OK != opal_crypt_session_create(local, record, (size_t) bytes, &expect, &session, why)) {
+    if (OPAL_CRYPT_OK != opal_crypt_schedule_create(local, record, (size_t) bytes, &expect, &schedule, why)) {
         return false;
     }
-    opal_crypt_session_destroy(session);
+    opal_crypt_schedule_destroy(schedule);
     return true;
 }
 

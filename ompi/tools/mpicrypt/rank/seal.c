@@ -163,9 +163,9 @@ void mpicrypt_mpi_seal_verb(void)
     if (MPICRYPT_OK != mpicrypt_check_open()) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "the parameters of this node cannot be read");
     }
-    int cipher = mpicrypt_speed_cipher(ompi_common_cryptmpi_params.key_bits);
+    int cipher = mpicrypt_speed_cipher(opal_cryptproc_params.key_bits);
     if (cipher < 0) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "crypt_key_bits is %u", ompi_common_cryptmpi_params.key_bits);
+        mpicrypt_mpi_abort(MPICRYPT_FAILED, "crypt_key_bits is %u", opal_cryptproc_params.key_bits);
     }
     aead = mpicrypt_mpi_provider((opal_aead_cipher_t) cipher, zeros, &key);
     printf("@mpicrypt provider %s, %s\n", aead->name, aead->version());

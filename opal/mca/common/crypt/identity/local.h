@@ -4,8 +4,8 @@
  * This process as others see it: its key pair, its authenticated record, and
  * how it checks the records of others.  docs/wire-format.rst, "Records".
  *
- *     local_create --> record bytes --> (modex, by the caller)
- *     peer's bytes --> session_create (crypt/wire/session.h)
+ *     local_create --> record bytes --> modex (common/cryptproc)
+ *     peer's bytes --> schedule_create (crypt/identity/schedule.h)
  *
  * Threads: create and destroy by one thread; everything else is read-only
  * afterwards and may be used by any.

@@ -115,9 +115,8 @@ static int expand_direction(const opal_crypt_schedule_t *schedule,
     return OPAL_CRYPT_OK;
 }
 
-int opal_crypt_session_from_schedule(const opal_crypt_schedule_t *schedule,
-                                     const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
-                                     unsigned shift, opal_crypt_session_t **session)
+static int expand(const opal_crypt_schedule_t *schedule, const opal_crypt_options_t *options,
+                  opal_crypt_session_t **session)
 {
     opal_crypt_secrets_t *secrets = opal_crypt_secmem_alloc(sizeof(*secrets));
     int rc;
@@ -130,7 +129,8 @@ int opal_crypt_session_from_schedule(const opal_crypt_schedule_t *schedule,
         opal_crypt_secmem_free(secrets);
         return rc;
     }
-    return opal_crypt_session_from_secrets(secrets, aead, cipher, shift, session);
+    return opal_crypt_session_from_secrets(secrets, options->aead, options->cipher, options->epoch_shift,
+                                           session);
 }
 
 int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session_t **session)
@@ -155,30 +155,19 @@ int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session
                                            session);
 }
 
-int opal_crypt_session_create(const opal_crypt_local_t *local,
-                              const uint8_t *record, size_t bytes,
-                              const opal_crypt_expect_t *expect,
-                              opal_crypt_session_t **session,
-                              opal_crypt_why_t *why)
+int opal_crypt_session_create(const opal_crypt_local_t *local, const opal_crypt_schedule_t *schedule,
+                              opal_crypt_session_t **session, opal_crypt_why_t *why)
 {
-    const opal_crypt_options_t *options = opal_crypt_local_options(local);
-    opal_crypt_schedule_t *schedule;
+    int rc;
 
     *session = NULL;
-    int rc = opal_crypt_schedule_create(local, record, bytes, expect, &schedule, why);
+    rc = expand(schedule, opal_crypt_local_options(local), session);
     if (OPAL_CRYPT_OK != rc) {
-        return rc;
+        return opal_crypt_refuse(why, rc, OPAL_CRYPT_ERR_MEMORY == rc ? "no-secret-memory" : "library",
+                                 "the keys of a session: %s", opal_crypt_strerror(rc));
     }
-    rc = opal_crypt_session_from_schedule(schedule, options->aead, options->cipher,
-                                          options->epoch_shift, session);
-    if (OPAL_CRYPT_OK != rc) {
-        opal_crypt_refuse(why, rc, OPAL_CRYPT_ERR_MEMORY == rc ? "no-secret-memory" : "library",
-                          "the keys of a session: %s", opal_crypt_strerror(rc));
-    } else {
-        (*session)->peer = *opal_crypt_schedule_peer(schedule);
-    }
-    opal_crypt_schedule_destroy(schedule);
-    return rc;
+    (*session)->peer = *opal_crypt_schedule_peer(schedule);
+    return OPAL_CRYPT_OK;
 }
 
 void opal_crypt_session_destroy(opal_crypt_session_t *session)
@@ -307,10 +296,17 @@ void opal_crypt_session_look(opal_crypt_session_t *session, opal_crypt_session_s
     state->epoch_in = (state->highest > 0 ? state->highest - 1 : 0) >> session->shift;
 }
 
-void opal_crypt_finalize(void)
+void opal_crypt_wire_finalize(void)
 {
     if (!opal_crypt_forked()) {
         opal_crypt_chop_finalize();
+    }
+}
+
+void opal_crypt_finalize(void)
+{
+    opal_crypt_wire_finalize();
+    if (!opal_crypt_forked()) {
         opal_crypt_base_finalize();
     }
 }

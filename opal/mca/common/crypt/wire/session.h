@@ -6,7 +6,7 @@
  * it lives until the local key pair is destroyed (a reconnect would otherwise
  * derive the same keys and start to count again).
  *
- *     record --authenticate--> X25519 --HKDF--> direction secrets
+ *     schedule --HKDF--> direction secrets
  *     direction secret --epoch = counter >> shift--> key, IV     (crypt/base/nonce.c)
  *
  * Threads: every function may be called by any thread, unless it says more.
@@ -16,20 +16,17 @@
 
 #include "opal/mca/common/crypt/base/base.h"
 #include "opal/mca/common/crypt/identity/local.h"
+#include "opal/mca/common/crypt/identity/schedule.h"
 
 #pragma GCC visibility push(default)
 
 typedef struct opal_crypt_session opal_crypt_session_t;
 
-/* Authenticate the record and agree on keys (crypt/identity/schedule.h).  `expect` says
- * whose record was asked for and when it came to be needed; NULL: anybody's,
- * when `local` was made.  ERR_PEER with `why` filled when refused.  The caller
- * publishes the result by compare-and-swap and destroys the loser. */
-int opal_crypt_session_create(const opal_crypt_local_t *local,
-                              const uint8_t *record, size_t bytes,
-                              const opal_crypt_expect_t *expect,
-                              opal_crypt_session_t **session,
-                              opal_crypt_why_t *why);
+/* From a schedule (crypt/identity/schedule.h), which stays the caller's; `local` is what the
+ * schedule was made with.  `why` is filled on failure.  The
+ * caller publishes the result by compare-and-swap and destroys the loser. */
+int opal_crypt_session_create(const opal_crypt_local_t *local, const opal_crypt_schedule_t *schedule,
+                              opal_crypt_session_t **session, opal_crypt_why_t *why);
 /* A session of a process with itself: keys drawn at random, which nobody else gets. */
 int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session_t **session);
 void opal_crypt_session_destroy(opal_crypt_session_t *session);
@@ -111,9 +108,11 @@ typedef struct opal_crypt_token {
 const opal_crypt_token_t *opal_crypt_token_out(const opal_crypt_session_t *session);
 const opal_crypt_token_t *opal_crypt_token_in(const opal_crypt_session_t *session);
 
-/* ---- everything at once ---- */
+/* ---- the end ---- */
 
-/* Destroy what the core still holds and wipe all secrets; the last call. */
+/* Wipe what this room still holds.  Then, where nobody else uses the core
+ * (common/cryptproc counts users): everything, as the last call. */
+void opal_crypt_wire_finalize(void);
 void opal_crypt_finalize(void);
 
 #pragma GCC visibility pop

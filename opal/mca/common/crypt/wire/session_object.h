@@ -11,7 +11,6 @@
 #include "group.h"
 #include "opal/mca/common/crypt/base/nonce.h"
 #include "order.h"
-#include "opal/mca/common/crypt/identity/schedule.h"
 #include "session.h"
 #include "opal/mca/common/crypt/base/thread.h"
 
@@ -51,11 +50,6 @@ struct opal_crypt_session {
 int opal_crypt_session_from_secrets(opal_crypt_secrets_t *secrets,
                                     const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
                                     unsigned shift, opal_crypt_session_t **session);
-
-/* The same from a schedule, which stays the caller's. */
-int opal_crypt_session_from_schedule(const opal_crypt_schedule_t *schedule,
-                                     const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
-                                     unsigned shift, opal_crypt_session_t **session);
 
 /* ---- groups (crypt/wire/group.c) ---- */
 

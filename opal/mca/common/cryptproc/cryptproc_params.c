@@ -2,36 +2,40 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The parameters that every component of the suite obeys: crypt_*.  They name
- * files, methods and limits; none of them ever holds a secret.
+ * files, methods and limits; none of them ever holds a secret.  With them what MPI_T
+ * shows of a process.
  */
-#include "cryptmpi.h"
-#include "cryptmpi_internal.h"
+#include "cryptproc.h"
 
+#include <stddef.h>
+
+#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_enum.h"
 #include "opal/mca/base/mca_base_var_group.h"
+#include "opal/mca/common/crypt/base/stats.h"
 
-ompi_common_cryptmpi_params_t ompi_common_cryptmpi_params = {
+opal_cryptproc_params_t opal_cryptproc_params = {
     .options = {.auth = OPAL_CRYPT_AUTH_AUTO, .epoch_shift = 20, .munge_age = 600},
     .key_bits = 128,
     .threads = 0,
-    .scope = OMPI_COMMON_CRYPTMPI_INTERNODE,
-    .on_failure = OMPI_COMMON_CRYPTMPI_ABORT,
-    .audit = OMPI_COMMON_CRYPTMPI_AUDIT_ABORT,
-    .on_missing = OMPI_COMMON_CRYPTMPI_MISSING_WARN,
+    .scope = OPAL_CRYPTPROC_INTERNODE,
+    .on_failure = OPAL_CRYPTPROC_ABORT,
+    .audit = OPAL_CRYPTPROC_AUDIT_ABORT,
+    .on_missing = OPAL_CRYPTPROC_MISSING_WARN,
 };
 
 static const mca_base_var_enum_value_t auth_values[] = {
     {OPAL_CRYPT_AUTH_AUTO, "auto"}, {OPAL_CRYPT_AUTH_PSK, "psk"},   {OPAL_CRYPT_AUTH_MUNGE, "munge"},
     {OPAL_CRYPT_AUTH_X509, "x509"}, {OPAL_CRYPT_AUTH_NONE, "none"}, {0, NULL}};
 static const mca_base_var_enum_value_t scope_values[] = {
-    {OMPI_COMMON_CRYPTMPI_INTERNODE, "internode"}, {OMPI_COMMON_CRYPTMPI_ALL, "all"}, {0, NULL}};
+    {OPAL_CRYPTPROC_INTERNODE, "internode"}, {OPAL_CRYPTPROC_ALL, "all"}, {0, NULL}};
 static const mca_base_var_enum_value_t failure_values[] = {
-    {OMPI_COMMON_CRYPTMPI_ABORT, "abort"}, {OMPI_COMMON_CRYPTMPI_ERROR, "error"}, {0, NULL}};
+    {OPAL_CRYPTPROC_ABORT, "abort"}, {OPAL_CRYPTPROC_ERROR, "error"}, {0, NULL}};
 static const mca_base_var_enum_value_t audit_values[] = {
-    {OMPI_COMMON_CRYPTMPI_AUDIT_ABORT, "abort"}, {OMPI_COMMON_CRYPTMPI_AUDIT_WARN, "warn"}, {0, NULL}};
+    {OPAL_CRYPTPROC_AUDIT_ABORT, "abort"}, {OPAL_CRYPTPROC_AUDIT_WARN, "warn"}, {0, NULL}};
 static const mca_base_var_enum_value_t missing_values[] = {
-    {OMPI_COMMON_CRYPTMPI_MISSING_WARN, "warn"}, {OMPI_COMMON_CRYPTMPI_MISSING_ABORT, "abort"}, {0, NULL}};
+    {OPAL_CRYPTPROC_MISSING_WARN, "warn"}, {OPAL_CRYPTPROC_MISSING_ABORT, "abort"}, {0, NULL}};
 
 static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *values,
                mca_base_var_info_lvl_t level, void *storage)
@@ -43,7 +47,7 @@ static int add(const char *name, const char *help, mca_base_var_type_t type, mca
     }
     /* ompi_info lists components only: there it goes by pml_crypt_NAME, too. */
     rc = mca_base_var_register_synonym(rc, "ompi", "pml", "crypt", name, 0);
-    return rc < 0 ? rc : OMPI_SUCCESS;
+    return rc < 0 ? rc : OPAL_SUCCESS;
 }
 
 static int add_text(const char *name, const char *help, mca_base_var_info_lvl_t level, const char **storage)
@@ -109,13 +113,62 @@ static int add_test(opal_crypt_options_t *o)
 static int add_test(opal_crypt_options_t *o)
 {
     (void) o;
-    return OMPI_SUCCESS;
+    return OPAL_SUCCESS;
 }
 #endif
 
-int ompi_common_cryptmpi_params_register(void)
+/* ---- performance variables ---- */
+
+#define STAT(member) ((void *) offsetof(opal_crypt_stats_t, member))
+
+static const struct {
+    const char *name, *help;
+    void *offset;
+} metrics[] = {
+    {"sealed_messages", "Messages, segments, pieces and blocks sealed", STAT(sealed_calls)},
+    {"sealed_bytes", "Bytes of plaintext sealed", STAT(sealed_bytes)},
+    {"opened_messages", "Messages, segments, pieces and blocks opened", STAT(opened_calls)},
+    {"opened_bytes", "Bytes of plaintext opened", STAT(opened_bytes)},
+    {"chopped_sent", "Messages sent in segments", STAT(chopped_sealed)},
+    {"chopped_received", "Messages received in segments", STAT(chopped_opened)},
+    {"epochs", "Epoch keys derived", STAT(epochs)},
+    {"authentication_failures", "Frames and blocks that did not authenticate", STAT(failed_opens)},
+    {"provider_nanoseconds", "Time in the AES-GCM provider, all threads; 0 without crypt_report", STAT(aead_ns)},
+};
+
+static int metric(const struct mca_base_pvar_t *pvar, void *value, void *object)
 {
-    ompi_common_cryptmpi_params_t *p = &ompi_common_cryptmpi_params;
+    opal_crypt_stats_t stats;
+
+    (void) object;
+    opal_crypt_stats(&stats);
+    *(unsigned long long *) value = *(uint64_t *) ((char *) &stats + (size_t) pvar->ctx);
+    return OPAL_SUCCESS;
+}
+
+/* What this process sealed and opened, as performance variables of MPI_T: crypt_NAME, category
+ * crypt.  They are always there; crypt_report adds them up over the processes of a job.
+ * Without the project's name, which Open MPI would put before the category's. */
+static int metrics_register(void)
+{
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+        int rc = mca_base_pvar_register(NULL, "crypt", NULL, metrics[i].name, metrics[i].help, OPAL_INFO_LVL_4,
+                                        MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+                                        MCA_BASE_VAR_BIND_NO_OBJECT,
+                                        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, metric, NULL, NULL,
+                                        metrics[i].offset);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+/* ---- all of them ---- */
+
+int opal_cryptproc_params_register(void)
+{
+    opal_cryptproc_params_t *p = &opal_cryptproc_params;
     int rc = add_auth(&p->options);
 
     rc = rc ? rc : add("key_bits", "Bits of the AES keys: 128, 192 or 256 (default: 128)",
@@ -145,7 +198,14 @@ int ompi_common_cryptmpi_params_register(void)
     rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
                                       "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
     rc = rc ? rc : add_test(&p->options);
-    return rc ? rc : ompi_common_cryptmpi_metrics_register();
+    return rc ? rc : metrics_register();
+}
+
+bool opal_cryptproc_report_wanted(void)
+{
+    const char *report = opal_cryptproc_params.report;
+
+    return NULL != report && '\0' != *report && 0 != strcmp(report, "0");
 }
 
 /* Their storage is in this library.  It may be unloaded without any component

@@ -1,7 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Help texts.  Straight to standard error: what goes to mpirun by way of PMIx is often
+ * What a process has to say: help texts, and verbose streams (pml_crypt_verbose,
+ * coll_cryptag_verbose, fs_crypt_verbose).  Both name processes, methods, algorithms, lengths and
+ * counts, and never a key or payload.
+ *
+ * Help texts go straight to standard error: what goes to mpirun by way of PMIx is often
  * lost with Open MPI 4.1, most of all when the process ends at once
  * (docs/design/002-keys.rst), and it is then that a user needs it.
  *
@@ -9,7 +13,7 @@
  * read at a time.  The lock is recursive: while a text is on its way through Open MPI, a
  * callback may have another one to show.
  */
-#include "cryptmpi.h"
+#include "cryptproc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,15 +22,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "opal/mca/base/mca_base_var.h"
+
+/* ---- help texts ---- */
 
 static pthread_mutex_t showing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-void ompi_common_cryptmpi_show_begin(void)
+void opal_cryptproc_show_begin(void)
 {
     pthread_mutex_lock(&showing);
 }
 
-void ompi_common_cryptmpi_show_end(void)
+void opal_cryptproc_show_end(void)
 {
     pthread_mutex_unlock(&showing);
 }
@@ -50,7 +57,7 @@ static bool said_path(const char *topic, char *path, size_t bytes)
 
 /* Whoever makes the file.  No process may leave it to a certain other one: the first that
  * fails ends the job, and with it the others. */
-bool ompi_common_cryptmpi_show_first(const char *topic)
+bool opal_cryptproc_show_first(const char *topic)
 {
     char path[4096];
     int fd;
@@ -66,13 +73,13 @@ bool ompi_common_cryptmpi_show_first(const char *topic)
     return true;
 }
 
-void ompi_common_cryptmpi_vshow_here(const char *file, const char *topic, va_list list)
+void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list)
 {
     char *text;
 
-    ompi_common_cryptmpi_show_begin();
+    opal_cryptproc_show_begin();
     text = opal_show_help_vstring(file, topic, true, list);
-    ompi_common_cryptmpi_show_end();
+    opal_cryptproc_show_end();
     if (NULL != text) {
         fputs(text, stderr);
         fflush(stderr);
@@ -80,17 +87,49 @@ void ompi_common_cryptmpi_vshow_here(const char *file, const char *topic, va_lis
     }
 }
 
-const char *ompi_common_cryptmpi_on_node(const char *detail, char text[OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES])
+const char *opal_cryptproc_on_node(const char *detail, char text[OPAL_CRYPTPROC_ON_NODE_BYTES])
 {
-    snprintf(text, OMPI_COMMON_CRYPTMPI_ON_NODE_BYTES, "on %s: %s", opal_process_info.nodename, detail);
+    snprintf(text, OPAL_CRYPTPROC_ON_NODE_BYTES, "on %s: %s", opal_process_info.nodename, detail);
     return text;
 }
 
-void ompi_common_cryptmpi_show_here(const char *file, const char *topic, ...)
+void opal_cryptproc_show_here(const char *file, const char *topic, ...)
 {
     va_list list;
 
     va_start(list, topic);
-    ompi_common_cryptmpi_vshow_here(file, topic, list);
+    opal_cryptproc_vshow_here(file, topic, list);
     va_end(list);
+}
+
+/* ---- verbose streams ---- */
+
+int opal_cryptproc_stream = -1;
+
+int opal_cryptproc_verbose_register(const mca_base_component_t *component, const char *help, unsigned *level)
+{
+    int rc;
+
+    *level = 0;
+    rc = mca_base_component_var_register(component, "verbose", help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
+                                         MCA_BASE_VAR_SCOPE_READONLY, level);
+    return rc < 0 ? rc : OPAL_SUCCESS;
+}
+
+int opal_cryptproc_verbose_open(unsigned level)
+{
+    int stream = level > 0 ? opal_output_open(NULL) : -1;
+
+    if (stream >= 0) {
+        opal_output_set_verbosity(stream, level < 100 ? (int) level : 100);
+    }
+    return stream;
+}
+
+void opal_cryptproc_verbose_close(int *stream)
+{
+    if (*stream >= 0) {
+        opal_output_close(*stream);
+    }
+    *stream = -1;
 }

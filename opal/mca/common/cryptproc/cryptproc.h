@@ -1,0 +1,165 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * This process in its job, for whoever encrypts in it: a PML, or a transport that starts before
+ * any PML.  OPAL, and no MPI.
+ *
+ *     parameters --start--> record, published once a life
+ *     a peer's name --schedule--> its record, checked; the secrets of the pair
+ *
+ * Life cycle: register in a component's register function, start in its init, stop in its
+ * finalize.  Several components may; the first start makes, the last stop destroys.
+ */
+#ifndef OPAL_MCA_COMMON_CRYPTPROC_H
+#define OPAL_MCA_COMMON_CRYPTPROC_H
+
+#include "cryptproc_compat.h"
+
+#include <stdarg.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#include "opal/mca/common/crypt/identity/local.h"
+#include "opal/mca/common/crypt/identity/schedule.h"
+
+BEGIN_C_DECLS
+
+/* ---- parameters: crypt_* ---- */
+
+typedef enum { OPAL_CRYPTPROC_INTERNODE, OPAL_CRYPTPROC_ALL } opal_cryptproc_scope_t;
+typedef enum { OPAL_CRYPTPROC_ABORT, OPAL_CRYPTPROC_ERROR } opal_cryptproc_on_failure_t;
+typedef enum { OPAL_CRYPTPROC_AUDIT_ABORT, OPAL_CRYPTPROC_AUDIT_WARN } opal_cryptproc_audit_t;
+typedef enum { OPAL_CRYPTPROC_MISSING_WARN, OPAL_CRYPTPROC_MISSING_ABORT } opal_cryptproc_missing_t;
+
+typedef struct opal_cryptproc_params {
+    opal_crypt_options_t options;
+    unsigned key_bits;
+    unsigned threads;
+    int scope, on_failure, audit, on_missing;   /* enums above */
+    unsigned connect_timeout;       /* seconds; 0: none */
+    char *report;
+} opal_cryptproc_params_t;
+
+extern OPAL_DECLSPEC opal_cryptproc_params_t opal_cryptproc_params;
+
+/* With them the MPI_T variables of category crypt. */
+OPAL_DECLSPEC int opal_cryptproc_params_register(void);
+
+/* Was crypt_report set? */
+OPAL_DECLSPEC bool opal_cryptproc_report_wanted(void);
+
+/* ---- life ---- */
+
+/* Choose the provider, make the record, publish it; where that was done in this life, no more.
+ * `agreed` is the text of the caller's own parameters that both sides must share
+ * ("name=value;..."), or NULL.  Says itself what went wrong, but for one thing: the text is in the
+ * record, so who starts later with another one gets OPAL_ERR_BAD_PARAM, and must not go on. */
+OPAL_DECLSPEC int opal_cryptproc_start(const char *agreed);
+/* Once for each start that succeeded. */
+OPAL_DECLSPEC void opal_cryptproc_stop(void);
+
+/* Our key pair and record; NULL before start and after stop. */
+OPAL_DECLSPEC opal_crypt_local_t *opal_cryptproc_local(void);
+
+/* The provider of encryption (cryptproc_provider.c): chosen in start, or when something
+ * is first to be sealed, for which this asks.  Says itself what went wrong, once;
+ * nothing can be sealed then. */
+OPAL_DECLSPEC int opal_cryptproc_provider_needed(void);
+
+/* ---- peers ---- */
+
+/* Fetch the record of a process, which came to be needed at `met` (0: when we
+ * started), check that it speaks for this process, agree on keys.  OPAL_CRYPT_OK, or the reason in
+ * `why`, for help-opal-common-crypt.txt.  May block on the runtime; by one thread at a time. */
+OPAL_DECLSPEC int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met,
+                                          opal_crypt_schedule_t **schedule, opal_crypt_why_t *why);
+
+/* Have our record vouched for again, if that is needed `now`, and publish it. */
+OPAL_DECLSPEC int opal_cryptproc_renew(int64_t now);
+
+/* How a job is named to its user, and in records: by PMIx, or by Open MPI's number. */
+OPAL_DECLSPEC void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRYPTPROC_NSPACE_BYTES]);
+
+/* What `name` has published under `key`, or NULL; the caller's to free.  Says so when it waits for
+ * long (cryptproc_wait.c).  `how`: see compat.  *nobody, which may be NULL: it is known that `name`
+ * has published nothing; otherwise NULL may mean that no answer came. */
+OPAL_DECLSPEC uint8_t *opal_cryptproc_get(const opal_process_name_t *name, const char *key, opal_cryptproc_how_t how,
+                                          const char *awaited, size_t *bytes, bool *nobody);
+
+/* ---- waiting ---- */
+
+typedef struct opal_cryptproc_wait {
+    const char *doing, *awaited;        /* "in ...", and what for */
+    opal_process_name_t peer;           /* jobid OPAL_JOBID_INVALID: a job that is not there yet */
+    unsigned seconds;                   /* so far */
+} opal_cryptproc_wait_t;
+
+/* Another second has passed: say so after many, end the job after crypt_connect_timeout. */
+OPAL_DECLSPEC void opal_cryptproc_wait_tick(opal_cryptproc_wait_t *wait);
+/* False: a second has passed. */
+OPAL_DECLSPEC bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+/* Set by layers above, which can do more; NULL: by nobody. */
+/* End the job.  May return, if another thread does it already.  Instead of the runtime's way. */
+extern OPAL_DECLSPEC void (*opal_cryptproc_end_job)(void);
+/* Show that we wait, while wait(argument) does, which is to be called once. */
+extern OPAL_DECLSPEC void (*opal_cryptproc_show_wait)(const opal_process_name_t *peer, const char *awaited,
+                                                      void (*wait)(void *argument), void *argument);
+/* Called once a second while it does: nobody else makes progress. */
+extern OPAL_DECLSPEC void (*opal_cryptproc_still_here)(void);
+
+/* ---- help texts ---- */
+
+/* What only this process may have to say: an entry of a help file, on standard error. */
+OPAL_DECLSPEC void opal_cryptproc_show_here(const char *file, const char *topic, ...);
+OPAL_DECLSPEC void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list);
+
+/* The detail of a refusal that may be one node's alone: "on node1: pre-shared key ...". */
+enum { OPAL_CRYPTPROC_ON_NODE_BYTES = 1200 };
+OPAL_DECLSPEC const char *opal_cryptproc_on_node(const char *detail, char text[OPAL_CRYPTPROC_ON_NODE_BYTES]);
+
+/* What many processes may have to say: the first one of a node to come here does so itself, the
+ * others through Open MPI, which counts them. */
+OPAL_DECLSPEC bool opal_cryptproc_show_first(const char *topic);
+#define OPAL_CRYPTPROC_SHOW(file, topic, ...)                   \
+    do {                                                        \
+        if (opal_cryptproc_show_first(topic)) {                 \
+            opal_cryptproc_show_here(file, topic, ##__VA_ARGS__); \
+        } else {                                                \
+            OPAL_CRYPTPROC_COUNT(file, topic, ##__VA_ARGS__);   \
+        }                                                       \
+    } while (0)
+
+/* What a process may have to say many times: Open MPI counts all of them. */
+#define OPAL_CRYPTPROC_COUNT(file, topic, ...)              \
+    do {                                                    \
+        opal_cryptproc_show_begin();                        \
+        opal_show_help(file, topic, true, ##__VA_ARGS__);   \
+        opal_cryptproc_show_end();                          \
+    } while (0)
+
+/* Around whatever reads Open MPI's help files. */
+OPAL_DECLSPEC void opal_cryptproc_show_begin(void);
+OPAL_DECLSPEC void opal_cryptproc_show_end(void);
+
+/* ---- verbose streams ---- */
+
+/* Levels.  The last is a line a message. */
+enum {
+    OPAL_CRYPTPROC_SAY_PEERS = 10,      /* method, provider, who met whom, refusals, files */
+    OPAL_CRYPTPROC_SAY_CHOICES = 20,    /* epochs; the algorithm of each collective */
+    OPAL_CRYPTPROC_SAY_MESSAGES = 40    /* how each message is sent */
+};
+
+/* pml/crypt's, which this library writes to, too; -1: nothing is wanted. */
+extern OPAL_DECLSPEC int opal_cryptproc_stream;
+
+OPAL_DECLSPEC int opal_cryptproc_verbose_register(const mca_base_component_t *component, const char *help, unsigned *level);
+OPAL_DECLSPEC int opal_cryptproc_verbose_open(unsigned level);     /* a stream, or -1 */
+OPAL_DECLSPEC void opal_cryptproc_verbose_close(int *stream);
+
+END_C_DECLS
+
+#endif

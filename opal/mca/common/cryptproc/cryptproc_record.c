@@ -1,0 +1,323 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Our record goes out, and those of others come in, through Open MPI's modex.
+ * The key under which it is published is that of a component struct of our
+ * own: whichever component starts, the record is the process's.
+ *
+ * Each life of MPI in a process (5.0 has sessions) draws a new key pair.  What was
+ * published once stays in caches on the way, so each life has a key of its own:
+ * "record", then "record1", "record2".  Processes of one job begin a life together,
+ * in Open MPI's fence, so that the others' newest has our own number; a process of
+ * another job is asked for its number, under "life", past all caches.
+ */
+#include "cryptproc.h"
+#include "cryptproc_internal.h"
+
+#include <inttypes.h>
+
+#include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/base/thread.h"
+
+#define HELP "help-opal-common-cryptproc.txt"
+#define CORE_HELP "help-opal-common-crypt.txt"
+
+static mca_base_component_t modex_key = {
+    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "record",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
+static mca_base_component_t renewal_key = {
+    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "renewal",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
+static mca_base_component_t life_key = {
+    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
+    .mca_component_name = "life",
+    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+};
+
+static opal_crypt_local_t *self;
+static uint32_t life;                   /* ours, from 0 */
+static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of ours */
+static unsigned users;                  /* starts without their stops */
+
+/* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
+ * has but 16 bits where the launcher is not mpirun. */
+void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRYPTPROC_NSPACE_BYTES])
+{
+    opal_cryptproc_nspace(name->jobid, text);
+    if ('\0' == text[0]) {
+        snprintf(text, OPAL_CRYPTPROC_NSPACE_BYTES, "%" PRIu32, (uint32_t) name->jobid);
+    }
+}
+
+static const mca_base_component_t *record_key(uint32_t of_life, mca_base_component_t *key)
+{
+    *key = modex_key;
+    if (of_life > 0) {
+        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "record%" PRIu32, of_life);
+    }
+    return key;
+}
+
+static int choose_cipher(opal_cryptproc_params_t *p)
+{
+    switch (p->key_bits) {
+    case 128:
+        p->options.cipher = OPAL_AEAD_AES_128_GCM;
+        return OPAL_SUCCESS;
+    case 192:
+        p->options.cipher = OPAL_AEAD_AES_192_GCM;
+        return OPAL_SUCCESS;
+    case 256:
+        p->options.cipher = OPAL_AEAD_AES_256_GCM;
+        return OPAL_SUCCESS;
+    default:
+        OPAL_CRYPTPROC_SHOW(HELP, "bad-key-bits", p->key_bits);
+        return OPAL_ERR_BAD_PARAM;
+    }
+}
+
+static int publish(void)
+{
+    size_t bytes;
+    const uint8_t *record = opal_crypt_local_record(self, &bytes);
+    mca_base_component_t key;
+    uint8_t number[4];
+    int rc;
+
+    record_key(life, &key);
+    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) record, bytes);
+    if (OPAL_SUCCESS == rc && OPAL_CRYPTPROC_LIVES) {
+        opal_crypt_put32(number, life);
+        OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &life_key, number, sizeof(number));
+    }
+    return rc;
+}
+
+enum { AGREED_BYTES = 1026 };           /* the core refuses a text that is too long */
+
+/* The parameters of this library on which all processes must agree and that have no
+ * field of their own in the record, behind those of the caller. */
+static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
+{
+    const opal_cryptproc_params_t *p = &opal_cryptproc_params;
+
+    snprintf(all, AGREED_BYTES, "%s%scrypt_on_auth_failure=%s;crypt_audit=%s", NULL == agreed ? "" : agreed,
+             NULL == agreed ? "" : ";", OPAL_CRYPTPROC_ABORT == p->on_failure ? "abort" : "error",
+             OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn");
+    return all;
+}
+
+/* Where another user has made the object by which processes of a node know each other, this
+ * one believes to share its node with nobody, and seals for everybody. */
+static int identify_node(opal_crypt_identity_t *identity, opal_crypt_why_t *why)
+{
+    int rc = opal_crypt_node_identity(identity->boot_id, identity->node_nonce, why);
+
+    if (OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp(why->topic, "node-hijacked")) {
+        opal_crypt_random(identity->node_nonce, sizeof(identity->node_nonce));
+        OPAL_CRYPTPROC_SHOW(HELP, "node-hijacked", opal_process_info.nodename, why->detail);
+        rc = OPAL_CRYPT_OK;
+    }
+    return rc;
+}
+
+static int make(const char *agreed)
+{
+    static char all[AGREED_BYTES];      /* the core keeps it */
+    opal_cryptproc_params_t *p = &opal_cryptproc_params;
+    opal_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
+    const opal_crypt_why_t *warning;
+    opal_crypt_why_t why = {0};
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
+    int rc = choose_cipher(p);
+
+    rc = OPAL_SUCCESS == rc ? opal_cryptproc_provider_start() : rc;
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    p->options.scope_all = OPAL_CRYPTPROC_ALL == p->scope;
+    p->options.agreed = all_agreed(agreed, all);
+    p->options.report = opal_cryptproc_report_wanted();
+    opal_cryptproc_job_name(&OPAL_PROC_MY_NAME, job);
+    identity.nspace = job;
+    identity.instance = life = opal_crypt_instance();
+    rc = identify_node(&identity, &why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_crypt_local_create(&p->options, &identity, &self, &why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        OPAL_CRYPTPROC_SHOW(CORE_HELP, why.topic, opal_cryptproc_on_node(why.detail, text));
+        return OPAL_ERROR;
+    }
+    opal_crypt_threads(&opal_uses_threads);
+    warning = opal_crypt_local_warning(self);
+    if (NULL != warning && 0 == OPAL_PROC_MY_NAME.vpid) {
+        OPAL_CRYPTPROC_SHOW(CORE_HELP, warning->topic, warning->detail);
+    }
+    return publish();
+}
+
+static void destroy(void)
+{
+    opal_crypt_local_destroy(self);
+    self = NULL;
+    if (!opal_crypt_forked()) {
+        opal_crypt_base_finalize();
+    }
+    opal_cryptproc_provider_stop();
+}
+
+/* The record is out, and cannot say more. */
+static int join(const char *agreed)
+{
+    char all[AGREED_BYTES];
+
+    return NULL == agreed || 0 == strcmp(all_agreed(agreed, all), opal_cryptproc_params.options.agreed) ? OPAL_SUCCESS
+                                                                                                       : OPAL_ERR_BAD_PARAM;
+}
+
+int opal_cryptproc_start(const char *agreed)
+{
+    int rc = users > 0 ? join(agreed) : make(agreed);
+
+    if (OPAL_SUCCESS == rc) {
+        users++;
+    } else if (0 == users) {
+        destroy();
+    }
+    return rc;
+}
+
+void opal_cryptproc_stop(void)
+{
+    if (users > 0 && 0 == --users) {
+        destroy();
+    }
+}
+
+opal_crypt_local_t *opal_cryptproc_local(void)
+{
+    return self;
+}
+
+int opal_cryptproc_renew(int64_t now)
+{
+    opal_crypt_why_t why = {0};
+    const uint8_t *fresh;
+    size_t bytes;
+    int rc;
+
+    if (OPAL_CRYPT_OK != opal_crypt_local_renew(self, now, &fresh, &bytes, &why)) {
+        opal_cryptproc_show_here(CORE_HELP, why.topic, why.detail);
+        return OPAL_ERROR;
+    }
+    if (0 == bytes) {
+        return OPAL_SUCCESS;
+    }
+    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &renewal_key, (void *) fresh, bytes);
+    return OPAL_SUCCESS == rc ? opal_cryptproc_commit() : rc;
+}
+
+/* What the peer published under this key; NULL if nothing. */
+static uint8_t *fetch(const opal_process_name_t *name, const mca_base_component_t *component, opal_cryptproc_how_t how, const char *what, size_t *bytes)
+{
+    char *key = mca_base_component_to_string(component);
+    uint8_t *found = opal_cryptproc_get(name, key, how, what, bytes, NULL);
+
+    free(key);
+    return found;
+}
+
+/* The peer's renewal; where it published none we say so by 0 bytes, which are
+ * refused. */
+static uint8_t *fetch_renewal(const opal_process_name_t *name, opal_crypt_expect_t *expect)
+{
+    static const uint8_t none;
+    uint8_t *fresh = fetch(name, &renewal_key, OPAL_CRYPTPROC_ANEW, "its credential, made anew", &expect->fresh_bytes);
+
+    expect->fresh = NULL != fresh ? fresh : &none;
+    return fresh;
+}
+
+/* In which life of MPI the peer is, as it says itself; `otherwise` where it says nothing. */
+static uint32_t life_of(const opal_process_name_t *name, uint32_t otherwise)
+{
+    size_t bytes = 0;
+    uint8_t *number = OPAL_CRYPTPROC_LIVES ? fetch(name, &life_key, OPAL_CRYPTPROC_ANEW,
+                                                          "the number of its lives of MPI", &bytes) : NULL;
+    uint32_t its = NULL != number && sizeof(its) == bytes ? opal_crypt_get32(number) : otherwise;
+
+    free(number);
+    return its;
+}
+
+static void *receive_record(const opal_process_name_t *name, uint32_t of_life, size_t *bytes)
+{
+    mca_base_component_t key;
+
+    /* No bytes are refused by the core, as a process without a record. */
+    return fetch(name, record_key(of_life, &key), OPAL_CRYPTPROC_CACHED, "its record of keys", bytes);
+}
+
+/* The record that the peer has now; *of_life is the one that it should be of.  Where it
+ * has none of that, another of its own, so that the core says what differs. */
+static void *current_record(const opal_process_name_t *name, uint32_t *of_life, size_t *bytes)
+{
+    const bool ours = name->jobid == OPAL_PROC_MY_NAME.jobid;
+    void *record;
+
+    *of_life = ours ? life : life_of(name, 0);
+    record = receive_record(name, *of_life, bytes);
+    if (0 == *bytes && ours && life > 0) {
+        free(record);
+        record = receive_record(name, life_of(name, 0), bytes);
+    }
+    return record;
+}
+
+static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
+{
+    static bool said = false;
+    opal_crypt_why_t why;
+
+    if (opal_crypt_clocks_differ(self, opal_crypt_schedule_peer(schedule), met, &why)
+        && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+        OPAL_CRYPTPROC_COUNT(CORE_HELP, why.topic, why.detail);  /* of a whole job mpirun shows one */
+    }
+}
+
+int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_crypt_schedule_t **schedule,
+                            opal_crypt_why_t *why)
+{
+    opal_crypt_expect_t expect = {.rank = name->vpid, .needed = met};
+    char nspace[OPAL_CRYPTPROC_NSPACE_BYTES];
+    uint8_t *fresh = NULL;
+    size_t bytes = 0;
+    void *record = current_record(name, &expect.instance, &bytes);
+    int rc;
+
+    /* While MPI ends, 5.0 forgets the names of jobs before the last messages have come. */
+    if (name->jobid == OPAL_PROC_MY_NAME.jobid) {
+        expect.nspace = job;
+    } else {
+        opal_cryptproc_job_name(name, nspace);
+        expect.nspace = nspace;
+    }
+    rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
+    if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
+        fresh = fetch_renewal(name, &expect);
+        rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
+    }
+    free(record);
+    free(fresh);
+    if (OPAL_CRYPT_OK == rc) {
+        warn_of_clocks(*schedule, met);
+    }
+    return rc;
+}

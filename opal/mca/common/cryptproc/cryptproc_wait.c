@@ -1,0 +1,131 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Waiting for the runtime: never in silence, and with an end if one is wanted.  A question is
+ * asked without blocking, and looked at once a second.
+ *
+ * Seconds are counted one at a time, by those who wake: a process that was stopped,
+ * or whose machine slept, has waited for one second in that time.
+ */
+#include "cryptproc.h"
+
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WARN_SECONDS = 120, EXIT_SECONDS = 10 };
+
+void (*opal_cryptproc_end_job)(void);
+void (*opal_cryptproc_show_wait)(const opal_process_name_t *, const char *, void (*)(void *), void *);
+void (*opal_cryptproc_still_here)(void);
+
+static void say(const opal_cryptproc_wait_t *w, const char *topic)
+{
+    char ours[OPAL_CRYPTPROC_NSPACE_BYTES], its[OPAL_CRYPTPROC_NSPACE_BYTES], peer[400], detail[1200];
+
+    opal_cryptproc_job_name(&OPAL_PROC_MY_NAME, ours);
+    if (OPAL_JOBID_INVALID == w->peer.jobid) {
+        snprintf(peer, sizeof(peer), "a job that is not there yet");
+    } else {
+        opal_cryptproc_job_name(&w->peer, its);
+        snprintf(peer, sizeof(peer), "%s rank %lu, of %s", its, (unsigned long) w->peer.vpid,
+                 w->peer.jobid == OPAL_PROC_MY_NAME.jobid ? "this job" : "another job");
+    }
+    snprintf(detail, sizeof(detail), "  this process: %s rank %lu, on %s, in %s\n  the peer:     %s\n  awaited:      %s",
+             ours, (unsigned long) OPAL_PROC_MY_NAME.vpid, opal_process_info.nodename, w->doing, peer, w->awaited);
+    opal_cryptproc_show_here("help-opal-common-cryptproc.txt", topic, w->seconds, detail);
+}
+
+static void *exit_soon(void *nothing)
+{
+    const struct timespec while_it_lasts = {.tv_sec = EXIT_SECONDS};
+
+    (void) nanosleep(&while_it_lasts, NULL);
+    _exit(1);
+    return nothing;
+}
+
+/* A runtime that does not answer may not hear this either. */
+static void end_job(void)
+{
+    pthread_t thread;
+
+    (void) pthread_create(&thread, NULL, exit_soon, NULL);
+    if (NULL != opal_cryptproc_end_job) {
+        opal_cryptproc_end_job();
+    } else {
+        opal_cryptproc_runtime_abort();
+    }
+}
+
+void opal_cryptproc_wait_tick(opal_cryptproc_wait_t *w)
+{
+    const unsigned limit = opal_cryptproc_params.connect_timeout;
+
+    w->seconds++;
+    if (limit > 0 && w->seconds == limit) {
+        say(w, "connect-timeout");
+        end_job();
+    } else if (WARN_SECONDS == w->seconds) {
+        say(w, "still-waiting");
+    }
+}
+
+bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+    struct timespec end;
+
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec++;
+    return ETIMEDOUT != pthread_cond_timedwait(condition, lock, &end);
+}
+
+/* ---- a question ---- */
+
+typedef struct {
+    opal_cryptproc_wait_t wait;
+    opal_cryptproc_question_t question;
+    const char *key;
+    opal_cryptproc_how_t how;
+} asking_t;
+
+static void ask_and_wait(void *argument)
+{
+    asking_t *a = argument;
+    opal_cryptproc_question_t *question = &a->question;
+
+    opal_cryptproc_ask(question, &a->wait.peer, a->key, a->how);
+    pthread_mutex_lock(&question->lock);
+    while (!question->done) {
+        if (!opal_cryptproc_wait_second(&question->answered, &question->lock)) {
+            pthread_mutex_unlock(&question->lock);
+            opal_cryptproc_wait_tick(&a->wait);
+            if (NULL != opal_cryptproc_still_here) {
+                opal_cryptproc_still_here();
+            }
+            pthread_mutex_lock(&question->lock);
+        }
+    }
+    pthread_mutex_unlock(&question->lock);
+}
+
+uint8_t *opal_cryptproc_get(const opal_process_name_t *name, const char *key, opal_cryptproc_how_t how,
+                            const char *awaited, size_t *bytes, bool *nobody)
+{
+    asking_t a = {.wait = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name},
+                  .question = {.lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER},
+                  .key = key, .how = how};
+
+    if (NULL != opal_cryptproc_show_wait) {
+        opal_cryptproc_show_wait(name, awaited, ask_and_wait, &a);
+    } else {
+        ask_and_wait(&a);
+    }
+    pthread_mutex_destroy(&a.question.lock);
+    pthread_cond_destroy(&a.question.answered);
+    *bytes = a.question.bytes;
+    if (NULL != nobody) {
+        *nobody = a.question.nobody;
+    }
+    return a.question.found;
+}
