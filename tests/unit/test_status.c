@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "opal/mca/common/crypt/base/status.h"
+#include "opal/mca/common/crypt/base/thread.h"
 
 static char directory[] = "/tmp/test_status.XXXXXX";
 static int at;
@@ -56,7 +57,7 @@ static void test_owner(void)
     moment = opal_crypt_status_next(status);
     moment->wait_count = 1;
     moment->waits[0] = (opal_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .tag = 7};
-    moment->updated = opal_crypt_status_now();
+    moment->updated = (int64_t) opal_crypt_now();
     opal_crypt_status_publish(status);
     UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)));
     UNIT_CHECK(3 == seen.who.rank && (uint32_t) getpid() == seen.who.pid && 0 == strcmp(seen.who.job, "job@1/../x"));

@@ -11,6 +11,8 @@
  */
 #include "pml_crypt.h"
 
+#include "opal/mca/common/crypt/base/thread.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -98,9 +100,9 @@ void ompi_pml_crypt_status_look(void)
         return;
     }
     if (NULL != page && !opal_crypt_forked()) {
-        begun = opal_crypt_status_now();
+        begun = (int64_t) opal_crypt_now();
         fill_page(begun);
-        ended = opal_crypt_status_now();
+        ended = (int64_t) opal_crypt_now();
         __atomic_store_n(&due, begun + (SHARE * (ended - begun) > INTERVAL ? SHARE * (ended - begun) : INTERVAL),
                          __ATOMIC_RELAXED);
     }
@@ -125,7 +127,7 @@ void ompi_pml_crypt_status_start(void)
     lists = false;
     active = ompi_pml_crypt.active;
     phase = phase_now();
-    phase_since = active_since = opal_crypt_status_now();
+    phase_since = active_since = (int64_t) opal_crypt_now();
     fill_page(phase_since);
     due = 0;
     opal_cryptproc_still_here = ompi_pml_crypt_status_look;
@@ -148,7 +150,7 @@ void ompi_pml_crypt_status_lists(bool ready)
 void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment)
 {
     wait_turn();
-    fill(moment, opal_crypt_status_now());
+    fill(moment, (int64_t) opal_crypt_now());
     end_turn();
 }
 

@@ -6,6 +6,7 @@
  * It is for diagnosis: whatever goes wrong here, the job does without it.
  */
 #include "status.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct opal_crypt_status {
@@ -22,14 +22,6 @@ struct opal_crypt_status {
     int fd;                             /* has the lock */
     char path[512];
 };
-
-int64_t opal_crypt_status_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* The name of the program stands in parentheses and may hold anything: the last one ends it. */
 uint64_t opal_crypt_status_ticks(pid_t pid, char *state)
@@ -141,7 +133,7 @@ opal_crypt_status_t *opal_crypt_status_make(const char *directory, const opal_cr
     mine->uid = (uint32_t) geteuid();
     mine->pid = (uint32_t) getpid();
     mine->ticks = opal_crypt_status_ticks(getpid(), &state);
-    opal_crypt_status_next(status)->updated = opal_crypt_status_now();
+    opal_crypt_status_next(status)->updated = (int64_t) opal_crypt_now();
     opal_crypt_status_publish(status);
     __atomic_store_n(&mine->magic, OPAL_CRYPT_STATUS_MAGIC, __ATOMIC_RELEASE);
     return status;

@@ -146,8 +146,6 @@ _Static_assert(sizeof(opal_crypt_status_wait_t) == 184, "layout");
 _Static_assert(sizeof(opal_crypt_status_peer_t) == 88, "layout");
 _Static_assert(sizeof(opal_crypt_status_page_t) <= 20 * 1024, "a page is small");
 
-int64_t opal_crypt_status_now(void);
-
 /* The tick at which a process began, and its state (R, S, D, T ...); 0 where there is none. */
 uint64_t opal_crypt_status_ticks(pid_t pid, char *state);
 

@@ -5,6 +5,7 @@
  * (its owner could shorten it), and nothing of it is believed before it was checked.
  */
 #include "status.h"
+#include "thread.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -178,7 +179,7 @@ opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
     }
     rc = check_file(fd, name, &status, why, why_bytes);
     if (OPAL_CRYPT_STATUS_GOOD == rc) {
-        seen->now = opal_crypt_status_now();
+        seen->now = (int64_t) opal_crypt_now();
         rc = OPAL_CRYPT_STATUS_BAD;
         if (!get(fd, &seen->who, sizeof(seen->who), 0) || !get_moment(fd, &seen->moment)) {
             bad(why, why_bytes, "it cannot be read, or changes without end");

@@ -95,7 +95,7 @@ static inline void opal_crypt_count_chopped(bool sealed)
 
 /* Is the time in providers measured?  Set by opal_crypt_stats_timing. */
 extern bool opal_crypt_timing;
-uint64_t opal_crypt_now(void);                      /* nanoseconds */
+uint64_t opal_crypt_now(void);                      /* nanoseconds of the monotonic clock */
 void opal_crypt_count_time(uint64_t since) OPAL_CRYPT_RARE;         /* for the calling thread */
 
 /* One more epoch was derived. */
