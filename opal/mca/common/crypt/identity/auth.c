@@ -53,18 +53,3 @@ const char *opal_crypt_auth_name(opal_crypt_auth_t auth)
     }
     return "unknown";
 }
-
-int opal_crypt_auth_parse(const char *text, opal_crypt_auth_t *auth)
-{
-    if (0 == strcmp(text, "auto")) {
-        *auth = OPAL_CRYPT_AUTH_AUTO;
-        return OPAL_CRYPT_OK;
-    }
-    for (size_t i = 0; i < METHODS; ++i) {
-        if (0 == strcmp(text, methods[i]->name)) {
-            *auth = methods[i]->auth;
-            return OPAL_CRYPT_OK;
-        }
-    }
-    return OPAL_CRYPT_ERR_CONFIG;
-}

@@ -328,16 +328,3 @@ int opal_crypt_record_read(const opal_crypt_local_t *local, const uint8_t *bytes
     }
     return opal_crypt_blame(local, record, expect, OPAL_CRYPT_ERR_PEER, why);
 }
-
-int opal_crypt_record_peek(const opal_crypt_local_t *local, const uint8_t *record,
-                           size_t bytes, opal_crypt_peer_info_t *info,
-                           opal_crypt_why_t *why)
-{
-    opal_crypt_record_t views;
-    int rc = opal_crypt_record_read(local, record, bytes, NULL, &views, why);
-
-    if (OPAL_CRYPT_OK == rc) {
-        opal_crypt_record_info(local, &views, info);
-    }
-    return rc;
-}

@@ -105,16 +105,12 @@ const opal_crypt_why_t *opal_crypt_local_warning(const opal_crypt_local_t *local
 opal_crypt_auth_t opal_crypt_local_auth(const opal_crypt_local_t *local);
 const char *opal_crypt_auth_name(opal_crypt_auth_t auth);
 
-/* From a parameter's text: auto, psk, munge, x509, none. */
-int opal_crypt_auth_parse(const char *text, opal_crypt_auth_t *auth);
-
 /* Boot id and node nonce of this node: the boot id of the kernel, and 16 random
  * bytes kept in a shared-memory object of this user, mode 0600. */
 int opal_crypt_node_identity(uint8_t boot_id[16], uint8_t node_nonce[16],
                              opal_crypt_why_t *why);
 
-/* What a peer's record says of its place, before any authentication: only to
- * look at, never to decide that something may travel in plaintext. */
+/* What a peer's record says of its place. */
 typedef struct opal_crypt_peer_info {
     char nspace[256];
     uint32_t rank, instance;
@@ -123,10 +119,6 @@ typedef struct opal_crypt_peer_info {
     int64_t created;                /* by the peer's clock, seconds since 1970 */
     bool report;                    /* the peer's options.report */
 } opal_crypt_peer_info_t;
-
-int opal_crypt_record_peek(const opal_crypt_local_t *local, const uint8_t *record,
-                           size_t bytes, opal_crypt_peer_info_t *info,
-                           opal_crypt_why_t *why);
 
 /* Do the clocks of the two nodes seem to differ by more than an hour?  `needed` as in
  * expect: where it is 0 the two began together, else the peer may be older.  `why` then
