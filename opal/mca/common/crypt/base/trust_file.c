@@ -6,8 +6,8 @@
  * whatever becomes of the names meanwhile.
  */
 #include "trust_file.h"
-#include "opal/mca/common/crypt/base/secmem.h"
-#include "opal/mca/common/crypt/base/secret_file.h"
+#include "secmem.h"
+#include "secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

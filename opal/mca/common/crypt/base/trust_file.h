@@ -16,7 +16,7 @@
 #ifndef OPAL_CRYPT_BASE_TRUST_FILE_H
 #define OPAL_CRYPT_BASE_TRUST_FILE_H
 
-#include "opal/mca/common/crypt/base/base.h"
+#include "base.h"
 
 #pragma GCC visibility push(default)
 
