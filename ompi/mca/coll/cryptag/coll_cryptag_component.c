@@ -181,7 +181,7 @@ static int component_register(void)
     register_sizes();
     (void) opal_cryptproc_verbose_register(&c->super.collm_version,
                                            "Print what coll/cryptag does. 20: algorithm and metrics of each collective "
-                                                 "(default: 0)", &c->verbose);
+                                           "(default: 0)", &c->verbose);
     c->stream = -1;
     c->rules_file = NULL;
     (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
