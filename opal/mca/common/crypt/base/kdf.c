@@ -23,6 +23,7 @@ static const char *const texts[OPAL_CRYPT_LABELS] = {
     [OPAL_CRYPT_LABEL_CHOP] = "ompi-crypt v1 chop",
     [OPAL_CRYPT_LABEL_PIECE] = "ompi-crypt v1 piece",
     [OPAL_CRYPT_LABEL_LOCAL_TOKEN] = "ompi-crypt v1 local token",
+    [OPAL_CRYPT_LABEL_TRANSPORT] = "ompi-crypt v1 transport",
     [OPAL_CRYPT_LABEL_EPOCH_KEY] = "ompi-crypt v1 epoch key",
     [OPAL_CRYPT_LABEL_EPOCH_IV] = "ompi-crypt v1 epoch iv",
     [OPAL_CRYPT_LABEL_CHOP_KEY] = "ompi-crypt v1 chop key",
@@ -44,13 +45,12 @@ const char *opal_crypt_label_text(opal_crypt_label_t label)
 
 /* One run of OpenSSL's HKDF.  Its parameters want pointers to non-const; it
  * does not write through them. */
-static int hkdf(int mode, const void *key, size_t key_bytes, const char *octets_name,
+static int hkdf(int mode, char *digest, const void *key, size_t key_bytes, const char *octets_name,
                 const void *octets, size_t octets_bytes, void *out, size_t bytes)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
     EVP_KDF_CTX *context = NULL == library ? NULL : EVP_KDF_CTX_new(library->hkdf);
     OSSL_PARAM parameters[5], *p = parameters;
-    char digest[] = "SHA256";
     int rc = OPAL_CRYPT_ERR_LIBRARY;
 
     if (NULL == context || opal_crypt_forked()) {
@@ -82,15 +82,40 @@ int opal_crypt_hkdf_extract(const void *salt, size_t salt_bytes,
                             const void *input, size_t input_bytes,
                             uint8_t prk[OPAL_CRYPT_HASH_BYTES])
 {
-    return hkdf(EVP_KDF_HKDF_MODE_EXTRACT_ONLY, input, input_bytes, OSSL_KDF_PARAM_SALT,
+    char digest[] = "SHA256";
+
+    return hkdf(EVP_KDF_HKDF_MODE_EXTRACT_ONLY, digest, input, input_bytes, OSSL_KDF_PARAM_SALT,
                 salt, salt_bytes, prk, OPAL_CRYPT_HASH_BYTES);
 }
 
 int opal_crypt_hkdf_expand(const uint8_t prk[OPAL_CRYPT_HASH_BYTES],
                            const void *info, size_t info_bytes, void *out, size_t bytes)
 {
-    return hkdf(EVP_KDF_HKDF_MODE_EXPAND_ONLY, prk, OPAL_CRYPT_HASH_BYTES, OSSL_KDF_PARAM_INFO,
+    char digest[] = "SHA256";
+
+    return hkdf(EVP_KDF_HKDF_MODE_EXPAND_ONLY, digest, prk, OPAL_CRYPT_HASH_BYTES, OSSL_KDF_PARAM_INFO,
                 info, info_bytes, out, bytes);
+}
+
+/* info = | bytes 2 | length 1 | "tls13 " || label | 0 1 | */
+int opal_crypt_tls_expand(bool sha384, const uint8_t *secret, const char *label, void *out, size_t bytes)
+{
+    static const char title[] = "tls13 ";
+    const size_t title_bytes = sizeof(title) - 1, label_bytes = strlen(label);
+    char digest[] = "SHA256", longer[] = "SHA384";
+    uint8_t info[3 + sizeof(title) - 1 + 32 + 1];
+
+    if (label_bytes > 32 || 0 == bytes || bytes > UINT8_MAX) {
+        opal_crypt_wipe(out, bytes);
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
+    opal_crypt_put16(info, (uint16_t) bytes);
+    info[2] = (uint8_t) (title_bytes + label_bytes);
+    memcpy(info + 3, title, title_bytes);
+    memcpy(info + 3 + title_bytes, label, label_bytes);
+    info[3 + title_bytes + label_bytes] = 0;
+    return hkdf(EVP_KDF_HKDF_MODE_EXPAND_ONLY, sha384 ? longer : digest, secret, sha384 ? 48 : 32,
+                OSSL_KDF_PARAM_INFO, info, 3 + title_bytes + label_bytes + 1, out, bytes);
 }
 
 int opal_crypt_kdf_expand(const uint8_t secret[OPAL_CRYPT_SECRET_BYTES],

@@ -32,6 +32,7 @@ typedef enum {
     OPAL_CRYPT_LABEL_CHOP,              /* parent of the chopping keys of one direction */
     OPAL_CRYPT_LABEL_PIECE,             /* parent of the keys of pieces of one direction */
     OPAL_CRYPT_LABEL_LOCAL_TOKEN,
+    OPAL_CRYPT_LABEL_TRANSPORT,         /* the external PSK of TLS 1.3; src is the process that connects */
     /* from the direction secret or the chopping parent; context: epoch 8 */
     OPAL_CRYPT_LABEL_EPOCH_KEY,
     OPAL_CRYPT_LABEL_EPOCH_IV,
@@ -68,6 +69,12 @@ int opal_crypt_hkdf_extract(const void *salt, size_t salt_bytes,
 int opal_crypt_hkdf_expand(const uint8_t prk[OPAL_CRYPT_HASH_BYTES],
                            const void *info, size_t info_bytes,
                            void *out, size_t bytes);
+
+/* RFC 8446, 7.1: HKDF-Expand-Label with an empty context, by the hash of a suite of TLS 1.3.  The
+ * secret is as long as the hash: 32 bytes, or, by SHA-384, 48.  `label` has at most 32. */
+#define OPAL_CRYPT_TLS_SECRET_MAX       48
+
+int opal_crypt_tls_expand(bool sha384, const uint8_t *secret, const char *label, void *out, size_t bytes);
 
 /* HMAC-SHA256 of the joined pieces, and SHA-256 likewise. */
 typedef struct opal_crypt_input {

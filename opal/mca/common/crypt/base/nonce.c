@@ -35,3 +35,12 @@ void opal_crypt_nonce_block(uint64_t counter, uint8_t nonce[OPAL_AEAD_NONCE_BYTE
     memset(nonce, 0, 4);
     opal_crypt_le_put64(nonce + 4, counter);
 }
+
+/* RFC 8446, 5.3. */
+OPAL_CRYPT_OFTEN
+void opal_crypt_nonce_record(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint64_t sequence,
+                             uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
+{
+    memcpy(nonce, iv, 4);
+    opal_crypt_put64(nonce + 4, opal_crypt_get64(iv + 4) ^ sequence);
+}

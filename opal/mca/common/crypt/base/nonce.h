@@ -3,7 +3,7 @@
  *
  * Nonces.  THE only place where any nonce of this project is made; whoever
  * seals or opens asks here, and a reader who wants to convince himself that
- * none repeats has this page to read and the three counters to follow.
+ * none repeats has this page to read and the four counters to follow.
  *
  *   epoch    | IV 6          | IV XOR counter 6       |   direct and final messages, group pieces
  *            The counter is below 2^48 and taken once (crypt/wire/session.c,
@@ -18,6 +18,11 @@
  *            for one open and region; the counter is an atomic beside S
  *            (cryptfile/file/block.c), starts at 0, and is taken once.  Nothing
  *            that was read from storage takes part in sealing.
+ *
+ *   record   | IV 4          | IV XOR sequence 8     |   records of TLS 1.3
+ *            Key and IV belong to one direction of one connection, between two renewals
+ *            (crypt/tls/keys.c); the sequence starts at 0, and is taken once by the
+ *            only thread that seals there (crypt/tls/seal.c).
  */
 #ifndef OPAL_CRYPT_BASE_NONCE_H
 #define OPAL_CRYPT_BASE_NONCE_H
@@ -40,6 +45,9 @@ void opal_crypt_nonce_segment(const uint8_t prefix[OPAL_CRYPT_PREFIX_BYTES],
                               uint8_t nonce[OPAL_AEAD_NONCE_BYTES]);
 
 void opal_crypt_nonce_block(uint64_t counter, uint8_t nonce[OPAL_AEAD_NONCE_BYTES]);
+
+void opal_crypt_nonce_record(const uint8_t iv[OPAL_AEAD_NONCE_BYTES], uint64_t sequence,
+                             uint8_t nonce[OPAL_AEAD_NONCE_BYTES]);
 
 #pragma GCC visibility pop
 
