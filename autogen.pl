@@ -95,11 +95,13 @@ my $am = "# Made by autogen.pl from tests.list.\nnoinst_HEADERS = aead_found.h\n
 foreach my $test (grep { @$_ > 1 } @tests) {
     my ($name, @words) = @$test;
     my $record = grep { $_ eq 'record' } @words;
-    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { $_ ne 'record' } @words;
+    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { !/^(record|ssl|exports)$/ } @words;
+    my $ssl = grep { $_ eq 'ssl' } @words;
     @providers = ('openssl') if !@providers;
-    $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers)
+    $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers) . ($ssl ? ' -lssl' : '')
         . ($record ? " \$(core_record)\n${name}_CPPFLAGS = \$(AM_CPPFLAGS) -DOPAL_CRYPT_TEST_RECORD\n"
                    : " \$(core)\n");
+    $am .= "${name}_LDFLAGS = \$(AM_LDFLAGS) -export-dynamic\n" if grep { $_ eq 'exports' } @words;
 }
 write_file('tests/unit/tests.am', $am);
 write_file('tests/unit/aead_found.h', "/* Made by autogen.pl: PROVIDER(name) for each provider that is built. */\n"

@@ -6,13 +6,14 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 common=$SRC/opal/mca/common
-rooms="crypt/base crypt/identity crypt/wire cryptfile/keystore cryptfile/file"
+rooms="crypt/base crypt/identity crypt/tls crypt/wire cryptfile/keystore cryptfile/file"
 
 # What the files of a room may include from Open MPI's tree, beside one another.
 may() {
     case $1 in
         crypt/base)         echo 'mca/aead/aead_module\.h' ;;
         crypt/identity)     echo 'mca/aead/aead_module\.h|mca/common/crypt/base/.*' ;;
+        crypt/tls)          echo 'mca/aead/aead_module\.h|mca/common/crypt/(base|identity)/.*' ;;
         crypt/wire)         echo 'mca/aead/aead_module\.h|mca/common/crypt/(base|identity)/.*' ;;
         cryptfile/keystore) echo 'mca/aead/aead_module\.h|mca/common/crypt/base/.*' ;;
         cryptfile/file)     echo 'mca/aead/aead_module\.h|mca/common/crypt/base/.*|mca/common/cryptfile/keystore/.*' ;;

@@ -130,7 +130,8 @@ static void scan_all(regex_t *pattern, regex_t *library)
 int main(void)
 {
     static const char *const rooms[] = {"opal/mca/common/crypt/base", "opal/mca/common/crypt/identity",
-                                        "opal/mca/common/crypt/wire", "opal/mca/common/cryptfile/keystore",
+                                        "opal/mca/common/crypt/tls", "opal/mca/common/crypt/wire",
+                                        "opal/mca/common/cryptfile/keystore",
                                         "opal/mca/common/cryptfile/file", "ompi/tools/mpicrypt/key"};
     regex_t pattern, library;
 
@@ -138,8 +139,8 @@ int main(void)
     read_help();
 
     UNIT_GROUP("every reason in the sources has an entry");
-    UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|clocks|fips|keygen|munge|no|node|psk|record|secret|trust|x509)(-[a-z0-9]+)+)\"",
-                              REG_EXTENDED));
+    UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|clocks|fips|keygen|munge|no|node|psk|record|secret|tls|trust|x509)"
+                                        "(-[a-z0-9]+)+)\"", REG_EXTENDED));
     UNIT_REQUIRE(0 == regcomp(&library, "\"(library)\"", REG_EXTENDED));
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); ++i) {
         enter(rooms[i]);

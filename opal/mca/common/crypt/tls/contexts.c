@@ -1,0 +1,325 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * OpenSSL's contexts of both ends, with everything set that a configuration file could set, and
+ * what OpenSSL asks us during a handshake:
+ *
+ *     use_psk, find_psk     the PSK, for exactly our identity
+ *     refuse_certificate    any certificate
+ *     take_secret           the traffic secrets, by their labels and the client's random bytes
+ */
+#include "handshake_object.h"
+#include "opal/mca/common/crypt/base/fork.h"
+#include "opal/mca/common/crypt/base/hex.h"
+#include "opal/mca/common/crypt/base/library.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+#include <assert.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#define SECURITY_LEVEL  2               /* 112 bits and more */
+#define RANDOM          32
+#define WIPE_TRIES      8
+
+/* OpenSSL 3.2 and newer offer to compress certificates; the bits mean nothing before. */
+#define NO_CERTIFICATE_COMPRESSION (UINT64_C(1) << 32 | UINT64_C(1) << 33)
+#if defined(SSL_OP_NO_TX_CERTIFICATE_COMPRESSION) && defined(SSL_OP_NO_RX_CERTIFICATE_COMPRESSION)
+static_assert(NO_CERTIFICATE_COMPRESSION
+                  == (SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | SSL_OP_NO_RX_CERTIFICATE_COMPRESSION),
+              "certificate compression");
+#endif
+
+static opal_crypt_handshake_t *handshake_of(const SSL *ssl, const opal_crypt_libssl_t *libssl)
+{
+    return libssl->SSL_get_ex_data(ssl, 0);
+}
+
+/* OpenSSL's callbacks bring no argument of ours but the SSL, whose table is always the same. */
+static opal_crypt_handshake_t *called(const SSL *ssl)
+{
+    const opal_crypt_libssl_t *libssl;
+
+    return OPAL_CRYPT_OK == opal_crypt_libssl_load(&libssl, NULL) ? handshake_of(ssl, libssl) : NULL;
+}
+
+/* ---- the PSK ---- */
+
+static SSL_SESSION *psk_session(const opal_crypt_handshake_t *handshake, SSL *ssl)
+{
+    const opal_crypt_libssl_t *libssl = handshake->tls->ssl;
+    const opal_crypt_tls_suite_t *suite = handshake->tls->suite;
+    const unsigned char number[2] = {(unsigned char) (suite->number >> 8), (unsigned char) suite->number};
+    const SSL_CIPHER *cipher = libssl->SSL_CIPHER_find(ssl, number);
+    SSL_SESSION *session = NULL == cipher ? NULL : libssl->SSL_SESSION_new();
+
+    if (NULL != session
+        && (1 != libssl->SSL_SESSION_set1_master_key(session, handshake->secrets->psk.bytes, suite->hash_bytes)
+            || 1 != libssl->SSL_SESSION_set_cipher(session, cipher)
+            || 1 != libssl->SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))) {
+        libssl->SSL_SESSION_free(session);
+        session = NULL;
+    }
+    return session;
+}
+
+/* The end that connects; OpenSSL takes the session. */
+static int use_psk(SSL *ssl, const EVP_MD *hash, const unsigned char **identity, size_t *bytes, SSL_SESSION **session)
+{
+    const opal_crypt_handshake_t *handshake = called(ssl);
+
+    (void) hash;                        /* asked for a second hello only, which we never send */
+    *session = NULL == handshake ? NULL : psk_session(handshake, ssl);
+    if (NULL == *session) {
+        return 0;
+    }
+    *identity = handshake->packed;
+    *bytes = sizeof(handshake->packed);
+    return 1;
+}
+
+/* The end that listens has read the identity before; this is the same, or nothing. */
+static int find_psk(SSL *ssl, const unsigned char *identity, size_t bytes, SSL_SESSION **session)
+{
+    const opal_crypt_handshake_t *handshake = called(ssl);
+
+    *session = NULL;
+    if (NULL == handshake || sizeof(handshake->packed) != bytes || 0 != memcmp(identity, handshake->packed, bytes)) {
+        return 0;
+    }
+    *session = psk_session(handshake, ssl);
+    return NULL != *session;
+}
+
+static int refuse_certificate(X509_STORE_CTX *context, void *arg)
+{
+    (void) context;
+    (void) arg;
+    return 0;
+}
+
+/* ---- traffic secrets ---- */
+
+/* `line` is | label | space | random, hex | space | secret, hex |, and nothing else. */
+static bool secret_of(const char *line, const char *label, const uint8_t random[RANDOM], uint8_t *secret, size_t bytes)
+{
+    const size_t label_bytes = strlen(label);
+    const char *at = line + label_bytes + 1;
+    uint8_t seen[RANDOM];
+
+    return 0 == strncmp(line, label, label_bytes) && ' ' == line[label_bytes]
+           && label_bytes + 1 + 2 * RANDOM + 1 + 2 * bytes == strlen(line)
+           && opal_crypt_hex_read(at, seen, RANDOM) && 0 == memcmp(seen, random, RANDOM)
+           && ' ' == at[2 * RANDOM] && opal_crypt_hex_read(at + 2 * RANDOM + 1, secret, bytes);
+}
+
+static void take_secret(const SSL *ssl, const char *line)
+{
+    opal_crypt_handshake_t *handshake = called(ssl);
+    uint8_t random[RANDOM];
+    size_t bytes;
+
+    if (NULL == handshake || RANDOM != handshake->tls->ssl->SSL_get_client_random(ssl, random, RANDOM)) {
+        return;
+    }
+    bytes = handshake->tls->suite->hash_bytes;
+    if (secret_of(line, "CLIENT_TRAFFIC_SECRET_0", random, handshake->secrets->client, bytes)) {
+        handshake->secrets_seen |= 1;
+    } else if (secret_of(line, "SERVER_TRAFFIC_SECRET_0", random, handshake->secrets->server, bytes)) {
+        handshake->secrets_seen |= 2;
+    }
+}
+
+/* ---- contexts ---- */
+
+/* All of it: what a configuration file says of TLS is in every new context. */
+static bool set_rules(const opal_crypt_tls_t *tls, SSL_CTX *context)
+{
+    const opal_crypt_libssl_t *ssl = tls->ssl;
+
+    ssl->SSL_CTX_clear_options(context, ~(uint64_t) 0);
+    ssl->SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION
+                                          | SSL_OP_CLEANSE_PLAINTEXT | NO_CERTIFICATE_COMPRESSION);
+    ssl->SSL_CTX_set_security_level(context, SECURITY_LEVEL);
+    ssl->SSL_CTX_set0_CA_list(context, NULL);
+    (void) ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    (void) ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 0, NULL);
+    ssl->SSL_CTX_set_keylog_callback(context, take_secret);
+    return 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION, NULL)
+           && 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL)
+           && 1 == ssl->SSL_CTX_set_ciphersuites(context, tls->suite->name)
+           && 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, (void *) (uintptr_t) tls->group->name)
+           && 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_SIGALGS_LIST, 0, (void *) (uintptr_t) "ECDSA+SHA256")
+           && 1 == ssl->SSL_CTX_set_num_tickets(context, 0)
+           && 1 == ssl->SSL_CTX_set_max_early_data(context, 0) && 1 == ssl->SSL_CTX_set_recv_max_early_data(context, 0)
+           && 1 == ssl->SSL_CTX_set_block_padding(context, 0);
+}
+
+/* Nobody's certificate is good: the store is empty, and not even asked. */
+static bool set_trust(const opal_crypt_tls_t *tls, SSL_CTX *context)
+{
+    X509_STORE *store = tls->ssl->X509_STORE_new();
+
+    if (NULL == store) {
+        return false;
+    }
+    tls->ssl->SSL_CTX_set_cert_store(context, store);
+    tls->ssl->SSL_CTX_set_cert_verify_callback(context, refuse_certificate, NULL);
+    return true;
+}
+
+static SSL_CTX *context_make(const opal_crypt_tls_t *tls, OSSL_LIB_CTX *library, const char *properties, bool server)
+{
+    const opal_crypt_libssl_t *ssl = tls->ssl;
+    const SSL_METHOD *method = server ? ssl->TLS_server_method() : ssl->TLS_client_method();
+    SSL_CTX *context = ssl->SSL_CTX_new_ex(library, properties, method);
+
+    if (NULL == context || !set_trust(tls, context) || !set_rules(tls, context)) {
+        ssl->SSL_CTX_free(context);
+        return NULL;
+    }
+    if (server) {
+        /* A client's certificate is not asked for; the client's end of it is the PSK. */
+        ssl->SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
+        ssl->SSL_CTX_set_psk_find_session_callback(context, find_psk);
+    } else {
+        ssl->SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+        ssl->SSL_CTX_set_psk_use_session_callback(context, use_psk);
+    }
+    return context;
+}
+
+static int contexts_make(opal_crypt_tls_t *tls, opal_crypt_why_t *why)
+{
+    const opal_crypt_library_t *library = opal_crypt_library();
+    OSSL_LIB_CTX *use;
+
+    if (NULL == library) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS 1.3: OpenSSL has cleaned up");
+    }
+    if (NULL == library->properties) {
+        tls->library = tls->ssl->OSSL_LIB_CTX_new();
+        tls->provider = NULL == tls->library ? NULL : tls->ssl->OSSL_PROVIDER_load(tls->library, "default");
+        if (NULL == tls->provider) {
+            return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS 1.3: no provider");
+        }
+    }
+    use = NULL == tls->library ? library->context : tls->library;
+    tls->client = context_make(tls, use, library->properties, false);
+    tls->server = context_make(tls, use, library->properties, true);
+    tls->ssl->ERR_clear_error();
+    if (NULL == tls->client || NULL == tls->server) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "%s, %s", tls->suite->name,
+                                 tls->group->name);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_group_t group, opal_crypt_tls_t **made,
+                          opal_crypt_why_t *why)
+{
+    const opal_crypt_tls_suite_t *suite = opal_crypt_tls_suite(cipher);
+    const opal_crypt_tls_group_of_t *group_of = opal_crypt_tls_group(group);
+    opal_crypt_tls_t *tls;
+    int rc;
+
+    *made = NULL;
+    if (NULL == suite || NULL == group_of) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "%s",
+                                 NULL == suite ? "a suite for keys of 192 bits" : "the group");
+    }
+    tls = calloc(1, sizeof(*tls));
+    if (NULL == tls) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "TLS 1.3: no memory");
+    }
+    tls->suite = suite;
+    tls->group = group_of;
+    rc = opal_crypt_libssl_load(&tls->ssl, why);
+    if (OPAL_CRYPT_OK == rc) {
+        rc = contexts_make(tls, why);
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_tls_destroy(tls);
+        return rc;
+    }
+    *made = tls;
+    return OPAL_CRYPT_OK;
+}
+
+/* After libcrypto has cleaned up, at the program's end, its objects are nobody's. */
+void opal_crypt_tls_destroy(opal_crypt_tls_t *tls)
+{
+    if (NULL != tls && NULL != tls->ssl && !opal_crypt_library_ended()) {
+        tls->ssl->SSL_CTX_free(tls->client);
+        tls->ssl->SSL_CTX_free(tls->server);
+        if (NULL != tls->provider) {
+            tls->ssl->OSSL_PROVIDER_unload(tls->provider);
+        }
+        tls->ssl->OSSL_LIB_CTX_free(tls->library);
+    }
+    free(tls);
+}
+
+SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake)
+{
+    const opal_crypt_libssl_t *ssl = handshake->tls->ssl;
+    BIO *in = ssl->BIO_new(ssl->BIO_s_mem()), *out = ssl->BIO_new(ssl->BIO_s_mem());
+    SSL *made = ssl->SSL_new(handshake->listens ? handshake->tls->server : handshake->tls->client);
+
+    if (NULL == made || NULL == in || NULL == out || 1 != ssl->SSL_set_ex_data(made, 0, handshake)) {
+        ssl->BIO_free(in);
+        ssl->BIO_free(out);
+        ssl->SSL_free(made);
+        return NULL;
+    }
+    ssl->SSL_set_bio(made, in, out);
+    handshake->in = in;
+    handshake->out = out;
+    if (handshake->listens) {
+        ssl->SSL_set_accept_state(made);
+    } else {
+        ssl->SSL_set_connect_state(made);
+    }
+    return made;
+}
+
+/* ---- the end ---- */
+
+/* Of [at, at + bytes), how far it is covered from its beginning, with `block` now covering more. */
+static uintptr_t covered_to(uintptr_t covered, const void *block, size_t bytes)
+{
+    const uintptr_t from = (uintptr_t) block;
+
+    return from <= covered && from + bytes > covered ? from + bytes : covered;
+}
+
+/* OpenSSL frees an SSL object with the secrets that are in it.  Just freed, its memory is what malloc hands out
+ * for requests of this size; take it again and wipe it.  Nothing is promised: another thread may be faster. */
+static void wipe_freed(uintptr_t at, size_t bytes)
+{
+    void *taken[WIPE_TRIES];
+    uintptr_t covered = at;
+    int count = 0;
+
+    while (covered < at + bytes && count < WIPE_TRIES && NULL != (taken[count] = malloc(bytes))) {
+        opal_crypt_wipe(taken[count], bytes);
+        covered = covered_to(covered, taken[count++], bytes);
+    }
+    while (count > 0) {
+        free(taken[--count]);
+    }
+}
+
+void opal_crypt_tls_ssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl)
+{
+    const uintptr_t at = (uintptr_t) ssl;
+    CRYPTO_malloc_fn from = NULL;
+    size_t bytes;
+
+    libssl->CRYPTO_get_mem_functions(&from, NULL, NULL);
+    bytes = from == libssl->CRYPTO_malloc ? malloc_usable_size(ssl) : 0;    /* else the program's own allocator */
+    libssl->SSL_free(ssl);
+    if (bytes > 0) {
+        wipe_freed(at, bytes);
+    }
+}

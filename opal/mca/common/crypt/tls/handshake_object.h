@@ -1,0 +1,60 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The inside of a tls object and of a handshake, for handshake.c and contexts.c.
+ */
+#ifndef OPAL_CRYPT_TLS_HANDSHAKE_OBJECT_H
+#define OPAL_CRYPT_TLS_HANDSHAKE_OBJECT_H
+
+#include "handshake.h"
+#include "libssl.h"
+
+struct opal_crypt_tls {
+    const opal_crypt_libssl_t *ssl;
+    const opal_crypt_tls_suite_t *suite;
+    const opal_crypt_tls_group_of_t *group;
+    OSSL_LIB_CTX *library;                  /* ours; NULL under crypt_fips=1, whose library it then is */
+    OSSL_PROVIDER *provider;
+    SSL_CTX *client, *server;
+};
+
+/* In crypt_secmem. */
+typedef struct handshake_secrets {
+    opal_crypt_tls_psk_t psk;
+    uint8_t client[OPAL_CRYPT_TLS_SECRET_MAX], server[OPAL_CRYPT_TLS_SECRET_MAX];   /* traffic secrets */
+} handshake_secrets_t;
+
+struct opal_crypt_handshake {
+    const opal_crypt_tls_t *tls;
+    bool listens;
+    opal_crypt_handshake_state_t state;
+    const char *reason;
+
+    opal_crypt_tls_name_t own;                              /* who listens asks: */
+    opal_crypt_handshake_find_t find;
+    void *arg;
+
+    opal_crypt_tls_identity_t identity;
+    uint8_t packed[OPAL_CRYPT_TLS_IDENTITY_BYTES];
+    handshake_secrets_t *secrets;
+    unsigned secrets_seen;                                  /* bit 0 the client's, bit 1 the server's */
+
+    SSL *ssl;                                               /* NULL before, and after */
+    BIO *in, *out;                                          /* the SSL's */
+
+    size_t total;                                           /* of all that was taken */
+    unsigned records;                                       /* whole ones */
+    size_t have;                                            /* of the record that is arriving */
+    uint8_t record[OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX];
+
+    size_t output_from, output_to;
+    uint8_t output[OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX];
+};
+
+/* contexts.c: an SSL object that knows this handshake; NULL without memory. */
+SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake);
+
+/* contexts.c: SSL_free, and its memory wiped, as far as malloc gives it back. */
+void opal_crypt_tls_ssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl);
+
+#endif

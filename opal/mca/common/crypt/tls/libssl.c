@@ -1,0 +1,68 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Loading libssl, apart from the program's own names:
+ *
+ *     RTLD_LOCAL      nobody else's calls end in it,
+ *     RTLD_DEEPBIND   its own calls look at itself, and at libcrypto, first,
+ *     RTLD_NODELETE   libcrypto calls it when the program ends.
+ */
+#include "libssl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+/* The run time of these sanitizers ends a program that uses RTLD_DEEPBIND. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define APART 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define APART 0
+#endif
+#endif
+#ifndef APART
+#define APART RTLD_DEEPBIND
+#endif
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static opal_crypt_libssl_t table;
+static char failure[256];               /* empty: it is loaded */
+
+static bool look_up(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+
+    memcpy(function, &symbol, sizeof(symbol));      /* as POSIX promises */
+    if (NULL == symbol) {
+        snprintf(failure, sizeof(failure), "%s", dlerror());
+    }
+    return NULL != symbol;
+}
+
+static void load_libssl(void)
+{
+    void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | APART);
+    bool whole = NULL != library;
+
+    if (!whole) {
+        snprintf(failure, sizeof(failure), "%s", dlerror());
+        return;
+    }
+#define FIND(name) whole = whole && look_up(library, #name, &table.name);
+    OPAL_CRYPT_LIBSSL(FIND)
+#undef FIND
+    if (whole && table.OPENSSL_version_major() < 3) {
+        snprintf(failure, sizeof(failure), "it is not OpenSSL 3.0 or newer");
+    }
+}
+
+int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t *why)
+{
+    pthread_once(&once, load_libssl);
+    if (0 != failure[0]) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-library", "%s", failure);
+    }
+    *libssl = &table;
+    return OPAL_CRYPT_OK;
+}

@@ -1,0 +1,51 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * OpenSSL's libssl, loaded when the first connection asks for it and not linked:
+ * a process without a sealed transport never has it, and a program that exports
+ * functions with its names (BoringSSL's, linked statically) neither answers our calls
+ * nor those that libssl makes to itself.
+ *
+ * Never call a function of libssl, or one of libcrypto on its objects, but through this table.
+ *
+ * Threads: any.
+ */
+#ifndef OPAL_CRYPT_TLS_LIBSSL_H
+#define OPAL_CRYPT_TLS_LIBSSL_H
+
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/provider.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+#include "opal/mca/common/crypt/base/base.h"
+
+#define OPAL_CRYPT_LIBSSL(F) \
+    F(OPENSSL_version_major) F(CRYPTO_get_mem_functions) F(CRYPTO_malloc) \
+    F(OSSL_LIB_CTX_new) F(OSSL_LIB_CTX_free) F(OSSL_PROVIDER_load) F(OSSL_PROVIDER_unload) \
+    F(ERR_clear_error) F(X509_STORE_new) F(X509_STORE_free) \
+    F(BIO_new) F(BIO_s_mem) F(BIO_read) F(BIO_write) F(BIO_ctrl_pending) F(BIO_free) \
+    F(TLS_client_method) F(TLS_server_method) F(SSL_CTX_new_ex) F(SSL_CTX_free) F(SSL_CTX_ctrl) \
+    F(SSL_CTX_set_ciphersuites) F(SSL_CTX_set_security_level) F(SSL_CTX_clear_options) F(SSL_CTX_set_options) \
+    F(SSL_CTX_set_num_tickets) F(SSL_CTX_set_max_early_data) F(SSL_CTX_set_recv_max_early_data) \
+    F(SSL_CTX_set_block_padding) F(SSL_CTX_set_keylog_callback) F(SSL_CTX_set0_CA_list) \
+    F(SSL_CTX_set_verify) F(SSL_CTX_set_cert_verify_callback) F(SSL_CTX_set_cert_store) \
+    F(SSL_CTX_set_psk_use_session_callback) F(SSL_CTX_set_psk_find_session_callback) \
+    F(SSL_new) F(SSL_free) F(SSL_set_bio) F(SSL_set_connect_state) F(SSL_set_accept_state) F(SSL_do_handshake) \
+    F(SSL_get_error) F(SSL_set_ex_data) F(SSL_get_ex_data) F(SSL_get_client_random) F(SSL_session_reused) \
+    F(SSL_version) F(SSL_get_current_cipher) F(SSL_CIPHER_get_protocol_id) F(SSL_CIPHER_find) F(SSL_has_pending) \
+    F(SSL_SESSION_new) F(SSL_SESSION_free) F(SSL_SESSION_set1_master_key) F(SSL_SESSION_set_cipher) \
+    F(SSL_SESSION_set_protocol_version)
+
+#define OPAL_CRYPT_LIBSSL_MEMBER(name) __typeof__(name) *name;
+
+typedef struct opal_crypt_libssl {
+    OPAL_CRYPT_LIBSSL(OPAL_CRYPT_LIBSSL_MEMBER)
+} opal_crypt_libssl_t;
+
+/* ERR_CONFIG, topic "tls-library", when it cannot be loaded.  It then stays. */
+int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t *why);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The inside of a connection's records, for keys.c, seal.c and open.c.
+ */
+#ifndef OPAL_CRYPT_TLS_RECORDS_OBJECT_H
+#define OPAL_CRYPT_TLS_RECORDS_OBJECT_H
+
+#include "records.h"
+#include "suite.h"
+#include "opal/mca/common/crypt/base/kdf.h"
+
+/* The types of records: all look like data, and have their own one inside. */
+enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
+
+/* A KeyUpdate that asks for none in return; a close_notify. */
+#define RECORD_KEY_UPDATE_BYTES 5
+#define RECORD_CLOSE_BYTES      2
+extern const uint8_t opal_crypt_tls_record_key_update[RECORD_KEY_UPDATE_BYTES];
+extern const uint8_t opal_crypt_tls_record_close_notify[RECORD_CLOSE_BYTES];
+
+typedef struct record_direction {
+    uint8_t secret[OPAL_CRYPT_TLS_SECRET_MAX];
+    uint8_t iv[OPAL_AEAD_NONCE_BYTES];
+    uint8_t id[32];                         /* test builds: names the key in the log of nonces */
+    uint64_t sequence;                      /* of the next record */
+    void *key;                              /* the provider's, behind the object */
+    int ended;                              /* what a further record is answered, or OK */
+} record_direction_t;
+
+/* One block of crypt_secmem, both keys included. */
+struct opal_crypt_tls_records {
+    const opal_aead_module_t *aead;
+    const opal_crypt_tls_suite_t *suite;
+    uint64_t renew;
+    bool closed;                            /* the peer's sealed end has come */
+    int broken;                             /* the error that ended both directions, or OK; atomic */
+    record_direction_t out, in;
+};
+
+/* keys.c: the next secret of a direction, and its key, IV and sequence.  The old ones are wiped. */
+int opal_crypt_tls_record_renew(const opal_crypt_tls_records_t *records, record_direction_t *direction);
+
+/* keys.c: end a direction, wipe its secret and key, and answer with this error from now on, which is returned.
+ * break: the other direction does so, too; the thread that uses it wipes it. */
+int opal_crypt_tls_record_end(const opal_crypt_tls_records_t *records, record_direction_t *direction, int rc);
+int opal_crypt_tls_record_break(opal_crypt_tls_records_t *records, record_direction_t *direction, int rc);
+
+/* May this direction go on? */
+static inline int opal_crypt_tls_record_ready(const opal_crypt_tls_records_t *records,
+                                              const record_direction_t *direction)
+{
+    const int broken = __atomic_load_n(&records->broken, __ATOMIC_RELAXED);
+
+    return OPAL_CRYPT_OK != direction->ended ? direction->ended : broken;
+}
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Sealing: a piece of the stream goes to its place in the caller's ring, its type
+ * behind it, and is sealed there.  The providers seal what lies in one place, and the
+ * type must be its last byte, behind a buffer that is not ours: hence the copy,
+ * which finds and leaves its 16 KiB in the cache.
+ *
+ *     ring  | header | plaintext n | type |  ...  |        -->   | header | ciphertext n + 1 | tag |
+ */
+#include "records_object.h"
+#include "opal/mca/common/crypt/base/box.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+#define HEADER  OPAL_CRYPT_TLS_RECORD_HEADER
+#define TAG     OPAL_AEAD_TAG_BYTES
+#define MOST    OPAL_CRYPT_TLS_RECORD_PLAIN_MAX
+
+const uint8_t opal_crypt_tls_record_key_update[RECORD_KEY_UPDATE_BYTES] = {24, 0, 0, 1, 0};
+const uint8_t opal_crypt_tls_record_close_notify[RECORD_CLOSE_BYTES] = {1, 0};
+
+/* The plaintext stands in its place. */
+OPAL_CRYPT_OFTEN
+static int seal_record(opal_crypt_tls_records_t *records, uint8_t type, size_t plain_bytes, uint8_t *wire)
+{
+    record_direction_t *out = &records->out;
+    opal_crypt_box_t box = {
+        .aead = records->aead, .key = out->key, .id = out->id, .bound = wire, .bound_bytes = HEADER};
+
+    wire[0] = RECORD_DATA;
+    wire[1] = wire[2] = 3;
+    opal_crypt_put16(wire + 3, (uint16_t) (plain_bytes + 1 + TAG));
+    wire[HEADER + plain_bytes] = type;
+    opal_crypt_nonce_record(out->iv, out->sequence++, box.nonce);
+    return opal_crypt_box_seal(&box, wire + HEADER, plain_bytes + 1, wire + HEADER, wire + HEADER + plain_bytes + 1);
+}
+
+/* The last record of a key announces the next. */
+OPAL_CRYPT_RARE
+static int seal_renewal(opal_crypt_tls_records_t *records, uint8_t *wire)
+{
+    int rc;
+
+    memcpy(wire + HEADER, opal_crypt_tls_record_key_update, RECORD_KEY_UPDATE_BYTES);
+    rc = seal_record(records, RECORD_HANDSHAKE, RECORD_KEY_UPDATE_BYTES, wire);
+    return OPAL_CRYPT_OK == rc ? opal_crypt_tls_record_renew(records, &records->out) : rc;
+}
+
+/* The next `bytes` of the joined pieces. */
+static void gather(const struct iovec **piece, size_t *offset, uint8_t *to, size_t bytes)
+{
+    while (bytes > 0) {
+        const size_t left = (*piece)->iov_len - *offset, now = left < bytes ? left : bytes;
+
+        if (now > 0) {
+            memcpy(to, (const uint8_t *) (*piece)->iov_base + *offset, now);
+        }
+        to += now;
+        bytes -= now;
+        *offset += now;
+        if (*offset == (*piece)->iov_len) {
+            ++*piece;
+            *offset = 0;
+        }
+    }
+}
+
+size_t opal_crypt_tls_records_room(const opal_crypt_tls_records_t *records, size_t plain_bytes)
+{
+    const size_t count = plain_bytes / MOST + (0 != plain_bytes % MOST);
+    size_t more = count * OPAL_CRYPT_TLS_RECORD_OVERHEAD;
+
+    /* One KeyUpdate for renew - 1 records of data, and one that may be due now. */
+    more += 0 == count ? 0 : (count / (records->renew - 1) + 1) * OPAL_CRYPT_TLS_RECORD_KEY_UPDATE;
+    return plain_bytes > SIZE_MAX - more ? SIZE_MAX : plain_bytes + more;
+}
+
+/* The sum of the pieces; SIZE_MAX where it is none. */
+static size_t joined(const struct iovec *pieces, int count)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < count; ++i) {
+        if (pieces[i].iov_len >= SIZE_MAX - sum) {
+            return SIZE_MAX;
+        }
+        sum += pieces[i].iov_len;
+    }
+    return sum;
+}
+
+static int may_seal_more(const opal_crypt_tls_records_t *records)
+{
+    return opal_crypt_forked() ? OPAL_CRYPT_ERR_FORKED : opal_crypt_tls_record_ready(records, &records->out);
+}
+
+OPAL_CRYPT_OFTEN
+int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct iovec *pieces, int count,
+                                uint8_t *wire, size_t room, size_t *wire_bytes)
+{
+    size_t left = joined(pieces, count), offset = 0;
+    uint8_t *at = wire;
+    int rc = may_seal_more(records);
+
+    *wire_bytes = 0;
+    if (OPAL_CRYPT_OK == rc && (0 == left || room < opal_crypt_tls_records_room(records, left) || SIZE_MAX == left)) {
+        return OPAL_CRYPT_ERR_CONFIG;
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    while (OPAL_CRYPT_OK == rc && left > 0) {
+        const size_t now = left < MOST ? left : MOST;
+
+        if (records->out.sequence == records->renew - 1) {
+            rc = seal_renewal(records, at);
+            at += OPAL_CRYPT_TLS_RECORD_KEY_UPDATE;
+        }
+        if (OPAL_CRYPT_OK == rc) {
+            gather(&pieces, &offset, at + HEADER, now);
+            rc = seal_record(records, RECORD_DATA, now, at);
+            at += now + OPAL_CRYPT_TLS_RECORD_OVERHEAD;
+            left -= now;
+        }
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        /* A record may be in plaintext still. */
+        opal_crypt_wipe(wire, (size_t) (at - wire));
+        return opal_crypt_tls_record_break(records, &records->out, rc);
+    }
+    *wire_bytes = (size_t) (at - wire);
+    return OPAL_CRYPT_OK;
+}
+
+int opal_crypt_tls_records_close(opal_crypt_tls_records_t *records, uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE])
+{
+    int rc = may_seal_more(records);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    memcpy(wire + HEADER, opal_crypt_tls_record_close_notify, RECORD_CLOSE_BYTES);
+    rc = seal_record(records, RECORD_ALERT, RECORD_CLOSE_BYTES, wire);
+    if (OPAL_CRYPT_OK != rc) {
+        return opal_crypt_tls_record_break(records, &records->out, rc);
+    }
+    (void) opal_crypt_tls_record_end(records, &records->out, OPAL_CRYPT_ERR_EXHAUSTED);
+    return OPAL_CRYPT_OK;
+}

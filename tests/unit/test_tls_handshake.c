@@ -1,0 +1,371 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Good handshakes: every suite and group, bytes in any pieces, what follows in the same
+ * bytes, the PSK of a pair, what waits and what stays behind, several threads.  The last lines say
+ * what a handshake takes; they assert nothing about time.
+ */
+#include "tests/unit/crypt_fixture.h"
+#include "tests/unit/memory_search.h"
+#include "tests/unit/tls_ends.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "opal/mca/common/crypt/tls/handshake_object.h"
+#include "opal/mca/common/crypt/tls/records_object.h"
+
+static const opal_aead_cipher_t ciphers[] = {OPAL_AEAD_AES_128_GCM, OPAL_AEAD_AES_256_GCM, OPAL_AEAD_CHACHA20_POLY1305};
+static const opal_crypt_tls_group_t groups[] = {OPAL_CRYPT_TLS_X25519, OPAL_CRYPT_TLS_P256, OPAL_CRYPT_TLS_X25519MLKEM768};
+
+/* Both directions carry data. */
+static void talk(opal_crypt_handshake_t *client, opal_crypt_handshake_t *server)
+{
+    opal_crypt_tls_records_t *a = NULL, *b = NULL, *again = NULL;
+    uint8_t data[40000];
+
+    memset(data, 'd', sizeof(data));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_records(client, &opal_aead_openssl_module, &a));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_records(server, &opal_aead_openssl_module, &b));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_handshake_records(server, &opal_aead_openssl_module, &again));
+    for (int i = 0; i < 3; ++i) {
+        UNIT_CHECK(tls_carry(a, b, data, sizeof(data)));
+        UNIT_CHECK(tls_carry(b, a, data, 1));
+    }
+    opal_crypt_tls_records_destroy(a);
+    opal_crypt_tls_records_destroy(b);
+}
+
+static void good(const opal_crypt_tls_t *tls, size_t piece)
+{
+    job_t job = {.psk = tls_psk(7)};
+    opal_crypt_handshake_t *client = tls_connect(tls, job.psk), *server = tls_accept(tls, &job);
+    const opal_crypt_tls_identity_t identity = tls_identity();
+
+    UNIT_CHECK(5 == opal_crypt_handshake_wants(server) && TLS_STATE(server, RUNNING));
+    UNIT_CHECK(tls_shake(client, server, piece));
+    UNIT_CHECK(1 == job.asked && 0 == opal_crypt_handshake_wants(client) && 0 == opal_crypt_handshake_wants(server));
+    UNIT_CHECK(opal_crypt_tls_name_equal(&opal_crypt_handshake_identity(server)->claimed, &identity.claimed));
+    UNIT_CHECK(NULL == client->ssl && NULL == server->ssl);
+    talk(client, server);
+    opal_crypt_handshake_destroy(client);
+    opal_crypt_handshake_destroy(server);
+}
+
+static void every_suite(void)
+{
+    for (size_t c = 0; c < 3; ++c) {
+        for (size_t g = 0; g < 3; ++g) {
+            UNIT_GROUP("%s, %s", opal_crypt_tls_suite(ciphers[c])->name, opal_crypt_tls_group(groups[g])->name);
+            opal_crypt_tls_t *tls = tls_of(ciphers[c], groups[g]);
+
+            if (NULL != tls) {
+                good(tls, 8192);
+                good(tls, 1);
+                good(tls, 7);
+            } else {
+                UNIT_CHECK(OPAL_CRYPT_TLS_X25519MLKEM768 == groups[g]);
+            }
+            opal_crypt_tls_destroy(tls);
+        }
+    }
+    UNIT_CHECK(NULL == tls_of(OPAL_AEAD_AES_192_GCM, OPAL_CRYPT_TLS_X25519));
+    UNIT_CHECK(NULL == tls_of(OPAL_AEAD_AES_128_GCM, (opal_crypt_tls_group_t) 24));
+}
+
+/* Who reads only what is wanted never holds a byte of the records; who reads more gets it back. */
+static void what_follows(const opal_crypt_tls_t *tls)
+{
+    job_t job = {.psk = tls_psk(7)};
+    opal_crypt_handshake_t *client = tls_connect(tls, job.psk), *server = tls_accept(tls, &job);
+    flight_t flight = tls_output(client);
+    size_t at = 0, taken;
+
+    UNIT_GROUP("what follows a handshake stays outside");
+    while (at < flight.bytes) {
+        const size_t wants = opal_crypt_handshake_wants(server);
+        UNIT_REQUIRE(wants > 0 && wants <= flight.bytes - at);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_handshake_feed(server, flight.data + at, wants, &taken) && taken == wants);
+        at += wants;
+    }
+    flight = tls_output(server);
+    UNIT_CHECK(0 == tls_input(client, &flight, 100));
+    flight = tls_output(client);
+    memset(flight.data + flight.bytes, 23, 100);
+    flight.bytes += 100;
+    UNIT_CHECK(100 == tls_input(server, &flight, 8192) && TLS_STATE(server, DONE));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_handshake_feed(server, "x", 1, &taken) && 0 == taken);
+    talk(client, server);
+    opal_crypt_handshake_destroy(client);
+    opal_crypt_handshake_destroy(server);
+}
+
+/* From two records to one PSK: the same at both ends, and another one for the other direction. */
+static void from_schedules(const opal_crypt_tls_t *tls)
+{
+    opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
+    opal_crypt_tls_psk_t *psk = opal_crypt_secmem_alloc(3 * sizeof(*psk));
+    opal_crypt_local_t *a, *b;
+    opal_crypt_schedule_t *to_b, *to_a;
+
+    UNIT_GROUP("the PSK of a pair");
+    options.psk_file = fixture_file("psk", FIXTURE_PSK, 0600);
+    a = fixture_local(&options, 0);
+    b = fixture_local(&options, 1);
+    to_b = fixture_schedule(a, b);
+    to_a = fixture_schedule(b, a);
+    UNIT_REQUIRE(NULL != psk && NULL != to_a && NULL != to_b);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_psk(tls, to_b, OPAL_CRYPT_OUT, &psk[0]));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_psk(tls, to_a, OPAL_CRYPT_IN, &psk[1]));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_psk(tls, to_b, OPAL_CRYPT_IN, &psk[2]));
+    UNIT_EQUAL_BYTES(psk[0].bytes, psk[1].bytes, 32);
+    UNIT_CHECK(0 != memcmp(psk[0].bytes, psk[2].bytes, 32));
+    for (int i = 1; i < 3; ++i) {
+        job_t job = {.psk = psk[i]};
+        opal_crypt_handshake_t *client = tls_connect(tls, psk[0]), *server = tls_accept(tls, &job);
+        UNIT_CHECK((1 == i) == tls_shake(client, server, 8192));
+        UNIT_CHECK(1 == i || tls_refused(server));
+        opal_crypt_handshake_destroy(client);
+        opal_crypt_handshake_destroy(server);
+    }
+    opal_crypt_secmem_free(psk);
+    opal_crypt_schedule_destroy(to_a);
+    opal_crypt_schedule_destroy(to_b);
+    opal_crypt_local_destroy(a);
+    opal_crypt_local_destroy(b);
+}
+
+/* Nothing of what was agreed is anywhere in this process once it has ended.  OpenSSL does not wipe an SSL object
+ * that it frees; contexts.c does, as far as malloc lets it: here, where one thread runs, always. */
+static inline void forgets(const opal_crypt_tls_t *tls)
+{
+    static job_t job;
+    opal_crypt_handshake_t *client, *server;
+    opal_crypt_tls_records_t *a = NULL, *b = NULL;
+    uint8_t data[100] = {1};
+    int psks;
+
+    UNIT_GROUP("secrets are gone with their connection");
+    search_begin(-1);
+    opal_crypt_random(job.psk.bytes, sizeof(job.psk.bytes));
+    client = tls_connect(tls, job.psk);
+    server = tls_accept(tls, &job);
+    search_add("psk", job.psk.bytes);
+    psks = search_self(0);
+    if (psks < 0) {
+        printf("  skipped: this process cannot read /proc/self/mem\n");
+        return;
+    }
+    UNIT_CHECK(psks >= 2);                      /* it finds them while they are there */
+    UNIT_CHECK(tls_shake(client, server, 8192));
+    search_add("client's secret", client->secrets->client);
+    search_add("server's secret", client->secrets->server);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_records(client, &opal_aead_openssl_module, &a));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_records(server, &opal_aead_openssl_module, &b));
+    opal_crypt_handshake_destroy(client);
+    opal_crypt_handshake_destroy(server);
+    UNIT_CHECK(tls_carry(a, b, data, sizeof(data)) && tls_carry(b, a, data, sizeof(data)));
+    opal_crypt_tls_records_destroy(a);
+    opal_crypt_tls_records_destroy(b);
+    opal_crypt_wipe(&job, sizeof(job));
+    UNIT_CHECK(0 == search_self(1));
+}
+
+/* Of records that nobody's OpenSSL has seen nothing is left at all. */
+static inline void records_forget(void)
+{
+    uint8_t *secrets = opal_crypt_secmem_alloc(96), *data = calloc(1, 100);
+    opal_crypt_tls_records_t *a = NULL, *b = NULL;
+
+    UNIT_GROUP("secrets of records are gone with them");
+    UNIT_REQUIRE(NULL != secrets && NULL != data);
+    opal_crypt_random(secrets, 96);
+    search_begin(-1);
+    search_add("secret", secrets);
+    search_add("other secret", secrets + 48);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_tls_records_create(&opal_aead_openssl_module, OPAL_AEAD_AES_256_GCM, 2,
+                                                                secrets, secrets + 48, &a));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_tls_records_create(&opal_aead_openssl_module, OPAL_AEAD_AES_256_GCM, 2,
+                                                                secrets + 48, secrets, &b));
+    opal_crypt_secmem_free(secrets);
+    UNIT_CHECK(search_self(0) != 0);
+    search_add("IV", a->out.iv - 4);
+    UNIT_CHECK(tls_carry(a, b, data, 100) && tls_carry(b, a, data, 100));
+    UNIT_CHECK(search_self(0) != 0);
+    UNIT_CHECK(tls_carry(a, b, data, 100) && tls_carry(b, a, data, 100));
+    UNIT_CHECK(search_self(1) <= 0);            /* renewed: the old ones are gone already */
+    search_add("new secret", a->out.secret);
+    opal_crypt_tls_records_destroy(a);
+    opal_crypt_tls_records_destroy(b);
+    UNIT_CHECK(search_self(1) <= 0);
+    free(data);
+}
+
+/* A listener's waiting connections: only those have an OpenSSL object whose name was known. */
+static void idle(const opal_crypt_tls_t *tls)
+{
+    enum { MANY = 256 };
+    static opal_crypt_handshake_t *waiting[MANY];
+    job_t job = {.psk = tls_psk(7)};
+    size_t before = mallinfo2().uordblks, each;
+
+    UNIT_GROUP("memory of waiting connections");
+    for (int i = 0; i < MANY; ++i) {
+        const flight_t part = {3, {22, 3, 1}};
+        waiting[i] = tls_accept(tls, &job);
+        UNIT_CHECK(0 == tls_input(waiting[i], &part, 3));
+    }
+    each = (mallinfo2().uordblks - before) / MANY;
+    printf("  %zu bytes each before a hello\n", each);
+    UNIT_CHECK(each <= 6144 && 0 == job.asked);
+    for (int i = 0; i < MANY; ++i) {
+        opal_crypt_handshake_destroy(waiting[i]);
+    }
+    before = mallinfo2().uordblks;
+    for (int i = 0; i < MANY; ++i) {
+        opal_crypt_handshake_t *client = tls_connect(tls, job.psk);
+        const flight_t hello = tls_output(client);
+        waiting[i] = tls_accept(tls, &job);
+        UNIT_CHECK(0 == tls_input(waiting[i], &hello, 8192) && TLS_STATE(waiting[i], RUNNING));
+        opal_crypt_handshake_destroy(client);
+    }
+    printf("  %zu bytes each after the hello of a member\n", (mallinfo2().uordblks - before) / MANY);
+    for (int i = 0; i < MANY; ++i) {
+        opal_crypt_handshake_destroy(waiting[i]);
+    }
+}
+
+static flight_t taken_output(opal_crypt_handshake_t *handshake)
+{
+    flight_t flight = {0};
+    const uint8_t *bytes = opal_crypt_handshake_output(handshake, &flight.bytes);
+
+    memcpy(flight.data, bytes, flight.bytes);
+    opal_crypt_handshake_sent(handshake, flight.bytes);
+    return flight;
+}
+
+static int any_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk)
+{
+    (void) arg;
+    (void) identity;
+    *psk = tls_psk(7);
+    return OPAL_CRYPT_OK;
+}
+
+typedef struct shaker {
+    const opal_crypt_tls_t *tls;
+    pthread_t thread;
+    unsigned good;
+} shaker_t;
+
+static void *shake_on(void *arg)
+{
+    shaker_t *shaker = arg;
+
+    for (int i = 0; i < 20; ++i) {
+        const opal_crypt_tls_identity_t identity = {.claimed = {.rank = 1}};
+        const opal_crypt_tls_psk_t psk = tls_psk(7);
+        opal_crypt_handshake_t *client = NULL;
+
+        /* without checks: those count for one thread */
+        if (OPAL_CRYPT_OK == opal_crypt_handshake_connect(shaker->tls, &identity, &psk, &client)) {
+            opal_crypt_handshake_t *server = NULL;
+            const flight_t hello = taken_output(client);
+            size_t taken;
+            flight_t flight;
+
+            if (OPAL_CRYPT_OK == opal_crypt_handshake_accept(shaker->tls, &identity.wanted, any_find, NULL, &server)
+                && OPAL_CRYPT_OK == opal_crypt_handshake_feed(server, hello.data, hello.bytes, &taken)) {
+                flight = taken_output(server);
+                (void) opal_crypt_handshake_feed(client, flight.data, flight.bytes, &taken);
+                flight = taken_output(client);
+                (void) opal_crypt_handshake_feed(server, flight.data, flight.bytes, &taken);
+                shaker->good += TLS_STATE(client, DONE) && TLS_STATE(server, DONE);
+            }
+            opal_crypt_handshake_destroy(server);
+        }
+        opal_crypt_handshake_destroy(client);
+    }
+    return NULL;
+}
+
+/* One tls object, several threads. */
+static void threads(const opal_crypt_tls_t *tls)
+{
+    shaker_t shakers[4];
+
+    UNIT_GROUP("four threads share a tls object");
+    for (int i = 0; i < 4; ++i) {
+        shakers[i] = (shaker_t) {.tls = tls};
+        UNIT_REQUIRE(0 == pthread_create(&shakers[i].thread, NULL, shake_on, &shakers[i]));
+    }
+    for (int i = 0; i < 4; ++i) {
+        pthread_join(shakers[i].thread, NULL);
+        UNIT_CHECK(20 == shakers[i].good);
+    }
+}
+
+static double cpu_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return 1e6 * (double) now.tv_sec + (double) now.tv_nsec / 1e3;
+}
+
+/* For docs/transport-format.rst: medians of CPU time of both ends together. */
+static void what_it_takes(void)
+{
+    enum { ROUNDS = 51 };
+
+    UNIT_GROUP("what it takes");
+    for (size_t g = 0; g < 3; ++g) {
+        opal_crypt_tls_t *tls = tls_of(OPAL_AEAD_AES_128_GCM, groups[g]);
+        double took[ROUNDS];
+
+        for (int i = 0; NULL != tls && i < ROUNDS; ++i) {
+            job_t job = {.psk = tls_psk(7)};
+            const double begin = cpu_us();
+            opal_crypt_handshake_t *client = tls_connect(tls, job.psk), *server = tls_accept(tls, &job);
+            UNIT_CHECK(tls_shake(client, server, 8192));
+            opal_crypt_handshake_destroy(client);
+            opal_crypt_handshake_destroy(server);
+            took[i] = cpu_us() - begin;
+            for (int j = i; j > 0 && took[j] < took[j - 1]; --j) {
+                const double high = took[j - 1];
+                took[j - 1] = took[j];
+                took[j] = high;
+            }
+        }
+        if (NULL != tls) {
+            printf("  %s: %.0f us of CPU for both ends (least %.0f)\n", opal_crypt_tls_group(groups[g])->name,
+                   took[ROUNDS / 2], took[0]);
+        }
+        opal_crypt_tls_destroy(tls);
+    }
+}
+
+int main(void)
+{
+    opal_crypt_tls_t *tls;
+
+    fixture_begin();
+    tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
+    UNIT_REQUIRE(NULL != tls);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("memory is not searched: the run time of sanitizers keeps what is freed\n");
+#else
+    forgets(tls);
+    records_forget();
+#endif
+    every_suite();
+    what_follows(tls);
+    from_schedules(tls);
+    idle(tls);
+    threads(tls);
+    opal_crypt_tls_destroy(tls);
+    what_it_takes();
+    return unit_done();
+}

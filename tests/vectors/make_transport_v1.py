@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Write transport-v1.txt: identities, PSKs, keys and records of docs/transport-format.rst.
+
+An implementation of its own, on top of PyPI's `cryptography`; it shares nothing with the C
+code.  It first checks itself against the trace of RFC 8448, section 3.  The format is not frozen
+yet: `make_transport_v1.py` writes the file, `--check` compares it.
+"""
+
+import hashlib
+import os
+import struct
+import sys
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+# cipher: suite, hash, key bytes
+SUITES = {
+    "AES-128-GCM": (0x1301, hashes.SHA256(), 16, AESGCM),
+    "AES-256-GCM": (0x1302, hashes.SHA384(), 32, AESGCM),
+    "ChaCha20-Poly1305": (0x1303, hashes.SHA256(), 32, ChaCha20Poly1305),
+}
+DATA, HANDSHAKE, ALERT = 23, 22, 21
+KEY_UPDATE, CLOSE_NOTIFY = bytes([24, 0, 0, 1, 0]), bytes([1, 0])
+PLAIN_MAX = 16384
+
+
+def stream(name, count):
+    """Bytes that look random and are always the same."""
+    return hashlib.shake_128(name.encode()).digest(count)
+
+
+def plaintext(number, size):
+    return bytes((i * 31 + i // 251 + number + 1) & 255 for i in range(size))
+
+
+def expand_label(algorithm, secret, label, count):
+    text = b"tls13 " + label.encode()
+    info = struct.pack(">HB", count, len(text)) + text + b"\0"
+    return HKDFExpand(algorithm=algorithm, length=count, info=info).derive(secret)
+
+
+def name(nspace, rank, instance):
+    return hashlib.sha256(nspace.encode()).digest() + struct.pack(">II", rank, instance)
+
+
+def identity(claimed, wanted, link):
+    return b"ompi" + bytes([1, 0]) + struct.pack(">H", link) + claimed + wanted
+
+
+def psk(prk, pk_client, pk_server, th, count):
+    label = b"ompi-crypt v1 transport"
+    info = struct.pack(">HB", count, len(label)) + label + pk_client + pk_server + th
+    return HKDFExpand(algorithm=hashes.SHA256(), length=count, info=info).derive(prk)
+
+
+class Direction:
+    def __init__(self, cipher, secret, renew=1 << 20):
+        self.suite, self.algorithm, self.key_bytes, self.aead = SUITES[cipher]
+        self.renew = renew
+        self.start(secret)
+
+    def start(self, secret):
+        self.secret = secret
+        self.key = expand_label(self.algorithm, secret, "key", self.key_bytes)
+        self.iv = expand_label(self.algorithm, secret, "iv", 12)
+        self.sequence = 0
+
+    def record(self, kind, content):
+        head = bytes([23, 3, 3]) + struct.pack(">H", len(content) + 17)
+        nonce = (int.from_bytes(self.iv, "big") ^ self.sequence).to_bytes(12, "big")
+        self.sequence += 1
+        return head + self.aead(self.key).encrypt(nonce, content + bytes([kind]), head)
+
+    def update(self):
+        record = self.record(HANDSHAKE, KEY_UPDATE)
+        self.start(expand_label(self.algorithm, self.secret, "traffic upd", self.algorithm.digest_size))
+        return record
+
+    def seal(self, plain):
+        records = b""
+        for at in range(0, len(plain), PLAIN_MAX):
+            if self.sequence == self.renew - 1:
+                records += self.update()
+            records += self.record(DATA, plain[at:at + PLAIN_MAX])
+        return records
+
+
+def self_check():
+    """RFC 8448, 3: the client's application keys, and its 50 bytes of data."""
+    secret = bytes.fromhex("9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5")
+    client = Direction("AES-128-GCM", secret)
+    assert client.key.hex() == "17422dda596ed5d9acd890e3c63f5051"
+    assert client.iv.hex() == "5b78923dee08579033e523d9"
+    assert client.seal(bytes(range(50))).hex() == (
+        "1703030043a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395bd54a9a"
+        "20441e2b62974e1f5a6292a2977014bd1e3deae63aeebb21694915e4")
+    return client
+
+
+def blocks():
+    client = self_check()
+    yield {"kind": "rfc8448", "cipher": "AES-128-GCM", "secret": bytes.fromhex(
+        "9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5"),
+        "key": client.key, "iv": client.iv, "plain": bytes(range(50)),
+        "records": Direction("AES-128-GCM", client.secret).seal(bytes(range(50)))}
+
+    for n, (nspace, claimed, wanted, link) in enumerate((
+            ("4711", (1, 0), (0, 0), 0), ("prterun-node0-17@1", (2 ** 32 - 1, 3), (7, 2 ** 32 - 1), 65535))):
+        yield {"kind": "identity", "nspace": nspace, "claimed_rank": claimed[0], "claimed_instance": claimed[1],
+               "wanted_rank": wanted[0], "wanted_instance": wanted[1], "link": link,
+               "identity": identity(name(nspace, *claimed), name(nspace, *wanted), link)}
+
+    prk, th = stream("prk", 32), stream("transcript hash", 32)
+    for kind, size in (("x25519", 32), ("p256", 65)):
+        client_key, server_key = stream("client %s" % kind, size), stream("server %s" % kind, size)
+        for count in (32, 48):
+            yield {"kind": "psk", "prk": prk, "pk_client": client_key, "pk_server": server_key, "th": th,
+                   "psk": psk(prk, client_key, server_key, th, count)}
+
+    for cipher, (_, algorithm, _, _) in SUITES.items():
+        secret = stream("traffic secret, %s" % cipher, algorithm.digest_size)
+        one = Direction(cipher, secret)
+        yield {"kind": "keys", "cipher": cipher, "secret": secret, "key": one.key, "iv": one.iv,
+               "next": expand_label(algorithm, secret, "traffic upd", algorithm.digest_size)}
+        for renew, sizes in ((1 << 20, (1, 64, 65, 300)), (2, (5, 100, 1)), (3, (0x4001, 7, 2))):
+            one = Direction(cipher, secret, renew)
+            for n, size in enumerate(sizes):
+                records = one.seal(plaintext(n, size))
+                # Long ones by their hash: people read this file.
+                yield {"kind": "records", "cipher": cipher, "secret": secret, "renew": renew, "number": n,
+                       "sizes": " ".join(map(str, sizes)), "bytes": len(records),
+                       "sha256": hashlib.sha256(records).digest(),
+                       "records": records if len(records) < 1000 else b""}
+            yield {"kind": "close", "cipher": cipher, "secret": secret, "renew": renew,
+                   "sizes": " ".join(map(str, sizes)), "records": one.record(ALERT, CLOSE_NOTIFY)}
+
+
+def text():
+    out = ["# Vectors of docs/transport-format.rst (not frozen), made by make_transport_v1.py.  Do not edit.\n"]
+    for block in blocks():
+        out.append("")
+        for key, value in block.items():
+            out.append("%s = %s" % (key, value.hex() if isinstance(value, bytes) else value))
+    return "\n".join(out) + "\n"
+
+
+def main():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transport-v1.txt")
+    if sys.argv[1:] == ["--check"]:
+        with open(path) as file:
+            sys.exit(0 if file.read() == text() else "%s differs from what this script makes" % path)
+    with open(path, "w") as file:
+        file.write(text())
+
+
+if __name__ == "__main__":
+    main()
