@@ -5,6 +5,7 @@
 # keys with another one.
 set -eu
 . "$SRC/tests/lib.sh"
+cluster_up 2
 
 # 1. the libraries that it needs, and the symbols
 for library in "$PREFIX"/lib/libmca_common_cryptproc.so; do
@@ -32,7 +33,6 @@ must grep -q libopen-pal "$CASE_DIR/ldd"
 must_fail grep -E 'libmpi|not found' "$CASE_DIR/ldd"
 
 # 3. two of them, on two nodes
-cluster_up 2
 must vcluster mpirun -n 2 --map-by node "$program" > "$CASE_DIR/out"
 grep '^life' "$CASE_DIR/out" | sort > "$CASE_DIR/lives"
 [ "$(wc -l < "$CASE_DIR/lives")" = 4 ] || fail "not two lives of two ranks"

@@ -69,16 +69,17 @@ static answer_t ask_how(const opal_process_name_t *name, const char *key, opal_c
 }
 
 /* What was exchanged is on this node as a rule, but 5.0 may also leave it where it was published:
- * that somebody lacks it is known only there. */
-static answer_t ask(const opal_process_name_t *name, bool ours)
+ * that somebody lacks it is known only there.  For somebody of this node the runtime would wait,
+ * and in the end not say that there is nothing. */
+static answer_t ask(const opal_process_name_t *name, bool ours, bool near)
 {
     char *key = mca_base_component_to_string(&hook_key);
     answer_t answer = UNKNOWN;
 
-    if (NULL != key && ours && opal_cryptproc_exchanged_all()) {
+    if (NULL != key && ours && (near || opal_cryptproc_exchanged_all())) {
         answer = ask_how(name, key, OPAL_CRYPTPROC_AT_ONCE);
     }
-    if (NULL != key && HAS_IT != answer) {
+    if (NULL != key && HAS_IT != answer && !(LACKS_IT == answer && near)) {
         answer = ask_how(name, key, (opal_cryptproc_how_t) OPAL_CRYPTPROC_ELSEWHERE);
     }
     free(key);
@@ -101,19 +102,28 @@ static uint8_t *place_of(uint32_t rank)
     return known + rank;
 }
 
-static answer_t has_it(const opal_process_name_t *name)
+/* Open MPI knows all processes of this node of our job from the beginning. */
+static bool is_near(const ompi_communicator_t *comm, int rank)
 {
-    const bool ours = name->jobid == OPAL_PROC_MY_NAME.jobid;
-    uint8_t *place = ours ? place_of(name->vpid) : NULL;
+    const ompi_proc_t *proc = ompi_group_peer_lookup_existing(comm->c_local_group, rank);
+
+    return NULL != proc && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
+}
+
+static answer_t has_it(const ompi_communicator_t *comm, int rank)
+{
+    const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+    const bool ours = name.jobid == OPAL_PROC_MY_NAME.jobid;
+    uint8_t *place = ours ? place_of(name.vpid) : NULL;
     answer_t answer;
 
-    if (ours && name->vpid == OPAL_PROC_MY_NAME.vpid) {
+    if (ours && name.vpid == OPAL_PROC_MY_NAME.vpid) {
         return published ? HAS_IT : LACKS_IT;
     }
     if (NULL != place && UNKNOWN != *place) {
         return (answer_t) *place;
     }
-    answer = ask(name, ours);
+    answer = ask(&name, ours, is_near(comm, rank));
     if (NULL != place) {
         *place = (uint8_t) answer;
     }
@@ -133,8 +143,7 @@ ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_com
     pthread_mutex_lock(&looking);
     /* A process that has it need not look further than to the first that lacks it. */
     for (int rank = 0; rank < size && !(here && *lacks >= 0); ++rank) {
-        const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
-        answer = has_it(&name);
+        answer = has_it(comm, rank);
         if (HAS_IT == answer) {
             ++with;
         } else if (*lacks < 0 || UNKNOWN == answer) {
@@ -145,10 +154,10 @@ ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_com
         }
     }
     pthread_mutex_unlock(&looking);
-    return UNKNOWN == answer  ? OMPI_COMMON_CRYPTMPI_SILENT
-           : size == with        ? OMPI_COMMON_CRYPTMPI_EVERYWHERE
-           : here || with > 0 ? OMPI_COMMON_CRYPTMPI_IN_PARTS
-                               : OMPI_COMMON_CRYPTMPI_NOWHERE;
+    return UNKNOWN == answer    ? OMPI_COMMON_CRYPTMPI_SILENT
+           : size == with       ? OMPI_COMMON_CRYPTMPI_EVERYWHERE
+           : here || with > 0   ? OMPI_COMMON_CRYPTMPI_IN_PARTS
+                                : OMPI_COMMON_CRYPTMPI_NOWHERE;
 }
 
 void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t where, const char *path, ompi_communicator_t *comm,

@@ -69,7 +69,8 @@ static inline void opal_cryptproc_nspace(opal_jobid_t jobid, char text[OPAL_CRYP
 /* A question to the runtime that may be long in being answered: what has `name` published under
  * `key`?  ANEW: the answer is past every cache, and somebody who never published it is
  * waited for no longer than this.  AT_ONCE: what the runtime of this node has been told, and no
- * waiting; of somebody in our own job that is all there is, where exchanged_all. */
+ * waiting; of a process of this node that is all there is, and of one of our own job where
+ * exchanged_all. */
 enum { OPAL_CRYPTPROC_FETCH_SECONDS = 30 };
 typedef enum { OPAL_CRYPTPROC_CACHED, OPAL_CRYPTPROC_ANEW, OPAL_CRYPTPROC_AT_ONCE } opal_cryptproc_how_t;
 
@@ -170,30 +171,29 @@ static inline void opal_cryptproc_answer_value(int status, opal_value_t *value, 
 static inline void opal_cryptproc_ask(opal_cryptproc_question_t *question, const opal_process_name_t *name,
                                             const char *key, opal_cryptproc_how_t how)
 {
-    const bool anew = OPAL_CRYPTPROC_ANEW == how;
-    opal_value_t *refresh = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t), *value = NULL;
-    opal_list_t list;
+    opal_value_t *flag = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t), *value = NULL;
+    opal_list_t infos, *list = OPAL_CRYPTPROC_CACHED == how ? NULL : &infos;
     int rc;
 
-    OBJ_CONSTRUCT(&list, opal_list_t);
-    refresh->key = strdup("pmix.get.refresh");
-    refresh->type = OPAL_BOOL;
-    refresh->data.flag = true;
-    opal_list_append(&list, &refresh->super);
+    OBJ_CONSTRUCT(&infos, opal_list_t);
+    flag->key = strdup(OPAL_CRYPTPROC_AT_ONCE == how ? OPAL_PMIX_IMMEDIATE : "pmix.get.refresh");
+    flag->type = OPAL_BOOL;
+    flag->data.flag = true;
+    opal_list_append(&infos, &flag->super);
     limit->key = strdup(OPAL_PMIX_TIMEOUT);
     limit->type = OPAL_INT;
     limit->data.integer = OPAL_CRYPTPROC_FETCH_SECONDS;
-    opal_list_append(&list, &limit->super);
+    opal_list_append(&infos, &limit->super);
     /* PMI-1, PMI-2 and Cray's have no calls but those that block. */
     if (NULL == opal_pmix.get_nb
-        || OPAL_SUCCESS != opal_pmix.get_nb(name, key, anew ? &list : NULL, opal_cryptproc_answer_value, question)) {
-        rc = opal_pmix.get(name, key, anew ? &list : NULL, &value);
+        || OPAL_SUCCESS != opal_pmix.get_nb(name, key, list, opal_cryptproc_answer_value, question)) {
+        rc = opal_pmix.get(name, key, list, &value);
         opal_cryptproc_answer_value(rc, value, question);
         if (NULL != value) {
             OBJ_RELEASE(value);
         }
     }
-    OPAL_LIST_DESTRUCT(&list);
+    OPAL_LIST_DESTRUCT(&infos);
 }
 
 /* 4.1 does not wait for what nobody has published, and does not let us see how it exchanges. */
