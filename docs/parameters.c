@@ -22,21 +22,28 @@ enum { NAME_BYTES = 256, HELP_BYTES = 2048, MOST = 256, WIDTH = 88 };
 
 typedef struct entry {
     char name[NAME_BYTES], help[HELP_BYTES], extra[HELP_BYTES];
+    int level; /* 0: a performance variable */
     bool hidden;
 } entry_t;
 
-/* A section holds the names that begin with its prefix and with no other's
- * that stands before it. */
+/* Whose names are listed, in this order. */
+static const char *const prefixes[] = {"crypt_", "pml_crypt_", "coll_cryptag_", "fs_crypt_", "aead"};
+enum { PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]) };
+
 static const struct {
-    const char *prefix, *title, *intro;
-} sections[] = {
-    {"crypt_", "crypt", "What all components obey."},
-    {"pml_crypt_", "pml/crypt", "Messages (:doc:`performance`, :doc:`model`)."},
-    {"coll_cryptag_", "coll/cryptag", "Collectives (:doc:`collectives`)."},
-    {"fs_crypt_", "fs/crypt", "Files (:doc:`mpi-io`)."},
-    {"aead", "aead", "Crypto providers (:doc:`providers`)."},
+    int least, most;
+    const char *title, *intro;
+} groups[] = {
+    {1, 3, "For users", "What a user may need (:doc:`quickstart`, :doc:`mpi-io`)."},
+    {4, 6, "For sites",
+     "What a site sets once: how processes authenticate each other and where keys are\n"
+     "(:doc:`install`, :doc:`security`), what a failure does, how files are kept (:doc:`mpi-io`)."},
+    {7, 9, "For developers",
+     "How messages and collectives are cut and sent.  ``mpicrypt tune`` writes those that fit your\n"
+     "nodes (:doc:`performance`, :doc:`model`, :doc:`collectives`); tests set the others."},
+    {0, 0, "Performance variables", "Of one process, through MPI_T (:doc:`report`)."},
 };
-enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
+enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
 static entry_t entries[MOST];
 static int entry_count;
@@ -49,10 +56,10 @@ static void check(int rc, const char *what)
     }
 }
 
-static int section_of(const char *name)
+static int prefix_of(const char *name)
 {
-    for (int i = 0; i < SECTIONS; ++i) {
-        if (0 == strncmp(name, sections[i].prefix, strlen(sections[i].prefix))) {
+    for (int i = 0; i < PREFIXES; ++i) {
+        if (0 == strncmp(name, prefixes[i], strlen(prefixes[i]))) {
             return i;
         }
     }
@@ -137,7 +144,7 @@ static void cut_default(char *help, char *said)
     }
 }
 
-static void describe(entry_t *entry, int index, int level, MPI_Datatype type, MPI_T_enum values)
+static void describe(entry_t *entry, int index, MPI_Datatype type, MPI_T_enum values)
 {
     char chosen[NAME_BYTES] = "", names[HELP_BYTES] = "", said[2 * NAME_BYTES] = "";
     MPI_T_cvar_handle handle;
@@ -164,7 +171,7 @@ static void describe(entry_t *entry, int index, int level, MPI_Datatype type, MP
         snprintf(said, sizeof(said), "``%s``", chosen);
     }
     snprintf(entry->extra, sizeof(entry->extra), "Default: %s%s%.1000s; level %d.", '\0' == said[0] ? "not set" : said,
-             '\0' == names[0] ? "" : "; one of ", names, level);
+             '\0' == names[0] ? "" : "; one of ", names, entry->level);
 }
 
 /* ---- what does not belong there ---- */
@@ -225,10 +232,11 @@ static void collect_parameters(void)
         int name_length = sizeof(name), help_length = sizeof(help);
         if (MPI_SUCCESS == MPI_T_cvar_get_info(i, name, &name_length, &verbosity, &type, &values, help, &help_length,
                                                &bind, &scope)
-            && section_of(name) >= 0) {
+            && prefix_of(name) >= 0) {
             entry_t *entry = new_entry(name, help);
             if (NULL != entry) {
-                describe(entry, i, level_of(verbosity), type, values);
+                entry->level = level_of(verbosity);
+                describe(entry, i, type, values);
             }
         }
     }
@@ -246,7 +254,7 @@ static void collect_metrics(void)
         int name_length = sizeof(name), help_length = sizeof(help);
         if (MPI_SUCCESS == MPI_T_pvar_get_info(i, name, &name_length, &verbosity, &class, &type, &values, help,
                                                &help_length, &bind, &readonly, &continuous, &atomic)
-            && section_of(name) >= 0) {
+            && prefix_of(name) >= 0) {
             new_entry(name, help);
         }
     }
@@ -295,42 +303,42 @@ static void print_title(const char *title, char line)
     putchar('\n');
 }
 
-static void print_section(int section)
+static void print_entry(entry_t *entry)
 {
-    for (int i = 0; i < entry_count; ++i) {
-        if (section_of(entries[i].name) == section && !entries[i].hidden) {
-            size_t end = strlen(entries[i].help);
-            while (end > 0 && ('.' == entries[i].help[end - 1] || ' ' == entries[i].help[end - 1])) {
-                entries[i].help[--end] = '\0';
-            }
-            strcat(entries[i].help, ".");
-            printf("\n``%s``\n", entries[i].name);
-            print_wrapped(entries[i].help);
-            if ('\0' != entries[i].extra[0]) {
-                print_wrapped(entries[i].extra);
-            }
-        }
+    size_t end = strlen(entry->help);
+
+    while (end > 0 && ('.' == entry->help[end - 1] || ' ' == entry->help[end - 1])) {
+        entry->help[--end] = '\0';
+    }
+    strcat(entry->help, ".");
+    printf("\n``%s``\n", entry->name);
+    print_wrapped(entry->help);
+    if ('\0' != entry->extra[0]) {
+        print_wrapped(entry->extra);
     }
 }
 
-static int by_name(const void *a, const void *b)
+static int by_prefix(const void *a, const void *b)
 {
-    return strcmp(((const entry_t *) a)->name, ((const entry_t *) b)->name);
+    const entry_t *one = a, *other = b;
+    int order = prefix_of(one->name) - prefix_of(other->name);
+
+    return 0 != order ? order : strcmp(one->name, other->name);
 }
 
-/* Those with titles are parameters; performance variables are one list. */
-static void print_sections(bool titles)
+static void print_groups(void)
 {
     hide();
-    qsort(entries, (size_t) entry_count, sizeof(entries[0]), by_name);
-    for (int i = 0; i < SECTIONS; ++i) {
-        if (titles) {
-            print_title(sections[i].title, '-');
-            puts(sections[i].intro);
+    qsort(entries, (size_t) entry_count, sizeof(entries[0]), by_prefix);
+    for (int i = 0; i < GROUPS; ++i) {
+        print_title(groups[i].title, '-');
+        puts(groups[i].intro);
+        for (int k = 0; k < entry_count; ++k) {
+            if (entries[k].level >= groups[i].least && entries[k].level <= groups[i].most && !entries[k].hidden) {
+                print_entry(&entries[k]);
+            }
         }
-        print_section(i);
     }
-    entry_count = 0;
 }
 
 int main(int argc, char **argv)
@@ -351,18 +359,16 @@ int main(int argc, char **argv)
          "==========\n\n"
          "Every parameter of ompi-crypt.  They are set as all of Open MPI's: ``mpirun --mca NAME\n"
          "VALUE``, ``OMPI_MCA_NAME=VALUE`` in the environment, or a line ``NAME = VALUE`` in a\n"
-         "file (``examples/mca-params.conf``).  Levels: 1 to 3 to run, 4 to 6 to tune, 7 to 9\n"
-         "for developers; ``ompi_info --param pml crypt --level 9`` prints them.\n"
+         "file (``examples/mca-params.conf``).  Most jobs need none but ``--mca pml crypt``.\n"
+         "``ompi_info --param pml crypt --level 9`` prints them: 1 to 3 are for users, 4 to 6 for\n"
+         "sites, 7 to 9 for developers.\n"
          "There, ``crypt_NAME`` goes by ``pml_crypt_NAME``, which means the same; those of files\n"
          "(``crypt_keystore_...``, ``crypt_pkcs11_...``) have the one name only.\n"
          "A name that does not exist, or a value that cannot be read, aborts the job\n"
          "(:doc:`troubleshooting`); ``mpicrypt doctor`` finds both.");
     collect_parameters();
-    print_sections(true);
-    print_title("Performance variables", '-');
-    puts("Of one process, through MPI_T (:doc:`report`).");
     collect_metrics();
-    print_sections(false);
+    print_groups();
     MPI_T_finalize();
     MPI_Finalize();
     return 0;

@@ -73,7 +73,7 @@ static void register_sizes(void)
         *sizes[i].value = sizes[i].start;
         (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, sizes[i].name,
                                                sizes[i].help, MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0,
-                                               OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, sizes[i].value);
+                                               OPAL_INFO_LVL_8, MCA_BASE_VAR_SCOPE_READONLY, sizes[i].value);
     }
 }
 
@@ -112,7 +112,7 @@ static void register_choice(const char *name, const char *help, const mca_base_v
     (void) mca_base_var_enum_create(name, values, &enumerator);
     if (mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
                                         MCA_BASE_VAR_TYPE_INT, enumerator, 0, MCA_BASE_VAR_FLAG_SETTABLE,
-                                        OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ, value) < 0) {
+                                        OPAL_INFO_LVL_7, MCA_BASE_VAR_SCOPE_ALL_EQ, value) < 0) {
         bad_choice = name;
     }
     OBJ_RELEASE(enumerator);
@@ -175,7 +175,7 @@ static int component_register(void)
         return OMPI_ERR_NOT_SUPPORTED;
     }
     register_int("priority", "Priority of cryptag among the coll components. It passes on what it does not do "
-                             "itself, so it should be above the others. Negative: not used", OPAL_INFO_LVL_6, 90,
+                             "itself, so it should be above the others. Negative: not used", OPAL_INFO_LVL_8, 90,
                  &c->priority);
     register_choices(c);
     register_sizes();
@@ -187,7 +187,7 @@ static int component_register(void)
     (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
                                            "mapping nodes ranks-a-node bytes algorithm) that override the "
                                            "built-in ones; must be equal at all ranks", MCA_BASE_VAR_TYPE_STRING,
-                                           NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
+                                           NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_READONLY,
                                            &c->rules_file);
     register_metrics(&c->total);
     return OPAL_SUCCESS;

@@ -66,17 +66,17 @@ static int add_keystore(ompi_common_cryptmpio_params_t *p)
     rc = keep(mca_base_var_register("ompi", "crypt", NULL, "keystore",
                                     "Where the keys of files are: file (one file a label, made by mpicrypt key new) or "
                                     "pkcs11 (a token that never gives them away)", MCA_BASE_VAR_TYPE_INT, choices, 0,
-                                    MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_READONLY, &p->keystore));
+                                    MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &p->keystore));
     OBJ_RELEASE(choices);
     rc = rc ? rc : add_text("keystore_dir", "Directory of the keystore. Default: ~/.ompi-crypt/keys",
-                                OPAL_INFO_LVL_2, &p->keystore_dir);
+                                OPAL_INFO_LVL_4, &p->keystore_dir);
     rc = rc ? rc : add_text("keystore_log", "File to which every use of a key is written. Default: log in the "
-                            "keystore's directory", OPAL_INFO_LVL_4, &p->keystore_log);
+                            "keystore's directory", OPAL_INFO_LVL_5, &p->keystore_log);
     rc = rc ? rc : add_text("keystore_machine_key", "File on local storage with the key (64 hexadecimal digits) that "
-                            "wraps keys which are kept on shared storage", OPAL_INFO_LVL_4, &p->machine_key);
-    rc = rc ? rc : add_text("pkcs11_module", "Path of the PKCS#11 library", OPAL_INFO_LVL_3, &p->pkcs11_module);
-    rc = rc ? rc : add_text("pkcs11_token", "Label of the PKCS#11 token", OPAL_INFO_LVL_3, &p->pkcs11_token);
-    return rc ? rc : add_text("pkcs11_pin_file", "File with the PIN of the token (mode 0600)", OPAL_INFO_LVL_3,
+                            "wraps keys which are kept on shared storage", OPAL_INFO_LVL_5, &p->machine_key);
+    rc = rc ? rc : add_text("pkcs11_module", "Path of the PKCS#11 library", OPAL_INFO_LVL_5, &p->pkcs11_module);
+    rc = rc ? rc : add_text("pkcs11_token", "Label of the PKCS#11 token", OPAL_INFO_LVL_5, &p->pkcs11_token);
+    return rc ? rc : add_text("pkcs11_pin_file", "File with the PIN of the token (mode 0600)", OPAL_INFO_LVL_5,
                               &p->pkcs11_pin_file);
 }
 
@@ -99,7 +99,7 @@ static int add_nfs(const mca_base_component_t *component, ompi_common_cryptmpio_
     rc = mca_base_component_var_register(component, "nfs", "Whether processes of several nodes may write an "
                                                            "encrypted file on NFS: refuse or allow (default: "
                                                            "allow)", MCA_BASE_VAR_TYPE_INT, choices, 0, 0,
-                                         OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &p->nfs);
+                                         OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, &p->nfs);
     OBJ_RELEASE(choices);
     return rc < 0 ? rc : OMPI_SUCCESS;
 }
@@ -111,12 +111,12 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
 
     rc = rc ? rc : add_keystore(p);
     rc = rc ? rc : add(fs_component, "key_label", OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP, MCA_BASE_VAR_TYPE_STRING,
-                       OPAL_INFO_LVL_2, &p->key_label);
+                       OPAL_INFO_LVL_1, &p->key_label);
     rc = rc ? rc : add(fs_component, "algorithm", "Algorithm of new regions: aes-128-gcm, aes-192-gcm, aes-256-gcm, "
                        "chacha20-poly1305 (default: aes-128-gcm)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_2,
                        &p->algorithm);
     rc = rc ? rc : add(fs_component, "block_size", "Block size of new regions, in bytes: a power of two from 512 "
-                                                   "to 16777216 (default: 65536)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->block_size);
+                                                   "to 16777216 (default: 65536)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->block_size);
     rc = rc ? rc : add(fs_component, "plain_paths", "Files that are meant to be plain, and may be read although "
                                                     "the job asks for encryption: patterns of absolute names, as "
                                                     "the program uses them, separated by colons. * and ? do not "
@@ -130,10 +130,10 @@ int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_compone
     rc = rc ? rc : add_nfs(fs_component, p);
     rc = rc ? rc : add(fs_component, "trust_locks", "Assume that file locks work between nodes, which a job on "
                                                     "one node cannot test: jobs on several nodes may then write "
-                                                    "one file at the same time (default: off)", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4, &p->trust_locks);
+                                                    "one file at the same time (default: off)", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &p->trust_locks);
     rc = rc ? rc : add(fs_component, "durable", "Wait for the storage between the steps of each write, so that a "
                                                 "power cut destroys nothing that was synced. Slow (default: off)", MCA_BASE_VAR_TYPE_BOOL,
-                       OPAL_INFO_LVL_3, &p->durable);
+                       OPAL_INFO_LVL_4, &p->durable);
     return rc ? rc : add(fs_component, "require", OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP,
                          MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &p->require);
 }

@@ -109,7 +109,7 @@ static bool has(const char *component, const char *name, const char *help, const
     char *value = (char *) otherwise;
     int index = mca_base_var_register("ompi", "pml", component, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
                                       NULL == component ? MCA_BASE_VAR_FLAG_SETTABLE : MCA_BASE_VAR_FLAG_DWG,
-                                      OPAL_INFO_LVL_2,
+                                      NULL == component ? OPAL_INFO_LVL_2 : OPAL_INFO_LVL_4,
                                       NULL == component ? MCA_BASE_VAR_SCOPE_ALL_EQ : MCA_BASE_VAR_SCOPE_READONLY,
                                       &value);
     bool found = false;
@@ -129,7 +129,7 @@ static bool raises_limits(void)
 {
     bool raise = true;
     int index = mca_base_var_register("ompi", "pml", "crypt", "raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP,
-                                      MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4,
+                                      MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_7,
                                       MCA_BASE_VAR_SCOPE_READONLY, &raise);
 
     if (index >= 0) {

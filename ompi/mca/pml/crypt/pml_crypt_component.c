@@ -64,7 +64,7 @@ static int add(const char *name, const char *help, unsigned *storage, mca_base_v
 
 static int add_text(const char *name, const char *help, char **storage)
 {
-    return add_any(name, help, MCA_BASE_VAR_TYPE_STRING, storage, OPAL_INFO_LVL_4);
+    return add_any(name, help, MCA_BASE_VAR_TYPE_STRING, storage, OPAL_INFO_LVL_7);
 }
 
 /* How a long message is cut (cut.c). */
@@ -72,15 +72,15 @@ static int register_cut(ompi_pml_crypt_params_t *p)
 {
     int rc = add("chop_min", "Messages longer than this many bytes are sent in segments, which are encrypted, "
                              "sent and decrypted while others travel; all processes must agree (default: 65536; "
-                             "32768 over ob1 with raise_limits off)", &p->chop_min, OPAL_INFO_LVL_4);
+                             "32768 over ob1 with raise_limits off)", &p->chop_min, OPAL_INFO_LVL_7);
 
     rc = rc ? rc : add("chunk_size", "Bytes in a segment of a long message, unless k, a table or a model says "
                                      "otherwise (default: 106400; 65000 over ob1 with raise_limits off)", &p->chunk_size,
-                       OPAL_INFO_LVL_4);
+                       OPAL_INFO_LVL_6);
     rc = rc ? rc : add("k", "Chunks of a chopped message, at most 1024; 0: by the table, the model or chunk_size (default: 0)",
-                       &p->k, OPAL_INFO_LVL_4);
+                       &p->k, OPAL_INFO_LVL_7);
     rc = rc ? rc : add("t", "Threads that encrypt a chunk; 0: as the table, the model or crypt_threads say; "
-                            "never more than the processors of this process less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_4);
+                            "never more than the processors of this process less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_7);
     rc = rc ? rc : add_text("team", "Worker threads: pool (threads of ompi-crypt) or openmp (those of the OpenMP "
                                     "library) (default: pool)", &p->team);
     rc = rc ? rc : add_text("t_table", "Threads by size, FROM:T[:CHUNK],... such as 64K:2,128K:4,512K:8; CHUNK is "
@@ -91,11 +91,11 @@ static int register_cut(ompi_pml_crypt_params_t *p)
                             "microsecond (mpicrypt tune)", &p->model_enc);
     rc = rc ? rc : add("comm_threads", "Processors of this process that worker threads leave to communication "
                                        "(T1) (default: 1)",
-                       &p->comm_threads, OPAL_INFO_LVL_5);
+                       &p->comm_threads, OPAL_INFO_LVL_7);
     return rc ? rc : add("max_outstanding", "While this many long sends of the process are unfinished, another "
                                             "one is sent as a single chunk, if k, a table or a model applies "
                                             "(default: 64)", &p->max_outstanding,
-                         OPAL_INFO_LVL_5);
+                         OPAL_INFO_LVL_8);
 }
 
 static int component_register(void)
@@ -110,21 +110,21 @@ static int component_register(void)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_2);
+    rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_4);
     rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
-                           &p->raise_limits, OPAL_INFO_LVL_4);
+                           &p->raise_limits, OPAL_INFO_LVL_7);
     rc = rc ? rc : opal_cryptproc_verbose_register(&mca_pml_crypt_component.pmlm_version,
                        "Print what pml/crypt does. 10: method, provider, who met whom, refusals; 20: key epochs; 40: how "
                        "each message is sent. Never keys or payload (default: 0)", &p->verbose);
     rc = rc ? rc : register_cut(p);
     rc = rc ? rc : add("max_in_flight", "Encrypted segments of this process that the host PML may hold at a time "
-                                        "(default: 4)", &p->in_flight, OPAL_INFO_LVL_5);
+                                        "(default: 4)", &p->in_flight, OPAL_INFO_LVL_8);
     rc = rc ? rc : add("run_ahead", "Segments that may be sent before the message is known to have matched a "
-                                    "receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_5);
+                                    "receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_9);
     return rc ? rc : add("local_inline", "A message to a process of the same node is sent separately from its "
                                          "header, directly from the user's buffer, if it has more bytes than "
                                          "this (default: 4096)", &p->local_inline,
-                         OPAL_INFO_LVL_6);
+                         OPAL_INFO_LVL_9);
 }
 
 /* Is `crypt` what the user, or the site, chose?  Where nothing was chosen, every

@@ -75,9 +75,9 @@ static int add_auth(opal_crypt_options_t *o)
                         "How processes authenticate each other: psk (a key file), munge, x509 (certificates), "
                         "none (no protection against an active attacker; every job warns), or auto: x509 if "
                         "configured, else psk if its file exists, else munge if its daemon answers, else abort",
-                        auth_values, OPAL_INFO_LVL_2, &o->auth);
+                        auth_values, OPAL_INFO_LVL_4, &o->auth);
     rc = rc ? rc : add_text("psk_file", "File with the pre-shared key (made by mpicrypt keygen; mode 0600). "
-                                        "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_2, &o->psk_file);
+                                        "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_1, &o->psk_file);
     rc = rc ? rc : add_text("munge_socket", "Socket of the MUNGE daemon. Default: that of the MUNGE library",
                             OPAL_INFO_LVL_5, &o->munge_socket);
     rc = rc ? rc : add("munge_age", "Maximum age or clock skew of a peer's MUNGE credential, in seconds (1 to "
@@ -85,16 +85,16 @@ static int add_auth(opal_crypt_options_t *o)
                                     "that brought the peer. Raise it if ranks start at very different times or "
                                     "clocks differ (default: 600)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &o->munge_age);
-    rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_2, &o->x509_cert);
+    rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_4, &o->x509_cert);
     rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
-                            OPAL_INFO_LVL_2, &o->x509_key);
+                            OPAL_INFO_LVL_4, &o->x509_key);
     rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted CAs (PEM; only its owner may "
-                                       "write to it)", OPAL_INFO_LVL_2, &o->x509_ca);
+                                       "write to it)", OPAL_INFO_LVL_4, &o->x509_ca);
     rc = rc ? rc : add_text("x509_crl", "File with certificate revocation lists (PEM); without it revocation is "
                                         "not checked",
-                            OPAL_INFO_LVL_3, &o->x509_crl);
+                            OPAL_INFO_LVL_5, &o->x509_crl);
     rc = rc ? rc : add_text("x509_peer", "Subject that a peer's certificate must have. Default: our own",
-                            OPAL_INFO_LVL_3, &o->x509_peer);
+                            OPAL_INFO_LVL_5, &o->x509_peer);
     rc = rc ? rc : add("secret_on_netfs", "Accept key and certificate files on network file systems, or on those "
                                           "of unknown type, although they cross the network (default: refuse)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                        &o->secret_on_netfs);
@@ -176,27 +176,27 @@ int opal_cryptproc_params_register(void)
     rc = rc ? rc : add("threads", "Threads that encrypt or decrypt one large message together, however many "
                                   "processors there are; 0: as pml_crypt_t, the table or the model say, within "
                                   "the processors of this process (default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
-                       OPAL_INFO_LVL_4, &p->threads);
+                       OPAL_INFO_LVL_6, &p->threads);
     rc = rc ? rc : add_choice("scope", "What is encrypted: internode (messages that leave the node) or all (also "
                                        "messages between processes of one node)", scope_values, OPAL_INFO_LVL_2, &p->scope);
     rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
                                                  "(abort the job) or error (the call returns an MPI error class "
                                                  "of its own, and the buffer is wiped)",
-                              failure_values, OPAL_INFO_LVL_3, &p->on_failure);
+                              failure_values, OPAL_INFO_LVL_4, &p->on_failure);
     rc = rc ? rc : add_choice("on_missing", "What to do if MPI_Finalize finds that messages from other nodes "
                                             "were sent but not received, or cannot tell: warn, or abort (the job "
-                                            "fails; for programs that receive everything that is sent)", missing_values, OPAL_INFO_LVL_3,
+                                            "fails; for programs that receive everything that is sent)", missing_values, OPAL_INFO_LVL_4,
                               &p->on_missing);
     rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption: abort, or warn, which "
                                        "runs the job without this protection and says PLAINTEXT POSSIBLE in "
                                        "every job",
-                              audit_values, OPAL_INFO_LVL_3, &p->audit);
+                              audit_values, OPAL_INFO_LVL_4, &p->audit);
     rc = rc ? rc : add("connect_timeout", "Abort the job if a process waits this many seconds for the launcher's "
                                           "data about a peer at first contact (on Open MPI 4.1 also in a spawn "
                                           "or a connect); 0: never. After 120 seconds it warns (default: 0)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4, &p->connect_timeout);
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &p->connect_timeout);
     rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
-                                      "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_2, (const char **) &p->report);
+                                      "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_1, (const char **) &p->report);
     rc = rc ? rc : add_test(&p->options);
     return rc ? rc : metrics_register();
 }

@@ -111,7 +111,7 @@ int opal_cryptproc_verbose_register(const mca_base_component_t *component, const
     int rc;
 
     *level = 0;
-    rc = mca_base_component_var_register(component, "verbose", help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
+    rc = mca_base_component_var_register(component, "verbose", help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_6,
                                          MCA_BASE_VAR_SCOPE_READONLY, level);
     return rc < 0 ? rc : OPAL_SUCCESS;
 }
