@@ -191,11 +191,6 @@ cluster_stop() {
     [ ! -e "${VCLUSTER_DIR-}/nodes" ] || "$SRC/tests/vcluster" down >/dev/null
 }
 
-cluster_remove() {
-    cluster_stop
-    [ -z "${CLUSTER_PLACE-}" ] || rmdir "$CLUSTER_PLACE" 2>/dev/null || true
-}
-
 # ---- a root directory with Open MPI 5.0 ----
 
 # Sets ROOT_REASON: empty, or why it cannot be had.

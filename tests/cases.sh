@@ -212,23 +212,57 @@ run_lanes() {
         other+=("${first[i]}")
     done
     export VCLUSTER_YIELD=${VCLUSTER_YIELD-1}
-    lane "${other[@]}" &
-    OTHER_LANE=$!
-    trap 'kill $OTHER_LANE 2>/dev/null; exit 130' INT TERM
-    lane "${SELECTED[@]}"
+    trap end_lanes EXIT
+    trap 'exit 130' INT TERM
+    # In process groups of their own, which end_lanes can end.  `wait` is what a signal interrupts.
+    set -m
+    start_lane "${other[@]}"
+    start_lane "${SELECTED[@]}"
+    set +m
     wait
+    LANES=()
     mapfile -t FAILED < <(sed -n 's/^FAIL //p' "$WORK/results")
 }
 
-lane() (                                        # lane CASE...: a process of its own
-    trap cluster_remove EXIT
-    trap 'exit 130' INT TERM
-    CLUSTER_PLACE=$(mktemp -d "${TMPDIR:-/tmp}/ompi-crypt-XXXXXX")
+LANES=() PLACES=()
+start_lane() {                                  # start_lane CASE...
+    PLACES+=("$(mktemp -d "${TMPDIR:-/tmp}/ompi-crypt-XXXXXX")")
+    lane "${PLACES[-1]}" "$@" &
+    LANES+=($!)
+}
+
+lane() {                                        # lane PLACE CASE...: a process of its own
+    set +m
+    trap - EXIT INT TERM
+    CLUSTER_PLACE=$1; shift
     export VCLUSTER_DIR=$CLUSTER_PLACE/run
     for case; do
         ! mkdir "$WORK/taken/${case//\//.}" 2>/dev/null || run_case "$case"
     done
-)
+    cluster_stop
+}
+
+# Whatever run.sh ends with, none of its processes stays: the lanes, what lives in their clusters,
+# and everything else of theirs, such as a script that `timeout` gave a process group.  That is known
+# by its environment, where VCLUSTER_DIR has the lane's directory.
+end_lanes() {
+    local lane dir signal pids
+    trap '' INT TERM
+    for lane in "${LANES[@]}"; do
+        ! kill -KILL -- "-$lane" 2>/dev/null || wait "$lane" 2>/dev/null
+    done
+    for dir in ${PLACES[@]+"${PLACES[@]/%//run}" "${PLACES[@]/%//script}"}; do
+        VCLUSTER_DIR=$dir cluster_stop 2>/dev/null      # its script may do so, too
+    done
+    for signal in TERM KILL KILL KILL; do
+        mapfile -t pids < <(grep -lsF "${PLACES[@]/#/-e}" /proc/[0-9]*/environ)
+        [ ${#pids[@]} -gt 0 ] || break
+        pids=("${pids[@]#/proc/}")
+        kill -$signal "${pids[@]%/environ}" 2>/dev/null
+        sleep 0.2
+    done
+    rm -rf --one-file-system "${PLACES[@]}"
+}
 
 counted() { grep -c "^$1 " "$WORK/results"; }
 
