@@ -37,9 +37,8 @@ static void message_seal(opal_crypt_session_t *session, message_t *m, uint64_t t
 
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(total, first, chunk, &m->shape));
     fill(m->plain, total, seed);
-    m->counter = take(session);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, m->counter, &here, &m->shape,
-                                                        m->plain, m->first, &chop));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, &here, &m->shape, m->plain, m->first, &m->counter,
+                                                        &chop));
     for (uint32_t i = m->shape.count; i >= 1; --i) {        /* any order */
         UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_seal(
                        chop, i, m->plain + opal_crypt_segment_offset(&m->shape, i),
@@ -92,11 +91,11 @@ static void whole(uint64_t total)
     uint8_t plain[64] = {7, 8, 9}, first[64 + 40], segment[16], back[64];
     opal_crypt_shape_t shape, seen;
     opal_crypt_chop_t *sealing, *opening;
-    uint64_t counter = take(ends.a), seen_counter;
+    uint64_t counter, seen_counter;
 
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_whole(total, &shape));
     UNIT_CHECK(1 == shape.count && total == shape.first_bytes && 0 == opal_crypt_segment_bytes(&shape, 1));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, counter, &here, &shape, plain, first, &sealing));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, &here, &shape, plain, first, &counter, &sealing));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_seal(sealing, 1, plain, segment));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_segment_seal(sealing, 2, plain, segment));
     for (size_t room = 0; room < total; ++room) {
@@ -285,6 +284,7 @@ static void misuse(void)
     opal_crypt_shape_t shape;
     static message_t m;
     uint8_t back[MOST];
+    uint64_t counter;
 
     message_seal(ends.a, &m, 90, 30, 30, 1);
     chop = message_begin(ends.b, &m, back);
@@ -293,12 +293,10 @@ static void misuse(void)
 
     shape = m.shape;
     ++shape.count;
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_first_seal(ends.a, take(ends.a), &here, &shape,
-                                                              m.plain, back, &chop));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_first_seal(ends.a, 1000, &here, &m.shape,
-                                                              m.plain, back, &chop));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, take(ends.a), &here, &m.shape,
-                                                      m.plain, back, &chop));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_first_seal(ends.a, &here, &shape,
+                                                              m.plain, back, &counter, &chop));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, &here, &m.shape,
+                                                      m.plain, back, &counter, &chop));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_segment_seal(chop, 0, m.plain, back));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_segment_seal(chop, 3, m.plain, back));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_segment_open(chop, 1, m.segments, 46, back));

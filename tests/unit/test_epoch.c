@@ -26,10 +26,9 @@ typedef struct {
 
 static void seal(opal_crypt_session_t *session, frame_t *frame)
 {
-    frame->counter = take(session);
+    frame->counter = session->next;
     fill(frame->plain, sizeof(frame->plain), frame->counter);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, frame->counter, &here, frame->plain,
-                                                       sizeof(frame->plain), frame->bytes));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, &here, frame->plain, sizeof(frame->plain), frame->bytes));
 }
 
 static int open_frame(opal_crypt_session_t *session, const frame_t *frame)
@@ -87,10 +86,9 @@ static void chopped_epochs(void)
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(100, 30, 24, &shape));
     for (int m = 0; m < MESSAGES; ++m) {
         opal_crypt_chop_t *sealing, *opening;
-        uint64_t counter = take(ends.a), seen;
-        fill(plain, sizeof(plain), counter);
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, counter, &here, &shape, plain,
-                                                            first, &sealing));
+        uint64_t counter, seen;
+        fill(plain, sizeof(plain), (uint64_t) m);
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, &here, &shape, plain, first, &counter, &sealing));
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_open(ends.b, &here, first, sizeof(first), back, SIZE_MAX,
                                                             &seen_shape, &seen, &opening));
         for (uint32_t i = 1; i <= shape.count; ++i) {
@@ -181,24 +179,23 @@ static void forked_child(void)
     opal_crypt_shape_t shape;
     opal_crypt_chop_t *chop, *other;
     uint8_t plain[100] = {0}, frame[140];
-    const uint64_t counter = take(ends.a), chopped = take(ends.a);
+    uint64_t chopped;
     int status = -1;
 
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(100, 30, 24, &shape));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, chopped, &here, &shape, plain, frame, &chop));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, &here, &shape, plain, frame, &chopped, &chop));
     pid_t child = fork();
     if (0 == child) {
         uint64_t more;
         _exit(!(OPAL_CRYPT_ERR_FORKED == opal_crypt_counter_take(ends.a, &more)
-                && OPAL_CRYPT_ERR_FORKED == opal_crypt_direct_seal(ends.a, counter, &here, plain, 9, frame)
-                && OPAL_CRYPT_ERR_FORKED == opal_crypt_final_seal(ends.a, counter, &here, 9, frame)
-                && OPAL_CRYPT_ERR_FORKED == opal_crypt_first_seal(ends.a, counter, &here, &shape, plain,
-                                                                  frame, &other)
+                && OPAL_CRYPT_ERR_FORKED == opal_crypt_direct_seal(ends.a, &here, plain, 9, frame)
+                && OPAL_CRYPT_ERR_FORKED == opal_crypt_final_seal(ends.a, &here, frame)
+                && OPAL_CRYPT_ERR_FORKED == opal_crypt_first_seal(ends.a, &here, &shape, plain, frame, &more, &other)
                 && OPAL_CRYPT_ERR_FORKED == opal_crypt_segment_seal(chop, 1, plain, frame)));
     }
     UNIT_CHECK(child == waitpid(child, &status, 0));
     UNIT_CHECK(WIFEXITED(status) && 0 == WEXITSTATUS(status));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &here, plain, 9, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, 9, frame));
     opal_crypt_chop_end(chop);
     ends_free(&ends);
 }
@@ -207,11 +204,10 @@ static void forked_child(void)
 static void record_notices(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, SHIFT, 17);
-    const uint64_t counter = take(ends.a);
     uint8_t frame[40];
     int status = -1;
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &here, "once", 4, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, "once", 4, frame));
     pid_t child = fork();
     if (0 == child) {
         uint8_t id[32] = {1}, nonce[12] = {2};

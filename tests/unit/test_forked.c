@@ -95,6 +95,7 @@ static void use_keys(void)
     char *text = (char *) search->room + 512;
     const void *record;
     size_t bytes;
+    uint64_t counter;
 
     opal_crypt_random(psk, 32);
     for (int i = 0; i < 32; ++i) {
@@ -106,10 +107,10 @@ static void use_keys(void)
     peer = fixture_local(&options, 1);
     record = opal_crypt_local_record(peer, &bytes);
     UNIT_REQUIRE(OPAL_CRYPT_OK == fixture_session(local, record, bytes, NULL, &session, NULL));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, frame, 100, frame + 200));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, &here, frame, 100, frame + 200));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(100, 30, 24, &shape));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, take(session), &here, &shape, frame, frame + 200,
-                                                        &chop));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, &here, &shape, frame, frame + 200,
+                                                        &counter, &chop));
     opal_crypt_random(secret, sizeof(*secret));
     opal_crypt_random(members, 64);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_group_from_secret(secret, options.aead, options.cipher, 20, 1, 2,
@@ -142,9 +143,9 @@ static bool everything_refused(void)
     uint64_t counter;
 
     return REFUSED(opal_crypt_counter_take(session, &counter))
-        && REFUSED(opal_crypt_direct_seal(session, 0, &here, plain, 9, frame))
+        && REFUSED(opal_crypt_direct_seal(session, &here, plain, 9, frame))
         && REFUSED(opal_crypt_direct_open(session, &here, frame, 33, plain, 200, &counter))
-        && REFUSED(opal_crypt_first_seal(session, 0, &here, &shape, plain, frame, &other))
+        && REFUSED(opal_crypt_first_seal(session, &here, &shape, plain, frame, &counter, &other))
         && REFUSED(opal_crypt_segment_seal(chop, 1, plain, frame))
         && REFUSED(opal_crypt_segment_open(chop, 1, frame, 40, plain))
         && REFUSED(opal_crypt_piece_seal(group, &piece, plain, frame))
@@ -227,6 +228,7 @@ static void *busy(void *what)
     uint8_t *frame = malloc(6000);
     opal_crypt_chop_t *made;
     opal_crypt_shape_t whole;
+    uint64_t counter;
     size_t bytes;
     const uint8_t *record = opal_crypt_local_record(peer, &bytes);
 
@@ -239,9 +241,9 @@ static void *busy(void *what)
             UNIT_REQUIRE(OPAL_CRYPT_OK == fixture_session(local, record, bytes, NULL, &another, NULL));
             opal_crypt_session_destroy(another);
         } else {
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, text, 5000, frame));
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, take(session), &here, &whole, text, frame,
-                                                                &made));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, &here, text, 5000, frame));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(session, &here, &whole, text, frame,
+                                                                &counter, &made));
             opal_crypt_chop_end(made);
         }
     }
@@ -289,7 +291,7 @@ static int run(void)
     UNIT_CHECK(2 == child_says(false));
     free(leak);
     UNIT_GROUP("and the parent goes on");
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, take(session), &here, frame, 100, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(session, &here, frame, 100, frame));
     UNIT_CHECK(search->count / 2 <= search_self(0));
     UNIT_CHECK(old_kernel == (0 != atomic_load(&refused)));
     opal_crypt_finalize();

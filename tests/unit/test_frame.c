@@ -28,10 +28,10 @@ static void round_trips(opal_aead_cipher_t cipher)
     uint8_t plain[MOST], frame[MOST + OPAL_CRYPT_DIRECT_OVERHEAD], back[MOST];
 
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
-        uint64_t counter = take(ends.a), seen = UINT64_MAX;
+        const uint64_t counter = ends.a->next;
+        uint64_t seen = UINT64_MAX;
         fill(plain, sizes[i], i);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &here, plain,
-                                                           sizes[i], frame));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, sizes[i], frame));
         UNIT_CHECK(OPAL_CRYPT_FRAME_DIRECT == opal_crypt_frame_type(frame, sizes[i] + 24));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
                                                            back, SIZE_MAX, &seen));
@@ -39,12 +39,11 @@ static void round_trips(opal_aead_cipher_t cipher)
         UNIT_EQUAL_BYTES(plain, back, sizes[i]);
 
         /* in place, both ways */
-        counter = take(ends.a);
         memcpy(frame + OPAL_CRYPT_FRAME_HEADER, plain, sizes[i]);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, counter, &here, frame + 8,
-                                                           sizes[i], frame));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, frame + 8, sizes[i], frame));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_open(ends.b, &here, frame, sizes[i] + 24,
                                                            frame + 8, SIZE_MAX, &seen));
+        UNIT_CHECK(seen == counter + 1 && ends.a->next == counter + 2);
         UNIT_EQUAL_BYTES(plain, frame + 8, sizes[i]);
     }
     ends_free(&ends);
@@ -59,9 +58,9 @@ static void largest(void)
 
     UNIT_REQUIRE(NULL != plain && NULL != frame);
     fill(plain, most, 1);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain,
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, &here, plain,
                                                                most + 1, frame));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, most, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, most, frame));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_direct_open(ends.b, &here, frame, most + 25,
                                                              plain, SIZE_MAX, &counter));
     UNIT_CHECK(all_zero(plain, most + 1));
@@ -84,7 +83,7 @@ static void every_byte_counts(opal_aead_cipher_t cipher)
 
     fill(plain, SIZE, 1);
     (void) take(ends.a);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, SIZE, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, SIZE, frame));
 
     for (unsigned bit = 0; bit < 8 * sizeof(frame); ++bit) {
         memcpy(bad, frame, sizeof(frame));
@@ -121,23 +120,23 @@ static void types_are_apart(void)
     uint8_t plain[64] = {0}, frame[OPAL_CRYPT_FINAL_BYTES], back[MOST];
     uint64_t sent = 1, counter;
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 8, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, 8, frame));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
     frame[0] = 1 << 4 | OPAL_CRYPT_FRAME_FINAL;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
     UNIT_CHECK(0 == sent);
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(ends.a, take(ends.a), &here, 77, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(ends.a, &here, frame));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 32, back));
     frame[0] = 1 << 4 | OPAL_CRYPT_FRAME_DIRECT;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 32, back));
     frame[0] = 1 << 4 | OPAL_CRYPT_FRAME_FINAL;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_final_open(ends.b, &here, frame, 31, &sent, &counter));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_open(ends.b, &here, frame, 32, &sent, &counter));
-    UNIT_CHECK(77 == sent && 1 == counter);
+    UNIT_CHECK(2 == sent && 1 == counter);
 
     uint8_t longer[64 + 24];
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 64, longer));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, 64, longer));
     longer[0] = 1 << 4 | OPAL_CRYPT_FRAME_FIRST;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_first_open(ends.b, &here, longer, sizeof(longer), back, SIZE_MAX,
                                                             &shape, &counter, &chop));
@@ -162,26 +161,69 @@ static void claimed_types(void)
     }
 }
 
+static int refuses_to_seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
+                           int aad_count, const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+{
+    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_count, (void) plain, (void) text_bytes;
+    (void) cipher, (void) tag;
+    return OPAL_AEAD_ERROR;
+}
+
 static void counters(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 6);
     const uint64_t end = UINT64_C(1) << 48;
-    uint8_t frame[32], back[MOST];
+    uint8_t frame[OPAL_CRYPT_FINAL_BYTES], back[MOST];
+    opal_crypt_shape_t shape;
+    opal_crypt_chop_t *chop = NULL;
     uint64_t counter;
 
-    /* never taken */
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, 0, &here, NULL, 0, frame));
-
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(0, 0, 1, &shape));
     ends.a->next = end - 2;
     UNIT_CHECK(end - 2 == take(ends.a));
-    UNIT_CHECK(end - 1 == take(ends.a));
-    UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_counter_take(ends.a, &counter));
-    UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_counter_take(ends.a, &counter));
-    UNIT_CHECK(end == opal_crypt_session_sent(ends.a));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, end - 1, &here, "last", 4, frame));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_direct_seal(ends.a, end, &here, "last", 4, frame + 0));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, "last", 4, frame));
+    for (int i = 0; i < 2; ++i) {
+        UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_direct_seal(ends.a, &here, "more", 4, back));
+        UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_first_seal(ends.a, &here, &shape, "", back, &counter, &chop));
+        UNIT_CHECK(OPAL_CRYPT_ERR_EXHAUSTED == opal_crypt_final_seal(ends.a, &here, back));
+        UNIT_CHECK(NULL == chop && end == opal_crypt_session_sent(ends.a));
+    }
     UNIT_CHECK(OPAL_CRYPT_OK == open_at(ends.b, &here, frame, 28, back));
     UNIT_CHECK(0 == memcmp(back, "last", 4));
+    ends_free(&ends);
+}
+
+/* What the final frame says: its own counter, less what never left. */
+static void counted_as_sent(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 9);
+    opal_aead_module_t broken = *ends.a->aead;
+    const opal_aead_module_t *aead = ends.a->aead;
+    uint8_t frame[64 + OPAL_CRYPT_FIRST_OVERHEAD];
+    opal_crypt_session_state_t state;
+    opal_crypt_shape_t shape;
+    opal_crypt_chop_t *chop = NULL;
+    uint64_t sent = 0, counter;
+
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_shape_make(100, 30, 24, &shape));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, "left", 4, frame));
+    UNIT_CHECK(1 == opal_crypt_session_sent(ends.a));
+    broken.seal = refuses_to_seal;
+    ends.a->aead = &broken;
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_crypt_direct_seal(ends.a, &here, "stay", 4, frame));
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_crypt_first_seal(ends.a, &here, &shape, frame, frame, &counter, &chop));
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_crypt_final_seal(ends.a, &here, frame));
+    ends.a->aead = aead;
+    UNIT_CHECK(NULL == chop && 4 == ends.a->next && 1 == opal_crypt_session_sent(ends.a));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, "kept", 4, frame));
+    opal_crypt_session_unsent(ends.a);          /* the host refused it */
+    opal_crypt_session_look(ends.a, &state);
+    UNIT_CHECK(1 == state.sent);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(ends.a, &here, frame));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_open(ends.b, &here, frame, OPAL_CRYPT_FINAL_BYTES, &sent, &counter));
+    UNIT_CHECK(2 == sent && 5 == counter);
+    ends.a->unsent = 100;                       /* more than there were */
+    UNIT_CHECK(0 == opal_crypt_session_sent(ends.a));
     ends_free(&ends);
 }
 
@@ -222,7 +264,7 @@ static void statistics(void)
 
     opal_crypt_stats(&before);
     for (int i = 0; i < 3; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, take(ends.a), &here, plain, 100, frame));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, plain, 100, frame));
         UNIT_CHECK(OPAL_CRYPT_OK == open_at(ends.b, &here, frame, 124, back));
     }
     frame[30] ^= 1;
@@ -265,6 +307,8 @@ int main(void)
     types_are_apart();
     UNIT_GROUP("counters end at 2^48");
     counters();
+    UNIT_GROUP("what is counted as sent");
+    counted_as_sent();
     UNIT_GROUP("local frames");
     local_frames();
     return unit_done();

@@ -197,8 +197,7 @@ static void chopped(ends_t *ends, team_t *team, uint64_t total, uint32_t chunk, 
         pieces[i].wire_bytes = opal_crypt_segment_bytes(&shape, i + 1) + OPAL_CRYPT_SEGMENT_OVERHEAD;
         pieces[i].frame = malloc(pieces[i].wire_bytes);
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends->a, take(ends->a), &envelope, &shape, plain,
-                                                        first, &sealing));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends->a, &envelope, &shape, plain, first, &counter, &sealing));
     all_pieces(team, pieces, shape.count, sealing, plain, &shape, seal_piece);
     for (uint32_t i = 0; i < shape.count; ++i) {
         UNIT_CHECK(OPAL_CRYPT_OK == pieces[i].rc);

@@ -113,7 +113,6 @@ typedef struct ompi_common_cryptmpi_peer {
     const opal_crypt_token_t *token_out, *token_in;
     ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
     uint64_t local_id;                  /* of large local messages, under send_lock */
-    uint64_t unsent;                    /* counters taken for messages that the host refused, under send_lock */
     int64_t met;                        /* when we were connected to its job; 0: it is our own */
     int failure;                        /* why resolve failed; it is not tried again */
     struct ompi_common_cryptmpi_ahead *ahead;   /* pml/crypt's; NULL, or freed with the entry */

@@ -87,7 +87,6 @@ static int send_secret(const talk_t *talk, int rank)
     const opal_crypt_envelope_t envelope = envelope_of(talk, rank);
     opal_crypt_session_t *session;
     uint8_t frame[FRAME];
-    uint64_t counter;
     int rc = our_session(talk, rank, &session);
 
     if (OMPI_SUCCESS != rc) {
@@ -96,10 +95,7 @@ static int send_secret(const talk_t *talk, int rank)
     if (NULL == session) {
         return send_to(talk, talk->secret, sizeof(*talk->secret), rank);
     }
-    rc = opal_crypt_counter_take(session, &counter);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_direct_seal(session, counter, &envelope, talk->secret, sizeof(*talk->secret), frame);
-    }
+    rc = opal_crypt_direct_seal(session, &envelope, talk->secret, sizeof(*talk->secret), frame);
     return OPAL_CRYPT_OK == rc
                ? send_to(talk, frame, sizeof(frame), rank)
                : ompi_common_cryptmpi_auth_failure(talk->comm, talk->rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP, rc);

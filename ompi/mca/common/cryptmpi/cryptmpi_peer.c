@@ -80,7 +80,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->kind = OMPI_COMMON_CRYPTMPI_UNKNOWN;
         peer->session = NULL;
         peer->token_out = peer->token_in = NULL;
-        peer->local_id = peer->unsent = 0;
+        peer->local_id = 0;
         peer->met = 0;
         peer->ahead = NULL;
         OBJ_CONSTRUCT(&peer->arriving, opal_list_t);

@@ -315,13 +315,9 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
         }
     }
     envelope = ompi_common_cryptmpi_envelope(r->c, r->base.req_peer, r->base.req_tag);
-    rc = opal_crypt_counter_take(r->peer->session, &counter);
+    rc = opal_crypt_first_seal(r->peer->session, &envelope, &r->shape, plain, frame, &counter, &r->chop);
     if (OPAL_CRYPT_OK == rc) {
         r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
-        rc = opal_crypt_first_seal(r->peer->session, counter, &envelope, &r->shape, plain, frame, &r->chop);
-        r->peer->unsent += OPAL_CRYPT_OK != rc;
-    }
-    if (OPAL_CRYPT_OK == rc) {
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
         r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, true, 0);
     }
@@ -421,7 +417,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
                                     : r->tells ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                     r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
-            r->peer->unsent++;
+            opal_crypt_session_unsent(r->peer->session);
             ompi_common_cryptmpi_add(&r->pending, -1 - (int32_t) r->shape.count);
         }
     }

@@ -55,12 +55,9 @@ static int host_tag(void)
 static void send_one(ompi_common_cryptmpi_comm_t *world, final_t *f)
 {
     const opal_crypt_envelope_t envelope = envelope_of(world, f);
-    uint64_t counter;
 
     ompi_common_cryptmpi_lock_acquire(&f->peer->send_lock);
-    if (OPAL_CRYPT_OK == opal_crypt_counter_take(f->peer->session, &counter)
-        && OPAL_CRYPT_OK == opal_crypt_final_seal(f->peer->session, counter, &envelope,
-                                                          counter + 1 - f->peer->unsent, f->frame)
+    if (OPAL_CRYPT_OK == opal_crypt_final_seal(f->peer->session, &envelope, f->frame)
         && OMPI_SUCCESS != ompi_pml_crypt.host.pml_isend(f->frame, sizeof(f->frame), &ompi_mpi_byte.dt,
                                                          (int) f->peer->name.vpid, host_tag(),
                                                          MCA_PML_BASE_SEND_STANDARD, world->comm, &f->send)) {

@@ -304,7 +304,7 @@ static void fill_peer(look_t *look, ompi_common_cryptmpi_peer_t *peer, const tal
     shown->state = state_of(look, peer, 0 != shown->foreign);
     if (OPAL_CRYPT_STATUS_SEALED == shown->state && NULL != peer->session) {
         opal_crypt_session_look(peer->session, &state);
-        shown->sent = state.sent > peer->unsent ? state.sent - peer->unsent : 0;
+        shown->sent = state.sent;
         shown->highest = state.highest;
         shown->accepted = state.accepted;
         shown->missing = state.missing;

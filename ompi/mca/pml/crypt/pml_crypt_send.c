@@ -44,7 +44,6 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, int dst, const void *bu
     ompi_common_cryptmpi_peer_t *peer = c->members[dst].peer;
     opal_crypt_envelope_t envelope;
     const void *plain;
-    uint64_t counter;
 
     if (OMPI_COMMON_CRYPTMPI_SEALED != ompi_common_cryptmpi_kind(peer)) {
         opal_crypt_local_header(peer->token_out, OPAL_CRYPT_FRAME_LOCAL, frame);
@@ -60,16 +59,20 @@ static size_t make_frame(ompi_common_cryptmpi_comm_t *c, int dst, const void *bu
         }
     }
     envelope = ompi_common_cryptmpi_envelope(c, dst, tag);
-    *rc = opal_crypt_counter_take(peer->session, &counter);
-    if (OPAL_CRYPT_OK == *rc) {
-        *rc = opal_crypt_direct_seal(peer->session, counter, &envelope, plain, plain_bytes, frame);
-        peer->unsent += OPAL_CRYPT_OK != *rc;
-    }
+    *rc = opal_crypt_direct_seal(peer->session, &envelope, plain, plain_bytes, frame);
     if (OPAL_CRYPT_OK != *rc) {
         *rc = ompi_common_cryptmpi_auth_failure(c->comm, ompi_comm_rank(c->comm), tag, *rc);
         return 0;
     }
     return OPAL_CRYPT_DIRECT_OVERHEAD + plain_bytes;
+}
+
+/* The host refused it.  Plain messages within the node are not counted. */
+static void never_left(const ompi_common_cryptmpi_peer_t *peer)
+{
+    if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer)) {
+        opal_crypt_session_unsent(peer->session);
+    }
 }
 
 /* ---- one frame ---- */
@@ -100,7 +103,7 @@ static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
                                     ompi_pml_crypt_host_tag(r->base.req_tag), r->mode, r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
-            r->peer->unsent++;
+            never_left(r->peer);
             ompi_common_cryptmpi_add(&r->pending, -1);
         }
     }
@@ -290,7 +293,9 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
         rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst,
                                           ompi_pml_crypt_host_tag(tag), mode, comm);
         ompi_common_cryptmpi_leave(&inside);
-        peer->unsent += OMPI_SUCCESS != rc;
+        if (OMPI_SUCCESS != rc) {
+            never_left(peer);
+        }
     }
     ompi_pml_crypt_stage_return(stage);
     return rc;

@@ -84,16 +84,17 @@ static inline opal_crypt_box_t box_of(const opal_crypt_chop_t *chop, uint32_t se
     return box;
 }
 
-int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
+int opal_crypt_first_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           const opal_crypt_shape_t *shape,
                           const void *plain, uint8_t *frame,
-                          opal_crypt_chop_t **chop_out)
+                          uint64_t *counter_out, opal_crypt_chop_t **chop_out)
 {
     opal_crypt_shape_t made;
     opal_crypt_hold_t hold;
     opal_crypt_chop_t *chop = NULL;
     uint8_t aad[AAD];
+    uint64_t counter;
     int rc;
 
     *chop_out = NULL;
@@ -101,15 +102,17 @@ int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
         return OPAL_CRYPT_ERR_CONFIG;
     }
 
-    /* 1. may we, and the subkey */
-    if (OPAL_CRYPT_OK != (rc = opal_crypt_may_seal(session, counter))
-        || OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->out, counter >> session->shift, &hold))) {
+    /* 1. the counter and the subkey */
+    if (OPAL_CRYPT_OK != (rc = opal_crypt_counter_take(session, &counter))) {
         return rc;
+    }
+    if (OPAL_CRYPT_OK != (rc = opal_crypt_epoch_hold(&session->out, counter >> session->shift, &hold))) {
+        goto unsent;
     }
     rc = opal_crypt_chop_make(session, hold.epoch, counter, &chop);
     opal_crypt_epoch_release(&session->out, &hold, true);
     if (OPAL_CRYPT_OK != rc) {
-        return rc;
+        goto unsent;
     }
     chop->sealing = true;
     chop->shape = made;
@@ -124,12 +127,18 @@ int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
     const opal_crypt_box_t box = box_of(chop, 0, 0 == made.count, aad, AAD);
     rc = opal_crypt_box_seal(&box, plain, made.first_bytes, frame + HEADER, frame + HEADER + made.first_bytes);
     if (OPAL_CRYPT_OK != rc) {
-        opal_crypt_chop_end(chop);
-        return rc;
+        goto end_chop;
     }
     opal_crypt_count_chopped(true);
+    *counter_out = counter;
     *chop_out = chop;
     return OPAL_CRYPT_OK;
+
+end_chop:
+    opal_crypt_chop_end(chop);
+unsent:
+    opal_crypt_session_unsent(session);
+    return rc;
 }
 
 /* Segment 0 verified: now the fields are the sender's, and must make sense. */

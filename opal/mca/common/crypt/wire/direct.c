@@ -8,7 +8,7 @@
  *     AAD   = header || context id 16 || tag 4
  *
  * A final message (type 5) is the same with 8 bytes of plaintext: how many
- * counters its sender took.
+ * messages its sender sent.
  */
 #include "session_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -29,18 +29,19 @@ static inline void direct_aad(uint8_t aad[AAD], opal_crypt_frame_type_t type, ui
 
 OPAL_CRYPT_OFTEN
 static int seal_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t type,
-                       uint64_t counter, const opal_crypt_envelope_t *envelope,
+                       const opal_crypt_envelope_t *envelope, uint64_t counter,
                        const void *plain, size_t plain_bytes, uint8_t *frame)
 {
     uint8_t aad[AAD];
     opal_crypt_box_t box = {.aead = session->aead, .bound = aad, .bound_bytes = AAD};
-    int rc = opal_crypt_may_seal(session, counter);
+    int rc;
 
-    if (OPAL_CRYPT_OK == rc) {
-        direct_aad(aad, type, counter, envelope);
-        memcpy(frame, aad, HEADER);
-        rc = opal_crypt_box_seal_at(&box, &session->out, session->shift, counter, plain, plain_bytes,
-                                    frame + HEADER, frame + HEADER + plain_bytes);
+    direct_aad(aad, type, counter, envelope);
+    memcpy(frame, aad, HEADER);
+    rc = opal_crypt_box_seal_at(&box, &session->out, session->shift, counter, plain, plain_bytes,
+                                frame + HEADER, frame + HEADER + plain_bytes);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_session_unsent(session);
     }
     return rc;
 }
@@ -66,14 +67,15 @@ static int open_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t ty
 }
 
 OPAL_CRYPT_OFTEN
-int opal_crypt_direct_seal(opal_crypt_session_t *session, uint64_t counter,
+int opal_crypt_direct_seal(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const void *plain, size_t plain_bytes, uint8_t *frame)
 {
-    if (plain_bytes > OPAL_CRYPT_DIRECT_MAX) {
-        return OPAL_CRYPT_ERR_CONFIG;
-    }
-    return seal_direct(session, OPAL_CRYPT_FRAME_DIRECT, counter, envelope, plain, plain_bytes, frame);
+    uint64_t counter;
+    int rc = plain_bytes > OPAL_CRYPT_DIRECT_MAX ? OPAL_CRYPT_ERR_CONFIG : opal_crypt_counter_take(session, &counter);
+
+    return OPAL_CRYPT_OK != rc ? rc : seal_direct(session, OPAL_CRYPT_FRAME_DIRECT, envelope, counter, plain, plain_bytes,
+                                                  frame);
 }
 
 OPAL_CRYPT_OFTEN
@@ -99,14 +101,20 @@ int opal_crypt_frame_refused(void)
     return opal_crypt_count_failed();
 }
 
-int opal_crypt_final_seal(opal_crypt_session_t *session, uint64_t counter,
+/* What is counted is what was sent up to its own counter, not what other threads send meanwhile. */
+int opal_crypt_final_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
-                          uint64_t sent, uint8_t frame[OPAL_CRYPT_FINAL_BYTES])
+                          uint8_t frame[OPAL_CRYPT_FINAL_BYTES])
 {
     uint8_t plain[FINAL];
+    uint64_t counter;
+    int rc = opal_crypt_counter_take(session, &counter);
 
-    opal_crypt_put64(plain, sent);
-    return seal_direct(session, OPAL_CRYPT_FRAME_FINAL, counter, envelope, plain, sizeof(plain), frame);
+    if (OPAL_CRYPT_OK == rc) {
+        opal_crypt_put64(plain, opal_crypt_sent_of(session, counter + 1));
+        rc = seal_direct(session, OPAL_CRYPT_FRAME_FINAL, envelope, counter, plain, sizeof(plain), frame);
+    }
+    return rc;
 }
 
 int opal_crypt_final_open(opal_crypt_session_t *session,

@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What all frames share: the 8-byte header, the envelope as additional data,
- * and the checks before anything is sealed.
+ * What all frames share: the 8-byte header, and with what a session may be made.
  *
  *     | version 4 bits, type 4 bits | reserved 0 | counter 6 |
  */
@@ -38,16 +37,4 @@ bool opal_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t ciphe
     const bool shift_good = OPAL_CRYPT_EPOCH_SHIFT == shift;
 #endif
     return shift_good && NULL != aead && 0 != (aead->ciphers & OPAL_AEAD_BIT(cipher));
-}
-
-int opal_crypt_may_seal(const opal_crypt_session_t *session, uint64_t counter)
-{
-    if (opal_crypt_forked()) {
-        return OPAL_CRYPT_ERR_FORKED;
-    }
-    if (counter >= __atomic_load_n(&session->next, __ATOMIC_RELAXED)
-        || counter >= OPAL_CRYPT_COUNTER_END) {
-        return OPAL_CRYPT_ERR_CONFIG;
-    }
-    return OPAL_CRYPT_OK;
 }

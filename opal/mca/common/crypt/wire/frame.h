@@ -74,8 +74,10 @@ int opal_crypt_frame_type(const uint8_t *frame, size_t frame_bytes);
 
 /* ---- direct ---- */
 
-/* Writes plain_bytes + 24 to `frame`.  `plain` may be frame + 8. */
-int opal_crypt_direct_seal(opal_crypt_session_t *session, uint64_t counter,
+/* Writes plain_bytes + 24 to `frame`.  `plain` may be frame + 8.  Here, as in first_seal, the next
+ * counter of our direction is taken: call it in the order in which messages are handed to the host
+ * PML, under the caller's per-peer lock.  ERR_EXHAUSTED at 2^48, ERR_FORKED in a child. */
+int opal_crypt_direct_seal(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const void *plain, size_t plain_bytes, uint8_t *frame);
 
@@ -91,11 +93,11 @@ int opal_crypt_direct_open(opal_crypt_session_t *session,
  * length than was announced) counts like one that does not verify; ERR_AUTH. */
 int opal_crypt_frame_refused(void);
 
-/* The last message to a peer, at disconnect and finalize: how many counters we
- * took, less those of messages that were never sent.  `sent` counts this one too. */
-int opal_crypt_final_seal(opal_crypt_session_t *session, uint64_t counter,
+/* The last message to a peer, at disconnect and finalize: how many messages were sent to it (as of
+ * session_sent), this one included. */
+int opal_crypt_final_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
-                          uint64_t sent, uint8_t frame[OPAL_CRYPT_FINAL_BYTES]);
+                          uint8_t frame[OPAL_CRYPT_FINAL_BYTES]);
 int opal_crypt_final_open(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           const uint8_t *frame, size_t frame_bytes,
@@ -136,12 +138,13 @@ static inline uint32_t opal_crypt_segment_bytes(const opal_crypt_shape_t *shape,
  * ended by _chop_end (which wipes) when no thread uses it any more. */
 typedef struct opal_crypt_chop opal_crypt_chop_t;
 
-/* Writes first_bytes + 40 to `frame`; `plain` may be frame + 24. */
-int opal_crypt_first_seal(opal_crypt_session_t *session, uint64_t counter,
+/* Writes first_bytes + 40 to `frame`; `plain` may be frame + 24.  *counter is the one that was
+ * taken for it. */
+int opal_crypt_first_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           const opal_crypt_shape_t *shape,
                           const void *plain, uint8_t *frame,
-                          opal_crypt_chop_t **chop);
+                          uint64_t *counter, opal_crypt_chop_t **chop);
 
 /* Verifies segment 0, THEN checks and returns the shape (first_bytes is
  * frame_bytes - 40, at most `plain_room`).  On any error plain is zeroed and *chop NULL. */

@@ -218,11 +218,29 @@ int opal_crypt_counter_take(opal_crypt_session_t *session, uint64_t *counter)
     return OPAL_CRYPT_OK;
 }
 
-uint64_t opal_crypt_session_sent(const opal_crypt_session_t *session)
+static uint64_t counters_taken(const opal_crypt_session_t *session)
 {
     uint64_t next = __atomic_load_n(&session->next, __ATOMIC_RELAXED);
 
     return next < OPAL_CRYPT_COUNTER_END ? next : OPAL_CRYPT_COUNTER_END;
+}
+
+void opal_crypt_session_unsent(opal_crypt_session_t *session)
+{
+    (void) __atomic_fetch_add(&session->unsent, 1, __ATOMIC_RELAXED);
+}
+
+/* Without the lock under which messages are sealed, as for the status page, the two may not fit each other. */
+uint64_t opal_crypt_sent_of(const opal_crypt_session_t *session, uint64_t taken)
+{
+    const uint64_t unsent = __atomic_load_n(&session->unsent, __ATOMIC_RELAXED);
+
+    return taken > unsent ? taken - unsent : 0;
+}
+
+uint64_t opal_crypt_session_sent(const opal_crypt_session_t *session)
+{
+    return opal_crypt_sent_of(session, counters_taken(session));
 }
 
 /* ---- receiving ---- */
@@ -292,7 +310,8 @@ void opal_crypt_session_look(opal_crypt_session_t *session, opal_crypt_session_s
     state->missing = session->replay.mark;
     state->window_bytes = opal_crypt_replay_memory(&session->replay);
     pthread_mutex_unlock(&session->arrivals);
-    state->epoch_out = (state->sent > 0 ? state->sent - 1 : 0) >> session->shift;
+    const uint64_t taken = counters_taken(session);
+    state->epoch_out = (taken > 0 ? taken - 1 : 0) >> session->shift;
     state->epoch_in = (state->highest > 0 ? state->highest - 1 : 0) >> session->shift;
 }
 

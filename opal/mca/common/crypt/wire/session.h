@@ -42,10 +42,12 @@ typedef struct opal_crypt_envelope {
 
 /* ---- sending ---- */
 
-/* The next counter of our direction.  Call it in the order in which messages
- * are handed to the host PML, under the caller's per-peer lock.  ERR_EXHAUSTED
- * at 2^48, ERR_FORKED in a child.  A counter that was taken seals once. */
-int opal_crypt_counter_take(opal_crypt_session_t *session, uint64_t *counter);
+/* A message that was sealed never left: the host refused it.  (Of one that could not be sealed the
+ * session knows.)  Under the lock under which it was sealed. */
+void opal_crypt_session_unsent(opal_crypt_session_t *session);
+
+/* How many messages were sent: counters that we took, less those of messages that never left. */
+uint64_t opal_crypt_session_sent(const opal_crypt_session_t *session);
 
 /* ---- receiving ---- */
 
@@ -83,17 +85,13 @@ void opal_crypt_session_gap(opal_crypt_session_t *session,
 
 /* The state of both directions, to be shown. */
 typedef struct opal_crypt_session_state {
-    uint64_t sent;                      /* counters that we took */
+    uint64_t sent;                      /* as of session_sent */
     uint64_t highest, accepted;         /* as of session_gap */
     uint64_t missing;                   /* the lowest counter of the peer that was not accepted */
     uint64_t window_bytes;              /* of memory, for those above it */
     uint64_t epoch_out, epoch_in;       /* of the last message */
 } opal_crypt_session_state_t;
 void opal_crypt_session_look(opal_crypt_session_t *session, opal_crypt_session_state_t *state);
-
-/* How many counters we took ourselves: sent sealed to the peer at disconnect
- * and finalize. */
-uint64_t opal_crypt_session_sent(const opal_crypt_session_t *session);
 
 /* ---- local peers ---- */
 

@@ -34,6 +34,7 @@ struct opal_crypt_session {
     unsigned shift;                             /* epoch = counter >> shift */
 
     uint64_t next;                              /* our next counter, atomic */
+    uint64_t unsent;                            /* of those taken, whose messages never left, atomic */
     opal_crypt_epochs_t out, in;
     opal_crypt_epochs_t pieces_out, pieces_in;          /* crypt/wire/group.c */
     opal_crypt_secrets_t *secrets;
@@ -86,8 +87,11 @@ static inline void opal_crypt_envelope_put(uint8_t *out, const opal_crypt_envelo
  * a test build takes lower ones)? */
 bool opal_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t cipher, unsigned shift);
 
-/* Before anything is sealed with `counter`: ERR_FORKED in a child, ERR_CONFIG
- * for a counter that was never taken. */
-int opal_crypt_may_seal(const opal_crypt_session_t *session, uint64_t counter);
+/* The next counter of our direction.  Only the functions that seal, and tests, take one, and it
+ * seals once.  ERR_EXHAUSTED at 2^48, ERR_FORKED in a child. */
+int opal_crypt_counter_take(opal_crypt_session_t *session, uint64_t *counter);
+
+/* Of `taken` counters, those whose messages left. */
+uint64_t opal_crypt_sent_of(const opal_crypt_session_t *session, uint64_t taken);
 
 #endif
