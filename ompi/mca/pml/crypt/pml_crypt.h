@@ -5,13 +5,15 @@
  * a host PML (ob1 or ucx), which it loads itself.
  *
  * The life of a message
- *   send.c    pack + seal --> host           chop_send.c  the segments of a large one
- *   recv.c    post staging at the host       open.c       first part in: check, open, unpack
- *   probe.c   messages held for later        chop_recv.c  the segments of a large one
+ *   send.c    pack + seal --> host           recv.c       host --> open, accept, unpack
+ *   chop_send.c, chop_recv.c                 the same of a large one: a first part, and segments
+ *   node.c    both ways, within this node    accept.c     seen before?  in MPI's order?
+ *   probe.c, held.c  messages held for later
  *   request.c what the application holds     ops.c        one operation at the host
  *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
  *   stage.c   staging, from pools            final.c      the end: did all arrive?
  *   ahead.c   how far a sender may run ahead
+ *   progress.c  what waits for the progress function
  *   look.c    what is pending, gathered to be shown: by status.c on the page that
  *             `mpicrypt ps` reads, by dump.c as text
  *
@@ -39,6 +41,7 @@
 #include "opal/mca/common/crypt/wire/model.h"
 #include "opal/mca/common/crypt/wire/tags.h"
 #include "opal/mca/common/crypt/base/team.h"
+#include "pml_crypt_message.h"
 
 BEGIN_C_DECLS
 
@@ -166,48 +169,21 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* of no pool; NULL: there is no memory */
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
 
-/* ---- what the host says of a message ---- */
-
-/* A status of the host comes from the network.  Checked here, once, it is the only way
- * to a source or a length. */
-typedef struct ompi_pml_crypt_arrival {
-    enum {
-        OMPI_PML_CRYPT_WHOLE,
-        OMPI_PML_CRYPT_FORGED,          /* longer than anything that a peer of ours sends, or of no peer */
-        OMPI_PML_CRYPT_BROKEN,          /* the host could not bring it */
-        OMPI_PML_CRYPT_CANCELLED
-    } state;
-    int error;                          /* BROKEN: the host's, an MPI code */
-    int source, tag;                    /* WHOLE: a rank of the communicator's (remote) group */
-    size_t wire_bytes;                  /* WHOLE: at most the room; else 0 */
-} ompi_pml_crypt_arrival_t;
-
-/* `wanted`: the tag that the host was asked for.  `room`: of the buffer in which the message
- * lies; SIZE_MAX for one that is still the host's. */
-static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int wanted,
-                                                              const ompi_status_public_t *status, size_t room);
-
 /* ---- requests ---- */
 
 typedef struct ompi_pml_crypt_request {
     mca_pml_base_request_t base;
-    ompi_common_cryptmpi_comm_t *c;
-    ompi_common_cryptmpi_peer_t *peer;      /* receives: known when the first part is in */
+    ompi_pml_crypt_message_t m;
     mca_pml_base_send_mode_t mode;
-    size_t plain_bytes;                     /* send: of the message; receive: room in the buffer */
     ompi_pml_crypt_stage_t *first;          /* staging of the first part */
     ompi_pml_crypt_op_t rest;               /* the body of a large local message */
     void *body;                             /* it goes here when the buffer is too small */
     void *bsend;                            /* our piece of the buffer that the user attached */
-    ompi_status_public_t status;            /* what the application will see */
-    size_t wire_bytes;                      /* receive: of the first part, checked */
     ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
     ompi_common_cryptmpi_atomic32_t life;   /* done | freed */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
     struct ompi_pml_crypt_request *made;    /* the one made before it */
     int64_t seen;                           /* since when it is pending, by the status page; 0: not seen yet */
-    uint64_t serial;
-    bool any_tag;                           /* matched at the host whatever its tag */
     /* chopped messages */
     opal_crypt_chop_t *chop;
     opal_crypt_shape_t shape;
@@ -284,6 +260,7 @@ static inline bool ompi_pml_crypt_says_messages(void)
 
 /* An error: the host has nothing of it, and the request is the caller's to drop. */
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_sent(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);     /* all of a frame, or a body */
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* takes the peer's send lock itself */
 void ompi_pml_crypt_queue_start(void);
 void ompi_pml_crypt_queue_stop(void);
@@ -342,54 +319,86 @@ static inline bool ompi_pml_crypt_ending(void)
 
 typedef struct ompi_pml_crypt_held ompi_pml_crypt_held_t;
 
+/* What came in, decided once: the peer table says what it may be, and its header which of that. */
+typedef enum {
+    OMPI_PML_CRYPT_IS_DIRECT,
+    OMPI_PML_CRYPT_IS_FIRST,
+    OMPI_PML_CRYPT_IS_LOCAL,            /* within this node, not looked into yet */
+    OMPI_PML_CRYPT_IS_LOCAL_LARGE,      /* and its body follows */
+    OMPI_PML_CRYPT_IS_STRANGERS,        /* of a process that was never spoken to */
+    OMPI_PML_CRYPT_IS_FORGED,
+    OMPI_PML_CRYPT_IS_NOTHING           /* cancelled, or lost by the host */
+} ompi_pml_crypt_what_t;
+
+/* Of what arrived WHOLE: m->in and m->peer are set. */
+ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_message_t *m, const uint8_t *frame);
+
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r);
 void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);
-/* Opens and accepts a message of one piece that the host `brought`: true, and the result is
- * known->status.  False, and nothing was done: it is another, or none.  Of `known` are set: c,
- * serial, any_tag, plain_bytes, and of base: req_addr, req_count, req_datatype, req_comm, req_tag. */
-bool ompi_pml_crypt_open_whole(ompi_pml_crypt_request_t *known, uint8_t *frame,
-                               const ompi_status_public_t *brought);
-void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_open_first_part(ompi_pml_crypt_request_t *r, ompi_pml_crypt_what_t what);
+
+/* Open and accept what is DIRECT, or FIRST; OPAL_CRYPT_OK, or why it is refused, and then all of it is
+ * wiped.  *packed: where the text lies, if it is not in its place in the buffer yet; else NULL. */
+int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed);
+int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed,
+                              opal_crypt_shape_t *shape, uint64_t *counter, opal_crypt_chop_t **chop);
+/* A message of total_bytes: its length, or that the buffer is too short; and the first bytes of it, which are
+ * still `packed`. */
+void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, const uint8_t *packed, size_t packed_bytes);
+void ompi_pml_crypt_fail(ompi_pml_crypt_message_t *m, int rc) OPAL_CRYPT_RARE;      /* report, set the status */
+void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_bytes) OPAL_CRYPT_RARE;
+
+/* Where text of this length is opened to: the buffer, if it fits in there as it is; else over the
+ * ciphertext, behind the header. */
+static inline uint8_t *ompi_pml_crypt_place(const ompi_pml_crypt_message_t *m, size_t plain_bytes, uint8_t *frame,
+                                            size_t header, size_t *room, const uint8_t **packed)
+{
+    uint8_t *place = plain_bytes > 0 && plain_bytes <= m->plain_bytes
+                         ? ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count) : NULL;
+
+    *packed = NULL != place ? NULL : frame + header;
+    *room = NULL != place ? m->plain_bytes : ompi_pml_crypt.stage_bytes - header;
+    return NULL != place ? place : frame + header;
+}
+
+/* ---- seen before?  in MPI's order? ---- */
+
+/* A receive, or a probe that takes a message, has a serial from here until it is given back. */
+void ompi_pml_crypt_serial_take(ompi_pml_crypt_message_t *m, bool any_tag);
+void ompi_pml_crypt_serial_drop(ompi_pml_crypt_message_t *m);
+/* What was opened, with `rc`: OPAL_CRYPT_OK, or why it is refused.  The serial is given back. */
+int ompi_pml_crypt_accept(ompi_pml_crypt_message_t *m, const opal_crypt_envelope_t *envelope, int rc, uint64_t counter);
+
+/* ---- within this node ---- */
+
+int ompi_pml_crypt_local_frame(const ompi_pml_crypt_message_t *m, uint8_t *frame, size_t *wire_bytes);
+int ompi_pml_crypt_local_send(ompi_pml_crypt_request_t *r);         /* a frame, then the message as it is */
+int ompi_pml_crypt_local_open(ompi_pml_crypt_message_t *m, const uint8_t *frame);
+void ompi_pml_crypt_local_recv(ompi_pml_crypt_request_t *r);
+/* For a probe, which leaves the frame as it came: the length of the message; OPAL_CRYPT_OK or ERR_AUTH. */
+int ompi_pml_crypt_local_look(const ompi_pml_crypt_message_t *m, const uint8_t *frame, size_t *plain_bytes);
+
+/* ---- chopped ---- */
+
+void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);         /* opens the first part */
+/* The first part was opened; `packed` is what of it is not in its place. */
+void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packed, uint64_t counter);
 void ompi_pml_crypt_arriving_start(void);
 void ompi_pml_crypt_arriving_stalled(void); /* from the progress function */
 int ompi_pml_crypt_opened(void);            /* from the progress function: what workers have opened */
-void ompi_pml_crypt_deliver_first(ompi_pml_crypt_request_t *r, const uint8_t *plain, size_t plain_bytes);
-void ompi_pml_crypt_fail(ompi_pml_crypt_request_t *r, int rc) OPAL_CRYPT_RARE;      /* wipe, report, set the status */
-void ompi_pml_crypt_wipe_buffer(ompi_pml_crypt_request_t *r, size_t plain_bytes) OPAL_CRYPT_RARE;
+
+/* ---- progress ---- */
+
+/* It waits for the progress function, which may ask the runtime for its peer. */
 void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 int ompi_pml_crypt_progress(void);
+
+/* ---- held messages ---- */
 
 /* A held message for this receive, or NULL; under the communicator's lock. */
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, int source, int tag);
 int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
-/* Give the receive what a probe has opened and accepted. */
-void ompi_pml_crypt_deliver_opened(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
 void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c);
-
-/* The tag of a message that the host found when it was asked for `wanted`: of one below 0
- * the host may know another (host_tag), and ucx reports 24 bits without a sign. */
-static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *status)
-{
-    return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
-}
-
-static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int wanted,
-                                                              const ompi_status_public_t *status, size_t room)
-{
-    const bool whole = MPI_SUCCESS == status->MPI_ERROR && status->_ucount <= room
-                       && (unsigned) status->MPI_SOURCE < (unsigned) c->peer_count;
-
-    return (ompi_pml_crypt_arrival_t){
-        .state = status->_cancelled ? OMPI_PML_CRYPT_CANCELLED
-                 : whole ? OMPI_PML_CRYPT_WHOLE
-                 : MPI_SUCCESS == status->MPI_ERROR || MPI_ERR_TRUNCATE == status->MPI_ERROR ? OMPI_PML_CRYPT_FORGED
-                                                                                             : OMPI_PML_CRYPT_BROKEN,
-        .error = status->MPI_ERROR,
-        .source = status->MPI_SOURCE,
-        .tag = ompi_pml_crypt_tag_of(wanted, status),
-        .wire_bytes = whole ? status->_ucount : 0,
-    };
-}
 
 /* What the host gets for a tag of the application's, or of Open MPI's.  Requests, envelopes
  * and statuses have the tag as it is; whatever asks the host has this one. */

@@ -61,8 +61,8 @@ static stream_t *stream_of(struct ompi_common_cryptmpi_ahead *ahead, const ompi_
     *known = true;
     for (int i = 0; i < STREAMS; i++) {
         stream_t *stream = &ahead->streams[i];
-        if (stream->tag == r->base.req_tag && stream->context_low == r->c->context_low
-            && stream->context_high == r->c->context_high) {
+        if (stream->tag == r->m.tag && stream->context_low == r->m.c->context_low
+            && stream->context_high == r->m.c->context_high) {
             return stream;
         }
     }
@@ -70,9 +70,9 @@ static stream_t *stream_of(struct ompi_common_cryptmpi_ahead *ahead, const ompi_
     for (int i = 0; i < STREAMS; i++) {
         stream_t *stream = &ahead->streams[ahead->next++ % STREAMS];
         if (all_told(stream)) {
-            stream->context_high = r->c->context_high;
-            stream->context_low = r->c->context_low;
-            stream->tag = r->base.req_tag;
+            stream->context_high = r->m.c->context_high;
+            stream->context_low = r->m.c->context_low;
+            stream->tag = r->m.tag;
             return stream;
         }
     }
@@ -103,8 +103,8 @@ static void speak_for(struct ompi_common_cryptmpi_ahead *ahead, stream_t *stream
 
 ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
 {
-    const uint32_t limit = limit_of(r->c);
-    struct ompi_common_cryptmpi_ahead *ahead = ahead_of(r->peer);
+    const uint32_t limit = limit_of(r->m.c);
+    struct ompi_common_cryptmpi_ahead *ahead = ahead_of(r->m.peer);
     const bool ordered = !OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm);
     stream_t *stream;
     bool known = false, late;
@@ -133,7 +133,7 @@ ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, ui
 void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r)
 {
     if (r->ahead > 0) {
-        ompi_common_cryptmpi_add(&r->peer->ahead->bytes, -(int32_t) r->ahead);
+        ompi_common_cryptmpi_add(&r->m.peer->ahead->bytes, -(int32_t) r->ahead);
         r->ahead = 0;
     }
     if (NULL != r->fence) {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Receiving the segments of a large message: a window of staging buffers is
+ * Receiving a large message: the first part is opened, then a window of staging buffers is
  * posted on the message's reserved tag, each segment is opened where it
  * belongs (with t > 1 by a worker, team.c), and its place in the window is
  * posted again.
@@ -35,12 +35,12 @@ static void post_more(ompi_pml_crypt_request_t *r);
 
 /* Where the segment's plaintext goes: its place in the user's buffer, or, if it
  * has none that is one run of memory, over the ciphertext. */
-static void *place_of(const ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame)
+static void *place_of_segment(const ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame)
 {
     uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
-    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+    char *flat = ompi_common_cryptmpi_contiguous(r->m.buffer, r->m.type, r->m.count);
 
-    return NULL != flat && offset + opal_crypt_segment_bytes(&r->shape, segment) <= r->plain_bytes
+    return NULL != flat && offset + opal_crypt_segment_bytes(&r->shape, segment) <= r->m.plain_bytes
                ? (void *) (flat + offset) : frame;
 }
 
@@ -54,7 +54,7 @@ static bool unpack(ompi_pml_crypt_request_t *r, size_t offset, size_t bytes, con
     return OMPI_SUCCESS
            == (NULL != r->stream && bytes > 0
                    ? ompi_common_cryptmpi_stream_unpack(r->stream, offset, bytes, packed)
-                   : ompi_common_cryptmpi_unpack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset, bytes,
+                   : ompi_common_cryptmpi_unpack(r->m.buffer, r->m.count, r->m.type, offset, bytes,
                                                  packed));
 }
 
@@ -71,7 +71,7 @@ void ompi_pml_crypt_arriving_start(void)
 /* May it be received now?  Else its turn comes. */
 static bool admit(ompi_pml_crypt_request_t *r)
 {
-    ompi_common_cryptmpi_peer_t *peer = r->peer;
+    ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     bool now;
 
     ompi_common_cryptmpi_lock_acquire(&arriving_lock);
@@ -168,7 +168,7 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
     } else if (stage->plain == stage->bytes) {
         uint64_t offset = opal_crypt_segment_offset(&r->shape, stage->op.segment);
         uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, stage->op.segment);
-        size_t room = offset >= r->plain_bytes ? 0 : r->plain_bytes - offset;
+        size_t room = offset >= r->m.plain_bytes ? 0 : r->m.plain_bytes - offset;
         if (!unpack(r, offset, plain_bytes < room ? plain_bytes : room, stage->bytes)) {
             r->host_error = MPI_ERR_INTERN;
         }
@@ -178,7 +178,7 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
     idle = 0;
     patience = STALLED;
     if (0 == ompi_common_cryptmpi_add(&r->left, -1)) {
-        admit_next(r->peer);
+        admit_next(r->m.peer);
     } else {
         post_more(r);
     }
@@ -190,11 +190,11 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
     ompi_pml_crypt_request_t *r = op->request;
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
 
-    const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(r->c, r->chop_tag, status,
+    const ompi_pml_crypt_arrival_t arrival = ompi_pml_crypt_arrival(r->m.c, r->m.in.source, r->chop_tag, status,
                                                                     wire_bytes_of(r, op->segment));
 
     stage->wire_bytes = arrival.wire_bytes;
-    stage->plain = place_of(r, op->segment, stage->bytes);
+    stage->plain = place_of_segment(r, op->segment, stage->bytes);
     if (OMPI_PML_CRYPT_FORGED == arrival.state) {   /* longer than its sender makes it */
         stage->rc = opal_crypt_frame_refused();
     } else if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
@@ -231,10 +231,10 @@ static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
     stage->op.done = segment_in;
     stage->op.request = r;
     stage->op.segment = segment;
-    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->status.MPI_SOURCE,
-                                r->chop_tag, r->base.req_comm);
+    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->m.in.source,
+                                r->chop_tag, r->m.c->comm);
     if (OMPI_SUCCESS != rc) {
-        ompi_status_public_t failed = {.MPI_SOURCE = r->status.MPI_SOURCE, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
+        ompi_status_public_t failed = {.MPI_SOURCE = r->m.in.source, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
         segment_in(&stage->op, &failed);
     }
 }
@@ -255,17 +255,55 @@ static void post_more(ompi_pml_crypt_request_t *r)
     } while (0 != ompi_common_cryptmpi_add(&r->work, -seen));
 }
 
-/* The caller's own pending keeps the request alive while this runs. */
-void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
+/* ---- the first part ---- */
+
+int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed,
+                              opal_crypt_shape_t *shape, uint64_t *counter, opal_crypt_chop_t **chop)
 {
+    const size_t wire_bytes = m->in.wire_bytes, first_bytes = wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
+    const opal_crypt_envelope_t envelope = ompi_common_cryptmpi_envelope(m->c, m->in.source, m->in.tag);
+    size_t room;
+    uint8_t *plain = ompi_pml_crypt_place(m, first_bytes, frame, OPAL_CRYPT_FIRST_HEADER, &room, packed);
+    int rc;
+
+    *counter = 0;
+    rc = opal_crypt_first_open(m->peer->session, &envelope, frame, wire_bytes, plain, room, shape, counter, chop);
+    rc = ompi_pml_crypt_accept(m, &envelope, rc, *counter);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_wipe(plain, first_bytes);
+    }
+    return rc;
+}
+
+/* The caller's own pending keeps the request alive while this runs.  The segments may be long in
+ * coming: the first part's staging is not kept for that. */
+void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packed, uint64_t counter)
+{
+    const uint64_t wanted = r->shape.total_bytes < r->m.plain_bytes ? r->shape.total_bytes : r->m.plain_bytes;
+
+    ompi_pml_crypt_deliver(&r->m, r->shape.total_bytes, packed, r->shape.first_bytes);
+    ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
+    r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
     r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
                                                                    : ompi_pml_crypt_cut_open(r->shape.total_bytes);
-    const uint64_t wanted = r->shape.total_bytes < r->plain_bytes ? r->shape.total_bytes : r->plain_bytes;
-    r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, false,
+    r->stream = ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, false,
                                                  wanted > r->shape.first_bytes ? wanted - r->shape.first_bytes : 0);
     ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);
     r->left = (int32_t) r->shape.count;
     if (r->shape.count > 0 && admit(r)) {
         post_more(r);
+    }
+}
+
+void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
+{
+    const uint8_t *packed;
+    uint64_t counter;
+    const int rc = ompi_pml_crypt_open_first(&r->m, r->first->bytes, &packed, &r->shape, &counter, &r->chop);
+
+    if (OPAL_CRYPT_OK == rc) {
+        ompi_pml_crypt_chop_go_on(r, packed, counter);
+    } else {
+        ompi_pml_crypt_fail(&r->m, rc);
     }
 }

@@ -163,7 +163,7 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
 
     if (OMPI_SUCCESS != status->MPI_ERROR) {
-        r->status.MPI_ERROR = status->MPI_ERROR;
+        r->m.status.MPI_ERROR = status->MPI_ERROR;
     }
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
     flying--;
@@ -188,7 +188,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
     if (OMPI_SUCCESS == rc) {
         /* Who sends synchronously learns from the last segment that a receive
          * matched, because a probe alone takes no more than the first part. */
-        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, stage->wire_bytes, &ompi_mpi_byte.dt, r->base.req_peer,
+        rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, stage->wire_bytes, &ompi_mpi_byte.dt, r->m.rank,
                                     r->chop_tag,
                                     last && MCA_PML_BASE_SEND_SYNCHRONOUS == r->mode
                                         ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
@@ -207,7 +207,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
     uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
-    char *flat = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+    char *flat = ompi_common_cryptmpi_contiguous(r->m.buffer, r->m.type, r->m.count);
 
     stage->op.done = segment_out;
     stage->op.request = r;
@@ -219,7 +219,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     if (NULL == flat) {
         stage->rc = NULL != r->stream
                         ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
-                        : ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, offset,
+                        : ompi_common_cryptmpi_pack(r->m.buffer, r->m.count, r->m.type, offset,
                                                     plain_bytes, stage->bytes);
     }
     if (OMPI_SUCCESS == stage->rc && r->threads > 1) {
@@ -289,7 +289,7 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
     ompi_pml_crypt_request_t *r = op->request;
 
     if (OMPI_SUCCESS != status->MPI_ERROR) {
-        r->status.MPI_ERROR = status->MPI_ERROR;
+        r->m.status.MPI_ERROR = status->MPI_ERROR;
     }
     ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
     ompi_pml_crypt_ahead_told(r);
@@ -302,28 +302,26 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
 static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
 {
     opal_crypt_envelope_t envelope;
-    const void *plain = ompi_common_cryptmpi_contiguous(r->base.req_addr, r->base.req_datatype, r->base.req_count);
+    const void *plain = ompi_common_cryptmpi_contiguous(r->m.buffer, r->m.type, r->m.count);
     uint64_t counter;
     int rc;
 
     if (NULL == plain) {
         plain = frame + OPAL_CRYPT_FIRST_HEADER;
-        rc = ompi_common_cryptmpi_pack(r->base.req_addr, r->base.req_count, r->base.req_datatype, 0,
+        rc = ompi_common_cryptmpi_pack(r->m.buffer, r->m.count, r->m.type, 0,
                                        r->shape.first_bytes, frame + OPAL_CRYPT_FIRST_HEADER);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
     }
-    envelope = ompi_common_cryptmpi_envelope(r->c, r->base.req_peer, r->base.req_tag);
-    rc = opal_crypt_first_seal(r->peer->session, &envelope, &r->shape, plain, frame, &counter, &r->chop);
+    envelope = ompi_common_cryptmpi_envelope(r->m.c, r->m.rank, r->m.tag);
+    rc = opal_crypt_first_seal(r->m.peer->session, &envelope, &r->shape, plain, frame, &counter, &r->chop);
     if (OPAL_CRYPT_OK == rc) {
         r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
-        r->stream = ompi_common_cryptmpi_stream_open(r->base.req_addr, r->base.req_count, r->base.req_datatype, true, 0);
+        r->stream = ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, true, 0);
     }
-    return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS
-                               : ompi_common_cryptmpi_auth_failure(r->c->comm, ompi_comm_rank(r->c->comm),
-                                                                   r->base.req_tag, rc);
+    return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : ompi_pml_crypt_error(&r->m, ompi_comm_rank(r->m.c->comm), r->m.tag, rc);
 }
 
 /* A short message is here because it is synchronous, and then its last segment is empty,
@@ -334,12 +332,12 @@ static int cut(ompi_pml_crypt_request_t *r, bool late)
     uint32_t segment_bytes;
 
     r->threads = 1;
-    if (r->plain_bytes <= first_bytes || 0 == r->plain_bytes) {
-        return opal_crypt_shape_whole(r->plain_bytes, &r->shape);
+    if (r->m.plain_bytes <= first_bytes || 0 == r->m.plain_bytes) {
+        return opal_crypt_shape_whole(r->m.plain_bytes, &r->shape);
     }
-    segment_bytes = ompi_pml_crypt_cut(r->plain_bytes, r->plain_bytes - first_bytes,
+    segment_bytes = ompi_pml_crypt_cut(r->m.plain_bytes, r->m.plain_bytes - first_bytes,
                                        (unsigned) ompi_pml_crypt.outstanding, &r->threads);
-    return opal_crypt_shape_make(r->plain_bytes, first_bytes, segment_bytes, &r->shape);
+    return opal_crypt_shape_make(r->m.plain_bytes, first_bytes, segment_bytes, &r->shape);
 }
 
 static uint32_t bytes_ahead(const ompi_pml_crypt_request_t *r)
@@ -358,12 +356,12 @@ static uint32_t bytes_ahead(const ompi_pml_crypt_request_t *r)
 static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
 {
     const size_t chop_min = ompi_pml_crypt.params.chop_min;
-    const bool is_short = r->plain_bytes <= chop_min && MCA_PML_BASE_SEND_SYNCHRONOUS != r->mode;
+    const bool is_short = r->m.plain_bytes <= chop_min && MCA_PML_BASE_SEND_SYNCHRONOUS != r->mode;
     ompi_pml_crypt_ahead_t ahead = OMPI_PML_CRYPT_LATE;
     ompi_pml_crypt_stage_t *stage = NULL;
 
     if (!is_short) {
-        stage = ompi_pml_crypt_frame_get((r->plain_bytes < chop_min ? r->plain_bytes : chop_min)
+        stage = ompi_pml_crypt_frame_get((r->m.plain_bytes < chop_min ? r->m.plain_bytes : chop_min)
                                          + OPAL_CRYPT_FIRST_OVERHEAD);
         if (OPAL_CRYPT_OK != cut(r, false)) {
             goto no_cut;
@@ -401,7 +399,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     ompi_pml_crypt_stage_t *stage;
     int rc = OMPI_ERR_BAD_PARAM;
 
-    ompi_common_cryptmpi_lock_acquire(&r->peer->send_lock);
+    ompi_common_cryptmpi_lock_acquire(&r->m.peer->send_lock);
     stage = r->first = plan(r);
     if (NULL != stage) {
         stage->op.done = first_out;
@@ -412,19 +410,19 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
         ompi_common_cryptmpi_report_cut(r->threads, r->shape.count);
         ompi_common_cryptmpi_add(&r->pending, 1 + (int32_t) r->shape.count);
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
-                                    &ompi_mpi_byte.dt, r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag),
+                                    &ompi_mpi_byte.dt, r->m.rank, ompi_pml_crypt_host_tag(r->m.tag),
                                     MCA_PML_BASE_SEND_READY == r->mode ? r->mode
                                     : r->tells ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                     r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
-            opal_crypt_session_unsent(r->peer->session);
+            opal_crypt_session_unsent(r->m.peer->session);
             ompi_common_cryptmpi_add(&r->pending, -1 - (int32_t) r->shape.count);
         }
     }
     if (OMPI_SUCCESS != rc) {
         ompi_pml_crypt_ahead_told(r);
     }
-    ompi_common_cryptmpi_lock_release(&r->peer->send_lock);
+    ompi_common_cryptmpi_lock_release(&r->m.peer->send_lock);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

@@ -26,8 +26,8 @@ OBJ_CLASS_INSTANCE(ompi_pml_crypt_held_t, opal_list_item_t, NULL, NULL);
 
 static bool matches(const ompi_pml_crypt_held_t *held, int source, int tag)
 {
-    return (MPI_ANY_SOURCE == source || held->source == source)
-           && (held->tag == tag || (MPI_ANY_TAG == tag && held->tag >= 0));
+    return (MPI_ANY_SOURCE == source || held->m.rank == source)
+           && (held->m.tag == tag || (MPI_ANY_TAG == tag && held->m.tag >= 0));
 }
 
 ompi_pml_crypt_held_t *ompi_pml_crypt_held_find(ompi_common_cryptmpi_comm_t *c, int source, int tag)
@@ -61,8 +61,8 @@ int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *t
         return -1;
     }
     OPAL_LIST_FOREACH(held, &c->held, ompi_pml_crypt_held_t) {
-        if ((MPI_ANY_SOURCE == source || held->source == source) && 0 == count++) {
-            *tag = held->tag;
+        if ((MPI_ANY_SOURCE == source || held->m.rank == source) && 0 == count++) {
+            *tag = held->m.tag;
             *bytes = held->known ? held->plain_bytes : held->claimed_bytes;
         }
     }
@@ -80,17 +80,15 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, o
     held->taker = NULL;
     held->known = held->opened = false;
     held->chop = NULL;
-    held->source = source;
-    held->tag = tag;
+    held->m = (ompi_pml_crypt_message_t){.c = c, .peer = ompi_common_cryptmpi_comm_peer(c, source), .rank = source,
+                                         .tag = tag};
     held->claimed_bytes = claimed_bytes;
-    held->any_tag = any_tag;
-    held->serial = any_tag ? opal_crypt_serial_take_any(c->serials)
-                           : opal_crypt_serial_take(c->serials);
+    ompi_pml_crypt_serial_take(&held->m, any_tag);
     return held;
 }
 
 /* A receive may have taken the message while its first part was on the way. */
-static void arrived(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+static void fetched(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_stage_t *stage = (ompi_pml_crypt_stage_t *) ((char *) op - offsetof(ompi_pml_crypt_stage_t, op));
     ompi_pml_crypt_held_t *held = (ompi_pml_crypt_held_t *) stage->owner;
@@ -138,7 +136,7 @@ int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held)
     }
     held->stage = stage;
     stage->owner = held;
-    stage->op.done = arrived;
+    stage->op.done = fetched;
     stage->op.request = NULL;
     rc = ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, bytes, &held->host_message);
     if (OMPI_SUCCESS != rc) {
@@ -155,45 +153,25 @@ bool ompi_pml_crypt_held_is_in(const ompi_pml_crypt_held_t *held)
 
 /* ---- opening ahead of the receive ---- */
 
-static int open_frame(const ompi_common_cryptmpi_peer_t *peer, const opal_crypt_envelope_t *envelope,
-                      ompi_pml_crypt_held_t *held, size_t wire_bytes)
+int ompi_pml_crypt_held_open(ompi_pml_crypt_held_t *held)
 {
-    const bool first = OPAL_CRYPT_FRAME_FIRST == opal_crypt_frame_type(held->stage->bytes, wire_bytes);
-    const size_t header = first ? OPAL_CRYPT_FIRST_HEADER : OPAL_CRYPT_FRAME_HEADER;
-    const size_t room = ompi_pml_crypt.stage_bytes - header;
-    uint8_t *frame = held->stage->bytes, *plain = frame + header;
+    uint8_t *frame = held->stage->bytes;
     int rc;
 
-    held->plain = plain;
-    if (first) {
-        rc = opal_crypt_first_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->shape,
-                                   &held->counter, &held->chop);
-        held->first_bytes = OPAL_CRYPT_OK == rc ? held->shape.first_bytes : 0;
-        held->plain_bytes = OPAL_CRYPT_OK == rc ? held->shape.total_bytes : 0;
-        return rc;
-    }
-    rc = opal_crypt_direct_open(peer->session, envelope, frame, wire_bytes, plain, room, &held->counter);
-    held->first_bytes = held->plain_bytes = OPAL_CRYPT_OK == rc ? wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD : 0;
-    return rc;
-}
-
-int ompi_pml_crypt_held_open(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, size_t wire_bytes)
-{
-    const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(c, held->source);
-    int flags = (OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(c->comm) ? OPAL_CRYPT_ALLOW_OVERTAKING : 0)
-                | (held->any_tag ? OPAL_CRYPT_ANY_TAG : 0);
-    opal_crypt_envelope_t envelope;
-    int rc;
-
-    envelope = ompi_common_cryptmpi_envelope(c, held->source, held->tag);
-    rc = open_frame(peer, &envelope, held, wire_bytes);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_accept(peer->session, c->serials, held->serial, &envelope, held->counter, flags);
-        if (OPAL_CRYPT_OK != rc) {
-            opal_crypt_wipe(held->stage->bytes, wire_bytes);
-        }
+    switch (ompi_pml_crypt_what(&held->m, frame)) {
+    case OMPI_PML_CRYPT_IS_DIRECT:
+        held->shape.total_bytes = held->m.in.wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
+        rc = ompi_pml_crypt_open_direct(&held->m, frame, &held->packed);
+        break;
+    case OMPI_PML_CRYPT_IS_FIRST:
+        rc = ompi_pml_crypt_open_first(&held->m, frame, &held->packed, &held->shape, &held->counter, &held->chop);
+        break;
+    default:
+        rc = opal_crypt_frame_refused();
+        break;
     }
     held->opened = held->known = OPAL_CRYPT_OK == rc;
+    held->plain_bytes = held->known ? held->shape.total_bytes : 0;
     return rc;
 }
 
@@ -208,6 +186,23 @@ static void held_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     ompi_pml_crypt_first_in(op, status);
 }
 
+/* Give the receive what a probe has opened and accepted. */
+static void deliver_opened(ompi_pml_crypt_request_t *r, const ompi_pml_crypt_held_t *held)
+{
+    r->m.peer = held->m.peer;
+    r->m.in = held->m.in;
+    r->m.status.MPI_SOURCE = held->m.rank;
+    r->m.status.MPI_TAG = held->m.tag;
+    if (NULL != held->chop) {
+        r->shape = held->shape;
+        r->chop = held->chop;
+        ompi_pml_crypt_chop_go_on(r, held->packed, held->counter);
+    } else {
+        ompi_pml_crypt_deliver(&r->m, held->plain_bytes, held->packed, held->plain_bytes);
+    }
+    ompi_pml_crypt_request_put(r);
+}
+
 /* The receive gets this message; `held` is gone afterwards. */
 int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held)
 {
@@ -215,12 +210,13 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
     size_t bytes;
     int rc;
 
-    r->serial = held->serial;
-    r->any_tag = held->any_tag;
+    r->m.serial = held->m.serial;
+    r->m.any_tag = held->m.any_tag;
+    held->m.serial = 0;
     if (held->opened) {
         r->first = held->stage;
         r->first->op.request = r;
-        ompi_pml_crypt_deliver_opened(r, held);
+        deliver_opened(r, held);
         OBJ_RELEASE(held);
         return OMPI_SUCCESS;
     }
@@ -250,11 +246,11 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
     return rc;
 }
 
-void ompi_pml_crypt_held_drop(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held)
+void ompi_pml_crypt_held_drop(ompi_pml_crypt_held_t *held)
 {
     ompi_pml_crypt_request_t *nobody = NULL;
 
-    opal_crypt_serial_drop(c->serials, held->serial);
+    ompi_pml_crypt_serial_drop(&held->m);
     if (NULL != held->chop) {
         opal_crypt_chop_end(held->chop);
     }
@@ -274,6 +270,6 @@ void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c)
     ompi_pml_crypt_held_t *held;
 
     while (NULL != (held = (ompi_pml_crypt_held_t *) opal_list_remove_first(&c->held))) {
-        ompi_pml_crypt_held_drop(c, held);
+        ompi_pml_crypt_held_drop(held);
     }
 }

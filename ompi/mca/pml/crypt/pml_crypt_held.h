@@ -13,20 +13,17 @@ struct ompi_pml_crypt_held {
     ompi_message_t *host_message;   /* matched at the host, first part not fetched */
     ompi_pml_crypt_stage_t *stage;  /* first part fetched, or under way */
     ompi_pml_crypt_request_t *volatile taker;   /* who gets it: NULL, a receive, or HELD_ARRIVED */
-    int source, tag;
-    uint64_t serial;
-    bool any_tag;                   /* it was matched at the host whatever its tag */
+    ompi_pml_crypt_message_t m;     /* of rank and tag, as the host says; without a buffer */
     size_t claimed_bytes;           /* of the frame, as the host's probe said */
     bool known;                     /* plain_bytes is */
     size_t plain_bytes;             /* of the whole message */
     ompi_status_public_t status;    /* the host's, of the first part */
     /* of a sealed one whose first part a probe has opened, and accepted */
     bool opened;
-    const uint8_t *plain;           /* in the staging */
-    size_t first_bytes;             /* there */
+    const uint8_t *packed;          /* its text, in the staging */
     uint64_t counter;
     opal_crypt_shape_t shape;
-    opal_crypt_chop_t *chop; /* NULL: that is all */
+    opal_crypt_chop_t *chop;        /* NULL: that is all */
 };
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_held_t);
 
@@ -42,9 +39,9 @@ ompi_pml_crypt_held_t *ompi_pml_crypt_held_new(ompi_common_cryptmpi_comm_t *c, o
 int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held);
 /* Is the first part in? */
 bool ompi_pml_crypt_held_is_in(const ompi_pml_crypt_held_t *held);
-/* Open what is in; OPAL_CRYPT_OK, or why it is refused.  Once. */
-int ompi_pml_crypt_held_open(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, size_t wire_bytes);
+/* Open what is in, and WHOLE; OPAL_CRYPT_OK, or why it is refused.  Once. */
+int ompi_pml_crypt_held_open(ompi_pml_crypt_held_t *held);
 /* Nobody gets it; it is in no list any more. */
-void ompi_pml_crypt_held_drop(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held);
+void ompi_pml_crypt_held_drop(ompi_pml_crypt_held_t *held);
 
 #endif

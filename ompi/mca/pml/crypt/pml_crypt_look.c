@@ -87,7 +87,7 @@ static int32_t protocol_of(const ompi_pml_crypt_request_t *r, const ompi_common_
 static void look_at_request(look_t *look, ompi_pml_crypt_request_t *r)
 {
     const bool sends = MCA_PML_REQUEST_SEND == r->base.req_type;
-    ompi_common_cryptmpi_peer_t *peer = r->peer;
+    ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     const int32_t protocol = sends ? protocol_of(r, peer) : 0;
     int64_t since = __atomic_load_n(&r->seen, __ATOMIC_RELAXED);
     tally_t *tally = tally_of(look, peer, true);
@@ -109,9 +109,9 @@ static void look_at_request(look_t *look, ompi_pml_crypt_request_t *r)
     }
     named = sends ? place_for(look->sends, &look->send_count, since) : place_for(look->receives, &look->receive_count, since);
     if (NULL != named) {
-        *named = (named_t){.wait = {.since = since, .bytes = r->plain_bytes, .protocol = protocol,
+        *named = (named_t){.wait = {.since = since, .bytes = r->m.plain_bytes, .protocol = protocol,
                                     .kind = sends ? OPAL_CRYPT_STATUS_SEND : OPAL_CRYPT_STATUS_RECEIVE,
-                                    .peer = r->base.req_peer, .tag = r->base.req_tag}, .c = r->c};
+                                    .peer = r->m.rank, .tag = r->m.tag}, .c = r->m.c};
     }
 }
 

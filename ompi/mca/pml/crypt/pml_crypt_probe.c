@@ -49,32 +49,16 @@ static size_t less_overhead(size_t wire_bytes)
     return wire_bytes > OPAL_CRYPT_LOCAL_HEADER ? wire_bytes - OPAL_CRYPT_LOCAL_HEADER : 0;
 }
 
-/* From the frame, which stays as it came: the receive will look at it again. */
-static int total_of(const ompi_common_cryptmpi_peer_t *peer, ompi_pml_crypt_held_t *held, size_t wire_bytes)
-{
-    const uint8_t *frame = held->stage->bytes;
-    int type = opal_crypt_frame_type(frame, wire_bytes);
-
-    if (OPAL_CRYPT_OK != opal_crypt_local_check(peer->token_in, type, frame, wire_bytes)) {
-        return OPAL_CRYPT_ERR_AUTH;
-    }
-    held->plain_bytes = OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER)
-                                                             : less_overhead(wire_bytes);
-    held->known = true;
-    return OPAL_CRYPT_OK;
-}
-
 /* ---- a held message ---- */
 
 /* Fetch and open what is missing.  Not known afterwards, and not refused: it is still on its
  * way.  An error of the host's is returned. */
-static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, int *refused)
+static int learn(ompi_pml_crypt_held_t *held, int *refused)
 {
-    const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(c, held->source);
-    ompi_pml_crypt_arrival_t arrival;
+    ompi_pml_crypt_message_t *m = &held->m;
     int rc;
 
-    if (!is_sealed(peer) && length_is_enough(held->claimed_bytes)) {
+    if (!is_sealed(m->peer) && length_is_enough(held->claimed_bytes)) {
         held->plain_bytes = less_overhead(held->claimed_bytes);
         held->known = true;
         return OMPI_SUCCESS;
@@ -88,14 +72,16 @@ static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, in
     if (OMPI_SUCCESS != rc || !ompi_pml_crypt_held_is_in(held)) {
         return rc;
     }
-    arrival = ompi_pml_crypt_arrival(c, held->tag, &held->status, ompi_pml_crypt.stage_bytes);
-    if (OMPI_PML_CRYPT_FORGED == arrival.state) {
+    m->in = ompi_pml_crypt_arrival(m->c, m->rank, m->tag, &held->status, ompi_pml_crypt.stage_bytes);
+    if (OMPI_PML_CRYPT_FORGED == m->in.state) {
         *refused = opal_crypt_frame_refused();
-    } else if (OMPI_PML_CRYPT_WHOLE != arrival.state) {
-        return MPI_SUCCESS == arrival.error ? MPI_ERR_INTERN : arrival.error;
-    } else {
-        *refused = is_sealed(peer) ? ompi_pml_crypt_held_open(c, held, arrival.wire_bytes)
-                                   : total_of(peer, held, arrival.wire_bytes);
+    } else if (OMPI_PML_CRYPT_WHOLE != m->in.state) {
+        return MPI_SUCCESS == m->in.error ? MPI_ERR_INTERN : m->in.error;
+    } else if (is_sealed(m->peer)) {
+        *refused = ompi_pml_crypt_held_open(held);
+    } else {            /* the receive will look at it again */
+        *refused = ompi_pml_crypt_local_look(m, held->stage->bytes, &held->plain_bytes);
+        held->known = OPAL_CRYPT_OK == *refused;
     }
     return OMPI_SUCCESS;
 }
@@ -103,16 +89,16 @@ static int learn(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, in
 /* It is the one that was asked for.  What is refused is dropped: no later probe finds it. */
 static int look_at_held(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, bool take, look_t *look)
 {
-    int refused = OPAL_CRYPT_OK, rc = held->known ? OMPI_SUCCESS : learn(c, held, &refused);
+    int refused = OPAL_CRYPT_OK, rc = held->known ? OMPI_SUCCESS : learn(held, &refused);
 
     if (OMPI_SUCCESS != rc || OPAL_CRYPT_OK != refused) {
-        refuse(look, refused, held->source, held->tag);
+        refuse(look, refused, held->m.rank, held->m.tag);
         opal_list_remove_item(&c->held, &held->super);
-        ompi_pml_crypt_held_drop(c, held);
+        ompi_pml_crypt_held_drop(held);
         return rc;
     }
     if (held->known) {
-        report(look, held->source, held->tag, held->plain_bytes);
+        report(look, held->m.rank, held->m.tag, held->plain_bytes);
         if (take) {
             opal_list_remove_item(&c->held, &held->super);
             look->taken = held;
@@ -147,7 +133,7 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
         }
         held = ompi_pml_crypt_held_new(c, message, source, ompi_pml_crypt_tag_of(asked, &status), status._ucount, any_tag);
         opal_list_append(&c->held, &held->super);
-        if (held->tag == tag) {
+        if (held->m.tag == tag) {
             *wanted = held;
         }
     }
@@ -174,7 +160,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
         if (OMPI_SUCCESS != rc || !matched) {
             return rc;
         }
-        arrival = ompi_pml_crypt_arrival(c, tag, &status, SIZE_MAX);
+        arrival = ompi_pml_crypt_arrival(c, source, tag, &status, SIZE_MAX);
         if (OMPI_PML_CRYPT_WHOLE != arrival.state) {        /* of nobody: it can be told from no other, so it stays */
             refuse(look, opal_crypt_frame_refused(), arrival.source, arrival.tag);
             return OMPI_SUCCESS;
@@ -253,7 +239,7 @@ int ompi_pml_crypt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
         *message = ompi_message_alloc();
         (*message)->comm = comm;
         (*message)->req_ptr = held;
-        (*message)->peer = held->source;
+        (*message)->peer = held->m.rank;
         (*message)->count = held->plain_bytes;
     }
     return rc;
@@ -283,14 +269,14 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, held->source, held->tag,
+    r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, held->m.rank, held->m.tag,
                                    (*message)->comm, false);
     ompi_pml_crypt_request_begin(r);
     rc = ompi_pml_crypt_held_recv(r, held);
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
     if (OMPI_SUCCESS != rc) {
-        opal_crypt_serial_drop(r->c->serials, r->serial);
+        ompi_pml_crypt_serial_drop(&r->m);
         ompi_pml_crypt_request_drop(r);
         return rc;
     }

@@ -1,23 +1,168 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Receiving: staging is posted at the host, with room for the largest first
- * part whatever the application's buffer holds, because the host must never
- * truncate (ob1's rendezvous paths write past a short buffer, and a cut frame
- * cannot be verified).
+ * Receiving: from the host, open, accept, unpack.  The mirror of send.c.
  *
- * A receive looks at the messages that a probe has taken first.  Looking,
- * taking a serial and posting are one step under the communicator's lock.
+ *     | header | ciphertext | tag |     opened here
+ *     a first part, then segments       chop_recv.c
+ *     a frame of this node              node.c
+ *
+ * Staging is posted at the host, with room for the largest first part whatever the
+ * application's buffer holds, because the host must never truncate (ob1's rendezvous paths
+ * write past a short buffer, and a cut frame cannot be verified).
+ *
+ * A receive looks at the messages that a probe has taken first.  Looking, taking a serial and
+ * posting are one step under the communicator's lock.
+ *
+ * Nothing is done because a header says so: the peer table says whether this source is LOCAL
+ * or SEALED, and a frame of the other kind is a forgery.
  */
 #include "pml_crypt.h"
 
-#include <string.h>
+/* ---- what is it? ---- */
 
-static void take_serial(ompi_pml_crypt_request_t *r)
+OPAL_CRYPT_OFTEN
+ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_message_t *m, const uint8_t *frame)
 {
-    r->any_tag = MPI_ANY_TAG == r->base.req_tag;
-    r->serial = r->any_tag ? opal_crypt_serial_take_any(r->c->serials)
-                           : opal_crypt_serial_take(r->c->serials);
+    const size_t wire_bytes = m->in.wire_bytes;
+    const int type = opal_crypt_frame_type(frame, wire_bytes);
+
+    switch (ompi_common_cryptmpi_kind(m->peer)) {
+    case OMPI_COMMON_CRYPTMPI_SEALED:
+        return OPAL_CRYPT_FRAME_DIRECT == type && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD ? OMPI_PML_CRYPT_IS_DIRECT
+               : OPAL_CRYPT_FRAME_FIRST == type && wire_bytes >= OPAL_CRYPT_FIRST_OVERHEAD ? OMPI_PML_CRYPT_IS_FIRST
+                                                                                           : OMPI_PML_CRYPT_IS_FORGED;
+    case OMPI_COMMON_CRYPTMPI_LOCAL:
+        return OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? OMPI_PML_CRYPT_IS_LOCAL_LARGE : OMPI_PML_CRYPT_IS_LOCAL;
+    default:
+        return OMPI_PML_CRYPT_IS_STRANGERS;
+    }
+}
+
+/* The host has brought it into staging. */
+OPAL_CRYPT_OFTEN
+static ompi_pml_crypt_what_t arrived(ompi_pml_crypt_message_t *m, const uint8_t *frame, const ompi_status_public_t *brought)
+{
+    m->in = ompi_pml_crypt_arrival(m->c, m->rank, m->tag, brought, ompi_pml_crypt.stage_bytes);
+    m->status = *brought;
+    m->status.MPI_TAG = m->in.tag;
+    m->status._ucount = 0;
+    if (OPAL_UNLIKELY(OMPI_PML_CRYPT_WHOLE != m->in.state)) {
+        return OMPI_PML_CRYPT_FORGED == m->in.state ? OMPI_PML_CRYPT_IS_FORGED : OMPI_PML_CRYPT_IS_NOTHING;
+    }
+    m->peer = ompi_common_cryptmpi_comm_peer(m->c, m->in.source);
+    return ompi_pml_crypt_what(m, frame);
+}
+
+/* ---- to the application ---- */
+
+void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, const uint8_t *packed, size_t packed_bytes)
+{
+    const size_t bytes = packed_bytes < m->plain_bytes ? packed_bytes : m->plain_bytes;
+
+    m->status._ucount = total_bytes;
+    if (total_bytes > m->plain_bytes) {
+        m->status.MPI_ERROR = MPI_ERR_TRUNCATE;
+    }
+    if (NULL != packed
+        && OMPI_SUCCESS != ompi_common_cryptmpi_unpack(m->buffer, m->count, m->type, 0, bytes, packed)) {
+        m->status.MPI_ERROR = MPI_ERR_INTERN;
+    }
+}
+
+void ompi_pml_crypt_fail(ompi_pml_crypt_message_t *m, int rc)
+{
+    m->status.MPI_ERROR = ompi_pml_crypt_error(m, m->status.MPI_SOURCE, m->status.MPI_TAG, rc);
+    m->status._ucount = 0;
+}
+
+void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_bytes)
+{
+    static const char zeros[4096];
+    const size_t bytes = plain_bytes < m->plain_bytes ? plain_bytes : m->plain_bytes;
+    char *flat = ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count);
+
+    if (NULL != flat && bytes > 0) {
+        opal_crypt_wipe(flat, bytes);
+        return;
+    }
+    for (size_t offset = 0; offset < bytes; offset += sizeof(zeros)) {
+        const size_t piece = bytes - offset < sizeof(zeros) ? bytes - offset : sizeof(zeros);
+        (void) ompi_common_cryptmpi_unpack(m->buffer, m->count, m->type, offset, piece, zeros);
+    }
+}
+
+/* ---- one frame ---- */
+
+OPAL_CRYPT_OFTEN
+int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed)
+{
+    const size_t wire_bytes = m->in.wire_bytes, plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
+    const opal_crypt_envelope_t envelope = ompi_common_cryptmpi_envelope(m->c, m->in.source, m->in.tag);
+    uint64_t counter = 0;
+    size_t room;
+    uint8_t *plain = ompi_pml_crypt_place(m, plain_bytes, frame, OPAL_CRYPT_FRAME_HEADER, &room, packed);
+    int rc = opal_crypt_direct_open(m->peer->session, &envelope, frame, wire_bytes, plain, room, &counter);
+
+    rc = ompi_pml_crypt_accept(m, &envelope, rc, counter);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_crypt_wipe(plain, plain_bytes);
+    }
+    return rc;
+}
+
+/* What is all of a message, DIRECT or LOCAL. */
+OPAL_CRYPT_OFTEN
+static void receive_frame(ompi_pml_crypt_message_t *m, uint8_t *frame, ompi_pml_crypt_what_t what)
+{
+    const bool direct = OMPI_PML_CRYPT_IS_DIRECT == what;
+    const size_t plain_bytes = m->in.wire_bytes - (direct ? OPAL_CRYPT_DIRECT_OVERHEAD : OPAL_CRYPT_LOCAL_HEADER);
+    const uint8_t *packed = frame + OPAL_CRYPT_LOCAL_HEADER;
+    const int rc = direct ? ompi_pml_crypt_open_direct(m, frame, &packed) : ompi_pml_crypt_local_open(m, frame);
+
+    if (OPAL_CRYPT_OK == rc) {
+        ompi_pml_crypt_deliver(m, plain_bytes, packed, plain_bytes);
+    } else {
+        ompi_pml_crypt_fail(m, rc);
+    }
+}
+
+/* ---- any first part ---- */
+
+OPAL_CRYPT_OFTEN
+void ompi_pml_crypt_open_first_part(ompi_pml_crypt_request_t *r, ompi_pml_crypt_what_t what)
+{
+    switch (what) {
+    case OMPI_PML_CRYPT_IS_DIRECT:
+    case OMPI_PML_CRYPT_IS_LOCAL:
+        receive_frame(&r->m, r->first->bytes, what);
+        break;
+    case OMPI_PML_CRYPT_IS_FIRST:
+        ompi_pml_crypt_chop_recv(r);
+        break;
+    case OMPI_PML_CRYPT_IS_LOCAL_LARGE:
+        ompi_pml_crypt_local_recv(r);
+        break;
+    case OMPI_PML_CRYPT_IS_STRANGERS:
+        ompi_pml_crypt_defer(r);
+        return;
+    case OMPI_PML_CRYPT_IS_FORGED:
+        ompi_pml_crypt_serial_drop(&r->m);
+        ompi_pml_crypt_fail(&r->m, opal_crypt_frame_refused());
+        break;
+    case OMPI_PML_CRYPT_IS_NOTHING:
+        ompi_pml_crypt_serial_drop(&r->m);
+        break;
+    }
+    ompi_pml_crypt_request_put(r);
+}
+
+OPAL_CRYPT_OFTEN
+void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
+{
+    ompi_pml_crypt_request_t *r = op->request;
+
+    ompi_pml_crypt_open_first_part(r, arrived(&r->m, r->first->bytes, status));
 }
 
 static int post(ompi_pml_crypt_request_t *r)
@@ -27,32 +172,29 @@ static int post(ompi_pml_crypt_request_t *r)
     r->first = stage;
     stage->op.done = ompi_pml_crypt_first_in;
     stage->op.request = r;
-    take_serial(r);
-    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
-                                  r->base.req_peer, ompi_pml_crypt_host_tag(r->base.req_tag), r->base.req_comm);
+    ompi_pml_crypt_serial_take(&r->m, MPI_ANY_TAG == r->m.tag);
+    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt, r->m.rank,
+                                  ompi_pml_crypt_host_tag(r->m.tag), r->m.c->comm);
 }
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
 {
-    ompi_common_cryptmpi_comm_t *c = r->c;  /* the request may be over, and given back, once it is posted */
+    ompi_common_cryptmpi_comm_t *c = r->m.c;    /* the request may be over, and given back, once it is posted */
     ompi_pml_crypt_held_t *held = NULL;
     int rc = OMPI_SUCCESS;
 
     ompi_pml_crypt_request_begin(r);
-    rc = ompi_common_cryptmpi_device_check(r->base.req_addr);
+    rc = ompi_common_cryptmpi_device_check(r->m.buffer);
+    if (OMPI_SUCCESS == rc && MPI_ANY_SOURCE != r->m.rank) {
+        /* Here we may wait for the runtime; in a callback we could not. */
+        rc = ompi_pml_crypt_peer(c, r->m.rank, &r->m.peer);
+    }
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (MPI_ANY_SOURCE != r->base.req_peer) {
-        /* Here we may wait for the runtime; in a callback we could not. */
-        rc = ompi_pml_crypt_peer(r->c, r->base.req_peer, &r->peer);
-        if (OMPI_SUCCESS != rc) {
-            return rc;
-        }
-    }
     ompi_common_cryptmpi_lock_acquire(&c->lock);
     if (OPAL_UNLIKELY(!opal_list_is_empty(&c->held))) {
-        held = ompi_pml_crypt_held_take(c, r->base.req_peer, r->base.req_tag);
+        held = ompi_pml_crypt_held_take(c, r->m.rank, r->m.tag);
     }
     if (NULL == held) {
         rc = post(r);
@@ -62,10 +204,12 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
         rc = ompi_pml_crypt_held_recv(r, held);
     }
     if (OMPI_SUCCESS != rc) {
-        opal_crypt_serial_drop(c->serials, r->serial);
+        ompi_pml_crypt_serial_drop(&r->m);
     }
     return rc;
 }
+
+/* ---- the module's functions ---- */
 
 int ompi_pml_crypt_irecv_init(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
                               ompi_communicator_t *comm, ompi_request_t **request)
@@ -91,82 +235,65 @@ int ompi_pml_crypt_irecv(void *buffer, size_t count, ompi_datatype_t *type, int 
     return OMPI_SUCCESS;
 }
 
-/* It was no message of one piece, or one that cannot be opened yet, or none: a request
+/* It was no message of one frame, or one that cannot be opened yet, or none: a request
  * takes over. */
-static int with_request(const ompi_pml_crypt_request_t *known, ompi_pml_crypt_stage_t *stage, int src, int tag,
-                        const ompi_status_public_t *brought, ompi_status_public_t *status)
+static int with_request(const ompi_pml_crypt_message_t *m, ompi_pml_crypt_what_t what, ompi_pml_crypt_stage_t *stage,
+                        ompi_status_public_t *status)
 {
-    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, known->base.req_addr,
-                                                             known->base.req_count, known->base.req_datatype, src,
-                                                             tag, known->base.req_comm, false);
+    ompi_pml_crypt_request_t *r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, m->buffer, m->count, m->type, m->rank,
+                                                             m->tag, m->c->comm, false);
 
     ompi_pml_crypt_request_begin(r);
+    r->m = *m;
     r->first = stage;
     stage->op.request = r;
-    r->serial = known->serial;
-    r->any_tag = known->any_tag;
-    ompi_pml_crypt_first_in(&stage->op, brought);
+    ompi_pml_crypt_open_first_part(r, what);
     return ompi_pml_crypt_request_wait(r, status);
 }
 
-/* With one thread and nothing held, the host's blocking receive is cheapest:
- * it makes no request, we look at what it brought right here, and most messages
- * need no request of ours either.  `known` is what opening them looks at. */
-OPAL_CRYPT_OFTEN
-static int recv_directly(ompi_pml_crypt_request_t *known, int src, int tag,
-                         ompi_status_public_t *status)
-{
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_stage_get();
-    ompi_status_public_t brought = {.MPI_ERROR = MPI_SUCCESS};
-    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_RECEIVE, .peer = src, .tag = tag,
-                                            .comm = known->base.req_comm, .bytes = known->plain_bytes};
-
-    take_serial(known);
-    ompi_common_cryptmpi_enter(&inside);
-    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt,
-                                                     src, ompi_pml_crypt_host_tag(tag), known->base.req_comm,
-                                                     &brought);
-    ompi_common_cryptmpi_leave(&inside);
-    ompi_pml_crypt_act();
-    if (!ompi_pml_crypt_open_whole(known, stage->bytes, &brought)) {
-        return with_request(known, stage, src, tag, &brought, status);
-    }
-    ompi_pml_crypt_stage_return(stage);
-    if (MPI_STATUS_IGNORE != status) {
-        OMPI_COPY_STATUS(status, known->status, false);
-    }
-    return known->status.MPI_ERROR;
-}
-
+/* With one thread and nothing held, the host's blocking receive is cheapest: it makes no
+ * request, and most of what it brings needs none of ours either. */
 OPAL_CRYPT_OFTEN
 int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
                         ompi_communicator_t *comm, ompi_status_public_t *status)
 {
-    ompi_pml_crypt_request_t known;
-    ompi_request_t *request;
+    ompi_pml_crypt_message_t m = {.c = ompi_common_cryptmpi_comm(comm), .buffer = buffer, .count = count, .type = type,
+                                  .plain_bytes = ompi_common_cryptmpi_bytes(type, count), .rank = src, .tag = tag};
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_RECEIVE, .peer = src, .tag = tag, .comm = comm,
+                                            .bytes = m.plain_bytes};
+    ompi_status_public_t brought = {.MPI_ERROR = MPI_SUCCESS};
+    ompi_pml_crypt_stage_t *stage;
+    ompi_pml_crypt_what_t what;
     int rc;
 
-#if OPAL_ENABLE_DEBUG || defined(__SANITIZE_ADDRESS__)
-    memset(&known, 0xa5, sizeof(known));
-#endif
-    known.c = ompi_common_cryptmpi_comm(comm);
-    if (opal_cryptproc_threaded() || !opal_list_is_empty(&known.c->held)) {
+    if (opal_cryptproc_threaded() || !opal_list_is_empty(&m.c->held)) {
+        ompi_request_t *request;
         rc = ompi_pml_crypt_irecv(buffer, count, type, src, tag, comm, &request);
         return OMPI_SUCCESS != rc ? rc
                                   : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, status);
     }
     rc = ompi_common_cryptmpi_device_check(buffer);
     if (OMPI_SUCCESS == rc && MPI_ANY_SOURCE != src) {
-        rc = ompi_pml_crypt_peer(known.c, src, &known.peer);
+        rc = ompi_pml_crypt_peer(m.c, src, &m.peer);
     }
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    known.base.req_comm = comm;
-    known.base.req_addr = buffer;
-    known.base.req_count = count;
-    known.base.req_datatype = type;
-    known.base.req_tag = tag;
-    known.plain_bytes = ompi_common_cryptmpi_bytes(type, count);
-    return recv_directly(&known, src, tag, status);
+    stage = ompi_pml_crypt_stage_get();
+    ompi_pml_crypt_serial_take(&m, MPI_ANY_TAG == tag);
+    ompi_common_cryptmpi_enter(&inside);
+    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt, src,
+                                                     ompi_pml_crypt_host_tag(tag), comm, &brought);
+    ompi_common_cryptmpi_leave(&inside);
+    ompi_pml_crypt_act();
+    what = arrived(&m, stage->bytes, &brought);
+    if (OMPI_PML_CRYPT_IS_DIRECT != what && OMPI_PML_CRYPT_IS_LOCAL != what) {
+        return with_request(&m, what, stage, status);
+    }
+    receive_frame(&m, stage->bytes, what);
+    ompi_pml_crypt_stage_return(stage);
+    if (MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, m.status, false);
+    }
+    return m.status.MPI_ERROR;
 }

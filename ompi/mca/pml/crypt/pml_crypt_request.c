@@ -60,8 +60,9 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     base->req_proc = NULL;
     base->req_pml_complete = persistent;
     base->req_free_called = false;
-    r->c = ompi_common_cryptmpi_comm(comm);
-    r->peer = NULL;
+    r->m = (ompi_pml_crypt_message_t){.c = ompi_common_cryptmpi_comm(comm), .buffer = (void *) buffer, .count = count,
+                                      .type = datatype, .plain_bytes = ompi_common_cryptmpi_bytes(datatype, count),
+                                      .rank = peer, .tag = tag};
     r->first = NULL;
     r->body = r->bsend = NULL;
     r->rest.inner = NULL;
@@ -70,7 +71,6 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->fence = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;
-    r->plain_bytes = ompi_common_cryptmpi_bytes(datatype, count);
     r->life = persistent ? DONE : 0;
     return r;
 }
@@ -86,8 +86,8 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
 
     __atomic_store_n(&r->seen, 0, __ATOMIC_RELAXED);
     ompi_pml_crypt_act();
-    r->status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};
-    request->req_status = r->status;
+    r->m.status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};
+    request->req_status = r->m.status;
     request->req_complete = REQUEST_PENDING;
     request->req_state = OMPI_REQUEST_ACTIVE;
     r->base.req_pml_complete = false;
@@ -106,7 +106,7 @@ static void give_back(ompi_pml_crypt_request_t *r)
 {
     OMPI_REQUEST_FINI(&r->base.req_ompi);
     OBJ_RELEASE(r->base.req_comm);
-    OMPI_DATATYPE_RELEASE(r->base.req_datatype);
+    OMPI_DATATYPE_RELEASE(r->m.type);
     opal_free_list_return(&ompi_pml_crypt.requests, (opal_free_list_item_t *) r);
 }
 
@@ -152,25 +152,32 @@ void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
     r->life = FREED;
 }
 
+/* Of a receive, a part behind the first one failed. */
+static __opal_attribute_noinline__ void spoil(ompi_pml_crypt_request_t *r)
+{
+    ompi_pml_crypt_wipe_buffer(&r->m, r->shape.total_bytes);
+    if (OPAL_CRYPT_OK != r->failure) {
+        ompi_pml_crypt_fail(&r->m, r->failure);
+    } else {
+        r->m.status.MPI_ERROR = r->host_error;
+        r->m.status._ucount = 0;
+    }
+}
+
 OPAL_CRYPT_OFTEN
 static void complete(ompi_pml_crypt_request_t *r)
 {
     bool again = r->base.req_ompi.req_persistent;
     int32_t life = 0;
 
-    if (OPAL_CRYPT_OK != r->failure || MPI_SUCCESS != r->host_error) {  /* of a part behind the first one */
-        ompi_pml_crypt_wipe_buffer(r, r->shape.total_bytes);
-    }
-    if (OPAL_CRYPT_OK != r->failure) {
-        ompi_pml_crypt_fail(r, r->failure);
-    } else if (MPI_SUCCESS != r->host_error) {
-        r->status.MPI_ERROR = r->host_error;
-        r->status._ucount = 0;
+    if (MCA_PML_REQUEST_RECV == r->base.req_type
+        && OPAL_UNLIKELY(OPAL_CRYPT_OK != r->failure || MPI_SUCCESS != r->host_error)) {
+        spoil(r);
     }
     leave(r);
     ompi_pml_crypt_act();
     r->base.req_pml_complete = true;
-    r->base.req_ompi.req_status = r->status;
+    r->base.req_ompi.req_status = r->m.status;
     /* Once it is complete another thread may free it, and get it again for its next
      * message: so it is given back behind that.  A persistent one may be started
      * again as soon as it is complete. */

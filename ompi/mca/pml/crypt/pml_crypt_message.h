@@ -1,0 +1,82 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A message, as it is sent or received, and what the host says of one that came in.
+ */
+#ifndef MCA_PML_CRYPT_MESSAGE_H
+#define MCA_PML_CRYPT_MESSAGE_H
+
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+
+/* ---- what the host says of a message ---- */
+
+/* A status of the host comes from the network.  Checked here, once, it is the only way
+ * to a source or a length. */
+typedef struct ompi_pml_crypt_arrival {
+    enum {
+        OMPI_PML_CRYPT_WHOLE,
+        OMPI_PML_CRYPT_FORGED,          /* longer than anything that a peer of ours sends, or of another process */
+        OMPI_PML_CRYPT_BROKEN,          /* the host could not bring it */
+        OMPI_PML_CRYPT_CANCELLED
+    } state;
+    int error;                          /* BROKEN: the host's, an MPI code */
+    int source, tag;                    /* WHOLE: a rank of the communicator's (remote) group */
+    size_t wire_bytes;                  /* WHOLE: at most the room; else 0 */
+} ompi_pml_crypt_arrival_t;
+
+/* The tag of a message that the host found when it was asked for `wanted`: of one below 0
+ * the host may know another (host_tag), and ucx reports 24 bits without a sign. */
+static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *status)
+{
+    return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
+}
+
+/* `rank` and `tag`: what the host was asked for.  `room`: of the buffer in which the message
+ * lies; SIZE_MAX for one that is still the host's. */
+static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int rank, int tag,
+                                                              const ompi_status_public_t *status, size_t room)
+{
+    const bool whole = MPI_SUCCESS == status->MPI_ERROR && status->_ucount <= room
+                       && (unsigned) status->MPI_SOURCE < (unsigned) c->peer_count
+                       && (MPI_ANY_SOURCE == rank || status->MPI_SOURCE == rank);
+
+    return (ompi_pml_crypt_arrival_t){
+        .state = status->_cancelled ? OMPI_PML_CRYPT_CANCELLED
+                 : whole ? OMPI_PML_CRYPT_WHOLE
+                 : MPI_SUCCESS == status->MPI_ERROR || MPI_ERR_TRUNCATE == status->MPI_ERROR ? OMPI_PML_CRYPT_FORGED
+                                                                                             : OMPI_PML_CRYPT_BROKEN,
+        .error = status->MPI_ERROR,
+        .source = status->MPI_SOURCE,
+        .tag = ompi_pml_crypt_tag_of(tag, status),
+        .wire_bytes = whole ? status->_ucount : 0,
+    };
+}
+
+/* ---- a message ---- */
+
+/* What the call of MPI says of it, the peer, and of a receive what came in.  In a request; or,
+ * of a call that blocks and needs none, on the stack. */
+typedef struct ompi_pml_crypt_message {
+    ompi_common_cryptmpi_comm_t *c;
+    ompi_common_cryptmpi_peer_t *peer;      /* receives: known when the first part is in */
+    void *buffer;                           /* sends: only read */
+    size_t count;
+    ompi_datatype_t *type;
+    size_t plain_bytes;                     /* send: of the message; receive: room in the buffer */
+    int rank, tag;                          /* the peer's; receive: or MPI_ANY_SOURCE, MPI_ANY_TAG */
+    ompi_status_public_t status;            /* what the application will see */
+    /* receives */
+    uint64_t serial;                        /* 0: none, or given back (accept.c) */
+    bool any_tag;                           /* matched at the host whatever its tag */
+    ompi_pml_crypt_arrival_t in;            /* the first part */
+} ompi_pml_crypt_message_t;
+
+/* The error of a message that was not sealed, or not opened, is never MPI_SUCCESS. */
+static inline int ompi_pml_crypt_error(const ompi_pml_crypt_message_t *m, int rank, int tag, int rc)
+{
+    const int error = ompi_common_cryptmpi_auth_failure(m->c->comm, rank, tag, rc);
+
+    return MPI_SUCCESS != error ? error : MPI_ERR_OTHER;
+}
+
+#endif
