@@ -59,7 +59,7 @@ AC_DEFUN([OMPI_CRYPT_FLAGS], [
     OMPI_CRYPT_SWITCH([ubsan], [build with UndefinedBehaviorSanitizer])
     OMPI_CRYPT_SWITCH([tsan], [build with ThreadSanitizer])
     OMPI_CRYPT_SWITCH([record], [test builds: abort when a (key, nonce) pair seals twice, allow short epochs])
-    OMPI_CRYPT_SWITCH([no-crypto], [builds that measure: large messages and collectives are NOT encrypted])
+    OMPI_CRYPT_SWITCH([no-crypto], [builds that measure: messages are NOT encrypted])
     OMPI_CRYPT_SWITCH([werror], [turn warnings into errors])
     AS_IF([test "x$enable_asan$enable_tsan" = xyesyes],
           [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])

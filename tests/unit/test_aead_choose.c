@@ -10,16 +10,19 @@
 static const opal_aead_module_t *real;
 static int fault;                       /* which fault the faulty provider has */
 
-enum { NO_FAULT, WRONG_TAG, WRONG_TEXT, ACCEPTS_FORGERY, LEAVES_TEXT, REFUSES_ALL, LOSES_AAD, FAULTS };
+enum { NO_FAULT, WRONG_TAG, WRONG_TEXT, ACCEPTS_FORGERY, LEAVES_TEXT, REFUSES_ALL, LOSES_AAD, COPIES, FAULTS };
 
 static int faulty_seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
                        const opal_aead_aad_t *aad, int aad_count,
                        const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
-    const int rc = real->seal(context, key, nonce, aad, LOSES_AAD == fault ? 1 : aad_count,
+    const int rc = COPIES == fault ? OPAL_AEAD_OK : real->seal(context, key, nonce, aad, LOSES_AAD == fault ? 1 : aad_count,
                               plain, text_bytes, cipher, tag);
 
-    if (WRONG_TAG == fault) {
+    if (COPIES == fault) {
+        memmove(cipher, plain, text_bytes);
+        memset(tag, 0, OPAL_AEAD_TAG_BYTES);
+    } else if (WRONG_TAG == fault) {
         tag[0] ^= 0x80;
     } else if (WRONG_TEXT == fault) {
         ((uint8_t *) cipher)[text_bytes - 1] ^= 1;
@@ -31,9 +34,12 @@ static int faulty_open(opal_aead_context_t *context, const void *key, const uint
                        const opal_aead_aad_t *aad, int aad_count,
                        const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
-    const int rc = real->open(context, key, nonce, aad, LOSES_AAD == fault ? 1 : aad_count,
+    const int rc = COPIES == fault ? OPAL_AEAD_OK : real->open(context, key, nonce, aad, LOSES_AAD == fault ? 1 : aad_count,
                               cipher, text_bytes, tag, plain);
 
+    if (COPIES == fault) {
+        memmove(plain, cipher, text_bytes);
+    }
     if (ACCEPTS_FORGERY == fault) {
         return OPAL_AEAD_OK;
     }

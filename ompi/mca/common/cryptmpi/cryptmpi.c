@@ -26,9 +26,6 @@ int ompi_common_cryptmpi_start(const char *agreed)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    if (opal_crypt_no_crypto() && 0 == OPAL_PROC_MY_NAME.vpid) {
-        OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "no-crypto");
-    }
     ompi_common_cryptmpi_peers_start();
     ompi_common_cryptmpi_device_start();
     ompi_common_cryptmpi_waits_start();

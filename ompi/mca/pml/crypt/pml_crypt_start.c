@@ -69,9 +69,8 @@ const char *ompi_pml_crypt_agreed(void)
     if (priority >= 0) {
         snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
     }
-    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;tag_bits=%u;pml_crypt_chop_min=%u;crypt_key_bits=%u;coll_cryptag=%s%s%s",
+    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;tag_bits=%u;pml_crypt_chop_min=%u;crypt_key_bits=%u;coll_cryptag=%s%s",
              p->host_name, ompi_pml_crypt.tag_bits, p->chop_min, opal_cryptproc_params.key_bits, cryptag,
-             ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "",
-             opal_crypt_no_crypto() ? ";no-crypto" : "");
+             ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "");
     return agreed;
 }

@@ -44,11 +44,29 @@ static int choose(bool late)
     return rc;
 }
 
+/* In a build that has it there is no other: whatever the parameters say, and never late. */
+static int choose_plaintext(opal_crypt_options_t *options)
+{
+    waiting = false;
+    if (options->fips) {
+        OPAL_CRYPTPROC_SHOW("help-opal-aead-base.txt", "not fips", options->aead->name);
+        options->aead = NULL;
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (0 == OPAL_PROC_MY_NAME.vpid) {
+        OPAL_CRYPTPROC_SHOW("help-opal-common-cryptproc.txt", "plaintext");
+    }
+    return OPAL_SUCCESS;
+}
+
 int opal_cryptproc_provider_start(void)
 {
     opal_crypt_options_t *options = &opal_cryptproc_params.options;
 
-    options->aead = NULL;
+    options->aead = opal_cryptproc_plaintext();
+    if (OPAL_UNLIKELY(NULL != options->aead)) {
+        return choose_plaintext(options);
+    }
     waiting = !opal_cryptproc_threaded() && opal_aead_base_may_wait(options->cipher, options->fips);
     return waiting ? OPAL_SUCCESS : choose(false);
 }

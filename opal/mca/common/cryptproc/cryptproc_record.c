@@ -102,14 +102,16 @@ static int publish(void)
 enum { AGREED_BYTES = 1026 };           /* the core refuses a text that is too long */
 
 /* The parameters of this library on which all processes must agree and that have no
- * field of their own in the record, behind those of the caller. */
+ * field of their own in the record, behind those of the caller.  A build that encrypts nothing is one. */
 static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
+    const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* of this build, chosen yet or not */
 
-    snprintf(all, AGREED_BYTES, "%s%scrypt_on_auth_failure=%s;crypt_audit=%s", NULL == agreed ? "" : agreed,
+    snprintf(all, AGREED_BYTES, "%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s", NULL == agreed ? "" : agreed,
              NULL == agreed ? "" : ";", OPAL_CRYPTPROC_ABORT == p->on_failure ? "abort" : "error",
-             OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn");
+             OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn",
+             NULL == plaintext ? "" : ";aead=", NULL == plaintext ? "" : plaintext->name);
     return all;
 }
 

@@ -4,7 +4,6 @@
  * Sealing and opening: box.h has the drawing.
  */
 #include "box.h"
-#include "no_crypto.h"
 #include "secmem.h"
 
 OPAL_CRYPT_OFTEN
@@ -16,8 +15,7 @@ static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *th
     int rc;
 
     opal_crypt_record_nonce(box->id, box->nonce);
-    rc = (box->bulk ? SEAL(box->aead) : box->aead->seal)(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain, bytes,
-                                                         cipher, tag);
+    rc = box->aead->seal(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain, bytes, cipher, tag);
     if (0 != since) {
         opal_crypt_count_time(since);
     }
@@ -34,8 +32,7 @@ static inline int open_with(const opal_crypt_box_t *box, opal_crypt_thread_t *th
 {
     const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
     const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
-    const int rc = (box->bulk ? OPEN(box->aead) : box->aead->open)(context, box->key, box->nonce, &aad, 0 != aad.bytes,
-                                                                   cipher, bytes, tag, plain);
+    const int rc = box->aead->open(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain);
 
     if (0 != since) {
         opal_crypt_count_time(since);

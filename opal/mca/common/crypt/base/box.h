@@ -31,7 +31,6 @@ typedef struct opal_crypt_box {
     const void *bound;                      /* additional data */
     size_t bound_bytes;
     bool trial;                             /* a tag that does not fit is no sign of an attack */
-    bool bulk;                              /* not sealed in a build without a cipher (no_crypto.h) */
 } opal_crypt_box_t;
 
 /* Writes `bytes` to `cipher`, and the tag.  ERR_FORKED, ERR_MEMORY, ERR_LIBRARY: nothing, or
@@ -44,7 +43,7 @@ int opal_crypt_box_seal(const opal_crypt_box_t *box, const void *plain, size_t b
 int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
                         const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
 
-/* The same with the key and IV of `counter`: aead, bound and bulk are the caller's to fill in, the
+/* The same with the key and IV of `counter`: aead and bound are the caller's to fill in, the
  * rest is found here.  An epoch under which nothing opens is forgotten at once. */
 int opal_crypt_box_seal_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, unsigned shift, uint64_t counter,
                            const void *plain, size_t bytes, void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);

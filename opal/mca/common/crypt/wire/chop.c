@@ -16,7 +16,6 @@
  */
 #include "chop.h"
 #include "opal/mca/common/crypt/base/box.h"
-#include "opal/mca/common/crypt/base/no_crypto.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <string.h>
@@ -24,11 +23,6 @@
 #define HEADER   OPAL_CRYPT_FIRST_HEADER
 #define TAG      OPAL_CRYPT_FRAME_TAG
 #define AAD      (HEADER + OPAL_CRYPT_ENVELOPE_BYTES)
-
-bool opal_crypt_no_crypto(void)
-{
-    return NO_CRYPTO;
-}
 
 /* ---- the shape ---- */
 
@@ -78,7 +72,7 @@ static inline opal_crypt_box_t box_of(const opal_crypt_chop_t *chop, uint32_t se
                                       size_t bound_bytes)
 {
     opal_crypt_box_t box = {.aead = chop->aead, .key = chop->key, .id = chop->id, .bound = bound,
-                            .bound_bytes = bound_bytes, .bulk = true};
+                            .bound_bytes = bound_bytes};
 
     opal_crypt_nonce_segment(chop->prefix, last, segment, box.nonce);
     return box;

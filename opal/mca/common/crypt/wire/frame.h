@@ -163,9 +163,6 @@ int opal_crypt_segment_open(opal_crypt_chop_t *chop, uint32_t segment,
 
 void opal_crypt_chop_end(opal_crypt_chop_t *chop);
 
-/* True in a build that does NOT seal chopped messages (crypt/base/no_crypto.h). */
-bool opal_crypt_no_crypto(void);
-
 /* ---- plain, within a node ---- */
 
 /* Writes the 24 bytes before the payload.  The header's counter is 0. */

@@ -206,7 +206,7 @@ static int seal_under(opal_crypt_group_t *group, opal_crypt_epochs_t *epochs,
                       const opal_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
 {
     uint8_t aad[AAD + CONTEXT];
-    opal_crypt_box_t box = {.aead = group->aead, .bound = aad, .bulk = true};
+    opal_crypt_box_t box = {.aead = group->aead, .bound = aad};
     uint64_t counter;
     int rc;
 
@@ -268,7 +268,7 @@ static int open_under(opal_crypt_group_t *group, opal_crypt_epochs_t *epochs,
                       const opal_crypt_piece_t *piece, const uint8_t *sealed, void *plain)
 {
     uint8_t aad[AAD + CONTEXT];
-    opal_crypt_box_t box = {.aead = group->aead, .bound = aad, .bulk = true};
+    opal_crypt_box_t box = {.aead = group->aead, .bound = aad};
     const uint64_t counter = opal_crypt_get64(sealed);
     int rc;
 

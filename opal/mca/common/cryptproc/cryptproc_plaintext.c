@@ -1,0 +1,96 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The provider PLAINTEXT: it copies texts, and looks at no tag.  It is for measuring what copies, waits
+ * and hand-overs cost beside the cipher.
+ *
+ * It is compiled only where configure was told --enable-no-crypto.  There it takes the place of every
+ * other (cryptproc_provider.c), each job says so, and a process of another build does not talk to it
+ * (cryptproc_record.c).  It is no component: no parameter, environment or file can bring it into
+ * another build, and what copies like it fails the self-test of the aead framework.
+ */
+#include "cryptproc.h"
+
+#include <string.h>
+
+#ifdef OPAL_CRYPT_TEST_NO_CRYPTO
+
+static const char *version(void)
+{
+    return "no encryption";
+}
+
+static size_t key_bytes(opal_aead_cipher_t cipher)
+{
+    (void) cipher;
+    return OPAL_AEAD_KEY_ALIGN;
+}
+
+static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
+{
+    (void) cipher, (void) raw;
+    memset(key, 0, OPAL_AEAD_KEY_ALIGN);
+    return OPAL_AEAD_OK;
+}
+
+static void key_wipe(void *key)
+{
+    (void) key;
+}
+
+static int context_new(opal_aead_context_t **context)
+{
+    static char one;                /* for everybody: there is nothing in it */
+
+    *context = (opal_aead_context_t *) &one;
+    return OPAL_AEAD_OK;
+}
+
+static void context_free(opal_aead_context_t *context)
+{
+    (void) context;
+}
+
+static int copy_in(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
+                   int aad_count, const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+{
+    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_count;
+    memmove(cipher, plain, text_bytes);
+    memset(tag, 0, OPAL_AEAD_TAG_BYTES);
+    return OPAL_AEAD_OK;
+}
+
+static int copy_out(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
+                    int aad_count, const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+{
+    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_count, (void) tag;
+    memmove(plain, cipher, text_bytes);
+    return OPAL_AEAD_OK;
+}
+
+static const opal_aead_module_t plaintext = {
+    .name = "PLAINTEXT",
+    .ciphers = OPAL_AEAD_BIT(OPAL_AEAD_CIPHERS) - 1,
+    .version = version,
+    .key_bytes = key_bytes,
+    .key_init = key_init,
+    .key_wipe = key_wipe,
+    .context_new = context_new,
+    .context_free = context_free,
+    .seal = copy_in,
+    .open = copy_out
+};
+
+const opal_aead_module_t *opal_cryptproc_plaintext(void)
+{
+    return &plaintext;
+}
+
+#else
+
+const opal_aead_module_t *opal_cryptproc_plaintext(void)
+{
+    return NULL;
+}
+
+#endif
