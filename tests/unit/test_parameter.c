@@ -79,6 +79,8 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged("crypt_", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
     UNIT_CHECK(judged("coll_cryptag_metrics", OPAL_CRYPT_PARAMETER_REMOVED, "coll_cryptag_verbose"));
     UNIT_CHECK(judged("coll_cryptag_stage_max", OPAL_CRYPT_PARAMETER_REMOVED, NULL));
+    UNIT_CHECK(judged("pml_crypt_local_inline", OPAL_CRYPT_PARAMETER_REMOVED, NULL));
+    UNIT_CHECK(judged("pml_crypt_run_ahead", OPAL_CRYPT_PARAMETER_REMOVED, NULL));
     UNIT_CHECK(judged("fs_crypt_KEY_LABEL", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
     memset(longest, 'x', sizeof(longest) - 1);
     memcpy(longest, "pml_crypt_", 10);

@@ -58,9 +58,7 @@ typedef struct ompi_pml_crypt_params {
     unsigned comm_threads;          /* hardware threads left to communication */
     unsigned max_outstanding;       /* long sends; from so many on k is 1 */
     unsigned in_flight;             /* sealed segments of this process that the host may hold */
-    unsigned run_ahead;             /* segments sent before the first part is known to be matched */
     unsigned verbose;
-    unsigned local_inline;          /* a longer message to this node follows its frame as it is */
 } ompi_pml_crypt_params_t;
 
 /* Stages that workers have, in the order in which they were given; take() has
@@ -75,6 +73,7 @@ typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* room for the largest first part */
+    size_t local_inline;            /* a longer message to this node follows its frame as it is */
     unsigned tag_bits;              /* of a tag that the host compares */
     opal_crypt_tags_t tags;
     bool eager;                     /* a segment of up to chunk_size bytes leaves whether it is waited for or not */

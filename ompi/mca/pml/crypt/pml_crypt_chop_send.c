@@ -7,7 +7,7 @@
  * One queue holds the requests of the process that have segments left, and at
  * most in_flight segments are with the host together: more would only fill
  * staging that has gone cold.  A sender does not run ahead of its receiver by
- * more than run_ahead segments, nor by more bytes of all messages than ahead.c
+ * more than RUN_AHEAD segments, nor by more bytes of all messages than ahead.c
  * lets it: the first part of a longer message, or of one too many, is sent
  * synchronously, and opens the gate when it has matched.  Until then the request
  * is parked, out of the queue.
@@ -37,6 +37,9 @@ static ompi_common_cryptmpi_atomic32_t notes = 0;
  * `era` began. */
 static int32_t flying = 0, stuck = 0;
 static uint32_t era = 0;
+
+/* Segments sent before the first part is known to be matched. */
+enum { RUN_AHEAD = 4 };
 
 /* Calls of the progress function without a segment that moved. */
 enum { STALLED = 256, STALLED_MOST = 1 << 18 };
@@ -366,7 +369,7 @@ static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
         if (OPAL_CRYPT_OK != cut(r, false)) {
             goto no_cut;
         }
-        r->run_ahead = (uint32_t) ompi_pml_crypt_room(ompi_pml_crypt.params.run_ahead, r->threads);
+        r->run_ahead = (uint32_t) ompi_pml_crypt_room(RUN_AHEAD, r->threads);
         ahead = ompi_pml_crypt_ahead_take(r, NULL == stage ? OMPI_PML_CRYPT_NOTHING_AHEAD : bytes_ahead(r),
                                           MCA_PML_BASE_SEND_READY == r->mode || r->shape.count > r->run_ahead);
     }

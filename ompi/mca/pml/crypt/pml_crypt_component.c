@@ -22,6 +22,8 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/runtime/mpiruntime.h"
 
+enum { LOCAL_INLINE = 4096 };           /* a copy of more costs more than a second message */
+
 static int component_register(void);
 static int component_open(void);
 static int component_close(void);
@@ -44,7 +46,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
     .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 65536, .chunk_size = 106400,
-               .comm_threads = 1, .max_outstanding = 64, .in_flight = 4, .run_ahead = 4, .local_inline = 4096},
+               .comm_threads = 1, .max_outstanding = 64, .in_flight = 4},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
@@ -117,14 +119,8 @@ static int component_register(void)
                        "Print what pml/crypt does. 10: method, provider, who met whom, refusals; 20: key epochs; 40: how "
                        "each message is sent. Never keys or payload (default: 0)", &p->verbose);
     rc = rc ? rc : register_cut(p);
-    rc = rc ? rc : add("max_in_flight", "Encrypted segments of this process that the host PML may hold at a time "
-                                        "(default: 4)", &p->in_flight, OPAL_INFO_LVL_8);
-    rc = rc ? rc : add("run_ahead", "Segments that may be sent before the message is known to have matched a "
-                                    "receive (default: 4)", &p->run_ahead, OPAL_INFO_LVL_9);
-    return rc ? rc : add("local_inline", "A message to a process of the same node is sent separately from its "
-                                         "header, directly from the user's buffer, if it has more bytes than "
-                                         "this (default: 4096)", &p->local_inline,
-                         OPAL_INFO_LVL_9);
+    return rc ? rc : add("max_in_flight", "Encrypted segments of this process that the host PML may hold at a time "
+                                          "(default: 4)", &p->in_flight, OPAL_INFO_LVL_8);
 }
 
 /* Is `crypt` what the user, or the site, chose?  Where nothing was chosen, every
@@ -209,7 +205,7 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     if (!bounds_hold(p) || !ompi_pml_crypt_cut_start() || ompi_pml_crypt_fault_tolerant()) {
         return NULL;
     }
-    p->local_inline = p->local_inline < p->chop_min ? p->local_inline : p->chop_min;
+    ompi_pml_crypt.local_inline = LOCAL_INLINE < p->chop_min ? LOCAL_INLINE : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
     fit_host();
     ompi_pml_crypt_limits_ucx_raise();

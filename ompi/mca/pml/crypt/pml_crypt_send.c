@@ -29,7 +29,7 @@ static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t pla
     /* A synchronous local message must not have the size of a frame that
      * announces a body: a probe has to look into that one, which would tell
      * its sender too early that it matched. */
-    return plain_bytes <= ompi_pml_crypt.params.local_inline
+    return plain_bytes <= ompi_pml_crypt.local_inline
            && !(MCA_PML_BASE_SEND_SYNCHRONOUS == mode
                 && OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + plain_bytes);
 }

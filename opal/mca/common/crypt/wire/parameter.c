@@ -84,7 +84,6 @@ static const struct entry {
     {"pml_crypt_host", TEXT, 0, 0},
     {"pml_crypt_k", NUMBER, 0, OPAL_CRYPT_CHUNKS_MAX},
     {"pml_crypt_key_bits", NUMBER, 128, 256},
-    {"pml_crypt_local_inline", NUMBER, 0, UINT32_MAX},
     {"pml_crypt_max_in_flight", NUMBER, 1, UINT32_MAX},
     {"pml_crypt_max_outstanding", NUMBER, 0, UINT32_MAX},
     {"pml_crypt_model_comm", TEXT, 0, 0},
@@ -96,7 +95,6 @@ static const struct entry {
     {"pml_crypt_psk_file", TEXT, 0, 0},
     {"pml_crypt_raise_limits", FLAG, 0, 0},
     {"pml_crypt_report", TEXT, 0, 0},
-    {"pml_crypt_run_ahead", NUMBER, 0, UINT32_MAX},
     {"pml_crypt_scope", TEXT, 0, 0},
     {"pml_crypt_secret_on_netfs", FLAG, 0, 0},
     {"pml_crypt_t", NUMBER, 0, UINT32_MAX},
@@ -128,6 +126,8 @@ static const struct {
     {"coll_cryptag_metrics", "coll_cryptag_verbose"},
     {"coll_cryptag_ring_min", "coll_cryptag_leaders"},
     {"coll_cryptag_stage_max", NULL},
+    {"pml_crypt_local_inline", NULL},
+    {"pml_crypt_run_ahead", NULL},
 };
 
 /* Nobody else's name begins so.  btl_crypt, fbtl_crypt and hook_crypt have no parameter today. */
