@@ -15,7 +15,11 @@
  */
 #include "pml_crypt.h"
 
+#include <assert.h>
+
 #include "ompi/mca/pml/base/pml_base_bsend.h"
+
+static_assert(OPAL_CRYPT_DIRECT_OVERHEAD == OPAL_CRYPT_LOCAL_HEADER, "frames of both kinds need the same room");
 
 /* Is this message one frame, and not the start of more? */
 static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t plain_bytes,
@@ -154,12 +158,6 @@ static int send_buffered(ompi_pml_crypt_request_t *r)
     return rc;      /* nothing of the user's is needed any more */
 }
 
-/* A frame is not much longer than what it holds. */
-static inline ompi_pml_crypt_stage_t *frame_for(size_t plain_bytes)
-{
-    return ompi_pml_crypt_frame_get(plain_bytes + OPAL_CRYPT_DIRECT_OVERHEAD);
-}
-
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_stage_t *stage;
@@ -178,7 +176,8 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     if (ompi_pml_crypt_says_messages()) {
         say_way(r);
     }
-    if (one_frame(r->m.peer, r->m.plain_bytes, r->mode) && NULL != (stage = frame_for(r->m.plain_bytes))) {
+    if (one_frame(r->m.peer, r->m.plain_bytes, r->mode)
+        && NULL != (stage = ompi_pml_crypt_frame_get(r->m.plain_bytes + OPAL_CRYPT_DIRECT_OVERHEAD))) {
         rc = send_frame(r, stage);
     } else if (MCA_PML_BASE_SEND_BUFFERED == r->mode) {
         rc = send_buffered(r);
@@ -240,7 +239,7 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
         return rc;
     }
     if (opal_cryptproc_threaded() || !one_frame(m.peer, m.plain_bytes, mode) || ompi_pml_crypt_says_messages()
-        || NULL == (stage = frame_for(m.plain_bytes))) {
+        || NULL == (stage = ompi_pml_crypt_frame_get(m.plain_bytes + OPAL_CRYPT_DIRECT_OVERHEAD))) {
         ompi_request_t *request;
         rc = ompi_pml_crypt_isend(buffer, count, type, dst, tag, mode, comm, &request);
         return OMPI_SUCCESS != rc ? rc

@@ -94,8 +94,8 @@ static inline bool run_has_page(const set_t *set, size_t i, uint64_t page)
 
 bool opal_crypt_replay_has(const set_t *set, uint64_t counter)
 {
-    if (counter < set->mark) {
-        return true;
+    if (counter < set->mark || counter >= set->top) {   /* in order, it is the top */
+        return counter < set->mark;
     }
     size_t i = run_behind(set, page_of(counter));
     return run_has_page(set, i, page_of(counter))
