@@ -3,9 +3,9 @@
 #
 # quickstart.sh - a demonstration on a fresh Debian 12 or 13.
 #
-#   sudo examples/quickstart.sh
+#   sudo examples/quickstart.sh [PREFIX]
 #
-# Installs missing packages, builds ompi-crypt, makes a key and two virtual nodes on
+# Installs missing packages, builds ompi-crypt, or takes what is installed in PREFIX, makes a key and two virtual nodes on
 # this machine, and runs ring.c between them twice, plain and encrypted, with a packet
 # capture of each.  Then it writes an encrypted file and compares latency and bandwidth.
 # The results are printed and written to an HTML page.  Apart from the packages,
@@ -18,11 +18,11 @@ OMPI_CRYPT_TEST_DIR=${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart
 . "$SRC/tests/lib.sh"
 . "$SRC/tests/build.sh"
 
-[ $# = 0 ] || { sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
+[ $# -le 1 ] && [[ ${1-} != -* ]] || { sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
 mountpoint -q / || die "/ is not a mount point, so virtual nodes cannot have mounts of their own: before chroot DIR, mount --bind DIR DIR"
 [ "$(id -u)" = 0 ] || die "packages, virtual nodes and packet captures need root: sudo $0"
 
-PREFIX=$WORK/prefix
+PREFIX=${1:-$WORK/prefix}
 LOG=$WORK/log/quickstart.log
 STEPS=8
 
@@ -51,14 +51,18 @@ step() {
 
 build() {
     set -x
+    [ "$PREFIX" != "$WORK/prefix" ] || install_prefix
+    mpicc -O2 -Wall -o "$WORK/ring" "$SRC/examples/ring.c"
+    mpicc -O2 -Wall -I"$PREFIX/include" -o "$WORK/regions" "$SRC/examples/regions.c" \
+        -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmpi_crypt
+}
+
+install_prefix() {
     cd "$SRC" && ./autogen.pl
     mkdir -p "$WORK/build" && cd "$WORK/build"
     "$SRC/configure" --prefix="$PREFIX"
     make -j"$(nproc)"
     make install
-    mpicc -O2 -Wall -o "$WORK/ring" "$SRC/examples/ring.c"
-    mpicc -O2 -Wall -I"$PREFIX/include" -o "$WORK/regions" "$SRC/examples/regions.c" \
-        -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmpi_crypt
 }
 
 # A unique text, in a file of this node.  It must not be on a command line, since mpirun
@@ -162,14 +166,16 @@ END
 }
 
 begin=$SECONDS
+CONFIGURED=0                    # install_prefix does that
+export VCLUSTER_DIR=${VCLUSTER_DIR:-$(mktemp -d "${TMPDIR:-/tmp}/ompi-crypt-XXXXXX")}
 prepare_directories
 : > "$LOG"
 echo "ompi-crypt $(cat "$SRC/VERSION"): the log is $LOG"
-trap 'cluster_stop; cluster_remove' EXIT
+trap cluster_stop EXIT
 trap 'exit 130' INT TERM
 
 step "packages of Debian" install_packages
-step "build and install into a prefix of its own" build
+step "$([ $# = 0 ] && echo "build and install into a prefix of its own" || echo "programs for $1")" build
 step "a key of 32 random bytes: mpicrypt keygen" make_secrets
 . "$PREFIX/share/ompi-crypt/env.sh"
 step "two virtual nodes" vcluster up 2

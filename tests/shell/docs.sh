@@ -13,7 +13,8 @@ for page in "$SRC"/docs/*.rst "$SRC"/docs/design/*.rst; do
     page=${page#"$SRC/docs/"}
     must test -s "docs/html/${page%.rst}.html"
 done
-must make -s install DESTDIR="$CASE_DIR/stage"
+# Of `make install` what they belong to; shell/install has the rest.
+must make -s install-data-local DESTDIR="$CASE_DIR/stage"
 for page in mpicrypt.1 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-security.7; do
     file=$CASE_DIR/stage$PREFIX/share/man/man${page##*.}/$page
     must grep -q '^\.TH ' "$file"
@@ -24,7 +25,7 @@ verbs=$(mpicrypt --help | sed -n '/^VERBS/,/^$/s/^       \([a-z]*\) .*/\1/p')
 for verb in $verbs; do
     must grep -q "^\.SH .*$verb\$" -i "$CASE_DIR/stage$PREFIX/share/man/man1/mpicrypt.1"
 done
-must make -s uninstall DESTDIR="$CASE_DIR/stage"
+must make -s uninstall-local DESTDIR="$CASE_DIR/stage"
 left=$(find "$CASE_DIR/stage" ! -type d)
 [ -z "$left" ] || fail "make uninstall left: $left"
 

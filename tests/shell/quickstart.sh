@@ -1,20 +1,25 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# README's first command, in a cache of its own: it builds, runs ring plain and
-# encrypted, and says of each what the capture shows; then an encrypted file and
-# a comparison, and all of it as one page.
+# README's first command, in a cache of its own: it builds (or, without the argument
+# `build`, takes what is installed here), runs ring plain and encrypted, and says of each
+# what the capture shows; then an encrypted file and a comparison, and all of it as one page.
 set -euo pipefail
 . "$SRC/tests/lib.sh"
 
 unset OMPI_MCA_pml OMPI_MCA_crypt_psk_file OMPI_MCA_mca_base_component_path
 export XDG_CACHE_HOME=$CASE_DIR
+# As a user has it: the cluster is its own affair.
+export TMPDIR=${VCLUSTER_DIR%/*}
+unset VCLUSTER_DIR
+command=("$SRC/examples/quickstart.sh")
+[ "${1-}" = build ] || command+=("$PREFIX")
 # Where it cannot work it says so at once.
 mkdir "$CASE_DIR/bin"
 printf '#!/bin/sh\nexit 32\n' > "$CASE_DIR/bin/mountpoint"
 chmod +x "$CASE_DIR/bin/mountpoint"
-PATH=$CASE_DIR/bin:$PATH says "/ is not a mount point" "$SRC/examples/quickstart.sh"
+PATH=$CASE_DIR/bin:$PATH says "/ is not a mount point" "${command[@]}"
 must test ! -e "$CASE_DIR/ompi-crypt"
-says 'readable there 0 times' "$SRC/examples/quickstart.sh" | tee "$CASE_DIR/out"
+says 'readable there 0 times' "${command[@]}" | tee "$CASE_DIR/out"
 must grep -E 'readable there [1-9][0-9]* times' "$CASE_DIR/out"
 # Each line agrees with itself: the last figure is the second time divided by the first.
 number='[0-9]+\.[0-9]+' spread="\\($number to $number\\)"
@@ -32,3 +37,4 @@ must grep -q '^<svg ' "$page"
 must grep -qE '<text [^>]*>[^<]*: time</text>' "$page"
 must grep -qE '<text [^>]*>[^<]*: relative to plain</text>' "$page"
 must_fail grep -E '<script|<link|<img|src=|url\(' "$page"
+[ -z "$(ls -d "$TMPDIR"/ompi-crypt-* 2>/dev/null)" ] || fail "the cluster is still there: $(ls "$TMPDIR")"
