@@ -116,30 +116,45 @@ internal_program() {
 }
 
 # mpi_program KIND NAME: compile tests/KIND/NAME.c, print the program's path.
-# Sources in tests/mpi and tests/KIND without a main() belong to every one.
+# Sources in tests/mpi and tests/KIND without a main() belong to every one, and are compiled once.
 # -rdynamic: a program can stand in for a function that the libraries call.
 mpi_program() {
-    local kind=$1 name=$2 program=$VARIANT_DIR/tests/$1/$2 sources extra=() file stale=
-    sources=("$SRC/tests/$kind/$name.c")
-    for file in "$SRC"/tests/mpi/*.c "$SRC/tests/$kind"/*.c; do
-        if [ -e "$file" ] && ! grep -q '^int main(' "$file" && [[ " ${sources[*]} " != *" $file "* ]]; then
-            sources+=("$file")
-        fi
-    done
-    for file in "${sources[@]}" "$SRC"/tests/mpi/*.h "$SRC/tests/$kind"/*.h; do
+    local kind=$1 name=$2 program=$VARIANT_DIR/tests/$1/$2 source shared=() objects=() extra=() file stale=
+    source=$SRC/tests/$kind/$name.c
+    mapfile -t shared < <(grep -L '^int main(' $(printf '%s\n' "$SRC"/tests/mpi/*.c "$SRC/tests/$kind"/*.c | sort -u))
+    for file in "$source" "${shared[@]}" "$SRC"/tests/mpi/*.h "$SRC/tests/$kind"/*.h; do
         [ ! "$file" -nt "$program" ] || stale=yes
     done
     [ ! -e "$PREFIX/lib/libmpi_crypt.so" ] || extra=(-lmpi_crypt)
-    ! grep -q '^#pragma omp' "$SRC/tests/$kind/$name.c" || extra+=(-fopenmp)
-    if [ -n "$stale" ] && grep -q '^#include "ompi_config.h"' "${sources[0]}"; then
-        internal_program ompi/mca/pml/crypt "$kind/$name" "${sources[@]}" -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" \
+    ! grep -q '^#pragma omp' "$source" || extra+=(-fopenmp)
+    mkdir -p "$(dirname "$program")"
+    if [ -n "$stale" ] && grep -q '^#include "ompi_config.h"' "$source"; then
+        internal_program ompi/mca/pml/crypt "$kind/$name" "$source" "${shared[@]}" -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" \
             -Wl,--as-needed ${extra[@]+"${extra[@]}"} >&2
     elif [ -n "$stale" ]; then
-        mkdir -p "$(dirname "$program")"
-        in_variant mpicc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -pthread -rdynamic $VARIANT_CFLAGS \
-            -I"$SRC/tests/mpi" -I"$PREFIX/include" -o "$program" "${sources[@]}" \
-            -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -Wl,--as-needed ${extra[@]+"${extra[@]}"} -lm >&2 ||
-            fail "$2.c does not compile"
+        for file in "${shared[@]}"; do
+            objects+=("$(mpi_object "$file")") || exit
+        done
+        mpi_compile -rdynamic -o "$program" "$source" "${objects[@]}" \
+            -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -Wl,--as-needed ${extra[@]+"${extra[@]}"} -lm
     fi
     echo "$program"
+}
+
+mpi_object() {                                  # mpi_object SOURCE: compiled, by whichever lane is first
+    local object=$VARIANT_DIR/tests/${1#"$SRC/tests/"}.o file stale=
+    for file in "$1" "$SRC"/tests/mpi/*.h "${1%/*}"/*.h; do
+        [ ! "$file" -nt "$object" ] || stale=yes
+    done
+    if [ -n "$stale" ]; then
+        mkdir -p "$(dirname "$object")"
+        mpi_compile -c -o "$object.$BASHPID" "$1"
+        mv "$object.$BASHPID" "$object"
+    fi
+    echo "$object"
+}
+
+mpi_compile() {
+    in_variant mpicc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -pthread $VARIANT_CFLAGS \
+        -I"$SRC/tests/mpi" -I"$PREFIX/include" "$@" >&2 || fail "$* does not compile"
 }
