@@ -5,7 +5,7 @@
 #
 #   tests/run.sh [--full | --soak] [--sanitize] [--list] [--no-packages] [CASE...]
 #
-#   (nothing)      the default tier: what CI runs, at most 25 minutes
+#   (nothing)      the default tier: what CI runs, 15 minutes on two processors
 #   --full         the default tier and everything tagged "full", both series
 #   --soak         everything tagged "soak": hours
 #   --sanitize     also unit tests and the cases tagged "sanitize", with
