@@ -330,7 +330,22 @@ typedef enum {
 } ompi_pml_crypt_what_t;
 
 /* Of what arrived WHOLE: m->in and m->peer are set. */
-ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_message_t *m, const uint8_t *frame);
+static inline ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_message_t *m, const uint8_t *frame)
+{
+    const size_t wire_bytes = m->in.wire_bytes;
+    const int type = opal_crypt_frame_type(frame, wire_bytes);
+
+    switch (ompi_common_cryptmpi_kind(m->peer)) {
+    case OMPI_COMMON_CRYPTMPI_SEALED:
+        return OPAL_CRYPT_FRAME_DIRECT == type && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD ? OMPI_PML_CRYPT_IS_DIRECT
+               : OPAL_CRYPT_FRAME_FIRST == type && wire_bytes >= OPAL_CRYPT_FIRST_OVERHEAD ? OMPI_PML_CRYPT_IS_FIRST
+                                                                                           : OMPI_PML_CRYPT_IS_FORGED;
+    case OMPI_COMMON_CRYPTMPI_LOCAL:
+        return OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? OMPI_PML_CRYPT_IS_LOCAL_LARGE : OMPI_PML_CRYPT_IS_LOCAL;
+    default:
+        return OMPI_PML_CRYPT_IS_STRANGERS;
+    }
+}
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r);
 void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);

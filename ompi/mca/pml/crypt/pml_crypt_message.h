@@ -71,6 +71,24 @@ typedef struct ompi_pml_crypt_message {
     ompi_pml_crypt_arrival_t in;            /* the first part */
 } ompi_pml_crypt_message_t;
 
+/* Member by member: a compiler would clear all of it first, and by a slow instruction. */
+static inline void ompi_pml_crypt_message_init(ompi_pml_crypt_message_t *m, ompi_communicator_t *comm, const void *buffer,
+                                               size_t count, ompi_datatype_t *type, int rank, int tag)
+{
+    m->c = ompi_common_cryptmpi_comm(comm);
+    m->peer = NULL;
+    m->buffer = (void *) buffer;
+    m->count = count;
+    m->type = type;
+    m->plain_bytes = ompi_common_cryptmpi_bytes(type, count);
+    m->rank = rank;
+    m->tag = tag;
+    m->status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};
+    m->serial = 0;
+    m->any_tag = false;
+    m->in = (ompi_pml_crypt_arrival_t){.state = OMPI_PML_CRYPT_BROKEN};
+}
+
 /* The error of a message that was not sealed, or not opened, is never MPI_SUCCESS. */
 static inline int ompi_pml_crypt_error(const ompi_pml_crypt_message_t *m, int rank, int tag, int rc)
 {

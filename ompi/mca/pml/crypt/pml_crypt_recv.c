@@ -21,27 +21,9 @@
 
 /* ---- what is it? ---- */
 
-OPAL_CRYPT_OFTEN
-ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_message_t *m, const uint8_t *frame)
-{
-    const size_t wire_bytes = m->in.wire_bytes;
-    const int type = opal_crypt_frame_type(frame, wire_bytes);
-
-    switch (ompi_common_cryptmpi_kind(m->peer)) {
-    case OMPI_COMMON_CRYPTMPI_SEALED:
-        return OPAL_CRYPT_FRAME_DIRECT == type && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD ? OMPI_PML_CRYPT_IS_DIRECT
-               : OPAL_CRYPT_FRAME_FIRST == type && wire_bytes >= OPAL_CRYPT_FIRST_OVERHEAD ? OMPI_PML_CRYPT_IS_FIRST
-                                                                                           : OMPI_PML_CRYPT_IS_FORGED;
-    case OMPI_COMMON_CRYPTMPI_LOCAL:
-        return OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? OMPI_PML_CRYPT_IS_LOCAL_LARGE : OMPI_PML_CRYPT_IS_LOCAL;
-    default:
-        return OMPI_PML_CRYPT_IS_STRANGERS;
-    }
-}
-
 /* The host has brought it into staging. */
-OPAL_CRYPT_OFTEN
-static ompi_pml_crypt_what_t arrived(ompi_pml_crypt_message_t *m, const uint8_t *frame, const ompi_status_public_t *brought)
+static inline __opal_attribute_always_inline__ ompi_pml_crypt_what_t
+arrived(ompi_pml_crypt_message_t *m, const uint8_t *frame, const ompi_status_public_t *brought)
 {
     m->in = ompi_pml_crypt_arrival(m->c, m->rank, m->tag, brought, ompi_pml_crypt.stage_bytes);
     m->status = *brought;
@@ -112,8 +94,8 @@ int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, cons
 }
 
 /* What is all of a message, DIRECT or LOCAL. */
-OPAL_CRYPT_OFTEN
-static void receive_frame(ompi_pml_crypt_message_t *m, uint8_t *frame, ompi_pml_crypt_what_t what)
+static inline __opal_attribute_always_inline__ void
+receive_frame(ompi_pml_crypt_message_t *m, uint8_t *frame, ompi_pml_crypt_what_t what)
 {
     const bool direct = OMPI_PML_CRYPT_IS_DIRECT == what;
     const size_t plain_bytes = m->in.wire_bytes - (direct ? OPAL_CRYPT_DIRECT_OVERHEAD : OPAL_CRYPT_LOCAL_HEADER);
@@ -257,15 +239,14 @@ OPAL_CRYPT_OFTEN
 int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
                         ompi_communicator_t *comm, ompi_status_public_t *status)
 {
-    ompi_pml_crypt_message_t m = {.c = ompi_common_cryptmpi_comm(comm), .buffer = buffer, .count = count, .type = type,
-                                  .plain_bytes = ompi_common_cryptmpi_bytes(type, count), .rank = src, .tag = tag};
-    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_RECEIVE, .peer = src, .tag = tag, .comm = comm,
-                                            .bytes = m.plain_bytes};
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_RECEIVE, .peer = src, .tag = tag, .comm = comm};
     ompi_status_public_t brought = {.MPI_ERROR = MPI_SUCCESS};
+    ompi_pml_crypt_message_t m;
     ompi_pml_crypt_stage_t *stage;
     ompi_pml_crypt_what_t what;
     int rc;
 
+    ompi_pml_crypt_message_init(&m, comm, buffer, count, type, src, tag);
     if (opal_cryptproc_threaded() || !opal_list_is_empty(&m.c->held)) {
         ompi_request_t *request;
         rc = ompi_pml_crypt_irecv(buffer, count, type, src, tag, comm, &request);
@@ -281,6 +262,7 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
     }
     stage = ompi_pml_crypt_stage_get();
     ompi_pml_crypt_serial_take(&m, MPI_ANY_TAG == tag);
+    inside.bytes = m.plain_bytes;
     ompi_common_cryptmpi_enter(&inside);
     brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt, src,
                                                      ompi_pml_crypt_host_tag(tag), comm, &brought);

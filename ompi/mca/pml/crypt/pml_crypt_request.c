@@ -60,9 +60,7 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     base->req_proc = NULL;
     base->req_pml_complete = persistent;
     base->req_free_called = false;
-    r->m = (ompi_pml_crypt_message_t){.c = ompi_common_cryptmpi_comm(comm), .buffer = (void *) buffer, .count = count,
-                                      .type = datatype, .plain_bytes = ompi_common_cryptmpi_bytes(datatype, count),
-                                      .rank = peer, .tag = tag};
+    ompi_pml_crypt_message_init(&r->m, comm, buffer, count, datatype, peer, tag);
     r->first = NULL;
     r->body = r->bsend = NULL;
     r->rest.inner = NULL;

@@ -225,15 +225,12 @@ OPAL_CRYPT_OFTEN
 int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
-    ompi_pml_crypt_message_t m = {.c = ompi_common_cryptmpi_comm(comm), .buffer = (void *) buffer, .count = count,
-                                  .type = type, .plain_bytes = ompi_common_cryptmpi_bytes(type, count), .rank = dst,
-                                  .tag = tag};
-    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_SEND, .peer = dst, .tag = tag, .comm = comm,
-                                            .bytes = m.plain_bytes};
+    ompi_pml_crypt_message_t m;
     ompi_pml_crypt_stage_t *stage;
     size_t wire_bytes;
     int rc = ompi_common_cryptmpi_device_check(buffer);
 
+    ompi_pml_crypt_message_init(&m, comm, buffer, count, type, dst, tag);
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(m.c, dst, &m.peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
@@ -247,6 +244,9 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     }
     rc = make_frame(&m, stage->bytes, &wire_bytes);
     if (OMPI_SUCCESS == rc) {
+        ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_SEND, .peer = dst, .tag = tag, .comm = comm,
+                                                .bytes = m.plain_bytes};
+
         ompi_pml_crypt_act();
         ompi_common_cryptmpi_enter(&inside);
         rc = ompi_pml_crypt.host.pml_send(stage->bytes, wire_bytes, &ompi_mpi_byte.dt, dst,

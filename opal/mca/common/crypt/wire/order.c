@@ -383,31 +383,37 @@ int opal_crypt_order_check(order_t *order, const opal_crypt_serials_t *serials,
 
 /* ---- what is remembered ---- */
 
-OPAL_CRYPT_OFTEN
-static int remember(order_t *order, const opal_crypt_replay_t *replay,
-                    opal_crypt_serials_t *serials, uint64_t serial,
-                    const opal_crypt_envelope_t *envelope, uint64_t counter)
+/* In an entry of its own, which begins with what a range knows. */
+__attribute__((noinline))
+static int remember_entry(order_t *order, const opal_crypt_replay_t *replay, opal_crypt_serials_t *serials,
+                          const opal_crypt_envelope_t *envelope, const span_t *span)
 {
-    const span_t span = {serial, serial, counter, counter};
-    entry_t *entry = entry_find(order, envelope);
     const range_t *range;
-
-    if (NULL != entry) {
-        return spans_add(order, entry, &span);
-    }
-    if (opal_crypt_span_settled(&span, replay, serials)) {
-        return OPAL_CRYPT_OK;
-    }
+    entry_t *entry;
     int rc = order_reserve(order, replay, serials);
+
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
     range = opal_crypt_ranges_find(order, envelope);
     entry = &order->entries[order->count];
-    *entry = (entry_t) {.envelope = *envelope, .serials = serials, .count = 1, .one = NULL != range ? range->span : span};
+    *entry = (entry_t) {.envelope = *envelope, .serials = serials, .count = 1, .one = NULL != range ? range->span : *span};
     __atomic_fetch_add(&serials->references, 1, __ATOMIC_RELAXED);
     entry_link(order, order->count++);
-    return NULL != range ? spans_add(order, entry, &span) : OPAL_CRYPT_OK;
+    return NULL != range ? spans_add(order, entry, span) : OPAL_CRYPT_OK;
+}
+
+OPAL_CRYPT_OFTEN
+static inline int remember(order_t *order, const opal_crypt_replay_t *replay,
+                           opal_crypt_serials_t *serials, uint64_t serial,
+                           const opal_crypt_envelope_t *envelope, uint64_t counter)
+{
+    const span_t span = {serial, serial, counter, counter};
+    entry_t *entry = 0 == order->count ? NULL : entry_find(order, envelope);
+
+    return NULL != entry ? spans_add(order, entry, &span)
+         : opal_crypt_span_settled(&span, replay, serials) ? OPAL_CRYPT_OK
+                                                           : remember_entry(order, replay, serials, envelope, &span);
 }
 
 int opal_crypt_order_add(order_t *order, const opal_crypt_replay_t *replay,
