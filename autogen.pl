@@ -95,7 +95,7 @@ my $am = "# Made by autogen.pl from tests.list.\nnoinst_HEADERS = aead_found.h\n
 foreach my $test (grep { @$_ > 1 } @tests) {
     my ($name, @words) = @$test;
     my $record = grep { $_ eq 'record' } @words;
-    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { !/^(record|ssl|exports)$/ } @words;
+    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { !/^(record|ssl|exports|once)$/ } @words;
     my $ssl = grep { $_ eq 'ssl' } @words;
     @providers = ('openssl') if !@providers;
     $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers) . ($ssl ? ' -lssl' : '')

@@ -35,7 +35,8 @@ read_list() {
         done
         seen[$case]=yes
         if [ "$kind" = unit ]; then
-            file=$name tags=default,5.0,sanitize rest=
+            [[ " $tags $rest " = *" once "* ]] && tags=default,sanitize || tags=default,5.0,sanitize
+            file=$name rest=
         elif [ -e "$SRC/tests/$kind/$name.c" ]; then
             file=$name.c
         elif [ -e "$SRC/tests/$kind/$name.sh" ]; then
