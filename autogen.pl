@@ -95,10 +95,11 @@ my $am = "# Made by autogen.pl from tests.list.\nnoinst_HEADERS = aead_found.h\n
 foreach my $test (grep { @$_ > 1 } @tests) {
     my ($name, @words) = @$test;
     my $record = grep { $_ eq 'record' } @words;
-    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { !/^(record|ssl|exports|once)$/ } @words;
+    my @providers = map { $_ eq 'providers' ? @every_provider : $_ } grep { !/^(record|ssl|exports|btl|once)$/ } @words;
+    my $btl = grep { $_ eq 'btl' } @words;
     my $ssl = grep { $_ eq 'ssl' } @words;
     @providers = ('openssl') if !@providers;
-    $am .= "${name}_LDADD =" . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers) . ($ssl ? ' -lssl' : '')
+    $am .= "${name}_LDADD =" . ($btl ? ' $(btl_engine)' : '') . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @providers) . ($ssl ? ' -lssl' : '')
         . ($record ? " \$(core_record)\n${name}_CPPFLAGS = \$(AM_CPPFLAGS) -DOPAL_CRYPT_TEST_RECORD\n"
                    : " \$(core)\n");
     $am .= "${name}_LDFLAGS = \$(AM_LDFLAGS) -export-dynamic\n" if grep { $_ eq 'exports' } @words;

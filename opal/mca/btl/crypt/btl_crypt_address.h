@@ -1,0 +1,52 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Addresses: which of ours are published, in which form, and which of a peer's are tried first.
+ *
+ *     | version 1 = 1 | flags 1 = 0 | port 2 | n 1 |  n of  | family 1 = 4, 6 | prefix 1 | address 4, 16 |
+ *
+ * This is extension 2 of a process's record (docs/wire-format.rst).
+ */
+#ifndef OPAL_BTL_CRYPT_ADDRESS_H
+#define OPAL_BTL_CRYPT_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define OPAL_BTL_CRYPT_ADDRESSES_MAX    8
+#define OPAL_BTL_CRYPT_ADDRESSES_BYTES  (5 + OPAL_BTL_CRYPT_ADDRESSES_MAX * 18)
+
+typedef struct opal_btl_crypt_address {
+    uint8_t family;                                 /* 4 or 6 */
+    uint8_t prefix;                                 /* bits of the network */
+    uint8_t bytes[16];
+} opal_btl_crypt_address_t;
+
+typedef struct opal_btl_crypt_addresses {
+    uint16_t port;
+    int count;
+    opal_btl_crypt_address_t list[OPAL_BTL_CRYPT_ADDRESSES_MAX];
+} opal_btl_crypt_addresses_t;
+
+/* Our own: all addresses of interfaces that are up, limited by `include` or `exclude`, each a list of names of
+ * interfaces and of networks (address/bits); either may be NULL or empty.  Addresses that mean something on one link only
+ * are left out.  NULL, or the word in a list that is neither. */
+const char *opal_btl_crypt_address_own(const char *include, const char *exclude, opal_btl_crypt_addresses_t *own,
+                                       char word[64]);
+
+size_t opal_btl_crypt_address_pack(const opal_btl_crypt_addresses_t *addresses,
+                                   uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES]);
+bool opal_btl_crypt_address_unpack(const uint8_t *bytes, size_t count, opal_btl_crypt_addresses_t *addresses);
+
+/* Those in a network of ours go to the front. */
+void opal_btl_crypt_address_order(const opal_btl_crypt_addresses_t *own, opal_btl_crypt_addresses_t *peer);
+
+socklen_t opal_btl_crypt_address_socket(const opal_btl_crypt_addresses_t *addresses, int index,
+                                        struct sockaddr_storage *address);
+
+/* Is it one of them, whatever its port? */
+bool opal_btl_crypt_address_is_in(const opal_btl_crypt_addresses_t *addresses, const struct sockaddr *address);
+
+#endif

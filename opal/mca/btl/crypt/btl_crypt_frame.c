@@ -1,0 +1,64 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Headers of frames.  What is unpacked is authentic, since it was in a record, and is checked all
+ * the same: a process that has gone wrong must not take others with it.
+ */
+#include "btl_crypt_frame.h"
+
+#include <string.h>
+
+#include "opal/mca/common/crypt/base/base.h"
+
+size_t opal_btl_crypt_frame_pack(const opal_btl_crypt_frame_t *frame, uint8_t header[OPAL_BTL_CRYPT_HEADER_MAX])
+{
+    memset(header, 0, OPAL_BTL_CRYPT_HEADER_MAX);
+    header[0] = (uint8_t) frame->type;
+    switch (frame->type) {
+    case OPAL_BTL_CRYPT_FRAGMENT:
+        header[1] = frame->tag;
+        opal_crypt_put32(header + 4, (uint32_t) frame->bytes);
+        return OPAL_BTL_CRYPT_HEADER;
+    case OPAL_BTL_CRYPT_PUT:
+        opal_crypt_put64(header + 8, frame->address);
+        opal_crypt_put64(header + 16, frame->bytes);
+        return OPAL_BTL_CRYPT_HEADER_MAX;
+    default:
+        header[1] = OPAL_BTL_CRYPT_VERSION;
+        header[2] = 1;
+        return OPAL_BTL_CRYPT_HEADER;
+    }
+}
+
+static size_t unpack_put(const uint8_t *bytes, size_t count, opal_btl_crypt_frame_t *frame)
+{
+    if (count < OPAL_BTL_CRYPT_HEADER_MAX) {
+        return 0;
+    }
+    frame->address = opal_crypt_get64(bytes + 8);
+    frame->bytes = opal_crypt_get64(bytes + 16);
+    return 0 != frame->address && frame->bytes > 0 && frame->bytes <= OPAL_BTL_CRYPT_PUT_MAX
+                   && frame->address <= UINTPTR_MAX - frame->bytes ? OPAL_BTL_CRYPT_HEADER_MAX : 0;
+}
+
+size_t opal_btl_crypt_frame_unpack(const uint8_t *bytes, size_t count, opal_btl_crypt_frame_t *frame)
+{
+    if (count < OPAL_BTL_CRYPT_HEADER) {
+        return 0;
+    }
+    *frame = (opal_btl_crypt_frame_t) {.type = (opal_btl_crypt_type_t) bytes[0]};
+    switch (bytes[0]) {
+    case OPAL_BTL_CRYPT_FRAGMENT:
+        frame->tag = bytes[1];
+        frame->bytes = opal_crypt_get32(bytes + 4);
+        return opal_crypt_all_zero(bytes + 2, 2) && frame->bytes <= OPAL_BTL_CRYPT_FRAGMENT_MAX ? OPAL_BTL_CRYPT_HEADER
+                                                                                               : 0;
+    case OPAL_BTL_CRYPT_PUT:
+        return opal_crypt_all_zero(bytes + 1, 7) ? unpack_put(bytes, count, frame) : 0;
+    case OPAL_BTL_CRYPT_HELLO:
+        return OPAL_BTL_CRYPT_HEADER == count && OPAL_BTL_CRYPT_VERSION == bytes[1] && 1 == bytes[2]
+                       && opal_crypt_all_zero(bytes + 3, 5) ? OPAL_BTL_CRYPT_HEADER : 0;
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,40 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * FRAMES, what the records of a connection carry: docs/transport-format.rst, "Frames".
+ *
+ *     | 1 | tag 1 | 0 2 | n 4 | fragment n                          for the BTL's callback of this tag
+ *     | 2 | 0 7 | address 8 | n 8 | bytes n                         to this address of the receiver
+ *     | 3 | version 1 = 1 | links 1 = 1 | flags 1 = 0 | 0 4 |       hello: the first frame, and no other
+ *
+ * A frame begins with a record, and a record has bytes of one frame.
+ */
+#ifndef OPAL_BTL_CRYPT_FRAME_H
+#define OPAL_BTL_CRYPT_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPAL_BTL_CRYPT_VERSION      1
+#define OPAL_BTL_CRYPT_HEADER       8                           /* of a fragment, and of a hello */
+#define OPAL_BTL_CRYPT_HEADER_MAX   24                          /* of a put */
+#define OPAL_BTL_CRYPT_FRAGMENT_MAX ((size_t) 1 << 20)
+#define OPAL_BTL_CRYPT_PUT_MAX      ((uint64_t) 1 << 40)
+
+typedef enum { OPAL_BTL_CRYPT_FRAGMENT = 1, OPAL_BTL_CRYPT_PUT = 2, OPAL_BTL_CRYPT_HELLO = 3 } opal_btl_crypt_type_t;
+
+typedef struct opal_btl_crypt_frame {
+    opal_btl_crypt_type_t type;
+    uint8_t tag;                                /* of a fragment */
+    uint64_t address;                           /* of a put */
+    uint64_t bytes;                             /* behind the header */
+} opal_btl_crypt_frame_t;
+
+/* Its length. */
+size_t opal_btl_crypt_frame_pack(const opal_btl_crypt_frame_t *frame, uint8_t header[OPAL_BTL_CRYPT_HEADER_MAX]);
+
+/* The length of the header that begins here; 0: it is none.  All of it has to be there. */
+size_t opal_btl_crypt_frame_unpack(const uint8_t *bytes, size_t count, opal_btl_crypt_frame_t *frame);
+
+#endif

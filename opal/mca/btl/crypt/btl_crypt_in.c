@@ -1,0 +1,222 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The way in: one read, the records in it, and what they carry.
+ *
+ *     socket --> wire --open--> frame buffer --> deliver         a fragment
+ *                         \---> its address                      a put, but for its first record
+ *
+ * A record whose end has not come is kept until the next read.  Nothing is believed that was not
+ * opened, and nothing that was opened goes anywhere before its header was checked.
+ */
+#include "btl_crypt_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Header, fragment, and the byte behind it which opening may write to. */
+enum { FRAME_BUFFER = OPAL_BTL_CRYPT_HEADER + (1 << 20) + OPAL_CRYPT_TLS_RECORD_PLAIN_MAX + 8 };
+
+/* ---- buffers ---- */
+
+static bool frame_needed(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_engine_t *engine = link->engine;
+
+    if (NULL == link->frame) {
+        link->frame = engine->spare_count > 0 ? engine->spares[--engine->spare_count] : malloc(FRAME_BUFFER);
+    }
+    return NULL != link->frame;
+}
+
+static void frame_release(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_engine_t *engine = link->engine;
+
+    if (NULL != link->frame && 0 == link->frame_have) {
+        if (engine->spare_count < OPAL_BTL_CRYPT_SPARES) {
+            engine->spares[engine->spare_count++] = link->frame;
+        } else {
+            free(link->frame);
+        }
+        link->frame = NULL;
+    }
+}
+
+/* ---- frames ---- */
+
+static void fragment_complete(opal_btl_crypt_link_t *link)
+{
+    const size_t bytes = link->frame_bytes - OPAL_BTL_CRYPT_HEADER;
+
+    link->frame_have = link->frame_bytes = 0;
+    if (!link->engine->deliver(link, link->frame_tag, link->frame + OPAL_BTL_CRYPT_HEADER, bytes)) {
+        opal_btl_crypt_link_fail(link, "a fragment for which there is nobody");
+    }
+}
+
+static void begin_put(opal_btl_crypt_link_t *link, const opal_btl_crypt_frame_t *frame, size_t bytes)
+{
+    link->put_at = (uint8_t *) (uintptr_t) frame->address;
+    memcpy(link->put_at, link->frame + OPAL_BTL_CRYPT_HEADER_MAX, bytes);
+    link->put_at += bytes;
+    link->put_left = frame->bytes - bytes;
+    link->frame_have = 0;
+}
+
+static void hello_complete(opal_btl_crypt_link_t *link)
+{
+    link->hello_came = true;
+    link->frame_have = 0;
+    if (OPAL_BTL_CRYPT_GREETING == link->state) {
+        link->state = OPAL_BTL_CRYPT_OPEN;
+    }
+}
+
+/* The first record of a frame is in the buffer. */
+static void begin_frame(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_frame_t frame;
+    const size_t header = opal_btl_crypt_frame_unpack(link->frame, link->frame_have, &frame);
+
+    if (0 == header || (OPAL_BTL_CRYPT_HELLO == frame.type) == link->hello_came) {
+        opal_btl_crypt_link_fail(link, "not a frame that could follow here");
+    } else if (link->frame_have - header > frame.bytes) {
+        opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
+    } else if (OPAL_BTL_CRYPT_HELLO == frame.type) {
+        hello_complete(link);
+    } else if (OPAL_BTL_CRYPT_PUT == frame.type) {
+        begin_put(link, &frame, link->frame_have - header);
+    } else {
+        link->frame_bytes = header + (size_t) frame.bytes;
+        link->frame_tag = frame.tag;
+    }
+}
+
+/* ---- records ---- */
+
+/* Where the next record is opened, and how much room there is. */
+static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t *room)
+{
+    if (link->put_left > 0) {
+        *room = link->put_left < SIZE_MAX ? (size_t) link->put_left : SIZE_MAX;
+        return link->put_at;
+    }
+    if (!frame_needed(link)) {
+        return NULL;
+    }
+    *room = 0 == link->frame_bytes ? OPAL_CRYPT_TLS_RECORD_PLAIN_MAX + 1 : link->frame_bytes - link->frame_have + 1;
+    return link->frame + link->frame_have;
+}
+
+static void data_came(opal_btl_crypt_link_t *link, size_t bytes)
+{
+    if (link->put_left > 0) {
+        link->put_at += bytes;
+        link->put_left -= bytes;
+        return;
+    }
+    link->frame_have += bytes;
+    if (0 == link->frame_bytes) {
+        begin_frame(link);
+    } else if (link->frame_have > link->frame_bytes) {
+        opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
+    }
+    if (0 != link->frame_bytes && link->frame_have == link->frame_bytes) {
+        fragment_complete(link);
+    }
+}
+
+static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
+{
+    opal_crypt_tls_record_kind_t kind;
+    size_t room, plain;
+    uint8_t *place = place_for(link, &room);
+    int rc;
+
+    if (NULL == place) {
+        opal_btl_crypt_link_fail(link, "no memory for what arrives");
+        return;
+    }
+    rc = opal_crypt_tls_records_open(link->records, wire, bytes, place, room, &plain, &kind);
+    if (OPAL_CRYPT_ERR_CONFIG == rc) {
+        opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
+    } else if (OPAL_CRYPT_OK != rc) {
+        opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
+    } else if (OPAL_CRYPT_TLS_RECORD_DATA == kind) {
+        data_came(link, plain);
+    } else if (OPAL_CRYPT_TLS_RECORD_CLOSED == kind) {
+        if (link->put_left > 0 || link->frame_have > 0) {
+            opal_btl_crypt_link_fail(link, "the end came within a frame");
+        } else {
+            link->state = OPAL_BTL_CRYPT_ENDED;
+        }
+    }
+}
+
+static bool readable(const opal_btl_crypt_link_t *link)
+{
+    return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_GREETING == link->state;
+}
+
+/* All whole records; how many bytes of the wire they took. */
+static size_t open_records(opal_btl_crypt_link_t *link, size_t bytes)
+{
+    uint8_t *wire = link->engine->wire;
+    size_t at = 0, record;
+
+    while (readable(link) && at < bytes) {
+        if (OPAL_CRYPT_OK != opal_crypt_tls_records_next(link->records, wire + at, bytes - at, &record)) {
+            opal_btl_crypt_link_fail(link, "not a record");
+        } else if (0 == record || record > bytes - at) {
+            break;
+        } else {
+            open_record(link, wire + at, record);
+            at += record;
+        }
+    }
+    return at;
+}
+
+static void keep_rest(opal_btl_crypt_link_t *link, const uint8_t *rest, size_t bytes)
+{
+    free(link->rest);
+    link->rest = 0 == bytes ? NULL : malloc(bytes);
+    link->rest_bytes = bytes;
+    if (NULL != link->rest) {
+        memcpy(link->rest, rest, bytes);
+    } else if (0 != bytes) {
+        opal_btl_crypt_link_fail(link, "no memory for what arrives");
+    }
+}
+
+void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
+{
+    uint8_t *wire = link->engine->wire;
+    const size_t have = link->rest_bytes;
+    size_t bytes, taken;
+    ssize_t came;
+
+    do {
+        came = recv(link->fd, wire + have, OPAL_BTL_CRYPT_WIRE - have, MSG_DONTWAIT);
+    } while (came < 0 && EINTR == errno);
+    if (came <= 0) {
+        if (0 == came || (EAGAIN != errno && EWOULDBLOCK != errno)) {
+            opal_btl_crypt_link_fail(link, "the connection was cut");
+        }
+        return;
+    }
+    if (have > 0) {
+        memcpy(wire, link->rest, have);
+    }
+    bytes = have + (size_t) came;
+    taken = open_records(link, bytes);
+    if (readable(link)) {
+        keep_rest(link, wire + taken, bytes - taken);
+        frame_release(link);
+    } else if (OPAL_BTL_CRYPT_ENDED == link->state && taken < bytes) {
+        opal_btl_crypt_link_fail(link, "bytes behind the end");
+    }
+}

@@ -1,0 +1,260 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A connection from its socket to its end: the handshake, who says hello, close_notify.
+ *
+ * During the handshake exactly what it asks for is read, so that no record of the time after
+ * it is in our hands when somebody else, a kernel for instance, is to open it.
+ */
+#include "btl_crypt_link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- engine ---- */
+
+bool opal_btl_crypt_engine_start(opal_btl_crypt_engine_t *engine)
+{
+    engine->wire = malloc(OPAL_BTL_CRYPT_WIRE);
+    return NULL != engine->wire;
+}
+
+void opal_btl_crypt_engine_stop(opal_btl_crypt_engine_t *engine)
+{
+    while (engine->spare_count > 0) {
+        free(engine->spares[--engine->spare_count]);
+    }
+    free(engine->wire);
+    engine->wire = NULL;
+}
+
+/* ---- beginning ---- */
+
+static opal_btl_crypt_link_t *link_make(opal_btl_crypt_engine_t *engine, int fd, opal_btl_crypt_state_t state, bool listens)
+{
+    opal_btl_crypt_link_t *link = calloc(1, sizeof(*link));
+    const int yes = 1;
+
+    if (NULL == link) {
+        close(fd);
+        return NULL;
+    }
+    link->engine = engine;
+    link->fd = fd;
+    link->state = state;
+    link->listens = listens;
+    (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));     /* a pair of sockets has none */
+    return link;
+}
+
+static opal_btl_crypt_link_t *begun(opal_btl_crypt_link_t *link, int rc)
+{
+    if (OPAL_CRYPT_OK != rc) {
+        opal_btl_crypt_link_destroy(link);
+        return NULL;
+    }
+    return link;
+}
+
+opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engine, int fd,
+                                                   const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk)
+{
+    opal_btl_crypt_link_t *link = link_make(engine, fd, OPAL_BTL_CRYPT_CONNECTING, false);
+
+    if (NULL == link) {
+        return NULL;
+    }
+    link->wants_write = true;
+    return begun(link, opal_crypt_handshake_connect(engine->tls, identity, psk, &link->handshake));
+}
+
+opal_btl_crypt_link_t *opal_btl_crypt_link_accept(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_handshake_find_t find,
+                                                  void *arg)
+{
+    opal_btl_crypt_link_t *link = link_make(engine, fd, OPAL_BTL_CRYPT_SHAKING, true);
+
+    return NULL == link ? NULL
+         : begun(link, opal_crypt_handshake_accept(engine->tls, &engine->own, find, arg, &link->handshake));
+}
+
+void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason)
+{
+    if (OPAL_BTL_CRYPT_FAILED != link->state) {
+        link->state = OPAL_BTL_CRYPT_FAILED;
+        link->reason = reason;
+    }
+}
+
+/* ---- handshake ---- */
+
+static bool full(void)
+{
+    return EAGAIN == errno || EWOULDBLOCK == errno;
+}
+
+/* False: not all went out. */
+static bool send_output(opal_btl_crypt_link_t *link)
+{
+    size_t bytes;
+    const uint8_t *output = opal_crypt_handshake_output(link->handshake, &bytes);
+    ssize_t sent;
+
+    link->wants_write = false;
+    while (bytes > 0) {
+        sent = send(link->fd, output, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && EINTR != errno) {
+            link->wants_write = full();
+            if (!link->wants_write) {
+                opal_btl_crypt_link_fail(link, "closed during the handshake");
+            }
+            return false;
+        }
+        opal_crypt_handshake_sent(link->handshake, sent < 0 ? 0 : (size_t) sent);
+        output = opal_crypt_handshake_output(link->handshake, &bytes);
+    }
+    return true;
+}
+
+/* False: nothing was there. */
+static bool take_input(opal_btl_crypt_link_t *link)
+{
+    uint8_t bytes[1024];
+    const size_t wants = opal_crypt_handshake_wants(link->handshake);
+    size_t taken;
+    ssize_t came;
+
+    do {
+        came = recv(link->fd, bytes, wants < sizeof(bytes) ? wants : sizeof(bytes), MSG_DONTWAIT);
+    } while (came < 0 && EINTR == errno);
+    if (came <= 0) {
+        if (0 == came || !full()) {
+            opal_btl_crypt_link_fail(link, "closed during the handshake");
+        }
+        return false;
+    }
+    if (OPAL_CRYPT_OK != opal_crypt_handshake_feed(link->handshake, bytes, (size_t) came, &taken)) {
+        opal_btl_crypt_link_fail(link, "the handshake was refused");
+    }
+    return true;
+}
+
+static void handshake_done(opal_btl_crypt_link_t *link)
+{
+    if (OPAL_CRYPT_OK != opal_crypt_handshake_records(link->handshake, link->engine->aead, &link->records)) {
+        opal_btl_crypt_link_fail(link, "no keys for the records");
+        return;
+    }
+    link->identity = *opal_crypt_handshake_identity(link->handshake);
+    opal_crypt_handshake_destroy(link->handshake);
+    link->handshake = NULL;
+    link->state = OPAL_BTL_CRYPT_AUTHENTICATED;
+}
+
+static void connected(opal_btl_crypt_link_t *link)
+{
+    int error = 0;
+    socklen_t bytes = sizeof(error);
+
+    if (0 != getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) || 0 != error) {
+        opal_btl_crypt_link_fail(link, "nobody answers there");
+    } else {
+        link->state = OPAL_BTL_CRYPT_SHAKING;
+    }
+}
+
+void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link)
+{
+    if (OPAL_BTL_CRYPT_CONNECTING == link->state) {
+        connected(link);
+    }
+    while (OPAL_BTL_CRYPT_SHAKING == link->state && send_output(link)) {
+        if (OPAL_CRYPT_HANDSHAKE_DONE == opal_crypt_handshake_state(link->handshake)) {
+            handshake_done(link);
+        } else if (!take_input(link)) {
+            break;
+        }
+    }
+}
+
+/* ---- hello ---- */
+
+/* The client is not OPEN before the other one's hello has come. */
+void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
+{
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_HELLO};
+
+    opal_btl_crypt_item_make(&link->hello, &frame, NULL, 0);
+    link->state = link->listens ? OPAL_BTL_CRYPT_OPEN : OPAL_BTL_CRYPT_GREETING;
+    if (!opal_btl_crypt_link_post(link, &link->hello)) {
+        opal_btl_crypt_link_fail(link, "a socket that takes no hello");
+    }
+}
+
+/* Best effort: whoever does not read it sees a connection that was cut. */
+static void say_end(opal_btl_crypt_link_t *link)
+{
+    uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE];
+
+    if (OPAL_CRYPT_OK == opal_crypt_tls_records_close(link->records, wire)) {
+        (void) send(link->fd, wire, sizeof(wire), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
+{
+    say_end(link);
+    link->state = OPAL_BTL_CRYPT_ENDED;
+}
+
+/* ---- end ---- */
+
+/* What the other end sent and nobody will read: if it stays, close makes TCP say reset, and our
+ * close_notify with what is before it may be lost at the other end. */
+static void drain(opal_btl_crypt_link_t *link)
+{
+    (void) shutdown(link->fd, SHUT_WR);
+    while (recv(link->fd, link->engine->wire, OPAL_BTL_CRYPT_WIRE, MSG_DONTWAIT) > 0) {
+    }
+}
+
+void opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
+{
+    struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
+
+    if (OPAL_BTL_CRYPT_OPEN != link->state && OPAL_BTL_CRYPT_ENDED != link->state) {
+        return;
+    }
+    for (opal_btl_crypt_link_pump(link); OPAL_BTL_CRYPT_FAILED != link->state && opal_btl_crypt_ring_used(&link->ring) > 0;
+         opal_btl_crypt_link_pump(link)) {
+        if (1 != poll(&writable, 1, milliseconds)) {
+            return;
+        }
+    }
+    if (OPAL_BTL_CRYPT_FAILED != link->state) {
+        say_end(link);
+        drain(link);
+    }
+}
+
+void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)
+{
+    if (NULL == link) {
+        return;
+    }
+    opal_crypt_handshake_destroy(link->handshake);
+    opal_crypt_tls_records_destroy(link->records);
+    if (NULL != link->ring.bytes) {
+        link->engine->rings -= link->ring.room;
+        free(link->ring.bytes);
+    }
+    free(link->rest);
+    free(link->frame);
+    close(link->fd);
+    free(link);
+}

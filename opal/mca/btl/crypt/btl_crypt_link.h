@@ -1,0 +1,154 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One connection, without MPI: a socket, from the first byte of the handshake to its end.
+ *
+ *     connects   CONNECTING  SHAKING  GREETING  OPEN  ENDED        listens   SHAKING  AUTHENTICATED  OPEN  ENDED
+ *
+ * GREETING: our hello is out, and the other end has not said whether it keeps this connection.
+ * AUTHENTICATED: we have to say so: greet, or decline.  From any state to FAILED, for good.
+ *
+ * Threads: `drive`, `read`, `greet`, and all that makes or ends a connection by one at a time; `post`, `pump` and `reap`
+ * under a lock of the caller, which greet needs as well.
+ */
+#ifndef OPAL_BTL_CRYPT_LINK_H
+#define OPAL_BTL_CRYPT_LINK_H
+
+#include "btl_crypt_frame.h"
+#include "btl_crypt_ring.h"
+
+#include "opal/mca/common/crypt/tls/handshake.h"
+#include "opal/mca/common/crypt/tls/records.h"
+
+/* What one read brings at most, with the rest of the one before. */
+#define OPAL_BTL_CRYPT_WIRE         (((size_t) 256 << 10) + OPAL_CRYPT_TLS_RECORD_MAX)
+/* Rings: of the first ones, and of those that come when all together have reached the limit. */
+#define OPAL_BTL_CRYPT_RING         ((size_t) 256 << 10)
+#define OPAL_BTL_CRYPT_RING_SMALL   ((size_t) 34 << 10)
+#define OPAL_BTL_CRYPT_RINGS_MAX    ((size_t) 8 << 20)
+/* What was sealed is done with if so little is in front of it. */
+#define OPAL_BTL_CRYPT_MARK         ((uint64_t) 32 << 10)
+#define OPAL_BTL_CRYPT_SPARES       4
+
+typedef struct opal_btl_crypt_link opal_btl_crypt_link_t;
+
+/* What all connections of a process share. */
+typedef struct opal_btl_crypt_engine {
+    const opal_crypt_tls_t *tls;
+    const opal_aead_module_t *aead;
+    opal_crypt_tls_name_t own;
+    /* A fragment has come; its bytes are valid during the call, and aligned to 8.  False: no such tag. */
+    bool (*deliver)(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_t count);
+
+    uint8_t *wire;                                  /* what was read last */
+    uint8_t *spares[OPAL_BTL_CRYPT_SPARES];         /* for fragments that arrive */
+    int spare_count;
+    size_t rings;                                   /* bytes, under the caller's lock */
+} opal_btl_crypt_engine_t;
+
+/* What is to be sent: the caller's until it was reaped, with the memory that it names. */
+typedef struct opal_btl_crypt_item {
+    struct opal_btl_crypt_item *next;
+    struct iovec pieces[3];                         /* the first is `header` */
+    int count;
+    uint64_t bytes, sealed;                         /* of all pieces */
+    uint64_t end;                                   /* where it ends in what the connection sealed */
+    uint8_t header[OPAL_BTL_CRYPT_HEADER_MAX];
+} opal_btl_crypt_item_t;
+
+typedef struct opal_btl_crypt_queue {
+    opal_btl_crypt_item_t *first, *last;
+} opal_btl_crypt_queue_t;
+
+typedef enum {
+    OPAL_BTL_CRYPT_CONNECTING,
+    OPAL_BTL_CRYPT_SHAKING,
+    OPAL_BTL_CRYPT_AUTHENTICATED,
+    OPAL_BTL_CRYPT_GREETING,
+    OPAL_BTL_CRYPT_OPEN,
+    OPAL_BTL_CRYPT_ENDED,                           /* the other end closed it, as it should be */
+    OPAL_BTL_CRYPT_FAILED
+} opal_btl_crypt_state_t;
+
+struct opal_btl_crypt_link {
+    opal_btl_crypt_engine_t *engine;
+    void *owner;                                    /* the caller's */
+    int fd;
+    opal_btl_crypt_state_t state;
+    bool listens, hello_came;
+    bool wants_write;                               /* the socket was full */
+    uint32_t armed;                                 /* the caller's: events that it waits for */
+    uint64_t born;                                  /* the caller's */
+    const char *reason;                             /* of FAILED, in English */
+    opal_crypt_handshake_t *handshake;
+    opal_crypt_tls_records_t *records;
+    opal_crypt_tls_identity_t identity;             /* certain from AUTHENTICATED, GREETING on */
+
+    /* out */
+    opal_btl_crypt_ring_t ring;
+    opal_btl_crypt_queue_t queue;                   /* not, or in part, sealed */
+    opal_btl_crypt_queue_t sealed;                  /* not written */
+    uint64_t sealed_bytes, written_bytes;
+    opal_btl_crypt_item_t hello;
+
+    /* in */
+    uint8_t *rest;                                  /* the beginning of a record */
+    size_t rest_bytes;
+    uint8_t *frame;                                 /* header and fragment */
+    size_t frame_have, frame_bytes;
+    uint8_t frame_tag;
+    uint8_t *put_at;
+    uint64_t put_left;
+};
+
+/* ---- btl_crypt_link.c ---- */
+
+bool opal_btl_crypt_engine_start(opal_btl_crypt_engine_t *engine);      /* tls, aead, own, deliver are filled */
+void opal_btl_crypt_engine_stop(opal_btl_crypt_engine_t *engine);       /* after its connections */
+
+/* `fd` is ours from now on, and does not block.  NULL: no memory, and it is closed. */
+opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engine, int fd,
+                                                   const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk);
+opal_btl_crypt_link_t *opal_btl_crypt_link_accept(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_handshake_find_t find,
+                                                  void *arg);
+
+/* The socket can be read or written: go on to AUTHENTICATED, GREETING, or nowhere. */
+void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link);
+
+/* AUTHENTICATED: say hello, and the connection is OPEN; or that another one is kept, and it has ENDED. */
+void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link);
+
+/* OPEN: write what is in the ring, for at most so many milliseconds, and close_notify. */
+void opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds);
+
+/* What is still queued is dropped.  NULL allowed. */
+void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link);
+
+void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason);
+
+/* ---- btl_crypt_out.c ---- */
+
+/* A frame, of a header and up to two pieces of the caller's. */
+void opal_btl_crypt_item_make(opal_btl_crypt_item_t *item, const opal_btl_crypt_frame_t *frame, const struct iovec *pieces,
+                              int count);
+
+/* To an OPEN connection.  True: done with, all of it is sealed.  False: reap will say so.  A connection that fails
+ * here says so by its state. */
+bool opal_btl_crypt_link_post(opal_btl_crypt_link_t *link, opal_btl_crypt_item_t *item);
+
+/* Seal and write, as far as it goes. */
+void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link);
+
+/* The next item that is done with, or NULL. */
+opal_btl_crypt_item_t *opal_btl_crypt_link_reap(opal_btl_crypt_link_t *link);
+
+void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_item_t *item);
+opal_btl_crypt_item_t *opal_btl_crypt_queue_take(opal_btl_crypt_queue_t *queue);
+
+/* ---- btl_crypt_in.c ---- */
+
+/* The socket of a GREETING or OPEN connection can be read: open what came, and deliver it. */
+void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link);
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Listening, and strangers.  What a stranger can do here is to be one of 64 for 2 seconds.
+ */
+#include "btl_crypt_listen.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Time in which nobody polled was not the stranger's: of a longer one so much counts. */
+enum { COUNTED_MOST_US = 10000 };
+
+/* ---- socket ---- */
+
+/* One socket for IPv4 and IPv6, where the system has both. */
+static int open_socket(int *family)
+{
+    const int flags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, no = 0;
+    int fd = socket(AF_INET6, flags, 0);
+
+    *family = AF_INET6;
+    if (fd >= 0 && 0 == setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no))) {
+        return fd;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    *family = AF_INET;
+    return socket(AF_INET, flags, 0);
+}
+
+static int bind_to(int fd, int family, uint16_t port)
+{
+    const struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT};
+    const struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+    return AF_INET6 == family ? bind(fd, (const struct sockaddr *) &six, sizeof(six))
+                              : bind(fd, (const struct sockaddr *) &four, sizeof(four));
+}
+
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t bytes = sizeof(address);
+
+    (void) getsockname(fd, (struct sockaddr *) &address, &bytes);
+    return ntohs(AF_INET6 == address.ss_family ? ((struct sockaddr_in6 *) &address)->sin6_port
+                                              : ((struct sockaddr_in *) &address)->sin_port);
+}
+
+int opal_btl_crypt_listen_at(unsigned min, unsigned range, uint16_t *port)
+{
+    int family, saved, fd = open_socket(&family), rc = -1;
+
+    if (fd < 0) {
+        return -1;
+    }
+    for (unsigned at = min; rc < 0 && at <= UINT16_MAX && (at == min || at - min < range); at++) {
+        rc = bind_to(fd, family, (uint16_t) at);
+        if (rc < 0 && EADDRINUSE != errno && EACCES != errno) {
+            break;
+        }
+    }
+    if (rc < 0 || 0 != listen(fd, SOMAXCONN)) {
+        saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    *port = port_of(fd);
+    return fd;
+}
+
+/* ---- strangers ---- */
+
+static void drop(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_listen_remove(listener, link);
+    listener->closing(link);
+    opal_btl_crypt_link_destroy(link);
+}
+
+void opal_btl_crypt_listen_remove(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
+{
+    for (int i = 0; i < listener->count; i++) {
+        if (link == listener->strangers[i]) {
+            --listener->count;
+            memmove(listener->strangers + i, listener->strangers + i + 1,
+                    (size_t) (listener->count - i) * sizeof(listener->strangers[0]));
+            return;
+        }
+    }
+}
+
+void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd)
+{
+    opal_btl_crypt_link_t *link;
+
+    if (OPAL_BTL_CRYPT_STRANGERS == listener->count) {
+        drop(listener, listener->strangers[0]);
+    }
+    link = opal_btl_crypt_link_accept(listener->engine, fd, listener->find, listener->arg);
+    if (NULL != link) {
+        link->born = listener->polled;
+        listener->strangers[listener->count++] = link;
+        listener->opened(link);
+    }
+}
+
+static bool came_to_ours(const opal_btl_crypt_listener_t *listener, int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t bytes = sizeof(address);
+
+    return NULL == listener->own || (0 == getsockname(fd, (struct sockaddr *) &address, &bytes)
+                                     && opal_btl_crypt_address_is_in(listener->own, (const struct sockaddr *) &address));
+}
+
+void opal_btl_crypt_listen_accept(opal_btl_crypt_listener_t *listener)
+{
+    for (int i = 0; i < OPAL_BTL_CRYPT_ACCEPTS; i++) {
+        const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            if (came_to_ours(listener, fd)) {
+                opal_btl_crypt_listen_add(listener, fd);
+            } else {
+                close(fd);
+            }
+        } else if ((EMFILE == errno || ENFILE == errno) && listener->count > 0) {
+            drop(listener, listener->strangers[0]);
+        } else if (EINTR != errno && ECONNABORTED != errno) {
+            break;
+        }
+    }
+}
+
+void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t now)
+{
+    const uint64_t passed = now - listener->last;
+
+    listener->last = now;
+    listener->polled += passed < COUNTED_MOST_US ? passed : COUNTED_MOST_US;
+    while (listener->count > 0 && listener->polled - listener->strangers[0]->born > OPAL_BTL_CRYPT_STRANGER_US) {
+        drop(listener, listener->strangers[0]);
+    }
+}
+
+void opal_btl_crypt_listen_stop(opal_btl_crypt_listener_t *listener)
+{
+    while (listener->count > 0) {
+        drop(listener, listener->strangers[0]);
+    }
+    if (listener->fd >= 0) {
+        close(listener->fd);
+        listener->fd = -1;
+    }
+}

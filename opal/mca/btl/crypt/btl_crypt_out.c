@@ -1,0 +1,239 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The way out: items are sealed into the ring, as records, and written from there.
+ *
+ *     post --> queue --seal--> ring --write--> socket        reap: what is behind us
+ *                 sealed:  items whose last record is in the ring
+ *
+ * A batch that is sealed and written grows, so that the first bytes of a long one leave early.
+ */
+#include "btl_crypt_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { BATCH_FIRST = 32 << 10, BATCH_MOST = 256 << 10 };
+
+void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_item_t *item)
+{
+    item->next = NULL;
+    if (NULL == queue->first) {
+        queue->first = item;
+    } else {
+        queue->last->next = item;
+    }
+    queue->last = item;
+}
+
+opal_btl_crypt_item_t *opal_btl_crypt_queue_take(opal_btl_crypt_queue_t *queue)
+{
+    opal_btl_crypt_item_t *item = queue->first;
+
+    if (NULL != item) {
+        queue->first = item->next;
+    }
+    return item;
+}
+
+void opal_btl_crypt_item_make(opal_btl_crypt_item_t *item, const opal_btl_crypt_frame_t *frame, const struct iovec *pieces,
+                              int count)
+{
+    const size_t header = opal_btl_crypt_frame_pack(frame, item->header);
+
+    item->pieces[0] = (struct iovec) {item->header, header};
+    memcpy(item->pieces + 1, pieces, (size_t) count * sizeof(*pieces));
+    item->count = 1 + count;
+    item->bytes = header + frame->bytes;
+}
+
+/* ---- the ring ---- */
+
+static bool ring_needed(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_engine_t *engine = link->engine;
+    opal_btl_crypt_ring_t *ring = &link->ring;
+
+    if (NULL != ring->bytes) {
+        return true;
+    }
+    ring->room = engine->rings + OPAL_BTL_CRYPT_RING <= OPAL_BTL_CRYPT_RINGS_MAX ? OPAL_BTL_CRYPT_RING
+                                                                                : OPAL_BTL_CRYPT_RING_SMALL;
+    ring->bytes = malloc(ring->room);
+    if (NULL == ring->bytes) {
+        opal_btl_crypt_link_fail(link, "no memory for what is to be sent");
+        return false;
+    }
+    engine->rings += ring->room;
+    return true;
+}
+
+static void ring_release(opal_btl_crypt_link_t *link)
+{
+    if (NULL != link->ring.bytes && NULL == link->queue.first && 0 == opal_btl_crypt_ring_used(&link->ring)) {
+        link->engine->rings -= link->ring.room;
+        free(link->ring.bytes);
+        link->ring.bytes = NULL;
+    }
+}
+
+/* ---- seal ---- */
+
+/* The bytes of an item from `sealed` on, `bytes` of them, as pieces. */
+static int part_of(const opal_btl_crypt_item_t *item, size_t bytes, struct iovec part[3])
+{
+    uint64_t skip = item->sealed;
+    int count = 0;
+
+    for (int i = 0; i < item->count && bytes > 0; i++) {
+        const size_t length = item->pieces[i].iov_len;
+        size_t now;
+
+        if (skip >= length) {
+            skip -= length;
+            continue;
+        }
+        now = length - skip < bytes ? length - (size_t) skip : bytes;
+        part[count++] = (struct iovec) {(uint8_t *) item->pieces[i].iov_base + skip, now};
+        bytes -= now;
+        skip = 0;
+    }
+    return count;
+}
+
+/* How much of `left` can become records in a place: all, or whole records of it. */
+static size_t fitting(const opal_btl_crypt_link_t *link, uint64_t left, size_t most, size_t place)
+{
+    size_t bytes = left < most ? (size_t) left : most;
+
+    while (bytes > 0 && opal_crypt_tls_records_room(link->records, bytes) > place) {
+        bytes = (bytes - 1) / OPAL_CRYPT_TLS_RECORD_PLAIN_MAX * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
+    }
+    return bytes;
+}
+
+/* Some of the first item into the ring; how many bytes of plaintext, 0 if there is no place. */
+static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
+{
+    opal_btl_crypt_item_t *item = link->queue.first;
+    const uint64_t left = item->bytes - item->sealed;
+    const size_t least = left < OPAL_CRYPT_TLS_RECORD_PLAIN_MAX ? (size_t) left : OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
+    const size_t needed = opal_crypt_tls_records_room(link->records, least);
+    struct iovec part[3];
+    size_t place_bytes, bytes, wire_bytes;
+    uint8_t *place;
+    int count;
+
+    place = opal_btl_crypt_ring_place(&link->ring, needed, &place_bytes);
+    bytes = NULL == place ? 0 : fitting(link, left, most > least ? most : least, place_bytes);
+    if (0 == bytes) {
+        return 0;
+    }
+    count = part_of(item, bytes, part);
+    if (OPAL_CRYPT_OK != opal_crypt_tls_records_seal(link->records, part, count, place, place_bytes, &wire_bytes)) {
+        opal_btl_crypt_link_fail(link, "what is to be sent cannot be sealed");
+        return 0;
+    }
+    link->ring.tail += wire_bytes;
+    link->sealed_bytes += wire_bytes;
+    item->sealed += bytes;
+    if (item->sealed == item->bytes) {
+        item->end = link->sealed_bytes;
+        opal_btl_crypt_queue_take(&link->queue);
+        opal_btl_crypt_queue_append(&link->sealed, item);
+    }
+    return bytes;
+}
+
+/* ---- write ---- */
+
+/* False: the socket is full, or the connection has failed. */
+static bool write_some(opal_btl_crypt_link_t *link)
+{
+    struct iovec pieces[2];
+    struct msghdr message = {.msg_iov = pieces};
+    ssize_t written;
+
+    message.msg_iovlen = (size_t) opal_btl_crypt_ring_pieces(&link->ring, pieces);
+    do {
+        written = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (written < 0 && EINTR == errno);
+    link->wants_write = written < 0 && (EAGAIN == errno || EWOULDBLOCK == errno);
+    if (written < 0) {
+        if (!link->wants_write) {
+            opal_btl_crypt_link_fail(link, "the connection was cut");
+        }
+        return false;
+    }
+    link->written_bytes += (size_t) written;
+    opal_btl_crypt_ring_took(&link->ring, (size_t) written);
+    return true;
+}
+
+void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
+{
+    size_t batch = BATCH_FIRST, now;
+
+    while (OPAL_BTL_CRYPT_FAILED != link->state && (NULL != link->queue.first || opal_btl_crypt_ring_used(&link->ring) > 0)) {
+        if (!ring_needed(link)) {
+            return;
+        }
+        for (size_t sealed = 0; sealed < batch && NULL != link->queue.first; sealed += now) {
+            now = seal_some(link, batch - sealed);
+            if (0 == now) {
+                break;
+            }
+        }
+        if (OPAL_BTL_CRYPT_FAILED == link->state || !write_some(link)) {
+            return;
+        }
+        batch = batch < BATCH_MOST ? 2 * batch : BATCH_MOST;
+    }
+    ring_release(link);
+}
+
+/* ---- items ---- */
+
+static bool is_done(const opal_btl_crypt_link_t *link, const opal_btl_crypt_item_t *item)
+{
+    return item->end <= link->written_bytes + OPAL_BTL_CRYPT_MARK;
+}
+
+opal_btl_crypt_item_t *opal_btl_crypt_link_reap(opal_btl_crypt_link_t *link)
+{
+    return NULL != link->sealed.first && is_done(link, link->sealed.first) ? opal_btl_crypt_queue_take(&link->sealed) : NULL;
+}
+
+/* The last of those that are sealed: nobody will reap it. */
+static void forget_last(opal_btl_crypt_queue_t *queue)
+{
+    opal_btl_crypt_item_t *before = queue->first;
+
+    if (before == queue->last) {
+        queue->first = NULL;
+        return;
+    }
+    while (before->next != queue->last) {
+        before = before->next;
+    }
+    before->next = NULL;
+    queue->last = before;
+}
+
+bool opal_btl_crypt_link_post(opal_btl_crypt_link_t *link, opal_btl_crypt_item_t *item)
+{
+    const bool idle = NULL == link->queue.first && !link->wants_write;
+
+    item->sealed = 0;
+    opal_btl_crypt_queue_append(&link->queue, item);
+    if (idle) {
+        opal_btl_crypt_link_pump(link);
+    }
+    if (NULL != link->queue.first || NULL == link->sealed.first || link->sealed.last != item || !is_done(link, item)) {
+        return false;
+    }
+    forget_last(&link->sealed);
+    return true;
+}

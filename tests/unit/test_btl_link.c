@@ -1,0 +1,313 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A connection of btl/crypt over a pair of sockets: fragments and puts of every kind of length,
+ * more than sockets and rings hold, who says hello, the end, a cut, and bytes that somebody changed.
+ */
+#include "btl_ends.h"
+
+#define BIG (3u << 20)
+
+static uint8_t data[BIG], memory[BIG + 64];
+
+static void fragment_make(opal_btl_crypt_item_t *item, uint8_t tag, size_t first, size_t bytes)
+{
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = tag, .bytes = bytes};
+    const struct iovec pieces[2] = {{data, first}, {data + first, bytes - first}};
+
+    opal_btl_crypt_item_make(item, &frame, pieces, 2);
+}
+
+static void put_make(opal_btl_crypt_item_t *item, void *to, size_t bytes)
+{
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_PUT, .address = (uintptr_t) to, .bytes = bytes};
+    const struct iovec piece = {data, bytes};
+
+    opal_btl_crypt_item_make(item, &frame, &piece, 1);
+}
+
+/* Send until it is done with, while the other end reads. */
+static void carry(opal_btl_crypt_link_t *from, opal_btl_crypt_link_t *to, opal_btl_crypt_item_t *item, unsigned more)
+{
+    bool done = opal_btl_crypt_link_post(from, item);
+    inbox_t *inbox = to->owner;
+    const unsigned wanted = inbox->count + more;
+
+    for (int i = 0; i < 10000 && (!done || inbox->count < wanted || to->put_left > 0 || NULL != to->rest); i++) {
+        opal_btl_crypt_link_read(to);
+        opal_btl_crypt_link_pump(from);
+        done = done || item == opal_btl_crypt_link_reap(from);
+    }
+    opal_btl_crypt_link_read(to);
+    UNIT_CHECK(done && OPAL_BTL_CRYPT_OPEN == from->state && OPAL_BTL_CRYPT_OPEN == to->state);
+    UNIT_CHECK(NULL == from->queue.first && NULL == from->sealed.first);
+}
+
+static void lengths(void)
+{
+    static const size_t most[] = {0, 1, 7, 8, 100, 4096, 16375, 16376, 16377, 16384, 32759, 32760, 32768, 65536, 131072, 1 << 20};
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+
+    UNIT_GROUP("fragments and puts of all lengths, both ways");
+    ends_open(&ends);
+    for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+        fragment_make(&item, (uint8_t) i, most[i] / 3, most[i]);
+        carry(ends.a, ends.b, &item, 1);
+        UNIT_CHECK(i == ends.in_b.tag && most[i] == ends.in_b.bytes);
+        UNIT_EQUAL_BYTES(ends.in_b.data, data, most[i]);
+        if (most[i] > 0) {
+            memset(memory, 0xee, sizeof(memory));
+            put_make(&item, memory + 1, most[i]);
+            carry(ends.b, ends.a, &item, 0);
+            UNIT_EQUAL_BYTES(memory + 1, data, most[i]);
+            UNIT_CHECK(0xee == memory[0] && 0xee == memory[1 + most[i]]);
+        }
+    }
+    put_make(&item, memory, BIG);
+    carry(ends.a, ends.b, &item, 0);
+    UNIT_EQUAL_BYTES(memory, data, BIG);
+    UNIT_CHECK(NULL == ends.a->ring.bytes && NULL == ends.a->frame && NULL == ends.b->frame && NULL == ends.b->rest);
+    UNIT_CHECK(0 == btl_engine.rings);
+    ends_free(&ends);
+}
+
+/* The other end does not read: what is posted waits, in order, and nothing is done with that is not near the socket. */
+static void crowd(void)
+{
+    enum { MANY = 300 };
+    static opal_btl_crypt_item_t items[MANY];
+    unsigned done = 0;
+    ends_t ends;
+
+    UNIT_GROUP("more than socket and ring hold");
+    ends_open(&ends);
+    for (unsigned i = 0; i < MANY; i++) {
+        fragment_make(&items[i], (uint8_t) (i % 90), 10, 20000 + i);
+        done += opal_btl_crypt_link_post(ends.a, &items[i]);
+    }
+    UNIT_CHECK(done < MANY && ends.a->wants_write && NULL != ends.a->queue.first);
+    UNIT_CHECK(btl_engine.rings == ends.a->ring.room);
+    for (unsigned i = 0; i < 10000 && ends.in_b.count < MANY; i++) {
+        opal_btl_crypt_link_read(ends.b);
+        UNIT_CHECK(0 == ends.in_b.count || 20000 + ends.in_b.count - 1 == ends.in_b.bytes);
+        opal_btl_crypt_link_pump(ends.a);
+        for (const opal_btl_crypt_item_t *item; NULL != (item = opal_btl_crypt_link_reap(ends.a)); done++) {
+            UNIT_CHECK(item == &items[done]);
+        }
+    }
+    UNIT_CHECK(MANY == ends.in_b.count && MANY == done && 0 == btl_engine.rings);
+    ends_free(&ends);
+}
+
+static void rings(void)
+{
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+
+    UNIT_GROUP("a small ring when all together are large");
+    ends_open(&ends);
+    btl_engine.rings = OPAL_BTL_CRYPT_RINGS_MAX - 1;
+    fragment_make(&item, 1, 0, 1 << 20);
+    UNIT_CHECK(!opal_btl_crypt_link_post(ends.a, &item) && OPAL_BTL_CRYPT_RING_SMALL == ends.a->ring.room);
+    for (int i = 0; i < 10000 && 0 == ends.in_b.count; i++) {
+        opal_btl_crypt_link_read(ends.b);
+        opal_btl_crypt_link_pump(ends.a);
+    }
+    UNIT_CHECK(1 == ends.in_b.count && &item == opal_btl_crypt_link_reap(ends.a));
+    UNIT_EQUAL_BYTES(ends.in_b.data, data, 1 << 20);
+    UNIT_CHECK(OPAL_BTL_CRYPT_RINGS_MAX - 1 == btl_engine.rings);
+    btl_engine.rings = 0;
+    ends_free(&ends);
+}
+
+static bool failed(const opal_btl_crypt_link_t *link, const char *reason)
+{
+    if (OPAL_BTL_CRYPT_FAILED == link->state && 0 == strcmp(reason, link->reason)) {
+        return true;
+    }
+    printf("  state %d: %s\n", (int) link->state, NULL == link->reason ? "" : link->reason);
+    return false;
+}
+
+static void hellos(void)
+{
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+
+    UNIT_GROUP("hello: the client waits for it, it is the first, and there is one");
+    ends_begin(&ends);
+    ends_shake(&ends);
+    opal_btl_crypt_link_greet(ends.a);
+    opal_btl_crypt_link_read(ends.a);
+    UNIT_CHECK(OPAL_BTL_CRYPT_GREETING == ends.a->state);
+    opal_btl_crypt_link_decline(ends.b);
+    opal_btl_crypt_link_read(ends.a);
+    UNIT_CHECK(OPAL_BTL_CRYPT_ENDED == ends.a->state && !ends.a->hello_came);
+    ends_free(&ends);
+
+    ends_begin(&ends);
+    ends_shake(&ends);
+    fragment_make(&item, 1, 0, 10);
+    opal_btl_crypt_link_post(ends.a, &item);
+    opal_btl_crypt_link_greet(ends.b);
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "not a frame that could follow here") && 0 == ends.in_b.count);
+    ends_free(&ends);
+
+    ends_open(&ends);
+    opal_btl_crypt_link_greet(ends.a);
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "not a frame that could follow here"));
+    ends_free(&ends);
+}
+
+static void ending(void)
+{
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+
+    UNIT_GROUP("an end that is said, and cuts");
+    ends_open(&ends);
+    fragment_make(&item, 5, 0, 1000);
+    opal_btl_crypt_link_post(ends.a, &item);
+    opal_btl_crypt_link_close(ends.a, 1000);
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(1 == ends.in_b.count && OPAL_BTL_CRYPT_ENDED == ends.b->state);
+    ends_free(&ends);
+
+    ends_open(&ends);
+    opal_btl_crypt_link_post(ends.a, &item);
+    UNIT_CHECK(0 == shutdown(ends.a->fd, SHUT_RDWR));
+    opal_btl_crypt_link_read(ends.b);
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "the connection was cut"));
+    ends_free(&ends);
+
+    ends_begin(&ends);
+    opal_btl_crypt_link_drive(ends.a);
+    UNIT_CHECK(0 == shutdown(ends.a->fd, SHUT_RDWR));
+    opal_btl_crypt_link_drive(ends.b);
+    opal_btl_crypt_link_drive(ends.b);
+    UNIT_CHECK(failed(ends.b, "closed during the handshake"));
+    ends_free(&ends);
+
+    UNIT_GROUP("an end within a fragment, within a put, and bytes behind it");
+    for (int put = 0; put < 2; put++) {
+        ends_open(&ends);
+        if (put) {
+            put_make(&item, memory, 100000);
+        } else {
+            fragment_make(&item, 1, 0, 100000);
+        }
+        item.pieces[1].iov_len = item.bytes = 50000;        /* less than its header promises */
+        item.count = 2;
+        opal_btl_crypt_link_post(ends.a, &item);
+        opal_btl_crypt_link_close(ends.a, 1000);
+        opal_btl_crypt_link_read(ends.b);
+        UNIT_CHECK(failed(ends.b, "the end came within a frame"));
+        ends_free(&ends);
+    }
+    ends_open(&ends);
+    opal_btl_crypt_link_decline(ends.a);
+    UNIT_CHECK(5 == send(ends.a->fd, "after", 5, MSG_NOSIGNAL));
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "bytes behind the end"));
+    ends_free(&ends);
+}
+
+/* More than the header promises, in the first record and in a later one; a tag that nobody has. */
+static void frames(void)
+{
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+
+    UNIT_GROUP("frames that are not as long as they say");
+    for (int i = 0; i < 4; i++) {
+        const size_t said = 0 == i % 2 ? 100 : 16384, sent = said + 1;
+
+        ends_open(&ends);
+        if (i < 2) {
+            fragment_make(&item, 1, 0, said);
+        } else {
+            put_make(&item, memory, said);
+        }
+        item.pieces[1] = (struct iovec) {data, sent};
+        item.bytes = item.pieces[0].iov_len + sent;
+        item.count = 2;
+        memset(memory, 0xee, sizeof(memory));
+        opal_btl_crypt_link_post(ends.a, &item);
+        opal_btl_crypt_link_read(ends.b);
+        UNIT_CHECK(failed(ends.b, "a frame that is shorter than its record") && 0 == ends.in_b.count);
+        UNIT_CHECK(0xee == memory[said]);
+        ends_free(&ends);
+    }
+    ends_open(&ends);
+    fragment_make(&item, 99, 0, 10);
+    opal_btl_crypt_link_post(ends.a, &item);
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "a fragment for which there is nobody"));
+    ends_free(&ends);
+}
+
+/* Somebody between the two: every byte of a message changed, one left out, one twice, two changed over. */
+static void between(void)
+{
+    uint8_t wire[4096];
+    opal_btl_crypt_item_t item, other;
+    ends_t ends;
+    size_t one;
+    int pair[2];
+
+    UNIT_GROUP("records that were changed, left out, repeated, turned round");
+    for (size_t at = 0; at < 4 + 80; at++) {
+        ends_open(&ends);
+        btl_pair(pair);
+        fragment_make(&item, 1, 0, 50);
+        fragment_make(&other, 2, 0, 50);
+        opal_btl_crypt_link_post(ends.a, &item);
+        one = (size_t) recv(ends.b->fd, wire, sizeof(wire), 0);
+        opal_btl_crypt_link_post(ends.a, &other);
+        UNIT_CHECK(80 == one && 80 == recv(ends.b->fd, wire + one, sizeof(wire) - one, 0));
+        if (at < one) {
+            wire[at] ^= 1;
+            UNIT_CHECK((ssize_t) one == send(ends.a->fd, wire, one, 0));
+        } else if (at == one) {
+            UNIT_CHECK((ssize_t) one == send(ends.a->fd, wire + one, one, 0));
+        } else if (at == one + 1) {
+            memcpy(wire + one, wire, one);
+            UNIT_CHECK((ssize_t) (2 * one) == send(ends.a->fd, wire, 2 * one, 0));
+        } else {
+            UNIT_CHECK((ssize_t) one == send(ends.a->fd, wire + one, one, 0));
+            UNIT_CHECK((ssize_t) one == send(ends.a->fd, wire, one, 0));
+        }
+        opal_btl_crypt_link_read(ends.b);
+        /* A length that grew is waited for; the rest that comes does not open. */
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == ends.b->state || ((3 == at || 4 == at) && NULL != ends.b->rest));
+        UNIT_CHECK((at == one + 1 ? 1 : 0) == ends.in_b.count);
+        close(pair[0]);
+        close(pair[1]);
+        ends_free(&ends);
+    }
+}
+
+int main(void)
+{
+    opal_crypt_tls_t *tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
+
+    UNIT_REQUIRE(NULL != tls);
+    btl_start(tls);
+    for (size_t i = 0; i < sizeof(data); i++) {
+        data[i] = (uint8_t) (i * 7 + i / 251);
+    }
+    lengths();
+    crowd();
+    rings();
+    hellos();
+    ending();
+    frames();
+    between();
+    opal_btl_crypt_engine_stop(&btl_engine);
+    opal_crypt_tls_destroy(tls);
+    return unit_done();
+}

@@ -1,0 +1,219 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Whoever connects without a key: is not answered, is one of 64, and is gone after 2 seconds of time in
+ * which somebody polled.  An authenticated connection is none of theirs.
+ */
+#include "btl_ends.h"
+
+#include <netinet/in.h>
+
+static unsigned opened, closed;
+
+static void on_opened(opal_btl_crypt_link_t *link)
+{
+    opened++;
+    UNIT_CHECK(OPAL_BTL_CRYPT_SHAKING == link->state);
+}
+
+static void on_closing(opal_btl_crypt_link_t *link)
+{
+    closed++;
+    UNIT_CHECK(OPAL_BTL_CRYPT_OPEN != link->state);
+}
+
+static job_t job;
+static opal_btl_crypt_listener_t listener;
+
+static void listener_make(void)
+{
+    listener = (opal_btl_crypt_listener_t) {.engine = &btl_engine, .fd = -1, .find = job_find, .arg = &job,
+                                            .opened = on_opened, .closing = on_closing};
+    job = (job_t) {.psk = tls_psk(PSK)};
+    opened = closed = 0;
+}
+
+/* The next end of a pair, whose other one is a stranger. */
+static int stranger(void)
+{
+    int pair[2];
+
+    btl_pair(pair);
+    opal_btl_crypt_listen_add(&listener, pair[1]);
+    return pair[0];
+}
+
+/* 0: it was closed; -1: it is there, and nothing came. */
+static ssize_t answer(int fd)
+{
+    char byte;
+    const ssize_t came = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+    return came < 0 && EAGAIN != errno && EWOULDBLOCK != errno ? 0 : came;
+}
+
+static void what_they_say(void)
+{
+    static const char *const says[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x08\x01 more than is allowed",
+                                       "\x17\x03\x03\x00\x20 a record of data", "OPAL-TCP-BTL"};
+    const opal_crypt_tls_identity_t identity = tls_identity();
+    const opal_crypt_tls_psk_t psk = tls_psk(PSK + 1);
+    opal_crypt_handshake_t *client;
+    flight_t flight;
+
+    UNIT_GROUP("nothing that is no hello is answered, and no object of OpenSSL is made for it");
+    listener_make();
+    for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
+        const int fd = stranger();
+
+        UNIT_CHECK(0 < send(fd, says[i], 5 + strlen(says[i] + 5), MSG_NOSIGNAL));
+        opal_btl_crypt_link_drive(listener.strangers[0]);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers[0]->state && 0 == job.asked);
+        opal_btl_crypt_listen_stop(&listener);
+        UNIT_CHECK(0 == answer(fd));
+        close(fd);
+    }
+    UNIT_GROUP("a hello of the right form, under another key, byte by byte, and with every byte changed");
+    for (size_t at = 0; at < 2; at++) {
+        const int fd = stranger();
+
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(btl_engine.tls, &identity, &psk, &client));
+        flight = tls_output(client);
+        for (size_t i = 0; i < flight.bytes; i += 0 == at ? 1 : flight.bytes) {
+            UNIT_CHECK(0 < send(fd, flight.data + i, 0 == at ? 1 : flight.bytes, MSG_NOSIGNAL));
+            opal_btl_crypt_link_drive(listener.strangers[0]);
+        }
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers[0]->state && at + 1 == job.asked);
+        UNIT_CHECK(-1 == answer(fd));
+        opal_btl_crypt_listen_stop(&listener);
+        opal_crypt_handshake_destroy(client);
+        close(fd);
+    }
+    for (size_t at = 0; at < flight.bytes; at++) {
+        const int fd = stranger();
+
+        flight.data[at] ^= 0x20;
+        UNIT_CHECK(0 < send(fd, flight.data, flight.bytes, MSG_NOSIGNAL));
+        flight.data[at] ^= 0x20;
+        opal_btl_crypt_link_drive(listener.strangers[0]);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers[0]->state || 3 == at || 4 == at);
+        UNIT_CHECK(-1 == answer(fd));
+        opal_btl_crypt_listen_stop(&listener);
+        close(fd);
+    }
+}
+
+static void how_many(void)
+{
+    int fds[OPAL_BTL_CRYPT_STRANGERS + 10];
+
+    UNIT_GROUP("64, the oldest goes first");
+    listener_make();
+    for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
+        fds[i] = stranger();
+        UNIT_CHECK(listener.count == (i < OPAL_BTL_CRYPT_STRANGERS ? i + 1 : OPAL_BTL_CRYPT_STRANGERS));
+    }
+    for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
+        UNIT_CHECK((i < 10 ? 0 : -1) == answer(fds[i]));
+    }
+    UNIT_CHECK(OPAL_BTL_CRYPT_STRANGERS + 10 == opened && 10 == closed);
+
+    UNIT_GROUP("2 seconds, without those in which nobody polled");
+    listener.last = 0;
+    for (uint64_t at = 5000; at <= OPAL_BTL_CRYPT_STRANGER_US; at += 5000) {
+        opal_btl_crypt_listen_poll(&listener, at);
+    }
+    opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000));       /* an hour of computing */
+    UNIT_CHECK(0 == listener.count && OPAL_BTL_CRYPT_STRANGERS + 10 == closed);
+    listener_make();
+    close(stranger());
+    for (int i = 1; i <= 100; i++) {
+        opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000) * (uint64_t) i);
+    }
+    UNIT_CHECK(1 == listener.count);
+    opal_btl_crypt_listen_stop(&listener);
+    UNIT_CHECK(0 == listener.count && 1 == closed);
+    for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
+        close(fds[i]);
+    }
+}
+
+/* Through a real socket, while others flood. */
+static void whom_we_know(void)
+{
+    opal_btl_crypt_addresses_t own = {.count = 1, .list = {{.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}}}};
+    const struct sockaddr_in nothing = {.sin_family = AF_INET};
+    struct sockaddr_storage address;
+    opal_btl_crypt_link_t *client, *server;
+    inbox_t inbox = {0};
+    socklen_t bytes;
+    int fd, flood[100];
+    uint16_t port;
+
+    UNIT_GROUP("a listening socket: who knows the key gets in, and no stranger gets that one out");
+    listener_make();
+    UNIT_CHECK(-1 == opal_btl_crypt_listen_at(65536, 1, &port));
+    listener.fd = opal_btl_crypt_listen_at(0, 1, &own.port);
+    UNIT_REQUIRE(listener.fd >= 0 && 0 != own.port);
+    UNIT_CHECK(-1 == opal_btl_crypt_listen_at(own.port, 1, &port));
+    fd = opal_btl_crypt_listen_at(own.port, 65536, &port);
+    UNIT_CHECK(fd >= 0 && port > own.port);
+    close(fd);
+
+    listener.own = &own;
+    bytes = opal_btl_crypt_address_socket(&own, 0, &address);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    UNIT_REQUIRE(0 == connect(fd, (struct sockaddr *) &address, bytes));
+    UNIT_REQUIRE(0 == fcntl(fd, F_SETFL, O_NONBLOCK));
+    client = btl_client(fd, PSK);
+    client->owner = &inbox;
+    opal_btl_crypt_listen_accept(&listener);
+    UNIT_REQUIRE(1 == listener.count);
+    server = listener.strangers[0];
+    server->owner = &inbox;
+    for (int i = 0; i < 1000 && OPAL_BTL_CRYPT_AUTHENTICATED != server->state; i++) {
+        opal_btl_crypt_link_drive(client);
+        opal_btl_crypt_link_drive(server);
+    }
+    UNIT_REQUIRE(OPAL_BTL_CRYPT_AUTHENTICATED == server->state && OPAL_BTL_CRYPT_AUTHENTICATED == client->state);
+    opal_btl_crypt_listen_remove(&listener, server);
+    opal_btl_crypt_link_greet(server);
+    opal_btl_crypt_link_greet(client);
+    for (int i = 0; i < 100; i++) {
+        flood[i] = stranger();
+    }
+    for (int i = 0; i < 1000 && OPAL_BTL_CRYPT_OPEN != client->state; i++) {
+        opal_btl_crypt_link_read(client);
+    }
+    UNIT_CHECK(OPAL_BTL_CRYPT_OPEN == client->state && OPAL_BTL_CRYPT_OPEN == server->state);
+    UNIT_CHECK(OPAL_BTL_CRYPT_STRANGERS == listener.count);
+
+    UNIT_GROUP("who comes by an address that we did not publish is not heard");
+    own.list[0].bytes[3] = 2;
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    UNIT_REQUIRE(0 == connect(fd, (struct sockaddr *) &address, bytes));
+    opened = 0;
+    opal_btl_crypt_listen_accept(&listener);
+    UNIT_CHECK(0 == opened && !opal_btl_crypt_address_is_in(&own, (const struct sockaddr *) &nothing));
+    close(fd);
+    for (int i = 0; i < 100; i++) {
+        close(flood[i]);
+    }
+    opal_btl_crypt_listen_stop(&listener);
+    opal_btl_crypt_link_destroy(client);
+    opal_btl_crypt_link_destroy(server);
+}
+
+int main(void)
+{
+    opal_crypt_tls_t *tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
+
+    UNIT_REQUIRE(NULL != tls);
+    btl_start(tls);
+    what_they_say();
+    how_many();
+    whom_we_know();
+    opal_btl_crypt_engine_stop(&btl_engine);
+    opal_crypt_tls_destroy(tls);
+    return unit_done();
+}
