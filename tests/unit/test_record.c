@@ -122,7 +122,9 @@ static void test_extensions(const opal_crypt_local_t *local, const opal_crypt_op
     const opal_crypt_extension_t known = { .type = OPAL_CRYPT_EXTENSION_REPORT },
                                         later = { .type = 7, .bytes = (const uint8_t *) "later", .count = 5 },
                                         asked = { .type = 8, .critical = true };
-    opal_crypt_options_t reports = *options;
+    static const uint8_t listens[OPAL_CRYPT_TRANSPORT_MAX + 1] = {1, 2, 3};
+    opal_crypt_options_t reports = *options, too_long = *options;
+    opal_crypt_extension_t found;
     opal_crypt_peer_info_t info;
     opal_crypt_local_t *peer;
     opal_crypt_record_t views;
@@ -131,14 +133,22 @@ static void test_extensions(const opal_crypt_local_t *local, const opal_crypt_op
 
     UNIT_GROUP("an extension: what one side sets, the other sees");
     reports.report = true;
+    reports.transport = listens;
+    reports.transport_bytes = OPAL_CRYPT_TRANSPORT_MAX;
     peer = fixture_local(&reports, 1);
     opal_crypt_record_info(local, &peer->record, &info);
-    UNIT_CHECK(info.report && opal_crypt_record_has(&peer->record, OPAL_CRYPT_EXTENSION_REPORT));
+    UNIT_CHECK(info.report && opal_crypt_record_extension(&peer->record, OPAL_CRYPT_EXTENSION_REPORT, &found));
+    UNIT_CHECK(OPAL_CRYPT_TRANSPORT_MAX == info.transport_bytes);
+    UNIT_EQUAL_BYTES(info.transport, listens, OPAL_CRYPT_TRANSPORT_MAX);
     opal_crypt_record_info(peer, &local->record, &info);
-    UNIT_CHECK(!info.report && !opal_crypt_record_has(&local->record, OPAL_CRYPT_EXTENSION_REPORT));
+    UNIT_CHECK(!info.report && 0 == info.transport_bytes
+               && !opal_crypt_record_extension(&local->record, OPAL_CRYPT_EXTENSION_REPORT, &found));
     opal_crypt_schedule_destroy(fixture_schedule(local, peer));             /* they need not be alike */
     test_lengths(local, peer);
     test_flips(local, peer);
+    too_long.transport = listens;
+    too_long.transport_bytes = sizeof(listens);
+    UNIT_CHECK(fixture_local_refused(&too_long, "record-too-long", "161 bytes"));
 
     UNIT_GROUP("a list is made in order, and within its room");
     UNIT_CHECK(opal_crypt_extension_put(list, sizeof(list), &used, &known));
@@ -148,7 +158,7 @@ static void test_extensions(const opal_crypt_local_t *local, const opal_crypt_op
     views = peer->record;
     views.extensions = list;
     views.extensions_bytes = used;
-    UNIT_CHECK(0 == opal_crypt_record_unknown(&views) && opal_crypt_record_has(&views, 7));
+    UNIT_CHECK(0 == opal_crypt_record_unknown(&views) && opal_crypt_record_extension(&views, 7, &found));
     UNIT_CHECK(opal_crypt_extension_put(list, sizeof(list), &used, &asked) && 17 == used);
     views.extensions_bytes = used;
     UNIT_CHECK(8 == opal_crypt_record_unknown(&views));

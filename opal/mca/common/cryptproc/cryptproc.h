@@ -57,8 +57,14 @@ OPAL_DECLSPEC bool opal_cryptproc_report_wanted(void);
  * ("name=value;..."), or NULL.  Says itself what went wrong, but for one thing: the text is in the
  * record, so who starts later with another one gets OPAL_ERR_BAD_PARAM, and must not go on. */
 OPAL_DECLSPEC int opal_cryptproc_start(const char *agreed);
+/* The same for a transport, with what its peers need to know (at most OPAL_CRYPT_TRANSPORT_MAX bytes): an extension
+ * of the record, so OPAL_ERR_BAD_PARAM if that is out.  Peers find it in opal_crypt_schedule_peer. */
+OPAL_DECLSPEC int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes);
 /* Once for each start that succeeded. */
 OPAL_DECLSPEC void opal_cryptproc_stop(void);
+
+/* How our record names us, after start. */
+OPAL_DECLSPEC void opal_cryptproc_own(opal_crypt_identity_t *identity);
 
 /* Our key pair and record; NULL before start and after stop. */
 OPAL_DECLSPEC opal_crypt_local_t *opal_cryptproc_local(void);

@@ -196,6 +196,26 @@ int opal_cryptproc_start(const char *agreed)
     return rc;
 }
 
+int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes)
+{
+    opal_crypt_options_t *o = &opal_cryptproc_params.options;
+    int rc;
+
+    if (users > 0) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    o->transport = transport;
+    o->transport_bytes = bytes;
+    rc = opal_cryptproc_start(agreed);
+    o->transport = NULL;
+    return rc;
+}
+
+void opal_cryptproc_own(opal_crypt_identity_t *identity)
+{
+    *identity = (opal_crypt_identity_t) {.nspace = job, .rank = OPAL_PROC_MY_NAME.vpid, .instance = life};
+}
+
 void opal_cryptproc_stop(void)
 {
     if (users > 0 && 0 == --users) {

@@ -67,15 +67,23 @@ static int make_record(opal_crypt_local_t *local, const opal_crypt_identity_t *i
         .public_key = local->pair.public,
     };
     const opal_crypt_extension_t report = {.type = OPAL_CRYPT_EXTENSION_REPORT};
-    uint8_t extensions[OPAL_CRYPT_EXTENSION_HEAD];
+    const opal_crypt_extension_t transport = {.type = OPAL_CRYPT_EXTENSION_TRANSPORT, .bytes = options->transport,
+                                              .count = options->transport_bytes};
+    uint8_t extensions[2 * OPAL_CRYPT_EXTENSION_HEAD + OPAL_CRYPT_TRANSPORT_MAX];
     size_t body_bytes, room, authenticator_bytes = 0;
     uint8_t *authenticator;
     int rc;
 
     if (options->report) {
         opal_crypt_extension_put(extensions, sizeof(extensions), &record.extensions_bytes, &report);
-        record.extensions = extensions;
     }
+    if (NULL != options->transport
+        && !opal_crypt_extension_put(extensions, sizeof(extensions), &record.extensions_bytes, &transport)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "record-too-long",
+                                 "the transport's part has %zu bytes, where at most %d are possible",
+                                 options->transport_bytes, OPAL_CRYPT_TRANSPORT_MAX);
+    }
+    record.extensions = 0 == record.extensions_bytes ? NULL : extensions;
     local->bytes = malloc(OPAL_CRYPT_RECORD_MAX);
     if (NULL == local->bytes) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
@@ -267,13 +275,18 @@ void opal_crypt_record_info(const opal_crypt_local_t *local,
                             opal_crypt_peer_info_t *info)
 {
     opal_crypt_input_t input = {record->public_key, record->public_bytes};
+    opal_crypt_extension_t extension;
 
     memset(info, 0, sizeof(*info));
     memcpy(info->nspace, record->name, record->name_bytes);
     info->rank = record->rank;
     info->instance = record->instance;
     info->created = (int64_t) record->created;
-    info->report = opal_crypt_record_has(record, OPAL_CRYPT_EXTENSION_REPORT);
+    info->report = opal_crypt_record_extension(record, OPAL_CRYPT_EXTENSION_REPORT, &extension);
+    if (opal_crypt_record_extension(record, OPAL_CRYPT_EXTENSION_TRANSPORT, &extension)) {
+        memcpy(info->transport, extension.bytes, extension.count);
+        info->transport_bytes = extension.count;
+    }
     info->same_node = 0 == memcmp(record->boot_id, local->record.boot_id, 16)
                       && 0 == memcmp(record->node_nonce, local->record.node_nonce, 16);
     if (OPAL_CRYPT_OK != opal_crypt_sha256(&input, 1, info->key_hash)) {

@@ -20,6 +20,7 @@
 
 #define OPAL_CRYPT_PROTOCOL_VERSION 1
 #define OPAL_CRYPT_RECORD_MAX       16384   /* x509 chains included */
+#define OPAL_CRYPT_TRANSPORT_MAX    160     /* what a record says for a transport */
 
 /* The numbers stand in records. */
 typedef enum {
@@ -50,9 +51,10 @@ typedef struct opal_crypt_options {
      * "name=value;name=value": compared for equality, shown when it differs. */
     const char *agreed;
 
-    /* Something of upper layers that peers may know and need not share: an extension of
-     * the record. */
+    /* What of upper layers peers may know and need not share: extensions of the record. */
     bool report;                    /* crypt_report is set */
+    const uint8_t *transport;       /* NULL: none; copied into the record */
+    size_t transport_bytes;
 } opal_crypt_options_t;
 
 /* Who we are, from the runtime. */
@@ -117,7 +119,9 @@ typedef struct opal_crypt_peer_info {
     bool same_node;                 /* boot id and node nonce equal ours */
     uint8_t key_hash[32];           /* SHA-256 of its public key */
     int64_t created;                /* by the peer's clock, seconds since 1970 */
-    bool report;                    /* the peer's options.report */
+    bool report;                    /* the peer's options.report, and .transport */
+    uint8_t transport[OPAL_CRYPT_TRANSPORT_MAX];
+    size_t transport_bytes;         /* 0: it has none */
 } opal_crypt_peer_info_t;
 
 /* Do the clocks of the two nodes seem to differ by more than an hour?  `needed` as in

@@ -75,6 +75,7 @@ typedef struct opal_crypt_extension {
 
 /* Types that this version knows. */
 #define OPAL_CRYPT_EXTENSION_REPORT     1           /* no bytes: crypt_report is set */
+#define OPAL_CRYPT_EXTENSION_TRANSPORT  2           /* what a transport of the process needs */
 
 /* The extension at *at, which then moves behind it; false at the end of the list, and
  * for bytes that are none (*at is then not the end). */
@@ -90,7 +91,8 @@ bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes);
 bool opal_crypt_extension_put(uint8_t *list, size_t room, size_t *used,
                               const opal_crypt_extension_t *extension);
 
-bool opal_crypt_record_has(const opal_crypt_record_t *record, uint16_t type);
+/* The one of this type; false: there is none. */
+bool opal_crypt_record_extension(const opal_crypt_record_t *record, uint16_t type, opal_crypt_extension_t *extension);
 
 /* The type of a critical one that this version does not know, or 0. */
 uint16_t opal_crypt_record_unknown(const opal_crypt_record_t *record);

@@ -36,7 +36,7 @@ bool opal_crypt_extension_next(const uint8_t *list, size_t bytes, size_t *at,
 
 static bool known(uint16_t type)
 {
-    return OPAL_CRYPT_EXTENSION_REPORT == type;
+    return OPAL_CRYPT_EXTENSION_REPORT == type || OPAL_CRYPT_EXTENSION_TRANSPORT == type;
 }
 
 bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes)
@@ -49,7 +49,8 @@ bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes)
         return false;
     }
     while (opal_crypt_extension_next(list, bytes, &at, &extension)) {
-        if (extension.type <= last || (OPAL_CRYPT_EXTENSION_REPORT == extension.type && 0 != extension.count)) {
+        if (extension.type <= last || (OPAL_CRYPT_EXTENSION_REPORT == extension.type && 0 != extension.count)
+            || (OPAL_CRYPT_EXTENSION_TRANSPORT == extension.type && extension.count > OPAL_CRYPT_TRANSPORT_MAX)) {
             return false;
         }
         last = extension.type;
@@ -79,13 +80,12 @@ bool opal_crypt_extension_put(uint8_t *list, size_t room, size_t *used,
     return true;
 }
 
-bool opal_crypt_record_has(const opal_crypt_record_t *record, uint16_t type)
+bool opal_crypt_record_extension(const opal_crypt_record_t *record, uint16_t type, opal_crypt_extension_t *extension)
 {
-    opal_crypt_extension_t extension;
     size_t at = 0;
 
-    while (opal_crypt_extension_next(record->extensions, record->extensions_bytes, &at, &extension)) {
-        if (type == extension.type) {
+    while (opal_crypt_extension_next(record->extensions, record->extensions_bytes, &at, extension)) {
+        if (type == extension->type) {
             return true;
         }
     }
