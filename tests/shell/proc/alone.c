@@ -112,7 +112,10 @@ static void live(unsigned number, uint8_t head[256])
 {
     const opal_process_name_t peer = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = 1 - OPAL_PROC_MY_NAME.vpid};
     const unsigned before = published;
+    const uint8_t where[] = {(uint8_t) (2 - OPAL_PROC_MY_NAME.vpid), 1, 2};
     opal_crypt_schedule_t *schedule = NULL;
+    const opal_crypt_peer_info_t *info;
+    opal_crypt_identity_t own;
     opal_crypt_why_t why = {0};
     opal_crypt_local_t *local;
     const uint8_t *record;
@@ -122,13 +125,16 @@ static void live(unsigned number, uint8_t head[256])
 
     /* 1. whoever comes first makes the record; whoever comes later finds it */
     CHECK(NULL == opal_cryptproc_local());
-    CHECK(OPAL_SUCCESS == opal_cryptproc_start("mode=alone"));
+    CHECK(OPAL_SUCCESS == opal_cryptproc_start_transport("mode=alone", where, sizeof(where)));
     local = opal_cryptproc_local();
     record = opal_crypt_local_record(local, &bytes);
     CHECK(NULL != local && before + KEYS == published);
     CHECK(OPAL_SUCCESS == opal_cryptproc_start(NULL));
     CHECK(OPAL_SUCCESS == opal_cryptproc_start("mode=alone"));
     CHECK(OPAL_SUCCESS != opal_cryptproc_start("mode=other"));
+    CHECK(OPAL_SUCCESS != opal_cryptproc_start_transport("mode=alone", where, sizeof(where)));
+    opal_cryptproc_own(&own);
+    CHECK(own.rank == OPAL_PROC_MY_NAME.vpid && own.instance == number && '\0' != own.nspace[0]);
     CHECK(local == opal_cryptproc_local() && record == opal_crypt_local_record(local, &bytes));
     CHECK(before + KEYS == published);
     memcpy(head, record, bytes < 256 ? bytes : 256);
@@ -141,6 +147,8 @@ static void live(unsigned number, uint8_t head[256])
         fprintf(stderr, "%s: %s\n", NULL == why.topic ? "no topic" : why.topic, why.detail);
         exit(1);
     }
+    info = opal_crypt_schedule_peer(schedule);
+    CHECK(sizeof(where) == info->transport_bytes && 2 - peer.vpid == info->transport[0]);
     CHECK(OPAL_SUCCESS == opal_cryptproc_provider_needed());
     CHECK(OPAL_CRYPT_OK == opal_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_OUT, out, 32));
     CHECK(OPAL_CRYPT_OK == opal_crypt_schedule_expand(schedule, OPAL_CRYPT_LABEL_DIRECTION, OPAL_CRYPT_IN, in, 32));
