@@ -35,6 +35,11 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
+# For mpiruns to come.  Not on a command line: 5.0 would join it with what is set already.
+over_btl() {
+    export OMPI_MCA_pml=ob1 OMPI_MCA_btl=crypt,self,$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
+}
+
 # Is this variant's Open MPI not this system's, but that of the root $ROOT_50?
 in_other_root() { [ "$VARIANT" = 5.0 ] && [ -n "$ROOT_50" ]; }
 

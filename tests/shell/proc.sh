@@ -7,8 +7,6 @@ set -eu
 . "$SRC/tests/lib.sh"
 cluster_up 2
 
-cluster_up 2
-
 # 1. the libraries that it needs, and the symbols
 for library in "$PREFIX"/lib/libmca_common_cryptproc.so; do
     nm --dynamic --undefined-only --format=posix "$library" | cut -d ' ' -f 1 > "$CASE_DIR/needed"

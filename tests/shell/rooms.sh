@@ -44,6 +44,18 @@ done
 found=$(wrong "$common")
 [ -z "$found" ] || fail "includes that go the wrong way:"$'\n'"$found"
 
+# The transport: its lower half without OPAL, and every file in lists and README.
+transport=$SRC/opal/mca/btl/crypt
+for file in "$transport"/*.[ch]; do
+    name=$(basename "$file")
+    grep -qF "    $name" "$transport/Makefile.am" || fail "$name is in no list of the Makefile.am"
+    grep -qE "\`${name%.*}(\.h)?\`" "$transport/README.md" || fail "the README of btl/crypt does not name $name"
+done
+for name in address frame in link listen out ring; do
+    must_fail grep -nHE '^ *# *include +"(opal/(mca/(base|btl|common/cryptproc)|util|class|runtime)/|opal_config|btl_crypt(_compat)?\.h)' \
+        "$transport/btl_crypt_$name".[ch]
+done
+
 # It finds one that was planted.
 mkdir "$CASE_DIR/common"
 cp -r "$common/crypt" "$common/cryptfile" "$CASE_DIR/common"

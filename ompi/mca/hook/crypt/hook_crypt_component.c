@@ -102,20 +102,18 @@ static int component_register(void)
     return OMPI_COMMON_CRYPTMPI_SERIES_OK("hook/crypt") ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 
-/* Has the list of PMLs, or the parameter `name` of pml/crypt, the word `wanted`? */
-static bool has(const char *component, const char *name, const char *help, const char *otherwise, const char *wanted)
+/* Is `wanted` in the list of components that a framework is to open?  "^crypt" leaves it out, and so does "^ob1,crypt".
+ * `alone`: and nothing else. */
+static bool opens(const char *project, const char *framework, const char *wanted, bool alone)
 {
     const size_t length = strlen(wanted);
-    char *value = (char *) otherwise;
-    int index = mca_base_var_register("ompi", "pml", component, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
-                                      NULL == component ? MCA_BASE_VAR_FLAG_SETTABLE : MCA_BASE_VAR_FLAG_DWG,
-                                      NULL == component ? OPAL_INFO_LVL_2 : OPAL_INFO_LVL_4,
-                                      NULL == component ? MCA_BASE_VAR_SCOPE_ALL_EQ : MCA_BASE_VAR_SCOPE_READONLY,
-                                      &value);
-    bool found = false;
+    char *value = NULL;
+    int index = mca_base_var_register(project, framework, NULL, NULL, "Default selection set of components",
+                                      MCA_BASE_VAR_TYPE_STRING, NULL, 0, MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_2,
+                                      MCA_BASE_VAR_SCOPE_ALL_EQ, &value);
+    bool found = index >= 0 && NULL != value && alone && 0 == strcmp(value, wanted);
 
-    /* "^crypt" leaves it out, and so does "^ob1,crypt". */
-    for (const char *at = index >= 0 ? value : NULL; NULL != at && '^' != *value && '\0' != *at; at += strspn(at, ",")) {
+    for (const char *at = index >= 0 && !alone ? value : NULL; NULL != at && '^' != *value && '\0' != *at; at += strspn(at, ",")) {
         found = found || (length == strcspn(at, ",") && 0 == strncmp(at, wanted, length));
         at += strcspn(at, ",");
     }
@@ -123,6 +121,20 @@ static bool has(const char *component, const char *name, const char *help, const
         mca_base_var_deregister(index);
     }
     return found;
+}
+
+/* Is this the host of pml/crypt? */
+static bool host_is(const char *wanted)
+{
+    char *value = (char *) "ob1";
+    int index = mca_base_var_register("ompi", "pml", "crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING,
+                                      NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &value);
+    const bool is = index >= 0 && NULL != value && 0 == strcmp(value, wanted);
+
+    if (index >= 0) {
+        mca_base_var_deregister(index);
+    }
+    return is;
 }
 
 static bool raises_limits(void)
@@ -135,7 +147,7 @@ static bool raises_limits(void)
     if (index >= 0) {
         mca_base_var_deregister(index);
     }
-    return raise && has("crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, "ob1", "ob1");
+    return raise && host_is("ob1");
 }
 
 static bool set_by_nobody(const setting_t *setting)
@@ -220,6 +232,19 @@ static void demand_pml(void)
     }
 }
 
+/* ---- btl/crypt must not be gone around ---- */
+
+/* Its own component is not asked which PML there will be. */
+static void demand_ob1(void)
+{
+    if (opens("opal", "btl", "crypt", false) && !opens("ompi", "pml", "ob1", true)) {
+        if (opal_cryptproc_show_first("btl-pml")) {
+            opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "btl-pml", opal_process_info.nodename);
+        }
+        exit(1);
+    }
+}
+
 /* ---- the others must know that we are here ---- */
 
 /* In Open MPI 4.1 there is no runtime yet when this component opens.  In both series there is one
@@ -251,7 +276,8 @@ static void publish_no_more(void)
 static int component_open(void)
 {
     ompi_common_cryptmpi_spelling_check();
-    if (has(NULL, NULL, "Default selection set of components for the pml framework", NULL, "crypt")) {
+    demand_ob1();
+    if (opens("ompi", "pml", "crypt", false)) {
         demand_pml();
         ompi_common_cryptmpi_report_hooked();
         if (raises_limits()) {

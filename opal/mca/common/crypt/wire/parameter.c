@@ -27,6 +27,24 @@ static const struct entry {
 } entries[] = {
     {"aead", TEXT, 0, 0},
     {"aead_base_verbose", TEXT, 0, 0},
+    {"btl_crypt_atomic_flags", TEXT, 0, 0},
+    {"btl_crypt_bandwidth", NUMBER, 0, UINT32_MAX},
+    {"btl_crypt_eager_limit", NUMBER, 1, 1 << 20},
+    {"btl_crypt_exclusivity", NUMBER, 0, UINT32_MAX},
+    {"btl_crypt_flags", TEXT, 0, 0},
+    {"btl_crypt_if_exclude", TEXT, 0, 0},
+    {"btl_crypt_if_include", TEXT, 0, 0},
+    {"btl_crypt_latency", NUMBER, 0, UINT32_MAX},
+    {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20},
+    {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX},
+    {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX},
+    {"btl_crypt_port_range", NUMBER, 1, UINT32_MAX},
+    {"btl_crypt_put_alignment", NUMBER, 0, UINT64_MAX},
+    {"btl_crypt_put_limit", NUMBER, 0, UINT64_MAX},
+    {"btl_crypt_rdma_pipeline_frag_size", NUMBER, 0, UINT64_MAX},
+    {"btl_crypt_rdma_pipeline_send_length", NUMBER, 0, UINT64_MAX},
+    {"btl_crypt_rndv_eager_limit", NUMBER, 0, 1 << 20},
+    {"btl_crypt_verbose", NUMBER, 0, UINT32_MAX},
     {"coll_cryptag_allgather_algorithm", TEXT, 0, 0},
     {"coll_cryptag_alltoall_algorithm", TEXT, 0, 0},
     {"coll_cryptag_bcast_algorithm", TEXT, 0, 0},
@@ -130,7 +148,7 @@ static const struct {
     {"pml_crypt_run_ahead", NULL},
 };
 
-/* Nobody else's name begins so.  btl_crypt, fbtl_crypt and hook_crypt have no parameter today. */
+/* Nobody else's name begins so.  fbtl_crypt and hook_crypt have no parameter today. */
 static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
                                        "fs_crypt_", "fbtl_crypt_", "hook_crypt_",  "pml_crypt_"};
 enum { PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]) };

@@ -1,0 +1,156 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * btl/crypt, the half that OPAL sees.  docs/design/009-transport.rst.
+ *
+ *     component   parameters; may it run here?
+ *     module      the table of functions; progress
+ *     frag        descriptors: alloc, prepare_src, send, sendi, put
+ *     endpoint    peers: what is queued for one, and over which connection it goes
+ *     meet        who connects, which connection is kept
+ */
+#ifndef OPAL_BTL_CRYPT_H
+#define OPAL_BTL_CRYPT_H
+
+#include "btl_crypt_compat.h"
+#include "btl_crypt_listen.h"
+
+#include <pthread.h>
+
+#include "opal/class/opal_free_list.h"
+
+#define OPAL_BTL_CRYPT_HELP "help-opal-btl-crypt.txt"
+
+/* A peer.  Made by add_procs, or when it connects to us. */
+typedef struct mca_btl_base_endpoint_t {
+    opal_list_item_t super;
+    opal_process_name_t name;
+    opal_proc_t *proc;                          /* NULL before add_procs */
+    int64_t met;                                /* for its record; 0: it is of our job */
+
+    /* What its record said.  By the thread that makes progress. */
+    bool asked;
+    opal_crypt_schedule_t *schedule;            /* NULL: it was refused, or not asked for yet */
+    opal_crypt_why_t *why;                      /* if it was refused */
+    opal_crypt_tls_name_t tls_name;
+
+    /* Our attempt to connect.  By the same. */
+    opal_btl_crypt_link_t *connecting;
+    int next_address;
+    uint64_t retry_at, give_up_at;              /* polled time; 0: not trying */
+
+    /* Under the lock. */
+    opal_btl_crypt_link_t *link;                /* OPEN */
+    opal_btl_crypt_queue_t waiting;             /* for it */
+    bool busy;
+    struct mca_btl_base_endpoint_t *next_busy;
+} opal_btl_crypt_endpoint_t;
+
+OBJ_CLASS_DECLARATION(opal_btl_crypt_endpoint_t);
+
+enum { OPAL_BTL_CRYPT_EVENTS = 64 };
+
+typedef struct opal_btl_crypt_module {
+    mca_btl_base_module_t super;
+    char *include, *exclude;                    /* parameters */
+    unsigned port_min, port_range, verbose;
+    int stream;
+
+    bool started, progressing;
+    pthread_t progressor;
+    pthread_mutex_t lock;                       /* what is sent: never held in a callback */
+    mca_btl_base_module_error_cb_fn_t error_cb;
+    opal_crypt_tls_t *tls;
+    opal_btl_crypt_engine_t engine;
+    opal_btl_crypt_listener_t listener;
+    opal_btl_crypt_addresses_t own;
+    uint32_t job_size;
+    opal_list_t endpoints;                      /* under the lock */
+    opal_btl_crypt_endpoint_t *busy;            /* under the lock */
+
+    int epoll;
+    void *events[OPAL_BTL_CRYPT_EVENTS];        /* connections that have something, of one call of progress */
+    uint32_t event_bits[OPAL_BTL_CRYPT_EVENTS];
+    int event_count;
+
+    opal_free_list_t eager, max, user;
+} opal_btl_crypt_module_t;
+
+extern OPAL_DECLSPEC mca_btl_base_component_t mca_btl_crypt_component;
+extern opal_btl_crypt_module_t opal_btl_crypt;
+
+/* ---- btl_crypt_component.c ---- */
+
+/* After a text: end the job. */
+void opal_btl_crypt_end_job(void) __attribute__((noreturn));
+
+/* ---- btl_crypt_module.c ---- */
+
+bool opal_btl_crypt_module_start(void);
+int opal_btl_crypt_progress(void);
+
+/* Wait for those that the connection needs; no longer, before it is destroyed. */
+void opal_btl_crypt_watch(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_unwatch(opal_btl_crypt_link_t *link);
+
+/* ---- btl_crypt_frag.c ---- */
+
+bool opal_btl_crypt_frags_start(void);
+void opal_btl_crypt_frags_stop(void);
+
+mca_btl_base_descriptor_t *opal_btl_crypt_alloc(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, uint8_t order,
+                                                size_t size, uint32_t flags);
+int opal_btl_crypt_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint,
+                                                      opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size,
+                                                      uint32_t flags);
+int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, mca_btl_base_descriptor_t *descriptor,
+                        mca_btl_base_tag_t tag);
+int opal_btl_crypt_sendi(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *convertor,
+                         void *header, size_t header_size, size_t payload_size, uint8_t order, uint32_t flags,
+                         mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor);
+int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, void *local_address,
+                       uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                       mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                       mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+
+/* Its bytes are out of our hands: say so to whoever sent them. */
+void opal_btl_crypt_frag_done(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item);
+
+/* ---- btl_crypt_endpoint.c ---- */
+
+int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                             opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable);
+int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                             opal_btl_crypt_endpoint_t **endpoints);
+
+/* The one of this process, made if it has to be; NULL: no memory. */
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_of(const opal_process_name_t *name);
+
+/* Of a name that somebody claims.  NULL: of no process that may be heard. */
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_name_t *claimed);
+
+/* Its record, asked for once.  False: it is refused, and `why` says why. */
+bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint);
+
+/* Under the lock: progress has to look after it. */
+void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint);
+
+/* All that are busy: connect, reap, call back.  How much was done. */
+int opal_btl_crypt_endpoints_progress(void);
+
+/* No connection, and none will come. */
+void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason);
+
+/* ---- btl_crypt_meet.c ---- */
+
+void opal_btl_crypt_connect(opal_btl_crypt_endpoint_t *endpoint);
+int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk);
+
+/* Something has happened to a connection. */
+void opal_btl_crypt_settle(opal_btl_crypt_link_t *link);
+
+/* Not watched any more, and gone. */
+void opal_btl_crypt_drop(opal_btl_crypt_link_t *link);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Where the BTL interfaces of Open MPI 4.1 and 5.0 differ: every #if on a version, as far as btl/crypt is
+ * concerned.
+ */
+#ifndef OPAL_BTL_CRYPT_COMPAT_H
+#define OPAL_BTL_CRYPT_COMPAT_H
+
+#include "opal_config.h"
+
+#include "opal/datatype/opal_convertor.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/mca/common/cryptproc/cryptproc.h"
+#include "opal/util/proc.h"
+
+/* Nobody but these may be in use beside btl/crypt: they do not leave the process, or the node. */
+#if OPAL_MAJOR_VERSION >= 5
+#    define OPAL_BTL_CRYPT_BESIDE "crypt,self,sm"
+#    define OPAL_BTL_CRYPT_OSC    "rdma,sm"
+#else
+#    define OPAL_BTL_CRYPT_BESIDE "crypt,self,vader,sm"
+#    define OPAL_BTL_CRYPT_OSC    "pt2pt,sm"
+#endif
+
+/* A fragment to who registered for its tag; the bytes are valid during the call. */
+static inline void opal_btl_crypt_call(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                                       mca_btl_base_tag_t tag, mca_btl_base_segment_t *segment)
+{
+    const mca_btl_active_message_callback_t *callback = mca_btl_base_active_message_trigger + tag;
+#if OPAL_MAJOR_VERSION >= 5
+    const mca_btl_base_receive_descriptor_t descriptor = {.endpoint = endpoint, .des_segments = segment, .des_segment_count = 1,
+                                                          .tag = tag, .cbdata = callback->cbdata};
+
+    callback->cbfunc(btl, &descriptor);
+#else
+    mca_btl_base_descriptor_t descriptor = {.des_segments = segment, .des_segment_count = 1};
+
+    (void) endpoint;
+    callback->cbfunc(btl, tag, &descriptor, callback->cbdata);
+#endif
+}
+
+/* How many processes our job has; 0: it is not known. */
+static inline uint32_t opal_btl_crypt_job_size(void)
+{
+#if OPAL_MAJOR_VERSION >= 5
+    return opal_process_info.num_procs;
+#else
+    const opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    uint32_t size = 0, *at = &size;
+    int rc;
+
+    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_JOB_SIZE, &job, &at, OPAL_UINT32);
+    return OPAL_SUCCESS == rc ? size : 0;
+#endif
+}
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The component: parameters, whether it may run, and how it starts.
+ *
+ * It is there only where --mca btl names it, so that nothing changes for anybody else.  Where it is named and cannot run,
+ * or could be gone around, it ends the job: the BTL framework by itself would go on with what is left.
+ */
+#include "btl_crypt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "opal/mca/aead/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads);
+
+OPAL_DECLSPEC mca_btl_base_component_t mca_btl_crypt_component = {
+    .btl_version = {
+        MCA_BTL_DEFAULT_VERSION("crypt"),
+        .mca_open_component = component_open,
+        .mca_close_component = component_close,
+        .mca_register_component_params = component_register,
+    },
+    .btl_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .btl_init = component_init,
+    .btl_progress = opal_btl_crypt_progress,
+};
+
+void opal_btl_crypt_end_job(void)
+{
+    if (NULL != opal_cryptproc_end_job) {
+        opal_cryptproc_end_job();
+    } else {
+        opal_cryptproc_runtime_abort();
+    }
+    _exit(1);
+}
+
+/* ---- parameters ---- */
+
+static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_info_lvl_t level, void *storage)
+{
+    int rc = mca_base_component_var_register(&mca_btl_crypt_component.btl_version, name, help, type, NULL, 0, 0, level,
+                                             MCA_BASE_VAR_SCOPE_READONLY, storage);
+    return rc < 0 ? rc : OPAL_SUCCESS;
+}
+
+static int component_register(void)
+{
+    opal_btl_crypt_module_t *m = &opal_btl_crypt;
+    int rc;
+
+    if (!OPAL_AEAD_SERIES_OK("btl/crypt")) {
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+    m->include = NULL;
+    m->exclude = "127.0.0.1/8,::1/128";
+    m->port_min = 0;
+    m->port_range = 65536;
+    rc = opal_cryptproc_params_register();
+    rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16; "
+                                     "not together with if_exclude (default: all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
+                       OPAL_INFO_LVL_1, &m->include);
+    rc = rc ? rc : add("if_exclude", "Interfaces and networks whose addresses peers may not connect to "
+                                     "(default: 127.0.0.1/8,::1/128)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->exclude);
+    rc = rc ? rc : add("port_min", "The lowest port to listen at; 0: any that the system has free (default: 0)",
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
+    rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: 65536)",
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
+    rc = rc ? rc : opal_cryptproc_verbose_register(&mca_btl_crypt_component.btl_version,
+                       "Print what btl/crypt does. 10: connections, and why they were refused. Never keys or payload "
+                       "(default: 0)", &m->verbose);
+    if (OPAL_SUCCESS == rc) {
+        (void) mca_btl_base_param_register(&mca_btl_crypt_component.btl_version, &m->super);
+    }
+    return rc;
+}
+
+/* ---- may it run? ---- */
+
+/* What --mca NAME says; NULL: nothing. */
+static const char *chosen(const char *name)
+{
+    const char **value = NULL;
+    int index;
+
+    return OPAL_SUCCESS == mca_base_var_find_by_name(name, &index)
+                   && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
+                   && NULL != *value && '\0' != **value ? *value : NULL;
+}
+
+static bool has_word(const char *list, const char *word, size_t bytes)
+{
+    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (length == bytes && 0 == strncmp(at, word, bytes)) {
+            return true;
+        }
+        at += length;
+    }
+    return false;
+}
+
+/* Is each word of the list one of these? */
+static bool only_of(const char *list, const char *these)
+{
+    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (!has_word(these, at, length)) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
+static bool is_named(const char *list)
+{
+    return NULL != list && '^' != *list && has_word(list, "crypt", 5);
+}
+
+/* osc is opened later.  Who chose none of its components gets those that go through us. */
+static int component_open(void)
+{
+    if (!is_named(chosen("btl"))) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    setenv("OMPI_MCA_osc", OPAL_BTL_CRYPT_OSC, 0);
+    opal_btl_crypt.stream = opal_cryptproc_verbose_open(opal_btl_crypt.verbose);
+    return OPAL_SUCCESS;
+}
+
+static int component_close(void)
+{
+    opal_cryptproc_verbose_close(&opal_btl_crypt.stream);
+    return OPAL_SUCCESS;
+}
+
+static bool refuse(const char *topic, const char *detail)
+{
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
+
+    OPAL_CRYPTPROC_SHOW(OPAL_BTL_CRYPT_HELP, topic, opal_cryptproc_on_node(detail, text));
+    return false;
+}
+
+static bool alone(void)
+{
+    const char *btl = chosen("btl"), *osc = getenv("OMPI_MCA_osc");
+
+    if (!only_of(btl, OPAL_BTL_CRYPT_BESIDE)) {
+        return refuse("not-alone", btl);
+    }
+    return only_of(osc, OPAL_BTL_CRYPT_OSC) || refuse("osc", osc);
+}
+
+static bool limits_hold(void)
+{
+    const mca_btl_base_module_t *btl = &opal_btl_crypt.super;
+    char text[200];
+
+    if (btl->btl_eager_limit <= btl->btl_max_send_size && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
+        && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX) {
+        return true;
+    }
+    snprintf(text, sizeof(text), "rndv_eager_limit %zu, eager_limit %zu, max_send_size %zu, port_min %u",
+             btl->btl_rndv_eager_limit, btl->btl_eager_limit, btl->btl_max_send_size, opal_btl_crypt.port_min);
+    return refuse("bad-limits", text);
+}
+
+/* ---- start ---- */
+
+static bool listen_somewhere(void)
+{
+    opal_btl_crypt_module_t *m = &opal_btl_crypt;
+    const bool includes = NULL != m->include && '\0' != *m->include;
+    char word[64], text[200];
+    const char *bad;
+
+    m->own = (opal_btl_crypt_addresses_t) {0};
+    bad = opal_btl_crypt_address_own(m->include, includes ? NULL : m->exclude, &m->own, word);
+    if (NULL != bad) {
+        return refuse("bad-interface", bad);
+    }
+    if (0 == m->own.count) {
+        snprintf(text, sizeof(text), "if_include %.60s, if_exclude %.60s", includes ? m->include : "none", m->exclude);
+        return refuse("no-interface", text);
+    }
+    m->listener = (opal_btl_crypt_listener_t) {0};
+    m->listener.fd = opal_btl_crypt_listen_at(m->port_min, m->port_range, &m->own.port);
+    if (m->listener.fd < 0) {
+        snprintf(text, sizeof(text), "port_min %u, port_range %u: %s", m->port_min, m->port_range, strerror(errno));
+        return refuse("no-port", text);
+    }
+    return true;
+}
+
+/* Our record, with where we listen; who is here before us has published one without it. */
+static bool publish(void)
+{
+    static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
+    const size_t count = opal_btl_crypt_address_pack(&opal_btl_crypt.own, bytes);
+    int rc = opal_cryptproc_start_transport("transport=btl", bytes, count);
+
+    if (OPAL_ERR_BAD_PARAM == rc && NULL != opal_cryptproc_local()) {
+        return refuse("too-late", "its record");
+    }
+    return OPAL_SUCCESS == rc && OPAL_SUCCESS == opal_cryptproc_provider_needed();
+}
+
+static bool start_tls(void)
+{
+    const opal_crypt_options_t *options = opal_crypt_local_options(opal_cryptproc_local());
+    const opal_crypt_tls_group_t group = options->fips ? OPAL_CRYPT_TLS_P256 : OPAL_CRYPT_TLS_X25519;
+    opal_crypt_why_t why = {0};
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
+
+    if (OPAL_CRYPT_OK == opal_crypt_tls_create(options->cipher, group, &opal_btl_crypt.tls, &why)) {
+        return true;
+    }
+    OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", why.topic, opal_cryptproc_on_node(why.detail, text));
+    return false;
+}
+
+static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    mca_btl_base_module_t **modules = malloc(sizeof(*modules));
+
+    (void) progress_threads, (void) mpi_threads;
+    if (NULL == modules || !alone() || !limits_hold() || !listen_somewhere() || !publish() || !start_tls()) {
+        opal_btl_crypt_end_job();
+    }
+    if (!opal_btl_crypt_module_start()) {
+        refuse("no-start", strerror(errno));
+        opal_btl_crypt_end_job();
+    }
+    modules[0] = &opal_btl_crypt.super;
+    *count = 1;
+    return modules;
+}

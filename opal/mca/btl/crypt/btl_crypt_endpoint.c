@@ -1,0 +1,326 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Peers: made by add_procs, or when they connect to us, and looked after by progress while something
+ * is queued for them.
+ */
+#include "btl_crypt.h"
+
+#include <time.h>
+
+#include "opal/class/opal_bitmap.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+enum { CLOSE_MS = 2000 };       /* for what a peer that we leave has not taken yet */
+
+static void endpoint_construct(opal_btl_crypt_endpoint_t *endpoint)
+{
+    memset((char *) endpoint + sizeof(endpoint->super), 0, sizeof(*endpoint) - sizeof(endpoint->super));
+}
+
+static void endpoint_destruct(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_crypt_schedule_destroy(endpoint->schedule);
+    free(endpoint->why);
+}
+
+OBJ_CLASS_INSTANCE(opal_btl_crypt_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
+
+/* ---- who there is ---- */
+
+static bool same_name(const opal_process_name_t *a, const opal_process_name_t *b)
+{
+    return a->jobid == b->jobid && a->vpid == b->vpid;
+}
+
+/* With the lock. */
+static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
+{
+    opal_btl_crypt_endpoint_t *at;
+
+    OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
+        if (same_name(&at->name, name)) {
+            return at;
+        }
+    }
+    at = OBJ_NEW(opal_btl_crypt_endpoint_t);
+    if (NULL != at) {
+        at->name = *name;
+        at->met = name->jobid == OPAL_PROC_MY_NAME.jobid ? 0 : (int64_t) time(NULL);
+        opal_list_append(&opal_btl_crypt.endpoints, &at->super);
+    }
+    return at;
+}
+
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_of(const opal_process_name_t *name)
+{
+    opal_btl_crypt_endpoint_t *endpoint;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    endpoint = endpoint_find(name);
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return endpoint;
+}
+
+/* Of another job there are those that Open MPI has added.  With the lock. */
+static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *claimed)
+{
+    char job[OPAL_CRYPTPROC_NSPACE_BYTES];
+    opal_crypt_tls_name_t name;
+    opal_btl_crypt_endpoint_t *at;
+
+    OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
+        if (at->name.jobid != OPAL_PROC_MY_NAME.jobid && at->name.vpid == claimed->rank) {
+            opal_cryptproc_job_name(&at->name, job);
+            if (OPAL_CRYPT_OK == opal_crypt_tls_name_make(job, claimed->rank, claimed->instance, &name)
+                && opal_crypt_tls_name_equal(&name, claimed)) {
+                return at;
+            }
+        }
+    }
+    return NULL;
+}
+
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_name_t *claimed)
+{
+    const opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = claimed->rank};
+    opal_btl_crypt_endpoint_t *endpoint;
+
+    if (0 != memcmp(claimed->nspace, opal_btl_crypt.engine.own.nspace, sizeof(claimed->nspace))) {
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        endpoint = of_another_job(claimed);
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        return endpoint;
+    }
+    return claimed->rank < opal_btl_crypt.job_size && claimed->rank != OPAL_PROC_MY_NAME.vpid
+               ? opal_btl_crypt_endpoint_of(&name) : NULL;
+}
+
+bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
+{
+    const opal_crypt_peer_info_t *peer;
+    opal_btl_crypt_addresses_t addresses;
+    opal_crypt_why_t why = {0};
+
+    if (endpoint->asked) {
+        return NULL != endpoint->schedule;
+    }
+    endpoint->asked = true;
+    if (OPAL_CRYPT_OK == opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why)) {
+        peer = opal_crypt_schedule_peer(endpoint->schedule);
+        if (opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses)
+            && OPAL_CRYPT_OK == opal_crypt_tls_name_make(peer->nspace, peer->rank, peer->instance, &endpoint->tls_name)) {
+            return true;
+        }
+        why = (opal_crypt_why_t) {0};           /* no topic: it has no btl/crypt that we know */
+        opal_crypt_schedule_destroy(endpoint->schedule);
+        endpoint->schedule = NULL;
+    }
+    endpoint->why = malloc(sizeof(why));
+    if (NULL != endpoint->why) {
+        *endpoint->why = why;
+    }
+    return false;
+}
+
+/* ---- add, remove ---- */
+
+/* Progress is ours until `give`: nobody reads, connects or calls back.  In a callback it is ours already. */
+static bool take_progress(void)
+{
+    if (__atomic_load_n(&opal_btl_crypt.progressing, __ATOMIC_ACQUIRE) && pthread_equal(opal_btl_crypt.progressor, pthread_self())) {
+        return false;
+    }
+    while (__atomic_exchange_n(&opal_btl_crypt.progressing, true, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
+    opal_btl_crypt.progressor = pthread_self();
+    return true;
+}
+
+static void give_progress(bool taken)
+{
+    if (taken) {
+        __atomic_store_n(&opal_btl_crypt.progressing, false, __ATOMIC_RELEASE);
+    }
+}
+
+/* Not with progress: who makes it may wait, in a callback, for a lock under which this is called. */
+int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                             opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable)
+{
+    bool others = false;
+
+    (void) btl;
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    for (size_t i = 0; i < count; i++) {
+        endpoints[i] = NULL;
+        if (same_name(&procs[i]->proc_name, &OPAL_PROC_MY_NAME)) {
+            continue;
+        }
+        endpoints[i] = endpoint_find(&procs[i]->proc_name);
+        if (NULL != endpoints[i]) {
+            endpoints[i]->proc = procs[i];
+            others |= procs[i]->proc_name.jobid != OPAL_PROC_MY_NAME.jobid;
+            if (NULL != reachable) {
+                opal_bitmap_set_bit(reachable, (int) i);
+            }
+        }
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    /* Processes of another job may look at our record long after it was made. */
+    return others ? opal_cryptproc_renew((int64_t) time(NULL)) : OPAL_SUCCESS;
+}
+
+static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
+{
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    for (opal_btl_crypt_endpoint_t **at = &opal_btl_crypt.busy; NULL != *at; at = &(*at)->next_busy) {
+        if (*at == endpoint) {
+            *at = endpoint->next_busy;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+}
+
+static void leave(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_btl_crypt_link_t *link = endpoint->link;
+
+    forget_busy(endpoint);
+    if (NULL != endpoint->connecting) {
+        opal_btl_crypt_drop(endpoint->connecting);
+    }
+    if (NULL != link) {
+        endpoint->link = NULL;
+        if (!opal_crypt_forked()) {
+            opal_btl_crypt_link_close(link, CLOSE_MS);
+        }
+        opal_btl_crypt_drop(link);
+    }
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    opal_list_remove_item(&opal_btl_crypt.endpoints, &endpoint->super);
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    OBJ_RELEASE(endpoint);
+}
+
+int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                             opal_btl_crypt_endpoint_t **endpoints)
+{
+    const bool taken = take_progress();
+
+    (void) btl, (void) procs;
+    for (size_t i = 0; i < count; i++) {
+        if (NULL != endpoints[i]) {
+            leave(endpoints[i]);
+        }
+    }
+    give_progress(taken);
+    return OPAL_SUCCESS;
+}
+
+/* ---- progress ---- */
+
+void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint)
+{
+    if (!endpoint->busy) {
+        endpoint->busy = true;
+        endpoint->next_busy = opal_btl_crypt.busy;
+        opal_btl_crypt.busy = endpoint;
+    }
+}
+
+static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *reason)
+{
+    char job[OPAL_CRYPTPROC_NSPACE_BYTES];
+    const char *host = NULL == endpoint->proc ? NULL : opal_get_proc_hostname(endpoint->proc);
+
+    if (NULL != endpoint->why && NULL != endpoint->why->topic) {
+        OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", endpoint->why->topic, endpoint->why->detail);
+        return;
+    }
+    opal_cryptproc_job_name(&endpoint->name, job);
+    OPAL_CRYPTPROC_SHOW(OPAL_BTL_CRYPT_HELP, "connection-lost", opal_process_info.nodename,
+                        (unsigned long) OPAL_PROC_MY_NAME.vpid, job, (unsigned long) endpoint->name.vpid,
+                        NULL == host ? "a host that is not known" : host, reason);
+}
+
+void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
+{
+    show_broken(endpoint, reason);
+    if (NULL != opal_btl_crypt.error_cb) {
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
+                                (char *) (uintptr_t) "btl/crypt lost a connection");
+    }
+    opal_btl_crypt_end_job();
+}
+
+/* What was sent is told to those who sent it.  Called and left with the lock. */
+static int reap(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_btl_crypt_item_t *item;
+    int done = 0;
+
+    while (NULL != endpoint->link && NULL != (item = opal_btl_crypt_link_reap(endpoint->link))) {
+        if (item == &endpoint->link->hello) {
+            continue;
+        }
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        opal_btl_crypt_frag_done(endpoint, item);
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        done++;
+    }
+    return done;
+}
+
+/* Called and left with the lock. */
+static int look_after(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_btl_crypt_link_t *link = endpoint->link;
+    int done = 0;
+
+    if (NULL != link && OPAL_BTL_CRYPT_FAILED == link->state) {
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        opal_btl_crypt_settle(link);
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+    } else if (NULL != link) {
+        done = reap(endpoint);
+    } else if (NULL == endpoint->connecting && opal_btl_crypt.listener.polled >= endpoint->retry_at) {
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        opal_btl_crypt_connect(endpoint);
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+    }
+    return done;
+}
+
+static bool has_work(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    const opal_btl_crypt_link_t *link = endpoint->link;
+
+    return NULL == link ? NULL != endpoint->waiting.first
+                        : OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first;
+}
+
+int opal_btl_crypt_endpoints_progress(void)
+{
+    opal_btl_crypt_endpoint_t *endpoint, *list;
+    int done = 0;
+
+    if (NULL == opal_btl_crypt.busy) {
+        return 0;
+    }
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    list = opal_btl_crypt.busy;
+    opal_btl_crypt.busy = NULL;
+    while (NULL != (endpoint = list)) {
+        list = endpoint->next_busy;
+        done += look_after(endpoint);
+        endpoint->busy = false;
+        if (has_work(endpoint)) {
+            opal_btl_crypt_endpoint_busy(endpoint);
+        }
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return done;
+}

@@ -1,0 +1,290 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Descriptors, and the ways to send: a fragment becomes an item of its peer's connection, or waits for one.
+ */
+#include "btl_crypt.h"
+
+enum { SENDI_MAX = 8192 };      /* what is sent without a descriptor: one record */
+
+typedef struct opal_btl_crypt_frag {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segments[2];
+    opal_btl_crypt_item_t item;
+    opal_free_list_t *list;
+    mca_btl_base_rdma_completion_fn_t put_done;         /* NULL: not a put */
+    void *put_from, *put_context, *put_data;
+} __attribute__((aligned(16))) opal_btl_crypt_frag_t;
+
+static void frag_construct(opal_btl_crypt_frag_t *frag)
+{
+    frag->base.des_segments = frag->segments;
+    frag->put_done = NULL;
+}
+
+static OBJ_CLASS_INSTANCE(opal_btl_crypt_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
+
+/* ---- lists ---- */
+
+static bool list_start(opal_free_list_t *list, size_t payload)
+{
+    OBJ_CONSTRUCT(list, opal_free_list_t);
+    return OPAL_SUCCESS == opal_free_list_init(list, sizeof(opal_btl_crypt_frag_t) + payload, opal_cache_line_size,
+                                               OBJ_CLASS(opal_btl_crypt_frag_t), 0, opal_cache_line_size, 8, -1, 32, NULL, 0,
+                                               NULL, NULL, NULL);
+}
+
+bool opal_btl_crypt_frags_start(void)
+{
+    const bool eager = list_start(&opal_btl_crypt.eager, opal_btl_crypt.super.btl_eager_limit);
+    const bool max = list_start(&opal_btl_crypt.max, opal_btl_crypt.super.btl_max_send_size);
+    const bool user = list_start(&opal_btl_crypt.user, 0);
+
+    return eager && max && user;
+}
+
+void opal_btl_crypt_frags_stop(void)
+{
+    OBJ_DESTRUCT(&opal_btl_crypt.eager);
+    OBJ_DESTRUCT(&opal_btl_crypt.max);
+    OBJ_DESTRUCT(&opal_btl_crypt.user);
+}
+
+static opal_btl_crypt_frag_t *take(opal_free_list_t *list, uint32_t flags)
+{
+    opal_btl_crypt_frag_t *frag = (opal_btl_crypt_frag_t *) opal_free_list_get(list);
+
+    if (NULL != frag) {
+        frag->list = list;
+        frag->base.des_segments = frag->segments;
+        frag->base.des_segment_count = 1;
+        frag->base.des_flags = flags;
+        frag->base.des_cbfunc = NULL;
+        frag->base.order = MCA_BTL_NO_ORDER;
+        frag->segments[0].seg_addr.pval = frag + 1;
+        frag->segments[0].seg_len = 0;
+    }
+    return frag;
+}
+
+/* One that has room for so much; NULL: it is too much. */
+static opal_btl_crypt_frag_t *take_for(size_t bytes, uint32_t flags)
+{
+    return bytes <= opal_btl_crypt.super.btl_eager_limit     ? take(&opal_btl_crypt.eager, flags)
+           : bytes <= opal_btl_crypt.super.btl_max_send_size ? take(&opal_btl_crypt.max, flags)
+                                                             : NULL;
+}
+
+mca_btl_base_descriptor_t *opal_btl_crypt_alloc(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, uint8_t order,
+                                                size_t size, uint32_t flags)
+{
+    opal_btl_crypt_frag_t *frag = take_for(size, flags);
+
+    (void) btl, (void) endpoint, (void) order;
+    if (NULL == frag) {
+        return NULL;
+    }
+    frag->segments[0].seg_len = size;
+    return &frag->base;
+}
+
+int opal_btl_crypt_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+{
+    opal_btl_crypt_frag_t *frag = (opal_btl_crypt_frag_t *) descriptor;
+
+    (void) btl;
+    frag->put_done = NULL;
+    opal_free_list_return(frag->list, &frag->base.super);
+    return OPAL_SUCCESS;
+}
+
+/* `reserve` bytes for the caller's header, and data behind it: packed, or, where it lies together, in place. */
+mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint,
+                                                      opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size,
+                                                      uint32_t flags)
+{
+    const size_t most = btl->btl_max_send_size - reserve, wanted = *size < most ? *size : most;
+    const bool packs = opal_convertor_need_buffers(convertor);
+    opal_btl_crypt_frag_t *frag = take_for(packs ? reserve + wanted : reserve, flags);
+    struct iovec data = {NULL, wanted};
+    size_t bytes = wanted;
+    uint32_t count = 1;
+
+    (void) endpoint, (void) order;
+    if (NULL == frag) {
+        return NULL;
+    }
+    data.iov_base = packs ? (uint8_t *) (frag + 1) + reserve : NULL;
+    if (opal_convertor_pack(convertor, &data, &count, &bytes) < 0) {
+        opal_btl_crypt_free(btl, &frag->base);
+        return NULL;
+    }
+    frag->segments[0].seg_len = packs ? reserve + bytes : reserve;
+    if (!packs) {
+        frag->segments[1].seg_addr.pval = data.iov_base;
+        frag->segments[1].seg_len = bytes;
+        frag->base.des_segment_count = 2;
+    }
+    *size = bytes;
+    return &frag->base;
+}
+
+/* ---- send ---- */
+
+/* Who sent it is told by the callback, if wanted, and by the return value otherwise. */
+static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call)
+{
+    mca_btl_base_module_t *btl = &opal_btl_crypt.super;
+    const bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+
+    if (NULL != frag->put_done) {
+        frag->put_done(btl, endpoint, frag->put_from, NULL, frag->put_context, frag->put_data, OPAL_SUCCESS);
+    } else if (call && NULL != frag->base.des_cbfunc) {
+        frag->base.des_cbfunc(btl, endpoint, &frag->base, OPAL_SUCCESS);
+    }
+    if (ours) {
+        opal_btl_crypt_free(btl, &frag->base);
+    }
+}
+
+void opal_btl_crypt_frag_done(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
+{
+    finish(endpoint, (opal_btl_crypt_frag_t *) ((char *) item - offsetof(opal_btl_crypt_frag_t, item)), true);
+}
+
+/* True: done with at once. */
+static bool post(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
+{
+    opal_btl_crypt_link_t *link;
+    bool done = false;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    link = endpoint->link;
+    if (NULL != link) {
+        done = opal_btl_crypt_link_post(link, item);
+        opal_btl_crypt_watch(link);
+    } else {
+        opal_btl_crypt_queue_append(&endpoint->waiting, item);
+    }
+    if (NULL == link || OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first) {
+        opal_btl_crypt_endpoint_busy(endpoint);
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return done;
+}
+
+int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, mca_btl_base_descriptor_t *descriptor,
+                        mca_btl_base_tag_t tag)
+{
+    opal_btl_crypt_frag_t *frag = (opal_btl_crypt_frag_t *) descriptor;
+    const bool call = 0 != (descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+    opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = tag};
+    struct iovec pieces[2];
+
+    (void) btl;
+    for (size_t i = 0; i < descriptor->des_segment_count; i++) {
+        pieces[i] = (struct iovec) {frag->segments[i].seg_addr.pval, frag->segments[i].seg_len};
+        frame.bytes += frag->segments[i].seg_len;
+    }
+    opal_btl_crypt_item_make(&frag->item, &frame, pieces, (int) descriptor->des_segment_count);
+    if (!post(endpoint, &frag->item)) {
+        return OPAL_SUCCESS;                    /* finish will call, from progress */
+    }
+    finish(endpoint, frag, call);
+    return 1;
+}
+
+/* ---- at once ---- */
+
+/* The data, where it lies together.  What has to be packed goes by a descriptor.  False: it is not so. */
+static bool in_one_piece(opal_convertor_t *convertor, size_t bytes, struct iovec *piece)
+{
+    uint32_t count = 1;
+    size_t found = bytes;
+
+    *piece = (struct iovec) {NULL, bytes};
+    return 0 == bytes                           /* the convertor may be none */
+           || (!opal_convertor_need_buffers(convertor) && opal_convertor_pack(convertor, piece, &count, &found) >= 0
+               && found == bytes);
+}
+
+/* With an empty ring it is one record, and done with when that is sealed.  Else it takes a descriptor. */
+static bool ready(const opal_btl_crypt_link_t *link)
+{
+    return NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && NULL == link->queue.first && !link->wants_write;
+}
+
+static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *convertor, const opal_btl_crypt_frame_t *frame,
+                     struct iovec header)
+{
+    struct iovec pieces[2] = {header};
+    const size_t payload = frame->bytes - header.iov_len;
+    opal_btl_crypt_item_t item;
+    opal_btl_crypt_link_t *link;
+    bool done = false;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    link = endpoint->link;
+    if (ready(link) && in_one_piece(convertor, payload, &pieces[1])) {
+        opal_btl_crypt_item_make(&item, frame, pieces, 0 == payload ? 1 : 2);
+        done = opal_btl_crypt_link_post(link, &item);
+        if (!done) {                            /* it has failed: our item must not stay there */
+            link->queue = (opal_btl_crypt_queue_t) {0};
+        }
+        if (OPAL_BTL_CRYPT_OPEN != link->state) {
+            opal_btl_crypt_endpoint_busy(endpoint);
+        }
+        opal_btl_crypt_watch(link);
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return done;
+}
+
+int opal_btl_crypt_sendi(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *convertor,
+                         void *header, size_t header_size, size_t payload_size, uint8_t order, uint32_t flags,
+                         mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
+{
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = tag, .bytes = header_size + payload_size};
+
+    if (frame.bytes <= SENDI_MAX && send_now(endpoint, convertor, &frame, (struct iovec) {header, header_size})) {
+        return OPAL_SUCCESS;
+    }
+    if (NULL != descriptor) {                   /* ob1 waits for a send to end, if it gets none */
+        *descriptor = opal_btl_crypt_alloc(btl, endpoint, order, header_size + payload_size, flags);
+    }
+    return OPAL_ERR_RESOURCE_BUSY;
+}
+
+/* ---- put ---- */
+
+int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, void *local_address,
+                       uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                       mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                       mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_PUT, .address = remote_address, .bytes = size};
+    const struct iovec piece = {local_address, size};
+    opal_btl_crypt_frag_t *frag;
+
+    (void) local_handle, (void) remote_handle, (void) flags, (void) order;
+    if (size > OPAL_BTL_CRYPT_PUT_MAX) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    if (0 == size) {
+        cbfunc(btl, endpoint, local_address, NULL, cbcontext, cbdata, OPAL_SUCCESS);
+        return OPAL_SUCCESS;
+    }
+    frag = take(&opal_btl_crypt.user, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    if (NULL == frag) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    frag->put_done = cbfunc;
+    frag->put_from = local_address;
+    frag->put_context = cbcontext;
+    frag->put_data = cbdata;
+    opal_btl_crypt_item_make(&frag->item, &frame, &piece, 1);
+    if (post(endpoint, &frag->item)) {
+        finish(endpoint, frag, true);
+    }
+    return OPAL_SUCCESS;
+}

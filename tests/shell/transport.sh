@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# btl/crypt is used only where it is named, and then by all: whatever would send past it, or cannot
+# work, ends the job with a text that says what to do.
+set -eu
+. "$SRC/tests/lib.sh"
+
+cluster_up 2
+program=$(mpi_program mpi p2p_empty)
+over_btl
+beside=${OMPI_MCA_btl#crypt,}
+
+# refused TEXT SETTING...: the job ends, and says so.
+refused() {
+    local text=$1 said rc=0; shift
+    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 2 --map-by node "$program" ) > "$CASE_DIR/out" 2>&1 || rc=$?
+    said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")
+    echo "$*: status $rc"
+    [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "not \"$text\": $(cat "$CASE_DIR/out")"
+}
+
+must vcluster mpirun -n 2 --map-by node --mca btl_crypt_verbose 10 "$program"
+must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include 10.0.0.0/8 --mca crypt_key_bits 256 "$program"
+must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include eth0 --mca crypt_auth none "$program"
+
+refused 'another PML than ob1 could be used'        OMPI_MCA_pml=crypt
+refused 'another PML than ob1 could be used'        OMPI_MCA_pml=ob1,ucx
+refused 'a BTL that would send in plaintext'        "OMPI_MCA_btl=crypt,tcp,$beside"
+refused 'a component is allowed that would go around it' OMPI_MCA_osc=^ucx
+refused 'neither the name of an interface nor a network' OMPI_MCA_btl_crypt_if_include=10.0.0.0/33
+refused 'has no network address to listen at'       OMPI_MCA_btl_crypt_if_include=eth7
+refused 'parameters of btl/crypt do not fit together' OMPI_MCA_btl_crypt_eager_limit=1000000
+refused 'TLS 1.3'                                   OMPI_MCA_crypt_key_bits=192
+refused 'psk'                                       OMPI_MCA_crypt_psk_file=/nonexistent/psk
+refused 'did you mean btl_crypt_if_include?'        OMPI_MCA_btl_crypt_if_includ=eth0
+
+# A job that does not name it has nothing of it, and listens as before.
+cat > "$CASE_DIR/plain.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    char line[1024];
+    int rank, found = 0;
+    FILE *maps;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    maps = fopen("/proc/self/maps", "r");
+    while (NULL != maps && NULL != fgets(line, sizeof(line), maps)) {
+        found += NULL != strstr(line, "libssl") || NULL != strstr(line, "mca_btl_crypt");
+    }
+    printf("rank %d: %d\n", rank, found);
+    MPI_Finalize();
+    return NULL == maps;
+}
+END
+must in_variant mpicc -O2 -o "$CASE_DIR/plain" "$CASE_DIR/plain.c"
+( unset OMPI_MCA_btl; must vcluster mpirun -n 2 --map-by node "$CASE_DIR/plain" ) > "$CASE_DIR/out"
+[ "$(grep -c '^rank [01]: 0$' "$CASE_DIR/out")" = 2 ] || fail "it is there: $(cat "$CASE_DIR/out")"
+vcluster mpirun -n 2 --map-by node "$CASE_DIR/plain" > "$CASE_DIR/out"
+[ "$(grep -c '^rank [01]: [1-9]' "$CASE_DIR/out")" = 2 ] || fail "this would not have been found: $(cat "$CASE_DIR/out")"
