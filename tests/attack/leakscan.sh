@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# leakscan.sh [few | many]: does payload leave a node in plaintext?
+# leakscan.sh [few | many | btl]: does payload leave a node in plaintext?
 #
 # A program (leak.c) runs every communicating operation of MPI on two nodes,
 # with payload that can be recognized, while tcpdump takes down what every node
@@ -9,17 +9,19 @@
 # not show it at all.  Collectives run in every component that there is.
 #
 # "few": not each component of collectives by itself.
+# "btl": few, over btl/crypt in the place of pml/crypt, with one-sided communication in both series.
 # "many": more sizes, up to 4 MiB everywhere, and all three ways of the
 # collectives in each component.
 set -eu
 . "$SRC/tests/lib.sh"
 
-few= many=
+few= many= sealed=crypt
 case ${1-} in
     '')   ;;
     few)  few=yes ;;
     many) many=many ;;
-    *)    die "usage: leakscan.sh [few | many]" ;;
+    btl)  few=yes sealed=btl ;;
+    *)    die "usage: leakscan.sh [few | many | btl]" ;;
 esac
 scan=$SRC/tests/attack/leakscan/leakscan.py
 canary=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
@@ -27,18 +29,20 @@ canary=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
 train=$(python3 -c 'import secrets; print(bytes(b % 128 for b in secrets.token_bytes(32)).hex())')
 seconds=$SECONDS number=10
 
-# job LABEL LARGEST GROUPS [MPIRUN-ARGUMENT...]: one program under both PMLs.
+# job LABEL LARGEST GROUPS [MPIRUN-ARGUMENT...]: one program in both ways.
 # LARGEST is for the short run.
 job() {
     local label=$1 largest=$2 groups=$3 pml; shift 3
     number=$((number + 1))
     [ -z "$many" ] || largest=4194304
-    for pml in ob1 crypt; do
+    for pml in ob1 $sealed; do
         capture_start node0 "$CASE_DIR/node0" -Q out -s 8000 -B 262144
         capture_start node1 "$CASE_DIR/node1" -Q out -s 8000 -B 262144
-        OMPI_MCA_pml=$pml vcluster mpirun -n 4 -x MT_WATCHDOG=$((LIMIT / 3)) "$@" \
-            "$leak" "$canary" "$train" "$label" $groups "largest=$largest" $many "$CASE_DIR" >"$CASE_DIR/job" 2>&1 ||
-            fail "$label, $pml: $(cat "$CASE_DIR/job")"
+        (
+            if [ $pml = btl ]; then over_btl; else export OMPI_MCA_pml=$pml; fi
+            vcluster mpirun -n 4 -x MT_WATCHDOG=$((LIMIT / 3)) "$@" \
+                "$leak" "$canary" "$train" "$label" $groups "largest=$largest" $many "$CASE_DIR" >"$CASE_DIR/job" 2>&1
+        ) || fail "$label, $pml: $(cat "$CASE_DIR/job")"
         capture_stop node0
         capture_stop node1
         "$scan" scan "$canary" "$train" "$CASE_DIR/$pml.$number.json" "$CASE_DIR/node0" "$CASE_DIR/node1"
@@ -64,10 +68,14 @@ if [ -z "$few" ]; then
     job adapt  65537   'coll adapt blocking nonblocking' --mca coll_adapt_priority 95
 fi
 job comms      65537   comms
-# In 5.0 no component could be sealed: windows over two nodes are refused (around.sh).
-[ "$SERIES" != 4.1 ] || job osc 65537 rma               --mca osc pt2pt,sm
+# In 5.0 pml/crypt refuses windows over two nodes (around.sh).
+if [ "$SERIES" = 4.1 ]; then
+    job osc    65537   rma                              --mca osc pt2pt,sm
+elif [ $sealed = btl ]; then
+    job osc    65537   rma                              --mca osc rdma,sm
+fi
 job files      65537   io
 # mpirun of 5.0.7 crashes when programs are spawned on two nodes, over plain ob1, too.
 [ "$SERIES" != 4.1 ] || job run-time 65537 dynamic      --host node0:4,node1:4 --map-by ppr:2:node
 
-"$scan" table "$CASE_DIR"/ob1.*.json -- "$CASE_DIR"/crypt.*.json
+"$scan" table "$CASE_DIR"/ob1.*.json -- "$CASE_DIR/$sealed".*.json

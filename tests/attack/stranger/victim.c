@@ -1,0 +1,68 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * victim DIRECTORY: two processes exchange messages of changing lengths until somebody makes the file
+ * DIRECTORY/stop.  Before the first message each writes its process's number to DIRECTORY/pid.RANK.  At the
+ * end: how many messages came, the most memory, and the most files that a process had open.
+ */
+#include "mt.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { MOST = 100000 };
+
+static unsigned char out[MOST], in[MOST];
+
+static int open_files(void)
+{
+    DIR *list = opendir("/proc/self/fd");
+    int count = 0;
+
+    MT_CHECK(NULL != list, "/proc/self/fd");
+    while (NULL != readdir(list)) {
+        count++;
+    }
+    closedir(list);
+    return count;
+}
+
+static void fill(unsigned char *bytes, int count, int seed)
+{
+    for (int i = 0; i < count; i++) {
+        bytes[i] = (unsigned char) (i * 7 + seed);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char path[4096];
+    long rounds = 0;
+    int stop = 0, files = 0, peer;
+    struct rusage usage;
+    FILE *file;
+
+    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    peer = 1 - mt_rank;
+    snprintf(path, sizeof(path), "%s/pid.%d", argv[1], mt_rank);
+    file = fopen(path, "w");
+    MT_CHECK(NULL != file && fprintf(file, "%ld\n", (long) getpid()) > 0 && 0 == fclose(file), "%s", path);
+    snprintf(path, sizeof(path), "%s/stop", argv[1]);
+    for (; !stop; rounds++) {
+        const int bytes = (int) (rounds * 7919 % MOST), now = open_files();
+
+        fill(out, bytes, mt_rank + (int) rounds);
+        MT_MPI(MPI_Sendrecv(out, bytes, MPI_BYTE, peer, 1, in, MOST, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        fill(out, bytes, peer + (int) rounds);
+        MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "round %ld: wrong bytes", rounds);
+        files = now > files ? now : files;
+        stop = 0 == mt_rank && 0 == access(path, F_OK);
+        MT_MPI(MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    }
+    getrusage(RUSAGE_SELF, &usage);
+    printf("rank %d rounds %ld KiB %ld files %d\n", mt_rank, rounds, usage.ru_maxrss, files);
+    return mt_end();
+}
