@@ -75,7 +75,7 @@ typedef struct opal_crypt_extension {
 
 /* Types that this version knows. */
 #define OPAL_CRYPT_EXTENSION_REPORT     1           /* no bytes: crypt_report is set */
-#define OPAL_CRYPT_EXTENSION_TRANSPORT  2           /* what a transport of the process needs */
+#define OPAL_CRYPT_EXTENSION_TRANSPORT  16          /* what a transport of the process needs */
 
 /* The extension at *at, which then moves behind it; false at the end of the list, and
  * for bytes that are none (*at is then not the end). */
