@@ -129,15 +129,38 @@ static bool is_named(const char *list)
     return NULL != list && '^' != *list && has_word(list, "crypt", 5);
 }
 
-/* osc is opened later.  Who chose none of its components gets those that go through us. */
-static int component_open(void)
+/* Components of coll that have a network of their own. */
+static const char other_networks[] = "fca,hcoll,portals4,ucc";
+
+/* What --mca coll, or a file, says; "" if nothing.  That framework comes later: its parameter is registered
+ * for a moment. */
+static void chosen_coll(char *list, size_t bytes)
 {
-    if (!is_named(chosen("btl"))) {
-        return OPAL_ERR_NOT_AVAILABLE;
+    char *value = NULL;
+    int index = mca_base_var_register("ompi", "coll", NULL, NULL, "Default selection set of components",
+                                      MCA_BASE_VAR_TYPE_STRING, NULL, 0, MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_2,
+                                      MCA_BASE_VAR_SCOPE_ALL_EQ, &value);
+
+    snprintf(list, bytes, "%s", index >= 0 && NULL != value ? value : "");
+    if (index >= 0) {
+        mca_base_var_deregister(index);
     }
-    setenv("OMPI_MCA_osc", OPAL_BTL_CRYPT_OSC, 0);
-    opal_btl_crypt.stream = opal_cryptproc_verbose_open(opal_btl_crypt.verbose);
-    return OPAL_SUCCESS;
+}
+
+/* Are all of those left out? */
+static bool coll_is_safe(const char *list)
+{
+    const bool excludes = '^' == *list;
+
+    for (const char *at = other_networks; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (excludes != has_word(list + excludes, at, length)) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
 }
 
 static int component_close(void)
@@ -154,14 +177,39 @@ static bool refuse(const char *topic, const char *detail)
     return false;
 }
 
+/* osc and coll are opened after this framework, and before our init.  Who chose nothing there gets what goes through
+ * us. */
 static bool alone(void)
 {
-    const char *btl = chosen("btl"), *osc = getenv("OMPI_MCA_osc");
+    const char *btl = chosen("btl"), *osc;
+    char coll[512];
 
+    setenv("OMPI_MCA_osc", OPAL_BTL_CRYPT_OSC, 0);
+    osc = getenv("OMPI_MCA_osc");
+    chosen_coll(coll, sizeof(coll));
+    if ('\0' == *coll) {
+        snprintf(coll, sizeof(coll), "^%s", other_networks);
+        setenv("OMPI_MCA_coll", coll, 1);
+    }
+    if (!coll_is_safe(coll)) {
+        return refuse("coll", coll);
+    }
     if (!only_of(btl, OPAL_BTL_CRYPT_BESIDE)) {
         return refuse("not-alone", btl);
     }
     return only_of(osc, OPAL_BTL_CRYPT_OSC) || refuse("osc", osc);
+}
+
+static int component_open(void)
+{
+    if (!is_named(chosen("btl"))) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (!alone()) {
+        opal_btl_crypt_end_job();
+    }
+    opal_btl_crypt.stream = opal_cryptproc_verbose_open(opal_btl_crypt.verbose);
+    return OPAL_SUCCESS;
 }
 
 static bool limits_hold(void)
@@ -237,7 +285,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
     mca_btl_base_module_t **modules = malloc(sizeof(*modules));
 
     (void) progress_threads, (void) mpi_threads;
-    if (NULL == modules || !alone() || !limits_hold() || !listen_somewhere() || !publish() || !start_tls()) {
+    if (NULL == modules || !limits_hold() || !listen_somewhere() || !publish() || !start_tls()) {
         opal_btl_crypt_end_job();
     }
     if (!opal_btl_crypt_module_start()) {
