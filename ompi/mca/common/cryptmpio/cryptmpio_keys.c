@@ -86,7 +86,7 @@ opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void)
     return keystore;
 }
 
-/* Messages and files share a provider where it has the cipher. */
+/* Messages and files share a provider where it has the cipher, and encrypts. */
 const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher)
 {
     const opal_crypt_options_t *options = &opal_cryptproc_params.options;
@@ -97,7 +97,8 @@ const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_ci
     if (NULL != no_fips.topic) {
         return NULL;                /* which the keystore has shown */
     }
-    if (ompi_common_cryptmpi_active() && NULL != options->aead && 0 != (options->aead->ciphers & OPAL_AEAD_BIT(cipher))) {
+    if (ompi_common_cryptmpi_active() && opal_cryptproc_encrypts() && NULL != options->aead
+        && 0 != (options->aead->ciphers & OPAL_AEAD_BIT(cipher))) {
         return options->aead;
     }
     if (OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, options->fips, &module, &why)) {

@@ -48,6 +48,11 @@ static bool check_provider(mpicrypt_report_t *report)
     if (NULL != why.topic) {
         mpicrypt_report_why(report, MPICRYPT_FOUND_WARN, "cipher", "help-opal-aead-base.txt", why.topic, why.detail);
     }
+    if (!opal_cryptproc_encrypts()) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "cipher", "Build ompi-crypt without --enable-no-crypto.",
+                            "this build encrypts no messages");
+        return false;
+    }
     mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "cipher", "", "AES-%u-GCM by %s (%s), self-test passed",
                         p->key_bits, p->options.aead->name, p->options.aead->version());
     return true;

@@ -74,8 +74,8 @@ OPAL_DECLSPEC opal_crypt_local_t *opal_cryptproc_local(void);
  * nothing can be sealed then. */
 OPAL_DECLSPEC int opal_cryptproc_provider_needed(void);
 
-/* The provider of a build that encrypts NOTHING (cryptproc_plaintext.c); NULL in every other. */
-OPAL_DECLSPEC const opal_aead_module_t *opal_cryptproc_plaintext(void);
+/* False in a build whose messages are NOT encrypted (cryptproc_plaintext.c). */
+OPAL_DECLSPEC bool opal_cryptproc_encrypts(void);
 
 /* ---- peers ---- */
 

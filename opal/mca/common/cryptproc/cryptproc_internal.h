@@ -8,6 +8,9 @@
 
 #include "cryptproc.h"
 
+/* The provider of a build that encrypts NOTHING (cryptproc_plaintext.c); NULL in every other. */
+const opal_aead_module_t *opal_cryptproc_plaintext(void);
+
 int opal_cryptproc_provider_start(void);
 void opal_cryptproc_provider_stop(void);
 

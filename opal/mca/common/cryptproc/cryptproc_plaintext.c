@@ -9,7 +9,7 @@
  * (cryptproc_record.c).  It is no component: no parameter, environment or file can bring it into
  * another build, and what copies like it fails the self-test of the aead framework.
  */
-#include "cryptproc.h"
+#include "cryptproc_internal.h"
 
 #include <string.h>
 
@@ -94,3 +94,8 @@ const opal_aead_module_t *opal_cryptproc_plaintext(void)
 }
 
 #endif
+
+bool opal_cryptproc_encrypts(void)
+{
+    return NULL == opal_cryptproc_plaintext();
+}
