@@ -15,6 +15,13 @@
 #include "opal/mca/common/cryptproc/cryptproc.h"
 #include "opal/util/proc.h"
 
+/* What libmpi of no other series has. */
+#if OPAL_MAJOR_VERSION >= 5
+#    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_instance_null
+#else
+#    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_errors_throw_exceptions
+#endif
+
 /* Nobody but these may be in use beside btl/crypt: they do not leave the process, or the node. */
 #if OPAL_MAJOR_VERSION >= 5
 #    define OPAL_BTL_CRYPT_BESIDE "crypt,self,sm"

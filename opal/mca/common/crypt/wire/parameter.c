@@ -27,6 +27,7 @@ static const struct entry {
 } entries[] = {
     {"aead", TEXT, 0, 0},
     {"aead_base_verbose", TEXT, 0, 0},
+    {"btl_crypt_accelerator_max_send_size", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_atomic_flags", TEXT, 0, 0},
     {"btl_crypt_bandwidth", NUMBER, 0, UINT32_MAX},
     {"btl_crypt_eager_limit", NUMBER, 1, 1 << 20},
