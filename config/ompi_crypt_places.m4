@@ -59,6 +59,11 @@ AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
     AC_SUBST([OMPI_CRYPT_MPI_LIBS])
     AC_SUBST([OMPI_CRYPT_PMIX_LIBS])
     AC_SUBST([OMPI_CRYPT_OPAL_NAME])
+    dnl btl_crypt_series.c; in Open MPI's tree there is one series only.
+    OMPI_CRYPT_SERIES_OBJECT=btl_crypt_series.lo
+    OMPI_CRYPT_SERIES_LIBS="$ompi_crypt_ldflags -lmpi"
+    AC_SUBST([OMPI_CRYPT_SERIES_OBJECT])
+    AC_SUBST([OMPI_CRYPT_SERIES_LIBS])
     OMPI_CRYPT_BARE_OPAL_LIBS="$ompi_crypt_ldflags -lopen-pal"
     AC_SUBST([OMPI_CRYPT_BARE_OPAL_LIBS])
 ])

@@ -15,6 +15,9 @@ AC_DEFUN([OMPI_CRYPT_IN_TREE], [
                  [OMPI_CRYPT_OPAL_NAME=$OPAL_LIB_PREFIX
                   OMPI_CRYPT_OPAL_LIBS='$(top_builddir)/opal/lib$(OPAL_LIB_PREFIX)open-pal.la'])
            OMPI_CRYPT_MPI_LIBS='$(top_builddir)/ompi/lib$(OMPI_LIBMPI_NAME).la '$OMPI_CRYPT_OPAL_LIBS
+           OMPI_CRYPT_SERIES_OBJECT= OMPI_CRYPT_SERIES_LIBS=
+           AC_SUBST([OMPI_CRYPT_SERIES_OBJECT])
+           AC_SUBST([OMPI_CRYPT_SERIES_LIBS])
            AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
            AC_SUBST([OMPI_CRYPT_OPAL_NAME])
            AC_SUBST([OMPI_CRYPT_MPI_LIBS])])
