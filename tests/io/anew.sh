@@ -97,7 +97,8 @@ must file verify "$(here made)" --sealed
 echo "--- reencrypt of what cannot be read"
 cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
 must file compact "$(here bad)"
-printf x | dd of=bad bs=1 seek=5000 conv=notrunc status=none
+byte=$(od -An -tu1 -j5000 -N1 bad)
+printf "\\$(printf %03o $((byte ^ 255)))" | dd of=bad bs=1 seek=5000 conv=notrunc status=none
 must_fail file reencrypt "$(here bad)"
 must_fail file compact "$(here bad)"
 must_fail file cp --new-key "$(here bad)" "$(here bad2)"

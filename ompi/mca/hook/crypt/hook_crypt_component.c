@@ -107,61 +107,62 @@ static int component_register(void)
 static bool opens(const char *project, const char *framework, const char *wanted, bool alone)
 {
     const size_t length = strlen(wanted);
-    char *value = NULL;
-    int index = mca_base_var_register(project, framework, NULL, NULL, "Default selection set of components",
-                                      MCA_BASE_VAR_TYPE_STRING, NULL, 0, MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_2,
-                                      MCA_BASE_VAR_SCOPE_ALL_EQ, &value);
-    bool found = index >= 0 && NULL != value && alone && 0 == strcmp(value, wanted);
+    char *value = opal_cryptproc_selection(project, framework);
+    bool found = NULL != value && alone && 0 == strcmp(value, wanted);
 
-    for (const char *at = index >= 0 && !alone ? value : NULL; NULL != at && '^' != *value && '\0' != *at; at += strspn(at, ",")) {
+    for (const char *at = alone ? NULL : value; NULL != at && '^' != *value && '\0' != *at; at += strspn(at, ",")) {
         found = found || (length == strcspn(at, ",") && 0 == strncmp(at, wanted, length));
         at += strcspn(at, ",");
     }
-    if (index >= 0) {
-        mca_base_var_deregister(index);
-    }
+    free(value);
     return found;
 }
 
 /* Is this the host of pml/crypt? */
 static bool host_is(const char *wanted)
 {
-    char *value = (char *) "ob1";
-    int index = mca_base_var_register("ompi", "pml", "crypt", "host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING,
-                                      NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &value);
-    const bool is = index >= 0 && NULL != value && 0 == strcmp(value, wanted);
+    char *storage = (char *) "ob1";
+    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "host",
+                                  .help = OMPI_COMMON_CRYPTMPI_HOST_HELP, .type = MCA_BASE_VAR_TYPE_STRING,
+                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_4,
+                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
+    const char *const *value;
+    bool is;
 
-    if (index >= 0) {
-        mca_base_var_deregister(index);
-    }
+    opal_cryptproc_peek(&peek, &storage);
+    value = peek.index >= 0 ? peek.value : NULL;
+    is = NULL != value && NULL != *value && 0 == strcmp(*value, wanted);
+    opal_cryptproc_peek_end(&peek);
     return is;
 }
 
 static bool raises_limits(void)
 {
-    bool raise = true;
-    int index = mca_base_var_register("ompi", "pml", "crypt", "raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP,
-                                      MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_7,
-                                      MCA_BASE_VAR_SCOPE_READONLY, &raise);
+    bool storage = true, raise;
+    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "raise_limits",
+                                  .help = OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, .type = MCA_BASE_VAR_TYPE_BOOL,
+                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_7,
+                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
 
-    if (index >= 0) {
-        mca_base_var_deregister(index);
-    }
+    opal_cryptproc_peek(&peek, &storage);
+    raise = peek.index < 0 || *(const bool *) peek.value;
+    opal_cryptproc_peek_end(&peek);
     return raise && host_is("ob1");
 }
 
+/* And will what is set now still be read? */
 static bool set_by_nobody(const setting_t *setting)
 {
-    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
-    size_t value = 0;
-    int index = mca_base_var_register("opal", "btl", "tcp", setting->name, setting->help, setting->type, NULL, 0,
-                                      MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &value);
+    size_t storage = 0;
+    opal_cryptproc_peek_t peek = {.project = "opal", .framework = "btl", .component = "tcp", .name = setting->name,
+                                  .help = setting->help, .type = setting->type, .flags = MCA_BASE_VAR_FLAG_DWG,
+                                  .level = OPAL_INFO_LVL_4, .scope = MCA_BASE_VAR_SCOPE_READONLY};
+    bool free_to_set;
 
-    if (index >= 0) {
-        (void) mca_base_var_get_value(index, NULL, &source, NULL);
-        mca_base_var_deregister(index);
-    }
-    return MCA_BASE_VAR_SOURCE_DEFAULT == source;
+    opal_cryptproc_peek(&peek, &storage);
+    free_to_set = peek.index >= 0 && !peek.there && MCA_BASE_VAR_SOURCE_DEFAULT == peek.source;
+    opal_cryptproc_peek_end(&peek);
+    return free_to_set;
 }
 
 static void set(const setting_t *setting)

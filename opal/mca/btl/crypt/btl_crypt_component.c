@@ -86,17 +86,6 @@ static int component_register(void)
 
 /* ---- may it run? ---- */
 
-/* What --mca NAME says; NULL: nothing. */
-static const char *chosen(const char *name)
-{
-    const char **value = NULL;
-    int index;
-
-    return OPAL_SUCCESS == mca_base_var_find_by_name(name, &index)
-                   && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
-                   && NULL != *value && '\0' != **value ? *value : NULL;
-}
-
 static bool has_word(const char *list, const char *word, size_t bytes)
 {
     for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
@@ -132,21 +121,6 @@ static bool is_named(const char *list)
 /* Components of coll that have a network of their own. */
 static const char other_networks[] = "fca,hcoll,portals4,ucc";
 
-/* What --mca coll, or a file, says; "" if nothing.  That framework comes later: its parameter is registered
- * for a moment. */
-static void chosen_coll(char *list, size_t bytes)
-{
-    char *value = NULL;
-    int index = mca_base_var_register("ompi", "coll", NULL, NULL, "Default selection set of components",
-                                      MCA_BASE_VAR_TYPE_STRING, NULL, 0, MCA_BASE_VAR_FLAG_SETTABLE, OPAL_INFO_LVL_2,
-                                      MCA_BASE_VAR_SCOPE_ALL_EQ, &value);
-
-    snprintf(list, bytes, "%s", index >= 0 && NULL != value ? value : "");
-    if (index >= 0) {
-        mca_base_var_deregister(index);
-    }
-}
-
 /* Are all of those left out? */
 static bool coll_is_safe(const char *list)
 {
@@ -178,35 +152,45 @@ static bool refuse(const char *topic, const char *detail)
 }
 
 /* osc and coll are opened after this framework, and before our init.  Who chose nothing there gets what goes through
- * us. */
-static bool alone(void)
+ * us; what counts is what those frameworks will read, or have read. */
+static bool beside_is_safe(const char *btl, const char *osc, const char *coll)
 {
-    const char *btl = chosen("btl"), *osc;
-    char coll[512];
+    return !only_of(btl, OPAL_BTL_CRYPT_BESIDE)                       ? refuse("not-alone", btl)
+           : '\0' == *osc || !only_of(osc, OPAL_BTL_CRYPT_OSC)        ? refuse("osc", osc)
+           : !coll_is_safe(coll)                                      ? refuse("coll", coll)
+                                                                      : true;
+}
 
+static bool alone(const char *btl)
+{
+    char others[sizeof(other_networks) + 1], *coll = opal_cryptproc_selection("ompi", "coll"), *osc;
+    bool safe;
+
+    if (NULL != coll && '\0' == *coll) {
+        snprintf(others, sizeof(others), "^%s", other_networks);
+        setenv("OMPI_MCA_coll", others, 1);
+        free(coll);
+        coll = opal_cryptproc_selection("ompi", "coll");
+    }
     setenv("OMPI_MCA_osc", OPAL_BTL_CRYPT_OSC, 0);
-    osc = getenv("OMPI_MCA_osc");
-    chosen_coll(coll, sizeof(coll));
-    if ('\0' == *coll) {
-        snprintf(coll, sizeof(coll), "^%s", other_networks);
-        setenv("OMPI_MCA_coll", coll, 1);
-    }
-    if (!coll_is_safe(coll)) {
-        return refuse("coll", coll);
-    }
-    if (!only_of(btl, OPAL_BTL_CRYPT_BESIDE)) {
-        return refuse("not-alone", btl);
-    }
-    return only_of(osc, OPAL_BTL_CRYPT_OSC) || refuse("osc", osc);
+    osc = opal_cryptproc_selection("ompi", "osc");
+    safe = NULL != osc && NULL != coll && beside_is_safe(btl, osc, coll);
+    free(osc);
+    free(coll);
+    return safe;
 }
 
 static int component_open(void)
 {
-    if (!is_named(chosen("btl"))) {
-        return OPAL_ERR_NOT_AVAILABLE;
-    }
-    if (!alone()) {
+    char *btl = opal_cryptproc_selection("opal", "btl");
+    const bool named = is_named(btl);
+
+    if (named && !alone(btl)) {
         opal_btl_crypt_end_job();
+    }
+    free(btl);
+    if (!named) {
+        return OPAL_ERR_NOT_AVAILABLE;
     }
     opal_btl_crypt.stream = opal_cryptproc_verbose_open(opal_btl_crypt.verbose);
     return OPAL_SUCCESS;

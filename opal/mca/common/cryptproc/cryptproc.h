@@ -77,6 +77,31 @@ OPAL_DECLSPEC int opal_cryptproc_provider_needed(void);
 /* False in a build whose messages are NOT encrypted (cryptproc_plaintext.c). */
 OPAL_DECLSPEC bool opal_cryptproc_encrypts(void);
 
+/* ---- parameters of others ---- */
+
+/* What is read before whoever has it registers it: it is registered for a moment.  After an
+ * early MPI_T_init_thread it is there already, and stays: its framework would not register it again, and go
+ * on as if it had never been set. */
+typedef struct opal_cryptproc_peek {
+    const char *project, *framework, *component, *name, *help;
+    mca_base_var_type_t type;
+    mca_base_var_flag_t flags;
+    mca_base_var_info_lvl_t level;
+    mca_base_var_scope_t scope;
+    /* out */
+    int index;                              /* below 0: it cannot be read */
+    bool there;                             /* registered by somebody else */
+    mca_base_var_source_t source;
+    const void *value;                      /* until peek_end */
+} opal_cryptproc_peek_t;
+
+/* `storage` holds the default, and has to last until peek_end. */
+OPAL_DECLSPEC void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage);
+OPAL_DECLSPEC void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek);
+
+/* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: no memory. */
+OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
+
 /* ---- peers ---- */
 
 /* Fetch the record of a process, which came to be needed at `met` (0: when we

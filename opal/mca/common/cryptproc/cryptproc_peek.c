@@ -1,0 +1,47 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Parameters of others, before they have registered them.
+ */
+#include "cryptproc.h"
+
+void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage)
+{
+    char name[200];
+
+    snprintf(name, sizeof(name), "%s%s%s%s%s", peek->framework, NULL == peek->component ? "" : "_",
+             NULL == peek->component ? "" : peek->component, NULL == peek->name ? "" : "_",
+             NULL == peek->name ? "" : peek->name);
+    peek->there = OPAL_SUCCESS == mca_base_var_find_by_name(name, &peek->index);
+    if (!peek->there) {
+        peek->index = mca_base_var_register(peek->project, peek->framework, peek->component, peek->name, peek->help,
+                                            peek->type, NULL, 0, peek->flags, peek->level, peek->scope, storage);
+    }
+    if (peek->index >= 0
+        && OPAL_SUCCESS != mca_base_var_get_value(peek->index, &peek->value, &peek->source, NULL)) {
+        opal_cryptproc_peek_end(peek);
+    }
+}
+
+void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek)
+{
+    if (peek->index >= 0 && !peek->there) {
+        mca_base_var_deregister(peek->index);
+    }
+    peek->index = -1;
+}
+
+char *opal_cryptproc_selection(const char *project, const char *framework)
+{
+    char *storage = NULL, *copy;
+    opal_cryptproc_peek_t peek = {.project = project, .framework = framework, .help = "Default selection set of components",
+                                  .type = MCA_BASE_VAR_TYPE_STRING, .flags = MCA_BASE_VAR_FLAG_SETTABLE,
+                                  .level = OPAL_INFO_LVL_2, .scope = MCA_BASE_VAR_SCOPE_ALL_EQ};
+    const char *const *value;
+
+    opal_cryptproc_peek(&peek, &storage);
+    value = peek.index >= 0 ? peek.value : NULL;
+    copy = strdup(NULL != value && NULL != *value ? *value : "");
+    opal_cryptproc_peek_end(&peek);
+    return copy;
+}
