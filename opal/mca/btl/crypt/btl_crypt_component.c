@@ -185,7 +185,8 @@ static int component_open(void)
     char *btl = opal_cryptproc_selection("opal", "btl");
     const bool named = is_named(btl);
 
-    if (named && !alone(btl)) {
+    /* A list that cannot be read might have named us. */
+    if (NULL == btl || (named && !alone(btl))) {
         opal_btl_crypt_end_job();
     }
     free(btl);

@@ -99,7 +99,7 @@ typedef struct opal_cryptproc_peek {
 OPAL_DECLSPEC void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage);
 OPAL_DECLSPEC void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek);
 
-/* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: no memory. */
+/* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
 
 /* ---- peers ---- */

@@ -40,7 +40,10 @@ char *opal_cryptproc_selection(const char *project, const char *framework)
     const char *const *value;
 
     opal_cryptproc_peek(&peek, &storage);
-    value = peek.index >= 0 ? peek.value : NULL;
+    if (peek.index < 0) {
+        return NULL;
+    }
+    value = peek.value;
     copy = strdup(NULL != value && NULL != *value ? *value : "");
     opal_cryptproc_peek_end(&peek);
     return copy;
