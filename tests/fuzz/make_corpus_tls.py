@@ -37,7 +37,7 @@ def derive(secret, label, transcript):
 
 def client_hello(claimed=(1, 0), wanted=(0, 0), extra=b"", modes=b"\1", suites=b"\x13\1", groups=b"\0\x1d", session=b"",
                  version=b"\3\4", psk=PSK, identities=1):
-    identity = v1.identity(v1.name("4711", *claimed), v1.name("4711", *wanted), 0)
+    identity = v1.identity(v1.name("4711", *claimed), v1.name("4711", *wanted), 0, 1)
     before = extension(43, part(1, version)) + extension(10, part(2, groups)) + extra
     before += extension(51, part(2, b"\0\x1d" + part(2, v1.stream("share", 32)))) + extension(45, part(1, modes))
     offered = part(2, (part(2, identity) + bytes(4)) * identities)

@@ -164,6 +164,7 @@ static void hellos(void)
 
 static void ending(void)
 {
+    uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE + 5];
     opal_btl_crypt_item_t item;
     ends_t ends;
 
@@ -209,11 +210,37 @@ static void ending(void)
         ends_free(&ends);
     }
     ends_open(&ends);
-    opal_btl_crypt_link_decline(ends.a);
-    UNIT_CHECK(5 == send(ends.a->fd, "after", 5, MSG_NOSIGNAL));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_records_close(ends.a->records, wire));
+    memcpy(wire + OPAL_CRYPT_TLS_RECORD_CLOSE, "after", 5);
+    UNIT_CHECK((ssize_t) sizeof(wire) == send(ends.a->fd, wire, sizeof(wire), MSG_NOSIGNAL));
     opal_btl_crypt_link_read(ends.b);
     UNIT_CHECK(failed(ends.b, "bytes behind the end"));
     ends_free(&ends);
+}
+
+/* The first that notices is the one that writes. */
+static void gone(void)
+{
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+
+    UNIT_GROUP("who has left while we write has left, and was not cut off");
+    for (int says_so = 0; says_so < 2; says_so++) {
+        ends_open(&ends);
+        UNIT_CHECK(!says_so || opal_btl_crypt_link_close(ends.b, 1000));
+        opal_btl_crypt_link_destroy(ends.b);
+        ends.b = NULL;
+        fragment_make(&item, 1, 0, 100);
+        (void) opal_btl_crypt_link_post(ends.a, &item);
+        UNIT_CHECK(OPAL_BTL_CRYPT_OPEN == ends.a->state && ends.a->deaf && !ends.a->wants_write);
+        UNIT_CHECK(!opal_btl_crypt_link_post(ends.a, &item));
+        opal_btl_crypt_link_read(ends.a);
+        UNIT_CHECK(says_so ? OPAL_BTL_CRYPT_ENDED == ends.a->state : failed(ends.a, "the connection was cut"));
+        opal_btl_crypt_link_read(ends.a);
+        UNIT_CHECK(says_so == (OPAL_BTL_CRYPT_ENDED == ends.a->state));
+        UNIT_CHECK(says_so == opal_btl_crypt_link_close(ends.a, 1000));
+        ends_free(&ends);
+    }
 }
 
 /* More than the header promises, in the first record and in a later one; a tag that nobody has. */
@@ -305,6 +332,7 @@ int main(void)
     rings();
     hellos();
     ending();
+    gone();
     frames();
     between();
     opal_btl_crypt_engine_stop(&btl_engine);

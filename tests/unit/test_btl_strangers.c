@@ -2,11 +2,13 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Whoever connects without a key: is not answered, is one of 64, and is gone after 2 seconds of time in
- * which somebody polled.  An authenticated connection is none of theirs.
+ * which somebody polled.  Who has said a hello that only a process of the job can have made is none of
+ * them, and has time.
  */
 #include "btl_ends.h"
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 
 static unsigned opened, closed;
 
@@ -67,8 +69,8 @@ static void what_they_say(void)
         const int fd = stranger();
 
         UNIT_CHECK(0 < send(fd, says[i], 5 + strlen(says[i] + 5), MSG_NOSIGNAL));
-        opal_btl_crypt_link_drive(listener.strangers[0]);
-        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers[0]->state && 0 == job.asked);
+        opal_btl_crypt_link_drive(listener.strangers.links[0]);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers.links[0]->state && 0 == job.asked);
         opal_btl_crypt_listen_stop(&listener);
         UNIT_CHECK(0 == answer(fd));
         close(fd);
@@ -81,9 +83,9 @@ static void what_they_say(void)
         flight = tls_output(client);
         for (size_t i = 0; i < flight.bytes; i += 0 == at ? 1 : flight.bytes) {
             UNIT_CHECK(0 < send(fd, flight.data + i, 0 == at ? 1 : flight.bytes, MSG_NOSIGNAL));
-            opal_btl_crypt_link_drive(listener.strangers[0]);
+            opal_btl_crypt_link_drive(listener.strangers.links[0]);
         }
-        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers[0]->state && at + 1 == job.asked);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers.links[0]->state && at + 1 == job.asked);
         UNIT_CHECK(-1 == answer(fd));
         opal_btl_crypt_listen_stop(&listener);
         opal_crypt_handshake_destroy(client);
@@ -95,8 +97,8 @@ static void what_they_say(void)
         flight.data[at] ^= 0x20;
         UNIT_CHECK(0 < send(fd, flight.data, flight.bytes, MSG_NOSIGNAL));
         flight.data[at] ^= 0x20;
-        opal_btl_crypt_link_drive(listener.strangers[0]);
-        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers[0]->state || 3 == at || 4 == at);
+        opal_btl_crypt_link_drive(listener.strangers.links[0]);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers.links[0]->state || 3 == at || 4 == at);
         UNIT_CHECK(-1 == answer(fd));
         opal_btl_crypt_listen_stop(&listener);
         close(fd);
@@ -111,7 +113,7 @@ static void how_many(void)
     listener_make();
     for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
         fds[i] = stranger();
-        UNIT_CHECK(listener.count == (i < OPAL_BTL_CRYPT_STRANGERS ? i + 1 : OPAL_BTL_CRYPT_STRANGERS));
+        UNIT_CHECK(listener.strangers.count == (i < OPAL_BTL_CRYPT_STRANGERS ? i + 1 : OPAL_BTL_CRYPT_STRANGERS));
     }
     for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
         UNIT_CHECK((i < 10 ? 0 : -1) == answer(fds[i]));
@@ -124,15 +126,15 @@ static void how_many(void)
         opal_btl_crypt_listen_poll(&listener, at);
     }
     opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000));       /* an hour of computing */
-    UNIT_CHECK(0 == listener.count && OPAL_BTL_CRYPT_STRANGERS + 10 == closed);
+    UNIT_CHECK(0 == listener.strangers.count && OPAL_BTL_CRYPT_STRANGERS + 10 == closed);
     listener_make();
     close(stranger());
     for (int i = 1; i <= 100; i++) {
         opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000) * (uint64_t) i);
     }
-    UNIT_CHECK(1 == listener.count);
+    UNIT_CHECK(1 == listener.strangers.count);
     opal_btl_crypt_listen_stop(&listener);
-    UNIT_CHECK(0 == listener.count && 1 == closed);
+    UNIT_CHECK(0 == listener.strangers.count && 1 == closed);
     for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
         close(fds[i]);
     }
@@ -168,8 +170,8 @@ static void whom_we_know(void)
     client = btl_client(fd, PSK);
     client->owner = &inbox;
     opal_btl_crypt_listen_accept(&listener);
-    UNIT_REQUIRE(1 == listener.count);
-    server = listener.strangers[0];
+    UNIT_REQUIRE(1 == listener.strangers.count);
+    server = listener.strangers.links[0];
     server->owner = &inbox;
     for (int i = 0; i < 1000 && OPAL_BTL_CRYPT_AUTHENTICATED != server->state; i++) {
         opal_btl_crypt_link_drive(client);
@@ -186,7 +188,7 @@ static void whom_we_know(void)
         opal_btl_crypt_link_read(client);
     }
     UNIT_CHECK(OPAL_BTL_CRYPT_OPEN == client->state && OPAL_BTL_CRYPT_OPEN == server->state);
-    UNIT_CHECK(OPAL_BTL_CRYPT_STRANGERS == listener.count);
+    UNIT_CHECK(OPAL_BTL_CRYPT_STRANGERS == listener.strangers.count);
 
     UNIT_GROUP("who comes by an address that we did not publish is not heard");
     own.list[0].bytes[3] = 2;
@@ -204,6 +206,106 @@ static void whom_we_know(void)
     opal_btl_crypt_link_destroy(server);
 }
 
+/* A client whose hello was answered, and that goes no further.  *server is the listener's end. */
+static opal_btl_crypt_link_t *caller(opal_btl_crypt_link_t **server)
+{
+    int pair[2];
+    opal_btl_crypt_link_t *client;
+
+    btl_pair(pair);
+    client = btl_client(pair[0], PSK);
+    UNIT_REQUIRE(NULL != client);
+    opal_btl_crypt_link_drive(client);
+    opal_btl_crypt_listen_add(&listener, pair[1]);
+    *server = listener.strangers.links[listener.strangers.count - 1];
+    opal_btl_crypt_link_drive(*server);
+    UNIT_REQUIRE(OPAL_BTL_CRYPT_ANSWERED == (*server)->state);
+    opal_btl_crypt_listen_answered(&listener, *server);
+    opal_btl_crypt_listen_answered(&listener, *server);
+    return client;
+}
+
+static void who_was_answered(void)
+{
+    opal_btl_crypt_link_t *client, *server, *second, *its;
+    int flood[100];
+
+    UNIT_GROUP("who was answered may compute for a minute, whoever floods meanwhile");
+    listener_make();
+    client = caller(&server);
+    UNIT_CHECK(0 == listener.strangers.count && 1 == listener.callers.count);
+    for (int i = 0; i < 100; i++) {
+        flood[i] = stranger();
+    }
+    for (uint64_t at = 5000; at <= UINT64_C(60000000); at += 5000) {
+        opal_btl_crypt_listen_poll(&listener, at);
+    }
+    UNIT_CHECK(0 == listener.strangers.count && 100 == closed && 1 == listener.callers.count);
+    for (int i = 0; i < 8 && OPAL_BTL_CRYPT_AUTHENTICATED != server->state; i++) {
+        opal_btl_crypt_link_drive(client);
+        opal_btl_crypt_link_drive(server);
+    }
+    UNIT_CHECK(OPAL_BTL_CRYPT_AUTHENTICATED == server->state && OPAL_BTL_CRYPT_AUTHENTICATED == client->state);
+    opal_btl_crypt_listen_remove(&listener, server);
+    UNIT_CHECK(0 == listener.callers.count && 100 == closed);
+    opal_btl_crypt_link_destroy(client);
+    opal_btl_crypt_link_destroy(server);
+    for (int i = 0; i < 100; i++) {
+        close(flood[i]);
+    }
+
+    UNIT_GROUP("of one name the last one stays");
+    listener_make();
+    client = caller(&server);
+    second = caller(&its);
+    UNIT_CHECK(1 == listener.callers.count && its == listener.callers.links[0] && 1 == closed);
+    opal_btl_crypt_link_drive(client);
+    opal_btl_crypt_link_drive(client);
+    opal_btl_crypt_link_drive(second);
+    UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == client->state && OPAL_BTL_CRYPT_AUTHENTICATED == second->state);
+    opal_btl_crypt_listen_stop(&listener);
+    UNIT_CHECK(0 == listener.callers.count && 2 == closed);
+    opal_btl_crypt_link_destroy(client);
+    opal_btl_crypt_link_destroy(second);
+}
+
+/* Who has no descriptor left must be able to say so; a stranger's is taken first. */
+static void no_descriptors(void)
+{
+    opal_btl_crypt_addresses_t own = {0};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rlimit before, none;
+    int fds[2];
+
+    UNIT_GROUP("without a free file descriptor");
+    listener_make();
+    listener.fd = opal_btl_crypt_listen_at(0, 1, &own.port);
+    UNIT_REQUIRE(listener.fd >= 0);
+    to.sin_port = htons(own.port);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        UNIT_REQUIRE(0 == connect(fds[i], (const struct sockaddr *) &to, sizeof(to)));
+    }
+    UNIT_REQUIRE(0 == getrlimit(RLIMIT_NOFILE, &before));
+    none = before;
+    none.rlim_cur = (rlim_t) fds[1] + 1;                /* all below are taken */
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &none));
+    listener.polled = 5;
+    opal_btl_crypt_listen_accept(&listener);
+    UNIT_CHECK(0 == listener.strangers.count && 6 == listener.starved_at);
+    listener.polled = 7;
+    opal_btl_crypt_listen_accept(&listener);
+    UNIT_CHECK(6 == listener.starved_at);
+    none.rlim_cur = (rlim_t) fds[1] + 2;                /* one is free, for two of them */
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &none));
+    opal_btl_crypt_listen_accept(&listener);
+    UNIT_CHECK(1 == listener.strangers.count && 2 == opened && 1 == closed && 0 == listener.starved_at);
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &before));
+    opal_btl_crypt_listen_stop(&listener);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     opal_crypt_tls_t *tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
@@ -213,6 +315,8 @@ int main(void)
     what_they_say();
     how_many();
     whom_we_know();
+    who_was_answered();
+    no_descriptors();
     opal_btl_crypt_engine_stop(&btl_engine);
     opal_crypt_tls_destroy(tls);
     return unit_done();

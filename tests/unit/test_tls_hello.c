@@ -179,7 +179,8 @@ static void both(opal_aead_cipher_t cipher, opal_crypt_tls_group_t of)
     UNIT_CHECK(flight.bytes <= 5 + OPAL_CRYPT_TLS_HELLO_MAX);
     every_bit(&flight, client, true);
     UNIT_CHECK(NULL == client(&flight) && opal_crypt_tls_name_equal(&seen.claimed, &identity.claimed)
-               && opal_crypt_tls_name_equal(&seen.wanted, &identity.wanted) && seen.link == identity.link);
+               && opal_crypt_tls_name_equal(&seen.wanted, &identity.wanted) && seen.link == identity.link
+               && seen.attempt == identity.attempt);
     every_extension(&flight, client, true);
     UNIT_CHECK(0 == tls_input(b, &flight, 8192));
     flight = tls_output(b);

@@ -124,7 +124,7 @@ static void odd_client(const char *what, odd_t odd, uint8_t psk, unsigned asked)
 static void odd_clients(void)
 {
     opal_crypt_tls_identity_t identity = tls_identity();
-    uint8_t stranger[OPAL_CRYPT_TLS_IDENTITY_BYTES], other[OPAL_CRYPT_TLS_IDENTITY_BYTES], longer[89] = {0};
+    uint8_t stranger[OPAL_CRYPT_TLS_IDENTITY_BYTES], other[OPAL_CRYPT_TLS_IDENTITY_BYTES], longer[OPAL_CRYPT_TLS_IDENTITY_BYTES + 1] = {0};
 
     identity.claimed = tls_name(99);
     opal_crypt_tls_identity_pack(&identity, stranger);
@@ -136,8 +136,8 @@ static void odd_clients(void)
     odd_client("a name outside of the job", (odd_t) {.identity = stranger, .identity_bytes = sizeof(stranger)}, 7, 1);
     odd_client("another process in mind", (odd_t) {.identity = other, .identity_bytes = sizeof(other)}, 7, 0);
     odd_client("an identity that is too long", (odd_t) {.identity = longer, .identity_bytes = sizeof(longer)}, 7, 0);
-    odd_client("an identity that is too short", (odd_t) {.identity = stranger, .identity_bytes = 87}, 7, 0);
-    odd_client("an identity of another kind", (odd_t) {.identity = longer + 1, .identity_bytes = 88}, 7, 0);
+    odd_client("an identity that is too short", (odd_t) {.identity = stranger, .identity_bytes = sizeof(stranger) - 1}, 7, 0);
+    odd_client("an identity of another kind", (odd_t) {.identity = longer + 1, .identity_bytes = sizeof(stranger)}, 7, 0);
     odd_client("no PSK", (odd_t) {.no_psk = true}, 7, 0);
     odd_client("a certificate instead", (odd_t) {.no_psk = true, .certificate = true}, 7, 0);
     odd_client("tickets in mind", (odd_t) {.tickets = true}, 7, 0);
@@ -240,7 +240,7 @@ static size_t with_a_long_record(uint8_t *data, size_t bytes)
 
 static size_t with_two_identities(uint8_t *data, size_t bytes)
 {
-    /* pre_shared_key is last: | 0 41 | length | identities | 0 88 ... | binders | */
+    /* pre_shared_key is last: | 0 41 | length | identities | 0 92 ... | binders | */
     const size_t one = 2 + OPAL_CRYPT_TLS_IDENTITY_BYTES + 4, binders = 2 + 1 + 32, at = bytes - binders - one - 6;
     uint8_t *psk = data + at;
 

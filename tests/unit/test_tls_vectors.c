@@ -31,7 +31,8 @@ static void plaintext(unsigned number, uint8_t *plain, size_t bytes)
 
 static void identity(const vector_block_t *vector)
 {
-    opal_crypt_tls_identity_t made = {.link = (uint16_t) number_of(vector, "link")};
+    opal_crypt_tls_identity_t made = {.link = (uint16_t) number_of(vector, "link"),
+                                      .attempt = (uint32_t) number_of(vector, "attempt")};
     uint8_t expected[OPAL_CRYPT_TLS_IDENTITY_BYTES], packed[OPAL_CRYPT_TLS_IDENTITY_BYTES];
     const char *nspace = vector_text(vector, "nspace");
 

@@ -31,7 +31,7 @@ static inline opal_crypt_tls_name_t tls_name(uint32_t rank)
 /* Rank 1 connects to rank 0. */
 static inline opal_crypt_tls_identity_t tls_identity(void)
 {
-    return (opal_crypt_tls_identity_t) {.claimed = tls_name(1), .wanted = tls_name(0), .link = 0};
+    return (opal_crypt_tls_identity_t) {.claimed = tls_name(1), .wanted = tls_name(0), .link = 0, .attempt = 1};
 }
 
 static inline opal_crypt_tls_psk_t tls_psk(uint8_t with)

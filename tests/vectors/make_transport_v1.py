@@ -46,8 +46,8 @@ def name(nspace, rank, instance):
     return hashlib.sha256(nspace.encode()).digest() + struct.pack(">II", rank, instance)
 
 
-def identity(claimed, wanted, link):
-    return b"ompi" + bytes([1, 0]) + struct.pack(">H", link) + claimed + wanted
+def identity(claimed, wanted, link, attempt):
+    return b"ompi" + bytes([1, 0]) + struct.pack(">HI", link, attempt) + claimed + wanted
 
 
 def psk(prk, pk_client, pk_server, th, count):
@@ -107,11 +107,11 @@ def blocks():
         "key": client.key, "iv": client.iv, "plain": bytes(range(50)),
         "records": Direction("AES-128-GCM", client.secret).seal(bytes(range(50)))}
 
-    for n, (nspace, claimed, wanted, link) in enumerate((
-            ("4711", (1, 0), (0, 0), 0), ("prterun-node0-17@1", (2 ** 32 - 1, 3), (7, 2 ** 32 - 1), 65535))):
+    for n, (nspace, claimed, wanted, link, attempt) in enumerate((
+            ("4711", (1, 0), (0, 0), 0, 1), ("prterun-node0-17@1", (2 ** 32 - 1, 3), (7, 2 ** 32 - 1), 65535, 2 ** 32 - 1))):
         yield {"kind": "identity", "nspace": nspace, "claimed_rank": claimed[0], "claimed_instance": claimed[1],
-               "wanted_rank": wanted[0], "wanted_instance": wanted[1], "link": link,
-               "identity": identity(name(nspace, *claimed), name(nspace, *wanted), link)}
+               "wanted_rank": wanted[0], "wanted_instance": wanted[1], "link": link, "attempt": attempt,
+               "identity": identity(name(nspace, *claimed), name(nspace, *wanted), link, attempt)}
 
     prk, th = stream("prk", 32), stream("transcript hash", 32)
     for kind, size in (("x25519", 32), ("p256", 65)):

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * victim DIRECTORY: two processes exchange messages of changing lengths until somebody makes the file
- * DIRECTORY/stop.  Before the first message each writes its process's number to DIRECTORY/pid.RANK.  At the
+ * DIRECTORY/stop.  After the first message each writes its process's number to DIRECTORY/pid.RANK.  At the
  * end: how many messages came, the most memory, and the most files that a process had open.
  */
 #include "mt.h"
@@ -37,19 +37,25 @@ static void fill(unsigned char *bytes, int count, int seed)
     }
 }
 
+static void say_who_we_are(const char *directory)
+{
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/pid.%d", directory, mt_rank);
+    file = fopen(path, "w");
+    MT_CHECK(NULL != file && fprintf(file, "%ld\n", (long) getpid()) > 0 && 0 == fclose(file), "%s", path);
+}
+
 int main(int argc, char **argv)
 {
     char path[4096];
     long rounds = 0;
     int stop = 0, files = 0, peer;
     struct rusage usage;
-    FILE *file;
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     peer = 1 - mt_rank;
-    snprintf(path, sizeof(path), "%s/pid.%d", argv[1], mt_rank);
-    file = fopen(path, "w");
-    MT_CHECK(NULL != file && fprintf(file, "%ld\n", (long) getpid()) > 0 && 0 == fclose(file), "%s", path);
     snprintf(path, sizeof(path), "%s/stop", argv[1]);
     for (; !stop; rounds++) {
         const int bytes = (int) (rounds * 7919 % MOST), now = open_files();
@@ -58,6 +64,9 @@ int main(int argc, char **argv)
         MT_MPI(MPI_Sendrecv(out, bytes, MPI_BYTE, peer, 1, in, MOST, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         fill(out, bytes, peer + (int) rounds);
         MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "round %ld: wrong bytes", rounds);
+        if (0 == rounds) {
+            say_who_we_are(argv[1]);
+        }
         files = now > files ? now : files;
         stop = 0 == mt_rank && 0 == access(path, F_OK);
         MT_MPI(MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD));

@@ -28,21 +28,27 @@ typedef struct mca_btl_base_endpoint_t {
     opal_proc_t *proc;                          /* NULL before add_procs */
     int64_t met;                                /* for its record; 0: it is of our job */
 
-    /* What its record said.  By the thread that makes progress. */
-    bool asked;
-    opal_crypt_schedule_t *schedule;            /* NULL: it was refused, or not asked for yet */
-    opal_crypt_why_t *why;                      /* if it was refused */
+    /* What its record said.  By the thread that makes progress, as all that follows. */
+    opal_crypt_schedule_t *schedule;            /* NULL: it was refused, is missing, or was not asked for yet */
+    opal_crypt_why_t *why;                      /* if it was refused, or is missing */
+    uint64_t ask_at;                            /* if it is missing: from then on strangers' claims have it asked for again */
     opal_crypt_tls_name_t tls_name;
+    uint32_t heard;                             /* the last attempt of its own that was answered */
 
-    /* Our attempt to connect.  By the same. */
+    /* Our attempts to connect.  Times are polled time. */
     opal_btl_crypt_link_t *connecting;
     int next_address;
-    uint64_t retry_at, give_up_at;              /* polled time; 0: not trying */
+    bool silent;                                /* one of its addresses did not answer in this turn */
+    uint64_t patience, deadline;                /* with an address */
+    uint64_t retry_at;
+    uint64_t give_up_at;                        /* 0: not all of its addresses have refused us */
+    uint64_t tick_at;
+    opal_cryptproc_wait_t wait;
 
     /* Under the lock. */
     opal_btl_crypt_link_t *link;                /* OPEN */
     opal_btl_crypt_queue_t waiting;             /* for it */
-    bool busy;
+    bool busy, leaving;
     struct mca_btl_base_endpoint_t *next_busy;
 } opal_btl_crypt_endpoint_t;
 
@@ -56,8 +62,11 @@ typedef struct opal_btl_crypt_module {
     unsigned port_min, port_range, verbose;
     int stream;
 
-    bool started, progressing;
-    pthread_t progressor;
+    bool started;
+    uintptr_t progressor;                       /* the thread that makes progress; 0: none */
+    bool some_leave;                            /* by the progressor */
+    bool said_starved;
+    uint32_t attempts;                          /* connections that we have begun */
     pthread_mutex_t lock;                       /* what is sent: never held in a callback */
     mca_btl_base_module_error_cb_fn_t error_cb;
     opal_crypt_tls_t *tls;
@@ -89,8 +98,12 @@ void opal_btl_crypt_end_job(void) __attribute__((noreturn));
 bool opal_btl_crypt_module_start(void);
 int opal_btl_crypt_progress(void);
 
+/* Progress is ours until `give`: nobody reads, connects or calls back.  False: it is already, and this is a callback. */
+bool opal_btl_crypt_progress_take(void);
+void opal_btl_crypt_progress_give(void);
+
 /* Wait for those that the connection needs; no longer, before it is destroyed. */
-void opal_btl_crypt_watch(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_watch(opal_btl_crypt_link_t *link);     /* one that cannot be watched has FAILED */
 void opal_btl_crypt_unwatch(opal_btl_crypt_link_t *link);
 
 /* ---- btl_crypt_frag.c ---- */
@@ -124,14 +137,18 @@ int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
 int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints);
 
+/* Those that del_procs has named.  With progress. */
+void opal_btl_crypt_endpoints_leave(void);
+
 /* The one of this process, made if it has to be; NULL: no memory. */
 opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_of(const opal_process_name_t *name);
 
 /* Of a name that somebody claims.  NULL: of no process that may be heard. */
 opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_name_t *claimed);
 
-/* Its record, asked for once.  False: it is refused, and `why` says why. */
-bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint);
+/* Its record, asked for once.  False: it is refused, or missing, and `why` says so; a missing one is asked for again if
+ * it is needed, or has not been asked for for long. */
+bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool needed);
 
 /* Under the lock: progress has to look after it. */
 void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint);
@@ -139,12 +156,19 @@ void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint);
 /* All that are busy: connect, reap, call back.  How much was done. */
 int opal_btl_crypt_endpoints_progress(void);
 
+/* What is behind us of those that were sent over this connection.  With the lock, which is given up for callbacks. */
+int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
+
 /* No connection, and none will come. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason);
 
 /* ---- btl_crypt_meet.c ---- */
 
-void opal_btl_crypt_connect(opal_btl_crypt_endpoint_t *endpoint);
+/* Something waits for a connection: make one, and look after our attempts. */
+void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint);
+void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint);    /* as if none had been made */
+
+/* For opal_crypt_handshake_accept. */
 int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk);
 
 /* Something has happened to a connection. */

@@ -155,7 +155,10 @@ static bool refuse(const char *topic, const char *detail)
  * us; what counts is what those frameworks will read, or have read. */
 static bool beside_is_safe(const char *btl, const char *osc, const char *coll)
 {
+    const bool all = OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope;
+
     return !only_of(btl, OPAL_BTL_CRYPT_BESIDE)                       ? refuse("not-alone", btl)
+           : all && !only_of(btl, "crypt,self")                       ? refuse("scope", btl)
            : '\0' == *osc || !only_of(osc, OPAL_BTL_CRYPT_OSC)        ? refuse("osc", osc)
            : !coll_is_safe(coll)                                      ? refuse("coll", coll)
                                                                       : true;

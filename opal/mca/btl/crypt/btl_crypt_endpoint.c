@@ -11,7 +11,10 @@
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-enum { CLOSE_MS = 2000 };       /* for what a peer that we leave has not taken yet */
+enum {
+    CLOSE_MS = 10000,           /* for what a peer that we leave has not taken yet */
+    ASK_AGAIN_US = 10000000     /* polled time: for a record that was missing, for somebody who is not authenticated */
+};
 
 static void endpoint_construct(opal_btl_crypt_endpoint_t *endpoint)
 {
@@ -46,6 +49,7 @@ static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
     at = OBJ_NEW(opal_btl_crypt_endpoint_t);
     if (NULL != at) {
         at->name = *name;
+        opal_btl_crypt_begin_anew(at);
         at->met = name->jobid == OPAL_PROC_MY_NAME.jobid ? 0 : (int64_t) time(NULL);
         opal_list_append(&opal_btl_crypt.endpoints, &at->super);
     }
@@ -96,16 +100,25 @@ opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_
                ? opal_btl_crypt_endpoint_of(&name) : NULL;
 }
 
-bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
+/* A record that is refused stays so.  One that is missing may have been published since. */
+static bool may_ask(const opal_btl_crypt_endpoint_t *endpoint, bool needed)
+{
+    const char *topic = NULL == endpoint->why ? NULL : endpoint->why->topic;
+
+    return NULL == endpoint->why
+           || (NULL != topic && 0 == strcmp(topic, "record-missing")
+               && (needed || opal_btl_crypt.listener.polled >= endpoint->ask_at));
+}
+
+bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool needed)
 {
     const opal_crypt_peer_info_t *peer;
     opal_btl_crypt_addresses_t addresses;
     opal_crypt_why_t why = {0};
 
-    if (endpoint->asked) {
+    if (NULL != endpoint->schedule || !may_ask(endpoint, needed)) {
         return NULL != endpoint->schedule;
     }
-    endpoint->asked = true;
     if (OPAL_CRYPT_OK == opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why)) {
         peer = opal_crypt_schedule_peer(endpoint->schedule);
         if (opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses)
@@ -116,7 +129,8 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
         opal_crypt_schedule_destroy(endpoint->schedule);
         endpoint->schedule = NULL;
     }
-    endpoint->why = malloc(sizeof(why));
+    endpoint->ask_at = opal_btl_crypt.listener.polled + ASK_AGAIN_US;
+    endpoint->why = NULL != endpoint->why ? endpoint->why : malloc(sizeof(why));
     if (NULL != endpoint->why) {
         *endpoint->why = why;
     }
@@ -125,25 +139,6 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
 
 /* ---- add, remove ---- */
 
-/* Progress is ours until `give`: nobody reads, connects or calls back.  In a callback it is ours already. */
-static bool take_progress(void)
-{
-    if (__atomic_load_n(&opal_btl_crypt.progressing, __ATOMIC_ACQUIRE) && pthread_equal(opal_btl_crypt.progressor, pthread_self())) {
-        return false;
-    }
-    while (__atomic_exchange_n(&opal_btl_crypt.progressing, true, __ATOMIC_ACQUIRE)) {
-        sched_yield();
-    }
-    opal_btl_crypt.progressor = pthread_self();
-    return true;
-}
-
-static void give_progress(bool taken)
-{
-    if (taken) {
-        __atomic_store_n(&opal_btl_crypt.progressing, false, __ATOMIC_RELEASE);
-    }
-}
 
 /* Not with progress: who makes it may wait, in a callback, for a lock under which this is called. */
 int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
@@ -161,6 +156,7 @@ int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
         endpoints[i] = endpoint_find(&procs[i]->proc_name);
         if (NULL != endpoints[i]) {
             endpoints[i]->proc = procs[i];
+            endpoints[i]->leaving = false;
             others |= procs[i]->proc_name.jobid != OPAL_PROC_MY_NAME.jobid;
             if (NULL != reachable) {
                 opal_bitmap_set_bit(reachable, (int) i);
@@ -187,6 +183,7 @@ static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
 static void leave(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_btl_crypt_link_t *link = endpoint->link;
+    char text[100];
 
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
@@ -194,8 +191,9 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     }
     if (NULL != link) {
         endpoint->link = NULL;
-        if (!opal_crypt_forked()) {
-            opal_btl_crypt_link_close(link, CLOSE_MS);
+        if (!opal_btl_crypt_link_close(link, CLOSE_MS)) {
+            snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
+            opal_btl_crypt_endpoint_broken(endpoint, NULL != link->reason ? link->reason : text);
         }
         opal_btl_crypt_drop(link);
     }
@@ -205,18 +203,39 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     OBJ_RELEASE(endpoint);
 }
 
+void opal_btl_crypt_endpoints_leave(void)
+{
+    opal_btl_crypt_endpoint_t *at, *next;
+
+    opal_btl_crypt.some_leave = false;
+    OPAL_LIST_FOREACH_SAFE(at, next, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
+        if (at->leaving) {
+            leave(at);
+        }
+    }
+}
+
+/* In a callback the one who makes progress is in the middle of a connection, perhaps of this one: then he does it when
+ * he is through. */
 int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints)
 {
-    const bool taken = take_progress();
+    bool taken;
 
     (void) btl, (void) procs;
+    if (opal_crypt_forked()) {
+        return OPAL_SUCCESS;
+    }
+    taken = opal_btl_crypt_progress_take();
     for (size_t i = 0; i < count; i++) {
         if (NULL != endpoints[i]) {
-            leave(endpoints[i]);
+            endpoints[i]->leaving = opal_btl_crypt.some_leave = true;
         }
     }
-    give_progress(taken);
+    if (taken) {
+        opal_btl_crypt_endpoints_leave();
+        opal_btl_crypt_progress_give();
+    }
     return OPAL_SUCCESS;
 }
 
@@ -256,14 +275,13 @@ void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const c
     opal_btl_crypt_end_job();
 }
 
-/* What was sent is told to those who sent it.  Called and left with the lock. */
-static int reap(opal_btl_crypt_endpoint_t *endpoint)
+int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_item_t *item;
     int done = 0;
 
-    while (NULL != endpoint->link && NULL != (item = opal_btl_crypt_link_reap(endpoint->link))) {
-        if (item == &endpoint->link->hello) {
+    while (NULL != (item = opal_btl_crypt_link_reap(link))) {
+        if (item == &link->hello) {
             continue;
         }
         pthread_mutex_unlock(&opal_btl_crypt.lock);
@@ -285,10 +303,10 @@ static int look_after(opal_btl_crypt_endpoint_t *endpoint)
         opal_btl_crypt_settle(link);
         pthread_mutex_lock(&opal_btl_crypt.lock);
     } else if (NULL != link) {
-        done = reap(endpoint);
-    } else if (NULL == endpoint->connecting && opal_btl_crypt.listener.polled >= endpoint->retry_at) {
+        done = opal_btl_crypt_endpoint_reap(endpoint, link);
+    } else {
         pthread_mutex_unlock(&opal_btl_crypt.lock);
-        opal_btl_crypt_connect(endpoint);
+        opal_btl_crypt_seek(endpoint);
         pthread_mutex_lock(&opal_btl_crypt.lock);
     }
     return done;

@@ -199,6 +199,9 @@ void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
     size_t bytes, taken;
     ssize_t came;
 
+    if (!readable(link)) {
+        return;
+    }
     do {
         came = recv(link->fd, wire + have, OPAL_BTL_CRYPT_WIRE - have, MSG_DONTWAIT);
     } while (came < 0 && EINTR == errno);

@@ -140,6 +140,9 @@ static bool take_input(opal_btl_crypt_link_t *link)
     }
     if (OPAL_CRYPT_OK != opal_crypt_handshake_feed(link->handshake, bytes, (size_t) came, &taken)) {
         opal_btl_crypt_link_fail(link, "the handshake was refused");
+    } else if (OPAL_BTL_CRYPT_SHAKING == link->state && opal_crypt_handshake_answered(link->handshake)) {
+        link->identity = *opal_crypt_handshake_identity(link->handshake);
+        link->state = OPAL_BTL_CRYPT_ANSWERED;
     }
     return true;
 }
@@ -173,7 +176,7 @@ void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link)
     if (OPAL_BTL_CRYPT_CONNECTING == link->state) {
         connected(link);
     }
-    while (OPAL_BTL_CRYPT_SHAKING == link->state && send_output(link)) {
+    while ((OPAL_BTL_CRYPT_SHAKING == link->state || OPAL_BTL_CRYPT_ANSWERED == link->state) && send_output(link)) {
         if (OPAL_CRYPT_HANDSHAKE_DONE == opal_crypt_handshake_state(link->handshake)) {
             handshake_done(link);
         } else if (!take_input(link)) {
@@ -206,12 +209,6 @@ static void say_end(opal_btl_crypt_link_t *link)
     }
 }
 
-void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
-{
-    say_end(link);
-    link->state = OPAL_BTL_CRYPT_ENDED;
-}
-
 /* ---- end ---- */
 
 /* What the other end sent and nobody will read: if it stays, close makes TCP say reset, and our
@@ -223,23 +220,37 @@ static void drain(opal_btl_crypt_link_t *link)
     }
 }
 
-void opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
+void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
+{
+    say_end(link);
+    drain(link);
+    link->state = OPAL_BTL_CRYPT_ENDED;
+}
+
+static bool has_more(const opal_btl_crypt_link_t *link)
+{
+    return OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf
+           && (NULL != link->queue.first || opal_btl_crypt_ring_used(&link->ring) > 0);
+}
+
+/* Of who has left, nothing is asked any more. */
+bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
 {
     struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
 
-    if (OPAL_BTL_CRYPT_OPEN != link->state && OPAL_BTL_CRYPT_ENDED != link->state) {
-        return;
+    if (OPAL_BTL_CRYPT_OPEN != link->state) {
+        return OPAL_BTL_CRYPT_FAILED != link->state;
     }
-    for (opal_btl_crypt_link_pump(link); OPAL_BTL_CRYPT_FAILED != link->state && opal_btl_crypt_ring_used(&link->ring) > 0;
-         opal_btl_crypt_link_pump(link)) {
+    for (opal_btl_crypt_link_pump(link); has_more(link); opal_btl_crypt_link_pump(link)) {
         if (1 != poll(&writable, 1, milliseconds)) {
-            return;
+            return false;
         }
     }
     if (OPAL_BTL_CRYPT_FAILED != link->state) {
         say_end(link);
         drain(link);
     }
+    return OPAL_BTL_CRYPT_FAILED != link->state;
 }
 
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)

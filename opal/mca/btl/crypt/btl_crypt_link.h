@@ -3,9 +3,10 @@
  *
  * One connection, without MPI: a socket, from the first byte of the handshake to its end.
  *
- *     connects   CONNECTING  SHAKING  GREETING  OPEN  ENDED        listens   SHAKING  AUTHENTICATED  OPEN  ENDED
+ *     connects   CONNECTING  SHAKING  GREETING  OPEN  ENDED        listens   SHAKING  ANSWERED  AUTHENTICATED  OPEN  ENDED
  *
  * GREETING: our hello is out, and the other end has not said whether it keeps this connection.
+ * ANSWERED: its ClientHello was right, and nobody but the one that it names could have made it.
  * AUTHENTICATED: we have to say so: greet, or decline.  From any state to FAILED, for good.
  *
  * Threads: `drive`, `read`, `greet`, and all that makes or ends a connection by one at a time; `post`, `pump` and `reap`
@@ -63,6 +64,7 @@ typedef struct opal_btl_crypt_queue {
 typedef enum {
     OPAL_BTL_CRYPT_CONNECTING,
     OPAL_BTL_CRYPT_SHAKING,
+    OPAL_BTL_CRYPT_ANSWERED,
     OPAL_BTL_CRYPT_AUTHENTICATED,
     OPAL_BTL_CRYPT_GREETING,
     OPAL_BTL_CRYPT_OPEN,
@@ -77,12 +79,13 @@ struct opal_btl_crypt_link {
     opal_btl_crypt_state_t state;
     bool listens, hello_came;
     bool wants_write;                               /* the socket was full */
+    bool deaf;                                      /* the other end takes nothing more; what it sent is still read */
     uint32_t armed;                                 /* the caller's: events that it waits for */
     uint64_t born;                                  /* the caller's */
     const char *reason;                             /* of FAILED, in English */
     opal_crypt_handshake_t *handshake;
     opal_crypt_tls_records_t *records;
-    opal_crypt_tls_identity_t identity;             /* certain from AUTHENTICATED, GREETING on */
+    opal_crypt_tls_identity_t identity;             /* right from ANSWERED, GREETING on; certain from AUTHENTICATED on */
 
     /* out */
     opal_btl_crypt_ring_t ring;
@@ -119,8 +122,8 @@ void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link);
 
-/* OPEN: write what is in the ring, for at most so many milliseconds, and close_notify. */
-void opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds);
+/* OPEN: write what is in the ring, for at most so many milliseconds, and close_notify.  False: it did not go. */
+bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds);
 
 /* What is still queued is dropped.  NULL allowed. */
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link);

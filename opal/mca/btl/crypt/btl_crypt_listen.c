@@ -1,12 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Listening, and strangers.  What a stranger can do here is to be one of 64 for 2 seconds.
+ * Listening, strangers, and callers.  What a stranger can do here is to be one of 64 for 2 seconds.
  */
 #include "btl_crypt_listen.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -75,7 +76,19 @@ int opal_btl_crypt_listen_at(unsigned min, unsigned range, uint16_t *port)
     return fd;
 }
 
-/* ---- strangers ---- */
+/* ---- strangers and callers ---- */
+
+static bool leave_room(opal_btl_crypt_room_t *room, const opal_btl_crypt_link_t *link)
+{
+    for (int i = 0; i < room->count; i++) {
+        if (link == room->links[i]) {
+            --room->count;
+            memmove(room->links + i, room->links + i + 1, (size_t) (room->count - i) * sizeof(room->links[0]));
+            return true;
+        }
+    }
+    return false;
+}
 
 static void drop(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
@@ -84,31 +97,54 @@ static void drop(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *lin
     opal_btl_crypt_link_destroy(link);
 }
 
+static void enter_room(opal_btl_crypt_listener_t *listener, opal_btl_crypt_room_t *room, int most, opal_btl_crypt_link_t *link)
+{
+    if (most == room->count) {
+        drop(listener, room->links[0]);
+    }
+    room->links[room->count++] = link;
+}
+
 void opal_btl_crypt_listen_remove(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
-    for (int i = 0; i < listener->count; i++) {
-        if (link == listener->strangers[i]) {
-            --listener->count;
-            memmove(listener->strangers + i, listener->strangers + i + 1,
-                    (size_t) (listener->count - i) * sizeof(listener->strangers[0]));
-            return;
-        }
+    if (!leave_room(&listener->strangers, link)) {
+        (void) leave_room(&listener->callers, link);
     }
 }
 
 void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd)
 {
-    opal_btl_crypt_link_t *link;
+    opal_btl_crypt_link_t *link = opal_btl_crypt_link_accept(listener->engine, fd, listener->find, listener->arg);
 
-    if (OPAL_BTL_CRYPT_STRANGERS == listener->count) {
-        drop(listener, listener->strangers[0]);
-    }
-    link = opal_btl_crypt_link_accept(listener->engine, fd, listener->find, listener->arg);
     if (NULL != link) {
         link->born = listener->polled;
-        listener->strangers[listener->count++] = link;
+        enter_room(listener, &listener->strangers, OPAL_BTL_CRYPT_STRANGERS, link);
         listener->opened(link);
     }
+}
+
+static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_room_t *callers, const opal_crypt_tls_name_t *name)
+{
+    for (int i = 0; i < callers->count; i++) {
+        if (opal_crypt_tls_name_equal(&callers->links[i]->identity.claimed, name)) {
+            return callers->links[i];
+        }
+    }
+    return NULL;
+}
+
+void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_link_t *older = caller_of(&listener->callers, &link->identity.claimed);
+
+    if (older == link) {
+        return;
+    }
+    if (NULL != older) {
+        drop(listener, older);
+    }
+    (void) leave_room(&listener->strangers, link);
+    enter_room(listener, &listener->callers, OPAL_BTL_CRYPT_CALLERS, link);
 }
 
 static bool came_to_ours(const opal_btl_crypt_listener_t *listener, int fd)
@@ -120,19 +156,35 @@ static bool came_to_ours(const opal_btl_crypt_listener_t *listener, int fd)
                                      && opal_btl_crypt_address_is_in(listener->own, (const struct sockaddr *) &address));
 }
 
+/* accept looks for a free descriptor first. */
+static bool somebody_waits(int fd)
+{
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+
+    return 1 == poll(&readable, 1, 0);
+}
+
 void opal_btl_crypt_listen_accept(opal_btl_crypt_listener_t *listener)
 {
     for (int i = 0; i < OPAL_BTL_CRYPT_ACCEPTS; i++) {
         const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
+            listener->starved_at = 0;
             if (came_to_ours(listener, fd)) {
                 opal_btl_crypt_listen_add(listener, fd);
             } else {
                 close(fd);
             }
-        } else if ((EMFILE == errno || ENFILE == errno) && listener->count > 0) {
-            drop(listener, listener->strangers[0]);
+        } else if (EMFILE == errno || ENFILE == errno) {
+            if (!somebody_waits(listener->fd)) {
+                break;
+            }
+            if (0 == listener->strangers.count) {
+                listener->starved_at = 0 == listener->starved_at ? listener->polled + 1 : listener->starved_at;
+                break;
+            }
+            drop(listener, listener->strangers.links[0]);
         } else if (EINTR != errno && ECONNABORTED != errno) {
             break;
         }
@@ -145,15 +197,19 @@ void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t no
 
     listener->last = now;
     listener->polled += passed < COUNTED_MOST_US ? passed : COUNTED_MOST_US;
-    while (listener->count > 0 && listener->polled - listener->strangers[0]->born > OPAL_BTL_CRYPT_STRANGER_US) {
-        drop(listener, listener->strangers[0]);
+    while (listener->strangers.count > 0
+           && listener->polled - listener->strangers.links[0]->born > OPAL_BTL_CRYPT_STRANGER_US) {
+        drop(listener, listener->strangers.links[0]);
     }
 }
 
 void opal_btl_crypt_listen_stop(opal_btl_crypt_listener_t *listener)
 {
-    while (listener->count > 0) {
-        drop(listener, listener->strangers[0]);
+    while (listener->strangers.count > 0) {
+        drop(listener, listener->strangers.links[0]);
+    }
+    while (listener->callers.count > 0) {
+        drop(listener, listener->callers.links[0]);
     }
     if (listener->fd >= 0) {
         close(listener->fd);

@@ -7,11 +7,20 @@
 #include "btl_crypt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "opal/mca/common/crypt/base/secmem.h"
 
-enum { RETRY_US = 100000, GIVE_UP_US = 60000000 };      /* of polled time */
+/* Of polled time. */
+enum {
+    RETRY_US = 100000,
+    GIVE_UP_US = 60000000,              /* while all addresses refuse us */
+    PATIENCE_US = 2000000,              /* with one that does not answer, doubled each time: the peer may be computing */
+    PATIENCE_MOST_US = 64000000,
+    SECOND_US = 1000000
+};
+enum { CONNECT_MS = 2 };                /* a few times what a packet takes there and back */
 
 void opal_btl_crypt_drop(opal_btl_crypt_link_t *link)
 {
@@ -28,18 +37,38 @@ void opal_btl_crypt_drop(opal_btl_crypt_link_t *link)
 
 /* ---- we connect ---- */
 
-/* That address was none: the next one, or all again a little later. */
-static void try_next(opal_btl_crypt_endpoint_t *endpoint, int addresses, const char *reason)
+void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint)
+{
+    endpoint->next_address = 0;
+    endpoint->silent = false;
+    endpoint->patience = PATIENCE_US;
+    endpoint->retry_at = endpoint->give_up_at = endpoint->tick_at = 0;
+    endpoint->wait = (opal_cryptproc_wait_t) {.doing = "the first contact with the peer", .awaited = "a connection of btl/crypt",
+                                              .peer = endpoint->name};
+}
+
+/* Each address was tried once.  Who refuses us at all of them for a minute will not have us. */
+static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
 {
     const uint64_t now = opal_btl_crypt.listener.polled;
 
-    endpoint->give_up_at = 0 == endpoint->give_up_at ? now + GIVE_UP_US : endpoint->give_up_at;
+    endpoint->next_address = 0;
+    endpoint->retry_at = now + RETRY_US;
+    if (endpoint->silent) {
+        endpoint->give_up_at = 0;
+    } else if (0 == endpoint->give_up_at) {
+        endpoint->give_up_at = now + GIVE_UP_US;
+    } else if (now > endpoint->give_up_at) {
+        opal_btl_crypt_endpoint_broken(endpoint, reason);
+    }
+    endpoint->silent = false;
+}
+
+/* That address was none. */
+static void try_next(opal_btl_crypt_endpoint_t *endpoint, int addresses, const char *reason)
+{
     if (++endpoint->next_address >= addresses) {
-        endpoint->next_address = 0;
-        endpoint->retry_at = now + RETRY_US;
-        if (now > endpoint->give_up_at) {
-            opal_btl_crypt_endpoint_broken(endpoint, reason);
-        }
+        turn_over(endpoint, reason);
     }
 }
 
@@ -66,9 +95,10 @@ static int socket_to(const opal_btl_crypt_addresses_t *addresses, int index)
 }
 
 /* The handshake's own copy is wiped by it; ours here. */
-static opal_btl_crypt_link_t *begin(opal_btl_crypt_endpoint_t *endpoint, int fd)
+static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint, int fd)
 {
-    const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name};
+    const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name,
+                                                .attempt = ++opal_btl_crypt.attempts};
     opal_crypt_tls_psk_t *psk = opal_crypt_secmem_alloc(sizeof(*psk));
     opal_btl_crypt_link_t *link = NULL;
 
@@ -81,24 +111,74 @@ static opal_btl_crypt_link_t *begin(opal_btl_crypt_endpoint_t *endpoint, int fd)
     return link;
 }
 
-void opal_btl_crypt_connect(opal_btl_crypt_endpoint_t *endpoint)
+/* Our next call may come when the other end has no patience any more with somebody who says nothing. */
+static void hello_at_once(opal_btl_crypt_link_t *link)
+{
+    struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
+
+    if (1 == poll(&writable, 1, CONNECT_MS)) {
+        opal_btl_crypt_link_drive(link);
+    }
+}
+
+static void attempt(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_btl_crypt_addresses_t addresses;
+    const char *reason;
     int fd, count;
 
-    if (!opal_btl_crypt_endpoint_ask(endpoint)) {
+    if (!opal_btl_crypt_endpoint_ask(endpoint, true)) {
         opal_btl_crypt_endpoint_broken(endpoint, "it does not use btl/crypt, or another version of it");
         return;
     }
     count = addresses_of(endpoint, &addresses);
     fd = endpoint->next_address < count ? socket_to(&addresses, endpoint->next_address) : -1;
-    endpoint->connecting = fd < 0 ? NULL : begin(endpoint, fd);
+    reason = fd < 0 && (EMFILE == errno || ENFILE == errno) ? "this process has no free file descriptor"
+                                                            : "no address of it can be reached";
+    endpoint->connecting = fd < 0 ? NULL : begin_attempt(endpoint, fd);
     if (NULL == endpoint->connecting) {
-        try_next(endpoint, count, "no address of it can be reached");
+        try_next(endpoint, count, reason);
         return;
     }
+    endpoint->deadline = opal_btl_crypt.listener.polled + endpoint->patience;
     endpoint->connecting->owner = endpoint;
-    opal_btl_crypt_watch(endpoint->connecting);
+    hello_at_once(endpoint->connecting);
+    opal_btl_crypt_settle(endpoint->connecting);
+}
+
+/* Nobody answers there, or not soon. */
+static void no_answer(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_btl_crypt_addresses_t addresses;
+
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: to rank %lu: no answer",
+                        (unsigned long) endpoint->name.vpid);
+    endpoint->silent = true;
+    endpoint->patience = endpoint->patience < PATIENCE_MOST_US ? 2 * endpoint->patience : PATIENCE_MOST_US;
+    opal_btl_crypt_drop(endpoint->connecting);
+    try_next(endpoint, addresses_of(endpoint, &addresses), "no answer");
+}
+
+/* An attempt whose other end is authenticated is not given up: that end may keep it. */
+void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
+{
+    const uint64_t now = opal_btl_crypt.listener.polled;
+
+    if (0 == endpoint->tick_at) {
+        endpoint->tick_at = now + SECOND_US;
+    } else if (now >= endpoint->tick_at) {
+        endpoint->tick_at = now + SECOND_US;
+        opal_cryptproc_wait_tick(&endpoint->wait);
+    }
+    if (NULL == endpoint->connecting) {
+        if (now >= endpoint->retry_at) {
+            attempt(endpoint);
+        }
+    } else if (OPAL_BTL_CRYPT_FAILED == endpoint->connecting->state) {
+        opal_btl_crypt_settle(endpoint->connecting);
+    } else if (OPAL_BTL_CRYPT_GREETING != endpoint->connecting->state && now > endpoint->deadline) {
+        no_answer(endpoint);
+    }
 }
 
 /* ---- they connect ---- */
@@ -108,7 +188,8 @@ int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, op
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&identity->claimed);
 
     (void) arg;
-    return NULL == endpoint || !opal_btl_crypt_endpoint_ask(endpoint)
+    return NULL == endpoint || 0 != identity->link || identity->attempt <= endpoint->heard
+                   || !opal_btl_crypt_endpoint_ask(endpoint, false)
                    || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)
                ? OPAL_CRYPT_ERR_PEER
                : opal_crypt_tls_psk(opal_btl_crypt.tls, endpoint->schedule, OPAL_CRYPT_IN, psk);
@@ -130,7 +211,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     pthread_mutex_lock(&opal_btl_crypt.lock);
     link->owner = endpoint;
     endpoint->link = link;
-    endpoint->give_up_at = endpoint->retry_at = 0;
+    opal_btl_crypt_begin_anew(endpoint);
     while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
         item->sealed = 0;
         opal_btl_crypt_queue_append(&link->queue, item);
@@ -157,17 +238,29 @@ static void watch_shared(opal_btl_crypt_link_t *link)
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
-/* Are we connecting ourselves, and to go on with that?  An attempt that has sent nothing yet cannot have been kept. */
+/* Are we connecting ourselves, and to go on with that?  Only an attempt whose other end is authenticated can be kept:
+ * another one may lead nowhere. */
 static bool ours_is_kept(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    return NULL != endpoint->connecting && OPAL_BTL_CRYPT_CONNECTING != endpoint->connecting->state
+    return NULL != endpoint->connecting && OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state
            && ours_is_lower(&endpoint->tls_name);
 }
 
-/* A stranger is none any more.  Is its connection the one that is kept? */
-static void stranger_authenticated(opal_btl_crypt_link_t *link)
+/* A recorded hello is not answered again. */
+static opal_btl_crypt_endpoint_t *hears(const opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity.claimed);
+
+    if (NULL != endpoint && link->identity.attempt > endpoint->heard) {
+        endpoint->heard = link->identity.attempt;
+    }
+    return endpoint;
+}
+
+/* It is certain who that is.  Is its connection the one that is kept? */
+static void caller_authenticated(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_endpoint_t *endpoint = hears(link);
 
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     /* One that it has left, without our having seen it yet? */
@@ -200,19 +293,26 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: to rank %lu: %s",
                         (unsigned long) endpoint->name.vpid, reason);
     opal_btl_crypt_drop(link);
-    if (NULL == endpoint->link) {
-        try_next(endpoint, declined ? 0 : addresses_of(endpoint, &addresses), reason);
+    if (declined) {
+        opal_btl_crypt_begin_anew(endpoint);
+        endpoint->retry_at = opal_btl_crypt.listener.polled + RETRY_US;
+    } else {
+        try_next(endpoint, addresses_of(endpoint, &addresses), reason);
     }
 }
 
-/* The connection that we used. */
+/* The connection that we used.  Who ends it has received all that it wanted; what we have reported as sent, and is in the
+ * ring, was for nobody. */
 static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
-    const bool failed = OPAL_BTL_CRYPT_FAILED == link->state, lost = NULL != link->queue.first || NULL != link->sealed.first;
+    const bool failed = OPAL_BTL_CRYPT_FAILED == link->state;
     const char *reason = failed ? link->reason : "it ended the connection before it took what was sent";
+    bool lost;
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     endpoint->link = NULL;
+    (void) opal_btl_crypt_endpoint_reap(endpoint, link);
+    lost = NULL != link->queue.first || NULL != link->sealed.first;
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     opal_btl_crypt_drop(link);
     if (failed || lost) {
@@ -237,8 +337,11 @@ void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
             stranger_failed(link);
             return;
         }
-        if (OPAL_BTL_CRYPT_AUTHENTICATED == link->state) {
-            stranger_authenticated(link);
+        if (OPAL_BTL_CRYPT_ANSWERED == link->state) {
+            (void) hears(link);
+            opal_btl_crypt_listen_answered(&opal_btl_crypt.listener, link);
+        } else if (OPAL_BTL_CRYPT_AUTHENTICATED == link->state) {
+            caller_authenticated(link);
             return;
         }
     } else if (over) {

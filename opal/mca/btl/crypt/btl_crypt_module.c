@@ -5,11 +5,16 @@
  */
 #include "btl_crypt.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/runtime/opal_progress.h"
+
+enum { STARVED_MOST_US = 60000000 };    /* polled time without a free file descriptor */
 
 /* ---- epoll ---- */
 
@@ -18,9 +23,13 @@ void opal_btl_crypt_watch(opal_btl_crypt_link_t *link)
     const uint32_t wanted = (OPAL_BTL_CRYPT_CONNECTING == link->state ? 0 : EPOLLIN) | (link->wants_write ? EPOLLOUT : 0);
     struct epoll_event event = {.events = wanted, .data.ptr = link};
 
-    if (wanted != link->armed) {
-        (void) epoll_ctl(opal_btl_crypt.epoll, 0 == link->armed ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, link->fd, &event);
+    if (wanted == link->armed) {
+        return;
+    }
+    if (0 == epoll_ctl(opal_btl_crypt.epoll, 0 == link->armed ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, link->fd, &event)) {
         link->armed = wanted;
+    } else {
+        opal_btl_crypt_link_fail(link, "the system does not let it be watched (epoll)");
     }
 }
 
@@ -39,7 +48,8 @@ void opal_btl_crypt_unwatch(opal_btl_crypt_link_t *link)
 
 static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
 {
-    if (OPAL_BTL_CRYPT_CONNECTING == link->state || OPAL_BTL_CRYPT_SHAKING == link->state) {
+    if (OPAL_BTL_CRYPT_CONNECTING == link->state || OPAL_BTL_CRYPT_SHAKING == link->state
+        || OPAL_BTL_CRYPT_ANSWERED == link->state) {
         opal_btl_crypt_link_drive(link);
     } else {
         if (0 != (bits & EPOLLOUT)) {
@@ -90,21 +100,69 @@ static uint64_t now_us(void)
     return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
+static bool try_take(void)
+{
+    uintptr_t nobody = 0;
+
+    return __atomic_compare_exchange_n(&opal_btl_crypt.progressor, &nobody, (uintptr_t) pthread_self(), false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+bool opal_btl_crypt_progress_take(void)
+{
+    if ((uintptr_t) pthread_self() == __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED)) {
+        return false;
+    }
+    while (!try_take()) {
+        sched_yield();
+    }
+    return true;
+}
+
+void opal_btl_crypt_progress_give(void)
+{
+    __atomic_store_n(&opal_btl_crypt.progressor, 0, __ATOMIC_RELEASE);
+}
+
+/* Peers wait for us to accept them, and would not know why. */
+static void starved(void)
+{
+    const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
+    const bool over = listener->polled - listener->starved_at > STARVED_MOST_US;
+    struct rlimit limit = {0};
+
+    if (!over && opal_btl_crypt.said_starved) {
+        return;
+    }
+    opal_btl_crypt.said_starved = true;
+    (void) getrlimit(RLIMIT_NOFILE, &limit);
+    OPAL_CRYPTPROC_SHOW(OPAL_BTL_CRYPT_HELP, over ? "no-descriptor-end" : "no-descriptor", opal_process_info.nodename,
+                        (unsigned long) OPAL_PROC_MY_NAME.vpid, (unsigned long) limit.rlim_cur);
+    if (over) {
+        opal_btl_crypt_end_job();
+    }
+}
+
 int opal_btl_crypt_progress(void)
 {
+    const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
     int done;
 
-    if (!opal_btl_crypt.started || __atomic_load_n(&opal_btl_crypt.progressing, __ATOMIC_RELAXED)
-        || __atomic_exchange_n(&opal_btl_crypt.progressing, true, __ATOMIC_ACQUIRE)) {
+    if (!opal_btl_crypt.started || 0 != __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED) || !try_take()) {
         return 0;
     }
-    opal_btl_crypt.progressor = pthread_self();
-    if (opal_btl_crypt.listener.count > 0 || NULL != opal_btl_crypt.busy) {
+    if (listener->strangers.count > 0 || 0 != listener->starved_at || NULL != opal_btl_crypt.busy) {
         opal_btl_crypt_listen_poll(&opal_btl_crypt.listener, now_us());
     }
     done = handle_all();
     done += opal_btl_crypt_endpoints_progress();
-    __atomic_store_n(&opal_btl_crypt.progressing, false, __ATOMIC_RELEASE);
+    if (0 != listener->starved_at) {
+        starved();
+    }
+    if (opal_btl_crypt.some_leave) {
+        opal_btl_crypt_endpoints_leave();
+    }
+    opal_btl_crypt_progress_give();
     return done;
 }
 
@@ -146,7 +204,7 @@ bool opal_btl_crypt_module_start(void)
     m->listener.opened = opal_btl_crypt_watch;
     m->listener.closing = opal_btl_crypt_unwatch;
     OBJ_CONSTRUCT(&m->endpoints, opal_list_t);
-    m->started = OPAL_CRYPT_OK == opal_crypt_tls_name_make(own.nspace, own.rank, own.instance, &m->engine.own)
+    m->started = 0 != m->job_size && OPAL_CRYPT_OK == opal_crypt_tls_name_make(own.nspace, own.rank, own.instance, &m->engine.own)
                  && opal_btl_crypt_engine_start(&m->engine) && watch_listener() && opal_btl_crypt_frags_start();
     return m->started;
 }
@@ -156,6 +214,9 @@ static int finalize(mca_btl_base_module_t *btl)
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
     opal_btl_crypt_endpoint_t *endpoint;
 
+    if (opal_crypt_forked()) {                  /* sockets and epoll are the parent's, too */
+        return OPAL_SUCCESS;
+    }
     m->started = false;
     while (!opal_list_is_empty(&m->endpoints)) {
         endpoint = (opal_btl_crypt_endpoint_t *) opal_list_get_first(&m->endpoints);

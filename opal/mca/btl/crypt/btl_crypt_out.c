@@ -149,7 +149,8 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 
 /* ---- write ---- */
 
-/* False: the socket is full, or the connection has failed. */
+/* False: the socket is full, or the other end has gone.  It may have said so: whether it ended the connection or
+ * somebody cut it, the reader finds out. */
 static bool write_some(opal_btl_crypt_link_t *link)
 {
     struct iovec pieces[2];
@@ -162,9 +163,7 @@ static bool write_some(opal_btl_crypt_link_t *link)
     } while (written < 0 && EINTR == errno);
     link->wants_write = written < 0 && (EAGAIN == errno || EWOULDBLOCK == errno);
     if (written < 0) {
-        if (!link->wants_write) {
-            opal_btl_crypt_link_fail(link, "the connection was cut");
-        }
+        link->deaf = !link->wants_write;
         return false;
     }
     link->written_bytes += (size_t) written;
@@ -176,7 +175,7 @@ void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
 {
     size_t batch = BATCH_FIRST, now;
 
-    while (OPAL_BTL_CRYPT_FAILED != link->state && (NULL != link->queue.first || opal_btl_crypt_ring_used(&link->ring) > 0)) {
+    while (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf && (NULL != link->queue.first || opal_btl_crypt_ring_used(&link->ring) > 0)) {
         if (!ring_needed(link)) {
             return;
         }

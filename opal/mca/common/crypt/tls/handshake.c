@@ -331,6 +331,11 @@ const char *opal_crypt_handshake_reason(const opal_crypt_handshake_t *handshake)
     return NULL == handshake->reason ? "" : handshake->reason;
 }
 
+bool opal_crypt_handshake_answered(const opal_crypt_handshake_t *handshake)
+{
+    return handshake->listens && handshake->records > 0 && OPAL_CRYPT_HANDSHAKE_REFUSED != handshake->state;
+}
+
 const opal_crypt_tls_identity_t *opal_crypt_handshake_identity(const opal_crypt_handshake_t *handshake)
 {
     return &handshake->identity;

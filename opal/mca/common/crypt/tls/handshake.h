@@ -82,6 +82,9 @@ opal_crypt_handshake_state_t opal_crypt_handshake_state(const opal_crypt_handsha
 /* Why it was refused, in English, for developers; never key material. */
 const char *opal_crypt_handshake_reason(const opal_crypt_handshake_t *handshake);
 
+/* Listening: its hello came from who it names, for the binder was right, and is answered. */
+bool opal_crypt_handshake_answered(const opal_crypt_handshake_t *handshake);
+
 /* Who is at the other end: certain when it is DONE. */
 const opal_crypt_tls_identity_t *opal_crypt_handshake_identity(const opal_crypt_handshake_t *handshake);
 

@@ -25,7 +25,7 @@ enum {
     PSK = 41, VERSIONS = 43, PSK_MODES = 45, SIGNATURES_CERT = 50, SHARE = 51
 };
 
-static_assert(8 + 2 * OPAL_CRYPT_TLS_NAME_BYTES == OPAL_CRYPT_TLS_IDENTITY_BYTES, "identity");
+static_assert(12 + 2 * OPAL_CRYPT_TLS_NAME_BYTES == OPAL_CRYPT_TLS_IDENTITY_BYTES, "identity");
 
 /* ---- names ---- */
 
@@ -64,8 +64,9 @@ void opal_crypt_tls_identity_pack(const opal_crypt_tls_identity_t *identity,
 {
     memcpy(bytes, identity_title, sizeof(identity_title));
     opal_crypt_put16(bytes + 6, identity->link);
-    name_pack(&identity->claimed, bytes + 8);
-    name_pack(&identity->wanted, bytes + 8 + OPAL_CRYPT_TLS_NAME_BYTES);
+    opal_crypt_put32(bytes + 8, identity->attempt);
+    name_pack(&identity->claimed, bytes + 12);
+    name_pack(&identity->wanted, bytes + 12 + OPAL_CRYPT_TLS_NAME_BYTES);
 }
 
 static bool identity_parse(const uint8_t *bytes, opal_crypt_tls_identity_t *identity)
@@ -74,8 +75,9 @@ static bool identity_parse(const uint8_t *bytes, opal_crypt_tls_identity_t *iden
         return false;
     }
     identity->link = opal_crypt_get16(bytes + 6);
-    name_parse(bytes + 8, &identity->claimed);
-    name_parse(bytes + 8 + OPAL_CRYPT_TLS_NAME_BYTES, &identity->wanted);
+    identity->attempt = opal_crypt_get32(bytes + 8);
+    name_parse(bytes + 12, &identity->claimed);
+    name_parse(bytes + 12 + OPAL_CRYPT_TLS_NAME_BYTES, &identity->wanted);
     return true;
 }
 

@@ -5,7 +5,7 @@
  * plaintext.  A listener reads a ClientHello here, and asks its caller who that is,
  * before OpenSSL sees a byte of it.
  *
- *     | "ompi" 4 | version 1 = 1 | 0 1 | link 2 | claimed 40 | wanted 40 |        88 B
+ *     | "ompi" 4 | version 1 = 1 | 0 1 | link 2 | attempt 4 | claimed 40 | wanted 40 |        92 B
  *     name = | SHA-256(name of the job) 32 | rank 4 | instance 4 |
  *
  * A hello is accepted in one form only, the one that our own ends send: docs/transport-format.rst,
@@ -20,7 +20,7 @@
 #pragma GCC visibility push(default)
 
 #define OPAL_CRYPT_TLS_NAME_BYTES       40
-#define OPAL_CRYPT_TLS_IDENTITY_BYTES   88
+#define OPAL_CRYPT_TLS_IDENTITY_BYTES   92
 #define OPAL_CRYPT_TLS_HEADER           5           /* of every record */
 #define OPAL_CRYPT_TLS_HELLO_MAX        2048        /* without the header */
 
@@ -34,6 +34,7 @@ typedef struct opal_crypt_tls_identity {
     opal_crypt_tls_name_t claimed;                  /* who connects */
     opal_crypt_tls_name_t wanted;                   /* who listens */
     uint16_t link;
+    uint32_t attempt;                               /* grows: a listener takes each once */
 } opal_crypt_tls_identity_t;
 
 int opal_crypt_tls_name_make(const char *nspace, uint32_t rank, uint32_t instance, opal_crypt_tls_name_t *name);
