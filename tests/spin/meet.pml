@@ -10,7 +10,8 @@
  *
  * Time: what a process waits for comes before it loses patience (`quiet`), except for DELAYS times in a run; and it tries
  * again sooner than it loses patience.
- * Every attempt uses up a number, and there are ATTEMPTS: whoever needs more has not got on.
+ * Every attempt uses up a number, and there are ATTEMPTS, two (addresses) for each meeting and each disturbance, and one
+ * more: whoever needs more has not got on.
  *
  * The intruder: strangers at addresses of ours, who are mute, refuse, or pass on later; every ClientHello that was
  * ever sent, to be sent again; sockets that are cut, with or without what is on its way.  He has no key: there is no
@@ -25,7 +26,7 @@
 #ifndef MEETINGS
 #define MEETINGS        2       /* or 1 */
 #endif
-#define ATTEMPTS        9
+#define ATTEMPTS        (2 * (ACTS + DELAYS + MEETINGS) + 1)
 #define SOCKETS         7
 #define NONE            SOCKETS
 #define INTRUDER        2
