@@ -16,7 +16,7 @@ check() {
     echo "$name: $*"
     (cd "$name" && spin -a "$@" "$model" && gcc "$optimize" -w -DSAFETY -DCOLLAPSE -DMEMLIM=2048 -o pan pan.c &&
         ./pan -m100000) > "$name/out" 2>&1 || { cat "$name/out"; fail "$name did not run"; }
-    sed -n '/^pan:/p; /errors:/p; /states, stored/p; /total actual/p; /elapsed/p' "$name/out"
+    sed -n '/^pan:1:/p; /errors:/p; /states, stored/p; /total actual/p; /pan: elapsed/p' "$name/out"
     must_fail grep -E 'too small|out of memory|aborting' "$name/out"
 }
 
