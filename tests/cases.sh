@@ -179,7 +179,7 @@ run_mpi() {
             after+=(--mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
                     -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
         elif [ "$arg" = @BTL@ ]; then   # ob1 as it is, over btl/crypt
-            over_btl
+            after+=(--mca crypt_transport btl)
         else
             after+=("${arg//@DIR@/$CASE_DIR}")
         fi

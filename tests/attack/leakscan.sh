@@ -39,7 +39,7 @@ job() {
         capture_start node0 "$CASE_DIR/node0" -Q out -s 8000 -B 262144
         capture_start node1 "$CASE_DIR/node1" -Q out -s 8000 -B 262144
         (
-            if [ $pml = btl ]; then over_btl; else export OMPI_MCA_pml=$pml; fi
+            if [ $pml = btl ]; then export OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl; else export OMPI_MCA_pml=$pml; fi
             vcluster mpirun -n 4 -x MT_WATCHDOG=$((LIMIT / 3)) "$@" \
                 "$leak" "$canary" "$train" "$label" $groups "largest=$largest" $many "$CASE_DIR" >"$CASE_DIR/job" 2>&1
         ) || fail "$label, $pml: $(cat "$CASE_DIR/job")"

@@ -218,6 +218,27 @@ static void ending(void)
     ends_free(&ends);
 }
 
+/* The socket takes all of the data, and not the close_notify behind it. */
+static void no_room_for_the_end(void)
+{
+    opal_btl_crypt_item_t item;
+    ends_t ends;
+    int fit = 0;
+
+    UNIT_GROUP("an end for which the socket has no room is not said");
+    ends_open(&ends);
+    for (fragment_make(&item, 1, 0, 1000); opal_btl_crypt_link_post(ends.a, &item) && !ends.a->wants_write; fit++) {
+    }
+    ends_free(&ends);
+    ends_open(&ends);
+    for (int i = 0; i < fit; i++) {
+        UNIT_CHECK(opal_btl_crypt_link_post(ends.a, &item));
+    }
+    UNIT_CHECK(!ends.a->wants_write && 0 == opal_btl_crypt_ring_used(&ends.a->ring));
+    UNIT_CHECK(!opal_btl_crypt_link_close(ends.a, 1));
+    ends_free(&ends);
+}
+
 /* The first that notices is the one that writes. */
 static void gone(void)
 {
@@ -332,6 +353,7 @@ int main(void)
     rings();
     hellos();
     ending();
+    no_room_for_the_end();
     gone();
     frames();
     between();

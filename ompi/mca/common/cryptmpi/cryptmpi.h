@@ -53,6 +53,12 @@ OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
 static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_common_cryptmpi_host(); }
 
+/* ---- crypt_transport=btl ---- */
+
+/* hook/crypt: which BTLs will be opened.  False after a text. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
+OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
+
 /* ---- the report: crypt_report ---- */
 
 /* hook/crypt is here and will call report at MPI_Finalize. */

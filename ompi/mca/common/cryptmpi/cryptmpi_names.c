@@ -43,3 +43,10 @@ bool ompi_common_cryptmpi_osc_local(const char *name)
 {
     return 0 == strcmp(name, "sm");
 }
+
+bool ompi_common_cryptmpi_btl_local(const char *name)
+{
+    static const char *const list[] = {"self", "sm", "vader", NULL};
+
+    return among(name, list);
+}

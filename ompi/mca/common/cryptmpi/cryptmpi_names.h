@@ -20,6 +20,7 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_osc_rides(const char *name);
 /* It copies through shared memory and never leaves the node. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_coll_local(const char *name);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_osc_local(const char *name);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_btl_local(const char *name);
 
 END_C_DECLS
 

@@ -22,6 +22,7 @@
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
+#include "cryptmpi_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,8 +104,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
 static bool stays_on_node(const mca_bml_base_btl_array_t *array)
 {
     for (size_t i = 0; i < array->arr_size; i++) {
-        const char *name = array->bml_btls[i].btl->btl_component->btl_version.mca_component_name;
-        if (0 != strcmp(name, "self") && 0 != strcmp(name, "sm") && 0 != strcmp(name, "vader")) {
+        if (!ompi_common_cryptmpi_btl_local(array->bml_btls[i].btl->btl_component->btl_version.mca_component_name)) {
             return false;
         }
     }

@@ -97,7 +97,7 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
 
 bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh)
 {
-    return !ompi_common_cryptmpi_active() && ompi_common_cryptmpio_apart(fh);
+    return !ompi_common_cryptmpi_active() && !opal_cryptproc_has_transport() && ompi_common_cryptmpio_apart(fh);
 }
 
 bool ompi_common_cryptmpio_apart(const ompio_file_t *fh)

@@ -97,7 +97,7 @@ const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_ci
     if (NULL != no_fips.topic) {
         return NULL;                /* which the keystore has shown */
     }
-    if (ompi_common_cryptmpi_active() && opal_cryptproc_encrypts() && NULL != options->aead
+    if ((ompi_common_cryptmpi_active() || opal_cryptproc_has_transport()) && opal_cryptproc_encrypts() && NULL != options->aead
         && 0 != (options->aead->ciphers & OPAL_AEAD_BIT(cipher))) {
         return options->aead;
     }

@@ -235,10 +235,23 @@ static void demand_pml(void)
 
 /* ---- btl/crypt must not be gone around ---- */
 
+/* Does pml/crypt leave everything to it?  Then no other network is opened, for which it is early enough here. */
+static bool chosen_by_pml(void)
+{
+    if (!opens("ompi", "pml", "crypt", true) || OPAL_SUCCESS != opal_cryptproc_params_register()
+        || OPAL_CRYPTPROC_TRANSPORT_BTL != opal_cryptproc_params.transport) {
+        return false;
+    }
+    if (!ompi_common_cryptmpi_transport_choose()) {
+        exit(1);                        /* as for names of parameters */
+    }
+    return true;
+}
+
 /* Its own component is not asked which PML there will be. */
 static void demand_ob1(void)
 {
-    if (opens("opal", "btl", "crypt", false) && !opens("ompi", "pml", "ob1", true)) {
+    if (!chosen_by_pml() && opens("opal", "btl", "crypt", false) && !opens("ompi", "pml", "ob1", true)) {
         if (opal_cryptproc_show_first("btl-pml")) {
             opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "btl-pml", opal_process_info.nodename);
         }

@@ -104,9 +104,16 @@ void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host 
 bool ompi_pml_crypt_limits_eager(size_t wire_bytes);    /* a message of this length leaves eagerly; after raise */
 void ompi_pml_crypt_host_close(void);
 bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
+
+/* ---- pml_crypt_transport.c: crypt_transport=btl ---- */
+
+bool ompi_pml_crypt_over_btl(void);
+/* NULL after a text. */
+mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads);
 void ompi_pml_crypt_find_threads(bool mpi_threads);
 const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
 int ompi_pml_crypt_audit(void);
+int ompi_pml_crypt_audit_transport(void);   /* of what btl/crypt does not look at itself */
 void ompi_pml_crypt_audit_osc(void);
 void ompi_pml_crypt_audit_osc_end(void);
 /* True: act on it.  Shown if fatal, or if crypt_audit is warn (then false). */
@@ -436,6 +443,7 @@ static inline int ompi_pml_crypt_peer(ompi_common_cryptmpi_comm_t *c, int rank, 
 int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count);
 int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count);
 int ompi_pml_crypt_enable(bool enable);
+void ompi_pml_crypt_name_back(void);        /* after select() */
 int ompi_pml_crypt_add_comm(ompi_communicator_t *comm);
 int ompi_pml_crypt_del_comm(ompi_communicator_t *comm);
 int ompi_pml_crypt_isend_init(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,

@@ -130,6 +130,12 @@ static int audit_files(void)
     return rc ? rc : audit_directory("osc_sm_backing_directory", directory_parameter("osc_sm_backing_directory"));
 }
 
+int ompi_pml_crypt_audit_transport(void)
+{
+    audit_coll();
+    return audit_files();
+}
+
 int ompi_pml_crypt_audit(void)
 {
     audit_coll();

@@ -226,7 +226,6 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
                         "pml:crypt: on %s: over %s, messages of more than %u bytes in segments", opal_process_info.nodename,
                         p->host_name, p->chop_min);
     ompi_pml_crypt_status_start();
-    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, p->host_name);
     return &ompi_pml_crypt_module;
 }
 
@@ -234,11 +233,14 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
  * libraries that are missing: the reason was shown, and the job ends here. */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-    mca_pml_base_module_t *module = start(progress_threads, mpi_threads);
+    mca_pml_base_module_t *module = (ompi_pml_crypt_over_btl() ? ompi_pml_crypt_transport_start : start)(progress_threads,
+                                                                                                         mpi_threads);
 
     if (NULL == module) {
         ompi_mpi_abort(NULL, 1);
     }
+    /* The name under which all processes must have selected us, until enable. */
+    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, ompi_pml_crypt.params.host_name);
     *priority = 100;
     return module;
 }
@@ -251,6 +253,6 @@ static int component_finalize(void)
     ompi_pml_crypt_disable();
     rc = ompi_pml_crypt_host_finalize();
     ompi_common_cryptmpi_set_host(NULL, NULL);
-    ompi_common_cryptmpi_stop();
+    (ompi_pml_crypt_over_btl() ? opal_cryptproc_stop : ompi_common_cryptmpi_stop)();
     return rc;
 }

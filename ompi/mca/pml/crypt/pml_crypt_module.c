@@ -49,13 +49,18 @@ static int lists_start(void)
     return OMPI_SUCCESS;
 }
 
+void ompi_pml_crypt_name_back(void)
+{
+    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, "crypt");
+    strcpy(mca_pml_base_selected_component.pmlm_version.mca_component_name, "crypt");
+}
+
 /* select() is over: take our own name back, and look at what else was opened. */
 int ompi_pml_crypt_enable(bool enable)
 {
     int rc;
 
-    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, "crypt");
-    strcpy(mca_pml_base_selected_component.pmlm_version.mca_component_name, "crypt");
+    ompi_pml_crypt_name_back();
     if (enable && !ompi_pml_crypt.lists) {
         rc = lists_start();
         rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_team_start() : rc;

@@ -246,7 +246,7 @@ static bool publish(void)
 {
     static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
     const size_t count = opal_btl_crypt_address_pack(&opal_btl_crypt.own, bytes);
-    int rc = opal_cryptproc_start_transport("transport=btl", bytes, count);
+    int rc = opal_cryptproc_start_transport(NULL, bytes, count);
 
     if (OPAL_ERR_BAD_PARAM == rc && NULL != opal_cryptproc_local()) {
         return refuse("too-late", "its record");

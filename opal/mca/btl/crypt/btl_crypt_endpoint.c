@@ -184,14 +184,18 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_btl_crypt_link_t *link = endpoint->link;
     char text[100];
+    bool closed;
 
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
         opal_btl_crypt_drop(endpoint->connecting);
     }
     if (NULL != link) {
+        pthread_mutex_lock(&opal_btl_crypt.lock);
         endpoint->link = NULL;
-        if (!opal_btl_crypt_link_close(link, CLOSE_MS)) {
+        closed = opal_btl_crypt_link_close(link, CLOSE_MS);
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        if (!closed) {
             snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
             opal_btl_crypt_endpoint_broken(endpoint, NULL != link->reason ? link->reason : text);
         }

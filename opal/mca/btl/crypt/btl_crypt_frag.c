@@ -211,7 +211,8 @@ static bool in_one_piece(opal_convertor_t *convertor, size_t bytes, struct iovec
 /* With an empty ring it is one record, and done with when that is sealed.  Else it takes a descriptor. */
 static bool ready(const opal_btl_crypt_link_t *link)
 {
-    return NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && NULL == link->queue.first && !link->wants_write;
+    return NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && NULL == link->queue.first && !link->wants_write
+           && !link->deaf;
 }
 
 static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *convertor, const opal_btl_crypt_frame_t *frame,

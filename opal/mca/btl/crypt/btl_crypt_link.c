@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- engine ---- */
@@ -86,8 +87,8 @@ opal_btl_crypt_link_t *opal_btl_crypt_link_accept(opal_btl_crypt_engine_t *engin
 void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason)
 {
     if (OPAL_BTL_CRYPT_FAILED != link->state) {
-        link->state = OPAL_BTL_CRYPT_FAILED;
         link->reason = reason;
+        link->state = OPAL_BTL_CRYPT_FAILED;
     }
 }
 
@@ -199,14 +200,51 @@ void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
     }
 }
 
-/* Best effort: whoever does not read it sees a connection that was cut. */
-static void say_end(opal_btl_crypt_link_t *link)
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+/* False: it cannot be written to before that. */
+static bool wait_writable(const opal_btl_crypt_link_t *link, uint64_t end_ms)
+{
+    struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
+    int rc;
+
+    do {
+        const uint64_t now = now_ms();
+
+        rc = poll(&writable, 1, now < end_ms ? (int) (end_ms - now) : 0);
+    } while (rc < 0 && EINTR == errno);
+    return 1 == rc;
+}
+
+/* False: it did not go.  Who does not get it sees a connection that was cut. */
+static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
 {
     uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE];
+    size_t sent = 0;
+    ssize_t now;
 
-    if (OPAL_CRYPT_OK == opal_crypt_tls_records_close(link->records, wire)) {
-        (void) send(link->fd, wire, sizeof(wire), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (OPAL_CRYPT_OK != opal_crypt_tls_records_close(link->records, wire)) {
+        return false;
     }
+    while (sent < sizeof(wire)) {
+        now = send(link->fd, wire + sent, sizeof(wire) - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (now >= 0) {
+            sent += (size_t) now;
+        } else if (EINTR == errno) {
+            continue;
+        } else if (!full()) {
+            return true;                        /* it has gone, and wants nothing */
+        } else if (!wait_writable(link, end_ms)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- end ---- */
@@ -215,14 +253,16 @@ static void say_end(opal_btl_crypt_link_t *link)
  * close_notify with what is before it may be lost at the other end. */
 static void drain(opal_btl_crypt_link_t *link)
 {
+    uint8_t bytes[4096];
+
     (void) shutdown(link->fd, SHUT_WR);
-    while (recv(link->fd, link->engine->wire, OPAL_BTL_CRYPT_WIRE, MSG_DONTWAIT) > 0) {
+    while (recv(link->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
     }
 }
 
 void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
 {
-    say_end(link);
+    (void) say_end(link, now_ms());
     drain(link);
     link->state = OPAL_BTL_CRYPT_ENDED;
 }
@@ -236,21 +276,22 @@ static bool has_more(const opal_btl_crypt_link_t *link)
 /* Of who has left, nothing is asked any more. */
 bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
 {
-    struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
+    const uint64_t end_ms = now_ms() + (uint64_t) milliseconds;
+    bool said = true;
 
     if (OPAL_BTL_CRYPT_OPEN != link->state) {
         return OPAL_BTL_CRYPT_FAILED != link->state;
     }
     for (opal_btl_crypt_link_pump(link); has_more(link); opal_btl_crypt_link_pump(link)) {
-        if (1 != poll(&writable, 1, milliseconds)) {
+        if (!wait_writable(link, end_ms)) {
             return false;
         }
     }
-    if (OPAL_BTL_CRYPT_FAILED != link->state) {
-        say_end(link);
+    if (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf) {
+        said = say_end(link, end_ms);
         drain(link);
     }
-    return OPAL_BTL_CRYPT_FAILED != link->state;
+    return said && OPAL_BTL_CRYPT_FAILED != link->state;
 }
 
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)

@@ -76,13 +76,13 @@ struct opal_btl_crypt_link {
     opal_btl_crypt_engine_t *engine;
     void *owner;                                    /* the caller's */
     int fd;
-    opal_btl_crypt_state_t state;
+    _Atomic opal_btl_crypt_state_t state;           /* who sends looks at it while somebody reads */
     bool listens, hello_came;
     bool wants_write;                               /* the socket was full */
     bool deaf;                                      /* the other end takes nothing more; what it sent is still read */
     uint32_t armed;                                 /* the caller's: events that it waits for */
     uint64_t born;                                  /* the caller's */
-    const char *reason;                             /* of FAILED, in English */
+    const char *_Atomic reason;                     /* of FAILED, in English */
     opal_crypt_handshake_t *handshake;
     opal_crypt_tls_records_t *records;
     opal_crypt_tls_identity_t identity;             /* right from ANSWERED, GREETING on; certain from AUTHENTICATED on */

@@ -133,16 +133,21 @@ static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_room_t *callers, co
     return NULL;
 }
 
+void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name)
+{
+    opal_btl_crypt_link_t *link = caller_of(&listener->callers, name);
+
+    if (NULL != link) {
+        drop(listener, link);
+    }
+}
+
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_link_t *older = caller_of(&listener->callers, &link->identity.claimed);
-
-    if (older == link) {
+    if (link == caller_of(&listener->callers, &link->identity.claimed)) {
         return;
     }
-    if (NULL != older) {
-        drop(listener, older);
-    }
+    opal_btl_crypt_listen_forget(listener, &link->identity.claimed);
     (void) leave_room(&listener->strangers, link);
     enter_room(listener, &listener->callers, OPAL_BTL_CRYPT_CALLERS, link);
 }

@@ -203,7 +203,8 @@ static bool ours_is_lower(const opal_crypt_tls_name_t *peer)
     return 0 != order ? order < 0 : own->rank < peer->rank;
 }
 
-/* The peer's connection, which is OPEN, takes all that waits. */
+/* The peer's connection, which is OPEN, takes all that waits.  What it has begun before and left, and we have not
+ * looked at yet, must not be taken for a new one when this has ended. */
 static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_item_t *item;
@@ -221,6 +222,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     }
     opal_btl_crypt_endpoint_busy(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
+    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
 }
 
 static void greet(opal_btl_crypt_link_t *link)

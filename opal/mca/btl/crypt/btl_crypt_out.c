@@ -44,7 +44,9 @@ void opal_btl_crypt_item_make(opal_btl_crypt_item_t *item, const opal_btl_crypt_
     const size_t header = opal_btl_crypt_frame_pack(frame, item->header);
 
     item->pieces[0] = (struct iovec) {item->header, header};
-    memcpy(item->pieces + 1, pieces, (size_t) count * sizeof(*pieces));
+    for (int i = 0; i < count; i++) {
+        item->pieces[1 + i] = pieces[i];
+    }
     item->count = 1 + count;
     item->bytes = header + frame->bytes;
 }

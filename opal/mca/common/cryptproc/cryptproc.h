@@ -33,11 +33,17 @@ typedef enum { OPAL_CRYPTPROC_ABORT, OPAL_CRYPTPROC_ERROR } opal_cryptproc_on_fa
 typedef enum { OPAL_CRYPTPROC_AUDIT_ABORT, OPAL_CRYPTPROC_AUDIT_WARN } opal_cryptproc_audit_t;
 typedef enum { OPAL_CRYPTPROC_MISSING_WARN, OPAL_CRYPTPROC_MISSING_ABORT } opal_cryptproc_missing_t;
 
+typedef enum {
+    OPAL_CRYPTPROC_TRANSPORT_AUTO,
+    OPAL_CRYPTPROC_TRANSPORT_PML,   /* pml/crypt seals messages, above a transport that carries anything */
+    OPAL_CRYPTPROC_TRANSPORT_BTL    /* btl/crypt seals all that leaves the node */
+} opal_cryptproc_transport_t;
+
 typedef struct opal_cryptproc_params {
     opal_crypt_options_t options;
     unsigned key_bits;
     unsigned threads;
-    int scope, on_failure, audit, on_missing;   /* enums above */
+    int scope, on_failure, audit, on_missing, transport;    /* enums above */
     unsigned connect_timeout;       /* seconds; 0: none */
     char *report;
 } opal_cryptproc_params_t;
@@ -60,6 +66,8 @@ OPAL_DECLSPEC int opal_cryptproc_start(const char *agreed);
 /* The same for a transport, with what its peers need to know (at most OPAL_CRYPT_TRANSPORT_MAX bytes): an extension
  * of the record, so OPAL_ERR_BAD_PARAM if that is out.  Peers find it in opal_crypt_schedule_peer. */
 OPAL_DECLSPEC int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes);
+/* Does one run in this process?  Then all that leaves the node is sealed by it. */
+OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
 /* Once for each start that succeeded. */
 OPAL_DECLSPEC void opal_cryptproc_stop(void);
 

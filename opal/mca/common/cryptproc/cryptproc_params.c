@@ -37,6 +37,10 @@ static const mca_base_var_enum_value_t audit_values[] = {
 static const mca_base_var_enum_value_t missing_values[] = {
     {OPAL_CRYPTPROC_MISSING_WARN, "warn"}, {OPAL_CRYPTPROC_MISSING_ABORT, "abort"}, {0, NULL}};
 
+static const mca_base_var_enum_value_t transport_values[] = {
+    {OPAL_CRYPTPROC_TRANSPORT_AUTO, "auto"}, {OPAL_CRYPTPROC_TRANSPORT_PML, "pml"}, {OPAL_CRYPTPROC_TRANSPORT_BTL, "btl"},
+    {0, NULL}};
+
 static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *values,
                mca_base_var_info_lvl_t level, void *storage)
 {
@@ -179,6 +183,9 @@ int opal_cryptproc_params_register(void)
                        OPAL_INFO_LVL_6, &p->threads);
     rc = rc ? rc : add_choice("scope", "What is encrypted: internode (messages that leave the node) or all (also "
                                        "messages between processes of one node)", scope_values, OPAL_INFO_LVL_2, &p->scope);
+    rc = rc ? rc : add_choice("transport", "What encrypts: pml (pml/crypt, each message, over any transport of its host), btl "
+                                           "(btl/crypt, below ob1, all that leaves the node, over TCP; experimental), or auto "
+                                           "(now pml)", transport_values, OPAL_INFO_LVL_4, &p->transport);
     rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
                                                  "(abort the job) or error (the call returns an MPI error class "
                                                  "of its own, and the buffer is wiped)",
@@ -193,7 +200,7 @@ int opal_cryptproc_params_register(void)
                               audit_values, OPAL_INFO_LVL_4, &p->audit);
     rc = rc ? rc : add("connect_timeout", "Abort the job if a process waits this many seconds for the launcher's "
                                           "data about a peer at first contact (on Open MPI 4.1 also in a spawn "
-                                          "or a connect); 0: never. After 120 seconds it warns (default: 0)",
+                                          "or a connect), or for a connection of btl/crypt; 0: never. After 120 seconds it warns (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &p->connect_timeout);
     rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
                                       "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_1, (const char **) &p->report);

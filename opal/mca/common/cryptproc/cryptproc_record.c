@@ -44,6 +44,7 @@ static opal_crypt_local_t *self;
 static uint32_t life;                   /* ours, from 0 */
 static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of ours */
 static unsigned users;                  /* starts without their stops */
+static bool has_transport;
 
 /* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
  * has but 16 bits where the launcher is not mpirun. */
@@ -101,14 +102,15 @@ static int publish(void)
 
 enum { AGREED_BYTES = 1026 };           /* the core refuses a text that is too long */
 
-/* The parameters of this library on which all processes must agree and that have no
+/* What encrypts; and the parameters of this library on which all processes must agree and that have no
  * field of their own in the record, behind those of the caller.  A build that encrypts nothing is one. */
 static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* of this build, chosen yet or not */
 
-    snprintf(all, AGREED_BYTES, "%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s", NULL == agreed ? "" : agreed,
+    snprintf(all, AGREED_BYTES, "crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
+             has_transport || NULL != p->options.transport ? "btl" : "pml", NULL == agreed ? "" : agreed,
              NULL == agreed ? "" : ";", OPAL_CRYPTPROC_ABORT == p->on_failure ? "abort" : "error",
              OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn",
              NULL == plaintext ? "" : ";aead=", NULL == plaintext ? "" : plaintext->name);
@@ -208,7 +210,13 @@ int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport,
     o->transport_bytes = bytes;
     rc = opal_cryptproc_start(agreed);
     o->transport = NULL;
+    has_transport = OPAL_SUCCESS == rc;
     return rc;
+}
+
+bool opal_cryptproc_has_transport(void)
+{
+    return has_transport;
 }
 
 void opal_cryptproc_own(opal_crypt_identity_t *identity)
@@ -219,6 +227,7 @@ void opal_cryptproc_own(opal_crypt_identity_t *identity)
 void opal_cryptproc_stop(void)
 {
     if (users > 0 && 0 == --users) {
+        has_transport = false;
         destroy();
     }
 }

@@ -1,0 +1,126 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * crypt_transport=btl: btl/crypt, below ob1, seals all that leaves the node.  Then this component's part is to see to it
+ * that there is btl/crypt and no other network, and the PML is ob1's own functions: no header, no copy, no second
+ * seal.
+ *
+ *     hook/crypt: list of BTLs --> ob1 starts them --> is it there, and alone? --> module
+ *
+ * One mode for a process and all its peers: a receive from any source could not tell a frame from a plain message.  It is
+ * in the record, as a text on which both sides must agree (btl/crypt's).
+ */
+#include "pml_crypt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/mca/btl/base/base.h"
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
+#include "ompi/mca/pml/base/base.h"
+
+bool ompi_pml_crypt_over_btl(void)
+{
+    return OPAL_CRYPTPROC_TRANSPORT_BTL == opal_cryptproc_params.transport;
+}
+
+static bool refuse(const char *why)
+{
+    ompi_common_cryptmpi_transport_refuse(why);
+    return false;
+}
+
+/* ---- is it there, and alone? ---- */
+
+static bool is_ours(const mca_btl_base_module_t *btl)
+{
+    return 0 == strcmp("crypt", btl->btl_component->btl_version.mca_component_name);
+}
+
+static bool stays_here(const mca_btl_base_module_t *btl)
+{
+    return ompi_common_cryptmpi_btl_local(btl->btl_component->btl_version.mca_component_name);
+}
+
+static bool all_started(void)
+{
+    mca_btl_base_selected_module_t *at;
+    char text[200];
+    bool there = false;
+
+    OPAL_LIST_FOREACH(at, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+        there |= is_ours(at->btl_module);
+        if (!is_ours(at->btl_module) && !stays_here(at->btl_module)) {
+            snprintf(text, sizeof(text), "btl/%s is in use, too", at->btl_component->btl_version.mca_component_name);
+            return refuse(text);
+        }
+    }
+    return there || refuse("btl/crypt is not installed, or did not start");
+}
+
+static bool sealed_or_here(mca_bml_base_btl_array_t *btls)
+{
+    for (size_t i = 0; i < mca_bml_base_btl_array_get_size(btls); i++) {
+        const mca_btl_base_module_t *btl = mca_bml_base_btl_array_get_index(btls, i)->btl;
+
+        if (!is_ours(btl) && !stays_here(btl)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the module ---- */
+
+static int add_procs(ompi_proc_t **procs, size_t count)
+{
+    int rc = ompi_pml_crypt.host.pml_add_procs(procs, count);
+
+    for (size_t i = 0; OMPI_SUCCESS == rc && i < count; i++) {
+        mca_bml_base_endpoint_t *endpoint = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+
+        if (NULL != endpoint && !(sealed_or_here(&endpoint->btl_eager) && sealed_or_here(&endpoint->btl_send)
+                                  && sealed_or_here(&endpoint->btl_rdma))) {
+            refuse("another BTL leads to a process");
+            rc = OMPI_ERR_NOT_SUPPORTED;
+        }
+    }
+    return rc;
+}
+
+static int enable(bool on)
+{
+    int rc;
+
+    ompi_pml_crypt_name_back();
+    rc = on ? ompi_pml_crypt_audit_transport() : OMPI_SUCCESS;
+    return OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
+}
+
+static bool parameters_fit(void)
+{
+    return 0 != strcmp("ob1", ompi_pml_crypt.params.host_name) ? refuse("it needs pml_crypt_host=ob1")
+           : OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure
+               ? refuse("a connection that was cut or changed ends the job, so crypt_on_auth_failure cannot be \"error\"")
+               : true;
+}
+
+mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads)
+{
+    const mca_pml_base_module_t *host = parameters_fit() && !ompi_pml_crypt_fault_tolerant()
+                                            ? ompi_pml_crypt_host_load("ob1", progress_threads, mpi_threads) : NULL;
+
+    if (NULL == host || !all_started() || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
+        return NULL;
+    }
+    if (opal_cryptproc_report_wanted() && 0 == OPAL_PROC_MY_NAME.vpid) {
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "no-report");
+    }
+    ompi_pml_crypt.host = ompi_pml_crypt_module = *host;
+    ompi_pml_crypt_module.pml_enable = enable;
+    ompi_pml_crypt_module.pml_add_procs = add_procs;
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt",
+                        opal_process_info.nodename);
+    return &ompi_pml_crypt_module;
+}

@@ -1,0 +1,90 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# crypt_transport=btl: `--mca pml crypt` runs over btl/crypt, no other network is open, and whatever does not fit to it ends
+# the job with a text.
+set -eu
+. "$SRC/tests/lib.sh"
+
+cluster_up 2
+export OMPI_MCA_crypt_transport=btl OMPI_MCA_pml_crypt_verbose=10
+shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
+
+# What a process has mapped, and at how many ports it listens.
+cat > "$CASE_DIR/look.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+static int lines(const char *path, const char *with)
+{
+    char line[4096];
+    int found = 0;
+    FILE *file = fopen(path, "r");
+
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        found += NULL != strstr(line, with);
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return found;
+}
+int main(int argc, char **argv)
+{
+    int rank, size, sum = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("rank %d sum %d crypt %d tcp %d shared %d\n", rank, sum - size * (size - 1) / 2,
+           0 < lines("/proc/self/maps", "mca_btl_crypt"), lines("/proc/self/maps", "mca_btl_tcp"),
+           0 < lines("/proc/self/maps", SHARED));
+    MPI_Finalize();
+    return 0;
+}
+END
+must in_variant mpicc -O2 "-DSHARED=\"mca_btl_$shared\"" -o "$CASE_DIR/look" "$CASE_DIR/look.c"
+
+# runs WHAT SETTING...: four processes say so.
+runs() {
+    local what=$1; shift
+    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ) > "$CASE_DIR/out" 2>&1 || fail "$*: $(cat "$CASE_DIR/out")"
+    echo "$*: $what"
+    [ "$(grep -c "^rank [0-3] sum 0 $what" "$CASE_DIR/out")" = 4 ] || fail "$*: not \"$what\": $(cat "$CASE_DIR/out")"
+}
+
+# refused TEXT SETTING...: the job ends, and says so.
+refused() {
+    local text=$1 said rc=0; shift
+    ( export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ) > "$CASE_DIR/out" 2>&1 || rc=$?
+    said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")
+    echo "$*: status $rc"
+    [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "$*: not \"$text\": $(cat "$CASE_DIR/out")"
+}
+
+runs "crypt 1 tcp 0 shared 1"
+grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "it does not say what it runs over"
+runs "crypt 1 tcp 0 shared 1" "OMPI_MCA_btl=tcp,self,$shared"
+runs "crypt 1 tcp 0 shared 1" OMPI_MCA_btl=^tcp
+runs "crypt 1 tcp 0 shared 0" "OMPI_MCA_btl=^$shared"
+runs "crypt 1 tcp 0 shared 0" OMPI_MCA_btl=tcp,self
+runs "crypt 1 tcp 0 shared 0" OMPI_MCA_crypt_scope=all
+runs "crypt 1 tcp 0 shared 1" OMPI_MCA_crypt_key_bits=256
+runs "crypt 1 tcp 0 shared 1" OMPI_MCA_crypt_report=1
+grep -q 'there is no report yet' "$CASE_DIR/out" || fail "it does not say that there is no report"
+# The control: this would have been found.
+runs "crypt 0 tcp [1-9]" OMPI_MCA_crypt_transport=pml
+runs "crypt 0 tcp [1-9]" OMPI_MCA_crypt_transport=auto
+
+refused 'it needs pml_crypt_host=ob1'               OMPI_MCA_pml_crypt_host=ucx
+refused 'crypt_on_auth_failure cannot be "error"'   OMPI_MCA_crypt_on_auth_failure=error
+refused 'btl/usnic is named (--mca btl), and would send in plaintext' OMPI_MCA_btl=self,usnic
+refused 'TLS 1.3'                                   OMPI_MCA_crypt_key_bits=192
+refused 'crypt_transport is "btl", but'             OMPI_MCA_hook=^crypt
+refused 'a component is allowed that would go around it' OMPI_MCA_osc=^ucx
+
+# One mode for all.
+rc=0
+vcluster mpirun -n 2 --map-by node -x OMPI_MCA_crypt_transport=btl "$CASE_DIR/look" : \
+    -n 2 --map-by node -x OMPI_MCA_crypt_transport=pml "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
+[ $rc != 0 ] && grep -qE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" || fail "two modes in a job: status $rc: $(cat "$CASE_DIR/out")"
