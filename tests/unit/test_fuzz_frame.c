@@ -9,9 +9,7 @@
 #include "tests/fuzz/fuzz_frame.c"
 #undef main
 
-#include "tests/unit/unit.h"
-
-#include <dirent.h>
+#include "tests/unit/fuzz_corpus.h"
 
 #define ROUNDS 500
 
@@ -38,24 +36,10 @@ static void replay(const char *directory, const char *name)
 
 int main(void)
 {
-    const char *places[] = { getenv("srcdir"), ".", "tests/unit" };
-    unsigned inputs = 0;
-    char directory[1000];
-    DIR *corpus = NULL;
+    unsigned inputs;
 
-    for (size_t i = 0; NULL == corpus && i < sizeof(places) / sizeof(places[0]); ++i) {
-        snprintf(directory, sizeof(directory), "%s/../fuzz/corpus-frame", NULL == places[i] ? "." : places[i]);
-        corpus = opendir(directory);
-    }
-    UNIT_REQUIRE(NULL != corpus);
     fuzz_state = 1;
-    for (struct dirent *entry; NULL != (entry = readdir(corpus));) {
-        if ('.' != entry->d_name[0]) {
-            replay(directory, entry->d_name);
-            ++inputs;
-        }
-    }
-    closedir(corpus);
+    inputs = fuzz_corpus("corpus-frame", replay);
     UNIT_GROUP("%u inputs, %d mutations of each", inputs, ROUNDS);
     UNIT_CHECK(inputs > 50 && good > 10 && good == opened);
     opal_crypt_session_destroy(sender);

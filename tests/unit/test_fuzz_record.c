@@ -9,9 +9,7 @@
 #include "tests/fuzz/fuzz_record.c"
 #undef main
 
-#include "tests/unit/unit.h"
-
-#include <dirent.h>
+#include "tests/unit/fuzz_corpus.h"
 
 #define ROUNDS 300
 
@@ -38,22 +36,8 @@ static void replay(const char *directory, const char *name)
 
 int main(void)
 {
-    const char *places[] = { getenv("srcdir"), ".", "tests/unit" };
-    char directory[1000];
-    DIR *corpus = NULL;
-
-    for (size_t i = 0; NULL == corpus && i < sizeof(places) / sizeof(places[0]); ++i) {
-        snprintf(directory, sizeof(directory), "%s/../fuzz/corpus-record", NULL == places[i] ? "." : places[i]);
-        corpus = opendir(directory);
-    }
-    UNIT_REQUIRE(NULL != corpus);
     fuzz_state = 1;
-    for (struct dirent *entry; NULL != (entry = readdir(corpus));) {
-        if ('.' != entry->d_name[0]) {
-            replay(directory, entry->d_name);
-        }
-    }
-    closedir(corpus);
+    fuzz_corpus("corpus-record", replay);
     UNIT_GROUP("%u good inputs, %u bad ones, %d mutations of each", good, bad, ROUNDS);
     UNIT_CHECK(good >= 6 && bad >= 20);
     return unit_done();
