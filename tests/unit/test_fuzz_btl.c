@@ -10,7 +10,7 @@
 
 #include "tests/unit/fuzz_corpus.h"
 
-#define ROUNDS 30
+#define ROUNDS 20
 
 static unsigned good, bad;
 
