@@ -1,22 +1,22 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# libfuzzer.sh TARGET [SECONDS]: fuzz_TARGET.c under clang's libFuzzer, with
+# libfuzzer.sh TARGET [SECONDS [afl]]: fuzz_TARGET.c under clang's libFuzzer, or afl++, with
 # AddressSanitizer and UndefinedBehaviorSanitizer, from the inputs in
 # corpus-TARGET or those that seeds.py makes.  What it finds beyond them is kept
 # and used again.
 set -eu
 . "$SRC/tests/lib.sh"
 
-target=$1 seconds=${2:-60}
+target=$1 seconds=${2:-60} cc=${3:+$3-}clang${3:+-fast}
 here=$SRC/tests/fuzz
 flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all"
 sanitize=address,undefined
 found=${FUZZ_FOUND:-$VARIANT_DIR/fuzz/$target}
 
-command -v clang >/dev/null || skip "clang is not installed"
+command -v "$cc" >/dev/null || skip "$cc is not installed"
 echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n); int LLVMFuzzerTestOneInput(const char *p, unsigned long n) { return n && !p; }' \
     > "$CASE_DIR/probe.c"
-clang -fsanitize=fuzzer "$CASE_DIR/probe.c" -o "$CASE_DIR/probe" 2>/dev/null ||
+"$cc" -fsanitize=fuzzer "$CASE_DIR/probe.c" -o "$CASE_DIR/probe" 2>/dev/null ||
     skip "clang has no libFuzzer (Debian: libclang-rt-14-dev)"
 
 # The core, one provider, and the half of btl/crypt that unit tests take; nothing here needs Open MPI.
@@ -26,8 +26,8 @@ mkdir "$CASE_DIR/o"
 # Rooms may have files of one name: each object is called by its path.
 object() { local path=${1#"$SRC"/}; echo "$CASE_DIR/o/${path//\//.}.o"; }
 for source in $sources "$here/fuzz_$target.c"; do echo "-o $(object "$source") $source"; done |
-    xargs -P 2 -L 1 clang $flags -fsanitize=$sanitize,fuzzer-no-link -I"$SRC" -c
-clang $flags -fsanitize=$sanitize,fuzzer "$CASE_DIR"/o/*.o -o "$CASE_DIR/fuzz" -lcrypto -lpthread
+    xargs -P 2 -L 1 "$cc" $flags -fsanitize=$sanitize -fsanitize=fuzzer-no-link -I"$SRC" -c
+"$cc" $flags -fsanitize=$sanitize -fsanitize=fuzzer "$CASE_DIR"/o/*.o -o "$CASE_DIR/fuzz" -lcrypto -lpthread
 
 corpus=$here/corpus-$target
 if [ ! -d "$corpus" ]; then
@@ -36,5 +36,12 @@ if [ ! -d "$corpus" ]; then
 fi
 mkdir -p "$found"
 cd "$CASE_DIR"
+if [ "$cc" != clang ]; then
+    must env AFL_NO_UI=1 AFL_NO_AFFINITY=1 AFL_SKIP_CPUFREQ=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 \
+        afl-fuzz -m none -t 20000 -V "$seconds" -i "$corpus" -o afl -- ./fuzz
+    ls afl/default/crashes afl/default/hangs
+    must_fail compgen -G 'afl/default/crashes/id*'
+    exit
+fi
 UBSAN_OPTIONS=print_stacktrace=1 ./fuzz -max_total_time="$seconds" -max_len=4096 -timeout=20 \
     -print_final_stats=1 "$found" "$corpus"
