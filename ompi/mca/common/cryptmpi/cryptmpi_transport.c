@@ -17,27 +17,13 @@ void ompi_common_cryptmpi_transport_refuse(const char *why)
     OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "transport", opal_cryptproc_on_node(why, text));
 }
 
-/* Is this word an element of the list? */
-static bool listed(const char *list, const char *word, size_t bytes)
-{
-    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (length == bytes && 0 == strncmp(at, word, bytes)) {
-            return true;
-        }
-        at += length;
-    }
-    return false;
-}
-
 /* Is the BTL of shared memory wanted?  Not where messages within a node are to be encrypted, too. */
 static bool wants(const char *named, const char *shared)
 {
     const bool excludes = '^' == *named;
 
     return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope
-           && ('\0' == *named || excludes != listed(named + excludes, shared, strlen(shared)));
+           && ('\0' == *named || excludes != opal_cryptproc_listed(named + excludes, shared, strlen(shared)));
 }
 
 /* Who names a network other than btl/tcp wants it.  Its word in the list, or NULL. */
@@ -46,7 +32,7 @@ static const char *another_network(const char *named)
     for (const char *word = named; '^' != *named && '\0' != *word; word += strspn(word, ",")) {
         const size_t length = strcspn(word, ",");
 
-        if (!listed("tcp,crypt,self,sm,vader", word, length)) {
+        if (!opal_cryptproc_listed("tcp,crypt,self,sm,vader", word, length)) {
             return word;
         }
         word += length;

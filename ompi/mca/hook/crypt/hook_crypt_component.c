@@ -106,14 +106,10 @@ static int component_register(void)
  * `alone`: and nothing else. */
 static bool opens(const char *project, const char *framework, const char *wanted, bool alone)
 {
-    const size_t length = strlen(wanted);
     char *value = opal_cryptproc_selection(project, framework);
-    bool found = NULL != value && alone && 0 == strcmp(value, wanted);
+    const bool found = NULL != value && (alone ? 0 == strcmp(value, wanted)
+                                               : '^' != *value && opal_cryptproc_listed(value, wanted, strlen(wanted)));
 
-    for (const char *at = alone ? NULL : value; NULL != at && '^' != *value && '\0' != *at; at += strspn(at, ",")) {
-        found = found || (length == strcspn(at, ",") && 0 == strncmp(at, wanted, length));
-        at += strcspn(at, ",");
-    }
     free(value);
     return found;
 }

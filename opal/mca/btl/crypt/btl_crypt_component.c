@@ -86,26 +86,13 @@ static int component_register(void)
 
 /* ---- may it run? ---- */
 
-static bool has_word(const char *list, const char *word, size_t bytes)
-{
-    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (length == bytes && 0 == strncmp(at, word, bytes)) {
-            return true;
-        }
-        at += length;
-    }
-    return false;
-}
-
 /* Is each word of the list one of these? */
 static bool only_of(const char *list, const char *these)
 {
     for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
         const size_t length = strcspn(at, ",");
 
-        if (!has_word(these, at, length)) {
+        if (!opal_cryptproc_listed(these, at, length)) {
             return false;
         }
         at += length;
@@ -115,7 +102,7 @@ static bool only_of(const char *list, const char *these)
 
 static bool is_named(const char *list)
 {
-    return NULL != list && '^' != *list && has_word(list, "crypt", 5);
+    return NULL != list && '^' != *list && opal_cryptproc_listed(list, "crypt", 5);
 }
 
 /* Components of coll that have a network of their own. */
@@ -129,7 +116,7 @@ static bool coll_is_safe(const char *list)
     for (const char *at = other_networks; '\0' != *at; at += strspn(at, ",")) {
         const size_t length = strcspn(at, ",");
 
-        if (excludes != has_word(list + excludes, at, length)) {
+        if (excludes != opal_cryptproc_listed(list + excludes, at, length)) {
             return false;
         }
         at += length;

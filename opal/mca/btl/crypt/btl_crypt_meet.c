@@ -295,8 +295,9 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: to rank %lu: %s",
                         (unsigned long) endpoint->name.vpid, reason);
     opal_btl_crypt_drop(link);
-    if (declined) {
-        opal_btl_crypt_begin_anew(endpoint);
+    if (declined) {                             /* it lives, and is the right one */
+        endpoint->next_address = 0;
+        endpoint->give_up_at = 0;
         endpoint->retry_at = opal_btl_crypt.listener.polled + RETRY_US;
     } else {
         try_next(endpoint, addresses_of(endpoint, &addresses), reason);

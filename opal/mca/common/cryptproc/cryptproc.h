@@ -107,6 +107,9 @@ typedef struct opal_cryptproc_peek {
 OPAL_DECLSPEC void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage);
 OPAL_DECLSPEC void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek);
 
+/* Is this word, of so many bytes, an element of "a,b,c"? */
+OPAL_DECLSPEC bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
+
 /* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
 

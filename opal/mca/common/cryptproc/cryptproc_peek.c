@@ -5,6 +5,8 @@
  */
 #include "cryptproc.h"
 
+#include <string.h>
+
 void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage)
 {
     char name[200];
@@ -29,6 +31,19 @@ void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek)
         mca_base_var_deregister(peek->index);
     }
     peek->index = -1;
+}
+
+bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes)
+{
+    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (length == bytes && 0 == strncmp(at, word, bytes)) {
+            return true;
+        }
+        at += length;
+    }
+    return false;
 }
 
 char *opal_cryptproc_selection(const char *project, const char *framework)
