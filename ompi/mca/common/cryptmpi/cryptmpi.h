@@ -61,6 +61,9 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
 
 /* ---- the report: crypt_report ---- */
 
+/* Begin to measure, if a report was asked for.  Says itself what is wrong with the parameter.
+ * start does it; pml/crypt where it does not call start. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_report_start(void);
 /* hook/crypt is here and will call report at MPI_Finalize. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_hooked(void);
 /* The limits of a transport were raised, for the report. */

@@ -27,8 +27,4 @@ void ompi_common_cryptmpi_waits_stop(void);
  * or, under crypt_on_auth_failure=error, our error class. */
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail) OPAL_CRYPT_RARE;
 
-/* Begin to measure, if a report was asked for.  Says itself what is wrong with
- * the parameter. */
-int ompi_common_cryptmpi_report_start(void);
-
 #endif

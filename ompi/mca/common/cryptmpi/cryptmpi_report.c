@@ -93,13 +93,29 @@ void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments)
 
 /* ---- collecting ---- */
 
+/* A transport knows whom it met; who is on this node is reached by shared memory, unless nothing is. */
+static void count_peers(ompi_common_cryptmpi_report_line_t *line)
+{
+    ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
+
+    if (!opal_cryptproc_has_transport()) {
+        ompi_common_cryptmpi_peers_count(&line->sealed_peers, &line->local_peers);
+        return;
+    }
+    line->sealed_peers = opal_cryptproc_transport_peers;
+    for (int i = 0; OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope && i < ompi_comm_size(world); i++) {
+        line->local_peers += i != ompi_comm_rank(world)
+                             && OPAL_PROC_ON_LOCAL_NODE(ompi_comm_peer_lookup(world, i)->super.proc_flags) ? 1 : 0;
+    }
+}
+
 static void fill(ompi_common_cryptmpi_report_line_t *line)
 {
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     memset(line, 0, sizeof(*line));
     opal_crypt_stats(&line->stats);
-    ompi_common_cryptmpi_peers_count(&line->sealed_peers, &line->local_peers);
+    count_peers(line);
     line->wall_ns = now() - began;
     line->threads = most_threads;
     line->segments = most_segments;
@@ -128,11 +144,14 @@ static void send_mine(ompi_communicator_t *world)
     }
 }
 
-/* Does rank 0 take our line?  It would be counted as a message that is missing. */
+/* Does rank 0 take our line?  It would be counted as a message that is missing; over a transport nobody counts. */
 static bool taken_by_first(ompi_communicator_t *world)
 {
     opal_crypt_session_t *session;
 
+    if (opal_cryptproc_has_transport()) {
+        return true;
+    }
     if (OMPI_SUCCESS != ompi_common_cryptmpi_session(ompi_comm_peer_lookup(world, 0), &session)) {
         return false;
     }
@@ -147,7 +166,7 @@ void ompi_common_cryptmpi_report(void)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
 
-    if (!wanted || !ompi_common_cryptmpi_active() || OMPI_MPI_STATE_INIT_COMPLETED != ompi_mpi_state) {
+    if (!wanted || !(ompi_common_cryptmpi_active() || opal_cryptproc_has_transport()) || OMPI_MPI_STATE_INIT_COMPLETED != ompi_mpi_state) {
         return;
     }
     wanted = false;

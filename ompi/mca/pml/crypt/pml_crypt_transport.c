@@ -89,6 +89,14 @@ static int add_procs(ompi_proc_t **procs, size_t count)
     return rc;
 }
 
+static int del_comm(ompi_communicator_t *comm)
+{
+    if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
+        ompi_common_cryptmpi_report_end();
+    }
+    return ompi_pml_crypt.host.pml_del_comm(comm);
+}
+
 static int enable(bool on)
 {
     int rc;
@@ -111,15 +119,14 @@ mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, boo
     const mca_pml_base_module_t *host = parameters_fit() && !ompi_pml_crypt_fault_tolerant()
                                             ? ompi_pml_crypt_host_load("ob1", progress_threads, mpi_threads) : NULL;
 
-    if (NULL == host || !all_started() || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
+    if (NULL == host || !all_started() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
+        || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
         return NULL;
-    }
-    if (opal_cryptproc_report_wanted() && 0 == OPAL_PROC_MY_NAME.vpid) {
-        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "no-report");
     }
     ompi_pml_crypt.host = ompi_pml_crypt_module = *host;
     ompi_pml_crypt_module.pml_enable = enable;
     ompi_pml_crypt_module.pml_add_procs = add_procs;
+    ompi_pml_crypt_module.pml_del_comm = del_comm;
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt",
                         opal_process_info.nodename);
     return &ompi_pml_crypt_module;

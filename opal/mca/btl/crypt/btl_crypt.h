@@ -48,7 +48,7 @@ typedef struct mca_btl_base_endpoint_t {
     /* Under the lock. */
     opal_btl_crypt_link_t *link;                /* OPEN */
     opal_btl_crypt_queue_t waiting;             /* for it */
-    bool busy, leaving;
+    bool busy, leaving, counted;
     struct mca_btl_base_endpoint_t *next_busy;
 } opal_btl_crypt_endpoint_t;
 

@@ -249,6 +249,8 @@ static bool start_tls(void)
     char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
 
     if (OPAL_CRYPT_OK == opal_crypt_tls_create(options->cipher, group, &opal_btl_crypt.tls, &why)) {
+        opal_cryptproc_transport_is = OPAL_CRYPT_TLS_P256 == group ? "btl, TLS 1.3 with P-256" : "btl, TLS 1.3 with X25519";
+        opal_cryptproc_transport_peers = 0;
         return true;
     }
     OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", why.topic, opal_cryptproc_on_node(why.detail, text));

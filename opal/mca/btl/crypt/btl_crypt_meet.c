@@ -212,6 +212,8 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     pthread_mutex_lock(&opal_btl_crypt.lock);
     link->owner = endpoint;
     endpoint->link = link;
+    opal_cryptproc_transport_peers += endpoint->counted ? 0 : 1;
+    endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
     while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
         item->sealed = 0;

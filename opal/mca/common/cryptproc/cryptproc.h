@@ -68,6 +68,9 @@ OPAL_DECLSPEC int opal_cryptproc_start(const char *agreed);
 OPAL_DECLSPEC int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes);
 /* Does one run in this process?  Then all that leaves the node is sealed by it. */
 OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
+/* What it says of itself for a report, its to keep ("TLS 1.3 ..."), and with how many processes it has been connected. */
+extern OPAL_DECLSPEC const char *opal_cryptproc_transport_is;
+extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_peers;
 /* Once for each start that succeeded. */
 OPAL_DECLSPEC void opal_cryptproc_stop(void);
 

@@ -46,6 +46,9 @@ static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of ours */
 static unsigned users;                  /* starts without their stops */
 static bool has_transport;
 
+const char *opal_cryptproc_transport_is;
+uint64_t opal_cryptproc_transport_peers;
+
 /* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
  * has but 16 bits where the launcher is not mpirun. */
 void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRYPTPROC_NSPACE_BYTES])
