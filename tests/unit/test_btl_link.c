@@ -6,6 +6,8 @@
  */
 #include "btl_ends.h"
 
+#include <pthread.h>
+
 #define BIG (3u << 20)
 
 static uint8_t data[BIG], memory[BIG + 64];
@@ -218,12 +220,26 @@ static void ending(void)
     ends_free(&ends);
 }
 
+enum { MANY = 2000 };
+
+static void *leave_b(void *link)
+{
+    return opal_btl_crypt_link_close(link, 60000) ? link : NULL;
+}
+
 /* The socket takes all of the data, and not the close_notify behind it. */
 static void no_room_for_the_end(void)
 {
+    static opal_btl_crypt_item_t items[2][MANY];
     opal_btl_crypt_item_t item;
+    pthread_t other;
+    void *left;
     ends_t ends;
-    int fit = 0;
+    int fit = 0, used[2] = {0};
+
+    for (int i = 0; i < 2 * MANY; i++) {
+        fragment_make(&items[i / MANY][i % MANY], 1, 0, 1000);
+    }
 
     UNIT_GROUP("an end for which the socket has no room is not said");
     ends_open(&ends);
@@ -236,6 +252,21 @@ static void no_room_for_the_end(void)
     }
     UNIT_CHECK(!ends.a->wants_write && 0 == opal_btl_crypt_ring_used(&ends.a->ring));
     UNIT_CHECK(!opal_btl_crypt_link_close(ends.a, 1));
+    ends_free(&ends);
+
+    UNIT_GROUP("two who leave, and have filled each other's sockets");
+    ends_open(&ends);
+    for (int i = 0; i < 2; i++) {
+        opal_btl_crypt_link_t *link = 0 == i ? ends.a : ends.b;
+
+        while (!link->wants_write && used[i] < MANY) {
+            (void) opal_btl_crypt_link_post(link, &items[i][used[i]++]);
+        }
+    }
+    UNIT_REQUIRE(0 == pthread_create(&other, NULL, leave_b, ends.b));
+    UNIT_CHECK(opal_btl_crypt_link_close(ends.a, 60000));
+    UNIT_REQUIRE(0 == pthread_join(other, &left));
+    UNIT_CHECK(NULL != left);
     ends_free(&ends);
 }
 

@@ -208,18 +208,28 @@ static uint64_t now_ms(void)
     return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
 }
 
-/* False: it cannot be written to before that. */
-static bool wait_writable(const opal_btl_crypt_link_t *link, uint64_t end_ms)
+/* For the end of a connection.  What comes meanwhile is for nobody; but if two who leave waited for each other to read,
+ * neither would get away.  False: it cannot be written to before that. */
+static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
 {
-    struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
-    int rc;
+    struct pollfd ready = {.fd = link->fd, .events = POLLIN | POLLOUT};
+    uint8_t bytes[4096];
 
-    do {
+    for (;;) {
         const uint64_t now = now_ms();
+        const int rc = poll(&ready, 1, now < end_ms ? (int) (end_ms - now) : 0);
 
-        rc = poll(&writable, 1, now < end_ms ? (int) (end_ms - now) : 0);
-    } while (rc < 0 && EINTR == errno);
-    return 1 == rc;
+        if (1 == rc && 0 != (ready.revents & POLLOUT)) {
+            return true;
+        }
+        if (1 == rc && recv(link->fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0) {
+            link->deaf = true;
+            return true;
+        }
+        if (0 == rc || (rc < 0 && EINTR != errno)) {
+            return false;
+        }
+    }
 }
 
 /* False: it did not go.  Who does not get it sees a connection that was cut. */
