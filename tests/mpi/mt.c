@@ -343,6 +343,7 @@ long mt_rss_kib(void)
 
 bool mt_sealed(void)
 {
-    const char *pml = getenv("OMPI_MCA_pml");
-    return pml && NULL != strstr(pml, "crypt");
+    const char *pml = getenv("OMPI_MCA_pml"), *transport = getenv("OMPI_MCA_crypt_transport");
+
+    return pml && NULL != strstr(pml, "crypt") && !(transport && 0 == strcmp(transport, "btl"));   /* which is plain ob1 */
 }
