@@ -15,7 +15,7 @@ leak() {
     local name=$1 way=$2 node; shift 2
     mkdir "$CASE_DIR/$name"
     for node in node0 node1; do
-        capture_start $node "$CASE_DIR/$name.$node.pcap"
+        capture_start $node "$CASE_DIR/$name.$node.pcap" -B 262144
     done
     must vcluster mpirun -n 4 "$@" "$program" "$CASE_DIR/$name" file "$way"
     for node in node0 node1; do

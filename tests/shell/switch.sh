@@ -6,22 +6,24 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 cluster_up 2
-export OMPI_MCA_crypt_transport=btl OMPI_MCA_pml_crypt_verbose=10
+export OMPI_MCA_crypt_transport=btl OMPI_MCA_pml_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=41000
 shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 
-# What a process has mapped, and at how many ports it listens.
+# What a process listens at, outside of the ports that btl/crypt was given, and whether it shares memory.
 cat > "$CASE_DIR/look.c" <<'END'
+#include <arpa/inet.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
-static int lines(const char *path, const char *with)
+#include <sys/socket.h>
+static int maps_have(const char *with)
 {
     char line[4096];
     int found = 0;
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen("/proc/self/maps", "r");
 
     while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        found += NULL != strstr(line, with);
+        found |= NULL != strstr(line, with);
     }
     if (NULL != file) {
         fclose(file);
@@ -30,20 +32,32 @@ static int lines(const char *path, const char *with)
 }
 int main(int argc, char **argv)
 {
-    int rank, size, sum = 0;
+    int rank, size, sum = 0, inside = 0, outside = 0;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    printf("rank %d sum %d crypt %d tcp %d shared %d\n", rank, sum - size * (size - 1) / 2,
-           0 < lines("/proc/self/maps", "mca_btl_crypt"), lines("/proc/self/maps", "mca_btl_tcp"),
-           0 < lines("/proc/self/maps", SHARED));
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in6 address = {0};
+        socklen_t bytes = sizeof(address), one = sizeof(int);
+        int listens = 0, port;
+
+        if (0 == getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &one) && listens
+            && 0 == getsockname(fd, (struct sockaddr *) &address, &bytes)
+            && (AF_INET == address.sin6_family || AF_INET6 == address.sin6_family)) {
+            port = ntohs(address.sin6_port);            /* at the same place in both families */
+            inside += 41000 <= port && port < 41100;
+            outside += port < 41000 || port >= 41100;
+        }
+    }
+    printf("rank %d sum %d crypt %d others %d shared %d\n", rank, sum - size * (size - 1) / 2, inside, outside,
+           maps_have(SHARED));
     MPI_Finalize();
     return 0;
 }
 END
-must in_variant mpicc -O2 "-DSHARED=\"mca_btl_$shared\"" -o "$CASE_DIR/look" "$CASE_DIR/look.c"
+must in_variant mpicc -O2 "-DSHARED=\"${shared}_segment\"" -o "$CASE_DIR/look" "$CASE_DIR/look.c"
 
 # runs WHAT SETTING...: four processes say so.
 runs() {
@@ -57,26 +71,26 @@ runs() {
 refused() {
     local text=$1 said rc=0; shift
     ( export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ) > "$CASE_DIR/out" 2>&1 || rc=$?
-    said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")
+    said=$(tr -d '\0' < "$CASE_DIR/out" | tr -s ' \n' ' ')
     echo "$*: status $rc"
     [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "$*: not \"$text\": $(cat "$CASE_DIR/out")"
 }
 
-runs "crypt 1 tcp 0 shared 1"
+runs "crypt 1 others 0 shared 1"
 grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "it does not say what it runs over"
-runs "crypt 1 tcp 0 shared 1" "OMPI_MCA_btl=tcp,self,$shared"
-runs "crypt 1 tcp 0 shared 1" OMPI_MCA_btl=^tcp
-runs "crypt 1 tcp 0 shared 0" "OMPI_MCA_btl=^$shared"
-runs "crypt 1 tcp 0 shared 0" OMPI_MCA_btl=tcp,self
-runs "crypt 1 tcp 0 shared 0" OMPI_MCA_crypt_scope=all
-runs "crypt 1 tcp 0 shared 1" OMPI_MCA_crypt_key_bits=256
-runs "crypt 1 tcp 0 shared 1" OMPI_MCA_crypt_report=1
+runs "crypt 1 others 0 shared 1" "OMPI_MCA_btl=tcp,self,$shared"
+runs "crypt 1 others 0 shared 1" OMPI_MCA_btl=^tcp
+runs "crypt 1 others 0 shared 0" "OMPI_MCA_btl=^$shared"
+runs "crypt 1 others 0 shared 0" OMPI_MCA_btl=tcp,self
+runs "crypt 1 others 0 shared 0" OMPI_MCA_crypt_scope=all
+runs "crypt 1 others 0 shared 1" OMPI_MCA_crypt_key_bits=256
+runs "crypt 1 others 0 shared 1" OMPI_MCA_crypt_report=1
 for line in 'transport  *btl, TLS 1.3 with X25519' 'reporting  *4' 'sealed_peers  *[1-8]' 'local_peers  *4' 'sealed_bytes  *[1-9]'; do
     grep -q "^ *$line\$" "$CASE_DIR/out" || grep -q "^ *$line[0-9]*\$" "$CASE_DIR/out" || fail "no \"$line\" in the report: $(cat "$CASE_DIR/out")"
 done
 # The control: this would have been found.
-runs "crypt 0 tcp [1-9]" OMPI_MCA_crypt_transport=pml
-runs "crypt 0 tcp [1-9]" OMPI_MCA_crypt_transport=auto
+runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
+runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=auto
 
 refused 'it needs pml_crypt_host=ob1'               OMPI_MCA_pml_crypt_host=ucx
 refused 'crypt_on_auth_failure cannot be "error"'   OMPI_MCA_crypt_on_auth_failure=error
@@ -86,7 +100,13 @@ refused 'crypt_transport is "btl", but'             OMPI_MCA_hook=^crypt
 refused 'a component is allowed that would go around it' OMPI_MCA_osc=^ucx
 
 # One mode for all.
+cat > "$CASE_DIR/two" <<'END'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" -lt 2 ] || export OMPI_MCA_crypt_transport=pml
+exec "$@"
+END
+chmod +x "$CASE_DIR/two"
 rc=0
-vcluster mpirun -n 2 --map-by node -x OMPI_MCA_crypt_transport=btl "$CASE_DIR/look" : \
-    -n 2 --map-by node -x OMPI_MCA_crypt_transport=pml "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
-[ $rc != 0 ] && grep -qE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" || fail "two modes in a job: status $rc: $(cat "$CASE_DIR/out")"
+vcluster mpirun -n 4 --map-by node "$CASE_DIR/two" "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
+[ $rc != 0 ] && grep -qaE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" ||
+    fail "two modes in a job: status $rc: $(cat "$CASE_DIR/out")"

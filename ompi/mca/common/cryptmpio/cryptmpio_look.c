@@ -208,13 +208,16 @@ static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
-static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look)
+/* `was_empty`: before anybody looked for a map. */
+static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, bool was_empty)
 {
     bool wanted = '\0' != look->label[0], meant = look->meant_plain && !state->posix.may_write;
     uint64_t bytes = 0;
 
     if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if (bytes > 0 && was_empty) {
+        return true;                    /* somebody made it at this moment, and may have put a map before the data */
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (bytes > 0 && !meant && (wanted || look->require)) {
@@ -250,7 +253,10 @@ static bool is_no_file(const ompi_common_cryptmpio_file_t *state, const look_t *
 
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
+    bool was_empty;
+
     ompi_common_cryptmpio_posix_close(&state->posix);
+    was_empty = is_empty(state);
     if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
@@ -260,7 +266,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
     } else {
-        return look_at_plain(state, look);
+        return look_at_plain(state, look, was_empty);
     }
     return false;
 }
