@@ -250,21 +250,20 @@ static bool ours_is_kept(const opal_btl_crypt_endpoint_t *endpoint)
            && ours_is_lower(&endpoint->tls_name);
 }
 
-/* A recorded hello is not answered again. */
-static opal_btl_crypt_endpoint_t *hears(const opal_btl_crypt_link_t *link)
+/* No hello is answered twice. */
+static void hears(const opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity.claimed);
 
     if (NULL != endpoint && link->identity.attempt > endpoint->heard) {
         endpoint->heard = link->identity.attempt;
     }
-    return endpoint;
 }
 
 /* It is certain who that is.  Is its connection the one that is kept? */
 static void caller_authenticated(opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_endpoint_t *endpoint = hears(link);
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity.claimed);
 
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     /* One that it has left, without our having seen it yet? */
@@ -338,12 +337,14 @@ void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
     const bool over = OPAL_BTL_CRYPT_FAILED == link->state || OPAL_BTL_CRYPT_ENDED == link->state;
 
     if (NULL == endpoint) {
+        if (link->identity.attempt > 0) {               /* it was answered, whatever became of it since */
+            hears(link);
+        }
         if (over) {
             stranger_failed(link);
             return;
         }
         if (OPAL_BTL_CRYPT_ANSWERED == link->state) {
-            (void) hears(link);
             opal_btl_crypt_listen_answered(&opal_btl_crypt.listener, link);
         } else if (OPAL_BTL_CRYPT_AUTHENTICATED == link->state) {
             caller_authenticated(link);

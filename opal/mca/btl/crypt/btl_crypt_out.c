@@ -151,8 +151,8 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 
 /* ---- write ---- */
 
-/* False: the socket is full, or the other end has gone.  It may have said so: whether it ended the connection or
- * somebody cut it, the reader finds out. */
+/* False: the socket is full, or the connection has failed, or the other end has closed it.  It may have said so: whether
+ * it ended the connection or somebody cut it, the reader finds out. */
 static bool write_some(opal_btl_crypt_link_t *link)
 {
     struct iovec pieces[2];
@@ -165,7 +165,10 @@ static bool write_some(opal_btl_crypt_link_t *link)
     } while (written < 0 && EINTR == errno);
     link->wants_write = written < 0 && (EAGAIN == errno || EWOULDBLOCK == errno);
     if (written < 0) {
-        link->deaf = !link->wants_write;
+        link->deaf = EPIPE == errno || ECONNRESET == errno;
+        if (!link->wants_write && !link->deaf) {        /* the reader may never learn of it */
+            opal_btl_crypt_link_fail(link, "the system refuses what is to be sent");
+        }
         return false;
     }
     link->written_bytes += (size_t) written;
