@@ -24,6 +24,20 @@ must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include 10.0.0.0/8 --
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include eth0 --mca crypt_auth none "$program"
 must vcluster mpirun -n 2 --map-by node --mca coll basic,libnbc,self,tuned,inter "$program"
 
+# On one node no network is needed; from a node without one, nobody is reached.
+must vcluster mpirun -n 2 -host node0:2 --mca btl_crypt_if_exclude lo,eth0 "$program"
+refused 'its node had no network address'           OMPI_MCA_btl_crypt_if_exclude=lo,eth0
+
+# IPv6: each node has an address of it, and no other may be used.
+for i in 0 1; do
+    vcluster net "node$i" sh -c "echo 0 > /proc/sys/net/ipv6/conf/all/disable_ipv6
+        echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6; ip -6 addr add fd99::$((i + 1))/64 dev eth0 nodad"
+done
+capture_start node0 "$CASE_DIR/six.pcap" '(ip6 and tcp) or udp port 9'
+must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include fd99::/64 "$program"
+capture_stop node0
+tcpdump -nr "$CASE_DIR/six.pcap" 2>/dev/null | grep -q 'IP6 fd99::[12]\.[0-9]* > fd99::[12]\.' || fail "nothing went over IPv6"
+
 refused 'another PML than ob1 could be used'        OMPI_MCA_pml=crypt
 refused 'another PML than ob1 could be used'        OMPI_MCA_pml=ob1,ucx
 refused 'a BTL that would send in plaintext'        "OMPI_MCA_btl=crypt,tcp,$beside"

@@ -16,8 +16,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Header, fragment, and the byte behind it which opening may write to. */
-enum { FRAME_BUFFER = OPAL_BTL_CRYPT_HEADER + (1 << 20) + OPAL_CRYPT_TLS_RECORD_PLAIN_MAX + 8 };
+/* A usual buffer: for the largest fragment of a site that has left max_send_size as it is, and for any first record,
+ * with the byte behind it which opening may write to. */
+enum { FRAME_USUAL = OPAL_BTL_CRYPT_HEADER + OPAL_BTL_CRYPT_FRAGMENT_USUAL + 8 };
 
 /* ---- buffers ---- */
 
@@ -26,9 +27,26 @@ static bool frame_needed(opal_btl_crypt_link_t *link)
     opal_btl_crypt_engine_t *engine = link->engine;
 
     if (NULL == link->frame) {
-        link->frame = engine->spare_count > 0 ? engine->spares[--engine->spare_count] : malloc(FRAME_BUFFER);
+        link->frame = engine->spare_count > 0 ? engine->spares[--engine->spare_count] : malloc(FRAME_USUAL);
+        link->frame_room = FRAME_USUAL;
     }
     return NULL != link->frame;
+}
+
+/* The rest of a frame that has begun in a usual buffer. */
+static bool frame_fits(opal_btl_crypt_link_t *link)
+{
+    uint8_t *larger;
+
+    if (link->frame_bytes < link->frame_room) {
+        return true;
+    }
+    larger = realloc(link->frame, link->frame_bytes + 1);
+    if (NULL != larger) {
+        link->frame = larger;
+        link->frame_room = link->frame_bytes + 1;
+    }
+    return NULL != larger;
 }
 
 static void frame_release(opal_btl_crypt_link_t *link)
@@ -36,7 +54,7 @@ static void frame_release(opal_btl_crypt_link_t *link)
     opal_btl_crypt_engine_t *engine = link->engine;
 
     if (NULL != link->frame && 0 == link->frame_have) {
-        if (engine->spare_count < OPAL_BTL_CRYPT_SPARES) {
+        if (FRAME_USUAL == link->frame_room && engine->spare_count < OPAL_BTL_CRYPT_SPARES) {
             engine->spares[engine->spare_count++] = link->frame;
         } else {
             free(link->frame);
@@ -92,6 +110,9 @@ static void begin_frame(opal_btl_crypt_link_t *link)
     } else {
         link->frame_bytes = header + (size_t) frame.bytes;
         link->frame_tag = frame.tag;
+        if (!frame_fits(link)) {
+            opal_btl_crypt_link_fail(link, "no memory for what arrives");
+        }
     }
 }
 

@@ -25,7 +25,7 @@
 #define OPAL_BTL_CRYPT_WIRE         (((size_t) 256 << 10) + OPAL_CRYPT_TLS_RECORD_MAX)
 /* Rings: of the first ones, and of those that come when all together have reached the limit. */
 #define OPAL_BTL_CRYPT_RING         ((size_t) 256 << 10)
-#define OPAL_BTL_CRYPT_RING_SMALL   ((size_t) 34 << 10)
+#define OPAL_BTL_CRYPT_RING_SMALL   ((size_t) 17 << 10)
 #define OPAL_BTL_CRYPT_RINGS_MAX    ((size_t) 8 << 20)
 /* What was sealed is done with if so little is in front of it. */
 #define OPAL_BTL_CRYPT_MARK         ((uint64_t) 32 << 10)
@@ -42,7 +42,7 @@ typedef struct opal_btl_crypt_engine {
     bool (*deliver)(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_t count);
 
     uint8_t *wire;                                  /* what was read last */
-    uint8_t *spares[OPAL_BTL_CRYPT_SPARES];         /* for fragments that arrive */
+    uint8_t *spares[OPAL_BTL_CRYPT_SPARES];         /* usual buffers for fragments that arrive */
     int spare_count;
     size_t rings;                                   /* bytes, under the caller's lock */
 } opal_btl_crypt_engine_t;
@@ -98,7 +98,7 @@ struct opal_btl_crypt_link {
     uint8_t *rest;                                  /* the beginning of a record */
     size_t rest_bytes;
     uint8_t *frame;                                 /* header and fragment */
-    size_t frame_have, frame_bytes;
+    size_t frame_room, frame_have, frame_bytes;
     uint8_t frame_tag;
     uint8_t *put_at;
     uint64_t put_left;

@@ -132,6 +132,10 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
         return;
     }
     count = addresses_of(endpoint, &addresses);
+    if (0 == count) {
+        opal_btl_crypt_endpoint_broken(endpoint, "its node had no network address when it started");
+        return;
+    }
     fd = endpoint->next_address < count ? socket_to(&addresses, endpoint->next_address) : -1;
     reason = fd < 0 && (EMFILE == errno || ENFILE == errno) ? "this process has no free file descriptor"
                                                             : "no address of it can be reached";
