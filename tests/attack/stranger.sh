@@ -15,7 +15,7 @@ program=$(mpi_program attack/stranger victim)
 ports_of() { vcluster net node0 ss -tlnpH | sed -nE "s/.*:([0-9]+) .*pid=$1,.*/\1/p" | sort -u; }
 
 # Hellos only: records of type 22.
-capture_start node1 "$CASE_DIR/hellos" -B 65536 'tcp portrange 41000-41099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
+capture_start node1 "$CASE_DIR/hellos" 'tcp portrange 41000-41099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
 vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca btl_crypt_port_min 41000 --mca btl_crypt_port_range 100 \
     "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1 &
 job=$!

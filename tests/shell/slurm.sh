@@ -61,7 +61,7 @@ for ((i = 0; i < 300; i++)); do
 done
 [ "$(on node0 sinfo -h -t idle -o %D)" = 2 ] || { on node0 sinfo; tail -n 5 slurm*.log; fail "Slurm's nodes did not come up"; }
 
-capture_start node1 wire.pcap -B 65536
+capture_start node1 wire.pcap
 must on node0 env OMPI_CRYPT="$PREFIX" RING="$CASE_DIR/ring" SECRET="$CASE_DIR/secret.txt" \
     OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_crypt_report=1 OMPI_MCA_btl_tcp_if_include=eth0 \
     sbatch --wait --chdir="$CASE_DIR" --output="$CASE_DIR/job.out" "$SRC/examples/job.slurm"
