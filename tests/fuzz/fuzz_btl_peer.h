@@ -36,7 +36,7 @@ typedef struct peer {
 
     /* What must become of it. */
     peer_fate_t fate;
-    bool hello, skipped, behind;                    /* a record is missing; there are bytes behind the end */
+    bool hello, last, skipped, behind;              /* a record is missing; there are bytes behind the end */
     uint64_t left;                                  /* of the frame */
     uint8_t *put_at;                                /* in the shadow; NULL: no put */
     unsigned begun, delivered;
@@ -116,7 +116,7 @@ static void expect_put(const uint8_t *plain, size_t count)
 
 static void expect_data(const uint8_t *plain, size_t count)
 {
-    if (count > 16384 || 0 == count || (peer.left > 0 && count > peer.left)) {
+    if (count > 16384 || 0 == count || peer.last || (peer.left > 0 && count > peer.left)) {
         peer.fate = PEER_FAILED;
     } else if (peer.left > 0) {
         expect_bytes(plain, count);
@@ -126,6 +126,8 @@ static void expect_data(const uint8_t *plain, size_t count)
         expect_put(plain, count);
     } else if (!peer.hello && 8 == count && 0 == memcmp(plain, "\3\1\1\0\0\0\0", 8)) {
         peer.hello = true;
+    } else if (peer.hello && 8 == count && 0 == memcmp(plain, "\4\0\0\0\0\0\0", 8)) {
+        peer.last = true;
     } else {
         peer.fate = PEER_FAILED;
     }
@@ -228,6 +230,9 @@ static void peer_send(size_t piece)
         FUZZ_CHECK((ssize_t) piece == send(peer.fd, peer_wire + peer.sent_bytes, piece, MSG_NOSIGNAL));
         peer.sent_bytes += piece;
         opal_btl_crypt_link_read(peer.link);
+        if (peer.link->last_came) {
+            opal_btl_crypt_link_pump(peer.link);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DATA, HANDSHAKE, ALERT = 23, 22, 21
 LEFT_OUT, TWICE, CHANGED = 1, 2, 4
 HELLO = b"\3\1\1\0\0\0\0\0"
+LAST = b"\4" + bytes(7)
 KEY_UPDATE = b"\x18\0\0\1\0"
 CLOSE = b"\1\0"
 
@@ -61,6 +62,13 @@ def peers():
     for i in range(0, 32, 5):
         yield "good-before-a-change-%d" % i, peer(hello, fragment(5), fragment(60, how=CHANGED | i << 3), fragment(7))
     yield "bad-declined", peer(close, connects=1)
+    yield "good-replaced", peer(hello, fragment(20000), record(LAST), close)
+    yield "good-replaced-late", peer(hello, fragment(5), record(LAST, piece=3), record(CLOSE, kind=ALERT, piece=1), connects=1)
+    yield "good-last", peer(hello, fragment(5), record(LAST))
+    yield "bad-last-first", peer(record(LAST), hello)
+    yield "bad-last-long", peer(hello, record(LAST, 1))
+    yield "bad-after-last", peer(hello, record(LAST), fragment(5))
+    yield "bad-after-last-and-end", peer(hello, record(LAST), close, fragment(5))
     yield "bad-no-hello", peer(fragment(5))
     yield "bad-no-hello-put", peer(put(5), connects=1)
     yield "bad-two-hellos", peer(hello, hello)

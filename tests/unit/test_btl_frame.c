@@ -17,6 +17,7 @@ static void headers(void)
         {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = 255, .bytes = OPAL_BTL_CRYPT_FRAGMENT_MAX},
         {.type = OPAL_BTL_CRYPT_PUT, .address = UINT64_C(0x123456789abc), .bytes = OPAL_BTL_CRYPT_PUT_MAX},
         {.type = OPAL_BTL_CRYPT_HELLO},
+        {.type = OPAL_BTL_CRYPT_LAST},
     };
     static const opal_btl_crypt_frame_t bad[] = {
         {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = 1, .bytes = OPAL_BTL_CRYPT_FRAGMENT_MAX + 1},
@@ -24,7 +25,7 @@ static void headers(void)
         {.type = OPAL_BTL_CRYPT_PUT, .address = 1, .bytes = 0},
         {.type = OPAL_BTL_CRYPT_PUT, .address = 1, .bytes = OPAL_BTL_CRYPT_PUT_MAX + 1},
         {.type = OPAL_BTL_CRYPT_PUT, .address = UINT64_MAX - 5, .bytes = 7},
-        {.type = (opal_btl_crypt_type_t) 4}, {.type = (opal_btl_crypt_type_t) 0},
+        {.type = (opal_btl_crypt_type_t) 5}, {.type = (opal_btl_crypt_type_t) 0},
     };
     uint8_t bytes[OPAL_BTL_CRYPT_HEADER_MAX];
     opal_btl_crypt_frame_t frame;
@@ -38,9 +39,9 @@ static void headers(void)
         for (size_t less = 0; less < length; less++) {
             UNIT_CHECK(0 == opal_btl_crypt_frame_unpack(bytes, less, &frame));
         }
-        /* Zeros have to be zeros, and a hello has no other byte than these. */
+        /* Zeros have to be zeros, and a hello or a last frame has no other byte than these. */
         for (size_t at = 1; at < length; at++) {
-            if (OPAL_BTL_CRYPT_HELLO == good[i].type || (OPAL_BTL_CRYPT_PUT == good[i].type && at < 8)
+            if (OPAL_BTL_CRYPT_HELLO <= good[i].type || (OPAL_BTL_CRYPT_PUT == good[i].type && at < 8)
                 || (OPAL_BTL_CRYPT_FRAGMENT == good[i].type && (2 == at || 3 == at))) {
                 bytes[at] ^= 0x80;
                 UNIT_CHECK(0 == opal_btl_crypt_frame_unpack(bytes, length, &frame));

@@ -295,6 +295,73 @@ static void gone(void)
     }
 }
 
+static void both_go_on(ends_t *ends)
+{
+    for (int i = 0; i < 10000 && OPAL_BTL_CRYPT_OPEN == ends->a->state; i++) {
+        opal_btl_crypt_link_read(ends->b);
+        opal_btl_crypt_link_pump(ends->b);
+        opal_btl_crypt_link_read(ends->a);
+        opal_btl_crypt_link_pump(ends->a);
+    }
+}
+
+/* After so many records each end says that it sends no more; what is queued stays for another connection. */
+static void replaced(void)
+{
+    enum { MOST = 5 };
+    static opal_btl_crypt_item_t items[MOST + 1], big[2];
+    ends_t ends;
+
+    UNIT_GROUP("a connection that is replaced");
+    for (int crowded = 0; crowded < 2; crowded++) {
+        btl_engine.records_most = MOST;
+        ends_open(&ends);
+        for (int i = 0; crowded && i < 2; i++) {            /* the answer is half a frame away, and there is another one */
+            fragment_make(&big[i], 2, 0, 1 << 20);
+            opal_btl_crypt_link_post(ends.b, &big[i]);
+        }
+        for (int i = 0; i < MOST + 1; i++) {
+            fragment_make(&items[i], 1, 0, (size_t) (100 + i));
+            UNIT_CHECK((i < MOST) == opal_btl_crypt_link_post(ends.a, &items[i]));
+        }
+        UNIT_CHECK(ends.a->last_sent && !ends.a->last_came && OPAL_BTL_CRYPT_OPEN == ends.a->state);
+        both_go_on(&ends);
+        UNIT_CHECK(OPAL_BTL_CRYPT_ENDED == ends.a->state && OPAL_BTL_CRYPT_ENDED == ends.b->state);
+        UNIT_CHECK(MOST == ends.in_b.count && 100 + MOST - 1 == ends.in_b.bytes);
+        UNIT_CHECK(ends.a->queue.first == &items[MOST] && 0 == items[MOST].sealed && NULL == ends.a->sealed.first);
+        if (crowded) {
+            UNIT_CHECK(1 == ends.in_a.count && 1 << 20 == ends.in_a.bytes && &big[0] == opal_btl_crypt_link_reap(ends.b));
+            UNIT_CHECK(ends.b->queue.first == &big[1] && 0 == big[1].sealed && NULL == ends.b->sealed.first);
+        }
+        UNIT_CHECK(0 == btl_engine.rings);
+        ends_free(&ends);
+    }
+
+    UNIT_GROUP("nothing follows the last frame but the end");
+    btl_engine.records_most = 1;
+    ends_open(&ends);
+    fragment_make(&items[0], 1, 0, 10);
+    opal_btl_crypt_link_post(ends.a, &items[0]);
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(ends.b->last_came && ends.b->closed_came && OPAL_BTL_CRYPT_OPEN == ends.b->state);
+    UNIT_CHECK(5 == send(ends.a->fd, "after", 5, MSG_NOSIGNAL));
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "not a record"));
+    ends_free(&ends);
+
+    btl_engine.records_most = 0;
+    ends_open(&ends);
+    for (int i = 0; i < 2; i++) {
+        fragment_make(&items[i], 1, 0, 0);
+        items[i].header[0] = 0 == i ? OPAL_BTL_CRYPT_LAST : OPAL_BTL_CRYPT_FRAGMENT;
+        items[i].header[1] = 0;
+        opal_btl_crypt_link_post(ends.a, &items[i]);
+    }
+    opal_btl_crypt_link_read(ends.b);
+    UNIT_CHECK(failed(ends.b, "not a frame that could follow here"));
+    ends_free(&ends);
+}
+
 /* More than the header promises, in the first record and in a later one; a tag that nobody has. */
 static void frames(void)
 {
@@ -386,6 +453,7 @@ int main(void)
     ending();
     no_room_for_the_end();
     gone();
+    replaced();
     frames();
     between();
     opal_btl_crypt_engine_stop(&btl_engine);

@@ -49,6 +49,8 @@ typedef struct mca_btl_base_endpoint_t {
     opal_btl_crypt_link_t *link;                /* OPEN */
     opal_btl_crypt_queue_t waiting;             /* for it */
     bool busy, leaving, counted;
+    bool replaced;                              /* its last connection was; what waits is for the next one */
+    unsigned copies;                            /* of those */
     struct mca_btl_base_endpoint_t *next_busy;
 } opal_btl_crypt_endpoint_t;
 
@@ -59,7 +61,7 @@ enum { OPAL_BTL_CRYPT_EVENTS = 64 };
 typedef struct opal_btl_crypt_module {
     mca_btl_base_module_t super;
     char *include, *exclude;                    /* parameters */
-    unsigned port_min, port_range, verbose;
+    unsigned port_min, port_range, replace_after, verbose;
     int stream;
 
     bool started;
@@ -101,6 +103,12 @@ int opal_btl_crypt_progress(void);
 /* Progress is ours until `give`: nobody reads, connects or calls back.  False: it is already, and this is a callback. */
 bool opal_btl_crypt_progress_take(void);
 void opal_btl_crypt_progress_give(void);
+
+/* With progress: once for all connections and all that are busy. */
+int opal_btl_crypt_go_round(void);
+
+/* What has come over a connection, and the answer to its last frame. */
+void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link);
 
 /* Wait for those that the connection needs; no longer, before it is destroyed. */
 void opal_btl_crypt_watch(opal_btl_crypt_link_t *link);     /* one that cannot be watched has FAILED */

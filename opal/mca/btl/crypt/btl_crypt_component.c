@@ -65,6 +65,7 @@ static int component_register(void)
     m->exclude = "127.0.0.1/8,::1/128";
     m->port_min = 0;
     m->port_range = 65536;
+    m->replace_after = 0;
     rc = opal_cryptproc_params_register();
     rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16; "
                                      "not together with if_exclude (default: all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
@@ -75,6 +76,9 @@ static int component_register(void)
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
     rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: 65536)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
+    rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
+                                        "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
+                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_8, &m->replace_after);
     rc = rc ? rc : opal_cryptproc_verbose_register(&mca_btl_crypt_component.btl_version,
                        "Print what btl/crypt does. 10: connections, and why they were refused. Never keys or payload "
                        "(default: 0)", &m->verbose);

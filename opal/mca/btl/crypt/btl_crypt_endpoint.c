@@ -180,15 +180,40 @@ static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
+static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    const opal_btl_crypt_link_t *link = endpoint->link;
+
+    return NULL == link ? endpoint->replaced && NULL != endpoint->waiting.first
+                        : (link->last_sent || link->last_came) && NULL != link->queue.first;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
 static void leave(opal_btl_crypt_endpoint_t *endpoint)
 {
-    opal_btl_crypt_link_t *link = endpoint->link;
+    const uint64_t end_ms = now_ms() + CLOSE_MS;
+    opal_btl_crypt_link_t *link;
     char text[100];
     bool closed;
 
+    while (between_connections(endpoint) && now_ms() < end_ms) {
+        (void) opal_btl_crypt_go_round();
+    }
+    link = endpoint->link;
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
         opal_btl_crypt_drop(endpoint->connecting);
+    }
+    snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
+    if (between_connections(endpoint)) {
+        opal_btl_crypt_endpoint_broken(endpoint, text);
     }
     if (NULL != link) {
         pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -196,7 +221,6 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
         closed = opal_btl_crypt_link_close(link, CLOSE_MS);
         pthread_mutex_unlock(&opal_btl_crypt.lock);
         if (!closed) {
-            snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
             opal_btl_crypt_endpoint_broken(endpoint, NULL != link->reason ? link->reason : text);
         }
         opal_btl_crypt_drop(link);
@@ -302,7 +326,7 @@ static int look_after(opal_btl_crypt_endpoint_t *endpoint)
     opal_btl_crypt_link_t *link = endpoint->link;
     int done = 0;
 
-    if (NULL != link && OPAL_BTL_CRYPT_FAILED == link->state) {
+    if (NULL != link && (OPAL_BTL_CRYPT_FAILED == link->state || OPAL_BTL_CRYPT_ENDED == link->state)) {
         pthread_mutex_unlock(&opal_btl_crypt.lock);
         opal_btl_crypt_settle(link);
         pthread_mutex_lock(&opal_btl_crypt.lock);

@@ -5,7 +5,10 @@
  */
 #include "btl_crypt.h"
 
-enum { SENDI_MAX = 8192 };      /* what is sent without a descriptor: one record */
+enum {
+    SENDI_MAX = 8192,           /* what is sent without a descriptor: one record */
+    COPIES_MAX = 64
+};
 
 typedef struct opal_btl_crypt_frag {
     mca_btl_base_descriptor_t base;
@@ -152,6 +155,37 @@ void opal_btl_crypt_frag_done(opal_btl_crypt_endpoint_t *endpoint, opal_btl_cryp
     finish(endpoint, (opal_btl_crypt_frag_t *) ((char *) item - offsetof(opal_btl_crypt_frag_t, item)), true);
 }
 
+/* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs where one
+ * has to wait while the answer to another one is made: so a copy waits in its place.  But not very many.  With the lock. */
+static bool keep_copy(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item)
+{
+    opal_btl_crypt_link_t *link = endpoint->link;
+    opal_btl_crypt_frag_t *copy;
+    uint8_t *to;
+
+    if (!(NULL == link ? endpoint->replaced : opal_btl_crypt_link_is_last(link)) || endpoint->copies >= COPIES_MAX) {
+        return false;
+    }
+    copy = take_for((size_t) item->bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    if (NULL == copy) {
+        return false;
+    }
+    to = (uint8_t *) (copy + 1);
+    for (int i = 0; i < item->count; to += item->pieces[i++].iov_len) {
+        memcpy(to, item->pieces[i].iov_base, item->pieces[i].iov_len);
+    }
+    copy->item.pieces[0] = (struct iovec) {copy + 1, (size_t) item->bytes};
+    copy->item.count = 1;
+    copy->item.bytes = item->bytes;
+    copy->item.sealed = 0;
+    endpoint->copies++;
+    opal_btl_crypt_queue_append(NULL == link ? &endpoint->waiting : &link->queue, &copy->item);
+    if (NULL != link) {
+        opal_btl_crypt_link_pump(link);
+    }
+    return true;
+}
+
 /* True: done with at once. */
 static bool post(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
 {
@@ -160,11 +194,15 @@ static bool post(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *ite
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     link = endpoint->link;
-    if (NULL != link) {
+    if (keep_copy(endpoint, item)) {
+        done = true;
+    } else if (NULL != link) {
         done = opal_btl_crypt_link_post(link, item);
-        opal_btl_crypt_watch(link);
     } else {
         opal_btl_crypt_queue_append(&endpoint->waiting, item);
+    }
+    if (NULL != link) {
+        opal_btl_crypt_watch(link);
     }
     if (NULL == link || OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first) {
         opal_btl_crypt_endpoint_busy(endpoint);
@@ -212,7 +250,7 @@ static bool in_one_piece(opal_convertor_t *convertor, size_t bytes, struct iovec
 static bool ready(const opal_btl_crypt_link_t *link)
 {
     return NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && NULL == link->queue.first && !link->wants_write
-           && !link->deaf;
+           && !link->deaf && !link->last_sent;
 }
 
 static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *convertor, const opal_btl_crypt_frame_t *frame,
@@ -229,7 +267,7 @@ static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *conv
     if (ready(link) && in_one_piece(convertor, payload, &pieces[1])) {
         opal_btl_crypt_item_make(&item, frame, pieces, 0 == payload ? 1 : 2);
         done = opal_btl_crypt_link_post(link, &item);
-        if (!done) {                            /* it has failed: our item must not stay there */
+        if (!done) {                            /* it has failed, or is replaced: our item must not stay there */
             link->queue = (opal_btl_crypt_queue_t) {0};
         }
         if (OPAL_BTL_CRYPT_OPEN != link->state) {

@@ -23,9 +23,11 @@ size_t opal_btl_crypt_frame_pack(const opal_btl_crypt_frame_t *frame, uint8_t he
         opal_crypt_put64(header + 8, frame->address);
         opal_crypt_put64(header + 16, frame->bytes);
         return OPAL_BTL_CRYPT_HEADER_MAX;
-    default:
+    case OPAL_BTL_CRYPT_HELLO:
         header[1] = OPAL_BTL_CRYPT_VERSION;
         header[2] = 1;
+        return OPAL_BTL_CRYPT_HEADER;
+    default:
         return OPAL_BTL_CRYPT_HEADER;
     }
 }
@@ -58,6 +60,8 @@ size_t opal_btl_crypt_frame_unpack(const uint8_t *bytes, size_t count, opal_btl_
     case OPAL_BTL_CRYPT_HELLO:
         return OPAL_BTL_CRYPT_HEADER == count && OPAL_BTL_CRYPT_VERSION == bytes[1] && 1 == bytes[2]
                        && opal_crypt_all_zero(bytes + 3, 5) ? OPAL_BTL_CRYPT_HEADER : 0;
+    case OPAL_BTL_CRYPT_LAST:
+        return OPAL_BTL_CRYPT_HEADER == count && opal_crypt_all_zero(bytes + 1, 7) ? OPAL_BTL_CRYPT_HEADER : 0;
     default:
         return 0;
     }

@@ -6,6 +6,7 @@
  *     | 1 | tag 1 | 0 2 | n 4 | fragment n                          for the BTL's callback of this tag
  *     | 2 | 0 7 | address 8 | n 8 | bytes n                         to this address of the receiver
  *     | 3 | version 1 = 1 | links 1 = 1 | flags 1 = 0 | 0 4 |       hello: the first frame, and no other
+ *     | 4 | 0 7 |                                                   last: close_notify follows, and a new connection
  *
  * A frame begins with a record, and a record has bytes of one frame.
  */
@@ -23,7 +24,12 @@
 #define OPAL_BTL_CRYPT_FRAGMENT_MAX ((size_t) 1 << 20)
 #define OPAL_BTL_CRYPT_PUT_MAX      ((uint64_t) 1 << 40)
 
-typedef enum { OPAL_BTL_CRYPT_FRAGMENT = 1, OPAL_BTL_CRYPT_PUT = 2, OPAL_BTL_CRYPT_HELLO = 3 } opal_btl_crypt_type_t;
+typedef enum {
+    OPAL_BTL_CRYPT_FRAGMENT = 1,
+    OPAL_BTL_CRYPT_PUT = 2,
+    OPAL_BTL_CRYPT_HELLO = 3,
+    OPAL_BTL_CRYPT_LAST = 4
+} opal_btl_crypt_type_t;
 
 typedef struct opal_btl_crypt_frame {
     opal_btl_crypt_type_t type;

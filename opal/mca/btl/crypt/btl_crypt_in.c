@@ -93,18 +93,27 @@ static void hello_complete(opal_btl_crypt_link_t *link)
     }
 }
 
+/* Of both ends, the one that wants a new connection, and the one that agrees. */
+static void last_complete(opal_btl_crypt_link_t *link)
+{
+    link->last_came = true;
+    link->frame_have = 0;
+}
+
 /* The first record of a frame is in the buffer. */
 static void begin_frame(opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_frame_t frame;
     const size_t header = opal_btl_crypt_frame_unpack(link->frame, link->frame_have, &frame);
 
-    if (0 == header || (OPAL_BTL_CRYPT_HELLO == frame.type) == link->hello_came) {
+    if (0 == header || (OPAL_BTL_CRYPT_HELLO == frame.type) == link->hello_came || link->last_came) {
         opal_btl_crypt_link_fail(link, "not a frame that could follow here");
     } else if (link->frame_have - header > frame.bytes) {
         opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
     } else if (OPAL_BTL_CRYPT_HELLO == frame.type) {
         hello_complete(link);
+    } else if (OPAL_BTL_CRYPT_LAST == frame.type) {
+        last_complete(link);
     } else if (OPAL_BTL_CRYPT_PUT == frame.type) {
         begin_put(link, &frame, link->frame_have - header);
     } else {
@@ -171,6 +180,8 @@ static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes
     } else if (OPAL_CRYPT_TLS_RECORD_CLOSED == kind) {
         if (link->put_left > 0 || link->frame_have > 0) {
             opal_btl_crypt_link_fail(link, "the end came within a frame");
+        } else if (link->last_came) {
+            link->closed_came = true;
         } else {
             link->state = OPAL_BTL_CRYPT_ENDED;
         }

@@ -277,12 +277,6 @@ void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
     link->state = OPAL_BTL_CRYPT_ENDED;
 }
 
-static bool has_more(const opal_btl_crypt_link_t *link)
-{
-    return OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf
-           && (NULL != link->queue.first || opal_btl_crypt_ring_used(&link->ring) > 0);
-}
-
 /* Of who has left, nothing is asked any more. */
 bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
 {
@@ -292,13 +286,13 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
     if (OPAL_BTL_CRYPT_OPEN != link->state) {
         return OPAL_BTL_CRYPT_FAILED != link->state;
     }
-    for (opal_btl_crypt_link_pump(link); has_more(link); opal_btl_crypt_link_pump(link)) {
+    for (opal_btl_crypt_link_pump(link); opal_btl_crypt_link_has_more(link); opal_btl_crypt_link_pump(link)) {
         if (!wait_writable(link, end_ms)) {
             return false;
         }
     }
     if (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf) {
-        said = say_end(link, end_ms);
+        said = link->last_sent || say_end(link, end_ms);
         drain(link);
     }
     return said && OPAL_BTL_CRYPT_FAILED != link->state;

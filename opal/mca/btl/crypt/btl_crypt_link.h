@@ -9,6 +9,9 @@
  * ANSWERED: its ClientHello was right, and nobody but the one that it names could have made it.
  * AUTHENTICATED: we have to say so: greet, or decline.  From any state to FAILED, for good.
  *
+ * An OPEN connection that has carried enough is replaced: an end sends a last frame and close_notify, the other one does so,
+ * too, and it has ENDED at each when it has received both and written its own.  What is queued is for the next one.
+ *
  * Threads: `drive`, `read`, `greet`, and all that makes or ends a connection by one at a time; `post`, `pump` and `reap`
  * under a lock of the caller, which greet needs as well.
  */
@@ -45,6 +48,7 @@ typedef struct opal_btl_crypt_engine {
     uint8_t *spares[OPAL_BTL_CRYPT_SPARES];         /* usual buffers for fragments that arrive */
     int spare_count;
     size_t rings;                                   /* bytes, under the caller's lock */
+    uint64_t records_most;                          /* a connection sends no more, but is replaced; 0: it is not */
 } opal_btl_crypt_engine_t;
 
 /* What is to be sent: the caller's until it was reaped, with the memory that it names. */
@@ -77,7 +81,8 @@ struct opal_btl_crypt_link {
     void *owner;                                    /* the caller's */
     int fd;
     _Atomic opal_btl_crypt_state_t state;           /* who sends looks at it while somebody reads */
-    bool listens, hello_came;
+    bool listens;
+    _Atomic bool hello_came, last_came, closed_came;
     bool wants_write;                               /* the socket was full */
     bool deaf;                                      /* the other end takes nothing more; what it sent is still read */
     uint32_t armed;                                 /* the caller's: events that it waits for */
@@ -92,6 +97,8 @@ struct opal_btl_crypt_link {
     opal_btl_crypt_queue_t queue;                   /* not, or in part, sealed */
     opal_btl_crypt_queue_t sealed;                  /* not written */
     uint64_t sealed_bytes, written_bytes;
+    uint64_t records_sent;
+    bool last_sent;                                 /* and close_notify: nothing is sealed any more */
     opal_btl_crypt_item_t hello;
 
     /* in */
@@ -140,13 +147,18 @@ void opal_btl_crypt_item_make(opal_btl_crypt_item_t *item, const opal_btl_crypt_
  * here says so by its state. */
 bool opal_btl_crypt_link_post(opal_btl_crypt_link_t *link, opal_btl_crypt_item_t *item);
 
-/* Seal and write, as far as it goes. */
+/* Seal and write, as far as it goes; after a read that has brought the last frame, too, which is answered. */
 void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link);
+bool opal_btl_crypt_link_has_more(const opal_btl_crypt_link_t *link);      /* of this connection */
+
+/* Nothing that is posted now goes over this connection: it is being replaced. */
+bool opal_btl_crypt_link_is_last(const opal_btl_crypt_link_t *link);
 
 /* The next item that is done with, or NULL. */
 opal_btl_crypt_item_t *opal_btl_crypt_link_reap(opal_btl_crypt_link_t *link);
 
 void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_item_t *item);
+void opal_btl_crypt_queue_prepend(opal_btl_crypt_queue_t *queue, opal_btl_crypt_queue_t *before);
 opal_btl_crypt_item_t *opal_btl_crypt_queue_take(opal_btl_crypt_queue_t *queue);
 
 /* ---- btl_crypt_in.c ---- */

@@ -219,6 +219,8 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     opal_cryptproc_transport_peers += endpoint->counted ? 0 : 1;
     endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
+    endpoint->replaced = false;
+    endpoint->copies = 0;
     while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
         item->sealed = 0;
         opal_btl_crypt_queue_append(&link->queue, item);
@@ -272,7 +274,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     /* One that it has left, without our having seen it yet? */
     if (NULL != endpoint && NULL != endpoint->link) {
-        opal_btl_crypt_link_read(endpoint->link);
+        opal_btl_crypt_take_in(endpoint->link);
         opal_btl_crypt_settle(endpoint->link);
     }
     if (NULL == endpoint || NULL != endpoint->link || ours_is_kept(endpoint)) {
@@ -309,6 +311,15 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     }
 }
 
+/* What waits at a connection that is replaced goes over the next one, before what has been sent since.  Under the lock. */
+static void keep_waiting(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+{
+    if (link->last_came && NULL != link->queue.first && 0 == link->queue.first->sealed) {
+        opal_btl_crypt_queue_prepend(&endpoint->waiting, &link->queue);
+        opal_btl_crypt_endpoint_busy(endpoint);
+    }
+}
+
 /* The connection that we used.  Who ends it has received all that it wanted; what we have reported as sent, and is in the
  * ring, was for nobody. */
 static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
@@ -320,6 +331,8 @@ static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_
     pthread_mutex_lock(&opal_btl_crypt.lock);
     endpoint->link = NULL;
     (void) opal_btl_crypt_endpoint_reap(endpoint, link);
+    keep_waiting(endpoint, link);
+    endpoint->replaced = link->last_came;
     lost = NULL != link->queue.first || NULL != link->sealed.first;
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     opal_btl_crypt_drop(link);

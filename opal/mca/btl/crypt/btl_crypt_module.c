@@ -46,6 +46,16 @@ void opal_btl_crypt_unwatch(opal_btl_crypt_link_t *link)
     }
 }
 
+void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_link_read(link);
+    if (link->last_came) {
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        opal_btl_crypt_link_pump(link);
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+    }
+}
+
 static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
 {
     if (OPAL_BTL_CRYPT_CONNECTING == link->state || OPAL_BTL_CRYPT_SHAKING == link->state
@@ -59,7 +69,7 @@ static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
             pthread_mutex_unlock(&opal_btl_crypt.lock);
         }
         if (0 != (bits & ~(uint32_t) EPOLLOUT) && OPAL_BTL_CRYPT_FAILED != link->state) {
-            opal_btl_crypt_link_read(link);
+            opal_btl_crypt_take_in(link);
         }
     }
     opal_btl_crypt_settle(link);
@@ -143,6 +153,18 @@ static void starved(void)
     }
 }
 
+int opal_btl_crypt_go_round(void)
+{
+    const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
+    int done;
+
+    if (listener->strangers.count > 0 || 0 != listener->starved_at || NULL != opal_btl_crypt.busy) {
+        opal_btl_crypt_listen_poll(&opal_btl_crypt.listener, now_us());
+    }
+    done = handle_all();
+    return done + opal_btl_crypt_endpoints_progress();
+}
+
 int opal_btl_crypt_progress(void)
 {
     const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
@@ -151,11 +173,7 @@ int opal_btl_crypt_progress(void)
     if (!opal_btl_crypt.started || 0 != __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED) || !try_take()) {
         return 0;
     }
-    if (listener->strangers.count > 0 || 0 != listener->starved_at || NULL != opal_btl_crypt.busy) {
-        opal_btl_crypt_listen_poll(&opal_btl_crypt.listener, now_us());
-    }
-    done = handle_all();
-    done += opal_btl_crypt_endpoints_progress();
+    done = opal_btl_crypt_go_round();
     if (0 != listener->starved_at) {
         starved();
     }
@@ -198,6 +216,7 @@ bool opal_btl_crypt_module_start(void)
     m->engine.tls = m->tls;
     m->engine.aead = opal_crypt_local_options(opal_cryptproc_local())->aead;
     m->engine.deliver = deliver;
+    m->engine.records_most = m->replace_after;
     m->listener.engine = &m->engine;
     m->listener.own = &m->own;
     m->listener.find = opal_btl_crypt_find;

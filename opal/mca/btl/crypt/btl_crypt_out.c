@@ -28,6 +28,16 @@ void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_i
     queue->last = item;
 }
 
+void opal_btl_crypt_queue_prepend(opal_btl_crypt_queue_t *queue, opal_btl_crypt_queue_t *before)
+{
+    if (NULL != before->first) {
+        before->last->next = queue->first;
+        queue->last = NULL == queue->first ? before->last : queue->last;
+        queue->first = before->first;
+        *before = (opal_btl_crypt_queue_t) {0};
+    }
+}
+
 opal_btl_crypt_item_t *opal_btl_crypt_queue_take(opal_btl_crypt_queue_t *queue)
 {
     opal_btl_crypt_item_t *item = queue->first;
@@ -74,7 +84,7 @@ static bool ring_needed(opal_btl_crypt_link_t *link)
 
 static void ring_release(opal_btl_crypt_link_t *link)
 {
-    if (NULL != link->ring.bytes && NULL == link->queue.first && 0 == opal_btl_crypt_ring_used(&link->ring)) {
+    if (NULL != link->ring.bytes && (NULL == link->queue.first || link->last_sent) && 0 == opal_btl_crypt_ring_used(&link->ring)) {
         link->engine->rings -= link->ring.room;
         free(link->ring.bytes);
         link->ring.bytes = NULL;
@@ -140,6 +150,7 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
     }
     link->ring.tail += wire_bytes;
     link->sealed_bytes += wire_bytes;
+    link->records_sent += (bytes + OPAL_CRYPT_TLS_RECORD_PLAIN_MAX - 1) / OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
     item->sealed += bytes;
     if (item->sealed == item->bytes) {
         item->end = link->sealed_bytes;
@@ -147,6 +158,51 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
         opal_btl_crypt_queue_append(&link->sealed, item);
     }
     return bytes;
+}
+
+/* ---- the last frame ---- */
+
+/* Between two frames, and when both have said hello. */
+static bool last_is_due(const opal_btl_crypt_link_t *link)
+{
+    const uint64_t most = link->engine->records_most;
+
+    return !link->last_sent && link->hello_came && (link->last_came || (0 != most && link->records_sent > most))
+           && (NULL == link->queue.first || 0 == link->queue.first->sealed);
+}
+
+static void seal_last(opal_btl_crypt_link_t *link)
+{
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_LAST};
+    uint8_t header[OPAL_BTL_CRYPT_HEADER_MAX];
+    const struct iovec piece = {header, opal_btl_crypt_frame_pack(&frame, header)};
+    const size_t needed = opal_crypt_tls_records_room(link->records, piece.iov_len) + OPAL_CRYPT_TLS_RECORD_CLOSE;
+    size_t place_bytes, wire_bytes;
+    uint8_t *place = opal_btl_crypt_ring_place(&link->ring, needed, &place_bytes);
+
+    if (NULL == place) {
+        return;
+    }
+    if (OPAL_CRYPT_OK != opal_crypt_tls_records_seal(link->records, &piece, 1, place, place_bytes, &wire_bytes)
+        || OPAL_CRYPT_OK != opal_crypt_tls_records_close(link->records, place + wire_bytes)) {
+        opal_btl_crypt_link_fail(link, "what is to be sent cannot be sealed");
+        return;
+    }
+    wire_bytes += OPAL_CRYPT_TLS_RECORD_CLOSE;
+    link->ring.tail += wire_bytes;
+    link->sealed_bytes += wire_bytes;
+    link->last_sent = true;
+}
+
+bool opal_btl_crypt_link_is_last(const opal_btl_crypt_link_t *link)
+{
+    return link->last_sent || last_is_due(link);
+}
+
+/* Of who has left, nothing is asked any more. */
+static bool is_over(const opal_btl_crypt_link_t *link)
+{
+    return link->closed_came && (link->deaf || (link->last_sent && 0 == opal_btl_crypt_ring_used(&link->ring)));
 }
 
 /* ---- write ---- */
@@ -176,26 +232,39 @@ static bool write_some(opal_btl_crypt_link_t *link)
     return true;
 }
 
+static void seal_batch(opal_btl_crypt_link_t *link, size_t batch)
+{
+    size_t sealed = 0, now = 1;
+
+    while (sealed < batch && now > 0 && NULL != link->queue.first && !link->last_sent && !last_is_due(link)) {
+        now = seal_some(link, batch - sealed);
+        sealed += now;
+    }
+    if (last_is_due(link)) {
+        seal_last(link);
+    }
+}
+
+bool opal_btl_crypt_link_has_more(const opal_btl_crypt_link_t *link)
+{
+    return OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf
+           && ((NULL != link->queue.first && !link->last_sent) || last_is_due(link) || opal_btl_crypt_ring_used(&link->ring) > 0);
+}
+
 void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
 {
-    size_t batch = BATCH_FIRST, now;
+    size_t batch = BATCH_FIRST;
+    bool goes = true;
 
-    while (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf && (NULL != link->queue.first || opal_btl_crypt_ring_used(&link->ring) > 0)) {
-        if (!ring_needed(link)) {
-            return;
-        }
-        for (size_t sealed = 0; sealed < batch && NULL != link->queue.first; sealed += now) {
-            now = seal_some(link, batch - sealed);
-            if (0 == now) {
-                break;
-            }
-        }
-        if (OPAL_BTL_CRYPT_FAILED == link->state || !write_some(link)) {
-            return;
-        }
+    while (goes && opal_btl_crypt_link_has_more(link) && ring_needed(link)) {
+        seal_batch(link, batch);
+        goes = OPAL_BTL_CRYPT_FAILED != link->state && write_some(link);
         batch = batch < BATCH_MOST ? 2 * batch : BATCH_MOST;
     }
     ring_release(link);
+    if (OPAL_BTL_CRYPT_OPEN == link->state && is_over(link)) {
+        link->state = OPAL_BTL_CRYPT_ENDED;
+    }
 }
 
 /* ---- items ---- */

@@ -44,6 +44,7 @@ static const struct entry {
     {"btl_crypt_put_limit", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_rdma_pipeline_frag_size", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_rdma_pipeline_send_length", NUMBER, 0, UINT64_MAX},
+    {"btl_crypt_replace_after", NUMBER, 0, UINT32_MAX},
     {"btl_crypt_rndv_eager_limit", NUMBER, 0, 1 << 20},
     {"btl_crypt_verbose", NUMBER, 0, UINT32_MAX},
     {"coll_cryptag_allgather_algorithm", TEXT, 0, 0},
