@@ -24,6 +24,16 @@ grep -qx "TCP congestion control: $tcp" "$CASE_DIR/out" || fail "TCP of the node
 grep -q "pml=crypt pml_crypt_host=ob1 crypt_key_bits=128 pml_crypt_chunk_size=65536" "$CASE_DIR/out" || fail "settings"
 [ "$(grep -c '>crypt-raised</text>' "$CASE_DIR/p.svg")" = 2 ] || fail "the plot"
 
+# 300K is several batches of records and a short one; every size is checked byte by byte.
+must bench pingpong "${quick[@]}" --size 1,16K,300K --schemes pml,btl,socket,socket-sealed --bits 128,256 --csv "$CASE_DIR/p.csv"
+same "the limit" "$(for bytes in 1 16384 307200; do
+    for c in plain:0 pml-128:128 pml-256:256 btl-128:128 btl-256:256 socket:0 socket-sealed-128:128 socket-sealed-256:256; do
+        echo "$bytes ${c%:*} ${c#*:} 1"
+    done
+done)" "$CASE_DIR/p.csv" bytes column bits fast_rounds
+awk -F, 'NR > 1 && !($9 > 0 && $14 > 0) { bad = 1 } END { exit bad }' "$CASE_DIR/p.csv" || fail "a time is not positive"
+grep -q "^socket-sealed-256 sealed by the benchmark; over a socket" "$CASE_DIR/out" || fail "what a socket is"
+
 echo "rounds"
 must bench pingpong "${quick[@]}" --rounds 2 --fast 2 --size 1,1K --schemes crypt --bits 128,192,256 --raw "$CASE_DIR/r.csv"
 same "order" "$(for bytes in 1 1024; do

@@ -26,7 +26,9 @@ static const mpicrypt_option_t options[] = {
      "KiB), naive (plain, the benchmark encrypts every message with OpenSSL, as in the papers), bare (the same with "
      "pml/crypt's provider and one context), crypt (pml/crypt), crypt-tuned and crypt-raised (crypt with the "
      "settings of tuned and raised), pipe (crypt with one thread), threads (crypt with one chunk), both (crypt with "
-     "chunks and threads). For collectives (default: all): ring (plain, Open MPI's ring all-gather), hop (pml/crypt "
+     "chunks and threads), pml and btl (crypt with that crypt_transport), socket and socket-sealed (for pingpong: one TCP "
+     "socket without MPI, plain or sealed in records of 16 KiB with pml/crypt's provider: the limit of a transport). For "
+     "collectives (default: all): ring (plain, Open MPI's ring all-gather), hop (pml/crypt "
      "alone, encrypting on every hop), auto (coll/cryptag's choice), and coll/cryptag's algorithms: for allgather "
      "naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, hs3; for bcast binomial, chain; for alltoall node, rows, "
      "pairs."},
@@ -225,6 +227,7 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
     .examples =
         "mpicrypt bench pingpong --mpirun 'mpirun --host a,b'\n"
         "mpicrypt bench pingpong --schemes raised,crypt,crypt-raised --bits 128,256\n"
+        "mpicrypt bench pingpong --schemes pml,btl,socket,socket-sealed\n"
         "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
         "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M\n"
         "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"

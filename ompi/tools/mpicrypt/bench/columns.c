@@ -29,7 +29,7 @@ typedef struct scheme {
     const char *name;
     bool crypt, naive;
     const char *settings;
-    bool file, bare;
+    bool file, bare, socket;
 } scheme_t;
 
 static const scheme_t schemes[] = {
@@ -44,6 +44,10 @@ static const scheme_t schemes[] = {
     {.name = "pipe", .crypt = true, .settings = "pml_crypt_t=1"},
     {.name = "threads", .crypt = true, .settings = "pml_crypt_k=1 " ALL_THREADS},
     {.name = "both", .crypt = true, .settings = ALL_THREADS},
+    {.name = "pml", .crypt = true, .settings = "crypt_transport=pml"},
+    {.name = "btl", .crypt = true, .settings = "crypt_transport=btl"},
+    {.name = "socket", .socket = true, .settings = ""},
+    {.name = "socket-sealed", .naive = true, .bare = true, .socket = true, .settings = ""},
     {.name = "messages", .crypt = true, .settings = ""},
     {.name = "plain-cycles", .settings = SHORT_CYCLES},
     {.name = "file", .crypt = true, .settings = "", .file = true},
@@ -132,10 +136,25 @@ static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_
         column->naive = scheme->naive;
         column->bare = scheme->bare;
         column->file = scheme->file;
+        column->socket = scheme->socket;
         set_pml(plan, column, scheme->crypt ? "crypt" : plan->host);
         mpicrypt_words_split(&column->settings, scheme->settings);
     }
     return rc;
+}
+
+/* A socket has no empty messages. */
+static int check_socket(const mpicrypt_bench_plan_t *plan, const char *name)
+{
+    if (0 != strcmp(plan->pattern, "pingpong")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s is for pingpong only", name);
+    }
+    for (int i = 0; i < plan->sizes.count; ++i) {
+        if (0 == plan->sizes.value[i]) {
+            return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s has no messages of 0 bytes", name);
+        }
+    }
+    return MPICRYPT_OK;
 }
 
 static int add_named(mpicrypt_bench_plan_t *plan, const char *name)
@@ -146,6 +165,12 @@ static int add_named(mpicrypt_bench_plan_t *plan, const char *name)
     if (NULL == scheme) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes: there is no '%s'; there are: %s", name,
                               mpicrypt_bench_scheme_names());
+    }
+    if (scheme->socket && MPICRYPT_OK != (rc = check_socket(plan, name))) {
+        return rc;
+    }
+    if (0 == strcmp(name, "btl") && 0 != strcmp(plan->host, "ob1")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s is a transport for the host ob1", name);
     }
     if (NULL != strstr(scheme->settings, "btl_tcp_") && 0 != strcmp(plan->host, "ob1")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s changes btl/tcp, which only the host ob1 uses", name);

@@ -127,7 +127,7 @@ enum { FIELDS = 64 };
  * other settings, are in the other picture. */
 static bool is_whole(const char *column)
 {
-    static const char *const parts[] = {"plain", "tuned", "raised", "ring", "o-ring", "o-rd", "o-rd2", "c-ring",
+    static const char *const parts[] = {"plain", "tuned", "raised", "socket", "ring", "o-ring", "o-rd", "o-rd2", "c-ring",
                                         "c-rd", "hs1", "hs2", "hs3", "binomial", "chain", "node", "rows", "pairs",
                                         "hop", NULL};
     char name[64];

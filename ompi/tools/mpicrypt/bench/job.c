@@ -127,6 +127,9 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     if (column->bare) {
         mpicrypt_words_add(command, "--bare");
     }
+    if (column->socket) {
+        mpicrypt_words_add(command, "--socket");
+    }
     if (plan->local) {
         mpicrypt_words_add(command, "--local");
     }

@@ -208,6 +208,7 @@ void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
     for (int c = 0; c < plan->column_count; ++c) {
         fprintf(out, "%-14s %s", plan->column[c].label, plan->column[c].joined ? "the same job" :
                 plan->column[c].naive ? "sealed by the benchmark;" : "");
+        fputs(plan->column[c].socket ? " over a socket, MPI only to start;" : "", out);
         for (int i = 0; i < plan->column[c].settings.count && !plan->column[c].joined; ++i) {
             fprintf(out, "%s%s", 0 == i && !plan->column[c].naive ? "" : " ", plan->column[c].settings.value[i]);
         }

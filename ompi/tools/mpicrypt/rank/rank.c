@@ -30,6 +30,7 @@ static const mpicrypt_option_t options[] = {
     {"work", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.work, "stencil: units of work, for each size."},
     {"seal", MPICRYPT_COUNT, "BITS", "0", &mpicrypt_mpi_job.seal_bits, "Seal in this program, naively."},
     {"bare", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.bare, "... with pml/crypt's provider, and one key."},
+    {"socket", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.socket, "pingpong: over a socket, without MPI."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.local, "Partners of one node."},
     {"pml", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.pml, "The PML that has to be in use."},
     {"require", MPICRYPT_NAMES, "LIST", "pml", &mpicrypt_mpi_job.require, "Parameters that have to exist."},
@@ -180,7 +181,7 @@ static int run(const char *verb)
 {
     for (int i = 0; NULL != patterns[i].verb; ++i) {
         if (0 == strcmp(verb, patterns[i].verb)) {
-            mpicrypt_mpi_measure(patterns[i].pattern);
+            mpicrypt_mpi_measure(mpicrypt_mpi_job.socket ? &mpicrypt_mpi_socket : patterns[i].pattern);
             return MPICRYPT_OK;
         }
     }
@@ -222,7 +223,7 @@ int main(int argc, char **argv)
         mpicrypt_mpi_pin(mpicrypt_mpi_rank);
     }
     mpicrypt_mpi_check();
-    mpicrypt_mpi_messages_start(mpicrypt_mpi_job.seal_bits, mpicrypt_mpi_job.bare);
+    mpicrypt_mpi_messages_start(mpicrypt_mpi_job.socket ? 0 : mpicrypt_mpi_job.seal_bits, mpicrypt_mpi_job.bare);
     rc = run(argv[1]);
     MPI_Finalize();
     if (0 == mpicrypt_mpi_rank) {
