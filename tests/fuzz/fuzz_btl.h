@@ -66,7 +66,7 @@ static void fuzz_begin(void)
 {
     if (NULL == fuzz_tls) {
         FUZZ_CHECK(0 == opal_aead_openssl_init());
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_create(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519, &fuzz_tls, NULL));
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_create(OPAL_AEAD_AES_128_GCM, &fuzz_tls, NULL));
         fuzz_engine = (opal_btl_crypt_engine_t) {.tls = fuzz_tls, .aead = &opal_aead_openssl_module, .deliver = fuzz_deliver};
         FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_name_make("4711", 0, 0, &fuzz_engine.own));
         FUZZ_CHECK(opal_btl_crypt_engine_start(&fuzz_engine));
@@ -94,9 +94,10 @@ static opal_crypt_tls_records_t *fuzz_records(bool listens, uint64_t renew)
     return records;
 }
 
-static int fuzz_nobody(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk)
+static int fuzz_nobody(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
+                       opal_crypt_tls_psk_t *psk)
 {
-    (void) arg, (void) identity, (void) psk;
+    (void) arg, (void) identity, (void) group, (void) psk;
     return OPAL_CRYPT_ERR_PEER;
 }
 

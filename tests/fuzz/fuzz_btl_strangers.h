@@ -43,13 +43,15 @@ static bool crowd_deliver(fuzz_owner_t *owner, uint8_t tag, const uint8_t *bytes
     return false;
 }
 
-static int crowd_find(void *arg, const opal_crypt_tls_identity_t *claim, opal_crypt_tls_psk_t *psk)
+static int crowd_find(void *arg, const opal_crypt_tls_identity_t *claim, opal_crypt_tls_group_t *group,
+                      opal_crypt_tls_psk_t *psk)
 {
     opal_crypt_tls_name_t member;
 
     (void) arg;
     FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_name_make("4711", 1, 0, &member));
     FUZZ_CHECK(opal_crypt_tls_name_equal(&claim->wanted, &fuzz_engine.own));
+    *group = OPAL_CRYPT_TLS_X25519;
     memset(psk, 53, sizeof(*psk));
     return opal_crypt_tls_name_equal(&claim->claimed, &member) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_PEER;
 }
@@ -145,7 +147,7 @@ static void become_process(stranger_t *who, bool right)
     memset(&psk, right ? 53 : 54, sizeof(psk));
     fuzz_pair(pair, 0);
     who->client_fd = pair[0];
-    who->client = opal_btl_crypt_link_connect(&fuzz_engine, pair[1], &identity, &psk);
+    who->client = opal_btl_crypt_link_connect(&fuzz_engine, pair[1], OPAL_CRYPT_TLS_X25519, &identity, &psk);
     FUZZ_CHECK(NULL != who->client);
     who->client->owner = &crowd_owner;
     opal_btl_crypt_link_drive(who->client);

@@ -29,19 +29,20 @@ static void begin(void)
 {
     if (NULL == tls) {
         FUZZ_CHECK(0 == opal_aead_openssl_init());
-        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_create(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519, &tls, NULL));
+        FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_create(OPAL_AEAD_AES_128_GCM, &tls, NULL));
         FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_name_make("4711", 1, 0, &identity.claimed));
         FUZZ_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_name_make("4711", 0, 0, &identity.wanted));
     }
 }
 
-static int find(void *arg, const opal_crypt_tls_identity_t *claim, opal_crypt_tls_psk_t *psk)
+static int find(void *arg, const opal_crypt_tls_identity_t *claim, opal_crypt_tls_group_t *group, opal_crypt_tls_psk_t *psk)
 {
     (void) arg;
     FUZZ_CHECK(opal_crypt_tls_name_equal(&claim->wanted, &identity.wanted));
     if (!opal_crypt_tls_name_equal(&claim->claimed, &identity.claimed)) {
         return OPAL_CRYPT_ERR_PEER;
     }
+    *group = OPAL_CRYPT_TLS_X25519;
     memset(psk, 7, sizeof(*psk));
     return OPAL_CRYPT_OK;
 }
@@ -55,7 +56,7 @@ static void handshake(bool listens, size_t piece, const uint8_t *data, size_t si
 
     memset(&psk, 7, sizeof(psk));
     FUZZ_CHECK(OPAL_CRYPT_OK == (listens ? opal_crypt_handshake_accept(tls, &identity.wanted, find, NULL, &end)
-                                         : opal_crypt_handshake_connect(tls, &identity, &psk, &end)));
+                                         : opal_crypt_handshake_connect(tls, OPAL_CRYPT_TLS_X25519, &identity, &psk, &end)));
     opal_crypt_handshake_output(end, &bytes);
     FUZZ_CHECK(listens == (0 == bytes));
     opal_crypt_handshake_sent(end, bytes);

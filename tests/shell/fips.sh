@@ -48,6 +48,24 @@ for bits in 128 192 256; do
     runs "psk, AES-$bits-GCM"
     sealed psk $bits
 done
+# The sealed transport.
+btl=(crypt_auth=psk "crypt_psk_file=$psk" crypt_fips=1 crypt_transport=btl)
+for bits in 128 256; do
+    set_both "${btl[@]}" "crypt_key_bits=$bits" "crypt_report=json:$report"
+    program=$(mpi_program mpi p2p_empty) runs "btl, AES-$bits-GCM"
+    python3 - "$report" "AES-$bits-GCM" <<'END' || fail "its report: $(cat "$report")"
+import json, sys
+
+r = json.load(open(sys.argv[1]))
+assert r["transport"] == "btl, TLS 1.3" and r["key_agreement"] == "P-256" and r["cipher"] == sys.argv[2], r
+assert r["sealed_peers"] == 2 and r["sealed_bytes"] > 0 and r["authentication_failures"] == 0, r
+END
+done
+set_both "${btl[@]}" btl_crypt_pq=require
+refused "X25519MLKEM768 under crypt_fips=1" "X25519MLKEM768 (btl_crypt_pq=require) under crypt_fips=1"
+set_both "${btl[@]}" crypt_key_bits=192
+refused "AES-192-GCM" "TLS 1.3"
+
 set_node node1 crypt_auth=psk "crypt_psk_file=$psk"
 set_node node0 crypt_auth=psk "crypt_psk_file=$psk" crypt_fips=1
 refused "one node without crypt_fips" "crypt_fips" "P-256" "X25519"

@@ -63,7 +63,7 @@ static inline opal_btl_crypt_link_t *btl_client(int fd, uint8_t psk)
     const opal_crypt_tls_identity_t identity = tls_identity();
     const opal_crypt_tls_psk_t secret = tls_psk(psk);
 
-    return opal_btl_crypt_link_connect(&btl_engine, fd, &identity, &secret);
+    return opal_btl_crypt_link_connect(&btl_engine, fd, tls_group, &identity, &secret);
 }
 
 static inline void ends_begin(ends_t *ends)

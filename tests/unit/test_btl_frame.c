@@ -4,6 +4,8 @@
  * The small parts of btl/crypt: headers of frames, the ring, addresses in records, lists of interfaces.
  */
 #include "opal/mca/btl/crypt/btl_crypt_address.h"
+#include "opal/mca/common/crypt/base/base.h"
+#include "vectors.h"
 #include "opal/mca/btl/crypt/btl_crypt_frame.h"
 #include "opal/mca/btl/crypt/btl_crypt_ring.h"
 #include "tests/unit/unit.h"
@@ -103,7 +105,8 @@ static void addresses(void)
     opal_btl_crypt_addresses_t some = {.port = 1024, .count = 3, .list = {
         {.family = 4, .prefix = 24, .bytes = {10, 0, 0, 7}},
         {.family = 6, .prefix = 64, .bytes = {0xfd, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}},
-        {.family = 4, .prefix = 16, .bytes = {192, 168, 3, 4}}}}, back;
+        {.family = 4, .prefix = 16, .bytes = {192, 168, 3, 4}}},
+        .groups = opal_crypt_tls_group_bit(OPAL_CRYPT_TLS_X25519) | opal_crypt_tls_group_bit(OPAL_CRYPT_TLS_X25519MLKEM768)}, back;
     const opal_btl_crypt_addresses_t ours = {.count = 1, .list = {{.family = 4, .prefix = 23, .bytes = {192, 168, 2, 9}}}};
     uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES + 1];
     struct sockaddr_storage address;
@@ -111,7 +114,7 @@ static void addresses(void)
 
     UNIT_GROUP("addresses in a record");
     length = opal_btl_crypt_address_pack(&some, bytes);
-    UNIT_CHECK(5 + 6 + 18 + 6 == length && opal_btl_crypt_address_unpack(bytes, length, &back));
+    UNIT_CHECK(5 + 6 + 18 + 6 + 5 == length && opal_btl_crypt_address_unpack(bytes, length, &back));
     UNIT_CHECK(0 == memcmp(&some, &back, sizeof(some)));
     for (size_t less = 0; less < length; less++) {
         UNIT_CHECK(!opal_btl_crypt_address_unpack(bytes, less, &back));
@@ -128,6 +131,10 @@ static void addresses(void)
         bytes[at] = was;
         bytes[2] = 4;
     }
+    for (unsigned count = 0; count < 256; count++) {
+        bytes[length - 5] = (uint8_t) count;
+        UNIT_CHECK((2 == count) == opal_btl_crypt_address_unpack(bytes, length, &back));
+    }
     UNIT_GROUP("those in a network of ours come first");
     opal_btl_crypt_address_order(&ours, &some);
     UNIT_CHECK(192 == some.list[0].bytes[0] && 10 == some.list[1].bytes[0] && 6 == some.list[2].family);
@@ -136,6 +143,42 @@ static void addresses(void)
     UNIT_CHECK(sizeof(struct sockaddr_in6) == opal_btl_crypt_address_socket(&some, 2, &address));
     UNIT_CHECK(opal_btl_crypt_address_is_in(&some, (struct sockaddr *) &address)
                && !opal_btl_crypt_address_is_in(&ours, (struct sockaddr *) &address));
+}
+
+/* Of another implementation. */
+static void vectors(void)
+{
+    FILE *file = vector_file("transport-v1.txt");
+    vector_block_t vector = {.count = 0};
+    opal_btl_crypt_addresses_t found;
+    uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES + 1], again[OPAL_BTL_CRYPT_ADDRESSES_BYTES], numbers[8];
+    unsigned seen = 0;
+
+    UNIT_GROUP("addresses and groups of the vectors");
+    while (vector_next(file, &vector)) {
+        if (0 != strcmp("addresses", vector_text(&vector, "kind"))) {
+            continue;
+        }
+        const size_t length = vector_bytes(&vector, "addresses", bytes, sizeof(bytes));
+        const size_t count = vector_bytes(&vector, "groups", numbers, sizeof(numbers));
+        opal_crypt_tls_groups_t known = 0, all = 0;
+
+        UNIT_CHECK(opal_btl_crypt_address_unpack(bytes, length, &found));
+        UNIT_CHECK(found.port == strtoul(vector_text(&vector, "port"), NULL, 10));
+        for (size_t at = 0; at < count; at += 2) {
+            known |= opal_crypt_tls_group_bit(opal_crypt_get16(numbers + at));
+            all += 0 != opal_crypt_tls_group_bit(opal_crypt_get16(numbers + at)) ? 2 : 0;
+        }
+        UNIT_CHECK(found.groups == known);
+        if (all == count) {
+            UNIT_CHECK(length == opal_btl_crypt_address_pack(&found, again));
+            UNIT_EQUAL_BYTES(again, bytes, length);
+        }
+        seen++;
+    }
+    UNIT_CHECK(3 == seen);
+    vector_clear(&vector);
+    fclose(file);
 }
 
 static void interfaces(void)
@@ -162,6 +205,7 @@ int main(void)
     headers();
     ring();
     addresses();
+    vectors();
     interfaces();
     return unit_done();
 }

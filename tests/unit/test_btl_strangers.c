@@ -79,7 +79,7 @@ static void what_they_say(void)
     for (size_t at = 0; at < 2; at++) {
         const int fd = stranger();
 
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(btl_engine.tls, &identity, &psk, &client));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(btl_engine.tls, tls_group, &identity, &psk, &client));
         flight = tls_output(client);
         for (size_t i = 0; i < flight.bytes; i += 0 == at ? 1 : flight.bytes) {
             UNIT_CHECK(0 < send(fd, flight.data + i, 0 == at ? 1 : flight.bytes, MSG_NOSIGNAL));

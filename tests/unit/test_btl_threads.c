@@ -190,7 +190,7 @@ static void start_link(void)
 
     job.psk = tls_psk(PSK);
     btl_pair(pair);
-    client = processes[0].link = opal_btl_crypt_link_connect(&processes[0].engine, pair[0], &identity, &job.psk);
+    client = processes[0].link = opal_btl_crypt_link_connect(&processes[0].engine, pair[0], tls_group, &identity, &job.psk);
     server = processes[1].link = opal_btl_crypt_link_accept(&processes[1].engine, pair[1], job_find, &job);
     UNIT_REQUIRE(NULL != client && NULL != server);
     for (int i = 0; i < 8 && OPAL_BTL_CRYPT_AUTHENTICATED != server->state; i++) {

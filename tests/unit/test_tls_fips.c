@@ -67,7 +67,7 @@ int main(void)
         opal_crypt_tls_psk_t psk = tls_psk(7);
         opal_crypt_tls_identity_t identity = tls_identity();
         opal_crypt_handshake_t *client = NULL;
-        UNIT_CHECK(OPAL_CRYPT_OK != opal_crypt_handshake_connect(tls, &identity, &psk, &client) && NULL == client);
+        UNIT_CHECK(OPAL_CRYPT_OK != opal_crypt_handshake_connect(tls, OPAL_CRYPT_TLS_P256, &identity, &psk, &client) && NULL == client);
     }
     opal_crypt_tls_destroy(tls);
     return unit_done();

@@ -13,7 +13,10 @@ static opal_crypt_tls_identity_t seen;
 
 static const char *client(const flight_t *flight)
 {
-    return opal_crypt_client_hello(suite, group, flight->data, flight->bytes, &seen);
+    const opal_crypt_tls_group_of_t *offers = NULL;
+    const char *wrong = opal_crypt_client_hello(suite, flight->data, flight->bytes, &seen, &offers);
+
+    return NULL != wrong ? wrong : group == offers ? NULL : "it offers another group";
 }
 
 static const char *server(const flight_t *flight)

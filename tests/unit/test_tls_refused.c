@@ -145,7 +145,8 @@ static void odd_clients(void)
     odd_client("middlebox mode", (odd_t) {.middlebox = true}, 7, 0);
     odd_client("TLS 1.2", (odd_t) {.tls12 = true, .no_psk = true}, 7, 0);
     odd_client("more suites", (odd_t) {.other_hash_first = true}, 7, 0);
-    odd_client("another group", (odd_t) {.groups = "P-256"}, 7, 0);
+    odd_client("another group than this pair's", (odd_t) {.groups = "P-256"}, 7, 1);
+    odd_client("a group that nobody has", (odd_t) {.groups = "P-384"}, 7, 0);
     odd_client("more groups", (odd_t) {.groups = "X25519:P-256"}, 7, 0);
 }
 

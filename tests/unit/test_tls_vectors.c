@@ -45,6 +45,26 @@ static void identity(const vector_block_t *vector)
     UNIT_EQUAL_BYTES(packed, expected, sizeof(packed));
 }
 
+static opal_crypt_tls_groups_t set_of(const vector_block_t *vector, const char *name)
+{
+    uint8_t numbers[16];
+    const size_t bytes = vector_bytes(vector, name, numbers, sizeof(numbers));
+    opal_crypt_tls_groups_t set = 0;
+
+    for (size_t at = 0; at < bytes; at += 2) {
+        set |= opal_crypt_tls_group_bit(opal_crypt_get16(numbers + at));
+    }
+    return set;
+}
+
+static void groups(const vector_block_t *vector)
+{
+    opal_crypt_tls_groups_t both = set_of(vector, "ours") & set_of(vector, "theirs");
+    const opal_crypt_tls_group_of_t *group = opal_crypt_tls_group_take(&both);
+
+    UNIT_CHECK((NULL == group ? 0 : opal_crypt_tls_group_bit(group->group)) == set_of(vector, "group"));
+}
+
 static void psk(const vector_block_t *vector)
 {
     uint8_t prk[32], context[65 + 65 + 32], expected[48], made[48];
@@ -184,6 +204,10 @@ int main(void)
             identity(&vector);
         } else if (0 == strcmp(kind, "psk")) {
             psk(&vector);
+        } else if (0 == strcmp(kind, "group")) {
+            groups(&vector);
+        } else if (0 == strcmp(kind, "addresses")) {
+            continue;                           /* test_btl_frame's */
         } else if (0 == strcmp(kind, "keys")) {
             keys(&vector);
         } else {
@@ -192,6 +216,6 @@ int main(void)
         }
     }
     fclose(file);
-    UNIT_CHECK(1 + 2 + 4 + 3 * (1 + 4 + 1 + 3 + 1 + 3 + 1) == seen);
+    UNIT_CHECK(1 + 2 + 4 + 3 + 25 + 3 * (1 + 4 + 1 + 3 + 1 + 3 + 1) == seen);
     return unit_done();
 }

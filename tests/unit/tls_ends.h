@@ -42,17 +42,25 @@ static inline opal_crypt_tls_psk_t tls_psk(uint8_t with)
     return psk;
 }
 
+/* Of both ends: what a pair has agreed on. */
+static opal_crypt_tls_group_t tls_group;
+
 /* NULL where this OpenSSL lacks it. */
 static inline opal_crypt_tls_t *tls_of(opal_aead_cipher_t cipher, opal_crypt_tls_group_t group)
 {
     opal_crypt_why_t why = {.topic = "none"};
     opal_crypt_tls_t *tls = NULL;
-    const int rc = opal_crypt_tls_create(cipher, group, &tls, &why);
+    const int rc = opal_crypt_tls_create(cipher, &tls, &why);
 
     UNIT_REQUIRE(0 == opal_aead_openssl_init());
+    tls_group = group;
     if (OPAL_CRYPT_OK != rc) {
         UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == rc && NULL == tls && 0 == strcmp("tls-missing", why.topic));
         printf("  %s: %s\n", why.topic, why.detail);
+    } else if (0 == (opal_crypt_tls_groups(tls) & opal_crypt_tls_group_bit(group))) {
+        printf("  group %u is missing\n", (unsigned) group);
+        opal_crypt_tls_destroy(tls);
+        tls = NULL;
     }
     return tls;
 }
@@ -63,7 +71,8 @@ typedef struct job {
     unsigned asked;
 } job_t;
 
-static inline int job_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk)
+static inline int job_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
+                           opal_crypt_tls_psk_t *psk)
 {
     const opal_crypt_tls_name_t member = tls_name(1);
     job_t *job = arg;
@@ -72,6 +81,7 @@ static inline int job_find(void *arg, const opal_crypt_tls_identity_t *identity,
     if (!opal_crypt_tls_name_equal(&identity->claimed, &member)) {
         return OPAL_CRYPT_ERR_PEER;
     }
+    *group = tls_group;
     *psk = job->psk;
     return OPAL_CRYPT_OK;
 }
@@ -81,7 +91,7 @@ static inline opal_crypt_handshake_t *tls_connect(const opal_crypt_tls_t *tls, o
     const opal_crypt_tls_identity_t identity = tls_identity();
     opal_crypt_handshake_t *handshake = NULL;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(tls, &identity, &psk, &handshake));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(tls, tls_group, &identity, &psk, &handshake));
     return handshake;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Write transport-v1.txt: identities, PSKs, keys and records of docs/transport-format.rst.
+"""Write transport-v1.txt: identities, PSKs, keys, records, addresses and groups of docs/transport-format.rst.
 
 An implementation of its own, on top of PyPI's `cryptography`; it shares nothing with the C
 code.  It first checks itself against the trace of RFC 8448, section 3.  The format is not frozen
@@ -8,6 +8,8 @@ yet: `make_transport_v1.py` writes the file, `--check` compares it.
 """
 
 import hashlib
+import ipaddress
+import itertools
 import os
 import struct
 import sys
@@ -25,6 +27,7 @@ SUITES = {
 DATA, HANDSHAKE, ALERT = 23, 22, 21
 KEY_UPDATE, CLOSE_NOTIFY = bytes([24, 0, 0, 1, 0]), bytes([1, 0])
 PLAIN_MAX = 16384
+GROUPS = (0x11ec, 0x001d, 0x0017)       # the first that both have is taken
 
 
 def stream(name, count):
@@ -54,6 +57,17 @@ def psk(prk, pk_client, pk_server, th, count):
     label = b"ompi-crypt v1 transport"
     info = struct.pack(">HB", count, len(label)) + label + pk_client + pk_server + th
     return HKDFExpand(algorithm=hashes.SHA256(), length=count, info=info).derive(prk)
+
+
+def addresses(port, networks, groups):
+    out = bytes([1, 0]) + struct.pack(">HB", port, len(networks))
+    for network in map(ipaddress.ip_interface, networks):
+        out += bytes([network.version, network.network.prefixlen]) + network.ip.packed
+    return out + bytes([len(groups)]) + struct.pack(">%dH" % len(groups), *groups)
+
+
+def common(ours, theirs):
+    return next((group for group in GROUPS if group in ours and group in theirs), 0)
 
 
 class Direction:
@@ -119,6 +133,15 @@ def blocks():
         for count in (32, 48):
             yield {"kind": "psk", "prk": prk, "pk_client": client_key, "pk_server": server_key, "th": th,
                    "psk": psk(prk, client_key, server_key, th, count)}
+
+    most = ["10.0.0.%d/8" % n for n in range(8)]
+    for port, networks, groups in ((1024, ["10.0.0.7/24"], [0x11ec, 0x001d]), (65535, ["fd00::1/64", "192.168.3.4/16"], [0x0017]),
+                                   (1, most, [0xfe00, 0x001d, 0x11ec, 0x11ed])):
+        yield {"kind": "addresses", "port": port, "networks": " ".join(networks), "addresses": addresses(port, networks, groups),
+               "groups": struct.pack(">%dH" % len(groups), *groups)}
+    for ours, theirs in itertools.product(([0x001d], [0x11ec], [0x11ec, 0x001d], [0x0017], [0x0019, 0x0017]), repeat=2):
+        yield {"kind": "group", "ours": struct.pack(">%dH" % len(ours), *ours), "theirs": struct.pack(">%dH" % len(theirs), *theirs),
+               "group": struct.pack(">H", common(ours, theirs))}
 
     for cipher, (_, algorithm, _, _) in SUITES.items():
         secret = stream("traffic secret, %s" % cipher, algorithm.digest_size)

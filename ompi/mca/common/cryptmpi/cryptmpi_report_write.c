@@ -33,6 +33,7 @@ static void add(line_t *sum, const line_t *one)
     }
     sum->sealed_peers += one->sealed_peers;
     sum->local_peers += one->local_peers;
+    sum->pq_peers += one->pq_peers;
     sum->wall_ns += one->wall_ns;
     sum->threads = larger(sum->threads, one->threads);
     sum->segments = larger(sum->segments, one->segments);
@@ -107,12 +108,28 @@ typedef struct told {
     int processes, reporting;
 } told_t;
 
+/* Of keys of sealed peers; those of a btl are counted. */
+static void key_agreement(const line_t *sum, char *text, size_t bytes)
+{
+    const char *usual = opal_cryptproc_params.options.fips ? "P-256" : "X25519";
+
+    if (0 == sum->pq_peers) {
+        snprintf(text, bytes, "%s", usual);
+    } else if (sum->pq_peers == sum->sealed_peers) {
+        snprintf(text, bytes, "X25519MLKEM768");
+    } else {
+        snprintf(text, bytes, "X25519MLKEM768 (%" PRIu64 "), %s (%" PRIu64 ")", sum->pq_peers, usual,
+                 sum->sealed_peers - sum->pq_peers);
+    }
+}
+
 static void write_report(FILE *out, const form_t *form, const line_t *sum, const told_t *told)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_crypt_stats_t *s = &sum->stats;
-    char job[32], cipher[16];
+    char job[32], cipher[16], agreement[80];
 
+    key_agreement(sum, agreement, sizeof(agreement));
     snprintf(job, sizeof(job), "%08" PRIx32, (uint32_t) OPAL_PROC_MY_NAME.jobid);
     snprintf(cipher, sizeof(cipher), "AES-%u-GCM", p->key_bits);
     fputs(form->begin, out);
@@ -128,6 +145,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->text, "scope", OPAL_CRYPTPROC_ALL == p->scope ? "all" : "internode");
     fprintf(out, form->text, "audit", OPAL_CRYPTPROC_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
     fprintf(out, form->text, "raised_limits", told->raised);
+    fprintf(out, form->text, "key_agreement", agreement);
     fprintf(out, form->number, "sealed_peers", sum->sealed_peers);
     fprintf(out, form->number, "local_peers", sum->local_peers);
     fprintf(out, form->number, "sealed_messages", s->sealed_calls);

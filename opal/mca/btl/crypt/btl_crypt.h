@@ -33,6 +33,7 @@ typedef struct mca_btl_base_endpoint_t {
     opal_crypt_why_t *why;                      /* if it was refused, or is missing */
     uint64_t ask_at;                            /* if it is missing: from then on strangers' claims have it asked for again */
     opal_crypt_tls_name_t tls_name;
+    opal_crypt_tls_group_t group;               /* of our connections */
     uint32_t heard;                             /* the last attempt of its own that was answered */
 
     /* Our attempts to connect.  Times are polled time. */
@@ -62,6 +63,7 @@ typedef struct opal_btl_crypt_module {
     mca_btl_base_module_t super;
     char *include, *exclude;                    /* parameters */
     unsigned port_min, port_range, replace_after, verbose;
+    int pq;                                     /* of component.c */
     int stream;
 
     bool started;
@@ -177,7 +179,8 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint);
 void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint);    /* as if none had been made */
 
 /* For opal_crypt_handshake_accept. */
-int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk);
+int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
+                        opal_crypt_tls_psk_t *psk);
 
 /* Something has happened to a connection. */
 void opal_btl_crypt_settle(opal_btl_crypt_link_t *link);

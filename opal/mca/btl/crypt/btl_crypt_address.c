@@ -13,6 +13,11 @@
 #include <string.h>
 
 #include "opal/mca/common/crypt/base/base.h"
+#include "opal/mca/common/crypt/identity/local.h"
+
+#include <assert.h>
+
+static_assert(OPAL_BTL_CRYPT_ADDRESSES_BYTES <= OPAL_CRYPT_TRANSPORT_MAX, "they fit into a record");
 
 enum { FORM = 1, HEAD = 5 };
 
@@ -163,6 +168,30 @@ const char *opal_btl_crypt_address_own(const char *include, const char *exclude,
 
 /* ---- bytes ---- */
 
+static uint8_t *pack_groups(opal_crypt_tls_groups_t groups, uint8_t *p)
+{
+    const opal_crypt_tls_group_of_t *group;
+    uint8_t *count = p++;
+
+    for (*count = 0; NULL != (group = opal_crypt_tls_group_take(&groups)); p += 2) {
+        opal_crypt_put16(p, (uint16_t) group->group);
+        ++*count;
+    }
+    return p;
+}
+
+/* Of unknown ones a later version may make use. */
+static bool unpack_groups(const uint8_t *p, size_t left, opal_crypt_tls_groups_t *groups)
+{
+    if (0 == left || 0 == p[0] || p[0] > OPAL_BTL_CRYPT_GROUPS_MAX || left != 1 + 2 * (size_t) p[0]) {
+        return false;
+    }
+    for (size_t at = 1; at < left; at += 2) {
+        *groups |= opal_crypt_tls_group_bit(opal_crypt_get16(p + at));
+    }
+    return true;
+}
+
 size_t opal_btl_crypt_address_pack(const opal_btl_crypt_addresses_t *addresses, uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES])
 {
     uint8_t *p = bytes + HEAD;
@@ -179,7 +208,7 @@ size_t opal_btl_crypt_address_pack(const opal_btl_crypt_addresses_t *addresses, 
         memcpy(p + 2, address->bytes, bytes_of(address->family));
         p += 2 + bytes_of(address->family);
     }
-    return (size_t) (p - bytes);
+    return (size_t) (pack_groups(addresses->groups, p) - bytes);
 }
 
 bool opal_btl_crypt_address_unpack(const uint8_t *bytes, size_t count, opal_btl_crypt_addresses_t *addresses)
@@ -202,7 +231,7 @@ bool opal_btl_crypt_address_unpack(const uint8_t *bytes, size_t count, opal_btl_
         memcpy(address->bytes, bytes + at + 2, bytes_of(address->family));
         at += 2 + bytes_of(address->family);
     }
-    return at == count && 0 != addresses->port;
+    return unpack_groups(bytes + at, count - at, &addresses->groups) && 0 != addresses->port;
 }
 
 /* ---- a peer's ---- */

@@ -4,8 +4,9 @@
  * Addresses: which of ours are published, in which form, and which of a peer's are tried first.
  *
  *     | version 1 = 1 | flags 1 = 0 | port 2 | n 1 |  n of  | family 1 = 4, 6 | prefix 1 | address 4, 16 |
+ *     | m 1 |  m of  | group 2 |
  *
- * This is extension 2 of a process's record (docs/wire-format.rst).
+ * This is extension 16 of a process's record (docs/wire-format.rst), with the groups of TLS that it can and may use.
  */
 #ifndef OPAL_BTL_CRYPT_ADDRESS_H
 #define OPAL_BTL_CRYPT_ADDRESS_H
@@ -15,8 +16,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "opal/mca/common/crypt/tls/suite.h"
+
 #define OPAL_BTL_CRYPT_ADDRESSES_MAX    8
-#define OPAL_BTL_CRYPT_ADDRESSES_BYTES  (5 + OPAL_BTL_CRYPT_ADDRESSES_MAX * 18)
+#define OPAL_BTL_CRYPT_GROUPS_MAX       4
+#define OPAL_BTL_CRYPT_ADDRESSES_BYTES  (5 + OPAL_BTL_CRYPT_ADDRESSES_MAX * 18 + 1 + OPAL_BTL_CRYPT_GROUPS_MAX * 2)
 
 typedef struct opal_btl_crypt_address {
     uint8_t family;                                 /* 4 or 6 */
@@ -28,6 +32,7 @@ typedef struct opal_btl_crypt_addresses {
     uint16_t port;
     int count;
     opal_btl_crypt_address_t list[OPAL_BTL_CRYPT_ADDRESSES_MAX];
+    opal_crypt_tls_groups_t groups;                 /* those that this version knows */
 } opal_btl_crypt_addresses_t;
 
 /* Our own: all addresses of interfaces that are up, limited by `include` or `exclude`, each a list of names of

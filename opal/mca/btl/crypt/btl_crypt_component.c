@@ -16,6 +16,8 @@
 
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_var_enum.h"
+#include "opal/mca/common/crypt/base/library.h"
 
 static int component_register(void);
 static int component_open(void);
@@ -53,6 +55,27 @@ static int add(const char *name, const char *help, mca_base_var_type_t type, mca
     return rc < 0 ? rc : OPAL_SUCCESS;
 }
 
+typedef enum { PQ_AUTO, PQ_OFF, PQ_REQUIRE } pq_t;
+
+static const mca_base_var_enum_value_t pq_values[] = {{PQ_AUTO, "auto"}, {PQ_OFF, "off"}, {PQ_REQUIRE, "require"}, {0, NULL}};
+
+static int add_pq(int *storage)
+{
+    mca_base_var_enum_t *choices = NULL;
+    int rc = mca_base_var_enum_create("btl_crypt_pq", pq_values, &choices);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    rc = mca_base_component_var_register(&mca_btl_crypt_component.btl_version, "pq",
+                                         "Key agreement against quantum computers of the future, X25519MLKEM768: auto (with peers "
+                                         "whose OpenSSL has it, too: 3.5 or newer), off, or require (else the job ends)",
+                                         MCA_BASE_VAR_TYPE_INT, choices, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
+                                         storage);
+    OBJ_RELEASE(choices);
+    return rc < 0 ? rc : OPAL_SUCCESS;
+}
+
 static int component_register(void)
 {
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
@@ -66,6 +89,7 @@ static int component_register(void)
     m->port_min = 0;
     m->port_range = 65536;
     m->replace_after = 0;
+    m->pq = PQ_AUTO;
     rc = opal_cryptproc_params_register();
     rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16; "
                                      "not together with if_exclude (default: all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
@@ -79,6 +103,7 @@ static int component_register(void)
     rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
                                         "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_8, &m->replace_after);
+    rc = rc ? rc : add_pq(&m->pq);
     rc = rc ? rc : opal_cryptproc_verbose_register(&mca_btl_crypt_component.btl_version,
                        "Print what btl/crypt does. 10: connections, and why they were refused. Never keys or payload "
                        "(default: 0)", &m->verbose);
@@ -214,7 +239,6 @@ static bool listen_somewhere(void)
     char word[64], text[200];
     const char *bad;
 
-    m->own = (opal_btl_crypt_addresses_t) {0};
     bad = opal_btl_crypt_address_own(m->include, includes ? NULL : m->exclude, &m->own, word);
     if (NULL != bad) {
         return refuse("bad-interface", bad);
@@ -231,6 +255,43 @@ static bool listen_somewhere(void)
     return true;
 }
 
+static bool refuse_core(const opal_crypt_why_t *why)
+{
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
+
+    OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", why->topic, opal_cryptproc_on_node(why->detail, text));
+    return false;
+}
+
+/* What goes into our record, so before there is one: what OpenSSL has of what we may use. */
+static bool start_tls(void)
+{
+    opal_btl_crypt_module_t *m = &opal_btl_crypt;
+    const opal_crypt_options_t *options = &opal_cryptproc_params.options;
+    const opal_crypt_tls_groups_t hybrid = opal_crypt_tls_group_bit(OPAL_CRYPT_TLS_X25519MLKEM768);
+    const opal_crypt_tls_groups_t usual = opal_crypt_tls_group_bit(options->fips ? OPAL_CRYPT_TLS_P256 : OPAL_CRYPT_TLS_X25519);
+    opal_crypt_why_t why = {0};
+
+    if (OPAL_SUCCESS != opal_cryptproc_choose_cipher()) {
+        return false;
+    }
+    if (OPAL_CRYPT_OK != opal_crypt_library_open(options->fips, &why)
+        || OPAL_CRYPT_OK != opal_crypt_tls_create(options->cipher, &m->tls, &why)) {
+        return refuse_core(&why);
+    }
+    m->own = (opal_btl_crypt_addresses_t) {
+        .groups = opal_crypt_tls_groups(m->tls)
+                  & (PQ_REQUIRE == m->pq ? hybrid : options->fips || PQ_OFF == m->pq ? usual : hybrid | usual)};
+    if (0 == m->own.groups || (options->fips && PQ_REQUIRE == m->pq)) {
+        return refuse("no-group", PQ_REQUIRE != m->pq ? "P-256 or X25519"
+                                  : options->fips     ? "X25519MLKEM768 (btl_crypt_pq=require) under crypt_fips=1"
+                                                      : "X25519MLKEM768 (btl_crypt_pq=require)");
+    }
+    opal_cryptproc_transport_is = "btl, TLS 1.3";
+    opal_cryptproc_transport_peers = opal_cryptproc_transport_pq_peers = 0;
+    return true;
+}
+
 /* Our record, with where we listen; who is here before us has published one without it. */
 static bool publish(void)
 {
@@ -244,28 +305,12 @@ static bool publish(void)
     return OPAL_SUCCESS == rc && OPAL_SUCCESS == opal_cryptproc_provider_needed();
 }
 
-static bool start_tls(void)
-{
-    const opal_crypt_options_t *options = opal_crypt_local_options(opal_cryptproc_local());
-    const opal_crypt_tls_group_t group = options->fips ? OPAL_CRYPT_TLS_P256 : OPAL_CRYPT_TLS_X25519;
-    opal_crypt_why_t why = {0};
-    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
-
-    if (OPAL_CRYPT_OK == opal_crypt_tls_create(options->cipher, group, &opal_btl_crypt.tls, &why)) {
-        opal_cryptproc_transport_is = OPAL_CRYPT_TLS_P256 == group ? "btl, TLS 1.3 with P-256" : "btl, TLS 1.3 with X25519";
-        opal_cryptproc_transport_peers = 0;
-        return true;
-    }
-    OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", why.topic, opal_cryptproc_on_node(why.detail, text));
-    return false;
-}
-
 static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
 {
     mca_btl_base_module_t **modules = malloc(sizeof(*modules));
 
     (void) progress_threads, (void) mpi_threads;
-    if (NULL == modules || !limits_hold() || !listen_somewhere() || !publish() || !start_tls()) {
+    if (NULL == modules || !limits_hold() || !start_tls() || !listen_somewhere() || !publish()) {
         opal_btl_crypt_end_job();
     }
     if (!opal_btl_crypt_module_start()) {

@@ -110,6 +110,24 @@ static bool may_ask(const opal_btl_crypt_endpoint_t *endpoint, bool needed)
                && (needed || opal_btl_crypt.listener.polled >= endpoint->ask_at));
 }
 
+/* Whoever of the two looks first says the same of it. */
+static bool group_found(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_tls_groups_t theirs, opal_crypt_why_t *why)
+{
+    char here[OPAL_CRYPT_TLS_GROUPS_TEXT], there[OPAL_CRYPT_TLS_GROUPS_TEXT];
+    opal_crypt_tls_groups_t both = opal_btl_crypt.own.groups & theirs;
+    const opal_crypt_tls_group_of_t *group = opal_crypt_tls_group_take(&both);
+
+    if (NULL == group) {
+        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "tls-group", "rank %lu (%s): %s\n  rank %lu: %s",
+                                 (unsigned long) OPAL_PROC_MY_NAME.vpid, opal_process_info.nodename,
+                                 opal_crypt_tls_groups_text(opal_btl_crypt.own.groups, here),
+                                 (unsigned long) endpoint->name.vpid, opal_crypt_tls_groups_text(theirs, there));
+        return false;
+    }
+    endpoint->group = group->group;
+    return true;
+}
+
 bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool needed)
 {
     const opal_crypt_peer_info_t *peer;
@@ -121,11 +139,12 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool neede
     }
     if (OPAL_CRYPT_OK == opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why)) {
         peer = opal_crypt_schedule_peer(endpoint->schedule);
+        why = (opal_crypt_why_t) {0};           /* no topic: it has no btl/crypt that we know */
         if (opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses)
+            && group_found(endpoint, addresses.groups, &why)
             && OPAL_CRYPT_OK == opal_crypt_tls_name_make(peer->nspace, peer->rank, peer->instance, &endpoint->tls_name)) {
             return true;
         }
-        why = (opal_crypt_why_t) {0};           /* no topic: it has no btl/crypt that we know */
         opal_crypt_schedule_destroy(endpoint->schedule);
         endpoint->schedule = NULL;
     }

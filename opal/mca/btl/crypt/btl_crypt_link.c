@@ -63,7 +63,7 @@ static opal_btl_crypt_link_t *begun(opal_btl_crypt_link_t *link, int rc)
     return link;
 }
 
-opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engine, int fd,
+opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_tls_group_t group,
                                                    const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk)
 {
     opal_btl_crypt_link_t *link = link_make(engine, fd, OPAL_BTL_CRYPT_CONNECTING, false);
@@ -72,7 +72,7 @@ opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engi
         return NULL;
     }
     link->wants_write = true;
-    return begun(link, opal_crypt_handshake_connect(engine->tls, identity, psk, &link->handshake));
+    return begun(link, opal_crypt_handshake_connect(engine->tls, group, identity, psk, &link->handshake));
 }
 
 opal_btl_crypt_link_t *opal_btl_crypt_link_accept(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_handshake_find_t find,

@@ -117,7 +117,7 @@ bool opal_btl_crypt_engine_start(opal_btl_crypt_engine_t *engine);      /* tls, 
 void opal_btl_crypt_engine_stop(opal_btl_crypt_engine_t *engine);       /* after its connections */
 
 /* `fd` is ours from now on, and does not block.  NULL: no memory, and it is closed. */
-opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engine, int fd,
+opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_tls_group_t group,
                                                    const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk);
 opal_btl_crypt_link_t *opal_btl_crypt_link_accept(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_handshake_find_t find,
                                                   void *arg);

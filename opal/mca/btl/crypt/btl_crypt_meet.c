@@ -103,7 +103,7 @@ static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint,
     opal_btl_crypt_link_t *link = NULL;
 
     if (NULL != psk && OPAL_CRYPT_OK == opal_crypt_tls_psk(opal_btl_crypt.tls, endpoint->schedule, OPAL_CRYPT_OUT, psk)) {
-        link = opal_btl_crypt_link_connect(&opal_btl_crypt.engine, fd, &identity, psk);
+        link = opal_btl_crypt_link_connect(&opal_btl_crypt.engine, fd, endpoint->group, &identity, psk);
     } else {
         close(fd);
     }
@@ -187,16 +187,19 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 
 /* ---- they connect ---- */
 
-int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_psk_t *psk)
+int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
+                        opal_crypt_tls_psk_t *psk)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&identity->claimed);
 
     (void) arg;
-    return NULL == endpoint || 0 != identity->link || identity->attempt <= endpoint->heard
-                   || !opal_btl_crypt_endpoint_ask(endpoint, false)
-                   || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)
-               ? OPAL_CRYPT_ERR_PEER
-               : opal_crypt_tls_psk(opal_btl_crypt.tls, endpoint->schedule, OPAL_CRYPT_IN, psk);
+    if (NULL == endpoint || 0 != identity->link || identity->attempt <= endpoint->heard
+        || !opal_btl_crypt_endpoint_ask(endpoint, false)
+        || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)) {
+        return OPAL_CRYPT_ERR_PEER;
+    }
+    *group = endpoint->group;
+    return opal_crypt_tls_psk(opal_btl_crypt.tls, endpoint->schedule, OPAL_CRYPT_IN, psk);
 }
 
 static bool ours_is_lower(const opal_crypt_tls_name_t *peer)
@@ -217,6 +220,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     link->owner = endpoint;
     endpoint->link = link;
     opal_cryptproc_transport_peers += endpoint->counted ? 0 : 1;
+    opal_cryptproc_transport_pq_peers += !endpoint->counted && OPAL_CRYPT_TLS_X25519MLKEM768 == endpoint->group ? 1 : 0;
     endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
     endpoint->replaced = false;

@@ -71,6 +71,9 @@ OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
 /* What it says of itself for a report, its to keep ("TLS 1.3 ..."), and with how many processes it has been connected. */
 extern OPAL_DECLSPEC const char *opal_cryptproc_transport_is;
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_peers;
+extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_pq_peers;    /* of those by X25519MLKEM768 */
+/* params.options.cipher, of what the user chose; start does it, and who needs it before.  Says itself what is wrong. */
+OPAL_DECLSPEC int opal_cryptproc_choose_cipher(void);
 /* Once for each start that succeeded. */
 OPAL_DECLSPEC void opal_cryptproc_stop(void);
 

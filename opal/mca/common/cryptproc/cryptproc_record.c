@@ -47,7 +47,7 @@ static unsigned users;                  /* starts without their stops */
 static bool has_transport;
 
 const char *opal_cryptproc_transport_is;
-uint64_t opal_cryptproc_transport_peers;
+uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers;
 
 /* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
  * has but 16 bits where the launcher is not mpirun. */
@@ -68,8 +68,10 @@ static const mca_base_component_t *record_key(uint32_t of_life, mca_base_compone
     return key;
 }
 
-static int choose_cipher(opal_cryptproc_params_t *p)
+int opal_cryptproc_choose_cipher(void)
 {
+    opal_cryptproc_params_t *p = &opal_cryptproc_params;
+
     switch (p->key_bits) {
     case 128:
         p->options.cipher = OPAL_AEAD_AES_128_GCM;
@@ -142,7 +144,7 @@ static int make(const char *agreed)
     const opal_crypt_why_t *warning;
     opal_crypt_why_t why = {0};
     char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
-    int rc = choose_cipher(p);
+    int rc = opal_cryptproc_choose_cipher();
 
     rc = OPAL_SUCCESS == rc ? opal_cryptproc_provider_start() : rc;
     if (OPAL_SUCCESS != rc) {

@@ -148,7 +148,6 @@ static bool set_rules(const opal_crypt_tls_t *tls, SSL_CTX *context)
     return 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION, NULL)
            && 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL)
            && 1 == ssl->SSL_CTX_set_ciphersuites(context, tls->suite->name)
-           && 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, (void *) (uintptr_t) tls->group->name)
            && 1 == ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_SIGALGS_LIST, 0, (void *) (uintptr_t) "ECDSA+SHA256")
            && 1 == ssl->SSL_CTX_set_num_tickets(context, 0)
            && 1 == ssl->SSL_CTX_set_max_early_data(context, 0) && 1 == ssl->SSL_CTX_set_recv_max_early_data(context, 0)
@@ -189,6 +188,25 @@ static SSL_CTX *context_make(const opal_crypt_tls_t *tls, OSSL_LIB_CTX *library,
     return context;
 }
 
+/* Each handshake sets its own; what a context is left with here serves none. */
+static opal_crypt_tls_groups_t groups_there(const opal_crypt_tls_t *tls)
+{
+    opal_crypt_tls_groups_t left = ~0u, there = 0;
+    const opal_crypt_tls_group_of_t *group;
+
+    while (NULL != (group = opal_crypt_tls_group_take(&left))) {
+        if (1 == tls->ssl->SSL_CTX_ctrl(tls->client, SSL_CTRL_SET_GROUPS_LIST, 0, (void *) (uintptr_t) group->name)) {
+            there |= opal_crypt_tls_group_bit(group->group);
+        }
+    }
+    return there;
+}
+
+opal_crypt_tls_groups_t opal_crypt_tls_groups(const opal_crypt_tls_t *tls)
+{
+    return tls->groups;
+}
+
 static int contexts_make(opal_crypt_tls_t *tls, opal_crypt_why_t *why)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
@@ -207,33 +225,27 @@ static int contexts_make(opal_crypt_tls_t *tls, opal_crypt_why_t *why)
     use = NULL == tls->library ? library->context : tls->library;
     tls->client = context_make(tls, use, library->properties, false);
     tls->server = context_make(tls, use, library->properties, true);
+    tls->groups = NULL == tls->client ? 0 : groups_there(tls);
     tls->ssl->ERR_clear_error();
-    if (NULL == tls->client || NULL == tls->server) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "%s, %s", tls->suite->name,
-                                 tls->group->name);
-    }
-    return OPAL_CRYPT_OK;
+    return NULL != tls->client && NULL != tls->server
+               ? OPAL_CRYPT_OK : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "%s", tls->suite->name);
 }
 
-int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_group_t group, opal_crypt_tls_t **made,
-                          opal_crypt_why_t *why)
+int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **made, opal_crypt_why_t *why)
 {
     const opal_crypt_tls_suite_t *suite = opal_crypt_tls_suite(cipher);
-    const opal_crypt_tls_group_of_t *group_of = opal_crypt_tls_group(group);
     opal_crypt_tls_t *tls;
     int rc;
 
     *made = NULL;
-    if (NULL == suite || NULL == group_of) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "%s",
-                                 NULL == suite ? "a suite for keys of 192 bits" : "the group");
+    if (NULL == suite) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "a suite for keys of 192 bits");
     }
     tls = calloc(1, sizeof(*tls));
     if (NULL == tls) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "TLS 1.3: no memory");
     }
     tls->suite = suite;
-    tls->group = group_of;
     rc = opal_crypt_libssl_load(&tls->ssl, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = contexts_make(tls, why);
@@ -266,7 +278,8 @@ SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake)
     BIO *in = ssl->BIO_new(ssl->BIO_s_mem()), *out = ssl->BIO_new(ssl->BIO_s_mem());
     SSL *made = ssl->SSL_new(handshake->listens ? handshake->tls->server : handshake->tls->client);
 
-    if (NULL == made || NULL == in || NULL == out || 1 != ssl->SSL_set_ex_data(made, 0, handshake)) {
+    if (NULL == made || NULL == in || NULL == out || 1 != ssl->SSL_set_ex_data(made, 0, handshake)
+        || 1 != ssl->SSL_ctrl(made, SSL_CTRL_SET_GROUPS_LIST, 0, (void *) (uintptr_t) handshake->group->name)) {
         ssl->BIO_free(in);
         ssl->BIO_free(out);
         ssl->SSL_free(made);

@@ -156,8 +156,9 @@ static int go_on(opal_crypt_handshake_t *handshake, const uint8_t *record, size_
 static int first_client_record(opal_crypt_handshake_t *handshake)
 {
     const opal_crypt_tls_t *tls = handshake->tls;
-    const char *wrong = opal_crypt_client_hello(tls->suite, tls->group, handshake->record, handshake->have,
-                                                &handshake->identity);
+    opal_crypt_tls_group_t expected = 0;
+    const char *wrong = opal_crypt_client_hello(tls->suite, handshake->record, handshake->have, &handshake->identity,
+                                                &handshake->group);
     int rc;
 
     if (NULL != wrong) {
@@ -170,8 +171,11 @@ static int first_client_record(opal_crypt_handshake_t *handshake)
         (void) refuse_peer(handshake, "no memory for secrets");
         return rc;
     }
-    if (OPAL_CRYPT_OK != handshake->find(handshake->arg, &handshake->identity, &handshake->secrets->psk)) {
+    if (OPAL_CRYPT_OK != handshake->find(handshake->arg, &handshake->identity, &expected, &handshake->secrets->psk)) {
         return refuse_peer(handshake, "nobody of that name may connect");
+    }
+    if (expected != handshake->group->group) {
+        return refuse_peer(handshake, "it offers another group");
     }
     opal_crypt_tls_identity_pack(&handshake->identity, handshake->packed);
     handshake->ssl = opal_crypt_tls_ssl(handshake);
@@ -184,7 +188,7 @@ static int first_client_record(opal_crypt_handshake_t *handshake)
 
 static int first_server_record(opal_crypt_handshake_t *handshake)
 {
-    const char *wrong = opal_crypt_server_hello(handshake->tls->suite, handshake->tls->group, handshake->record,
+    const char *wrong = opal_crypt_server_hello(handshake->tls->suite, handshake->group, handshake->record,
                                                 handshake->have);
 
     return NULL == wrong ? OPAL_CRYPT_OK : refuse_peer(handshake, wrong);
@@ -268,14 +272,17 @@ int opal_crypt_handshake_feed(opal_crypt_handshake_t *handshake, const void *byt
 
 /* ---- what the caller has of it ---- */
 
-int opal_crypt_handshake_connect(const opal_crypt_tls_t *tls, const opal_crypt_tls_identity_t *identity,
-                                 const opal_crypt_tls_psk_t *psk, opal_crypt_handshake_t **made)
+int opal_crypt_handshake_connect(const opal_crypt_tls_t *tls, opal_crypt_tls_group_t group,
+                                 const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk,
+                                 opal_crypt_handshake_t **made)
 {
     opal_crypt_handshake_t *handshake = handshake_make(tls, false);
-    int rc = NULL == handshake ? OPAL_CRYPT_ERR_MEMORY : secrets_make(handshake);
+    int rc = NULL == handshake ? OPAL_CRYPT_ERR_MEMORY
+           : 0 == (tls->groups & opal_crypt_tls_group_bit(group)) ? OPAL_CRYPT_ERR_CONFIG : secrets_make(handshake);
 
     *made = NULL;
     if (OPAL_CRYPT_OK == rc) {
+        handshake->group = opal_crypt_tls_group(group);
         handshake->identity = *identity;
         opal_crypt_tls_identity_pack(identity, handshake->packed);
         handshake->secrets->psk = *psk;

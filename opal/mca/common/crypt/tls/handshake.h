@@ -28,15 +28,17 @@
 /* All bytes that a handshake takes, whoever sent them. */
 #define OPAL_CRYPT_HANDSHAKE_INPUT_MAX  4096
 
-/* A suite and a group, for any number of handshakes: OpenSSL's contexts for both ends, which no
+/* A suite, for any number of handshakes: OpenSSL's contexts for both ends, which no
  * configuration file of OpenSSL changes.  Under crypt_fips=1 it is made from the FIPS provider. */
 typedef struct opal_crypt_tls opal_crypt_tls_t;
 
 /* ERR_CONFIG with `why` filled: TLS 1.3 has no suite for this cipher, or this OpenSSL (or its
- * FIPS provider) lacks suite or group. */
-int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_group_t group, opal_crypt_tls_t **tls,
-                          opal_crypt_why_t *why);
+ * FIPS provider) lacks it. */
+int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **tls, opal_crypt_why_t *why);
 void opal_crypt_tls_destroy(opal_crypt_tls_t *tls);             /* after its handshakes; NULL allowed */
+
+/* The groups that this OpenSSL has. */
+opal_crypt_tls_groups_t opal_crypt_tls_groups(const opal_crypt_tls_t *tls);
 
 /* In memory of crypt_secmem; by opal_crypt_tls_psk, or, for a test, by hand. */
 typedef struct opal_crypt_tls_psk {
@@ -55,14 +57,15 @@ typedef enum {
     OPAL_CRYPT_HANDSHAKE_REFUSED
 } opal_crypt_handshake_state_t;
 
-/* The listener's question: may this process connect to us, and what is its PSK?  Another code than OK
- * refuses it.  `identity` is a claim; its wanted name is the listener's own. */
+/* The listener's question: may this process connect to us, and what are the group and the PSK of the pair?
+ * Another code than OK refuses it.  `identity` is a claim; its wanted name is the listener's own. */
 typedef int (*opal_crypt_handshake_find_t)(void *arg, const opal_crypt_tls_identity_t *identity,
-                                           opal_crypt_tls_psk_t *psk);
+                                           opal_crypt_tls_group_t *group, opal_crypt_tls_psk_t *psk);
 
 /* Begin.  `tls` must outlive it; psk and names are copied. */
-int opal_crypt_handshake_connect(const opal_crypt_tls_t *tls, const opal_crypt_tls_identity_t *identity,
-                                 const opal_crypt_tls_psk_t *psk, opal_crypt_handshake_t **handshake);
+int opal_crypt_handshake_connect(const opal_crypt_tls_t *tls, opal_crypt_tls_group_t group,
+                                 const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk,
+                                 opal_crypt_handshake_t **handshake);
 int opal_crypt_handshake_accept(const opal_crypt_tls_t *tls, const opal_crypt_tls_name_t *own,
                                 opal_crypt_handshake_find_t find, void *arg, opal_crypt_handshake_t **handshake);
 void opal_crypt_handshake_destroy(opal_crypt_handshake_t *handshake);       /* NULL allowed */

@@ -12,7 +12,7 @@
 struct opal_crypt_tls {
     const opal_crypt_libssl_t *ssl;
     const opal_crypt_tls_suite_t *suite;
-    const opal_crypt_tls_group_of_t *group;
+    opal_crypt_tls_groups_t groups;         /* that this OpenSSL has */
     OSSL_LIB_CTX *library;                  /* ours; NULL under crypt_fips=1, whose library it then is */
     OSSL_PROVIDER *provider;
     SSL_CTX *client, *server;
@@ -35,6 +35,7 @@ struct opal_crypt_handshake {
     void *arg;
 
     opal_crypt_tls_identity_t identity;
+    const opal_crypt_tls_group_of_t *group;                 /* NULL: who listens does not know it yet */
     uint8_t packed[OPAL_CRYPT_TLS_IDENTITY_BYTES];
     handshake_secrets_t *secrets;
     unsigned secrets_seen;                                  /* bit 0 the client's, bit 1 the server's */
@@ -51,7 +52,7 @@ struct opal_crypt_handshake {
     uint8_t output[OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX];
 };
 
-/* contexts.c: an SSL object that knows this handshake; NULL without memory. */
+/* contexts.c: an SSL object that knows this handshake, and no group but its own; NULL without memory. */
 SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake);
 
 /* contexts.c: SSL_free, and its memory wiped, as far as malloc gives it back. */

@@ -166,19 +166,28 @@ static bool versions_fit(view_t body)
     return TLS_1_3 == view16(&list) && at_end(&list) && at_end(&body);
 }
 
-static bool groups_fit(view_t body, const opal_crypt_tls_group_of_t *group)
+/* What the extensions of a ClientHello say. */
+typedef struct client_says {
+    opal_crypt_tls_identity_t identity;
+    unsigned group, share_group;
+    size_t share_bytes;
+} client_says_t;
+
+static bool groups_fit(view_t body, client_says_t *says)
 {
     view_t list = view_part(&body, 2);
 
-    return (unsigned) group->group == view16(&list) && at_end(&list) && at_end(&body);
+    says->group = view16(&list);
+    return at_end(&list) && at_end(&body);
 }
 
-static bool client_share_fits(view_t body, const opal_crypt_tls_group_of_t *group)
+static bool client_share_fits(view_t body, client_says_t *says)
 {
     view_t list = view_part(&body, 2);
 
-    return (unsigned) group->group == view16(&list) && group->client_bytes == view_part(&list, 2).left
-           && at_end(&list) && at_end(&body);
+    says->share_group = view16(&list);
+    says->share_bytes = view_part(&list, 2).left;
+    return at_end(&list) && at_end(&body);
 }
 
 static bool modes_fit(view_t body)
@@ -210,20 +219,19 @@ static bool suites_fit(view_t list, const opal_crypt_tls_suite_t *suite)
     return at_end(&list) || (NO_RENEGOTIATION == view16(&list) && at_end(&list));
 }
 
-static const char *client_extension(unsigned type, view_t body, const opal_crypt_tls_suite_t *suite,
-                                    const opal_crypt_tls_group_of_t *group, opal_crypt_tls_identity_t *identity)
+static const char *client_extension(unsigned type, view_t body, const opal_crypt_tls_suite_t *suite, client_says_t *says)
 {
     switch (type) {
     case VERSIONS:
         return versions_fit(body) ? NULL : "it offers another version than TLS 1.3";
     case GROUPS:
-        return groups_fit(body, group) ? NULL : "it offers another group";
+        return groups_fit(body, says) ? NULL : "it does not offer one group";
     case SHARE:
-        return client_share_fits(body, group) ? NULL : "it has another key share";
+        return client_share_fits(body, says) ? NULL : "it does not have one key share";
     case PSK_MODES:
         return modes_fit(body) ? NULL : "it offers a PSK without key agreement";
     case PSK:
-        return psk_fits(body, suite, identity) ? NULL : "its identity is not one of ours";
+        return psk_fits(body, suite, &says->identity) ? NULL : "its identity is not one of ours";
     case POINT_FORMATS:
     case SIGNATURES:
     case SIGNATURES_CERT:
@@ -246,12 +254,27 @@ static bool seen_before(uint64_t *seen, unsigned type)
     return before;
 }
 
-const char *opal_crypt_client_hello(const opal_crypt_tls_suite_t *suite, const opal_crypt_tls_group_of_t *group,
-                                    const uint8_t *record, size_t bytes, opal_crypt_tls_identity_t *identity)
+/* All extensions that there have to be. */
+static const char *client_says_right(const client_says_t *says, uint64_t seen, const opal_crypt_tls_group_of_t **group)
 {
     static const uint64_t needed = UINT64_C(1) << VERSIONS | UINT64_C(1) << GROUPS | UINT64_C(1) << SHARE
                                  | UINT64_C(1) << PSK_MODES | UINT64_C(1) << PSK;
+
+    if (needed != (seen & needed)) {
+        return "it lacks an extension";
+    }
+    *group = opal_crypt_tls_group((opal_crypt_tls_group_t) says->group);
+    if (NULL == *group) {
+        return "it offers another group";
+    }
+    return says->share_group == says->group && says->share_bytes == (*group)->client_bytes ? NULL : "it has another key share";
+}
+
+const char *opal_crypt_client_hello(const opal_crypt_tls_suite_t *suite, const uint8_t *record, size_t bytes,
+                                    opal_crypt_tls_identity_t *identity, const opal_crypt_tls_group_of_t **group)
+{
     view_t view, extensions;
+    client_says_t says = {.group = 0};
     uint64_t seen = 0;
     const char *wrong = hello_begin(record, bytes, TLS_1_0, CLIENT_HELLO, &view);
 
@@ -273,7 +296,7 @@ const char *opal_crypt_client_hello(const opal_crypt_tls_suite_t *suite, const o
         const unsigned type = view16(&extensions);
         const view_t body = view_part(&extensions, 2);
 
-        if (extensions.cut || NULL != (wrong = client_extension(type, body, suite, group, identity))) {
+        if (extensions.cut || NULL != (wrong = client_extension(type, body, suite, &says))) {
             return extensions.cut ? "its extensions are cut short" : wrong;
         }
         if (seen_before(&seen, type) || (PSK == type && 0 != extensions.left)) {
@@ -283,7 +306,8 @@ const char *opal_crypt_client_hello(const opal_crypt_tls_suite_t *suite, const o
     if (!at_end(&view) || !at_end(&extensions)) {
         return "its extensions are cut short";
     }
-    return needed == (seen & needed) ? NULL : "it lacks an extension";
+    *identity = says.identity;
+    return client_says_right(&says, seen, group);
 }
 
 /* ---- ServerHello ---- */

@@ -44,9 +44,9 @@ void opal_crypt_tls_identity_pack(const opal_crypt_tls_identity_t *identity,
                                   uint8_t bytes[OPAL_CRYPT_TLS_IDENTITY_BYTES]);
 
 /* A whole record, header included, as it came.  NULL: it is one that our end could have sent, for this
- * suite and group.  Else: why it is refused, in English. */
-const char *opal_crypt_client_hello(const opal_crypt_tls_suite_t *suite, const opal_crypt_tls_group_of_t *group,
-                                    const uint8_t *record, size_t bytes, opal_crypt_tls_identity_t *identity);
+ * suite, and for *group, which the client's says.  Else: why it is refused, in English. */
+const char *opal_crypt_client_hello(const opal_crypt_tls_suite_t *suite, const uint8_t *record, size_t bytes,
+                                    opal_crypt_tls_identity_t *identity, const opal_crypt_tls_group_of_t **group);
 const char *opal_crypt_server_hello(const opal_crypt_tls_suite_t *suite, const opal_crypt_tls_group_of_t *group,
                                     const uint8_t *record, size_t bytes);
 

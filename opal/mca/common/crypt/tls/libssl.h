@@ -33,7 +33,7 @@
     F(SSL_CTX_set_block_padding) F(SSL_CTX_set_keylog_callback) F(SSL_CTX_set0_CA_list) \
     F(SSL_CTX_set_verify) F(SSL_CTX_set_cert_verify_callback) F(SSL_CTX_set_cert_store) \
     F(SSL_CTX_set_psk_use_session_callback) F(SSL_CTX_set_psk_find_session_callback) \
-    F(SSL_new) F(SSL_free) F(SSL_set_bio) F(SSL_set_connect_state) F(SSL_set_accept_state) F(SSL_do_handshake) \
+    F(SSL_new) F(SSL_free) F(SSL_ctrl) F(SSL_set_bio) F(SSL_set_connect_state) F(SSL_set_accept_state) F(SSL_do_handshake) \
     F(SSL_get_error) F(SSL_set_ex_data) F(SSL_get_ex_data) F(SSL_get_client_random) F(SSL_session_reused) \
     F(SSL_version) F(SSL_get_current_cipher) F(SSL_CIPHER_get_protocol_id) F(SSL_CIPHER_find) F(SSL_has_pending) \
     F(SSL_SESSION_new) F(SSL_SESSION_free) F(SSL_SESSION_set1_master_key) F(SSL_SESSION_set_cipher) \

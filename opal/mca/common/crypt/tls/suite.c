@@ -5,6 +5,16 @@
  */
 #include "suite.h"
 
+#include <stdio.h>
+
+/* In the order of preference. */
+static const opal_crypt_tls_group_of_t groups_known[] = {
+    {OPAL_CRYPT_TLS_X25519MLKEM768, "X25519MLKEM768", 1216, 1120},
+    {OPAL_CRYPT_TLS_X25519, "X25519", 32, 32},
+    {OPAL_CRYPT_TLS_P256, "P-256", 65, 65},
+};
+enum { KNOWN = sizeof(groups_known) / sizeof(groups_known[0]) };
+
 const opal_crypt_tls_suite_t *opal_crypt_tls_suite(opal_aead_cipher_t cipher)
 {
     static const opal_crypt_tls_suite_t suites[] = {
@@ -23,16 +33,39 @@ const opal_crypt_tls_suite_t *opal_crypt_tls_suite(opal_aead_cipher_t cipher)
 
 const opal_crypt_tls_group_of_t *opal_crypt_tls_group(opal_crypt_tls_group_t group)
 {
-    static const opal_crypt_tls_group_of_t groups[] = {
-        {OPAL_CRYPT_TLS_P256, "P-256", 65, 65},
-        {OPAL_CRYPT_TLS_X25519, "X25519", 32, 32},
-        {OPAL_CRYPT_TLS_X25519MLKEM768, "X25519MLKEM768", 1216, 1120},
-    };
+    opal_crypt_tls_groups_t bit = opal_crypt_tls_group_bit(group);
 
-    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); ++i) {
-        if (group == groups[i].group) {
-            return &groups[i];
+    return opal_crypt_tls_group_take(&bit);
+}
+
+opal_crypt_tls_groups_t opal_crypt_tls_group_bit(unsigned number)
+{
+    for (unsigned i = 0; i < KNOWN; ++i) {
+        if (number == (unsigned) groups_known[i].group) {
+            return 1u << i;
+        }
+    }
+    return 0;
+}
+
+const opal_crypt_tls_group_of_t *opal_crypt_tls_group_take(opal_crypt_tls_groups_t *groups)
+{
+    for (unsigned i = 0; i < KNOWN; ++i) {
+        if (0 != (*groups & 1u << i)) {
+            *groups &= ~(1u << i);
+            return &groups_known[i];
         }
     }
     return NULL;
+}
+
+const char *opal_crypt_tls_groups_text(opal_crypt_tls_groups_t groups, char text[OPAL_CRYPT_TLS_GROUPS_TEXT])
+{
+    const opal_crypt_tls_group_of_t *group;
+    int used = snprintf(text, OPAL_CRYPT_TLS_GROUPS_TEXT, "%s", 0 == groups ? "none" : "");
+
+    while (NULL != (group = opal_crypt_tls_group_take(&groups)) && used < OPAL_CRYPT_TLS_GROUPS_TEXT) {
+        used += snprintf(text + used, OPAL_CRYPT_TLS_GROUPS_TEXT - (size_t) used, "%s%s", used > 0 ? ", " : "", group->name);
+    }
+    return text;
 }

@@ -3,7 +3,7 @@
  *
  * What two ends agree on before they connect: a cipher suite and a group of TLS 1.3.
  * Both are known from the records of the two processes; nothing is negotiated.
- * docs/transport-format.rst, "Handshake".
+ * docs/transport-format.rst, "Overview" and "Groups".
  */
 #ifndef OPAL_CRYPT_TLS_SUITE_H
 #define OPAL_CRYPT_TLS_SUITE_H
@@ -32,8 +32,23 @@ typedef struct opal_crypt_tls_group_of {
     size_t client_bytes, server_bytes;          /* of a share */
 } opal_crypt_tls_group_of_t;
 
+#pragma GCC visibility push(default)
+
 /* NULL where TLS 1.3 has none: AES-192-GCM; an unknown number. */
 const opal_crypt_tls_suite_t *opal_crypt_tls_suite(opal_aead_cipher_t cipher);
 const opal_crypt_tls_group_of_t *opal_crypt_tls_group(opal_crypt_tls_group_t group);
+
+/* A set of groups has a bit for each; the lower one is preferred.  0: an unknown number. */
+typedef unsigned opal_crypt_tls_groups_t;
+opal_crypt_tls_groups_t opal_crypt_tls_group_bit(unsigned number);
+
+/* The preferred one that is left, *groups without it; NULL: none is. */
+const opal_crypt_tls_group_of_t *opal_crypt_tls_group_take(opal_crypt_tls_groups_t *groups);
+
+/* "X25519MLKEM768, X25519", or "none". */
+#define OPAL_CRYPT_TLS_GROUPS_TEXT  48
+const char *opal_crypt_tls_groups_text(opal_crypt_tls_groups_t groups, char text[OPAL_CRYPT_TLS_GROUPS_TEXT]);
+
+#pragma GCC visibility pop
 
 #endif

@@ -40,6 +40,7 @@ static const struct entry {
     {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX},
     {"btl_crypt_port_range", NUMBER, 1, UINT32_MAX},
+    {"btl_crypt_pq", TEXT, 0, 0},
     {"btl_crypt_put_alignment", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_put_limit", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_rdma_pipeline_frag_size", NUMBER, 0, UINT64_MAX},
