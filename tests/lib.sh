@@ -53,6 +53,19 @@ cluster_up() {
     echo "$VARIANT" > "$VCLUSTER_DIR/kind"
 }
 
+# in_vm SCRIPT: in a virtual machine of its own, or the case is skipped.
+in_vm() {
+    local rc=0
+    VM_LIMIT=$((LIMIT - 20)) "$SRC/tests/vm" "$1" || rc=$?
+    [ $rc != 77 ] || exit 77
+    [ $rc = 0 ] || fail "in the virtual machine: status $rc"
+}
+
+# What a script there needs of this case's environment, as commands: inside $(...).
+vm_environment() {
+    export -p | grep -E '^declare -x (PATH|SRC|PREFIX|VARIANT|VARIANT_DIR|CACHE|SERIES|LIMIT|OMPI_[A-Z]+_[a-zA-Z0-9_]*|PMIX_MCA_[a-z_]*|LD_LIBRARY_PATH|MANPATH)='
+}
+
 # ---- captures: what was on the nodes' wires ----
 
 declare -A CAPTURE_FILE CAPTURE_PID

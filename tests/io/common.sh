@@ -29,11 +29,3 @@ must_refuse() {
     grep -qF -- "$text" <<<"$output" || fail "\"$text\" is not in the output of: $*"
     ! grep -qF "watchdog: " <<<"$output" || fail "a process waited for the others: $*"
 }
-
-# in_vm SCRIPT: in a virtual machine of its own, or the case is skipped.
-in_vm() {
-    local rc=0
-    VM_LIMIT=$((LIMIT - 20)) "$SRC/tests/vm" "$1" || rc=$?
-    [ $rc != 77 ] || exit 77
-    [ $rc = 0 ] || fail "in the virtual machine: status $rc"
-}

@@ -18,8 +18,8 @@ for ((cut = 1; cut <= cuts; cut++)); do
     base=$((cut * 1000))
     cat > "$CASE_DIR/job" <<END
 set -eu
-$(export -p | grep -E '^declare -x (SRC|PREFIX|VARIANT|VARIANT_DIR|SERIES|LIMIT|OMPI_[A-Z]+_[a-zA-Z0-9_]*|PMIX_MCA_[a-z_]*|LD_LIBRARY_PATH)=')
-export PATH=$PATH MT_WATCHDOG=$((LIMIT - 20)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+$(vm_environment)
+export MT_WATCHDOG=$((LIMIT - 20)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_fs_crypt_durable=1
 modprobe ext4
 mkdir -p /mnt/disk

@@ -12,8 +12,8 @@ program=$(mpi_program io power)
 
 cat > "$CASE_DIR/job" <<END
 set -eu
-$(export -p | grep -E '^declare -x (SRC|PREFIX|VARIANT|VARIANT_DIR|SERIES|LIMIT|OMPI_[A-Z]+_[a-zA-Z0-9_]*|PMIX_MCA_[a-z_]*|LD_LIBRARY_PATH)=')
-export DM_DISABLE_UDEV=1 PATH=$PATH MT_WATCHDOG=$((LIMIT - 20)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+$(vm_environment)
+export DM_DISABLE_UDEV=1 MT_WATCHDOG=$((LIMIT - 20)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 . "\$SRC/tests/lib.sh"
 modprobe brd rd_nr=3 rd_size=32768
 modprobe -a ext4 dm-log-writes

@@ -14,8 +14,8 @@ halves=$(mpi_program io halves) hold=$(mpi_program io hold) program=$(mpi_progra
 
 cat > "$CASE_DIR/job" <<END
 set -eu
-$(export -p | grep -E '^declare -x (SRC|PREFIX|VARIANT|VARIANT_DIR|CACHE|SERIES|LIMIT|OMPI_[A-Z]+_[a-zA-Z0-9_]*|PMIX_MCA_[a-z_]*|LD_LIBRARY_PATH|MANPATH)=')
-export PATH=$PATH CASE_DIR=/tmp/case VCLUSTER_DIR=/tmp/vcluster
+$(vm_environment)
+export CASE_DIR=/tmp/case VCLUSTER_DIR=/tmp/vcluster
 mkdir -p /tmp/case /srv/x /mnt/shared /tmp/crypt
 modprobe -a nfsd nfs nfsv4 brd ext4 veth bridge
 mkfs.ext4 -q /dev/ram0 && mount /dev/ram0 /srv/x

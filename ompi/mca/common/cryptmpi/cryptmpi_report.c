@@ -104,6 +104,7 @@ static void count_peers(ompi_common_cryptmpi_report_line_t *line)
     }
     line->sealed_peers = opal_cryptproc_transport_peers;
     line->pq_peers = opal_cryptproc_transport_pq_peers;
+    line->kernel_peers = opal_cryptproc_transport_kernel_peers;
     for (int i = 0; OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope && i < ompi_comm_size(world); i++) {
         line->local_peers += i != ompi_comm_rank(world)
                              && OPAL_PROC_ON_LOCAL_NODE(ompi_comm_peer_lookup(world, i)->super.proc_flags) ? 1 : 0;

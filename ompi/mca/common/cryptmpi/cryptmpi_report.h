@@ -11,7 +11,7 @@
 typedef struct ompi_common_cryptmpi_report_line {
     opal_crypt_stats_t stats;
     uint64_t sealed_peers, local_peers, wall_ns;
-    uint64_t pq_peers;                  /* of the sealed ones by X25519MLKEM768 */
+    uint64_t pq_peers, kernel_peers;    /* of the sealed ones by X25519MLKEM768; sealed or opened by the kernel */
     uint64_t threads, segments;         /* the most that a chopped message had */
     uint64_t raised;                    /* bit i: the limits of transport i (ompi_common_cryptmpi_raised_t) */
     char provider[64];

@@ -34,6 +34,7 @@ static void add(line_t *sum, const line_t *one)
     sum->sealed_peers += one->sealed_peers;
     sum->local_peers += one->local_peers;
     sum->pq_peers += one->pq_peers;
+    sum->kernel_peers += one->kernel_peers;
     sum->wall_ns += one->wall_ns;
     sum->threads = larger(sum->threads, one->threads);
     sum->segments = larger(sum->segments, one->segments);
@@ -148,6 +149,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->text, "key_agreement", agreement);
     fprintf(out, form->number, "sealed_peers", sum->sealed_peers);
     fprintf(out, form->number, "local_peers", sum->local_peers);
+    fprintf(out, form->number, "kernel_peers", sum->kernel_peers);
     fprintf(out, form->number, "sealed_messages", s->sealed_calls);
     fprintf(out, form->number, "sealed_bytes", s->sealed_bytes);
     fprintf(out, form->number, "opened_messages", s->opened_calls);

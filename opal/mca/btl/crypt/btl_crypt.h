@@ -58,12 +58,13 @@ typedef struct mca_btl_base_endpoint_t {
 OBJ_CLASS_DECLARATION(opal_btl_crypt_endpoint_t);
 
 enum { OPAL_BTL_CRYPT_EVENTS = 64 };
+enum { OPAL_BTL_CRYPT_KTLS_OFF, OPAL_BTL_CRYPT_KTLS_AUTO };
 
 typedef struct opal_btl_crypt_module {
     mca_btl_base_module_t super;
     char *include, *exclude;                    /* parameters */
     unsigned port_min, port_range, replace_after, verbose;
-    int pq;                                     /* of component.c */
+    int pq, ktls;                               /* of component.c */
     int stream;
 
     bool started;

@@ -59,19 +59,22 @@ typedef enum { PQ_AUTO, PQ_OFF, PQ_REQUIRE } pq_t;
 
 static const mca_base_var_enum_value_t pq_values[] = {{PQ_AUTO, "auto"}, {PQ_OFF, "off"}, {PQ_REQUIRE, "require"}, {0, NULL}};
 
-static int add_pq(int *storage)
+static const mca_base_var_enum_value_t ktls_values[] = {
+    {OPAL_BTL_CRYPT_KTLS_OFF, "off"}, {OPAL_BTL_CRYPT_KTLS_AUTO, "auto"}, {0, NULL}};
+
+static int add_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values, int *storage)
 {
     mca_base_var_enum_t *choices = NULL;
-    int rc = mca_base_var_enum_create("btl_crypt_pq", pq_values, &choices);
+    char full[64];
+    int rc;
 
+    snprintf(full, sizeof(full), "btl_crypt_%s", name);
+    rc = mca_base_var_enum_create(full, values, &choices);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = mca_base_component_var_register(&mca_btl_crypt_component.btl_version, "pq",
-                                         "Key agreement against quantum computers of the future, X25519MLKEM768: auto (with peers "
-                                         "whose OpenSSL has it, too: 3.5 or newer), off, or require (else the job ends)",
-                                         MCA_BASE_VAR_TYPE_INT, choices, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
-                                         storage);
+    rc = mca_base_component_var_register(&mca_btl_crypt_component.btl_version, name, help, MCA_BASE_VAR_TYPE_INT, choices, 0, 0,
+                                         OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, storage);
     OBJ_RELEASE(choices);
     return rc < 0 ? rc : OPAL_SUCCESS;
 }
@@ -90,6 +93,7 @@ static int component_register(void)
     m->port_range = 65536;
     m->replace_after = 0;
     m->pq = PQ_AUTO;
+    m->ktls = OPAL_BTL_CRYPT_KTLS_OFF;
     rc = opal_cryptproc_params_register();
     rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16; "
                                      "not together with if_exclude (default: all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
@@ -103,7 +107,11 @@ static int component_register(void)
     rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
                                         "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_8, &m->replace_after);
-    rc = rc ? rc : add_pq(&m->pq);
+    rc = rc ? rc : add_choice("pq", "Key agreement against quantum computers of the future, X25519MLKEM768: auto (with peers "
+                                    "whose OpenSSL has it, too: 3.5 or newer), off, or require (else the job ends)",
+                              pq_values, &m->pq);
+    rc = rc ? rc : add_choice("ktls", "Have the kernel, or a network card, encrypt and decrypt: auto (where the kernel has the "
+                                      "module tls) or off (default: off)", ktls_values, &m->ktls);
     rc = rc ? rc : opal_cryptproc_verbose_register(&mca_btl_crypt_component.btl_version,
                        "Print what btl/crypt does. 10: connections, and why they were refused. Never keys or payload "
                        "(default: 0)", &m->verbose);
@@ -288,7 +296,7 @@ static bool start_tls(void)
                                                       : "X25519MLKEM768 (btl_crypt_pq=require)");
     }
     opal_cryptproc_transport_is = "btl, TLS 1.3";
-    opal_cryptproc_transport_peers = opal_cryptproc_transport_pq_peers = 0;
+    opal_cryptproc_transport_peers = opal_cryptproc_transport_pq_peers = opal_cryptproc_transport_kernel_peers = 0;
     return true;
 }
 

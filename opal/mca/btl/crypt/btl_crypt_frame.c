@@ -26,6 +26,7 @@ size_t opal_btl_crypt_frame_pack(const opal_btl_crypt_frame_t *frame, uint8_t he
     case OPAL_BTL_CRYPT_HELLO:
         header[1] = OPAL_BTL_CRYPT_VERSION;
         header[2] = 1;
+        header[3] = frame->kernel;
         return OPAL_BTL_CRYPT_HEADER;
     default:
         return OPAL_BTL_CRYPT_HEADER;
@@ -58,8 +59,9 @@ size_t opal_btl_crypt_frame_unpack(const uint8_t *bytes, size_t count, opal_btl_
     case OPAL_BTL_CRYPT_PUT:
         return opal_crypt_all_zero(bytes + 1, 7) ? unpack_put(bytes, count, frame) : 0;
     case OPAL_BTL_CRYPT_HELLO:
-        return OPAL_BTL_CRYPT_HEADER == count && OPAL_BTL_CRYPT_VERSION == bytes[1] && 1 == bytes[2]
-                       && opal_crypt_all_zero(bytes + 3, 5) ? OPAL_BTL_CRYPT_HEADER : 0;
+        frame->kernel = 0 != bytes[3];
+        return OPAL_BTL_CRYPT_HEADER == count && OPAL_BTL_CRYPT_VERSION == bytes[1] && 1 == bytes[2] && bytes[3] <= 1
+                       && opal_crypt_all_zero(bytes + 4, 4) ? OPAL_BTL_CRYPT_HEADER : 0;
     case OPAL_BTL_CRYPT_LAST:
         return OPAL_BTL_CRYPT_HEADER == count && opal_crypt_all_zero(bytes + 1, 7) ? OPAL_BTL_CRYPT_HEADER : 0;
     default:

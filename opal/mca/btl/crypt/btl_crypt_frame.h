@@ -5,7 +5,7 @@
  *
  *     | 1 | tag 1 | 0 2 | n 4 | fragment n                          for the BTL's callback of this tag
  *     | 2 | 0 7 | address 8 | n 8 | bytes n                         to this address of the receiver
- *     | 3 | version 1 = 1 | links 1 = 1 | flags 1 = 0 | 0 4 |       hello: the first frame, and no other
+ *     | 3 | version 1 = 1 | links 1 = 1 | flags 1 | 0 4 |           hello: the first frame, and no other
  *     | 4 | 0 7 |                                                   last: close_notify follows, and a new connection
  *
  * A frame begins with a record, and a record has bytes of one frame.
@@ -36,6 +36,7 @@ typedef struct opal_btl_crypt_frame {
     uint8_t tag;                                /* of a fragment */
     uint64_t address;                           /* of a put */
     uint64_t bytes;                             /* behind the header */
+    bool kernel;                                /* of a hello: a kernel opens what its sender receives */
 } opal_btl_crypt_frame_t;
 
 /* Its length. */

@@ -84,8 +84,9 @@ static void begin_put(opal_btl_crypt_link_t *link, const opal_btl_crypt_frame_t 
     link->frame_have = 0;
 }
 
-static void hello_complete(opal_btl_crypt_link_t *link)
+static void hello_complete(opal_btl_crypt_link_t *link, const opal_btl_crypt_frame_t *frame)
 {
+    link->peer_kernel = frame->kernel;
     link->hello_came = true;
     link->frame_have = 0;
     if (OPAL_BTL_CRYPT_GREETING == link->state) {
@@ -111,7 +112,7 @@ static void begin_frame(opal_btl_crypt_link_t *link)
     } else if (link->frame_have - header > frame.bytes) {
         opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
     } else if (OPAL_BTL_CRYPT_HELLO == frame.type) {
-        hello_complete(link);
+        hello_complete(link, &frame);
     } else if (OPAL_BTL_CRYPT_LAST == frame.type) {
         last_complete(link);
     } else if (OPAL_BTL_CRYPT_PUT == frame.type) {
@@ -159,6 +160,17 @@ static void data_came(opal_btl_crypt_link_t *link, size_t bytes)
     }
 }
 
+void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link)
+{
+    if (link->put_left > 0 || link->frame_have > 0) {
+        opal_btl_crypt_link_fail(link, "the end came within a frame");
+    } else if (link->last_came) {
+        link->closed_came = true;
+    } else {
+        link->state = OPAL_BTL_CRYPT_ENDED;
+    }
+}
+
 static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
 {
     opal_crypt_tls_record_kind_t kind;
@@ -178,13 +190,7 @@ static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes
     } else if (OPAL_CRYPT_TLS_RECORD_DATA == kind) {
         data_came(link, plain);
     } else if (OPAL_CRYPT_TLS_RECORD_CLOSED == kind) {
-        if (link->put_left > 0 || link->frame_have > 0) {
-            opal_btl_crypt_link_fail(link, "the end came within a frame");
-        } else if (link->last_came) {
-            link->closed_came = true;
-        } else {
-            link->state = OPAL_BTL_CRYPT_ENDED;
-        }
+        opal_btl_crypt_link_closed(link);
     }
 }
 
@@ -224,6 +230,66 @@ static void keep_rest(opal_btl_crypt_link_t *link, const uint8_t *rest, size_t b
     }
 }
 
+/* ---- without records ---- */
+
+/* Of the frame that has begun, or is to: how many bytes come next into its buffer.  A header as a whole, and nothing else
+ * with it: then it is looked at as if it were the frame's first record. */
+static size_t next_bytes(const opal_btl_crypt_link_t *link)
+{
+    if (0 != link->frame_bytes) {
+        return link->frame_bytes - link->frame_have;
+    }
+    return (link->frame_have >= OPAL_BTL_CRYPT_HEADER && OPAL_BTL_CRYPT_PUT == link->frame[0] ? OPAL_BTL_CRYPT_HEADER_MAX
+                                                                                              : OPAL_BTL_CRYPT_HEADER)
+           - link->frame_have;
+}
+
+static bool put_begins(const opal_btl_crypt_link_t *link)
+{
+    return 0 == link->frame_bytes && OPAL_BTL_CRYPT_HEADER == link->frame_have && OPAL_BTL_CRYPT_PUT == link->frame[0];
+}
+
+static void into_frame(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count, size_t wanted)
+{
+    memcpy(link->frame + link->frame_have, bytes, count);
+    link->frame_have += count;
+    if (count < wanted || put_begins(link)) {
+        return;
+    }
+    if (0 == link->frame_bytes) {
+        begin_frame(link);
+    }
+    if (readable(link) && 0 != link->frame_bytes && link->frame_have == link->frame_bytes) {
+        fragment_complete(link);
+    }
+}
+
+void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count)
+{
+    while (readable(link) && count > 0) {
+        size_t wanted, now;
+
+        if (0 == link->put_left && !frame_needed(link)) {
+            opal_btl_crypt_link_fail(link, "no memory for what arrives");
+            return;
+        }
+        wanted = 0 == link->put_left ? next_bytes(link) : link->put_left < count ? (size_t) link->put_left : count;
+        now = wanted < count ? wanted : count;
+        if (0 == link->put_left) {
+            into_frame(link, bytes, now, wanted);
+        } else {
+            memcpy(link->put_at, bytes, now);
+            link->put_at += now;
+            link->put_left -= now;
+        }
+        bytes += now;
+        count -= now;
+    }
+    frame_release(link);
+}
+
+/* ---- read ---- */
+
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
 {
     uint8_t *wire = link->engine->wire;
@@ -232,6 +298,10 @@ void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
     ssize_t came;
 
     if (!readable(link)) {
+        return;
+    }
+    if (link->kernel_in) {
+        opal_btl_crypt_kernel_read(link);
         return;
     }
     do {

@@ -157,6 +157,7 @@ static void handshake_done(opal_btl_crypt_link_t *link)
     link->identity = *opal_crypt_handshake_identity(link->handshake);
     opal_crypt_handshake_destroy(link->handshake);
     link->handshake = NULL;
+    opal_btl_crypt_kernel_takes(link);
     link->state = OPAL_BTL_CRYPT_AUTHENTICATED;
 }
 
@@ -191,7 +192,7 @@ void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link)
 /* The client is not OPEN before the other one's hello has come. */
 void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
 {
-    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_HELLO};
+    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_HELLO, .kernel = link->kernel_in};
 
     opal_btl_crypt_item_make(&link->hello, &frame, NULL, 0);
     link->state = link->listens ? OPAL_BTL_CRYPT_OPEN : OPAL_BTL_CRYPT_GREETING;
@@ -232,6 +233,19 @@ static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
     }
 }
 
+static bool kernel_says_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
+{
+    while (!opal_btl_crypt_kernel_end(link)) {
+        if (!full() && EINTR != errno) {
+            return true;                        /* it has gone, and wants nothing */
+        }
+        if (!wait_writable(link, end_ms)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* False: it did not go.  Who does not get it sees a connection that was cut. */
 static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
 {
@@ -239,6 +253,9 @@ static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
     size_t sent = 0;
     ssize_t now;
 
+    if (link->kernel_out) {
+        return kernel_says_end(link, end_ms);
+    }
     if (OPAL_CRYPT_OK != opal_crypt_tls_records_close(link->records, wire)) {
         return false;
     }

@@ -30,6 +30,12 @@
 #define OPAL_BTL_CRYPT_RING         ((size_t) 256 << 10)
 #define OPAL_BTL_CRYPT_RING_SMALL   ((size_t) 17 << 10)
 #define OPAL_BTL_CRYPT_RINGS_MAX    ((size_t) 8 << 20)
+/* Records of a key that cannot be renewed, where a kernel seals or opens; of a server before the client's hello, who may
+ * say so then. */
+#define OPAL_BTL_CRYPT_KERNEL_MOST  (OPAL_CRYPT_TLS_RECORDS_BEAR / 2)
+#define OPAL_BTL_CRYPT_EARLY_MOST   (OPAL_CRYPT_TLS_RECORDS_RENEW / 2)
+/* What a kernel is given, or asked for, in one call. */
+#define OPAL_BTL_CRYPT_PIECE_MAX    ((size_t) 1 << 20)
 /* What was sealed is done with if so little is in front of it. */
 #define OPAL_BTL_CRYPT_MARK         ((uint64_t) 32 << 10)
 #define OPAL_BTL_CRYPT_SPARES       4
@@ -48,6 +54,7 @@ typedef struct opal_btl_crypt_engine {
     uint8_t *spares[OPAL_BTL_CRYPT_SPARES];         /* usual buffers for fragments that arrive */
     int spare_count;
     size_t rings;                                   /* bytes, under the caller's lock */
+    bool kernel;                                    /* where the kernel seals and opens, it may */
     uint64_t records_most;                          /* a connection sends no more, but is replaced; 0: it is not */
 } opal_btl_crypt_engine_t;
 
@@ -83,6 +90,9 @@ struct opal_btl_crypt_link {
     _Atomic opal_btl_crypt_state_t state;           /* who sends looks at it while somebody reads */
     bool listens;
     _Atomic bool hello_came, last_came, closed_came;
+    bool kernel_out, kernel_in;                     /* it seals, it opens */
+    bool kernel_said_last, keeps_key;
+    _Atomic bool peer_kernel;                       /* a kernel opens what we send */
     bool wants_write;                               /* the socket was full */
     bool deaf;                                      /* the other end takes nothing more; what it sent is still read */
     uint32_t armed;                                 /* the caller's: events that it waits for */
@@ -161,7 +171,25 @@ void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_i
 void opal_btl_crypt_queue_prepend(opal_btl_crypt_queue_t *queue, opal_btl_crypt_queue_t *before);
 opal_btl_crypt_item_t *opal_btl_crypt_queue_take(opal_btl_crypt_queue_t *queue);
 
+/* Inside: a write has failed, see errno; the bytes of an item from `sealed` on, at most so many; is all of it sealed? */
+void opal_btl_crypt_link_refused(opal_btl_crypt_link_t *link);
+int opal_btl_crypt_item_part(const opal_btl_crypt_item_t *item, size_t bytes, struct iovec part[3]);
+void opal_btl_crypt_link_item_sealed(opal_btl_crypt_link_t *link, opal_btl_crypt_item_t *item);
+bool opal_btl_crypt_link_last_is_due(const opal_btl_crypt_link_t *link);
+
+/* ---- btl_crypt_kernel.c ---- */
+
+/* After the handshake.  `end` says close_notify. */
+void opal_btl_crypt_kernel_takes(opal_btl_crypt_link_t *link);
+bool opal_btl_crypt_kernel_end(opal_btl_crypt_link_t *link);
+bool opal_btl_crypt_kernel_write(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link);
+
 /* ---- btl_crypt_in.c ---- */
+
+/* Inside: the sealed end has come; so much plaintext has. */
+void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count);
 
 /* The socket of a GREETING or OPEN connection can be read: open what came, and deliver it. */
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link);

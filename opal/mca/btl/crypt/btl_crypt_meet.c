@@ -221,6 +221,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     endpoint->link = link;
     opal_cryptproc_transport_peers += endpoint->counted ? 0 : 1;
     opal_cryptproc_transport_pq_peers += !endpoint->counted && OPAL_CRYPT_TLS_X25519MLKEM768 == endpoint->group ? 1 : 0;
+    opal_cryptproc_transport_kernel_peers += !endpoint->counted && (link->kernel_out || link->kernel_in) ? 1 : 0;
     endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
     endpoint->replaced = false;

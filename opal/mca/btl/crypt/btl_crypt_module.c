@@ -48,8 +48,10 @@ void opal_btl_crypt_unwatch(opal_btl_crypt_link_t *link)
 
 void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link)
 {
+    const bool hello_came = link->hello_came;
+
     opal_btl_crypt_link_read(link);
-    if (link->last_came) {
+    if (link->last_came || hello_came != link->hello_came) {
         pthread_mutex_lock(&opal_btl_crypt.lock);
         opal_btl_crypt_link_pump(link);
         pthread_mutex_unlock(&opal_btl_crypt.lock);
@@ -217,6 +219,7 @@ bool opal_btl_crypt_module_start(void)
     m->engine.aead = opal_crypt_local_options(opal_cryptproc_local())->aead;
     m->engine.deliver = deliver;
     m->engine.records_most = m->replace_after;
+    m->engine.kernel = OPAL_BTL_CRYPT_KTLS_AUTO == m->ktls;
     m->listener.engine = &m->engine;
     m->listener.own = &m->own;
     m->listener.find = opal_btl_crypt_find;

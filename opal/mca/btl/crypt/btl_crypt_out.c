@@ -94,7 +94,7 @@ static void ring_release(opal_btl_crypt_link_t *link)
 /* ---- seal ---- */
 
 /* The bytes of an item from `sealed` on, `bytes` of them, as pieces. */
-static int part_of(const opal_btl_crypt_item_t *item, size_t bytes, struct iovec part[3])
+int opal_btl_crypt_item_part(const opal_btl_crypt_item_t *item, size_t bytes, struct iovec part[3])
 {
     uint64_t skip = item->sealed;
     int count = 0;
@@ -126,6 +126,15 @@ static size_t fitting(const opal_btl_crypt_link_t *link, uint64_t left, size_t m
     return bytes;
 }
 
+void opal_btl_crypt_link_item_sealed(opal_btl_crypt_link_t *link, opal_btl_crypt_item_t *item)
+{
+    if (item->sealed == item->bytes) {
+        item->end = link->sealed_bytes;
+        opal_btl_crypt_queue_take(&link->queue);
+        opal_btl_crypt_queue_append(&link->sealed, item);
+    }
+}
+
 /* Some of the first item into the ring; how many bytes of plaintext, 0 if there is no place. */
 static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 {
@@ -143,7 +152,7 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
     if (0 == bytes) {
         return 0;
     }
-    count = part_of(item, bytes, part);
+    count = opal_btl_crypt_item_part(item, bytes, part);
     if (OPAL_CRYPT_OK != opal_crypt_tls_records_seal(link->records, part, count, place, place_bytes, &wire_bytes)) {
         opal_btl_crypt_link_fail(link, "what is to be sent cannot be sealed");
         return 0;
@@ -152,20 +161,18 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
     link->sealed_bytes += wire_bytes;
     link->records_sent += (bytes + OPAL_CRYPT_TLS_RECORD_PLAIN_MAX - 1) / OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
     item->sealed += bytes;
-    if (item->sealed == item->bytes) {
-        item->end = link->sealed_bytes;
-        opal_btl_crypt_queue_take(&link->queue);
-        opal_btl_crypt_queue_append(&link->sealed, item);
-    }
+    opal_btl_crypt_link_item_sealed(link, item);
     return bytes;
 }
 
 /* ---- the last frame ---- */
 
 /* Between two frames, and when both have said hello. */
-static bool last_is_due(const opal_btl_crypt_link_t *link)
+bool opal_btl_crypt_link_last_is_due(const opal_btl_crypt_link_t *link)
 {
-    const uint64_t most = link->engine->records_most;
+    const uint64_t most = 0 != link->engine->records_most           ? link->engine->records_most
+                          : link->kernel_out || link->peer_kernel ? OPAL_BTL_CRYPT_KERNEL_MOST
+                                                                  : 0;
 
     return !link->last_sent && link->hello_came && (link->last_came || (0 != most && link->records_sent > most))
            && (NULL == link->queue.first || 0 == link->queue.first->sealed);
@@ -196,7 +203,7 @@ static void seal_last(opal_btl_crypt_link_t *link)
 
 bool opal_btl_crypt_link_is_last(const opal_btl_crypt_link_t *link)
 {
-    return link->last_sent || last_is_due(link);
+    return link->last_sent || opal_btl_crypt_link_last_is_due(link);
 }
 
 /* Of who has left, nothing is asked any more. */
@@ -207,8 +214,18 @@ static bool is_over(const opal_btl_crypt_link_t *link)
 
 /* ---- write ---- */
 
-/* False: the socket is full, or the connection has failed, or the other end has closed it.  It may have said so: whether
- * it ended the connection or somebody cut it, the reader finds out. */
+/* The socket is full, or the other end has closed it.  It may have said so: whether it ended the connection or somebody
+ * cut it, the reader finds out. */
+void opal_btl_crypt_link_refused(opal_btl_crypt_link_t *link)
+{
+    link->wants_write = EAGAIN == errno || EWOULDBLOCK == errno;
+    link->deaf = EPIPE == errno || ECONNRESET == errno;
+    if (!link->wants_write && !link->deaf) {            /* the reader may never learn of it */
+        opal_btl_crypt_link_fail(link, "the system refuses what is to be sent");
+    }
+}
+
+/* False: it has failed, or does not go on now. */
 static bool write_some(opal_btl_crypt_link_t *link)
 {
     struct iovec pieces[2];
@@ -219,12 +236,9 @@ static bool write_some(opal_btl_crypt_link_t *link)
     do {
         written = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (written < 0 && EINTR == errno);
-    link->wants_write = written < 0 && (EAGAIN == errno || EWOULDBLOCK == errno);
+    link->wants_write = false;
     if (written < 0) {
-        link->deaf = EPIPE == errno || ECONNRESET == errno;
-        if (!link->wants_write && !link->deaf) {        /* the reader may never learn of it */
-            opal_btl_crypt_link_fail(link, "the system refuses what is to be sent");
-        }
+        opal_btl_crypt_link_refused(link);
         return false;
     }
     link->written_bytes += (size_t) written;
@@ -232,15 +246,25 @@ static bool write_some(opal_btl_crypt_link_t *link)
     return true;
 }
 
+/* There is something for this connection.  A server does not send very much before it knows whether a kernel opens it. */
+static bool may_seal(const opal_btl_crypt_link_t *link)
+{
+    return NULL != link->queue.first && !link->last_sent && (link->hello_came || link->records_sent < OPAL_BTL_CRYPT_EARLY_MOST);
+}
+
 static void seal_batch(opal_btl_crypt_link_t *link, size_t batch)
 {
     size_t sealed = 0, now = 1;
 
-    while (sealed < batch && now > 0 && NULL != link->queue.first && !link->last_sent && !last_is_due(link)) {
+    if (link->peer_kernel && !link->keeps_key) {
+        opal_crypt_tls_records_keep_key(link->records);
+        link->keeps_key = true;
+    }
+    while (sealed < batch && now > 0 && may_seal(link) && !opal_btl_crypt_link_last_is_due(link)) {
         now = seal_some(link, batch - sealed);
         sealed += now;
     }
-    if (last_is_due(link)) {
+    if (opal_btl_crypt_link_last_is_due(link)) {
         seal_last(link);
     }
 }
@@ -248,7 +272,7 @@ static void seal_batch(opal_btl_crypt_link_t *link, size_t batch)
 bool opal_btl_crypt_link_has_more(const opal_btl_crypt_link_t *link)
 {
     return OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf
-           && ((NULL != link->queue.first && !link->last_sent) || last_is_due(link) || opal_btl_crypt_ring_used(&link->ring) > 0);
+           && (may_seal(link) || opal_btl_crypt_link_last_is_due(link) || opal_btl_crypt_ring_used(&link->ring) > 0);
 }
 
 void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
@@ -256,7 +280,10 @@ void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
     size_t batch = BATCH_FIRST;
     bool goes = true;
 
-    while (goes && opal_btl_crypt_link_has_more(link) && ring_needed(link)) {
+    while (goes && link->kernel_out && opal_btl_crypt_link_has_more(link)) {
+        goes = opal_btl_crypt_kernel_write(link);
+    }
+    while (goes && !link->kernel_out && opal_btl_crypt_link_has_more(link) && ring_needed(link)) {
         seal_batch(link, batch);
         goes = OPAL_BTL_CRYPT_FAILED != link->state && write_some(link);
         batch = batch < BATCH_MOST ? 2 * batch : BATCH_MOST;

@@ -72,6 +72,7 @@ OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
 extern OPAL_DECLSPEC const char *opal_cryptproc_transport_is;
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_peers;
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_pq_peers;    /* of those by X25519MLKEM768 */
+extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_kernel_peers;    /* sealed or opened by the kernel */
 /* params.options.cipher, of what the user chose; start does it, and who needs it before.  Says itself what is wrong. */
 OPAL_DECLSPEC int opal_cryptproc_choose_cipher(void);
 /* Once for each start that succeeded. */

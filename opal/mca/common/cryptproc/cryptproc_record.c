@@ -47,7 +47,7 @@ static unsigned users;                  /* starts without their stops */
 static bool has_transport;
 
 const char *opal_cryptproc_transport_is;
-uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers;
+uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers, opal_cryptproc_transport_kernel_peers;
 
 /* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
  * has but 16 bits where the launcher is not mpirun. */

@@ -17,6 +17,7 @@
 #ifndef OPAL_CRYPT_TLS_RECORDS_H
 #define OPAL_CRYPT_TLS_RECORDS_H
 
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "opal/mca/aead/aead_module.h"
@@ -84,6 +85,18 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
 
 /* Has the sealed end come?  A connection that ends without it was cut. */
 bool opal_crypt_tls_records_closed(const opal_crypt_tls_records_t *records);
+
+/* ---- by the kernel ---- */
+
+/* Before the first record: the kernel seals what goes out over this TCP socket, opens what comes in, or both; that direction
+ * of `records` has ended.  False: neither.  EBADMSG of a read: what came was no data, or does not open. */
+bool opal_crypt_tls_records_to_kernel(opal_crypt_tls_records_t *records, int fd, bool *out, bool *in);
+ssize_t opal_crypt_tls_kernel_close(int fd);                        /* send the sealed end: 2, or an errno */
+ssize_t opal_crypt_tls_kernel_read(int fd, struct iovec *pieces, size_t count, opal_crypt_tls_record_kind_t *kind);
+
+/* A kernel opens what is sealed here, and cannot renew its key: no KeyUpdate.  The caller ends the connection before
+ * OPAL_CRYPT_TLS_RECORDS_BEAR. */
+void opal_crypt_tls_records_keep_key(opal_crypt_tls_records_t *records);
 
 #pragma GCC visibility pop
 

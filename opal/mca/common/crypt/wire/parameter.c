@@ -35,6 +35,7 @@ static const struct entry {
     {"btl_crypt_flags", TEXT, 0, 0},
     {"btl_crypt_if_exclude", TEXT, 0, 0},
     {"btl_crypt_if_include", TEXT, 0, 0},
+    {"btl_crypt_ktls", TEXT, 0, 0},
     {"btl_crypt_latency", NUMBER, 0, UINT32_MAX},
     {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20},
     {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX},
