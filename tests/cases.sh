@@ -178,6 +178,10 @@ run_mpi() {
         elif [ "$arg" = @UCX@ ]; then   # pml/crypt over ucx, and ucx over the virtual network
             after+=(--mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
                     -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
+        elif [ "$arg" = @RXM@ ]; then   # pml/crypt over cm, and libfabric over the virtual network
+            after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
+        elif [ "$arg" = @RXD@ ]; then   # the same over datagrams
+            after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'udp;ofi_rxd')
         elif [ "$arg" = @BTL@ ]; then   # ob1 as it is, over btl/crypt
             after+=(--mca crypt_transport btl)
         else

@@ -72,9 +72,9 @@ rc=0; job -- send || rc=$?
 sealed
 
 echo "== hosts that cannot be wrapped"
-for host in cm ob1,ucx no-such-pml; do
+for host in yalla ob1,ucx no-such-pml; do
     rc=0; job --mca pml_crypt_host $host -- send || rc=$?
-    refused "but pml/crypt can only wrap ob1 and ucx"
+    refused "but pml/crypt can only wrap ob1, ucx and cm"
 done
 
 echo "== a node that lacks the component"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# machine.sh SECONDS [ob1|ucx] [threads=N] [team=N] [seed=N|random]
+# machine.sh SECONDS [ob1|ucx|cm] [threads=N] [team=N] [seed=N|random]
 #
 # The steps of the corpus: those that found something, and those that a seed may not
 # find again.  Then drawn attacks, drawn messages, drawn receives, step after step in one
@@ -16,7 +16,7 @@ set -eu
 seconds=$1 host=ob1 seed=1 team=0 arguments=(); shift
 for word in "$@"; do
     case $word in
-        ob1|ucx)     host=$word ;;
+        ob1|ucx|cm)  host=$word ;;
         seed=random) seed=$((RANDOM * 32768 + RANDOM)) ;;
         seed=*)      seed=${word#seed=} ;;
         team=*)      team=${word#team=} ;;
@@ -36,6 +36,8 @@ if [ "$host" = ucx ]; then
     mpirun+=(--mca pml_crypt_host ucx --mca pml_tamper_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
              -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
     arguments+=(ucx)
+elif [ "$host" = cm ]; then
+    mpirun+=(--mca pml_crypt_host cm --mca pml_tamper_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
 fi
 
 # job ARGUMENT...: what it prints of single failures is thousands of lines.

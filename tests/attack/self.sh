@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What a process sends to itself.  UCX goes through whatever UCX_TLS leaves it, here
-# TCP: nothing in plaintext, on any interface.  Over ob1 it stays in the process.
+# What a process sends to itself.  UCX goes through whatever UCX_TLS leaves it, and libfabric through
+# its provider, here TCP: nothing in plaintext, on any interface.  Over ob1 it stays in the process.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -23,12 +23,21 @@ shown() {
     python3 -c 'import sys; print(open(sys.argv[2], "rb").read().count(bytes.fromhex(sys.argv[1])))' "$canary" "$CASE_DIR/lo"
 }
 
-in_variant ompi_info | grep -q 'MCA pml: ucx' || skip "this Open MPI has no pml/ucx"
-plain=$(shown --mca pml ucx "${over_tcp[@]}")
-[ "$plain" -gt 1000 ] || fail "plain UCX shows $plain canaries: the test looks in the wrong place"
-sealed=$(shown --mca pml_crypt_host ucx "${over_tcp[@]}" --mca crypt_report "json:$CASE_DIR/report")
-[ "$sealed" = 0 ] || fail "$sealed canaries of what a process sends to itself over ucx"
-python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["sealed_messages"] >= 30, r; assert 0 == r["sealed_peers"], r' \
-    "$CASE_DIR/report"
+# compare HOST MPIRUN-ARG...
+compare() {
+    local host=$1 plain sealed; shift
+    plain=$(shown --mca pml "$host" "$@")
+    [ "$plain" -gt 1000 ] || fail "plain $host shows $plain canaries: the test looks in the wrong place"
+    sealed=$(shown --mca pml_crypt_host "$host" "$@" --mca crypt_report "json:$CASE_DIR/report")
+    [ "$sealed" = 0 ] || fail "$sealed canaries of what a process sends to itself over $host"
+    python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["sealed_messages"] >= 30, r; assert 0 == r["sealed_peers"], r' \
+        "$CASE_DIR/report"
+    echo "$host plain: $plain canaries, sealed: none"
+}
+
+for one in 'pml: ucx' 'mtl: ofi'; do
+    in_variant ompi_info | grep -q "MCA $one" || skip "this Open MPI has no ${one/: //}"
+done
+compare ucx "${over_tcp[@]}"
+compare cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm'
 [ "$(shown)" = 0 ] || fail "canaries of what a process sends to itself over ob1"
-echo "plain: $plain canaries, sealed: none"

@@ -1,16 +1,21 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# tamper.sh [all]: the table of attacks (tamper.table), cell by cell.
+# tamper.sh [all | cm]: the table of attacks (tamper.table), cell by cell.
 #
 # A PML of the tests stands between pml/crypt and ob1 and changes what passes
 # (tamper/pml); `make check` makes it, and a pml/crypt that loads it as its host,
 # and nothing installs them.  "all": every bit of every header and tag, and
-# everything again under MPI_THREAD_MULTIPLE.
+# everything again under MPI_THREAD_MULTIPLE.  "cm": between pml/crypt and cm, over libfabric.
 set -eu
 . "$SRC/tests/lib.sh"
 
-all=${1-}
-[ -z "$all" ] || [ "$all" = all ] || die "usage: tamper.sh [all]"
+all= host=()
+case ${1-} in
+    '')  ;;
+    all) all=all ;;
+    cm)  host=(--mca pml_crypt_host cm --mca pml_tamper_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm') ;;
+    *)   die "usage: tamper.sh [all | cm]" ;;
+esac
 table=$SRC/tests/attack/tamper.table
 cluster_up 2
 cells=$(mpi_program attack/tamper cells)
@@ -27,6 +32,7 @@ run() {
     while [ "$1" != -- ]; do before+=("$1"); shift; done
     shift
     vcluster mpirun -n 4 -x MT_WATCHDOG=280 --mca pml_crypt_chop_min 4096 --mca pml_crypt_chunk_size 20000 \
+ ${host[@]+"${host[@]}"} \
         ${before[@]+"${before[@]}"} "$cells" "$table" "$section" "$@"
 }
 

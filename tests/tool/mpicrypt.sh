@@ -89,7 +89,7 @@ expect 2 "which only the host ob1 uses" bench pingpong --host ucx --schemes rais
 expect 2 "a transport for the host ob1" bench pingpong --host ucx --schemes btl
 expect 2 "socket is for pingpong only" bench pairs --schemes socket
 expect 2 "socket-sealed has no messages of 0 bytes" bench pingpong --size 1,0 --schemes socket-sealed
-expect 2 "'cm' is neither ob1 nor ucx" bench pingpong --host cm --schemes crypt
+expect 2 "'yalla' is none of ob1, ucx and cm" bench pingpong --host yalla --schemes crypt
 expect 2 "0 is not between 1 and" bench pairs --pairs 0
 expect 2 "5 is not between 2 and 4" bench stencil --dims 5
 expect 2 "96 is not between 0 and 95" bench stencil --compute 96

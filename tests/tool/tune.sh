@@ -34,6 +34,6 @@ grep -q '^256-bit keys' out || fail "keys"
 
 echo "what it refuses"
 says "is one of 128, 192, 256" mpicrypt tune --bits 100
-says "is neither ob1 nor ucx" mpicrypt tune --host cm
+says "is none of ob1, ucx and cm" mpicrypt tune --host yalla
 must_fail mpicrypt tune --out "$CASE_DIR/none/there.conf"
 must_fail mpicrypt tune --mpirun "$launcher" --mapping '--map-by slot' --out no.conf

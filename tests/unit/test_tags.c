@@ -34,6 +34,17 @@ static int kind_of(const opal_crypt_tags_t *tags, int32_t host)
     return fixed ? 1 : body ? 2 : segment ? 3 : folded ? 4 : same ? 5 : 0;
 }
 
+/* The largest tags of ob1; of ucx; of mtl/ofi in its shortest layout; of mtl/psm2, which is no power of two less one. */
+static void widths_of_hosts(void)
+{
+    UNIT_CHECK(32 == opal_crypt_tags_bits(INT32_MAX));
+    UNIT_CHECK(24 == opal_crypt_tags_bits((1 << 23) - 1));
+    UNIT_CHECK(20 == opal_crypt_tags_bits((1 << 19) - 1));
+    UNIT_CHECK(31 == opal_crypt_tags_bits(1 << 30));
+    UNIT_CHECK(23 == opal_crypt_tags_bits((1 << 23) - 2));
+    UNIT_CHECK(1 == opal_crypt_tags_bits(0) && 1 == opal_crypt_tags_bits(-1));
+}
+
 static void width(unsigned bits)
 {
     opal_crypt_tags_t tags;
@@ -76,6 +87,8 @@ int main(void)
     for (unsigned bits = OPAL_CRYPT_TAG_BITS_MIN; bits <= OPAL_CRYPT_TAG_BITS_MAX; bits++) {
         width(bits);
     }
+    UNIT_GROUP("a host's largest tag says how many");
+    widths_of_hosts();
     UNIT_GROUP("ob1 has Open MPI's tags as they are");
     opal_crypt_tags_t tags;
     opal_crypt_tags_make(32, &tags);

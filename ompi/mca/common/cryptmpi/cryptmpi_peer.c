@@ -8,7 +8,7 @@
  * decision on which everything rests: LOCAL only if both the authenticated
  * node identity and the way the host PML reaches the peer say that nothing
  * leaves the node; SEALED in every other case.  That goes for this process itself,
- * too: UCX may send what it says to itself through an adapter, and on one with two
+ * too: UCX or libfabric may send what it says to itself through an adapter, and on one with two
  * ports to the switch and back.
  *
  * The decision is made once, as the ways of which it was made do not grow.  BML r2 gives

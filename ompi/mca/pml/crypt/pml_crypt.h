@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * pml/crypt: a PML that encrypts (seals) messages to other nodes and passes them to
- * a host PML (ob1 or ucx), which it loads itself.
+ * a host PML (ob1, ucx or cm), which it loads itself.
  *
  * The life of a message
  *   send.c    pack + seal --> host           recv.c       host --> open, accept, unpack
@@ -13,6 +13,7 @@
  *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
  *   stage.c   staging, from pools            final.c      the end: did all arrive?
  *   ahead.c   how far a sender may run ahead
+ *   mtl.c     what is different where the host is cm
  *   progress.c  what waits for the progress function
  *   look.c    what is pending, gathered to be shown: by status.c on the page that
  *             `mpicrypt ps` reads, by dump.c as text
@@ -77,7 +78,8 @@ typedef struct ompi_pml_crypt_state {
     unsigned tag_bits;              /* of a tag that the host compares */
     opal_crypt_tags_t tags;
     bool eager;                     /* a segment of up to chunk_size bytes leaves whether it is waited for or not */
-    bool sends_later;               /* the host's callbacks are no place to send from: ucx */
+    bool sends_later;               /* the host's callbacks are no place to send from: ucx, cm */
+    bool mtl;                       /* the host is cm, which gives messages to an MTL (mtl.c) */
     opal_free_list_t requests;
     bool lists;
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
@@ -104,6 +106,13 @@ void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host 
 bool ompi_pml_crypt_limits_eager(size_t wire_bytes);    /* a message of this length leaves eagerly; after raise */
 void ompi_pml_crypt_host_close(void);
 bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
+
+/* ---- the host cm: mtl.c ---- */
+
+bool ompi_pml_crypt_mtl_fits(void);         /* false after a text */
+const char *ompi_pml_crypt_mtl_name(void);  /* NULL: another host */
+int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                            mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
 
 /* ---- pml_crypt_transport.c: crypt_transport=btl ---- */
 

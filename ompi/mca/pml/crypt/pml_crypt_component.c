@@ -175,19 +175,33 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
     return true;
 }
 
-/* What is special about a host. */
-static void fit_host(void)
+/* What is special about a host.  How many bits of a tag it compares, it says itself: with cm it
+ * depends on the MTL and, with libfabric, on the provider. */
+static bool fit_host(const mca_pml_base_module_t *host)
 {
-    bool ucx = 0 == strcmp(ompi_pml_crypt.params.host_name, "ucx");
+    const char *name = ompi_pml_crypt.params.host_name;
 
-    ompi_pml_crypt.sends_later = ucx;
-    ompi_pml_crypt.tag_bits = ucx ? 24 : 32;
+    ompi_pml_crypt.mtl = 0 == strcmp(name, "cm");
+    if (ompi_pml_crypt.mtl && !ompi_pml_crypt_mtl_fits()) {
+        return false;
+    }
+    ompi_pml_crypt.sends_later = ompi_pml_crypt.mtl || 0 == strcmp(name, "ucx");
+    ompi_pml_crypt.tag_bits = opal_crypt_tags_bits(host->pml_max_tag);
+    if (ompi_pml_crypt.tag_bits < OPAL_CRYPT_TAG_BITS_MIN) {
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "host-tags", name, opal_process_info.nodename,
+                            ompi_pml_crypt.tag_bits, OPAL_CRYPT_TAG_BITS_MIN);
+        return false;
+    }
     opal_crypt_tags_make(ompi_pml_crypt.tag_bits, &ompi_pml_crypt.tags);
+    return true;
 }
 
 static void become_module_of(const mca_pml_base_module_t *host)
 {
     ompi_pml_crypt.host = *host;
+    if (ompi_pml_crypt.mtl) {
+        ompi_pml_crypt.host.pml_send = ompi_pml_crypt_mtl_send;
+    }
     ompi_pml_crypt_module.pml_progress = host->pml_progress;
     ompi_pml_crypt_module.pml_max_contextid = host->pml_max_contextid;
     ompi_pml_crypt_module.pml_max_tag = host->pml_max_tag;
@@ -207,11 +221,10 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     }
     ompi_pml_crypt.local_inline = LOCAL_INLINE < p->chop_min ? LOCAL_INLINE : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
-    fit_host();
     ompi_pml_crypt_limits_ucx_raise();
     host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
     ompi_pml_crypt_limits_ucx_restore();
-    if (NULL == host) {
+    if (NULL == host || !fit_host(host)) {
         return NULL;
     }
     ompi_pml_crypt_find_threads(mpi_threads);

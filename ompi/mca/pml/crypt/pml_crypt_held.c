@@ -17,6 +17,9 @@
  * All of them lie in the communicator's list, in order of arrival, until a
  * receive or a probe asks: both look here first.  A serial is taken for each
  * as it leaves the host's queue, because that is when it matched.
+ *
+ * Over cm (mtl.c) a message leaves the host's queue by a receive that names its source and tag,
+ * at once, under the communicator's lock, under which all receives are posted.
  */
 #include "pml_crypt_held.h"
 
@@ -110,10 +113,10 @@ static void fetched(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 
 /* Staging for what the host has, so that it never truncates (recv.c).  What is longer than any first
  * part is none, and is refused; it is brought all the same, for the host and its sender to be
- * done with it. */
+ * done with it.  An MTL may truncate: it knows the room. */
 static ompi_pml_crypt_stage_t *room_for(const ompi_pml_crypt_held_t *held, size_t *bytes)
 {
-    const bool fits = held->claimed_bytes <= ompi_pml_crypt.stage_bytes;
+    const bool fits = ompi_pml_crypt.mtl || held->claimed_bytes <= ompi_pml_crypt.stage_bytes;
 
     *bytes = fits ? ompi_pml_crypt.stage_bytes : held->claimed_bytes;
     return fits ? ompi_pml_crypt_stage_get()
@@ -138,7 +141,9 @@ int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held)
     stage->owner = held;
     stage->op.done = fetched;
     stage->op.request = NULL;
-    rc = ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, bytes, &held->host_message);
+    rc = ompi_pml_crypt.mtl ? ompi_pml_crypt_op_recv(&stage->op, stage->bytes, bytes, &ompi_mpi_byte.dt, held->m.rank,
+                                                     ompi_pml_crypt_host_tag(held->m.tag), held->m.c->comm)
+                            : ompi_pml_crypt_op_imrecv(&stage->op, stage->bytes, bytes, &held->host_message);
     if (OMPI_SUCCESS != rc) {
         held->stage = NULL;
         ompi_pml_crypt_stage_return(stage);

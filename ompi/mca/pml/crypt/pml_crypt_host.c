@@ -100,7 +100,7 @@ static bool allowed(const char *name)
         return true;
     }
 #endif
-    return 0 == strcmp(name, "ob1") || 0 == strcmp(name, "ucx");
+    return 0 == strcmp(name, "ob1") || 0 == strcmp(name, "ucx") || 0 == strcmp(name, "cm");
 }
 
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads)

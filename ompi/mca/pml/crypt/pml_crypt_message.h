@@ -32,7 +32,7 @@ static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *
 }
 
 /* `rank` and `tag`: what the host was asked for.  `room`: of the buffer in which the message
- * lies; SIZE_MAX for one that is still the host's. */
+ * lies; SIZE_MAX for one that is still the host's, of which mtl/ofi does not set whether it was cancelled. */
 static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int rank, int tag,
                                                               const ompi_status_public_t *status, size_t room)
 {
@@ -41,7 +41,7 @@ static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_
                        && (MPI_ANY_SOURCE == rank || status->MPI_SOURCE == rank);
 
     return (ompi_pml_crypt_arrival_t){
-        .state = status->_cancelled ? OMPI_PML_CRYPT_CANCELLED
+        .state = status->_cancelled && SIZE_MAX != room ? OMPI_PML_CRYPT_CANCELLED
                  : whole ? OMPI_PML_CRYPT_WHOLE
                  : MPI_SUCCESS == status->MPI_ERROR || MPI_ERR_TRUNCATE == status->MPI_ERROR ? OMPI_PML_CRYPT_FORGED
                                                                                              : OMPI_PML_CRYPT_BROKEN,

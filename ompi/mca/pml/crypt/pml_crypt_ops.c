@@ -9,6 +9,7 @@
  * there the request is made first, given its callback, and then started; or,
  * where that cannot be (matched receives, and ucx, which may lose the
  * completion of a request that it is just starting), it is polled.
+ * Of cm (mtl.c), what has ended is polled for, whatever the threads.
  */
 #include "pml_crypt.h"
 
@@ -35,7 +36,7 @@ int ompi_pml_crypt_op_cancel(ompi_pml_crypt_stage_t *const *place, int flag)
     }
     ompi_common_cryptmpi_lock_acquire(lock_of(&stage->op));
     inner = stage == *place ? stage->op.inner : NULL;
-    if (NULL != inner && NULL != inner->req_cancel) {
+    if (NULL != inner && NULL != inner->req_cancel && !REQUEST_COMPLETE(inner)) {
         rc = inner->req_cancel(inner, flag);
     }
     ompi_common_cryptmpi_lock_release(lock_of(&stage->op));
@@ -65,12 +66,6 @@ static void ended(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
     op->done(op, &status);
 }
 
-static int inner_complete(ompi_request_t *inner)
-{
-    ended(inner->req_complete_cb_data, inner);
-    return 1;
-}
-
 static ompi_pml_crypt_op_t *polled = NULL;
 static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -82,6 +77,17 @@ static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
     polled = op;
     ompi_pml_crypt.waiting.polled++;
     pthread_mutex_unlock(&polled_lock);
+}
+
+/* 0: Open MPI marks it as complete. */
+static int inner_complete(ompi_request_t *inner)
+{
+    if (ompi_pml_crypt.mtl) {
+        poll_later(inner->req_complete_cb_data, inner);
+        return 0;
+    }
+    ended(inner->req_complete_cb_data, inner);
+    return 1;
 }
 
 /* The first operation of the list that has ended, taken out of it. */

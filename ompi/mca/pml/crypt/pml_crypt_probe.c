@@ -126,13 +126,21 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
         ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
         ompi_message_t *message = NULL;
         ompi_pml_crypt_held_t *held;
-        int found = 0, rc = ompi_pml_crypt.host.pml_improbe(source, host_asked, c->comm, &found, &message, &status);
+        int found = 0, rc = ompi_pml_crypt.mtl
+                                ? ompi_pml_crypt.host.pml_iprobe(source, host_asked, c->comm, &found, &status)
+                                : ompi_pml_crypt.host.pml_improbe(source, host_asked, c->comm, &found, &message, &status);
 
         if (OMPI_SUCCESS != rc || !found) {
             return rc;
         }
         held = ompi_pml_crypt_held_new(c, message, source, ompi_pml_crypt_tag_of(asked, &status), status._ucount, any_tag);
         opal_list_append(&c->held, &held->super);
+        rc = ompi_pml_crypt.mtl ? ompi_pml_crypt_held_fetch(held) : OMPI_SUCCESS;
+        if (OMPI_SUCCESS != rc) {
+            opal_list_remove_item(&c->held, &held->super);
+            ompi_pml_crypt_held_drop(held);
+            return rc;
+        }
         if (held->m.tag == tag) {
             *wanted = held;
         }

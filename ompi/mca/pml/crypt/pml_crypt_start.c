@@ -57,20 +57,24 @@ static int cryptag_priority(void)
     return -1;
 }
 
-/* What the processes compare when they meet.  Where one runs a collective by
+/* What the processes compare when they meet.  MTLs of two kinds, or of two layouts of a tag (which
+ * the largest tag and the largest context id tell apart), do not understand each other.  Where one runs a collective by
  * coll/cryptag and another does not, they would wait for each other for ever. */
 const char *ompi_pml_crypt_agreed(void)
 {
     static char agreed[256];            /* the core keeps it */
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const int priority = cryptag_priority();
+    const char *mtl = ompi_pml_crypt_mtl_name();
     char cryptag[32] = "off";
 
     if (priority >= 0) {
         snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
     }
-    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s;tag_bits=%u;pml_crypt_chop_min=%u;crypt_key_bits=%u;coll_cryptag=%s%s",
-             p->host_name, ompi_pml_crypt.tag_bits, p->chop_min, opal_cryptproc_params.key_bits, cryptag,
+    snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s%s%s;tag_bits=%u;contexts=%lu;pml_crypt_chop_min=%u;crypt_key_bits=%u;"
+             "coll_cryptag=%s%s", p->host_name, NULL == mtl ? "" : "/", NULL == mtl ? "" : mtl,
+             ompi_pml_crypt.tag_bits, (unsigned long) ompi_pml_crypt.host.pml_max_contextid, p->chop_min,
+             opal_cryptproc_params.key_bits, cryptag,
              ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "");
     return agreed;
 }

@@ -88,7 +88,7 @@ static const mpicrypt_option_t options[] = {
      "Launcher options that place ranks round robin on nodes (default: --map-by node; for srun "
      "--distribution=cyclic) or, for collectives, by --shape and --order (default: --map-by ppr:N:node, with "
      "--rank-by node for cyclic, or their counterparts for srun). Not used with --local."},
-    {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1 or ucx."},
+    {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The PML of plain, and the host of pml/crypt: ob1, ucx or cm."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &plan.local,
      "Both partners on one node, where pml/crypt does not encrypt unless crypt_scope says so."},
     {"no-pin", MPICRYPT_FLAG, NULL, NULL, &no_pin,

@@ -51,8 +51,9 @@ int mpicrypt_bench_check(const mpicrypt_bench_plan_t *plan)
     if (MPICRYPT_OK == rc && (plan->lap_ms <= 0 || plan->lap_ms > 60000)) {
         rc = mpicrypt_error(MPICRYPT_USAGE, "--lap-ms: %g is not more than 0, at most 60000", plan->lap_ms);
     }
-    if (MPICRYPT_OK == rc && 0 != strcmp(plan->host, "ob1") && 0 != strcmp(plan->host, "ucx")) {
-        rc = mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan->host);
+    if (MPICRYPT_OK == rc && 0 != strcmp(plan->host, "ob1") && 0 != strcmp(plan->host, "ucx")
+        && 0 != strcmp(plan->host, "cm")) {
+        rc = mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is none of ob1, ucx and cm", plan->host);
     }
     return rc;
 }

@@ -38,7 +38,7 @@ static const mpicrypt_option_t options[] = {
      "The launcher and its arguments, separated by blanks: 'mpirun --hostfile hosts', 'srun --mpi=pmix'."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &plan.mapping,
      "Launcher options that place ranks as --shape and --order say. Default: as for 'mpicrypt bench'."},
-    {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The host PML: ob1 or ucx."},
+    {"host", MPICRYPT_TEXT, "NAME", "ob1", &plan.host, "The host PML: ob1, ucx or cm."},
     {"cpus-per-rank", MPICRYPT_COUNT, "N", "0", &plan.cpus_per_rank,
      "Pin each rank to N processors, if there are enough. 0 means 1 with --coll, otherwise all that each of the two "
      "ranks can have, T0. The file suits jobs with as many for each rank."},
@@ -73,8 +73,8 @@ static int check_values(void)
             return mpicrypt_error(MPICRYPT_USAGE, "--size: %zu is more than 1G", plan.sizes.value[i]);
         }
     }
-    if (0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx")) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is neither ob1 nor ucx", plan.host);
+    if (0 != strcmp(plan.host, "ob1") && 0 != strcmp(plan.host, "ucx") && 0 != strcmp(plan.host, "cm")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--host: '%s' is none of ob1, ucx and cm", plan.host);
     }
     int rc = NULL == files.plot ? MPICRYPT_OK : mpicrypt_plot_check(files.plot);
     rc = rc ? rc : mpicrypt_writable(files.plot);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * pml/tamper: an attacker between pml/crypt and ob1, or ucx, for tests only.
+ * pml/tamper: an attacker between pml/crypt and ob1, ucx or cm, for tests only.
  *
  *     application -- pml/crypt -- pml/tamper -- ob1 -- the network
  *
@@ -58,7 +58,7 @@ typedef struct ompi_pml_tamper_frame {
 } ompi_pml_tamper_frame_t;
 
 extern ompi_common_cryptmpi_pml_component_t mca_pml_tamper_component;
-extern mca_pml_base_module_t ompi_pml_tamper_ob1;       /* a copy of the module of ob1, or ucx */
+extern mca_pml_base_module_t ompi_pml_tamper_ob1;       /* a copy of the module of ob1, ucx or cm */
 
 mca_pml_base_module_t *ompi_pml_tamper_host_load(const char *name, bool progress_threads, bool mpi_threads);
 int ompi_pml_tamper_host_finalize(void);

@@ -38,7 +38,7 @@ static int component_register(void)
         return rc;
     }
     ompi_pml_tamper_host = "ob1";
-    rc = mca_base_component_var_register(&mca_pml_tamper_component.pmlm_version, "host", "ob1 or ucx",
+    rc = mca_base_component_var_register(&mca_pml_tamper_component.pmlm_version, "host", "ob1, ucx or cm",
                                          MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_9,
                                          MCA_BASE_VAR_SCOPE_READONLY, &ompi_pml_tamper_host);
     return rc < 0 ? rc : OMPI_SUCCESS;

@@ -80,7 +80,7 @@ static int kind_of(const ompi_pml_tamper_frame_t *frame)
     const uint8_t *bytes = frame->bytes;
     opal_crypt_tags_t tags;
 
-    opal_crypt_tags_make(0 == strcmp(ompi_pml_tamper_host, "ucx") ? 24 : 32, &tags);
+    opal_crypt_tags_make(opal_crypt_tags_bits(ompi_pml_tamper_ob1.pml_max_tag), &tags);
     if (frame->tag <= tags.bodies && frame->tag >= tags.lowest + OPAL_CRYPT_TAG_FIXED_END) {
         return frame->receive ? TAMPER_RECEIVE_BODY : TAMPER_BODY;
     }

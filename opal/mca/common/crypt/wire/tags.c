@@ -5,6 +5,16 @@
  */
 #include "tags.h"
 
+unsigned opal_crypt_tags_bits(int32_t max_tag)
+{
+    unsigned bits = 1;
+
+    while (bits < OPAL_CRYPT_TAG_BITS_MAX && (INT64_C(1) << bits) - 1 <= max_tag) {
+        bits++;
+    }
+    return bits;
+}
+
 void opal_crypt_tags_make(unsigned bits, opal_crypt_tags_t *tags)
 {
     const int64_t all = INT64_C(1) << (bits - 1);

@@ -4,8 +4,8 @@
  * THE RESERVED TAGS (docs/wire-format.rst), and where a host has them.
  *
  * Open MPI's non-blocking collectives count their tags down from about -30 to -2^30 and
- * begin again; hosts compare only the lower bits of a tag: ob1 32, ucx 24, some fabrics
- * fewer.  Here the negative tags of a host with b bits, N = 2^(b-1) of them:
+ * begin again; hosts compare only the lower bits of a tag: ob1 32, ucx 24, cm as many as its
+ * MTL has room for (20 or 32 with libfabric).  Here the negative tags of a host with b bits, N = 2^(b-1) of them:
  *
  *     -1 ... -N/2      as they are
  *     N/8 below        lower ones of Open MPI's, modulo N/8
@@ -37,6 +37,9 @@ typedef struct opal_crypt_tags {
     uint32_t segment_count, body_count; /* powers of two */
     int32_t lowest;
 } opal_crypt_tags_t;
+
+/* The bits of a host whose largest tag is this one: one more for the sign. */
+unsigned opal_crypt_tags_bits(int32_t max_tag);
 
 void opal_crypt_tags_make(unsigned bits, opal_crypt_tags_t *tags);
 
