@@ -10,11 +10,29 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MANY = 4000 };
+
 static int rank, number;
+static char large[16384];
+static MPI_Request requests[MANY];
 
 static void receive(int tag)
 {
     MPI_Recv(&number, 1, MPI_INT, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void exchange(void)
+{
+    int other;
+
+    MPI_Sendrecv(&number, 1, MPI_INT, 1 - rank, 1, &other, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void stay_away(int who)
+{
+    while (who == rank) {
+        pause();
+    }
 }
 
 static void write_pid(const char *file)
@@ -57,10 +75,24 @@ int main(int argc, char **argv)
             MPI_Barrier(MPI_COMM_WORLD);
         }
         receive(6);
+    } else if (0 == strcmp(mode, "first")) {        /* the first contact is with somebody who is not inside MPI */
+        stay_away(1);
+        MPI_Send(&number, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+        receive(7);
+    } else if (0 == strcmp(mode, "away")) {         /* they have met */
+        exchange();
+        stay_away(1);
+        receive(7);
+    } else if (0 == strcmp(mode, "take")) {         /* more than a network takes for somebody who is away */
+        exchange();
+        stay_away(1);
+        for (int i = 0; i < MANY; i++) {
+            MPI_Isend(large, sizeof(large), MPI_BYTE, 1, 5, MPI_COMM_WORLD, &requests[i]);
+        }
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
     } else {                                        /* whoever is stopped is missed */
         for (;;) {
-            MPI_Sendrecv(&number, 1, MPI_INT, 1 - rank, 1, &number, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD,
-                         MPI_STATUS_IGNORE);
+            exchange();
         }
     }
     MPI_Finalize();

@@ -3,7 +3,8 @@
 # ps.sh PART...: `mpicrypt ps` explains jobs of two nodes that hang, each by one sentence of one command:
 # nobody has sent (sender), the tag differs (tag, request), a collective that one is missing from
 # (barrier), a peer that is stopped (stopped), a key that never comes (key).  hostile: what is no
-# page is refused and named, and the pages of a job that ended are removed.
+# page is refused and named, and the pages of a job that ended are removed.  btl: what there is to say with
+# crypt_transport=btl.
 set -eu
 . "$SRC/tests/lib.sh"
 python3 -c pass || skip "python3 is missing"
@@ -59,6 +60,14 @@ explains() {
     [ $status = 1 ] || fail "status $status"
 }
 
+# goes_on: rank 0 is let go, and then nothing looks wrong.
+goes_on() {
+    kill -CONT "$(cat "$CASE_DIR/pid.0")"
+    until look; [ $status = 0 ]; do :; done
+    grep -q ': 2 of 2 processes seen: nothing looks wrong$' "$CASE_DIR/seen" || fail "it goes on: $(cat "$CASE_DIR/seen")"
+    end
+}
+
 part_sender() {
     hang sender
     explains 'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 7; rank 0 has sent nothing to it$' \
@@ -108,10 +117,7 @@ part_stopped() {
     kill -STOP "$(cat "$CASE_DIR/pid.0")"
     explains 'rank 0 \(node0\) is stopped \(state T\): .kill -CONT [0-9]+. lets it go on$' \
              'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 1;.* rank 0 is stopped$'
-    kill -CONT "$(cat "$CASE_DIR/pid.0")"
-    until look; [ $status = 0 ]; do :; done
-    grep -q ': 2 of 2 processes seen: nothing looks wrong$' "$CASE_DIR/seen" || fail "it goes on: $(cat "$CASE_DIR/seen")"
-    end
+    goes_on
 }
 
 part_key() {
@@ -120,6 +126,42 @@ part_key() {
     hang sender -x LD_PRELOAD="$CASE_DIR/silent.so" -x SILENT_IN=get
     explains 'rank 1 \(node1\) has waited [0-9]+ s in its first contact with rank 0, for its record of keys'
     end
+}
+
+part_btl() {
+    export OMPI_MCA_crypt_transport=btl
+    hang sender
+    explains '^  2 processes are inside MPI, and nothing has gone between nodes for [0-9]+ s \(in which calls is not known with crypt_transport=btl\)$'
+    end
+    hang first
+    explains '^  rank 0 \(node0\) has waited [0-9]+ s in its first contact with rank 1, for a connection \(it does not answer the handshake\); rank 1 has not been inside MPI for [0-9]+ s$' \
+             '^  rank 1 \(node1\) is outside MPI for [0-9]+ s, and others wait for it \(process [0-9]+, state S\)$'
+    end
+    hang away
+    explains '^  1 process is inside MPI, and nothing has gone between nodes for ' \
+             '^  rank 1 \(node1\) is outside MPI for [0-9]+ s, and others wait for it \(process [0-9]+, state S\)$'
+    look --all
+    grep -qE 'rank 1: sealed, sent [0-9]+ records, received [0-9]+; not taken yet: 0 bytes$' "$CASE_DIR/seen" || fail "--all: $(cat "$CASE_DIR/seen")"
+    end
+    hang take
+    explains '^  rank 0 \(node0\) has waited [0-9]+ s for rank 1 to take [0-9]+ bytes that were sent to it; rank 1 has not been inside MPI for'
+    look --json
+    python3 - "$CASE_DIR/seen" <<'END' || fail "--json: $(cat "$CASE_DIR/seen")"
+import json, sys
+job, = json.load(open(sys.argv[1]))
+by_rank = {p["rank"]: p for p in job["processes"]}
+wait, = by_rank[0]["waits"]
+peer, = by_rank[0]["peers"]
+assert by_rank[0]["transport"] == by_rank[1]["transport"] == "btl" and (wait["kind"], wait["process"]) == ("take", 1), job
+assert peer["state"] == "sealed" and peer["sent"] > 100 and 0 < peer["ahead_bytes"] == wait["bytes"], peer
+END
+    end
+    hang stopped
+    kill -STOP "$(cat "$CASE_DIR/pid.0")"
+    explains 'rank 0 \(node0\) is stopped \(state T\): .kill -CONT [0-9]+. lets it go on$' \
+             '^  1 process is inside MPI, and nothing has gone between nodes for '
+    goes_on
+    unset OMPI_MCA_crypt_transport
 }
 
 # plant NAME: standard input becomes that file in node0's /dev/shm.

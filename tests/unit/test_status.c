@@ -143,10 +143,11 @@ static void test_hostile(void)
 
     UNIT_GROUP("pages that lie");
     CHANGED("no status page", lie.who.magic = 1);
-    CHANGED("another version", lie.who.version = 2);
+    CHANGED("another version", lie.who.version = OPAL_CRYPT_STATUS_VERSION + 1);
     CHANGED("another version", lie.who.bytes = 8);
     CHANGED("no process", lie.who.rank = UINT32_MAX);
     CHANGED("no process", lie.who.pid = 0);
+    CHANGED("no process", lie.who.over_btl = 2);
     CHANGED("no process", memset(lie.who.job, 'x', sizeof(lie.who.job)));
     CHANGED("counts", m->wait_count = OPAL_CRYPT_STATUS_WAITS + 1);
     CHANGED("counts", m->peer_count = OPAL_CRYPT_STATUS_PEERS + 1);

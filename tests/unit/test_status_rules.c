@@ -165,11 +165,55 @@ static void test_processes(void)
     UNIT_CHECK(judged(2, 1, "has waited"));
 }
 
+static void over_btl(int count)
+{
+    good(count);
+    for (int i = 0; i < count; i++) {
+        pages[i].who.over_btl = 1;
+        pages[i].moment.sealed = 1;
+        pages[i].moment.active = now - (20 + i) * SECONDS;
+    }
+}
+
+static void test_over_btl(void)
+{
+    UNIT_GROUP("over btl/crypt");
+    over_btl(3);
+    UNIT_CHECK(judged(3, 1, "  3 processes are inside MPI, and nothing has gone between nodes for 20 s (in which calls is not known "
+                            "with crypt_transport=btl)\n"));
+    pages[0].state = 'T';
+    UNIT_CHECK(judged(3, 2, "  2 processes are inside MPI, and nothing has gone between nodes for 21 s"));
+    pages[0].state = 'R';
+    pages[0].moment.updated = now - 30 * SECONDS;
+    UNIT_CHECK(judged(3, 2, "rank 0 (n) is outside MPI for 30 s, and others wait for it"));
+
+    UNIT_GROUP("where one of them may be in the middle of something, or all is within a node, nothing is said");
+    over_btl(3);
+    pages[2].moment.active = now - 5 * SECONDS;
+    UNIT_CHECK(judged(3, 0, ""));
+    over_btl(2);
+    pages[0].moment.sealed = pages[1].moment.sealed = 0;
+    UNIT_CHECK(judged(2, 0, ""));
+    strcpy(pages[1].who.host, "m");
+    UNIT_CHECK(judged(2, 1, "2 processes are inside MPI"));
+    over_btl(1);
+    pages[0].moment.updated = now - 30 * SECONDS;
+    UNIT_CHECK(judged(1, 0, ""));               /* it computes */
+
+    UNIT_GROUP("what connections say");
+    over_btl(2);
+    waits(0, RECEIVE(.kind = OPAL_CRYPT_STATUS_TAKE, .process = 1, .peer = -1, .bytes = 99));
+    UNIT_CHECK(judged(2, 1, "rank 0 (n) has waited 34 s for rank 1 to take 99 bytes that were sent to it\n"));
+    pages[0].moment.waits[0].process = OPAL_CRYPT_STATUS_FOREIGN;
+    UNIT_CHECK(judged(2, 1, "for a process of another job to take 99 bytes that were sent to it\n"));
+}
+
 int main(void)
 {
     test_receives();
     test_requests();
     test_processes();
+    test_over_btl();
     free(text);
     return unit_done();
 }

@@ -74,7 +74,7 @@ void ompi_common_cryptmpi_describe(opal_crypt_status_who_t *who)
     opal_cryptproc_cut(who->host, sizeof(who->host), opal_process_info.nodename);
     opal_cryptproc_cut(who->method, sizeof(who->method),
                        opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())));
-    opal_cryptproc_cut(who->pml, sizeof(who->pml), host_name);
+    opal_cryptproc_cut(who->pml, sizeof(who->pml), NULL == host_name ? "btl/crypt" : host_name);
 }
 
 /* Both libraries are asked: a process may hold two of a name when a wrong one was found first. */

@@ -244,6 +244,9 @@ typedef struct ompi_common_cryptmpi_inside {
     int64_t since;                      /* set by the page: when it saw this first */
 } ompi_common_cryptmpi_inside_t;
 
+/* A first contact that waits for the runtime is one of them from now on, or no longer. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_waits_show(bool on);
+
 extern OMPI_DECLSPEC ompi_common_cryptmpi_inside_t *ompi_common_cryptmpi_innermost;
 OMPI_DECLSPEC void ompi_common_cryptmpi_inside_threaded(ompi_common_cryptmpi_inside_t *inside, bool enter) OPAL_CRYPT_RARE;
 

@@ -187,9 +187,14 @@ static void table_end(void)
 
 #endif
 
+void ompi_common_cryptmpi_waits_show(bool on)
+{
+    opal_cryptproc_show_wait = on ? be_seen : NULL;
+}
+
 void ompi_common_cryptmpi_waits_start(void)
 {
-    opal_cryptproc_show_wait = be_seen;
+    ompi_common_cryptmpi_waits_show(true);
     opal_cryptproc_end_job = end_job;
     table_begin();
 }
@@ -197,6 +202,6 @@ void ompi_common_cryptmpi_waits_start(void)
 void ompi_common_cryptmpi_waits_stop(void)
 {
     table_end();
-    opal_cryptproc_show_wait = NULL;
+    ompi_common_cryptmpi_waits_show(false);
     opal_cryptproc_end_job = NULL;
 }

@@ -53,6 +53,7 @@
 static int component_register(void);
 static int component_open(void);
 static int component_close(void);
+static void init_over(int argc, char **argv, int requested, int *provided);
 
 OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     .hookm_version = {
@@ -64,9 +65,18 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
         .mca_register_component_params = component_register,
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
-    .hookm_mpi_init_bottom = ompi_common_cryptmpi_classes_add,
+    .hookm_mpi_init_bottom = init_over,
     .hookm_mpi_finalize_top = ompi_common_cryptmpi_report,
 };
+
+/* Who computes next is not to seem to be in MPI_Init. */
+static void init_over(int argc, char **argv, int requested, int *provided)
+{
+    ompi_common_cryptmpi_classes_add(argc, argv, requested, provided);
+    if (NULL != opal_cryptproc_still_here) {
+        opal_cryptproc_still_here();
+    }
+}
 
 #if OMPI_MAJOR_VERSION >= 5
 /* In a process of 4.1 this component would bring libopen-pal of 5.0 along before

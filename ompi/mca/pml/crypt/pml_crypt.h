@@ -260,6 +260,12 @@ static inline void ompi_pml_crypt_status_tick(void)
     }
 }
 
+/* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: not now. ---- */
+bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now);
+uint64_t ompi_pml_crypt_look_btl_active(void);              /* grows with each record */
+void ompi_pml_crypt_look_btl_start(void);                   /* ob1's progress function does not call us */
+void ompi_pml_crypt_look_btl_stop(void);
+
 /* What is pending, and the peers.  `lists`: there are requests to look at.  One at a time. */
 void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists);
 /* The messages that a probe took ahead of their receives; -1: the communicator is busy. */

@@ -262,6 +262,10 @@ static int component_finalize(void)
 {
     int rc;
 
+    if (ompi_pml_crypt_over_btl()) {
+        ompi_pml_crypt_look_btl_stop();
+        ompi_common_cryptmpi_waits_show(false);
+    }
     ompi_pml_crypt_status_stop();
     ompi_pml_crypt_disable();
     rc = ompi_pml_crypt_host_finalize();

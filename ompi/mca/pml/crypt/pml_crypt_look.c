@@ -399,6 +399,4 @@ void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool l
     if (NULL != aead) {
         opal_cryptproc_cut(moment->aead, sizeof(moment->aead), aead->name);
     }
-    moment->ranks = ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state
-                        ? (uint32_t) ompi_comm_size(&ompi_mpi_comm_world.comm) : 0;
 }

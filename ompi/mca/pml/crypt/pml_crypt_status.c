@@ -53,9 +53,22 @@ static int32_t phase_now(void)
                                                              : OPAL_CRYPT_STATUS_STARTING;
 }
 
-static void fill(opal_crypt_status_moment_t *moment, int64_t now)
+static uint64_t count_active(void)
 {
-    const uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
+    return ompi_pml_crypt_over_btl() ? ompi_pml_crypt_look_btl_active() : __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
+}
+
+/* How many there are while all can be asked. */
+static uint32_t ranks_now(void)
+{
+    return ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state
+               ? (uint32_t) ompi_comm_size(&ompi_mpi_comm_world.comm) : 0;
+}
+
+/* False: what there is cannot be had now. */
+static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
+{
+    const uint64_t counted = count_active();
 
     if (phase_now() != phase) {
         phase = phase_now();
@@ -70,13 +83,19 @@ static void fill(opal_crypt_status_moment_t *moment, int64_t now)
     moment->phase = phase;
     moment->phase_since = phase_since;
     moment->active = active_since;
+    moment->ranks = ranks_now();
+    if (ompi_pml_crypt_over_btl()) {
+        return ompi_pml_crypt_look_btl(moment, now);
+    }
     ompi_pml_crypt_look(moment, now, lists);
+    return true;
 }
 
 static void fill_page(int64_t now)
 {
-    fill(opal_crypt_status_next(page), now);
-    opal_crypt_status_publish(page);
+    if (fill(opal_crypt_status_next(page), now)) {
+        opal_crypt_status_publish(page);
+    }
 }
 
 /* A look makes progress (it probes), and so comes here again; so does another thread. */
@@ -96,7 +115,7 @@ void ompi_pml_crypt_status_look(void)
 {
     int64_t begun, ended;
 
-    if (coarse() < __atomic_load_n(&due, __ATOMIC_RELAXED) || !take_turn()) {
+    if ((coarse() < __atomic_load_n(&due, __ATOMIC_RELAXED) && phase_now() == phase) || !take_turn()) {
         return;
     }
     if (NULL != page && !opal_crypt_forked()) {
@@ -118,6 +137,7 @@ void ompi_pml_crypt_status_start(void)
         opal_crypt_status_sweep(OPAL_CRYPT_STATUS_DIRECTORY);
     }
     ompi_common_cryptmpi_describe(&who);
+    who.over_btl = ompi_pml_crypt_over_btl();
     page = opal_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
     if (NULL == page) {
         opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
@@ -125,7 +145,7 @@ void ompi_pml_crypt_status_start(void)
         return;
     }
     lists = false;
-    active = ompi_pml_crypt.active;
+    active = count_active();
     phase = phase_now();
     phase_since = active_since = (int64_t) opal_crypt_now();
     fill_page(phase_since);
@@ -150,7 +170,7 @@ void ompi_pml_crypt_status_lists(bool ready)
 void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment)
 {
     wait_turn();
-    fill(moment, (int64_t) opal_crypt_now());
+    (void) fill(moment, (int64_t) opal_crypt_now());
     end_turn();
 }
 

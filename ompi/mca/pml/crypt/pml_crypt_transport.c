@@ -123,11 +123,14 @@ mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, boo
         || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
         return NULL;
     }
+    ompi_common_cryptmpi_waits_show(true);
     ompi_pml_crypt.host = ompi_pml_crypt_module = *host;
     ompi_pml_crypt_module.pml_enable = enable;
     ompi_pml_crypt_module.pml_add_procs = add_procs;
     ompi_pml_crypt_module.pml_del_comm = del_comm;
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt",
                         opal_process_info.nodename);
+    ompi_pml_crypt_status_start();
+    ompi_pml_crypt_look_btl_start();
     return &ompi_pml_crypt_module;
 }

@@ -8,6 +8,7 @@
  *     requests pending for long        if no message began or ended meanwhile
  *     MPI_Init, MPI_Finalize           for long
  *     busy outside MPI                 if somebody waits for it
+ *     nothing goes between nodes       over btl/crypt, where it is not known what calls wait for
  *
  * A page is filled by its process, inside MPI: an old one says how things were then.
  */
@@ -24,6 +25,8 @@ typedef struct job {
     double after;
     FILE *out;
     int found;
+    int quiet;              /* over btl/crypt: those that are inside MPI while nothing goes between nodes */
+    int waiting;            /* whose wait is told */
 } job_t;
 
 /* ---- words ---- */
@@ -83,6 +86,14 @@ void mpicrypt_ps_say_wait(const opal_crypt_status_wait_t *w, FILE *out)
         } else {
             fprintf(out, "in its first contact with a process of another job, for %s", mpicrypt_ps_text(w->text));
         }
+        return;
+    case OPAL_CRYPT_STATUS_TAKE:
+        if (w->process >= 0) {
+            fprintf(out, "for rank %d", w->process);
+        } else {
+            fprintf(out, "for a process of another job");
+        }
+        fprintf(out, " to take %llu bytes that were sent to it", (unsigned long long) w->bytes);
         return;
     case OPAL_CRYPT_STATUS_COLLECTIVE:
         fprintf(out, "in a collective (%s), for ", mpicrypt_ps_text(w->text));
@@ -234,6 +245,54 @@ static void say_other(const job_t *job, const opal_crypt_status_seen_t *s, const
     }
 }
 
+/* ---- over btl/crypt ---- */
+
+/* It is inside MPI, and nothing comes or goes: but what it waits for is not known. */
+static bool is_quiet(const job_t *job, const opal_crypt_status_seen_t *s)
+{
+    return s->who.over_btl && OPAL_CRYPT_STATUS_RUNNING == s->moment.phase && !s->gone && !mpicrypt_ps_stopped(s)
+           && !is_outside(job, s) && mpicrypt_ps_age(s, s->moment.active) >= job->after;
+}
+
+/* How many are, if nobody is in the middle of something, and there is more than one node; else 0. */
+static int count_quiet(const job_t *job)
+{
+    bool nodes = false;
+    int quiet = 0;
+
+    for (int i = 0; i < job->count; ++i) {
+        const opal_crypt_status_seen_t *s = &job->seen[i];
+
+        if (is_quiet(job, s)) {
+            ++quiet;
+        } else if (!s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)) {
+            return 0;
+        }
+        nodes |= s->moment.sealed > 0 || 0 != strcmp(s->who.host, job->seen[0].who.host);
+    }
+    return nodes ? quiet : 0;
+}
+
+static void judge_quiet(job_t *job)
+{
+    double least = -1;
+
+    if (0 == job->quiet || job->waiting > 0) {
+        return;
+    }
+    for (int i = 0; i < job->count; ++i) {
+        const double age = mpicrypt_ps_age(&job->seen[i], job->seen[i].moment.active);
+
+        if (is_quiet(job, &job->seen[i]) && (least < 0 || age < least)) {
+            least = age;
+        }
+    }
+    ++job->found;
+    fprintf(job->out, "  %d process%s inside MPI, and nothing has gone between nodes for %.0f s "
+                      "(in which calls is not known with crypt_transport=btl)\n", job->quiet, 1 == job->quiet ? " is" : "es are",
+            least);
+}
+
 /* ---- the rules ---- */
 
 static void judge_processes(job_t *job)
@@ -268,7 +327,7 @@ static void judge_outside(job_t *job)
     for (int i = 0; i < job->count; ++i) {
         const opal_crypt_status_seen_t *s = &job->seen[i];
 
-        if (is_outside(job, s) && is_awaited(job, s->who.rank)) {
+        if (is_outside(job, s) && (is_awaited(job, s->who.rank) || job->quiet > 0)) {
             begin(job, s);
             fprintf(job->out, "is outside MPI for %.0f s, and others wait for it (process %u, state %c%s)\n",
                     mpicrypt_ps_age(s, s->moment.updated), s->who.pid, 0 == s->state ? '?' : s->state,
@@ -279,7 +338,7 @@ static void judge_outside(job_t *job)
 
 static void judge_waits(job_t *job)
 {
-    int told = 0, more = 0;
+    int more = 0;
 
     for (int i = 0; i < job->count; ++i) {
         const opal_crypt_status_seen_t *s = &job->seen[i];
@@ -288,7 +347,7 @@ static void judge_waits(job_t *job)
         if (NULL == w) {
             continue;
         }
-        if (told++ >= LINES) {
+        if (job->waiting++ >= LINES) {
             ++more;
             continue;
         }
@@ -323,9 +382,11 @@ int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, double af
 {
     job_t job = {.seen = seen, .count = count, .after = after, .out = out};
 
+    job.quiet = count_quiet(&job);
     judge_processes(&job);
     judge_outside(&job);
     judge_waits(&job);
+    judge_quiet(&job);
     judge_phases(&job);
     return job.found;
 }

@@ -9,12 +9,18 @@
 #include "ps.h"
 
 static const char *const phases[OPAL_CRYPT_STATUS_PHASES] = {"MPI_Init", "running", "MPI_Finalize"};
-static const char *const kinds[OPAL_CRYPT_STATUS_KINDS] = {"", "receive", "send", "probe", "collective", "contact"};
+static const char *const kinds[OPAL_CRYPT_STATUS_KINDS] = {"", "receive", "send", "probe", "collective", "contact", "take"};
 static const char *const states[OPAL_CRYPT_STATUS_STATES] = {"not met", "meeting", "on the node", "sealed", "refused"};
 
 static unsigned long long number(uint64_t value)
 {
     return value;
+}
+
+static void show_connection(const opal_crypt_status_peer_t *p, FILE *out)
+{
+    fprintf(out, "    rank %u%s: %s, sent %llu records, received %llu; not taken yet: %u bytes\n", p->rank,
+            p->foreign ? " of another job" : "", states[p->state], number(p->sent), number(p->accepted), p->ahead_bytes);
 }
 
 static void show_peer(const opal_crypt_status_peer_t *p, FILE *out)
@@ -29,6 +35,18 @@ static void show_peer(const opal_crypt_status_peer_t *p, FILE *out)
             p->receives, p->held, p->ahead_bytes);
 }
 
+static void show_pending(const opal_crypt_status_seen_t *s, FILE *out)
+{
+    const opal_crypt_status_moment_t *m = &s->moment;
+
+    fprintf(out, "    pending: %u receives, %u sends in one piece, %u in segments, %u within the node; last message %.1f s ago\n",
+            m->receives, m->sends[OPAL_CRYPT_STATUS_FRAME], m->sends[OPAL_CRYPT_STATUS_CHOPPED],
+            m->sends[OPAL_CRYPT_STATUS_LOCAL], mpicrypt_ps_age(s, m->active));
+    if (m->incomplete) {
+        fprintf(out, "    and more requests than it looked at\n");
+    }
+}
+
 void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
 {
     const opal_crypt_status_moment_t *m = &s->moment;
@@ -37,11 +55,10 @@ void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
             mpicrypt_ps_text(s->who.host), s->who.pid, s->gone ? "gone" : phases[m->phase], 0 == s->state ? '?' : s->state,
             mpicrypt_ps_age(s, m->updated), mpicrypt_ps_text(s->who.method), mpicrypt_ps_text(s->who.pml),
             '\0' == m->aead[0] ? "" : ", ", mpicrypt_ps_text(m->aead));
-    fprintf(out, "    pending: %u receives, %u sends in one piece, %u in segments, %u within the node; last message %.1f s ago\n",
-            m->receives, m->sends[OPAL_CRYPT_STATUS_FRAME], m->sends[OPAL_CRYPT_STATUS_CHOPPED],
-            m->sends[OPAL_CRYPT_STATUS_LOCAL], mpicrypt_ps_age(s, m->active));
-    if (m->incomplete) {
-        fprintf(out, "    and more requests than it looked at\n");
+    if (s->who.over_btl) {
+        fprintf(out, "    %u connections; last record %.1f s ago\n", m->sealed, mpicrypt_ps_age(s, m->active));
+    } else {
+        show_pending(s, out);
     }
     for (uint32_t i = 0; i < m->wait_count; ++i) {
         fprintf(out, "    waits %.1f s ", mpicrypt_ps_age(s, m->waits[i].since));
@@ -52,7 +69,7 @@ void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
         fputc('\n', out);
     }
     for (uint32_t i = 0; i < m->peer_count; ++i) {
-        show_peer(&m->peers[i], out);
+        (s->who.over_btl ? show_connection : show_peer)(&m->peers[i], out);
     }
     if (m->peers_left_out > 0) {
         fprintf(out, "    and %u peers that the page has no room for\n", m->peers_left_out);
@@ -109,6 +126,7 @@ void mpicrypt_ps_json(const opal_crypt_status_seen_t *s, FILE *out)
     text("host", s->who.host, out);
     text("method", s->who.method, out);
     text("pml", s->who.pml, out);
+    text("transport", s->who.over_btl ? "btl" : "pml", out);
     text("aead", m->aead, out);
     text("state", state, out);
     text("phase", phases[m->phase], out);

@@ -8,6 +8,7 @@
  *     frag        descriptors: alloc, prepare_src, send, sendi, put
  *     endpoint    peers: what is queued for one, and over which connection it goes
  *     meet        who connects, which connection is kept
+ *     look        what of peers is shown to `mpicrypt ps`
  */
 #ifndef OPAL_BTL_CRYPT_H
 #define OPAL_BTL_CRYPT_H
@@ -45,6 +46,8 @@ typedef struct mca_btl_base_endpoint_t {
     uint64_t give_up_at;                        /* 0: not all of its addresses have refused us */
     uint64_t tick_at;
     opal_cryptproc_wait_t wait;
+    int64_t seen_since;                         /* by look: since when it is waited for; 0: it is not */
+    uint64_t seen_mark;                         /* what would have changed if it went on */
 
     /* Under the lock. */
     opal_btl_crypt_link_t *link;                /* OPEN */
@@ -105,6 +108,7 @@ int opal_btl_crypt_progress(void);
 
 /* Progress is ours until `give`: nobody reads, connects or calls back.  False: it is already, and this is a callback. */
 bool opal_btl_crypt_progress_take(void);
+bool opal_btl_crypt_progress_try(void);                     /* false: somebody else's */
 void opal_btl_crypt_progress_give(void);
 
 /* With progress: once for all connections and all that are busy. */
@@ -172,6 +176,11 @@ int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_c
 
 /* No connection, and none will come. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason);
+
+/* ---- btl_crypt_look.c ---- */
+
+/* For opal_cryptproc_transport_look. */
+bool opal_btl_crypt_look(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
 
 /* ---- btl_crypt_meet.c ---- */
 

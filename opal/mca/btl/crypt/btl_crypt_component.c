@@ -163,6 +163,7 @@ static bool coll_is_safe(const char *list)
 
 static int component_close(void)
 {
+    opal_cryptproc_transport_look = NULL;
     opal_cryptproc_verbose_close(&opal_btl_crypt.stream);
     return OPAL_SUCCESS;
 }
@@ -325,6 +326,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
         refuse("no-start", strerror(errno));
         opal_btl_crypt_end_job();
     }
+    opal_cryptproc_transport_look = opal_btl_crypt_look;
     modules[0] = &opal_btl_crypt.super;
     *count = 1;
     return modules;

@@ -112,7 +112,7 @@ static uint64_t now_us(void)
     return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
-static bool try_take(void)
+bool opal_btl_crypt_progress_try(void)
 {
     uintptr_t nobody = 0;
 
@@ -125,7 +125,7 @@ bool opal_btl_crypt_progress_take(void)
     if ((uintptr_t) pthread_self() == __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED)) {
         return false;
     }
-    while (!try_take()) {
+    while (!opal_btl_crypt_progress_try()) {
         sched_yield();
     }
     return true;
@@ -172,7 +172,7 @@ int opal_btl_crypt_progress(void)
     const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
     int done;
 
-    if (!opal_btl_crypt.started || 0 != __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED) || !try_take()) {
+    if (!opal_btl_crypt.started || 0 != __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED) || !opal_btl_crypt_progress_try()) {
         return 0;
     }
     done = opal_btl_crypt_go_round();

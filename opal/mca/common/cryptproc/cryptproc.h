@@ -21,6 +21,7 @@
 #include "opal/util/output.h"
 #include "opal/util/show_help.h"
 
+#include "opal/mca/common/crypt/base/status.h"
 #include "opal/mca/common/crypt/identity/local.h"
 #include "opal/mca/common/crypt/identity/schedule.h"
 
@@ -73,6 +74,11 @@ extern OPAL_DECLSPEC const char *opal_cryptproc_transport_is;
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_peers;
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_pq_peers;    /* of those by X25519MLKEM768 */
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_kernel_peers;    /* sealed or opened by the kernel */
+/* For status pages: what it knows of its peers, one by one, with what they are waited for, or NULL.  False: not now, another
+ * thread is at it. */
+typedef void (*opal_cryptproc_peer_visit_t)(const opal_crypt_status_peer_t *peer, const opal_crypt_status_wait_t *wait,
+                                            void *context);
+extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_look)(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
 /* params.options.cipher, of what the user chose; start does it, and who needs it before.  Says itself what is wrong. */
 OPAL_DECLSPEC int opal_cryptproc_choose_cipher(void);
 /* Once for each start that succeeded. */
@@ -159,7 +165,7 @@ extern OPAL_DECLSPEC void (*opal_cryptproc_end_job)(void);
 /* Show that we wait, while wait(argument) does, which is to be called once. */
 extern OPAL_DECLSPEC void (*opal_cryptproc_show_wait)(const opal_process_name_t *peer, const char *awaited,
                                                       void (*wait)(void *argument), void *argument);
-/* Called once a second while it does: nobody else makes progress. */
+/* Called once a second while it does, when nobody else makes progress, and by hook/crypt when MPI_Init ends. */
 extern OPAL_DECLSPEC void (*opal_cryptproc_still_here)(void);
 
 /* ---- help texts ---- */

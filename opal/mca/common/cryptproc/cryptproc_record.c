@@ -48,6 +48,7 @@ static bool has_transport;
 
 const char *opal_cryptproc_transport_is;
 uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers, opal_cryptproc_transport_kernel_peers;
+bool (*opal_cryptproc_transport_look)(int64_t, opal_cryptproc_peer_visit_t, void *);
 
 /* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
  * has but 16 bits where the launcher is not mpirun. */

@@ -35,7 +35,7 @@
 #define OPAL_CRYPT_STATUS_PREFIX    "ompi-crypt-status."
 
 enum {
-    OPAL_CRYPT_STATUS_VERSION = 1,
+    OPAL_CRYPT_STATUS_VERSION = 2,
     OPAL_CRYPT_STATUS_PEERS = 64,       /* that a moment names */
     OPAL_CRYPT_STATUS_WAITS = 12
 };
@@ -54,6 +54,7 @@ typedef enum {
     OPAL_CRYPT_STATUS_PROBE,
     OPAL_CRYPT_STATUS_COLLECTIVE,       /* of coll/cryptag */
     OPAL_CRYPT_STATUS_CONTACT,          /* a first contact: for what `text` says, of `process` */
+    OPAL_CRYPT_STATUS_TAKE,             /* for `process` to take `bytes` that were sent to it */
     OPAL_CRYPT_STATUS_KINDS
 } opal_crypt_status_kind_t;
 
@@ -95,7 +96,7 @@ typedef struct opal_crypt_status_wait {
 typedef struct opal_crypt_status_peer {
     uint32_t rank;                      /* in MPI_COMM_WORLD */
     int32_t state;
-    uint64_t sent;                      /* sealed messages to it */
+    uint64_t sent;                      /* sealed messages to it; over btl/crypt: records, as in `accepted` */
     uint64_t highest, accepted;         /* serial numbers of its messages: the highest plus one, how many */
     uint64_t missing;                   /* the lowest that has not come */
     uint64_t window_bytes;              /* that remember those above it */
@@ -109,7 +110,7 @@ typedef struct opal_crypt_status_peer {
 
 typedef struct opal_crypt_status_moment {
     int64_t updated, updated_real;      /* the latter: since 1970 */
-    int64_t phase_since, active;        /* `active`: when a message last began or ended */
+    int64_t phase_since, active;        /* `active`: when a message last began or ended; over btl/crypt: a record */
     int32_t phase;
     uint32_t receives;                  /* pending */
     uint32_t sends[OPAL_CRYPT_STATUS_PROTOCOLS];
@@ -128,7 +129,8 @@ typedef struct opal_crypt_status_who {
     uint32_t version, bytes;            /* of the file */
     uint32_t uid, pid;
     uint64_t ticks;                     /* when the process began: /proc/PID/stat has it, too */
-    uint32_t rank, pad;                 /* in MPI_COMM_WORLD */
+    uint32_t rank;                      /* in MPI_COMM_WORLD */
+    uint32_t over_btl;                  /* btl/crypt seals: messages are not known */
     char job[256];
     char host[64];
     char method[16];                    /* by which processes authenticate */

@@ -56,7 +56,7 @@ bool opal_crypt_status_valid(opal_crypt_status_seen_t *seen, char *why, size_t w
                    (unsigned long) who->version, OPAL_CRYPT_STATUS_VERSION);
     }
     if (!ENDS(who->job) || !ENDS(who->host) || !ENDS(who->method) || !ENDS(who->pml)
-        || who->rank > INT32_MAX || 0 == who->pid || who->pid > INT32_MAX) {
+        || who->rank > INT32_MAX || who->over_btl > 1 || 0 == who->pid || who->pid > INT32_MAX) {
         return bad(why, why_bytes, "it names no process");
     }
     if (!ENDS(m->aead) || m->wait_count > OPAL_CRYPT_STATUS_WAITS || m->peer_count > OPAL_CRYPT_STATUS_PEERS || m->phase < 0

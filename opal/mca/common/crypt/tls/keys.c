@@ -50,10 +50,17 @@ int opal_crypt_tls_record_renew(const opal_crypt_tls_records_t *records, record_
     if (OPAL_CRYPT_OK == rc) {
         memcpy(direction->secret, next, records->suite->hash_bytes);
         records->aead->key_wipe(direction->key);
+        direction->earlier += direction->sequence;
         rc = direction_start(records, direction);
     }
     opal_crypt_wipe(next, sizeof(next));
     return rc;
+}
+
+void opal_crypt_tls_records_counts(const opal_crypt_tls_records_t *records, uint64_t *sealed, uint64_t *opened)
+{
+    *sealed = records->out.earlier + records->out.sequence;
+    *opened = records->in.earlier + records->in.sequence;
 }
 
 int opal_crypt_tls_record_end(const opal_crypt_tls_records_t *records, record_direction_t *direction, int rc)

@@ -47,6 +47,9 @@ int opal_crypt_tls_records_create(const opal_aead_module_t *aead, opal_aead_ciph
                                   opal_crypt_tls_records_t **records);
 void opal_crypt_tls_records_destroy(opal_crypt_tls_records_t *records);             /* NULL allowed */
 
+/* How many were sealed and opened so far, of all kinds. */
+void opal_crypt_tls_records_counts(const opal_crypt_tls_records_t *records, uint64_t *sealed, uint64_t *opened);
+
 /* ---- sealing ---- */
 
 /* The most that `plain_bytes` can become, KeyUpdates included; 0 of 0. */

@@ -24,6 +24,7 @@ typedef struct record_direction {
     uint8_t iv[OPAL_AEAD_NONCE_BYTES];
     uint8_t id[32];                         /* test builds: names the key in the log of nonces */
     uint64_t sequence;                      /* of the next record */
+    uint64_t earlier;                       /* records under earlier secrets */
     void *key;                              /* the provider's, behind the object */
     int ended;                              /* what a further record is answered, or OK */
 } record_direction_t;

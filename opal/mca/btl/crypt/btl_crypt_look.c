@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What of our peers a status page shows (common/crypt, crypt/base/status.h): with whom we are connected, how many records
+ * went and came, what a first contact waits for, and what a peer does not take.
+ *
+ * It may be called at any moment, and never waits: if another thread makes progress, or sends, there is no look.
+ */
+#include "btl_crypt.h"
+
+/* Since when it is so: since the first look that saw it. */
+static void since_now(opal_btl_crypt_endpoint_t *endpoint, bool so, uint64_t mark, int64_t now)
+{
+    if (!so) {
+        endpoint->seen_since = 0;
+    } else if (0 == endpoint->seen_since || mark != endpoint->seen_mark) {
+        endpoint->seen_since = now;
+        endpoint->seen_mark = mark;
+    }
+}
+
+static const char *awaited(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    if (NULL == endpoint->connecting) {
+        return NULL == endpoint->schedule ? "its record of keys" : "an address of it that can be reached";
+    }
+    switch (endpoint->connecting->state) {
+    case OPAL_BTL_CRYPT_CONNECTING:
+        return "a connection (its node does not answer)";
+    case OPAL_BTL_CRYPT_SHAKING:
+        return "a connection (it does not answer the handshake)";
+    default:
+        return "a connection (it has not said whether it keeps it)";
+    }
+}
+
+/* Bytes for which the peer had no room yet; of a long queue the first part. */
+static uint64_t left_to_send(const opal_btl_crypt_link_t *link)
+{
+    enum { ITEMS = 1000 };
+    uint64_t left = link->sealed_bytes - link->written_bytes;
+    int items = 0;
+
+    for (const opal_btl_crypt_item_t *item = link->queue.first; NULL != item && items < ITEMS; item = item->next, items++) {
+        left += item->bytes - item->sealed;
+    }
+    return left;
+}
+
+static void look_at_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt_status_peer_t *peer,
+                         opal_crypt_status_wait_t *wait)
+{
+    const opal_btl_crypt_link_t *link = endpoint->link;
+    const uint64_t left = left_to_send(link);
+
+    peer->state = OPAL_CRYPT_STATUS_SEALED;
+    peer->ahead_bytes = left < UINT32_MAX ? (uint32_t) left : UINT32_MAX;
+    opal_crypt_tls_records_counts(link->records, &peer->sent, &peer->accepted);
+    peer->highest = peer->accepted;
+    since_now(endpoint, left > 0, link->written_bytes, now);
+    wait->kind = left > 0 ? OPAL_CRYPT_STATUS_TAKE : OPAL_CRYPT_STATUS_NOTHING;
+    wait->bytes = left;
+}
+
+/* With progress and the lock. */
+static void look_at(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_cryptproc_peer_visit_t visit, void *context)
+{
+    const bool foreign = endpoint->name.jobid != OPAL_PROC_MY_NAME.jobid;
+    opal_crypt_status_peer_t peer = {.rank = endpoint->name.vpid, .foreign = foreign};
+    opal_crypt_status_wait_t wait = {.peer = OPAL_CRYPT_STATUS_ANY, .blocking = 1,
+                                     .process = foreign ? OPAL_CRYPT_STATUS_FOREIGN : (int32_t) endpoint->name.vpid};
+    const bool meets = NULL == endpoint->link && NULL != endpoint->waiting.first;
+
+    if (NULL != endpoint->link) {
+        look_at_link(endpoint, now, &peer, &wait);
+    } else {
+        peer.state = meets ? OPAL_CRYPT_STATUS_MEETING : OPAL_CRYPT_STATUS_UNKNOWN;
+        since_now(endpoint, meets, 0, now);
+        wait.kind = meets ? OPAL_CRYPT_STATUS_CONTACT : OPAL_CRYPT_STATUS_NOTHING;
+        snprintf(wait.text, sizeof(wait.text), "%s", meets ? awaited(endpoint) : "");
+    }
+    wait.since = endpoint->seen_since;
+    visit(&peer, OPAL_CRYPT_STATUS_NOTHING == wait.kind ? NULL : &wait, context);
+}
+
+bool opal_btl_crypt_look(int64_t now, opal_cryptproc_peer_visit_t visit, void *context)
+{
+    const bool ours = (uintptr_t) pthread_self() == __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED);
+    opal_btl_crypt_endpoint_t *at;
+    bool looks;
+
+    if (!opal_btl_crypt.started || (!ours && !opal_btl_crypt_progress_try())) {
+        return !opal_btl_crypt.started;
+    }
+    looks = 0 == pthread_mutex_trylock(&opal_btl_crypt.lock);
+    if (looks) {
+        OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
+            look_at(at, now, visit, context);
+        }
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+    }
+    if (!ours) {
+        opal_btl_crypt_progress_give();
+    }
+    return looks;
+}
