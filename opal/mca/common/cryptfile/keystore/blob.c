@@ -137,8 +137,8 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
                        opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_record_t record;
-    opal_cryptfile_keystore_backend_t backend;
-    uint16_t version;
+    opal_cryptfile_keystore_backend_t backend = keystore->backend;
+    uint16_t version = 0;
     const char *refusal;
     int rc = parse_all(blobs, count, which, &backend, &version, why);
 
