@@ -370,7 +370,7 @@ static void frames(void)
 
     UNIT_GROUP("frames that are not as long as they say");
     for (int i = 0; i < 4; i++) {
-        const size_t said = 0 == i % 2 ? 100 : 16384, sent = said + 1;
+        const size_t said = 0 == i % 2 ? 100 : i < 2 ? 16384 : 16000, sent = said + 1;
 
         ends_open(&ends);
         if (i < 2) {

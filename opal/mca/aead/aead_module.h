@@ -48,11 +48,13 @@ enum {
     OPAL_AEAD_ERROR = -2      /* out of memory, unsupported cipher, too long: nothing was written, or zeros */
 };
 
-/* A piece of additional data; the pieces are authenticated as if joined. */
+/* A piece of additional data, or of a text; the pieces are taken as if joined. */
 typedef struct {
     const void *base;
     size_t bytes;
-} opal_aead_aad_t;
+} opal_aead_piece_t;
+
+typedef opal_aead_piece_t opal_aead_aad_t;
 
 typedef struct opal_aead_context opal_aead_context_t;
 
@@ -90,6 +92,20 @@ typedef struct opal_aead_module {
                 const opal_aead_aad_t *aad, int aad_count,
                 const void *cipher, size_t text_bytes,
                 const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
+
+    /* NULL, or the same of a text that does not lie together, without a copy of it: seal_joined,
+     * of pieces, none of which overlaps cipher; open_apart, of one more byte than text_bytes, the
+     * last of which goes elsewhere. */
+    int (*seal_joined)(opal_aead_context_t *context, const void *key,
+                       const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
+                       const opal_aead_aad_t *aad, int aad_count,
+                       const opal_aead_piece_t *plain, int plain_count,
+                       void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
+    int (*open_apart)(opal_aead_context_t *context, const void *key,
+                      const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
+                      const opal_aead_aad_t *aad, int aad_count,
+                      const void *cipher, size_t text_bytes,
+                      const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain, uint8_t *last);
 } opal_aead_module_t;
 
 /* 16, 24, 32, 32. */

@@ -181,38 +181,47 @@ static void context_free(opal_aead_context_t *context)
 
 /* ---- messages: what seal and open share ---- */
 
-/* The text through `more`, tag by `end`. */
-static void gcm_by_pieces(const gcm_t *g, opal_aead_context_t *context, const ipsecmb_key_t *key,
-                          aes_gcm_enc_dec_update_t more, aes_gcm_enc_dec_finalize_t end,
-                          const uint8_t *nonce, const uint8_t *aad, size_t aad_bytes,
-                          const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag)
+/* A message that does not go in one call: begin, some text, some more, end. */
+static void begin(opal_aead_context_t *context, const ipsecmb_key_t *key, const uint8_t *nonce, const uint8_t *aad,
+                  size_t aad_bytes)
 {
-    g->begin(&key->data.gcm, &context->state.gcm, nonce, aad, aad_bytes);
-    while (0 < text_bytes) {
-        const size_t now = text_bytes < PIECE ? text_bytes : PIECE;
-
-        more(&key->data.gcm, &context->state.gcm, out, in, now);
-        in += now;
-        out += now;
-        text_bytes -= now;
+    if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
+        manager->chacha20_poly1305_init(key->data.raw, &context->state.chacha, nonce, aad, aad_bytes);
+    } else {
+        gcm[key->cipher].begin(&key->data.gcm, &context->state.gcm, nonce, aad, aad_bytes);
     }
-    end(&key->data.gcm, &context->state.gcm, tag, OPAL_AEAD_TAG_BYTES);
 }
 
-static void chacha(opal_aead_context_t *context, const ipsecmb_key_t *key, chacha_poly_enc_dec_update_t more,
-                   const uint8_t *nonce, const uint8_t *aad, size_t aad_bytes,
-                   const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag)
+static void some(opal_aead_context_t *context, const ipsecmb_key_t *key, bool sealing, const uint8_t *in, size_t bytes,
+                 uint8_t *out)
 {
-    manager->chacha20_poly1305_init(key->data.raw, &context->state.chacha, nonce, aad, aad_bytes);
-    while (0 < text_bytes) {
-        const size_t now = text_bytes < PIECE ? text_bytes : PIECE;
+    const gcm_t *g = &gcm[key->cipher];
 
-        more(key->data.raw, &context->state.chacha, out, in, now);
-        in += now;
-        out += now;
-        text_bytes -= now;
+    for (size_t now; 0 < bytes; in += now, out += now, bytes -= now) {
+        now = bytes < PIECE ? bytes : PIECE;
+        if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
+            (sealing ? manager->chacha20_poly1305_enc_update : manager->chacha20_poly1305_dec_update)(
+                key->data.raw, &context->state.chacha, out, in, now);
+        } else {
+            (sealing ? g->seal_more : g->open_more)(&key->data.gcm, &context->state.gcm, out, in, now);
+        }
     }
-    manager->chacha20_poly1305_finalize(&context->state.chacha, tag, OPAL_AEAD_TAG_BYTES);
+}
+
+static void end(opal_aead_context_t *context, const ipsecmb_key_t *key, bool sealing, uint8_t *tag)
+{
+    const gcm_t *g = &gcm[key->cipher];
+
+    if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
+        manager->chacha20_poly1305_finalize(&context->state.chacha, tag, OPAL_AEAD_TAG_BYTES);
+    } else {
+        (sealing ? g->seal_end : g->open_end)(&key->data.gcm, &context->state.gcm, tag, OPAL_AEAD_TAG_BYTES);
+    }
+}
+
+static bool at_once(const ipsecmb_key_t *key, size_t bytes)
+{
+    return OPAL_AEAD_CHACHA20_POLY1305 != key->cipher && bytes <= PIECE;
 }
 
 /* ---- messages ---- */
@@ -229,6 +238,34 @@ static bool arguments_fit(const ipsecmb_key_t *key, const uint8_t *nonce, const 
         && opal_aead_text_fits(key->cipher, text_bytes);
 }
 
+/* What a library's call has left behind. */
+static int sealed(void *cipher, size_t text_bytes, const uint8_t *tag)
+{
+    opal_aead_vectors_wipe();
+    if (0 == memcmp(tag, no_tag, sizeof(no_tag))) {
+        opal_aead_wipe(cipher, text_bytes);
+        return OPAL_AEAD_ERROR;
+    }
+    return OPAL_AEAD_OK;
+}
+
+static int opened(void *plain, size_t text_bytes, const uint8_t *tag, uint8_t expected[OPAL_AEAD_TAG_BYTES])
+{
+    int rc = OPAL_AEAD_OK;
+
+    opal_aead_vectors_wipe();
+    if (0 == memcmp(expected, no_tag, sizeof(no_tag))) {
+        rc = OPAL_AEAD_ERROR;
+    } else if (opal_aead_tags_differ(expected, tag)) {
+        rc = OPAL_AEAD_REFUSED;
+    }
+    if (OPAL_AEAD_OK != rc) {
+        opal_aead_wipe(plain, text_bytes);
+    }
+    opal_aead_wipe(expected, OPAL_AEAD_TAG_BYTES);      /* it would make a forgery */
+    return rc;
+}
+
 static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
                 const opal_aead_aad_t *aad, int aad_count,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
@@ -242,22 +279,41 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag, no_tag, sizeof(no_tag));
-    if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
-        chacha(context, key, manager->chacha20_poly1305_enc_update, nonce, joined, aad_bytes,
-               plain, text_bytes, cipher, tag);
-    } else if (text_bytes <= PIECE) {
+    if (at_once(key, text_bytes)) {
         g->seal(&key->data.gcm, &context->state.gcm, cipher, plain, text_bytes, nonce,
                 joined, aad_bytes, tag, OPAL_AEAD_TAG_BYTES);
     } else {
-        gcm_by_pieces(g, context, key, g->seal_more, g->seal_end, nonce, joined, aad_bytes,
-                      plain, text_bytes, cipher, tag);
+        begin(context, key, nonce, joined, aad_bytes);
+        some(context, key, true, plain, text_bytes, cipher);
+        end(context, key, true, tag);
     }
-    opal_aead_vectors_wipe();
-    if (0 == memcmp(tag, no_tag, sizeof(no_tag))) {
-        opal_aead_wipe(cipher, text_bytes);
+    return sealed(cipher, text_bytes, tag);
+}
+
+static int seal_joined(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                       const opal_aead_aad_t *aad, int aad_count,
+                       const opal_aead_piece_t *plain, int plain_count, void *cipher, uint8_t *tag)
+{
+    const ipsecmb_key_t *key = block;
+    size_t aad_bytes, text_bytes = 0;
+    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    uint8_t *out = cipher;
+
+    for (int i = 0; i < plain_count; ++i) {
+        if (__builtin_add_overflow(text_bytes, plain[i].bytes, &text_bytes) || (0 < plain[i].bytes && NULL == plain[i].base)) {
+            return OPAL_AEAD_ERROR;
+        }
+    }
+    if (NULL == joined || !arguments_fit(key, nonce, cipher, text_bytes, cipher, tag)) {
         return OPAL_AEAD_ERROR;
     }
-    return OPAL_AEAD_OK;
+    memcpy(tag, no_tag, sizeof(no_tag));
+    begin(context, key, nonce, joined, aad_bytes);
+    for (int i = 0; i < plain_count; out += plain[i++].bytes) {
+        some(context, key, true, plain[i].base, plain[i].bytes, out);
+    }
+    end(context, key, true, tag);
+    return sealed(cipher, text_bytes, tag);
 }
 
 static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
@@ -269,31 +325,43 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     uint8_t expected[OPAL_AEAD_TAG_BYTES];
     size_t aad_bytes;
     const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
-    int rc = OPAL_AEAD_OK;
 
     if (NULL == joined || !arguments_fit(key, nonce, cipher, text_bytes, plain, tag)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(expected, no_tag, sizeof(no_tag));
-    if (OPAL_AEAD_CHACHA20_POLY1305 == key->cipher) {
-        chacha(context, key, manager->chacha20_poly1305_dec_update, nonce, joined, aad_bytes,
-               cipher, text_bytes, plain, expected);
-    } else if (text_bytes <= PIECE) {
+    if (at_once(key, text_bytes)) {
         g->open(&key->data.gcm, &context->state.gcm, plain, cipher, text_bytes, nonce,
                 joined, aad_bytes, expected, OPAL_AEAD_TAG_BYTES);
     } else {
-        gcm_by_pieces(g, context, key, g->open_more, g->open_end, nonce, joined, aad_bytes,
-                      cipher, text_bytes, plain, expected);
+        begin(context, key, nonce, joined, aad_bytes);
+        some(context, key, false, cipher, text_bytes, plain);
+        end(context, key, false, expected);
     }
-    opal_aead_vectors_wipe();
-    if (0 == memcmp(expected, no_tag, sizeof(no_tag))) {
-        opal_aead_wipe(plain, text_bytes);
-        rc = OPAL_AEAD_ERROR;
-    } else if (opal_aead_tags_differ(expected, tag)) {
-        opal_aead_wipe(plain, text_bytes);
-        rc = OPAL_AEAD_REFUSED;
+    return opened(plain, text_bytes, tag, expected);
+}
+
+static int open_apart(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                      const opal_aead_aad_t *aad, int aad_count,
+                      const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain, uint8_t *last)
+{
+    const ipsecmb_key_t *key = block;
+    uint8_t expected[OPAL_AEAD_TAG_BYTES];
+    size_t aad_bytes;
+    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    int rc;
+
+    if (NULL == joined || SIZE_MAX == text_bytes || NULL == cipher
+        || !arguments_fit(key, nonce, cipher, text_bytes + 1, last, tag) || (0 < text_bytes && NULL == plain)) {
+        return OPAL_AEAD_ERROR;
     }
-    opal_aead_wipe(expected, sizeof(expected));     /* it would make a forgery */
+    memcpy(expected, no_tag, sizeof(no_tag));
+    begin(context, key, nonce, joined, aad_bytes);
+    some(context, key, false, cipher, text_bytes, plain);
+    some(context, key, false, (const uint8_t *) cipher + text_bytes, 1, last);
+    end(context, key, false, expected);
+    rc = opened(plain, text_bytes, tag, expected);
+    *last = OPAL_AEAD_OK == rc ? *last : 0;
     return rc;
 }
 
@@ -306,5 +374,7 @@ opal_aead_module_t opal_aead_ipsecmb_module = {
     .context_new = context_new,
     .context_free = context_free,
     .seal = seal,
-    .open = open_
+    .open = open_,
+    .seal_joined = seal_joined,
+    .open_apart = open_apart
 };

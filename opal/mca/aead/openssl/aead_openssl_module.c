@@ -219,9 +219,9 @@ static int feed_text(EVP_CIPHER_CTX *evp, const uint8_t *in, size_t text_bytes, 
     return 1;
 }
 
-static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                const opal_aead_aad_t *aad, int aad_count,
-                const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+static int seal_joined(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                       const opal_aead_aad_t *aad, int aad_count,
+                       const opal_aead_piece_t *plain, int plain_count, void *cipher, uint8_t *tag)
 {
     const opal_aead_openssl_key_t *key = block;
     EVP_CIPHER_CTX *evp = opal_aead_openssl_context_for(context, key);
@@ -229,17 +229,24 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
         OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag, OPAL_AEAD_TAG_BYTES),
         OSSL_PARAM_END
     };
-    uint8_t none[EVP_MAX_BLOCK_LENGTH];
+    uint8_t none[EVP_MAX_BLOCK_LENGTH], *out = cipher;
+    size_t text_bytes = 0;
     int written;
     bool good;
 
+    for (int i = 0; i < plain_count; ++i) {
+        if (__builtin_add_overflow(text_bytes, plain[i].bytes, &text_bytes)) {
+            return OPAL_AEAD_ERROR;
+        }
+    }
     if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    good = 1 == EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL)
-        && feed_aad(evp, aad, aad_count)
-        && feed_text(evp, plain, text_bytes, cipher)
-        && 1 == EVP_EncryptFinal_ex(evp, none, &written)
+    good = 1 == EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL) && feed_aad(evp, aad, aad_count);
+    for (int i = 0; i < plain_count && good; out += plain[i++].bytes) {
+        good = feed_text(evp, plain[i].base, plain[i].bytes, out);
+    }
+    good = good && 1 == EVP_EncryptFinal_ex(evp, none, &written)
         && 1 == EVP_CIPHER_CTX_get_params(evp, get_tag);
     wipe_traces(key->cipher, aad, aad_count, text_bytes);
     if (!good) {
@@ -249,9 +256,19 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     return OPAL_AEAD_OK;
 }
 
-static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
-                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                const opal_aead_aad_t *aad, int aad_count,
+                const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+{
+    const opal_aead_piece_t piece = {plain, text_bytes};
+
+    return seal_joined(context, block, nonce, aad, aad_count, &piece, 1, cipher, tag);
+}
+
+/* `last`: where the byte behind the text goes; NULL: there is none. */
+static int open_text(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                     const opal_aead_aad_t *aad, int aad_count,
+                     const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain, uint8_t *last)
 {
     const opal_aead_openssl_key_t *key = block;
     EVP_CIPHER_CTX *evp = opal_aead_openssl_context_for(context, key);
@@ -263,20 +280,30 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     uint8_t none[EVP_MAX_BLOCK_LENGTH];
     int written, rc = OPAL_AEAD_ERROR;
 
-    if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
+    if (NULL == evp || (NULL != last && SIZE_MAX == text_bytes)
+        || !opal_aead_text_fits(key->cipher, text_bytes + (NULL != last))) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag_copy, tag, sizeof(tag_copy));
     if (1 == EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
         && feed_aad(evp, aad, aad_count)
-        && feed_text(evp, cipher, text_bytes, plain)) {
+        && feed_text(evp, cipher, text_bytes, plain)
+        && (NULL == last || feed_text(evp, (const uint8_t *) cipher + text_bytes, 1, last))) {
         rc = 1 == EVP_DecryptFinal_ex(evp, none, &written) ? OPAL_AEAD_OK : OPAL_AEAD_REFUSED;
     }
     wipe_traces(key->cipher, aad, aad_count, text_bytes);
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
+        opal_aead_wipe(last, NULL != last);
     }
     return rc;
+}
+
+static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+{
+    return open_text(context, block, nonce, aad, aad_count, cipher, text_bytes, tag, plain, NULL);
 }
 
 opal_aead_module_t opal_aead_openssl_module = {
@@ -289,5 +316,7 @@ opal_aead_module_t opal_aead_openssl_module = {
     .context_new = opal_aead_openssl_context_new,
     .context_free = opal_aead_openssl_context_free,
     .seal = seal,
-    .open = open_
+    .open = open_,
+    .seal_joined = seal_joined,
+    .open_apart = open_text
 };

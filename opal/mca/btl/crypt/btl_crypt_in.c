@@ -4,7 +4,7 @@
  * The way in: one read, the records in it, and what they carry.
  *
  *     socket --> wire --open--> frame buffer --> deliver         a fragment
- *                         \---> its address                      a put, but for its first record
+ *                         \---> its address                      a put, but for the record of its header
  *
  * A record whose end has not come is kept until the next read.  Nothing is believed that was not
  * opened, and nothing that was opened goes anywhere before its header was checked.
@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+enum { READ_MOST = 512 << 10 };     /* of one connection, before others have their turn */
 
 /* A usual buffer: for the largest fragment of a site that has left max_send_size as it is, and for any first record,
  * with the byte behind it which opening may write to. */
@@ -290,12 +292,30 @@ void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *byte
 
 /* ---- read ---- */
 
+/* How many bytes came; 0: none are there, or the connection has failed. */
+static size_t receive(opal_btl_crypt_link_t *link, uint8_t *to, size_t room)
+{
+    ssize_t came;
+
+    do {
+        came = recv(link->fd, to, room, MSG_DONTWAIT);
+    } while (came < 0 && EINTR == errno);
+    if (0 == came || (came < 0 && EAGAIN != errno && EWOULDBLOCK != errno)) {
+        opal_btl_crypt_link_fail(link, "the connection was cut");
+    }
+    return came < 0 ? 0 : (size_t) came;
+}
+
+static bool within_frame(const opal_btl_crypt_link_t *link, size_t rest)
+{
+    return link->put_left > 0 || link->frame_have > 0 || rest > 0;
+}
+
+/* While we opened it, more of a long frame has come: that is read at once, but not for ever. */
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
 {
     uint8_t *wire = link->engine->wire;
-    const size_t have = link->rest_bytes;
-    size_t bytes, taken;
-    ssize_t came;
+    size_t bytes = link->rest_bytes, came, all = 0, taken;
 
     if (!readable(link)) {
         return;
@@ -304,24 +324,28 @@ void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
         opal_btl_crypt_kernel_read(link);
         return;
     }
-    do {
-        came = recv(link->fd, wire + have, OPAL_BTL_CRYPT_WIRE - have, MSG_DONTWAIT);
-    } while (came < 0 && EINTR == errno);
-    if (came <= 0) {
-        if (0 == came || (EAGAIN != errno && EWOULDBLOCK != errno)) {
-            opal_btl_crypt_link_fail(link, "the connection was cut");
-        }
+    came = receive(link, wire + bytes, OPAL_BTL_CRYPT_WIRE - bytes);
+    if (0 == came) {
         return;
     }
-    if (have > 0) {
-        memcpy(wire, link->rest, have);
+    if (bytes > 0) {
+        memcpy(wire, link->rest, bytes);
     }
-    bytes = have + (size_t) came;
-    taken = open_records(link, bytes);
+    while (came > 0) {
+        bytes += came;
+        all += came;
+        taken = open_records(link, bytes);
+        bytes -= taken;
+        if (taken > 0 && bytes > 0) {
+            memmove(wire, wire + taken, bytes);
+        }
+        came = readable(link) && within_frame(link, bytes) && all < READ_MOST
+                   ? receive(link, wire + bytes, OPAL_BTL_CRYPT_WIRE - bytes) : 0;
+    }
     if (readable(link)) {
-        keep_rest(link, wire + taken, bytes - taken);
+        keep_rest(link, wire, bytes);
         frame_release(link);
-    } else if (OPAL_BTL_CRYPT_ENDED == link->state && taken < bytes) {
+    } else if (OPAL_BTL_CRYPT_ENDED == link->state && bytes > 0) {
         opal_btl_crypt_link_fail(link, "bytes behind the end");
     }
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { BATCH_FIRST = 32 << 10, BATCH_MOST = 256 << 10 };
+enum { BATCH_FIRST = 32 << 10, BATCH_MOST = 256 << 10, APART = 4096 };
 
 void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_item_t *item)
 {
@@ -135,11 +135,19 @@ void opal_btl_crypt_link_item_sealed(opal_btl_crypt_link_t *link, opal_btl_crypt
     }
 }
 
+/* The header of a long put is a record of its own: then the others are opened where they belong. */
+static uint64_t next_bytes(const opal_btl_crypt_item_t *item)
+{
+    const bool apart = 0 == item->sealed && OPAL_BTL_CRYPT_PUT == item->header[0] && item->bytes > APART;
+
+    return apart ? item->pieces[0].iov_len : item->bytes - item->sealed;
+}
+
 /* Some of the first item into the ring; how many bytes of plaintext, 0 if there is no place. */
 static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 {
     opal_btl_crypt_item_t *item = link->queue.first;
-    const uint64_t left = item->bytes - item->sealed;
+    const uint64_t left = next_bytes(item);
     const size_t least = left < OPAL_CRYPT_TLS_RECORD_PLAIN_MAX ? (size_t) left : OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
     const size_t needed = opal_crypt_tls_records_room(link->records, least);
     struct iovec part[3];

@@ -6,16 +6,25 @@
 #include "box.h"
 #include "secmem.h"
 
+/* In one piece, or, which not every provider can, joined of several. */
 OPAL_CRYPT_OFTEN
 static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
-                            const void *plain, size_t bytes, void *cipher, uint8_t *tag)
+                            const opal_aead_piece_t *plain, int count, void *cipher, uint8_t *tag)
 {
     const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
     const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
+    size_t bytes = plain[0].bytes;
     int rc;
 
     opal_crypt_record_nonce(box->id, box->nonce);
-    rc = box->aead->seal(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain, bytes, cipher, tag);
+    if (1 == count) {
+        rc = box->aead->seal(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain[0].base, bytes, cipher, tag);
+    } else {
+        for (int i = 1; i < count; ++i) {
+            bytes += plain[i].bytes;
+        }
+        rc = box->aead->seal_joined(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain, count, cipher, tag);
+    }
     if (0 != since) {
         opal_crypt_count_time(since);
     }
@@ -28,37 +37,58 @@ static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *th
 
 OPAL_CRYPT_OFTEN
 static inline int open_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
-                            const void *cipher, size_t bytes, const uint8_t *tag, void *plain)
+                            const void *cipher, size_t bytes, const uint8_t *tag, void *plain, uint8_t *last)
 {
     const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
     const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
-    const int rc = box->aead->open(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain);
+    const int rc = NULL == last
+        ? box->aead->open(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain)
+        : box->aead->open_apart(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain, last);
 
     if (0 != since) {
         opal_crypt_count_time(since);
     }
     if (OPAL_AEAD_OK != rc) {
         memset(plain, 0, bytes);
+        if (NULL != last) {
+            *last = 0;
+        }
         return OPAL_AEAD_REFUSED != rc ? OPAL_CRYPT_ERR_LIBRARY : box->trial ? OPAL_CRYPT_ERR_AUTH : opal_crypt_count_failed();
     }
-    opal_crypt_count_opened(thread, bytes);
+    opal_crypt_count_opened(thread, bytes + (NULL != last));
     return OPAL_CRYPT_OK;
+}
+
+OPAL_CRYPT_OFTEN
+int opal_crypt_box_seal_joined(const opal_crypt_box_t *box, const opal_aead_piece_t *plain, int count, void *cipher,
+                               uint8_t tag[OPAL_AEAD_TAG_BYTES])
+{
+    opal_crypt_thread_t *thread;
+    opal_aead_context_t *context;
+    int rc = opal_crypt_thread_ready(box->aead, &thread, &context);
+
+    return OPAL_CRYPT_OK == rc ? seal_with(box, thread, context, plain, count, cipher, tag) : rc;
 }
 
 OPAL_CRYPT_OFTEN
 int opal_crypt_box_seal(const opal_crypt_box_t *box, const void *plain, size_t bytes, void *cipher,
                         uint8_t tag[OPAL_AEAD_TAG_BYTES])
 {
-    opal_crypt_thread_t *thread;
-    opal_aead_context_t *context;
-    int rc = opal_crypt_thread_ready(box->aead, &thread, &context);
+    const opal_aead_piece_t piece = {plain, bytes};
 
-    return OPAL_CRYPT_OK == rc ? seal_with(box, thread, context, plain, bytes, cipher, tag) : rc;
+    return opal_crypt_box_seal_joined(box, &piece, 1, cipher, tag);
 }
 
 OPAL_CRYPT_OFTEN
 int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
                         const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain)
+{
+    return opal_crypt_box_open_apart(box, cipher, bytes, tag, plain, NULL);
+}
+
+OPAL_CRYPT_OFTEN
+int opal_crypt_box_open_apart(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
+                              const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain, uint8_t *last)
 {
     opal_crypt_thread_t *thread;
     opal_aead_context_t *context;
@@ -66,9 +96,12 @@ int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t 
 
     if (OPAL_CRYPT_OK != rc) {
         memset(plain, 0, bytes);
+        if (NULL != last) {
+            *last = 0;
+        }
         return rc;
     }
-    return open_with(box, thread, context, cipher, bytes, tag, plain);
+    return open_with(box, thread, context, cipher, bytes, tag, plain, last);
 }
 
 OPAL_CRYPT_OFTEN
@@ -87,7 +120,7 @@ int opal_crypt_box_seal_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, u
     box->key = hold.epoch->key;
     box->id = hold.epoch->id;
     opal_crypt_nonce_epoch(hold.epoch->iv, counter, box->nonce);
-    rc = seal_with(box, thread, context, plain, bytes, cipher, tag);
+    rc = seal_with(box, thread, context, &(opal_aead_piece_t) {plain, bytes}, 1, cipher, tag);
     opal_crypt_epoch_release(epochs, &hold, true);
     return rc;
 }
@@ -109,7 +142,7 @@ int opal_crypt_box_open_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, u
     box->key = hold.epoch->key;
     box->id = hold.epoch->id;
     opal_crypt_nonce_epoch(hold.epoch->iv, counter, box->nonce);
-    rc = open_with(box, thread, context, cipher, bytes, tag, plain);
+    rc = open_with(box, thread, context, cipher, bytes, tag, plain, NULL);
     /* Only now is the epoch one that the peer really uses. */
     opal_crypt_epoch_release(epochs, &hold, OPAL_CRYPT_OK == rc);
     return rc;

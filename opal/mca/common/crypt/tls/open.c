@@ -81,9 +81,9 @@ static int take_record(opal_crypt_tls_records_t *records, uint8_t type, const ui
     return OPAL_CRYPT_ERR_AUTH;         /* tickets, alerts, padding, requests for a KeyUpdate */
 }
 
-/* Opened at `to`, which has room for the type as well. */
+/* Opened at `to`, which has room for the type as well, unless that goes apart. */
 static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, size_t plain_bytes, size_t room,
-                       uint8_t *to, opal_crypt_tls_record_kind_t *kind)
+                       uint8_t *to, bool apart, opal_crypt_tls_record_kind_t *kind)
 {
     record_direction_t *in = &records->in;
     opal_crypt_box_t box = {.aead = records->aead, .key = in->key, .id = in->id, .bound = wire, .bound_bytes = HEADER};
@@ -91,9 +91,13 @@ static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, s
     int rc;
 
     opal_crypt_nonce_record(in->iv, in->sequence, box.nonce);
-    rc = opal_crypt_box_open(&box, wire + HEADER, plain_bytes + 1, wire + HEADER + plain_bytes + 1, to);
-    type = to[plain_bytes];
-    to[plain_bytes] = 0;
+    if (apart) {
+        rc = opal_crypt_box_open_apart(&box, wire + HEADER, plain_bytes, wire + HEADER + plain_bytes + 1, to, &type);
+    } else {
+        rc = opal_crypt_box_open(&box, wire + HEADER, plain_bytes + 1, wire + HEADER + plain_bytes + 1, to);
+        type = to[plain_bytes];
+        to[plain_bytes] = 0;
+    }
     if (OPAL_CRYPT_OK == rc) {
         rc = take_record(records, type, to, plain_bytes, room, kind);
         rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_crypt_count_failed() : rc;
@@ -110,6 +114,7 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
 {
     uint8_t small[SMALL + 1], *to;
     size_t said, bytes;
+    bool apart;
     int rc = opal_crypt_tls_records_next(records, wire, record_bytes, &said);
 
     *plain_bytes = 0;
@@ -124,8 +129,9 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
     if (bytes > room && bytes > RECORD_KEY_UPDATE_BYTES) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
-    to = bytes <= SMALL ? small : bytes < room ? plain : wire + HEADER;
-    rc = open_record(records, wire, bytes, room, to, kind);
+    apart = bytes > SMALL && bytes == room && NULL != records->aead->open_apart;
+    to = bytes <= SMALL ? small : bytes < room || apart ? plain : wire + HEADER;
+    rc = open_record(records, wire, bytes, room, to, apart, kind);
     if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_TLS_RECORD_DATA == *kind) {
         if (to != plain) {
             memcpy(plain, to, bytes);

@@ -79,8 +79,8 @@ int opal_crypt_tls_records_next(opal_crypt_tls_records_t *records, const uint8_t
                                 size_t *record_bytes);
 
 /* One whole record.  *plain_bytes of it are in `plain`, 0 unless it is DATA.  Where `room` is larger than the
- * plaintext, it is opened there, and plain[*plain_bytes] may have become 0; where it is exactly as large, in
- * `wire`, and moved.  `wire` is worth nothing afterwards, and does not overlap `plain`.
+ * plaintext, it is opened there, and plain[*plain_bytes] may have become 0; where it is exactly as large, there
+ * as well, or, if the provider cannot, in `wire`, and moved.  `wire` is worth nothing afterwards, and does not overlap `plain`.
  * ERR_CONFIG: no room; the record can be opened again, with more.  ERR_AUTH, for ever: it is not the next record
  * of this connection; `plain` has zeros.  ERR_ORDER: the sealed end has come before. */
 int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire, size_t record_bytes, void *plain,

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Sealing: a piece of the stream goes to its place in the caller's ring, its type
- * behind it, and is sealed there.  The providers seal what lies in one place, and the
- * type must be its last byte, behind a buffer that is not ours: hence the copy,
- * which finds and leaves its 16 KiB in the cache.
+ * Sealing, into the caller's ring.  What a record seals has its type behind it, which
+ * cannot stand in a buffer that is not ours.  So a long piece is sealed from where it lies, and
+ * the type joined to it, if the provider can do that.  Otherwise, and where it is short, it is copied
+ * to its place, and sealed there.
  *
- *     ring  | header | plaintext n | type |  ...  |        -->   | header | ciphertext n + 1 | tag |
+ *     pieces | plaintext n | + type    -->   | header | ciphertext n + 1 | tag |     <--    | ... | plaintext n | type |
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -16,12 +16,18 @@
 #define TAG     OPAL_AEAD_TAG_BYTES
 #define MOST    OPAL_CRYPT_TLS_RECORD_PLAIN_MAX
 
+enum {
+    COPIED = 1024,      /* below that a copy costs less than joining */
+    PIECES = 4          /* more of them are copied */
+};
+
 const uint8_t opal_crypt_tls_record_key_update[RECORD_KEY_UPDATE_BYTES] = {24, 0, 0, 1, 0};
 const uint8_t opal_crypt_tls_record_close_notify[RECORD_CLOSE_BYTES] = {1, 0};
 
-/* The plaintext stands in its place. */
+/* `pieces`: the plaintext and its type, plain_bytes + 1. */
 OPAL_CRYPT_OFTEN
-static int seal_record(opal_crypt_tls_records_t *records, uint8_t type, size_t plain_bytes, uint8_t *wire)
+static int seal_pieces(opal_crypt_tls_records_t *records, const opal_aead_piece_t *pieces, int count, size_t plain_bytes,
+                       uint8_t *wire)
 {
     record_direction_t *out = &records->out;
     opal_crypt_box_t box = {
@@ -30,9 +36,16 @@ static int seal_record(opal_crypt_tls_records_t *records, uint8_t type, size_t p
     wire[0] = RECORD_DATA;
     wire[1] = wire[2] = 3;
     opal_crypt_put16(wire + 3, (uint16_t) (plain_bytes + 1 + TAG));
-    wire[HEADER + plain_bytes] = type;
     opal_crypt_nonce_record(out->iv, out->sequence++, box.nonce);
-    return opal_crypt_box_seal(&box, wire + HEADER, plain_bytes + 1, wire + HEADER, wire + HEADER + plain_bytes + 1);
+    return opal_crypt_box_seal_joined(&box, pieces, count, wire + HEADER, wire + HEADER + plain_bytes + 1);
+}
+
+/* The plaintext stands in its place. */
+OPAL_CRYPT_OFTEN
+static int seal_record(opal_crypt_tls_records_t *records, uint8_t type, size_t plain_bytes, uint8_t *wire)
+{
+    wire[HEADER + plain_bytes] = type;
+    return seal_pieces(records, &(opal_aead_piece_t) {wire + HEADER, plain_bytes + 1}, 1, plain_bytes, wire);
 }
 
 /* The last record of a key announces the next. */
@@ -46,23 +59,53 @@ static int seal_renewal(opal_crypt_tls_records_t *records, uint8_t *wire)
     return OPAL_CRYPT_OK == rc ? opal_crypt_tls_record_renew(records, &records->out) : rc;
 }
 
-/* The next `bytes` of the joined pieces. */
-static void gather(const struct iovec **piece, size_t *offset, uint8_t *to, size_t bytes)
-{
-    while (bytes > 0) {
-        const size_t left = (*piece)->iov_len - *offset, now = left < bytes ? left : bytes;
+/* Where in the joined pieces we are. */
+typedef struct stream {
+    const struct iovec *piece;
+    size_t offset;
+} stream_t;
 
-        if (now > 0) {
-            memcpy(to, (const uint8_t *) (*piece)->iov_base + *offset, now);
-        }
-        to += now;
-        bytes -= now;
-        *offset += now;
-        if (*offset == (*piece)->iov_len) {
-            ++*piece;
-            *offset = 0;
+/* What lies together from here on, of the next `bytes`. */
+static opal_aead_piece_t take_piece(stream_t *stream, size_t bytes)
+{
+    const size_t left = stream->piece->iov_len - stream->offset, now = left < bytes ? left : bytes;
+    const opal_aead_piece_t taken = {(const uint8_t *) stream->piece->iov_base + stream->offset, now};
+
+    stream->offset += now;
+    if (stream->offset == stream->piece->iov_len) {
+        ++stream->piece;
+        stream->offset = 0;
+    }
+    return taken;
+}
+
+/* A record of the next `bytes`. */
+OPAL_CRYPT_OFTEN
+static int seal_copied(opal_crypt_tls_records_t *records, stream_t *stream, size_t bytes, uint8_t *wire)
+{
+    opal_aead_piece_t piece;
+
+    for (size_t done = 0; done < bytes; done += piece.bytes) {
+        piece = take_piece(stream, bytes - done);
+        if (piece.bytes > 0) {
+            memcpy(wire + HEADER + done, piece.base, piece.bytes);
         }
     }
+    return seal_record(records, RECORD_DATA, bytes, wire);
+}
+
+OPAL_CRYPT_OFTEN
+static int seal_in_place(opal_crypt_tls_records_t *records, stream_t *stream, size_t bytes, uint8_t *wire)
+{
+    static const uint8_t type = RECORD_DATA;
+    opal_aead_piece_t pieces[PIECES + 1];
+    int count = 0;
+
+    for (size_t done = 0; done < bytes; done += pieces[count++].bytes) {
+        pieces[count] = take_piece(stream, bytes - done);
+    }
+    pieces[count++] = (opal_aead_piece_t) {&type, 1};
+    return seal_pieces(records, pieces, count, bytes, wire);
 }
 
 size_t opal_crypt_tls_records_room(const opal_crypt_tls_records_t *records, size_t plain_bytes)
@@ -98,7 +141,8 @@ OPAL_CRYPT_OFTEN
 int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct iovec *pieces, int count,
                                 uint8_t *wire, size_t room, size_t *wire_bytes)
 {
-    size_t left = joined(pieces, count), offset = 0;
+    size_t left = joined(pieces, count);
+    stream_t stream = {pieces, 0};
     uint8_t *at = wire;
     int rc = may_seal_more(records);
 
@@ -117,8 +161,8 @@ int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct 
             at += OPAL_CRYPT_TLS_RECORD_KEY_UPDATE;
         }
         if (OPAL_CRYPT_OK == rc) {
-            gather(&pieces, &offset, at + HEADER, now);
-            rc = seal_record(records, RECORD_DATA, now, at);
+            rc = now < COPIED || count > PIECES || NULL == records->aead->seal_joined
+                     ? seal_copied(records, &stream, now, at) : seal_in_place(records, &stream, now, at);
             at += now + OPAL_CRYPT_TLS_RECORD_OVERHEAD;
             left -= now;
         }

@@ -1,0 +1,111 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Providers that seal a text of pieces, and open one whose last byte goes elsewhere: the same bytes as of
+ * one that lies together, wherever it is cut; and what is refused leaves zeros.
+ */
+#include "tests/unit/aead_providers.h"
+
+#define TEXT_MOST 16400
+#define AAD_BYTES 5
+
+typedef struct {
+    uint8_t nonce[OPAL_AEAD_NONCE_BYTES], tag[OPAL_AEAD_TAG_BYTES], plain[TEXT_MOST], sealed[TEXT_MOST];
+    uint8_t aad_bytes[AAD_BYTES];
+    opal_aead_aad_t aad;
+    size_t bytes;
+} joined_t;
+
+static int sealed_so(keyed_t *k, const joined_t *m, const opal_aead_piece_t *pieces, int count)
+{
+    static uint8_t out[TEXT_MOST];
+    uint8_t tag[OPAL_AEAD_TAG_BYTES];
+
+    return OPAL_AEAD_OK == k->module->seal_joined(k->context, k->key, m->nonce, &m->aad, 1, pieces, count, out, tag)
+        && 0 == memcmp(out, m->sealed, m->bytes) && 0 == memcmp(tag, m->tag, sizeof(tag));
+}
+
+static int open_so(keyed_t *k, const joined_t *m, uint8_t *out, uint8_t *last)
+{
+    memset(out, 0xee, m->bytes);
+    *last = 0xee;
+    return k->module->open_apart(k->context, k->key, m->nonce, &m->aad, 1, m->sealed, m->bytes - 1, m->tag, out, last);
+}
+
+static int refused_so(keyed_t *k, const joined_t *m)
+{
+    static uint8_t out[TEXT_MOST];
+    uint8_t last;
+
+    return OPAL_AEAD_REFUSED == open_so(k, m, out, &last) && zeros_only(out, m->bytes - 1) && 0xee == out[m->bytes - 1]
+        && 0 == last;
+}
+
+static void cut_everywhere(keyed_t *k, const joined_t *m)
+{
+    const size_t step = m->bytes < 100 ? 1 : m->bytes / 37;
+
+    for (size_t cut = 0; cut <= m->bytes; cut += step) {
+        const size_t rest = m->bytes - cut, half = rest / 2;
+        const opal_aead_piece_t pieces[5] = {
+            { m->plain, cut }, { NULL, 0 }, { m->plain + cut, half }, { m->plain + cut + half, rest - half }, { m->plain, 0 }
+        };
+
+        UNIT_CHECK(sealed_so(k, m, pieces, 5));
+    }
+    UNIT_CHECK(sealed_so(k, m, &(opal_aead_piece_t) { m->plain, m->bytes }, 1));
+}
+
+static void one_length(const provider_t *p, opal_aead_cipher_t cipher, size_t bytes)
+{
+    static joined_t m;
+    static uint8_t out[TEXT_MOST];
+    uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES], last;
+    keyed_t k;
+
+    fill(raw, sizeof(raw), bytes);
+    fill(m.nonce, sizeof(m.nonce), bytes + 1);
+    fill(m.aad_bytes, sizeof(m.aad_bytes), bytes + 2);
+    fill(m.plain, bytes, bytes + 3);
+    m.aad = (opal_aead_aad_t) { m.aad_bytes, AAD_BYTES };
+    m.bytes = bytes;
+    k = keyed_new(p, cipher, raw);
+    UNIT_REQUIRE(OPAL_AEAD_OK == p->module->seal(k.context, k.key, m.nonce, &m.aad, 1, m.plain, bytes, m.sealed, m.tag));
+    cut_everywhere(&k, &m);
+    UNIT_CHECK(OPAL_AEAD_OK == open_so(&k, &m, out, &last));
+    UNIT_CHECK(0 == memcmp(out, m.plain, bytes - 1) && 0xee == out[bytes - 1] && last == m.plain[bytes - 1]);
+    for (size_t i = 0; i < bytes; i += 1 + bytes / 50) {
+        m.sealed[i] ^= 4;
+        UNIT_CHECK(refused_so(&k, &m));
+        m.sealed[i] ^= 4;
+    }
+    m.sealed[bytes - 1] ^= 1;
+    UNIT_CHECK(refused_so(&k, &m));
+    m.sealed[bytes - 1] ^= 1;
+    m.tag[15] ^= 1;
+    UNIT_CHECK(refused_so(&k, &m));
+    m.tag[15] ^= 1;
+    m.aad_bytes[0] ^= 1;
+    UNIT_CHECK(refused_so(&k, &m));
+    keyed_free(&k);
+}
+
+int main(void)
+{
+    static const size_t lengths[] = { 1, 2, 15, 16, 17, 33, 255, 256, 257, 4097, 16385 };
+
+    providers_init();
+    for (int p = 0; p < provider_count; ++p) {
+        for (int c = 0; c < OPAL_AEAD_CIPHERS && NULL != providers[p]->module->seal_joined; ++c) {
+            if (can(providers[p], (opal_aead_cipher_t) c)) {
+                UNIT_GROUP("%s, %s: joined of pieces, opened apart", providers[p]->module->name,
+                           opal_aead_base_cipher_name((opal_aead_cipher_t) c));
+                for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); ++i) {
+                    one_length(providers[p], (opal_aead_cipher_t) c, lengths[i]);
+                }
+            }
+        }
+    }
+    providers_fini();
+    return unit_done();
+}
