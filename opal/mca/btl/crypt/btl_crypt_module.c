@@ -264,10 +264,10 @@ static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_
 opal_btl_crypt_module_t opal_btl_crypt = {
     .super = {
         .btl_component = &mca_btl_crypt_component,
-        .btl_eager_limit = 64 * 1024,
-        .btl_rndv_eager_limit = 64 * 1024,
+        .btl_eager_limit = OPAL_BTL_CRYPT_FRAGMENT_USUAL,
+        .btl_rndv_eager_limit = 4 * 1024,
         .btl_max_send_size = OPAL_BTL_CRYPT_FRAGMENT_USUAL,
-        .btl_rdma_pipeline_send_length = 128 * 1024,
+        .btl_rdma_pipeline_send_length = 0,
         .btl_rdma_pipeline_frag_size = (size_t) 1 << 30,
         .btl_put_limit = (size_t) 1 << 30,
         .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW + 100,
