@@ -170,7 +170,7 @@ run_unit() {                                    # run_unit NAME LIMIT
 
 # run_mpi KIND NAME LIMIT NODESxRANKS [MPIRUN-ARG... ::] [ARG...]
 run_mpi() {
-    local kind=$1 name=$2 limit=$3 shape=$4 nodes ranks before=() after=() arg program; shift 4
+    local kind=$1 name=$2 limit=$3 shape=$4 nodes ranks before=() after=() arg program pml=$OMPI_MCA_pml; shift 4
     nodes=${shape%x*} ranks=${shape#*x}
     for arg in "$@"; do
         if [ "$arg" = :: ]; then
@@ -184,6 +184,8 @@ run_mpi() {
             after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'udp;ofi_rxd')
         elif [ "$arg" = @BTL@ ]; then   # ob1 as it is, over btl/crypt
             after+=(--mca crypt_transport btl)
+        elif [ "$arg" = @PLAIN@ ]; then # the control: Open MPI as it is
+            pml=ob1
         else
             after+=("${arg//@DIR@/$CASE_DIR}")
         fi
@@ -191,7 +193,7 @@ run_mpi() {
     before=(${before[@]+"${before[@]//@DIR@/$CASE_DIR}"})
     program=$(mpi_program "$kind" "$name")
     cluster "$nodes" "$ranks"
-    timeout -k 10 $((limit * 3)) "$SRC/tests/vcluster" mpirun -n $((nodes * ranks)) \
+    OMPI_MCA_pml=$pml timeout -k 10 $((limit * 3)) "$SRC/tests/vcluster" mpirun -n $((nodes * ranks)) \
         -x MT_WATCHDOG=$((limit > 20 ? limit - 10 : limit)) -x ASAN_OPTIONS -x UBSAN_OPTIONS \
         ${before[@]+"${before[@]}"} "$program" ${after[@]+"${after[@]}"}
 }
