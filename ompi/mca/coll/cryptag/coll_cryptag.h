@@ -124,18 +124,20 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
  * at all ranks, and the next collective sets up anew. */
 int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm);
 
-int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                                int rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
+int ompi_coll_cryptag_allgather(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                                ompi_common_cryptmpi_count_t rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
                                 mca_coll_base_module_t *module);
-int ompi_coll_cryptag_allgatherv(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                                 const int *rcounts, const int *disps, ompi_datatype_t *rdtype,
+int ompi_coll_cryptag_allgatherv(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                                 ompi_common_cryptmpi_counts_t rcounts, ompi_common_cryptmpi_disps_t disps, ompi_datatype_t *rdtype,
                                  ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int ompi_coll_cryptag_bcast(void *buffer, int count, ompi_datatype_t *dtype, int root,
+int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, ompi_datatype_t *dtype, int root,
                             ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf, int rcount,
-                               ompi_datatype_t *rdtype, ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int ompi_coll_cryptag_alltoallv(const void *sbuf, const int *scounts, const int *sdisps, ompi_datatype_t *sdtype,
-                                void *rbuf, const int *rcounts, const int *rdisps, ompi_datatype_t *rdtype,
+int ompi_coll_cryptag_alltoall(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                               ompi_common_cryptmpi_count_t rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
+                               mca_coll_base_module_t *module);
+int ompi_coll_cryptag_alltoallv(const void *sbuf, ompi_common_cryptmpi_counts_t scounts, ompi_common_cryptmpi_disps_t sdisps,
+                                ompi_datatype_t *sdtype, void *rbuf, ompi_common_cryptmpi_counts_t rcounts,
+                                ompi_common_cryptmpi_disps_t rdisps, ompi_datatype_t *rdtype,
                                 ompi_communicator_t *comm, mca_coll_base_module_t *module);
 
 END_C_DECLS

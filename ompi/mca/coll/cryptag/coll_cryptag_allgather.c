@@ -40,9 +40,9 @@ static void measure(ompi_coll_cryptag_call_t *call)
                   && (0 == size || ompi_datatype_is_contiguous_memory_layout(user->rdtype, 2));
     offset[0] = 0;
     for (int i = 0; i < p; i++) {
-        size_t count = NULL != user->rcounts ? (size_t) user->rcounts[i] : user->rcount;
+        size_t count = ompi_coll_cryptag_user_count(user, i);
 
-        if (NULL != user->rcounts && 0 != count && (size_t) user->disps[i] * size != offset[i]) {
+        if (user->rcounts && 0 != count && (size_t) ompi_common_cryptmpi_disp(user->disps, i) * size != offset[i]) {
             user->dense = false;
         }
         offset[i + 1] = offset[i] + count * size;
@@ -121,8 +121,8 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
     return ompi_coll_cryptag_finish(&call);
 }
 
-int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                                int rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
+int ompi_coll_cryptag_allgather(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                                ompi_common_cryptmpi_count_t rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
                                 mca_coll_base_module_t *module)
 {
     const ompi_coll_cryptag_user_t user = {
@@ -132,8 +132,8 @@ int ompi_coll_cryptag_allgather(const void *sbuf, int scount, ompi_datatype_t *s
     return allgather((ompi_coll_cryptag_module_t *) module, comm, &user);
 }
 
-int ompi_coll_cryptag_allgatherv(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                                 const int *rcounts, const int *disps, ompi_datatype_t *rdtype,
+int ompi_coll_cryptag_allgatherv(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                                 ompi_common_cryptmpi_counts_t rcounts, ompi_common_cryptmpi_disps_t disps, ompi_datatype_t *rdtype,
                                  ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     const ompi_coll_cryptag_user_t user = {

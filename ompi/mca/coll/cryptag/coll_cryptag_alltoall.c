@@ -63,7 +63,7 @@ static bool can(ompi_coll_cryptag_alltoall_t *alltoall, int algorithm)
     case OMPI_COLL_CRYPTAG_ALLTOALL_NODE:
         return ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_alltoall_node_bytes(alltoall));
     case OMPI_COLL_CRYPTAG_ALLTOALL_ROWS:
-        return NULL == alltoall->in.counts
+        return !alltoall->in.counts
                && ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_alltoall_rows_bytes(alltoall));
     case OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS:
         return MPI_IN_PLACE != alltoall->out.buffer;
@@ -76,7 +76,7 @@ static bool can(ompi_coll_cryptag_alltoall_t *alltoall, int algorithm)
 static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
 {
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
-    const bool vector = NULL != alltoall->in.counts;
+    const bool vector = !!alltoall->in.counts;
     const size_t block = vector ? 0 : ompi_coll_cryptag_cell(&alltoall->in, 0).bytes;
     int algorithm = c->alltoall_algorithm;
 
@@ -104,7 +104,7 @@ static int check_device(const ompi_coll_cryptag_side_t *side, int ranks)
  * be read, sealed and sent beyond its end. */
 static bool lengths_match(const ompi_coll_cryptag_alltoall_t *alltoall)
 {
-    return NULL != alltoall->in.counts || MPI_IN_PLACE == alltoall->out.buffer
+    return alltoall->in.counts || MPI_IN_PLACE == alltoall->out.buffer
            || ompi_coll_cryptag_cell(&alltoall->out, 0).bytes == ompi_coll_cryptag_cell(&alltoall->in, 0).bytes;
 }
 
@@ -143,8 +143,9 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
     return ompi_coll_cryptag_finish(call);
 }
 
-int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf, int rcount,
-                               ompi_datatype_t *rdtype, ompi_communicator_t *comm, mca_coll_base_module_t *base)
+int ompi_coll_cryptag_alltoall(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                               ompi_common_cryptmpi_count_t rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base)
 {
     ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
     ompi_coll_cryptag_alltoall_t alltoall = {
@@ -152,8 +153,8 @@ int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sd
             .module = module, .comm = comm, .wipe = wipe,
             .operation = OMPI_COLL_CRYPTAG_ALLTOALL, .tag = MCA_COLL_BASE_TAG_ALLTOALL,
         },
-        .out = { (char *) sbuf, (size_t) scount, NULL, NULL, sdtype },
-        .in = { rbuf, (size_t) rcount, NULL, NULL, rdtype },
+        .out = { (char *) sbuf, (size_t) scount, 0, 0, sdtype },
+        .in = { rbuf, (size_t) rcount, 0, 0, rdtype },
     };
     bool left;
     int rc;
@@ -171,8 +172,9 @@ int ompi_coll_cryptag_alltoall(const void *sbuf, int scount, ompi_datatype_t *sd
     return rc;
 }
 
-int ompi_coll_cryptag_alltoallv(const void *sbuf, const int *scounts, const int *sdisps, ompi_datatype_t *sdtype,
-                                void *rbuf, const int *rcounts, const int *rdisps, ompi_datatype_t *rdtype,
+int ompi_coll_cryptag_alltoallv(const void *sbuf, ompi_common_cryptmpi_counts_t scounts, ompi_common_cryptmpi_disps_t sdisps,
+                                ompi_datatype_t *sdtype, void *rbuf, ompi_common_cryptmpi_counts_t rcounts,
+                                ompi_common_cryptmpi_disps_t rdisps, ompi_datatype_t *rdtype,
                                 ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;

@@ -13,7 +13,8 @@
 typedef struct ompi_coll_cryptag_side {
     char *buffer;
     size_t count;
-    const int *counts, *disps;
+    ompi_common_cryptmpi_counts_t counts;
+    ompi_common_cryptmpi_disps_t disps;
     ompi_datatype_t *dtype;
 } ompi_coll_cryptag_side_t;
 

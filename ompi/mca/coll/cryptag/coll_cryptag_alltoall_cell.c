@@ -8,11 +8,11 @@
 
 ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell(const ompi_coll_cryptag_side_t *side, int rank)
 {
-    const size_t count = NULL != side->counts ? (size_t) side->counts[rank] : side->count;
+    const size_t count = side->counts ? ompi_common_cryptmpi_count(side->counts, rank) : side->count;
     ptrdiff_t lb, extent, elements;
 
     ompi_datatype_get_extent(side->dtype, &lb, &extent);
-    elements = NULL != side->counts ? side->disps[rank] : (ptrdiff_t) rank * (ptrdiff_t) side->count;
+    elements = side->counts ? ompi_common_cryptmpi_disp(side->disps, rank) : (ptrdiff_t) rank * (ptrdiff_t) side->count;
     return (ompi_coll_cryptag_cell_t) { side->buffer + elements * extent, count,
                                         ompi_common_cryptmpi_bytes(side->dtype, count), side->dtype };
 }
@@ -66,6 +66,6 @@ int ompi_coll_cryptag_cell_take_own(const ompi_coll_cryptag_alltoall_t *alltoall
     const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&alltoall->in, rank);
 
     return alltoall->in_place ? OMPI_SUCCESS
-                              : ompi_datatype_sndrcv(out.base, (int32_t) out.count, out.dtype, in.base,
-                                                     (int32_t) in.count, in.dtype);
+                              : ompi_datatype_sndrcv(out.base, (ompi_common_cryptmpi_count_t) out.count, out.dtype,
+                                                     in.base, (ompi_common_cryptmpi_count_t) in.count, in.dtype);
 }

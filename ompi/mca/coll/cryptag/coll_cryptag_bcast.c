@@ -62,7 +62,7 @@ static void cut(ompi_coll_cryptag_bcast_t *bcast)
                                           ? bcast->segments : OMPI_COLL_CRYPTAG_BCAST_SLOTS));
 }
 
-int ompi_coll_cryptag_bcast(void *buffer, int count, ompi_datatype_t *dtype, int root,
+int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, ompi_datatype_t *dtype, int root,
                             ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;

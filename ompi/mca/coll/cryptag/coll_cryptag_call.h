@@ -17,6 +17,7 @@
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 #include "ompi/request/request.h"
 #include "opal/mca/common/crypt/wire/group.h"
 
@@ -78,7 +79,8 @@ typedef struct ompi_coll_cryptag_user {
     ompi_datatype_t *sdtype;
     char *rbuf;
     size_t rcount;              /* allgather; for allgatherv rcounts and disps */
-    const int *rcounts, *disps;
+    ompi_common_cryptmpi_counts_t rcounts;
+    ompi_common_cryptmpi_disps_t disps;
     ompi_datatype_t *rdtype;
     ptrdiff_t extent;
     bool dense;                 /* the blocks lie in rbuf as in `plain`: no copy */
@@ -262,6 +264,8 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 /* OMPI_SUCCESS, or an error (shown) when `bytes` bytes are in an accelerator's
  * memory, or to be put there.  MPI_IN_PLACE is allowed. */
 int ompi_coll_cryptag_device_check(const void *buffer, size_t bytes);
+/* Elements in the block of `rank`. */
+size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int rank);
 /* Copy our contribution to `to`, in packed form. */
 void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to);
 /* Copy the block of `rank` from packed form to where the user wants it. */

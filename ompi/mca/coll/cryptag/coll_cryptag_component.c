@@ -12,7 +12,6 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/base/mca_base_pvar.h"
-#include "opal/util/crc.h"
 #include "opal/util/output.h"
 
 static int component_register(void);
@@ -260,7 +259,7 @@ uint32_t ompi_coll_cryptag_settings(void)
         (uint64_t) c->leaders, c->fragment, c->piece_max, c->bcast_segment, c->shm_max,
         (uint64_t) opal_cryptproc_params.on_failure,
     };
-    uint32_t sum = opal_uicrc_partial(numbers, sizeof(numbers), 0);
+    uint32_t sum = ompi_coll_cryptag_sum(numbers, sizeof(numbers), OMPI_COLL_CRYPTAG_SUM_START);
 
     return ompi_coll_cryptag_rules_sum(c->rules, sum);
 }

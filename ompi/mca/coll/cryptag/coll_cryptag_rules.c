@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/util/crc.h"
-
 typedef enum { ANY, BLOCK, CYCLIC } mapping_t;
 
 typedef struct {
@@ -216,7 +214,16 @@ int ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules, ompi_co
     return 0;
 }
 
+/* FNV-1a: against mistakes. */
+uint32_t ompi_coll_cryptag_sum(const void *bytes, size_t count, uint32_t sum)
+{
+    for (size_t i = 0; i < count; i++) {
+        sum = (sum ^ ((const uint8_t *) bytes)[i]) * 16777619;
+    }
+    return sum;
+}
+
 uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uint32_t sum)
 {
-    return opal_uicrc_partial(rules->rule, (size_t) rules->count * sizeof(*rules->rule), sum);
+    return ompi_coll_cryptag_sum(rules->rule, (size_t) rules->count * sizeof(*rules->rule), sum);
 }

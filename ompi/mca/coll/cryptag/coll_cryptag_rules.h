@@ -30,7 +30,9 @@ void ompi_coll_cryptag_rules_free(ompi_coll_cryptag_rules_t *rules);
 int ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules, ompi_coll_cryptag_operation_t operation,
                                  const ompi_coll_cryptag_topo_t *topo, size_t block_bytes);
 
-/* Goes on with a checksum over all rules. */
+/* Goes on with a checksum, which begins with START, over bytes, and over all rules. */
+#define OMPI_COLL_CRYPTAG_SUM_START 2166136261u
+uint32_t ompi_coll_cryptag_sum(const void *bytes, size_t count, uint32_t sum);
 uint32_t ompi_coll_cryptag_rules_sum(const ompi_coll_cryptag_rules_t *rules, uint32_t sum);
 
 /* "hs1" for OMPI_COLL_CRYPTAG_ALLGATHER and HS1 ..., NULL for a number that is

@@ -14,14 +14,14 @@ int ompi_coll_cryptag_device_check(const void *buffer, size_t bytes)
 
 static char *place_of(const ompi_coll_cryptag_user_t *user, int rank)
 {
-    ptrdiff_t elements = NULL != user->rcounts ? user->disps[rank]
-                                               : (ptrdiff_t) rank * (ptrdiff_t) user->rcount;
+    ptrdiff_t elements = user->rcounts ? ompi_common_cryptmpi_disp(user->disps, rank)
+                                       : (ptrdiff_t) rank * (ptrdiff_t) user->rcount;
     return user->rbuf + elements * user->extent;
 }
 
-static size_t count_of(const ompi_coll_cryptag_user_t *user, int rank)
+size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int rank)
 {
-    return NULL != user->rcounts ? (size_t) user->rcounts[rank] : user->rcount;
+    return user->rcounts ? ompi_common_cryptmpi_count(user->rcounts, rank) : user->rcount;
 }
 
 /* Whoever says two lengths of its block takes part with zeros, so that nobody waits for
@@ -41,7 +41,7 @@ void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to)
     } else if (user->dense && (uint8_t *) place_of(user, rank) == to) {
         return;
     } else {
-        rc = ompi_common_cryptmpi_pack(place_of(user, rank), count_of(user, rank), user->rdtype, 0, bytes, to);
+        rc = ompi_common_cryptmpi_pack(place_of(user, rank), ompi_coll_cryptag_user_count(user, rank), user->rdtype, 0, bytes, to);
     }
     if (OMPI_SUCCESS != rc) {
         ompi_coll_cryptag_broken(call, rc);
@@ -58,7 +58,7 @@ void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const u
         memcpy(user->rbuf + call->offset[rank], from, bytes);
         return;
     }
-    rc = ompi_common_cryptmpi_unpack(place_of(user, rank), count_of(user, rank), user->rdtype, 0, bytes, from);
+    rc = ompi_common_cryptmpi_unpack(place_of(user, rank), ompi_coll_cryptag_user_count(user, rank), user->rdtype, 0, bytes, from);
     if (OMPI_SUCCESS != rc) {
         ompi_coll_cryptag_broken(call, rc);
     }
