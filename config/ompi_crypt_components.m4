@@ -10,7 +10,7 @@ AC_DEFUN([OMPI_CRYPT_FRAMEWORK], [
     AC_CONFIG_COMMANDS([$1/mca/$2/base/static-components.h], [
         AS_MKDIR_P([$1/mca/$2/base])
         cat > $1/mca/$2/base/static-components.h.new <<_EOF
-const mca_base_component_t *mca_$2_base_static_components[[]] = { NULL };
+opal_$2_base_static_t mca_$2_base_static_components[[]] = { NULL };
 _EOF
         cmp -s $1/mca/$2/base/static-components.h.new $1/mca/$2/base/static-components.h \
             && rm -f $1/mca/$2/base/static-components.h.new \

@@ -1,6 +1,6 @@
 dnl Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 dnl
-dnl Find an installed Open MPI 4.1 or 5.0 and the internal headers that a
+dnl Find an installed Open MPI 4.1, 5.0 or 6.0 and the internal headers that a
 dnl component needs.
 dnl
 dnl Sets MPICC, OMPI_INFO, ompi_crypt_version, _series, _incdirs, _libdirs and the
@@ -35,8 +35,8 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
     AC_MSG_RESULT([${ompi_crypt_version:-unknown}])
     ompi_crypt_series=`echo "$ompi_crypt_version" | $SED 's/^\([[0-9]]*\.[[0-9]]*\)\..*/\1/'`
     AS_CASE([$ompi_crypt_series],
-            [4.1|5.0], [],
-            [AC_MSG_ERROR([Open MPI ${ompi_crypt_version:-of an unknown version} is not supported, only 4.1 and 5.0
+            [4.1|5.0|6.0], [],
+            [AC_MSG_ERROR([Open MPI ${ompi_crypt_version:-of an unknown version} is not supported, only 4.1, 5.0 and 6.0
   ($OMPI_INFO).  Give another one by --with-ompi=DIR])])
     AS_CASE([`$MPICC --showme:version 2>/dev/null`],
             [*"Open MPI $ompi_crypt_version"*], [],
@@ -93,9 +93,9 @@ dnl They must belong to the library, not be of a direct-call build, and compile.
 AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
     ompi_crypt_save_CPPFLAGS=$CPPFLAGS
     ompi_crypt_save_CFLAGS=$CFLAGS
-    dnl Debian's 5.0.7 leaves out the headers of threads/pthreads.
+    dnl Debian's 5.0.7 and 6.0.0 leave out the headers of threads/pthreads.
     AS_CASE([$ompi_crypt_series],
-            [5.0], [ompi_crypt_dir=opal/mca/threads/pthreads/threads_pthreads_mutex.h
+            [5.0|6.0], [ompi_crypt_dir=opal/mca/threads/pthreads/threads_pthreads_mutex.h
                     ompi_crypt_shim=`cd "$srcdir" && pwd`/standalone/include-5.0
                     for ompi_crypt_where in $ompi_crypt_incdirs; do
                         test ! -f $ompi_crypt_where/$ompi_crypt_dir || ompi_crypt_shim=

@@ -30,6 +30,10 @@ AC_DEFUN([OMPI_CRYPT_INSTALL_PLACES], [
           [ompilibdir='${libdir}/ompi-crypt'
            ompidatadir='${datadir}/ompi-crypt'
            OMPI_CRYPT_HELP_DIR='-DOMPI_CRYPT_HELP_DIR=\"$(opaldatadir)\"'])
+    AS_CASE([$ompi_crypt_series], [4.1|5.0], [ompi_crypt_table=no],
+            [ompi_crypt_table=yes
+             OMPI_CRYPT_HELP_DIR=-DOMPI_CRYPT_HELP_TEXTS])
+    AM_CONDITIONAL([OMPI_CRYPT_HELP_TABLE], [test $ompi_crypt_table = yes])
     opallibdir=$ompilibdir
     opaldatadir=$ompidatadir
     AC_SUBST([ompilibdir])
@@ -38,7 +42,7 @@ AC_DEFUN([OMPI_CRYPT_INSTALL_PLACES], [
     AC_SUBST([opaldatadir])
     AC_SUBST([OMPI_CRYPT_HELP_DIR])
     AM_CONDITIONAL([OMPI_CRYPT_PRIVATE], [test "$with_components_in_ompi" != yes])
-    AM_CONDITIONAL([OMPI_CRYPT_SERIES_50], [test "$ompi_crypt_series" = 5.0])
+    AM_CONDITIONAL([OMPI_CRYPT_FROM_50], [test "$ompi_crypt_series" != 4.1])
 ])
 
 dnl The libraries to which components link; in Open MPI's tree the same
@@ -52,7 +56,12 @@ AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
     dnl library of its own (docs/design/001-build.rst).
     OMPI_CRYPT_OPAL_LIBS="\$(top_builddir)/standalone/libmca_aead_base.la $ompi_crypt_ldflags -lopen-pal"
     OMPI_CRYPT_FIND_PMIX
-    OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags -lmpi -lopen-pal $ompi_crypt_pmix"
+    dnl In 6.0 libmpi has the calls alone, and a program may have libmpi_abi in its place:
+    dnl what is inside is in libopen_mpi, and only programs and what they link to want more.
+    AS_CASE([$ompi_crypt_series], [4.1|5.0], [ompi_crypt_libmpi=-lmpi], [ompi_crypt_libmpi=-lopen_mpi])
+    OMPI_CRYPT_MPI_LIBS="$ompi_crypt_ldflags $ompi_crypt_libmpi -lopen-pal $ompi_crypt_pmix"
+    OMPI_CRYPT_CALLS_LIBS="$ompi_crypt_ldflags -lmpi"
+    AC_SUBST([OMPI_CRYPT_CALLS_LIBS])
     OMPI_CRYPT_OPAL_NAME=
     AC_SUBST([OMPI_CRYPT_OPAL_LIBS])
     OMPI_CRYPT_PMIX_LIBS="$ompi_crypt_ldflags $ompi_crypt_pmix"
@@ -61,14 +70,14 @@ AC_DEFUN([OMPI_CRYPT_STANDALONE_LIBS], [
     AC_SUBST([OMPI_CRYPT_OPAL_NAME])
     dnl btl_crypt_series.c; in Open MPI's tree there is one series only.
     OMPI_CRYPT_SERIES_OBJECT=btl_crypt_series.lo
-    OMPI_CRYPT_SERIES_LIBS="$ompi_crypt_ldflags -lmpi"
+    OMPI_CRYPT_SERIES_LIBS="$ompi_crypt_ldflags $ompi_crypt_libmpi"
     AC_SUBST([OMPI_CRYPT_SERIES_OBJECT])
     AC_SUBST([OMPI_CRYPT_SERIES_LIBS])
     OMPI_CRYPT_BARE_OPAL_LIBS="$ompi_crypt_ldflags -lopen-pal"
     AC_SUBST([OMPI_CRYPT_BARE_OPAL_LIBS])
 ])
 
-dnl Open MPI 5.0's modex macros call PMIx: the one of its own build, or the one
+dnl The modex macros of Open MPI 5.0 and later call PMIx: the one of its own build, or the one
 dnl that it was built with.
 AC_DEFUN([OMPI_CRYPT_FIND_PMIX], [
     ompi_crypt_pmix=

@@ -38,7 +38,7 @@ version=$(ompi_info --version | sed -n 's/^Open MPI v//p')
 stops 'apt install openmpi-bin libopenmpi-dev' nowhere
 
 fake old 's/Open MPI v.*/Open MPI v4.0.3/'
-stops 'Open MPI 4.0.3 is not supported, only 4.1 and 5.0' old
+stops 'Open MPI 4.0.3 is not supported, only 4.1, 5.0 and 6.0' old
 
 fake two "s/Open MPI v.*/Open MPI v${version%.*}.99/"
 stops 'are not of the same Open MPI' two

@@ -67,8 +67,8 @@ echo '#include "opal/mca/common/crypt/wire/frame.h"' >> "$CASE_DIR/common/crypt/
 above="opal/mca/common/cryptproc ompi/mca/common/cryptmpi"
 may_above() {
     case $1 in
-        */cryptproc) echo 'opal/(mca/aead/base/base\.h|mca/common/crypt/(base|identity)/.*)' ;;
-        */cryptmpi)  echo 'opal/(mca/aead/base/base\.h|mca/common/(crypt|cryptproc)/.*)|ompi/mca/(bml|common/cryptmpi|pml)/[^/]*\.h|ompi/mca/bml/base/base\.h|mpi\.h' ;;
+        */cryptproc) echo 'opal/(mca/aead/base/(base|aead_base_help)\.h|mca/common/crypt/(base|identity)/.*)' ;;
+        */cryptmpi)  echo 'opal/(mca/aead/base/(base|aead_base_compat)\.h|mca/common/(crypt|cryptproc)/.*)|ompi/mca/(bml|common/cryptmpi|pml)/[^/]*\.h|ompi/mca/(bml/base/base|coll/coll|io/io|pml/base/pml_base_bsend)\.h|mpi\.h' ;;
     esac
 }
 # What it includes of ours, or of MPI, and may not.

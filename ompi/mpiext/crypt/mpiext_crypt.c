@@ -28,7 +28,7 @@ static ompi_common_cryptmpio_module_t *module_of(MPI_File fh, ompio_file_t **omp
     ompi_file_t *file = fh;
 
     if (NULL == file || ompi_file_invalid(file) ||
-        0 != strcmp(file->f_io_selected_component.v2_0_0.io_version.mca_component_name, "ompio")) {
+        0 != strcmp(OMPI_COMMON_CRYPTMPI_IO(file->f_io_selected_component).io_version.mca_component_name, "ompio")) {
         return NULL;
     }
     *ompio = &((mca_common_ompio_data_t *) file->f_io_selected_data)->ompio_fh;

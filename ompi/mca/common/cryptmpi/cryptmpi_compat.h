@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where Open MPI 4.1 and 5.0 differ: every #if on a version lives here, or, for what is OPAL's
+ * Where Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version lives here, or, for what is OPAL's
  * alone, in opal/mca/common/cryptproc/cryptproc_compat.h.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_COMPAT_H
@@ -9,15 +9,17 @@
 
 #include "ompi_config.h"
 
+#include "opal/mca/aead/base/aead_base_compat.h"
 #include "opal/mca/common/cryptproc/cryptproc_compat.h"
 #include "opal/util/info.h"
+#include "ompi/attribute/attribute.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/errhandler/errcode.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/io/io.h"
+#include "ompi/mca/pml/base/pml_base_bsend.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
-
-#if !((4 == OMPI_MAJOR_VERSION && 1 == OMPI_MINOR_VERSION) || 5 == OMPI_MAJOR_VERSION)
-#    error "ompi-crypt supports Open MPI 4.1 and 5.0"
-#endif
 
 #ifdef MCA_ompi_pml_DIRECT_CALL
 #    if MCA_ompi_pml_DIRECT_CALL
@@ -35,7 +37,11 @@
 
 typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
-#    define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#    if OMPI_MAJOR_VERSION >= 6
+#        define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#    else
+#        define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#    endif
 
 typedef opal_atomic_int32_t ompi_common_cryptmpi_atomic32_t;
 
@@ -76,6 +82,92 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
     *low = comm->c_contextid;
 }
 
+#endif
+
+/* What collectives are told: how many elements, and of the vector ones how many of each rank and where.
+ * 6.0 hands the latter out as either of two kinds of array; ! tells whether there is none. */
+#if OMPI_MAJOR_VERSION >= 6
+typedef size_t ompi_common_cryptmpi_count_t;
+typedef ompi_count_array_t ompi_common_cryptmpi_counts_t;
+typedef ompi_disp_array_t ompi_common_cryptmpi_disps_t;
+#    define ompi_common_cryptmpi_count(counts, rank) ompi_count_array_get((counts), (size_t) (rank))
+#    define ompi_common_cryptmpi_disp(disps, rank)   ompi_disp_array_get((disps), (size_t) (rank))
+#    define ompi_common_cryptmpi_counts(ints)        ompi_count_array_create(ints)
+#    define ompi_common_cryptmpi_disps(ints)         ompi_disp_array_create(ints)
+#else
+typedef int ompi_common_cryptmpi_count_t;
+typedef const int *ompi_common_cryptmpi_counts_t;
+typedef const int *ompi_common_cryptmpi_disps_t;
+#    define ompi_common_cryptmpi_count(counts, rank) ((size_t) (counts)[rank])
+#    define ompi_common_cryptmpi_disp(disps, rank)   ((ptrdiff_t) (disps)[rank])
+#    define ompi_common_cryptmpi_counts(ints)        (ints)
+#    define ompi_common_cryptmpi_disps(ints)         (ints)
+#endif
+
+/* The interfaces of MPI-IO and of windows, as far as we stand in front of them. */
+#if OMPI_MAJOR_VERSION >= 6
+typedef mca_io_base_module_3_0_0_t ompi_common_cryptmpi_io_module_t;
+typedef mca_io_base_component_3_0_0_t ompi_common_cryptmpi_io_component_t;
+typedef mca_io_base_component_file_query_3_0_0_fn_t ompi_common_cryptmpi_io_query_fn_t;
+#    define OMPI_COMMON_CRYPTMPI_IO(either) ((either).v3_0_0)
+typedef ptrdiff_t ompi_common_cryptmpi_win_unit_t;
+#else
+typedef mca_io_base_module_2_0_0_t ompi_common_cryptmpi_io_module_t;
+typedef mca_io_base_component_2_0_0_t ompi_common_cryptmpi_io_component_t;
+typedef mca_io_base_component_file_query_2_0_0_fn_t ompi_common_cryptmpi_io_query_fn_t;
+#    define OMPI_COMMON_CRYPTMPI_IO(either) ((either).v2_0_0)
+typedef int ompi_common_cryptmpi_win_unit_t;
+#endif
+
+/* Room in the buffer that the user has attached: from 6.0 on perhaps to a communicator or its session. */
+#if OMPI_MAJOR_VERSION >= 6
+#    define ompi_common_cryptmpi_bsend_alloc(comm, bytes)  mca_pml_base_bsend_request_alloc_buf((comm), (bytes))
+#    define ompi_common_cryptmpi_bsend_free(comm, buffer)  ((void) mca_pml_base_bsend_request_free((comm), (buffer)))
+#else
+#    define ompi_common_cryptmpi_bsend_alloc(comm, bytes)  mca_pml_base_bsend_request_alloc_buf(bytes)
+#    define ompi_common_cryptmpi_bsend_free(comm, buffer)  ((void) mca_pml_base_bsend_request_free(buffer))
+#endif
+
+/* Error classes and codes that a component adds.  Up to 5.0 the public calls are the only ones that every
+ * build of Open MPI exports; in 6.0 a component cannot have these, and libopen_mpi exports what is below
+ * them.  False: there is no room for more. */
+#if OMPI_MAJOR_VERSION >= 6
+static inline bool ompi_common_cryptmpi_add_last(int added)
+{
+    return added >= 0
+           && OMPI_SUCCESS == ompi_attr_set_fint(COMM_ATTR, MPI_COMM_WORLD, &MPI_COMM_WORLD->c_keyhash, MPI_LASTUSEDCODE,
+                                                 added, true);
+}
+
+static inline bool ompi_common_cryptmpi_add_class(int *class)
+{
+    return ompi_common_cryptmpi_add_last(*class = ompi_mpi_errclass_add());
+}
+
+static inline bool ompi_common_cryptmpi_add_code(int class, int *code)
+{
+    return ompi_common_cryptmpi_add_last(*code = ompi_mpi_errcode_add(class));
+}
+
+static inline void ompi_common_cryptmpi_add_text(int code, const char *text)
+{
+    (void) ompi_mpi_errnum_add_string(code, text, (int) strlen(text) + 1);
+}
+#else
+static inline bool ompi_common_cryptmpi_add_class(int *class)
+{
+    return MPI_SUCCESS == PMPI_Add_error_class(class);
+}
+
+static inline bool ompi_common_cryptmpi_add_code(int class, int *code)
+{
+    return MPI_SUCCESS == PMPI_Add_error_code(class, code);
+}
+
+static inline void ompi_common_cryptmpi_add_text(int code, const char *text)
+{
+    (void) PMPI_Add_error_string(code, text);
+}
 #endif
 
 /* The members of a PML module that only one series has. */

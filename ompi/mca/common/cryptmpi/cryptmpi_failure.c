@@ -20,17 +20,15 @@ static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
 static int error_class = MPI_SUCCESS;
 
 /* Made at the first failure, so that MPI_LASTUSEDCODE is what it always was in
- * programs that never meet one.  The public call is the only one that every
- * build of Open MPI exports. */
+ * programs that never meet one. */
 int ompi_common_cryptmpi_error_class(void)
 {
     pthread_mutex_lock(&class_lock);
     if (MPI_SUCCESS == error_class) {
-        if (MPI_SUCCESS != PMPI_Add_error_class(&error_class)) {
+        if (!ompi_common_cryptmpi_add_class(&error_class)) {
             error_class = MPI_ERR_OTHER;
         } else {
-            PMPI_Add_error_string(error_class,
-                                  "MPI_ERR_CRYPT: a message, or a peer, failed authentication");
+            ompi_common_cryptmpi_add_text(error_class, "MPI_ERR_CRYPT: a message, or a peer, failed authentication");
         }
     }
     pthread_mutex_unlock(&class_lock);
@@ -137,14 +135,13 @@ static void add_class(ompi_common_cryptmpi_class_t kind)
 {
     int class, code;
 
-    if (MPI_SUCCESS == codes[kind] && MPI_SUCCESS == PMPI_Add_error_class(&class) && MPI_SUCCESS == PMPI_Add_error_code(class, &code)) {
-        (void) PMPI_Add_error_string(class, kinds[kind].text);
-        (void) PMPI_Add_error_string(code, kinds[kind].text);
+    if (MPI_SUCCESS == codes[kind] && ompi_common_cryptmpi_add_class(&class) && ompi_common_cryptmpi_add_code(class, &code)) {
+        ompi_common_cryptmpi_add_text(class, kinds[kind].text);
+        ompi_common_cryptmpi_add_text(code, kinds[kind].text);
         codes[kind] = code;
     }
 }
 
-/* The public calls are the only ones that every build of Open MPI exports. */
 void ompi_common_cryptmpi_classes_add(int argc, char **argv, int requested, int *provided)
 {
     (void) argc;

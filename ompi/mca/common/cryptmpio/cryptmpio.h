@@ -78,7 +78,7 @@ typedef struct ompi_common_cryptmpio_file {
     bool uniform;                       /* all processes may do the same in all regions */
     int resizer;                        /* the lowest rank that may do everything, or 0 */
     bool hooked;
-    mca_io_base_module_2_0_0_t io;      /* OMPIO's functions */
+    ompi_common_cryptmpi_io_module_t io;      /* OMPIO's functions */
     mca_io_base_module_file_set_view_fn_t set_view;     /* the same, for every file */
 } ompi_common_cryptmpio_file_t;
 

@@ -88,8 +88,8 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
         rc = agree_on(fh, NULL != *all);
     }
     if (OMPI_SUCCESS == rc) {
-        rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all, *counts, places,
-                                           MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
+        rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all,
+                                           ompi_common_cryptmpi_counts(*counts), ompi_common_cryptmpi_disps(places), MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
     }
     free(places);
     return rc;

@@ -128,8 +128,8 @@ void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
     ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
 
     if (NULL != fh) {
-        state->set_view = fh->f_io_selected_module.v2_0_0.io_module_file_set_view;
-        fh->f_io_selected_module.v2_0_0.io_module_file_set_view = file_set_view;
+        state->set_view = OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module).io_module_file_set_view;
+        OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module).io_module_file_set_view = file_set_view;
     }
 }
 

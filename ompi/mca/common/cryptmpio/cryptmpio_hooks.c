@@ -47,7 +47,7 @@ static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
 }
 
 /* OMPIO's functions, and a thread that has nothing noted. */
-static const mca_io_base_module_2_0_0_t *begin(const ompi_file_t *fh)
+static const ompi_common_cryptmpi_io_module_t *begin(const ompi_file_t *fh)
 {
     ompi_common_cryptmpio_notes_begin();
     return &state_of(fh)->io;
@@ -64,7 +64,7 @@ static int end(int rc, ompi_status_public_t *status)
 }
 
 /* The way of exchanging data belongs to the view, which may be new. */
-static int begin_all(const ompi_file_t *fh, const mca_io_base_module_2_0_0_t **io)
+static int begin_all(const ompi_file_t *fh, const ompi_common_cryptmpi_io_module_t **io)
 {
     int rc = ompi_common_cryptmpio_steer(state_of(fh));
 
@@ -89,81 +89,81 @@ static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
 
 /* ---- by one process ---- */
 
-static int file_read_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_read_at(fh, offset, buf, count, datatype, status), status);
 }
 
-static int file_write_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_write_at(fh, offset, buf, count, datatype, status), status);
 }
 
-static int file_read(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read(ompi_file_t *fh, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_read(fh, buf, count, datatype, status), status);
 }
 
-static int file_write(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write(ompi_file_t *fh, const void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_write(fh, buf, count, datatype, status), status);
 }
 
-static int file_read_shared(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_shared(ompi_file_t *fh, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_read_shared(fh, buf, count, datatype, status), status);
 }
 
-static int file_write_shared(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_shared(ompi_file_t *fh, const void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     return end(begin(fh)->io_module_file_write_shared(fh, buf, count, datatype, status), status);
 }
 
 /* ---- by all ---- */
 
-static int file_read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
-    const mca_io_base_module_2_0_0_t *io;
+    const ompi_common_cryptmpi_io_module_t *io;
     int rc = begin_all(fh, &io);
 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_at_all(fh, offset, buf, count, datatype, status), status);
 }
 
-static int file_write_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, const void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
-    const mca_io_base_module_2_0_0_t *io;
+    const ompi_common_cryptmpi_io_module_t *io;
     int rc = begin_all(fh, &io);
 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_at_all(fh, offset, buf, count, datatype, status), status);
 }
 
-static int file_read_all(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_all(ompi_file_t *fh, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
-    const mca_io_base_module_2_0_0_t *io;
+    const ompi_common_cryptmpi_io_module_t *io;
     int rc = begin_all(fh, &io);
 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_all(fh, buf, count, datatype, status), status);
 }
 
-static int file_write_all(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_all(ompi_file_t *fh, const void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
-    const mca_io_base_module_2_0_0_t *io;
+    const ompi_common_cryptmpi_io_module_t *io;
     int rc = begin_all(fh, &io);
 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_all(fh, buf, count, datatype, status), status);
 }
 
-static int file_read_ordered(ompi_file_t *fh, void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_read_ordered(ompi_file_t *fh, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
-    const mca_io_base_module_2_0_0_t *io;
+    const ompi_common_cryptmpi_io_module_t *io;
     int rc = begin_all(fh, &io);
 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_read_ordered(fh, buf, count, datatype, status), status);
 }
 
-static int file_write_ordered(ompi_file_t *fh, const void *buf, int count, ompi_datatype_t *datatype, ompi_status_public_t *status)
+static int file_write_ordered(ompi_file_t *fh, const void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
-    const mca_io_base_module_2_0_0_t *io;
+    const ompi_common_cryptmpi_io_module_t *io;
     int rc = begin_all(fh, &io);
 
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_ordered(fh, buf, count, datatype, status), status);
@@ -243,7 +243,7 @@ void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
     if (NULL == fh || state->hooked) {          /* without one, it is no application's handle */
         return;
     }
-    mca_io_base_module_2_0_0_t *io = &fh->f_io_selected_module.v2_0_0;
+    ompi_common_cryptmpi_io_module_t *io = &OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module);
     state->io = *io;
     state->hooked = true;
     io->io_module_file_read_at = file_read_at;

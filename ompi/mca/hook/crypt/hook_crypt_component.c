@@ -206,8 +206,8 @@ static const char *why_no_pml(void)
     opal_dl_handle_t *library;
     char *why = NULL;
 
-    for (const mca_base_component_t **all = ompi_pml_base_framework.framework_static_components; NULL != all && NULL != *all; ++all) {
-        if (0 == strcmp((*all)->mca_component_name, "crypt")) {
+    for (const opal_aead_base_static_t *all = ompi_pml_base_framework.framework_static_components; NULL != all && NULL != *all; ++all) {
+        if (0 == strcmp(OPAL_AEAD_BASE_STATIC(*all)->mca_component_name, "crypt")) {
             return NULL;
         }
     }

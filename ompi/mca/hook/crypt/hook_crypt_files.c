@@ -47,8 +47,8 @@
 enum { GUARDS = 4 };                    /* Open MPI has two io components */
 
 static struct guard {
-    mca_io_base_component_2_0_0_t *component;   /* NULL: nobody's */
-    mca_io_base_component_file_query_2_0_0_fn_t query;
+    ompi_common_cryptmpi_io_component_t *component;   /* NULL: nobody's */
+    ompi_common_cryptmpi_io_query_fn_t query;
     mca_io_base_component_file_delete_query_fn_t delete_query;
 } guards[GUARDS];
 
@@ -188,7 +188,7 @@ static bool may_have(const struct guard *guard, who_t who)
 /* Components are asked in their order, one after the other. */
 static __thread who_t agreed;
 
-static const struct mca_io_base_module_2_0_0_t *query(struct guard *guard, struct ompi_file_t *file,
+static const ompi_common_cryptmpi_io_module_t *query(struct guard *guard, struct ompi_file_t *file,
                                                       struct mca_io_base_file_t **data, int *priority)
 {
     if (guard == guards) {
@@ -219,8 +219,8 @@ static int delete_query(struct guard *guard, const char *path, struct opal_info_
 
 /* Components are not told which of them is asked: a pair of functions for each. */
 #define FUNCTIONS(i)                                                                                                     \
-    static const struct mca_io_base_module_2_0_0_t *query_##i(struct ompi_file_t *file, struct mca_io_base_file_t **data, \
-                                                              int *priority)                                            \
+    static const ompi_common_cryptmpi_io_module_t *query_##i(struct ompi_file_t *file, struct mca_io_base_file_t **data,  \
+                                                             int *priority)                                             \
     {                                                                                                                    \
         return query(&guards[i], file, data, priority);                                                                  \
     }                                                                                                                    \
@@ -234,7 +234,7 @@ FUNCTIONS(1)
 FUNCTIONS(2)
 FUNCTIONS(3)
 
-static const mca_io_base_component_file_query_2_0_0_fn_t queries[GUARDS] = {query_0, query_1, query_2, query_3};
+static const ompi_common_cryptmpi_io_query_fn_t queries[GUARDS] = {query_0, query_1, query_2, query_3};
 static const mca_io_base_component_file_delete_query_fn_t delete_queries[GUARDS] = {delete_query_0, delete_query_1,
                                                                                    delete_query_2, delete_query_3};
 
@@ -246,7 +246,7 @@ static int guard_components(void)
     int i = 0;
 
     OPAL_LIST_FOREACH(item, &ompi_io_base_framework.framework_components, mca_base_component_list_item_t) {
-        mca_io_base_component_2_0_0_t *component = (mca_io_base_component_2_0_0_t *) item->cli_component;
+        ompi_common_cryptmpi_io_component_t *component = (ompi_common_cryptmpi_io_component_t *) item->cli_component;
         if (GUARDS == i) {
             return OMPI_ERR_NOT_SUPPORTED;
         }
@@ -265,7 +265,7 @@ static void unguard_components(void)
 
     OPAL_LIST_FOREACH(item, &ompi_io_base_framework.framework_components, mca_base_component_list_item_t) {
         for (int i = 0; i < GUARDS; ++i) {
-            if ((mca_io_base_component_2_0_0_t *) item->cli_component == guards[i].component) {
+            if ((ompi_common_cryptmpi_io_component_t *) item->cli_component == guards[i].component) {
                 guards[i].component->io_file_query = guards[i].query;
                 guards[i].component->io_delete_query = guards[i].delete_query;
             }

@@ -9,7 +9,7 @@
  * as authenticated records and the host's transports say?  Only then their own
  * answer counts, and only of those that use these transports: osc/ucx may choose an
  * adapter within a node, and to oneself.  (4.1 has osc/pt2pt, which sends through the
- * PML and serves the other windows; 5.0 has no such component, so there the call fails.)
+ * PML and serves the other windows; later series have no such component, so there the call fails.)
  *
  * osc/rdma may select an adapter, too: osc_rdma_btls names some before all others
  * (ompi_osc_rdma_query_btls in 4.1.4, ompi_osc_rdma_query_accelerated_btls in 5.0.7).
@@ -101,13 +101,13 @@ static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
 static const char *remedy(void)
 {
     if (OMPI_MAJOR_VERSION >= 5) {
-        return "windows over several nodes cannot be encrypted with Open MPI 5.0, which has no component that sends them "
-               "through the PML; use Open MPI 4.1, or windows within a node";
+        return "windows over several nodes cannot be encrypted above Open MPI 5.0 or 6.0, which have no component that sends "
+               "them through the PML; use Open MPI 4.1, windows within a node, or crypt_transport=btl";
     }
     return "windows over several nodes need osc/pt2pt, which is not selected: unset the parameter osc, or add pt2pt to it";
 }
 
-static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int unit, ompi_communicator_t *comm,
+static int ask(int place, struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit, ompi_communicator_t *comm,
                struct opal_info_t *info, int flavor)
 {
     char name[80];
@@ -132,8 +132,9 @@ static int ask(int place, struct ompi_win_t *win, void **base, size_t size, int 
 }
 
 #define QUESTION(n)                                                                                       \
-    static int question_##n(struct ompi_win_t *win, void **base, size_t size, int unit,                   \
-                            struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor)       \
+    static int question_##n(struct ompi_win_t *win, void **base, size_t size,                             \
+                            ompi_common_cryptmpi_win_unit_t unit, struct ompi_communicator_t *comm,       \
+                            struct opal_info_t *info, int flavor)                                         \
     {                                                                                                     \
         return ask(n, win, base, size, unit, comm, info, flavor);                                         \
     }

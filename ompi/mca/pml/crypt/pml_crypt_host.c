@@ -27,11 +27,11 @@ static void refuse(const char *topic, const char *name)
 
 static mca_base_component_t *among_static(const char *name)
 {
-    const mca_base_component_t **all = ompi_pml_base_framework.framework_static_components;
+    const opal_aead_base_static_t *all = ompi_pml_base_framework.framework_static_components;
 
     for (int i = 0; NULL != all && NULL != all[i]; i++) {
-        if (0 == strcmp(all[i]->mca_component_name, name)) {
-            return (mca_base_component_t *) all[i];
+        if (0 == strcmp(OPAL_AEAD_BASE_STATIC(all[i])->mca_component_name, name)) {
+            return (mca_base_component_t *) OPAL_AEAD_BASE_STATIC(all[i]);
         }
     }
     return NULL;

@@ -126,7 +126,7 @@ static void leave(ompi_pml_crypt_request_t *r)
         r->stream = NULL;
     }
     if (NULL != r->bsend) {
-        mca_pml_base_bsend_request_free(r->bsend);
+        ompi_common_cryptmpi_bsend_free(r->base.req_comm, r->bsend);
         r->bsend = NULL;
     }
 }

@@ -135,7 +135,7 @@ static void say_way(const ompi_pml_crypt_request_t *r)
 static int send_buffered(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_request_t *hidden;
-    void *copy = mca_pml_base_bsend_request_alloc_buf(r->m.plain_bytes);
+    void *copy = ompi_common_cryptmpi_bsend_alloc(r->base.req_comm, r->m.plain_bytes);
     int rc;
 
     if (NULL == copy) {
@@ -144,7 +144,7 @@ static int send_buffered(ompi_pml_crypt_request_t *r)
     rc = ompi_common_cryptmpi_pack(r->m.buffer, r->m.count, r->m.type, 0, r->m.plain_bytes,
                                    copy);
     if (OMPI_SUCCESS != rc) {
-        mca_pml_base_bsend_request_free(copy);
+        ompi_common_cryptmpi_bsend_free(r->base.req_comm, copy);
         return rc;
     }
     hidden = ompi_pml_crypt_request_new(MCA_PML_REQUEST_SEND, copy, r->m.plain_bytes, &ompi_mpi_byte.dt,

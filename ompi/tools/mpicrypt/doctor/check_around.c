@@ -88,8 +88,8 @@ static void check_osc(mpicrypt_report_t *report)
     if (by_user && pick(value, bad_osc, names, sizeof(names)) && !rides) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "osc", OMPI_MAJOR_VERSION < 5
                             ? "Unset osc, or set it to pt2pt,sm, which send through pml/crypt or stay on a node."
-                            : "Unset osc. In Open MPI 5.0 every component for one-sided communication goes around the "
-                              "PML: programs that use it between nodes need Open MPI 4.1.",
+                            : "Unset osc. From Open MPI 5.0 on every component for one-sided communication goes around the "
+                              "PML: programs that use it between nodes need Open MPI 4.1, or crypt_transport=btl.",
                             "osc=%s: %s carries one-sided communication around the encryption; windows over several "
                             "nodes will fail", value, names);
     } else {

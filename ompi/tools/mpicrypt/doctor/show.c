@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "opal_config.h"
-#include "opal/util/show_help.h"
+#include "opal/mca/aead/base/aead_base_help.h"
 
 #include "doctor.h"
 
@@ -109,7 +109,7 @@ static char *remedy_text(const mpicrypt_finding_t *finding)
 
     if (0 == strncmp(finding->remedy, "help-", 5) && NULL != colon) {
         snprintf(file, sizeof(file), "%.*s", (int) (colon - finding->remedy), finding->remedy);
-        text = opal_show_help_string(file, colon + 1, false, finding->detail);
+        text = opal_aead_base_help_string(file, colon + 1, false, finding->detail);
     }
     return NULL != text ? text : checked(strdup(finding->remedy));
 }

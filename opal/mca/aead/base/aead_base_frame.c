@@ -19,8 +19,8 @@
 #include "opal/constants.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_component_repository.h"
-#include "opal/util/show_help.h"
 
+#include "opal/mca/aead/base/aead_base_compat.h"
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/aead/base/static-components.h"
 
@@ -44,7 +44,7 @@ static void each_installed(void (*visit)(const char *name, void *argument), void
     mca_base_component_repository_item_t *item;
 
     for (int i = 0; NULL != mca_aead_base_static_components[i]; ++i) {
-        visit(mca_aead_base_static_components[i]->mca_component_name, argument);
+        visit(OPAL_AEAD_BASE_STATIC(mca_aead_base_static_components[i])->mca_component_name, argument);
     }
     if (OPAL_SUCCESS == mca_base_component_repository_get_components(&opal_aead_base_framework, &components)) {
         OPAL_LIST_FOREACH(item, components, mca_base_component_repository_item_t) {

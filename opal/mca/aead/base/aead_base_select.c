@@ -11,8 +11,8 @@
 
 #include "opal/constants.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
+#include "opal/mca/aead/base/aead_base_help.h"
 #include "opal/mca/aead/base/base.h"
 
 #define CANDIDATES_MOST 32
@@ -139,6 +139,6 @@ bool opal_aead_base_may_wait(opal_aead_cipher_t cipher, bool fips)
 void opal_aead_base_show(const opal_aead_why_t *why)
 {
     if (NULL != why->topic) {
-        opal_show_help("help-opal-aead-base.txt", why->topic, true, why->detail);
+        opal_aead_base_help("help-opal-aead-base.txt", why->topic, why->detail);
     }
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The series guard.  Open MPI's loader compares only the version of the MCA
- * base, which 4.1 and 5.0 share, and would call into structs of another layout.
+ * base, which all series share, and would call into structs of another layout.
  */
 #include "opal_config.h"
 
@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "opal/constants.h"
-#include "opal/util/show_help.h"
-
+#include "opal/mca/aead/base/aead_base_help.h"
 #include "opal/mca/aead/base/base.h"
 
 /* MAJOR.MINOR at the first digit of a version string: "4.1.4", "v5.0.7rc1",
@@ -30,9 +29,7 @@ static int parse(const char *text, int *major, int *minor)
  * harm. */
 __attribute__((constructor)) static void add_help_dir(void)
 {
-#ifdef OMPI_CRYPT_HELP_DIR
-    opal_show_help_add_dir(OMPI_CRYPT_HELP_DIR);
-#endif
+    opal_aead_base_help_dir();
 }
 
 int opal_aead_base_series(const char *component, const char *built, const char *running)
@@ -48,6 +45,6 @@ int opal_aead_base_series(const char *component, const char *built, const char *
         && built_major == running_major && built_minor == running_minor) {
         return OPAL_SUCCESS;
     }
-    opal_show_help("help-opal-aead-base.txt", "other series", true, component, built, running);
+    opal_aead_base_help("help-opal-aead-base.txt", "other series", component, built, running);
     return OPAL_ERR_NOT_SUPPORTED;
 }

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where the BTL interfaces of Open MPI 4.1 and 5.0 differ: every #if on a version, as far as btl/crypt is
+ * Where the BTL interfaces of Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version, as far as btl/crypt is
  * concerned.
  */
 #ifndef OPAL_BTL_CRYPT_COMPAT_H
@@ -15,8 +15,10 @@
 #include "opal/mca/common/cryptproc/cryptproc.h"
 #include "opal/util/proc.h"
 
-/* What libmpi of no other series has. */
-#if OPAL_MAJOR_VERSION >= 5
+/* What libmpi of no other series has; of 5.0, no earlier one. */
+#if OPAL_MAJOR_VERSION >= 6
+#    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_errclass_remove
+#elif OPAL_MAJOR_VERSION >= 5
 #    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_instance_null
 #else
 #    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_errors_throw_exceptions

@@ -19,7 +19,7 @@
 
 #include "opal/mca/base/base.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
+#include "opal/mca/aead/base/aead_base_help.h"
 
 #include "opal/mca/common/crypt/base/status.h"
 #include "opal/mca/common/crypt/identity/local.h"
@@ -194,7 +194,7 @@ OPAL_DECLSPEC bool opal_cryptproc_show_first(const char *topic);
 #define OPAL_CRYPTPROC_COUNT(file, topic, ...)              \
     do {                                                    \
         opal_cryptproc_show_begin();                        \
-        opal_show_help(file, topic, true, ##__VA_ARGS__);   \
+        opal_aead_base_help(file, topic, ##__VA_ARGS__);    \
         opal_cryptproc_show_end();                          \
     } while (0)
 

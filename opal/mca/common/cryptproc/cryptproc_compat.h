@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where the OPAL of Open MPI 4.1 and that of 5.0 differ: every #if on a version, as far as this
+ * Where the OPALs of Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version, as far as this
  * library is concerned.  The rest is in ompi/mca/common/cryptmpi/cryptmpi_compat.h.
  */
 #ifndef OPAL_MCA_COMMON_CRYPTPROC_COMPAT_H
@@ -20,8 +20,9 @@
 #include "opal/constants.h"
 #include "opal/util/proc.h"
 
-#if !((4 == OPAL_MAJOR_VERSION && 1 == OPAL_MINOR_VERSION) || 5 == OPAL_MAJOR_VERSION)
-#    error "ompi-crypt supports Open MPI 4.1 and 5.0"
+#if !((4 == OPAL_MAJOR_VERSION && 1 == OPAL_MINOR_VERSION) || (5 == OPAL_MAJOR_VERSION && 0 == OPAL_MINOR_VERSION) \
+      || (6 == OPAL_MAJOR_VERSION && 0 == OPAL_MINOR_VERSION))
+#    error "ompi-crypt supports Open MPI 4.1, 5.0 and 6.0"
 #endif
 
 #if OPAL_MAJOR_VERSION >= 5

@@ -78,7 +78,7 @@ void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list
     char *text;
 
     opal_cryptproc_show_begin();
-    text = opal_show_help_vstring(file, topic, true, list);
+    text = opal_aead_base_help_vstring(file, topic, true, list);
     opal_cryptproc_show_end();
     if (NULL != text) {
         fputs(text, stderr);

@@ -1,0 +1,37 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Entries of our help files.  Open MPI up to 5.0 reads these files when it is told where they are;
+ * that of 6.0 has all texts compiled in, and takes no others.  There ours are compiled in,
+ * too, from the same files (standalone/help_texts.awk), and handed to the runtime from here.
+ */
+#ifndef OPAL_MCA_AEAD_BASE_HELP_H
+#define OPAL_MCA_AEAD_BASE_HELP_H
+
+#include "opal_config.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+BEGIN_C_DECLS
+
+/* The text with its arguments, between two lines of dashes if `framed`; the caller's to free.
+ * NULL: there is none. */
+OPAL_DECLSPEC char *opal_aead_base_help_vstring(const char *file, const char *topic, bool framed, va_list list);
+OPAL_DECLSPEC char *opal_aead_base_help_string(const char *file, const char *topic, bool framed, ...);
+
+/* By the launcher, which counts the processes that say the same. */
+OPAL_DECLSPEC void opal_aead_base_help(const char *file, const char *topic, ...);
+
+/* Those of a private prefix: where they are, for as long as this life of MPI lasts. */
+void opal_aead_base_help_dir(void);
+
+/* The table, which ends with NULLs. */
+typedef struct {
+    const char *file, *topic, *text;
+} opal_aead_base_help_text_t;
+extern const opal_aead_base_help_text_t opal_aead_base_help_texts[];
+
+END_C_DECLS
+
+#endif
