@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Packages, build trees, the root with Open MPI 5.0, virtual clusters: what
+# Packages, build trees, the roots with Open MPI 5.0 and 6.0, virtual clusters: what
 # run.sh prepares before a case can run.  Sourced by run.sh.
 
 CACHE=${XDG_CACHE_HOME:-$([ "$(id -u)" = 0 ] && echo /var/cache || echo "$HOME/.cache")}/ompi-crypt
 WORK=${OMPI_CRYPT_TEST_DIR:-$CACHE/tests-$(basename "$SRC")-$(cksum <<<"$SRC" | cut -d ' ' -f 1)}
-ROOT_50=$CACHE/trixie-root
+ROOT_50=$CACHE/trixie-root ROOT_60=$CACHE/forky-root
 SANITIZE=abort_on_error=1
 export CACHE
 
@@ -17,18 +17,30 @@ native_series() {
     version=$(ompi_info --version 2>/dev/null | sed -nE 's/^Open MPI v([0-9]+\.[0-9]+)\..*/\1/p')
     if [ -z "$version" ]; then
         version=$(. /etc/os-release 2>/dev/null
-                  [ "${ID-}" = debian ] && [ "${VERSION_ID:-99}" -ge 13 ] && echo 5.0 || echo 4.1)
+                  [ "${ID-}" = debian ] || VERSION_ID=12
+                  case ${VERSION_ID:-99} in 13) echo 5.0 ;; 1[0-2]) echo 4.1 ;; *) echo 6.0 ;; esac)
     fi
     echo "$version"
 }
 NATIVE=$(native_series)
-[ "$NATIVE" != 5.0 ] || ROOT_50=                # no root is needed for it
+case $NATIVE in                                 # no root is needed for it
+    5.0) ROOT_50= ;;
+    6.0) ROOT_60= ;;
+esac
+
+# The root for a variant whose Open MPI is not this system's, or nothing.
+root_of() {
+    case $1 in
+        5.0) echo "$ROOT_50" ;;
+        6.0) echo "$ROOT_60" ;;
+    esac
+}
 
 # ---- packages ----
 
 # packages_in FILE [GROUP...]: those of no group, and of these (packages.txt).
 packages_in() {
-    local file=$SRC/tests/$1 name group rest; shift
+    local file=$1 name group rest; shift
     while read -r name group rest; do
         case $name in ''|'#'*) continue ;; esac
         [ "$NATIVE" = 4.1 ] || name=${name##*|}
@@ -47,7 +59,7 @@ install_packages() {                            # install_packages [GROUP...]
         echo "run.sh: not a Debian system: the packages of tests/packages.txt are left to you"
         return
     fi
-    for package in $(packages_in packages.txt "$@"); do
+    for package in $(packages_in "$SRC/tests/packages.txt" "$@"); do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
             missing+=("$package")
     done
@@ -102,8 +114,8 @@ make_variant() {
         VARIANT_STATE[4.1]=absent VARIANT_REASON[4.1]="needs Open MPI 4.1, and this system's is $NATIVE"
         return 0
     fi
-    if [ "$variant" = 5.0 ] && [ -n "$ROOT_50" ]; then
-        make_root
+    if [ -n "$(root_of "$variant")" ]; then
+        make_root "$variant"
         if [ -n "$ROOT_REASON" ]; then
             VARIANT_STATE[$variant]=absent VARIANT_REASON[$variant]=$ROOT_REASON
             return 0
@@ -163,11 +175,11 @@ compile_variant() {
 use_variant() {
     export SERIES=$NATIVE VARIANT=$1 VARIANT_DIR=$WORK/$1 VARIANT_CFLAGS=
     case $1 in
-        5.0)  SERIES=5.0 ;;
+        5.0|6.0) SERIES=$1 ;;
         asan) VARIANT_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" ;;
     esac
     export BUILD=$VARIANT_DIR/build PREFIX=$VARIANT_DIR/prefix CASE_DIR=$WORK/case/${CLUSTER_PLACE##*-}
-    export ROOT_50 PREFIX_50=$WORK/5.0/prefix
+    export ROOT_50 PREFIX_50=$WORK/5.0/prefix VARIANT_ROOT; VARIANT_ROOT=$(root_of "$1")
     rm -rf "$CASE_DIR"
     mkdir -p "$CASE_DIR"
     # Open MPI and its libraries do not free everything.
@@ -183,7 +195,7 @@ cluster() {                                     # cluster NODES SLOTS
     local wanted="$1 $2 $VARIANT" root=()
     [ "$(cat "$VCLUSTER_DIR/shape" 2>/dev/null)" != "$wanted" ] || return 0
     cluster_stop
-    ! in_other_root || root=(--root "$ROOT_50" --bind "$SRC" --bind "$WORK")
+    ! in_other_root || root=(--root "$VARIANT_ROOT" --bind "$SRC" --bind "$WORK")
     "$SRC/tests/vcluster" up "$1" --slots "$2" ${root[@]+"${root[@]}"}
     echo "$VARIANT" > "$VCLUSTER_DIR/kind"
     echo "$wanted" > "$VCLUSTER_DIR/shape"
@@ -193,37 +205,53 @@ cluster_stop() {
     [ ! -e "${VCLUSTER_DIR-}/nodes" ] || "$SRC/tests/vcluster" down >/dev/null
 }
 
-# ---- a root directory with Open MPI 5.0 ----
+# ---- root directories with Open MPI 5.0 and 6.0 ----
 
-# Sets ROOT_REASON: empty, or why it cannot be had.
-make_root() {
-    local log=$WORK/log/trixie-root.log started=$SECONDS
-    ROOT_REASON=
-    ! cmp -s "$ROOT_50/complete" "$SRC/tests/packages-5.0.txt" || return 0
-    if [ "$(id -u)" != 0 ]; then
-        ROOT_REASON="Open MPI 5.0: only root can make a Debian 13 root"
-    elif ! command -v debootstrap >/dev/null; then
-        ROOT_REASON="Open MPI 5.0: debootstrap is not installed"
-    else
-        ( set -e; flock 9; fill_root ) 9>"$CACHE/trixie-root.lock" >"$log" 2>&1
-        [ $? = 0 ] || ROOT_REASON="Open MPI 5.0: no Debian 13 root: $(tail -n 1 "$log" | cut -c 1-120) ($log)"
-    fi
-    [ -n "$ROOT_REASON" ] || echo "made $ROOT_50 in $(duration $((SECONDS - started)))"
+# What a root is made of: the packages of 5.0, and of 6.0 a few more.
+root_packages() {                               # root_packages VARIANT
+    cat "$SRC/tests/packages-5.0.txt"
+    [ "$1" = 5.0 ] || cat "$SRC/tests/packages-$1.txt"
 }
 
-fill_root() {
-    local mirror new=$ROOT_50
-    if [ ! -e "$ROOT_50/etc/debian_version" ]; then
-        new=$ROOT_50.new
+# make_root VARIANT: sets ROOT_REASON: empty, or why it cannot be had.  That with 6.0 takes minutes, which
+# the default tier does not have.
+make_root() {
+    local root name suite=trixie log started=$SECONDS
+    root=$(root_of "$1") name="Debian 13"
+    [ "$1" = 5.0 ] || suite=forky name="Debian forky"
+    log=$WORK/log/$suite-root.log
+    ROOT_REASON=
+    ! root_packages "$1" | cmp -s - "$root/complete" || return 0
+    if [ "$(id -u)" != 0 ]; then
+        ROOT_REASON="Open MPI $1: only root can make a $name root"
+    elif ! command -v debootstrap >/dev/null; then
+        ROOT_REASON="Open MPI $1: debootstrap is not installed"
+    elif [ "$1" != 5.0 ] && [ "$tier" = default ] && [ ${#patterns[@]} = 0 ]; then
+        ROOT_REASON="Open MPI $1: there is no $name root yet, and the default tier makes none: tests/run.sh --full does"
+    else
+        ( set -e; flock 9; fill_root "$1" "$root" "$suite" ) 9>"$CACHE/$suite-root.lock" >"$log" 2>&1
+        [ $? = 0 ] || ROOT_REASON="Open MPI $1: no $name root: $(tail -n 1 "$log" | cut -c 1-120) ($log)"
+    fi
+    [ -n "$ROOT_REASON" ] || echo "made $root in $(duration $((SECONDS - started)))"
+}
+
+# An older debootstrap does not know a newer suite by its name, but how that is made.  Testing's index
+# expires after a week: where a mirror stands still, its signature will do.
+fill_root() {                                   # fill_root VARIANT ROOT SUITE
+    local mirror new=$2 scripts=/usr/share/debootstrap/scripts
+    if [ ! -e "$2/etc/debian_version" ]; then
+        new=$2.new
         rm -rf --one-file-system "$new"
         mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
             grep -v security | head -n 1)
-        debootstrap --variant=minbase trixie "$new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}"
+        debootstrap --variant=minbase "$3" "$new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}" \
+            "$(ls "$scripts/$3" 2>/dev/null || echo "$scripts/sid")"
     fi
     cp -L /etc/resolv.conf "$new/etc/resolv.conf"
+    [ "$3" != forky ] || echo 'Acquire::Check-Valid-Until "false";' > "$new/etc/apt/apt.conf.d/10old"
     IN_ROOT="$SRC/tests/in_root $new"
     $IN_ROOT apt-get -qq update
-    apt_install $(packages_in packages-5.0.txt)
-    [ "$new" = "$ROOT_50" ] || mv "$new" "$ROOT_50"
-    cp "$SRC/tests/packages-5.0.txt" "$ROOT_50/complete"
+    apt_install $(packages_in <(root_packages "$1"))
+    [ "$new" = "$2" ] || mv "$new" "$2"
+    root_packages "$1" > "$2/complete"
 }

@@ -3,8 +3,8 @@
 # Which cases there are, and running one.  Sourced by run.sh.
 #
 # A case is known as KIND[-VARIANT]/NAME: KIND is the directory below tests/,
-# VARIANT the build it runs on (none: for this system's Open MPI; 5.0; asan: with
-# sanitizers).  Where this system's Open MPI is 5.0, that is what `none` means.
+# VARIANT the build it runs on (none: for this system's Open MPI; 5.0; 6.0; asan: with
+# sanitizers).  Where this system's Open MPI is 5.0 or 6.0, that is what `none` means.
 
 declare -A CASE_TAGS CASE_FILE CASE_ARGS
 CASES=() SELECTED=() FAILED=()
@@ -12,8 +12,11 @@ CASES=() SELECTED=() FAILED=()
 # tests/*/tests.list -> CASES, by variant, and what belongs to each.  Unit tests
 # come first: what they find explains what comes after.
 read_cases() {
-    local list suffixes=('' -5.0 -asan)
-    [ "$NATIVE" = 4.1 ] || suffixes=('' -asan)
+    local list suffixes=('' -5.0 -6.0 -asan)
+    case $NATIVE in
+        5.0) suffixes=('' -6.0 -asan) ;;
+        6.0) suffixes=('' -asan) ;;
+    esac
     for VARIANT_SUFFIX in "${suffixes[@]}"; do
         read_list "$SRC/tests/unit/tests.list"
         for list in "$SRC"/tests/*/tests.list; do
@@ -52,6 +55,8 @@ read_list() {
 add_case() {
     case $VARIANT_SUFFIX in
         -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ,$2, != *,4.1,* ]] || return 0 ;;
+        # All of 5.0's, unless the list says not.
+        -6.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ! ,$2, =~ ,(4.1|both|not-6.0), ]] || return 0 ;;
         -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
     esac
     CASES+=("$1")
@@ -67,13 +72,13 @@ match_cases() {
     local -A matched
     for case in "${CASES[@]}"; do
         for pattern in "$@"; do
-            [ "$NATIVE" = 4.1 ] || pattern=${pattern/-5.0\//\/}
+            pattern=${pattern/-$NATIVE\//\/}
             [[ $case != $pattern ]] || matched[$pattern]=yes matched[$case]=yes
         done
         [ -z "${matched[$case]-}" ] || SELECTED+=("$case")
     done
     for pattern in "$@"; do
-        [ "$NATIVE" = 4.1 ] || pattern=${pattern/-5.0\//\/}
+        pattern=${pattern/-$NATIVE\//\/}
         [ -n "${matched[$pattern]-}" ] || { echo "run.sh: no case matches $pattern" >&2; exit 2; }
     done
 }
@@ -89,6 +94,7 @@ select_cases() {
         case ${case%%/*} in
             *-asan) [ "$sanitize" = yes ] || continue ;;
             *-5.0)  [ "$tier" != default ] || tagged "$case" 5.0 || continue ;;
+            *-6.0)  [ "$tier" != default ] || tagged "$case" 6.0 || continue ;;
         esac
         case $tier in
             default) tagged "$case" default ;;
@@ -122,8 +128,8 @@ variants_ready() {
 # Everything that a case prints goes to its log, which is shown if it fails.
 run_case() {
     local case=$1 kind=${1%%/*} variant=$NATIVE needed one rc log started took
-    case $kind in *-5.0) variant=5.0 ;; *-asan) variant=asan ;; esac
-    kind=${kind%-5.0} kind=${kind%-asan}
+    case $kind in *-5.0|*-6.0|*-asan) variant=${kind##*-} ;; esac
+    kind=${kind%-5.0} kind=${kind%-6.0} kind=${kind%-asan}
     log=$WORK/log/${case//\//.}.log
     mkdir -p "$WORK/log"
     needed=("$variant")
@@ -209,13 +215,13 @@ run_script() {                                  # run_script KIND FILE LIMIT [AR
 # ---- two lanes ----
 
 # A case waits for its launcher, for a timeout, for one rank, and the machine has two processors
-# at least: two run side by side.  One lane begins with this system's Open MPI, the other with 5.0,
+# at least: two run side by side.  One lane begins with this system's Open MPI, the other with 5.0 and 6.0,
 # so that each builds one variant, and then comes towards the first from the end.  A lane has its
 # own cluster; whoever makes a case's mark runs the case.
 run_lanes() {
     local case i first=() other=()
     for case in "${SELECTED[@]}"; do
-        case ${case%%/*} in *-5.0) other+=("$case") ;; *) first+=("$case") ;; esac
+        case ${case%%/*} in *-5.0|*-6.0) other+=("$case") ;; *) first+=("$case") ;; esac
     done
     for ((i = ${#first[@]} - 1; i >= 0; i--)); do
         other+=("${first[i]}")

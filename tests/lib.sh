@@ -11,7 +11,7 @@
 #   BUILD     this variant's build tree             shared by all nodes
 #   PREFIX    where it is installed,     CACHE      for what is costly to make,
 #             env.sh sourced                        kept between runs
-#   SERIES    4.1 or 5.0                 OMPI_MCA_pml=crypt, and a psk file
+#   SERIES    4.1, 5.0, 6.0               OMPI_MCA_pml=crypt, and a psk file
 #   LIMIT     seconds that the case may take
 
 die()  { echo "$(basename "$0"): $*" >&2; exit 1; }
@@ -40,15 +40,15 @@ over_btl() {
     export OMPI_MCA_pml=ob1 OMPI_MCA_btl=crypt,self,$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 }
 
-# Is this variant's Open MPI not this system's, but that of the root $ROOT_50?
-in_other_root() { [ "$VARIANT" = 5.0 ] && [ -n "$ROOT_50" ]; }
+# Is this variant's Open MPI not this system's, but that of a root?
+in_other_root() { [ -n "$VARIANT_ROOT" ]; }
 
 # cluster_up N [UP-OPTION...]: taken down when the script ends.  For a case of
-# 5.0 the nodes are in its root, where what run.sh made can be seen.
+# 5.0 or 6.0 the nodes are in its root, where what run.sh made can be seen.
 cluster_up() {
     local root=()
     trap 'vcluster down >/dev/null 2>&1 || true' EXIT
-    ! in_other_root || root=(--root "$ROOT_50" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")")
+    ! in_other_root || root=(--root "$VARIANT_ROOT" --bind "$SRC" --bind "$(dirname "$VARIANT_DIR")")
     vcluster up "$@" ${root[@]+"${root[@]}"}
     echo "$VARIANT" > "$VCLUSTER_DIR/kind"
 }
@@ -113,7 +113,7 @@ in_variant() {
         "$@"
         return
     fi
-    [ -e "$VCLUSTER_DIR/nodes" ] && [ "$(cat "$VCLUSTER_DIR/kind")" = 5.0 ] || cluster 1 1 >&2
+    [ -e "$VCLUSTER_DIR/nodes" ] && [ "$(cat "$VCLUSTER_DIR/kind")" = "$VARIANT" ] || cluster 1 1 >&2
     "$SRC/tests/vcluster" exec node0 "$@"
 }
 

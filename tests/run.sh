@@ -6,7 +6,7 @@
 #   tests/run.sh [--full | --soak] [--sanitize] [--list] [--no-packages] [CASE...]
 #
 #   (nothing)      the default tier: what CI runs, 15 minutes on two processors
-#   --full         the default tier and everything tagged "full", both series
+#   --full         the default tier and everything tagged "full", all series
 #   --soak         everything tagged "soak": hours
 #   --sanitize     also unit tests and the cases tagged "sanitize", with
 #                  AddressSanitizer and UndefinedBehaviorSanitizer
@@ -14,10 +14,10 @@
 #   --no-packages  do not install anything
 #   CASE...        only these, of any tier (shell patterns: 'mpi/p2p_*')
 #
-# Works on a bare Debian 12 or 13 as root (packages, virtual clusters); as somebody
+# Works on a bare Debian 12, 13 or forky as root (packages, virtual clusters); as somebody
 # else where the packages are there and user namespaces are allowed, on Debian 12
-# without Open MPI 5.0.  Debian 13's own is 5.0: there the cases without a suffix
-# run on it, and those that need 4.1 are skipped.  Builds outside of the source tree, under
+# without Open MPI 5.0 and 6.0.  Debian 13's own is 5.0, and forky's 6.0: there the cases without
+# a suffix run on it, and those that need an older one are skipped.  Builds outside of the source tree, under
 # ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt (OMPI_CRYPT_TEST_DIR overrides it).
 # How to add a test: tests/README.rst.
 set -uo pipefail
