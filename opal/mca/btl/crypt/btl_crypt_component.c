@@ -22,6 +22,19 @@
 static int component_register(void);
 static int component_open(void);
 static int component_close(void);
+/* The others have only parts of long messages that lie together: ob1 of 5.0.7 unpacks derived types wrongly whose
+ * fragments come over several modules (btl_tcp_links, too). */
+static mca_btl_base_module_t *module_make(unsigned number)
+{
+    mca_btl_base_module_t *btl = &opal_btl_crypt.modules[number];
+
+    *btl = opal_btl_crypt.super;
+    if (number > 0) {
+        btl->btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
+    }
+    return btl;
+}
+
 static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads);
 
 OPAL_DECLSPEC mca_btl_base_component_t mca_btl_crypt_component = {
@@ -92,6 +105,7 @@ static int component_register(void)
     m->port_min = 0;
     m->port_range = 65536;
     m->replace_after = 0;
+    m->links = 1;
     m->pq = PQ_AUTO;
     m->ktls = OPAL_BTL_CRYPT_KTLS_OFF;
     rc = opal_cryptproc_params_register();
@@ -104,6 +118,9 @@ static int component_register(void)
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
     rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: 65536)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
+    rc = rc ? rc : add("links", "Connections with each process on another node, 1 to 8, the same number in all processes. "
+                                "Long messages are divided among them: for networks that limit one (default: 1)", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+                       OPAL_INFO_LVL_4, &m->links);
     rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
                                         "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_8, &m->replace_after);
@@ -231,11 +248,13 @@ static bool limits_hold(void)
     char text[200];
 
     if (btl->btl_eager_limit <= btl->btl_max_send_size && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
-        && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX) {
+        && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX
+        && opal_btl_crypt.links >= 1 && opal_btl_crypt.links <= OPAL_BTL_CRYPT_LINKS_MAX) {
         return true;
     }
-    snprintf(text, sizeof(text), "rndv_eager_limit %zu, eager_limit %zu, max_send_size %zu, port_min %u",
-             btl->btl_rndv_eager_limit, btl->btl_eager_limit, btl->btl_max_send_size, opal_btl_crypt.port_min);
+    snprintf(text, sizeof(text), "rndv_eager_limit %zu, eager_limit %zu, max_send_size %zu, port_min %u, links %u",
+             btl->btl_rndv_eager_limit, btl->btl_eager_limit, btl->btl_max_send_size, opal_btl_crypt.port_min,
+             opal_btl_crypt.links);
     return refuse("bad-limits", text);
 }
 
@@ -306,8 +325,11 @@ static bool publish(void)
 {
     static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
     const size_t count = opal_btl_crypt_address_pack(&opal_btl_crypt.own, bytes);
-    int rc = opal_cryptproc_start_transport(NULL, bytes, count);
+    char agreed[32];
+    int rc;
 
+    snprintf(agreed, sizeof(agreed), "btl_crypt_links=%u", opal_btl_crypt.links);
+    rc = opal_cryptproc_start_transport(1 == opal_btl_crypt.links ? NULL : agreed, bytes, count);
     if (OPAL_ERR_BAD_PARAM == rc && NULL != opal_cryptproc_local()) {
         return refuse("too-late", "its record");
     }
@@ -316,7 +338,7 @@ static bool publish(void)
 
 static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    mca_btl_base_module_t **modules = malloc(sizeof(*modules));
+    mca_btl_base_module_t **modules = malloc(OPAL_BTL_CRYPT_LINKS_MAX * sizeof(*modules));
 
     (void) progress_threads, (void) mpi_threads;
     if (NULL == modules || !limits_hold() || !start_tls() || !listen_somewhere() || !publish()) {
@@ -327,7 +349,9 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
         opal_btl_crypt_end_job();
     }
     opal_cryptproc_transport_look = opal_btl_crypt_look;
-    modules[0] = &opal_btl_crypt.super;
-    *count = 1;
+    for (unsigned i = 0; i < opal_btl_crypt.links; i++) {
+        modules[i] = module_make(i);
+    }
+    *count = (int) opal_btl_crypt.links;
     return modules;
 }

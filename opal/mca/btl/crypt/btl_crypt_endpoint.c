@@ -11,6 +11,8 @@
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
+#define NO_COMMON_GROUP "tls-group"         /* a topic of our own; all others are the core's */
+
 enum {
     CLOSE_MS = 10000,           /* for what a peer that we leave has not taken yet */
     ASK_AGAIN_US = 10000000     /* polled time: for a record that was missing, for somebody who is not authenticated */
@@ -37,18 +39,20 @@ static bool same_name(const opal_process_name_t *a, const opal_process_name_t *b
 }
 
 /* With the lock. */
-static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
+static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name, unsigned number)
 {
     opal_btl_crypt_endpoint_t *at;
 
     OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
-        if (same_name(&at->name, name)) {
+        if (number == at->number && same_name(&at->name, name)) {
             return at;
         }
     }
     at = OBJ_NEW(opal_btl_crypt_endpoint_t);
     if (NULL != at) {
         at->name = *name;
+        at->number = number;
+        at->counted = number > 0;               /* as one peer */
         opal_btl_crypt_begin_anew(at);
         at->met = name->jobid == OPAL_PROC_MY_NAME.jobid ? 0 : (int64_t) time(NULL);
         opal_list_append(&opal_btl_crypt.endpoints, &at->super);
@@ -56,25 +60,15 @@ static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
     return at;
 }
 
-opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_of(const opal_process_name_t *name)
-{
-    opal_btl_crypt_endpoint_t *endpoint;
-
-    pthread_mutex_lock(&opal_btl_crypt.lock);
-    endpoint = endpoint_find(name);
-    pthread_mutex_unlock(&opal_btl_crypt.lock);
-    return endpoint;
-}
-
 /* Of another job there are those that Open MPI has added.  With the lock. */
-static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *claimed)
+static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *claimed, unsigned number)
 {
     char job[OPAL_CRYPTPROC_NSPACE_BYTES];
     opal_crypt_tls_name_t name;
     opal_btl_crypt_endpoint_t *at;
 
     OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
-        if (at->name.jobid != OPAL_PROC_MY_NAME.jobid && at->name.vpid == claimed->rank) {
+        if (number == at->number && at->name.jobid != OPAL_PROC_MY_NAME.jobid && at->name.vpid == claimed->rank) {
             opal_cryptproc_job_name(&at->name, job);
             if (OPAL_CRYPT_OK == opal_crypt_tls_name_make(job, claimed->rank, claimed->instance, &name)
                 && opal_crypt_tls_name_equal(&name, claimed)) {
@@ -85,19 +79,23 @@ static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *cl
     return NULL;
 }
 
-opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_name_t *claimed)
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity)
 {
+    const opal_crypt_tls_name_t *claimed = &identity->claimed;
     const opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = claimed->rank};
-    opal_btl_crypt_endpoint_t *endpoint;
+    opal_btl_crypt_endpoint_t *endpoint = NULL;
 
-    if (0 != memcmp(claimed->nspace, opal_btl_crypt.engine.own.nspace, sizeof(claimed->nspace))) {
-        pthread_mutex_lock(&opal_btl_crypt.lock);
-        endpoint = of_another_job(claimed);
-        pthread_mutex_unlock(&opal_btl_crypt.lock);
-        return endpoint;
+    if (identity->link >= opal_btl_crypt.links) {
+        return NULL;
     }
-    return claimed->rank < opal_btl_crypt.job_size && claimed->rank != OPAL_PROC_MY_NAME.vpid
-               ? opal_btl_crypt_endpoint_of(&name) : NULL;
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    if (0 != memcmp(claimed->nspace, opal_btl_crypt.engine.own.nspace, sizeof(claimed->nspace))) {
+        endpoint = of_another_job(claimed, identity->link);
+    } else if (claimed->rank < opal_btl_crypt.job_size && claimed->rank != OPAL_PROC_MY_NAME.vpid) {
+        endpoint = endpoint_find(&name, identity->link);
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return endpoint;
 }
 
 /* A record that is refused stays so.  One that is missing may have been published since. */
@@ -118,7 +116,7 @@ static bool group_found(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_tls_grou
     const opal_crypt_tls_group_of_t *group = opal_crypt_tls_group_take(&both);
 
     if (NULL == group) {
-        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "tls-group", "rank %lu (%s): %s\n  rank %lu: %s",
+        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, NO_COMMON_GROUP, "rank %lu (%s): %s\n  rank %lu: %s",
                                  (unsigned long) OPAL_PROC_MY_NAME.vpid, opal_process_info.nodename,
                                  opal_crypt_tls_groups_text(opal_btl_crypt.own.groups, here),
                                  (unsigned long) endpoint->name.vpid, opal_crypt_tls_groups_text(theirs, there));
@@ -163,16 +161,16 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool neede
 int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable)
 {
+    const unsigned number = (unsigned) (btl - opal_btl_crypt.modules);
     bool others = false;
 
-    (void) btl;
     pthread_mutex_lock(&opal_btl_crypt.lock);
     for (size_t i = 0; i < count; i++) {
         endpoints[i] = NULL;
         if (same_name(&procs[i]->proc_name, &OPAL_PROC_MY_NAME)) {
             continue;
         }
-        endpoints[i] = endpoint_find(&procs[i]->proc_name);
+        endpoints[i] = endpoint_find(&procs[i]->proc_name, number);
         if (NULL != endpoints[i]) {
             endpoints[i]->proc = procs[i];
             endpoints[i]->leaving = false;
@@ -303,7 +301,8 @@ static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *r
     const char *host = NULL == endpoint->proc ? NULL : opal_get_proc_hostname(endpoint->proc);
 
     if (NULL != endpoint->why && NULL != endpoint->why->topic) {
-        OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", endpoint->why->topic, endpoint->why->detail);
+        OPAL_CRYPTPROC_SHOW(0 == strcmp(endpoint->why->topic, NO_COMMON_GROUP) ? OPAL_BTL_CRYPT_HELP : "help-opal-common-crypt.txt",
+                            endpoint->why->topic, endpoint->why->detail);
         return;
     }
     opal_cryptproc_job_name(&endpoint->name, job);
@@ -316,7 +315,7 @@ void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const c
 {
     show_broken(endpoint, reason);
     if (NULL != opal_btl_crypt.error_cb) {
-        opal_btl_crypt.error_cb(&opal_btl_crypt.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
+        opal_btl_crypt.error_cb(opal_btl_crypt_endpoint_btl(endpoint), MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
                                 (char *) (uintptr_t) "btl/crypt lost a connection");
     }
     opal_btl_crypt_end_job();

@@ -5,7 +5,7 @@
  *
  *     | 1 | tag 1 | 0 2 | n 4 | fragment n                          for the BTL's callback of this tag
  *     | 2 | 0 7 | address 8 | n 8 | bytes n                         to this address of the receiver
- *     | 3 | version 1 = 1 | links 1 = 1 | flags 1 | 0 4 |           hello: the first frame, and no other
+ *     | 3 | version 1 = 1 | 1 = 1 | flags 1 | 0 4 |           hello: the first frame, and no other
  *     | 4 | 0 7 |                                                   last: close_notify follows, and a new connection
  *
  * A frame begins with a record, and a record has bytes of one frame.

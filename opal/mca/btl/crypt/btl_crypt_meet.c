@@ -97,7 +97,7 @@ static int socket_to(const opal_btl_crypt_addresses_t *addresses, int index)
 /* The handshake's own copy is wiped by it; ours here. */
 static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint, int fd)
 {
-    const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name,
+    const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name, .link = (uint16_t) endpoint->number,
                                                 .attempt = ++opal_btl_crypt.attempts};
     opal_crypt_tls_psk_t *psk = opal_crypt_secmem_alloc(sizeof(*psk));
     opal_btl_crypt_link_t *link = NULL;
@@ -190,10 +190,10 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
                         opal_crypt_tls_psk_t *psk)
 {
-    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&identity->claimed);
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(identity);
 
     (void) arg;
-    if (NULL == endpoint || 0 != identity->link || identity->attempt <= endpoint->heard
+    if (NULL == endpoint || identity->attempt <= endpoint->heard
         || !opal_btl_crypt_endpoint_ask(endpoint, false)
         || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)) {
         return OPAL_CRYPT_ERR_PEER;
@@ -235,7 +235,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     }
     opal_btl_crypt_endpoint_busy(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
-    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
+    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, (uint16_t) endpoint->number);
 }
 
 static void greet(opal_btl_crypt_link_t *link)
@@ -264,7 +264,7 @@ static bool ours_is_kept(const opal_btl_crypt_endpoint_t *endpoint)
 /* No hello is answered twice. */
 static void hears(const opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity.claimed);
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity);
 
     if (NULL != endpoint && link->identity.attempt > endpoint->heard) {
         endpoint->heard = link->identity.attempt;
@@ -274,7 +274,7 @@ static void hears(const opal_btl_crypt_link_t *link)
 /* It is certain who that is.  Is its connection the one that is kept? */
 static void caller_authenticated(opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity.claimed);
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity);
 
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     /* One that it has left, without our having seen it yet? */

@@ -37,6 +37,7 @@ static const struct entry {
     {"btl_crypt_if_include", TEXT, 0, 0},
     {"btl_crypt_ktls", TEXT, 0, 0},
     {"btl_crypt_latency", NUMBER, 0, UINT32_MAX},
+    {"btl_crypt_links", NUMBER, 1, 8},
     {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20},
     {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX},
     {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX},
