@@ -225,6 +225,32 @@ static opal_btl_crypt_link_t *caller(opal_btl_crypt_link_t **server)
     return client;
 }
 
+/* A job may follow another one at once, at the same few ports. */
+static void ports_again(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint16_t port, again;
+    int first, client, server;
+    char byte;
+
+    UNIT_GROUP("a port whose last connection was ended here");
+    first = opal_btl_crypt_listen_at(0, 1, &port);
+    UNIT_REQUIRE(first >= 0);
+    to.sin_port = htons(port);
+    client = socket(AF_INET, SOCK_STREAM, 0);
+    UNIT_REQUIRE(0 == connect(client, (const struct sockaddr *) &to, sizeof(to)));
+    server = accept(first, NULL, NULL);
+    UNIT_REQUIRE(server >= 0);
+    close(server);
+    UNIT_CHECK(0 == read(client, &byte, 1));
+    close(client);
+    close(first);
+    first = opal_btl_crypt_listen_at(port, 1, &again);
+    UNIT_CHECK(first >= 0 && port == again);
+    UNIT_CHECK(-1 == opal_btl_crypt_listen_at(port, 1, &again) && EADDRINUSE == errno);
+    close(first);
+}
+
 static void who_was_answered(void)
 {
     opal_btl_crypt_link_t *client, *server, *second, *its;
@@ -315,6 +341,7 @@ int main(void)
     what_they_say();
     how_many();
     whom_we_know();
+    ports_again();
     who_was_answered();
     no_descriptors();
     opal_btl_crypt_engine_stop(&btl_engine);

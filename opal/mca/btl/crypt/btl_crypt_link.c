@@ -140,7 +140,9 @@ static bool take_input(opal_btl_crypt_link_t *link)
         return false;
     }
     if (OPAL_CRYPT_OK != opal_crypt_handshake_feed(link->handshake, bytes, (size_t) came, &taken)) {
-        opal_btl_crypt_link_fail(link, "the handshake was refused");
+        const char *reason = opal_crypt_handshake_reason(link->handshake);
+
+        opal_btl_crypt_link_fail(link, '\0' == *reason ? "no memory for a handshake" : reason);
     } else if (OPAL_BTL_CRYPT_SHAKING == link->state && opal_crypt_handshake_answered(link->handshake)) {
         link->identity = *opal_crypt_handshake_identity(link->handshake);
         link->state = OPAL_BTL_CRYPT_ANSWERED;

@@ -53,26 +53,39 @@ static uint16_t port_of(int fd)
                                               : ((struct sockaddr_in *) &address)->sin_port);
 }
 
+/* Connections of an earlier job that the system remembers do not take its ports.  Who has bound the same one meanwhile, and
+ * does not listen yet, is noticed when both do. */
+static int listen_there(uint16_t port)
+{
+    const int yes = 1;
+    int family, saved, fd = open_socket(&family);
+
+    if (fd >= 0 && 0 == setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) && 0 == bind_to(fd, family, port)
+        && 0 == listen(fd, SOMAXCONN)) {
+        return fd;
+    }
+    saved = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = saved;
+    return -1;
+}
+
 int opal_btl_crypt_listen_at(unsigned min, unsigned range, uint16_t *port)
 {
-    int family, saved, fd = open_socket(&family), rc = -1;
+    int fd = -1;
 
-    if (fd < 0) {
-        return -1;
-    }
-    for (unsigned at = min; rc < 0 && at <= UINT16_MAX && (at == min || at - min < range); at++) {
-        rc = bind_to(fd, family, (uint16_t) at);
-        if (rc < 0 && EADDRINUSE != errno && EACCES != errno) {
+    errno = EINVAL;
+    for (unsigned at = min; fd < 0 && at <= UINT16_MAX && (at == min || at - min < range); at++) {
+        fd = listen_there((uint16_t) at);
+        if (fd < 0 && EADDRINUSE != errno && EACCES != errno) {
             break;
         }
     }
-    if (rc < 0 || 0 != listen(fd, SOMAXCONN)) {
-        saved = errno;
-        close(fd);
-        errno = saved;
-        return -1;
+    if (fd >= 0) {
+        *port = port_of(fd);
     }
-    *port = port_of(fd);
     return fd;
 }
 
