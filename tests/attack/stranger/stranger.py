@@ -51,6 +51,38 @@ def tls_hello(version):
     return outgoing.read()
 
 
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total > 0xffff:
+        total = (total & 0xffff) + (total >> 16)
+    return total ^ 0xffff
+
+
+def syn_flood(port):
+    """Connections that will never be: their first packets, from addresses of the network that nobody has."""
+    network = socket.inet_aton(address)[:3]
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+        for i in range(10000):
+            source, to = network + bytes([100 + i % 100]), socket.inet_aton(address)
+            syn = struct.pack(">HHIIBBHHH", 1024 + i, port, i, 0, 5 << 4, 2, 1024, 0, 0)
+            whole = checksum(source + to + struct.pack(">HH", 6, len(syn)) + syn)
+            syn = syn[:16] + struct.pack(">H", whole) + syn[18:]
+            head = struct.pack(">BBHHHBBH", 0x45, 0, 40, i & 0xffff, 0, 64, 6, 0) + source + to
+            raw.sendto(head + syn, (address, 0))
+
+
+def scan(low, high):
+    """Who listens there?  Each connection is cut as soon as it is made."""
+    found = []
+    for port in range(low, high + 1):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if 0 == sock.connect_ex((address, port)):
+            found.append(port)
+        sock.close()
+    return found
+
+
 says = {
     "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "btl/tcp's hello": struct.pack("!QI", 0x123400000001, 0) + b"OMPI-TCP-BTL\0",
@@ -63,6 +95,10 @@ says = {
     "noise": random.Random(1).randbytes(4096),
 }
 
+for _ in range(3):
+    found = scan(41000, 41099)
+    print(f"a scan of 100 ports finds {found}")
+    failed = failed or not set(ports) <= set(found)
 for port in ports:
     for what, said in says.items():
         with connect(port) as sock:
@@ -78,15 +114,17 @@ for port in ports:
         expect(f"port {port}: half a hello", answer(sock))
 
     flood = []
-    for i in range(2000):
+    for i in range(10000):
         sock = socket.socket()
         sock.setblocking(False)
         sock.connect_ex((address, port))
         flood.append(sock)
         if len(flood) > 500:
             flood.pop(0).close()
-    print(f"port {port}: 2000 connections, 500 of them at a time")
+    print(f"port {port}: 10000 connections, 500 of them at a time")
     for sock in flood:
         sock.close()
+    syn_flood(port)
+    print(f"port {port}: 10000 first packets of connections, from nobody")
 
 sys.exit(1 if failed else 0)
