@@ -1,0 +1,52 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Somebody between two processes that speak over btl/crypt changes, drops, repeats or mixes up records, or cuts the
+# connection: the job ends, says why, and no message is delivered that was not sent.
+set -eu
+. "$SRC/tests/lib.sh"
+
+over_btl
+cluster_up 2
+program=$(mpi_program attack/stranger victim)
+middle=$SRC/tests/attack/records/middle.py
+first=41000
+
+# Both have this address, and try it before the others (mute.sh); there he listens, where the other node's process does.
+stand() {                                       # stand NODE PORT THERE ACT AT
+    vcluster net "$1" python3 "$middle" 10.77.0.1 "$2" "$3" "$4" "$5" "$CASE_DIR/$1" &
+    until [ -s "$CASE_DIR/$1" ]; do
+        kill -0 $! || fail "no middle.py on $1"
+        sleep 0.01
+    done
+}
+
+# Each with ports of its own; who stands there stays until the nodes end.
+job() {                                         # job ACT AT REASON
+    first=$((first + 2))
+    rm -f "$CASE_DIR"/node? "$CASE_DIR"/pid.*
+    stand node0 $((first + 1)) "${address[1]}" "$1" "$2"
+    stand node1 $first "${address[0]}" "$1" "$2"
+    must_fail vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG=60 --mca btl_crypt_port_min $first \
+        --mca btl_crypt_port_range 2 "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1
+    grep -q '^done' "$CASE_DIR"/node? || fail "$1: nothing was done: $(cat "$CASE_DIR/out")"
+    ! grep -aqE 'wrong bytes|watchdog|Signal:' "$CASE_DIR/out" || fail "$1: $(cat "$CASE_DIR/out")"
+    grep -aqE "reason: +($3)" "$CASE_DIR/out" || fail "$1, which should say \"$3\": $(cat "$CASE_DIR/out")"
+    # The other one may find the connection cut before it is ended.
+    ! grep -a 'reason:' "$CASE_DIR/out" | grep -aqvE "$3|the connection was cut" || fail "$1: $(cat "$CASE_DIR/out")"
+    echo "$1 $2: $(grep -a 'reason:' "$CASE_DIR/out" | sort -u | tr -s ' \n' ' ')"
+}
+
+for node in node0 node1; do
+    address+=("$(vcluster net $node ip -4 -o addr show dev eth0 | sed -nE 's/.* inet ([0-9.]+).*/\1/p')")
+    vcluster net $node ip addr add 10.77.0.1/24 dev lo
+done
+# The others: its length is not one of a record, or more than there is room for, and it is not even opened.
+changed='a record was changed, repeated, or left out|not a record|a frame that is shorter than its record'
+for act in flip tag type length drop repeat swap old reflect forge alert half; do
+    job $act 40 "$changed"
+done
+for act in flip drop swap; do
+    job $act -41 "$changed"
+done
+job cut 40 'the connection was cut'
+job end -40 'the connection was cut'
