@@ -23,6 +23,7 @@ must vcluster mpirun -n 2 --map-by node --mca btl_crypt_verbose 10 "$program"
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include 10.0.0.0/8 --mca crypt_key_bits 256 "$program"
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include eth0 --mca crypt_auth none "$program"
 must vcluster mpirun -n 2 --map-by node --mca coll basic,libnbc,self,tuned,inter "$program"
+must vcluster mpirun -n 2 --map-by node --mca coll ^hcoll "$program"
 
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_links 3 "$program"
 refused 'links 9'                                   OMPI_MCA_btl_crypt_links=9
@@ -50,7 +51,6 @@ refused 'another PML than ob1 could be used'        OMPI_MCA_pml=crypt
 refused 'another PML than ob1 could be used'        OMPI_MCA_pml=ob1,ucx
 refused 'a BTL that would send in plaintext'        "OMPI_MCA_btl=crypt,tcp,$beside"
 refused 'a component is allowed that would go around it' OMPI_MCA_osc=^ucx
-refused 'a component is allowed that has a network of its own' OMPI_MCA_coll=^hcoll
 refused 'a component is allowed that has a network of its own' OMPI_MCA_coll=basic,ucc,libnbc
 refused 'neither the name of an interface nor a network' OMPI_MCA_btl_crypt_if_include=10.0.0.0/33
 refused 'has no network address to listen at'       OMPI_MCA_btl_crypt_if_include=eth7

@@ -116,8 +116,7 @@ static bool parameters_fit(void)
 
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads)
 {
-    const mca_pml_base_module_t *host = parameters_fit() && !ompi_pml_crypt_fault_tolerant()
-                                            ? ompi_pml_crypt_host_load("ob1", progress_threads, mpi_threads) : NULL;
+    const mca_pml_base_module_t *host = parameters_fit() ? ompi_pml_crypt_host_load("ob1", progress_threads, mpi_threads) : NULL;
 
     if (NULL == host || !all_started() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
         || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {

@@ -56,6 +56,7 @@ typedef struct mca_btl_base_endpoint_t {
     bool busy, leaving, counted;
     bool replaced;                              /* its last connection was; what waits is for the next one */
     unsigned copies;                            /* of those */
+    bool failed;                                /* with fault tolerance: there will be no other connection */
     struct mca_btl_base_endpoint_t *next_busy;
 } opal_btl_crypt_endpoint_t;
 
@@ -74,6 +75,7 @@ typedef struct opal_btl_crypt_module {
     int stream;
 
     bool started;
+    bool tolerant;                              /* Open MPI's fault tolerance (ULFM) is on */
     uintptr_t progressor;                       /* the thread that makes progress; 0: none */
     bool some_leave;                            /* by the progressor */
     bool said_starved;
@@ -147,6 +149,8 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
 
 /* Its bytes are out of our hands: say so to whoever sent them. */
 void opal_btl_crypt_frag_done(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item);
+/* They will not arrive. */
+void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item);
 
 /* ---- btl_crypt_endpoint.c ---- */
 
@@ -180,7 +184,10 @@ int opal_btl_crypt_endpoints_progress(void);
 /* What is behind us of those that were sent over this connection.  With the lock, which is given up for callbacks. */
 int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
 
-/* No connection, and none will come. */
+/* Of a connection that is over: what it has not taken waits, for whoever says that it is lost.  With the lock. */
+void opal_btl_crypt_endpoint_keep(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
+
+/* No connection, and none will come.  Ends the job; with fault tolerance the peer has failed, and its callers go on. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason);
 
 /* ---- btl_crypt_look.c ---- */

@@ -10,6 +10,7 @@
 #include "opal_config.h"
 
 #include "opal/datatype/opal_convertor.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/mca/common/cryptproc/cryptproc.h"
@@ -49,6 +50,21 @@ static inline void opal_btl_crypt_call(mca_btl_base_module_t *btl, struct mca_bt
     (void) endpoint;
     callback->cbfunc(btl, tag, &descriptor, callback->cbdata);
 #endif
+}
+
+/* Is Open MPI's fault tolerance on?  Its parameter is libmpi's, which has read it before. */
+static inline bool opal_btl_crypt_tolerant(void)
+{
+    const bool *on = NULL;
+
+#if OPAL_MAJOR_VERSION >= 5
+    const int index = mca_base_var_find("ompi", "mpi", "ft", "enable");
+
+    if (index >= 0) {
+        (void) mca_base_var_get_value(index, &on, NULL, NULL);
+    }
+#endif
+    return NULL != on && *on;
 }
 
 /* How many processes our job has; 0: it is not known. */

@@ -206,17 +206,28 @@ static bool beside_is_safe(const char *btl, const char *osc, const char *coll)
                                                                       : true;
 }
 
+/* Those of `coll` that are in the way are left out, too, unless it says which are in.  NULL: no memory. */
+static char *leave_out(char *coll)
+{
+    char *list;
+
+    if ('\0' != *coll && ('^' != *coll || coll_is_safe(coll))) {
+        return coll;
+    }
+    if (asprintf(&list, "%s%s%s", '^' == *coll ? coll : "^", '^' == *coll ? "," : "", other_networks) >= 0) {
+        setenv("OMPI_MCA_coll", list, 1);
+        free(list);
+    }
+    free(coll);
+    return opal_cryptproc_selection("ompi", "coll");
+}
+
 static bool alone(const char *btl)
 {
-    char others[sizeof(other_networks) + 1], *coll = opal_cryptproc_selection("ompi", "coll"), *osc;
+    char *coll = opal_cryptproc_selection("ompi", "coll"), *osc;
     bool safe;
 
-    if (NULL != coll && '\0' == *coll) {
-        snprintf(others, sizeof(others), "^%s", other_networks);
-        setenv("OMPI_MCA_coll", others, 1);
-        free(coll);
-        coll = opal_cryptproc_selection("ompi", "coll");
-    }
+    coll = NULL == coll ? NULL : leave_out(coll);
     setenv("OMPI_MCA_osc", OPAL_BTL_CRYPT_OSC, 0);
     osc = opal_cryptproc_selection("ompi", "osc");
     safe = NULL != osc && NULL != coll && beside_is_safe(btl, osc, coll);

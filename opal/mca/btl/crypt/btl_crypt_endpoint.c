@@ -236,6 +236,7 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
         pthread_mutex_lock(&opal_btl_crypt.lock);
         endpoint->link = NULL;
         closed = opal_btl_crypt_link_close(link, CLOSE_MS);
+        opal_btl_crypt_endpoint_keep(endpoint, link);
         pthread_mutex_unlock(&opal_btl_crypt.lock);
         if (!closed) {
             opal_btl_crypt_endpoint_broken(endpoint, NULL != link->reason ? link->reason : text);
@@ -295,7 +296,7 @@ void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint)
     }
 }
 
-static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *reason)
+static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *reason, const char *topic)
 {
     char job[OPAL_CRYPTPROC_NSPACE_BYTES];
     const char *host = NULL == endpoint->proc ? NULL : opal_get_proc_hostname(endpoint->proc);
@@ -306,14 +307,64 @@ static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *r
         return;
     }
     opal_cryptproc_job_name(&endpoint->name, job);
-    OPAL_CRYPTPROC_SHOW(OPAL_BTL_CRYPT_HELP, "connection-lost", opal_process_info.nodename,
+    OPAL_CRYPTPROC_SHOW(OPAL_BTL_CRYPT_HELP, topic, opal_process_info.nodename,
                         (unsigned long) OPAL_PROC_MY_NAME.vpid, job, (unsigned long) endpoint->name.vpid,
                         NULL == host ? "a host that is not known" : host, reason);
 }
 
+void opal_btl_crypt_endpoint_keep(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_queue_t *queues[] = {&link->sealed, &link->queue};
+    opal_btl_crypt_item_t *item;
+
+    for (int i = 0; i < 2; i++) {
+        while (NULL != (item = opal_btl_crypt_queue_take(queues[i]))) {
+            if (item != &link->hello) {
+                opal_btl_crypt_queue_append(&endpoint->waiting, item);
+            }
+        }
+    }
+}
+
+/* To a peer that has failed, sent before, or by another thread since.  With the lock, which is given up for callbacks. */
+static int lose_waiting(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_btl_crypt_item_t *item;
+    int done = 0;
+
+    while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        opal_btl_crypt_frag_lost(endpoint, item);
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        done++;
+    }
+    return done;
+}
+
+/* Fault tolerance: it is taken for dead.  It may have connected to us without ever having been added here. */
+static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_proc_t *proc = NULL != endpoint->proc ? endpoint->proc : opal_proc_for_name(endpoint->name);
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    endpoint->failed = true;
+    (void) lose_waiting(endpoint);
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    if (NULL != opal_btl_crypt.error_cb) {
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, 0, proc, (char *) (uintptr_t) "btl/crypt lost a connection");
+    }
+}
+
+/* Who cannot be authenticated has not failed: the job ends in any case. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
 {
-    show_broken(endpoint, reason);
+    const bool goes_on = opal_btl_crypt.tolerant && NULL != endpoint->schedule;
+
+    show_broken(endpoint, reason, goes_on ? "peer-failed" : "connection-lost");
+    if (goes_on) {
+        peer_failed(endpoint);
+        return;
+    }
     if (NULL != opal_btl_crypt.error_cb) {
         opal_btl_crypt.error_cb(opal_btl_crypt_endpoint_btl(endpoint), MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
                                 (char *) (uintptr_t) "btl/crypt lost a connection");
@@ -350,6 +401,8 @@ static int look_after(opal_btl_crypt_endpoint_t *endpoint)
         pthread_mutex_lock(&opal_btl_crypt.lock);
     } else if (NULL != link) {
         done = opal_btl_crypt_endpoint_reap(endpoint, link);
+    } else if (endpoint->failed) {
+        done = lose_waiting(endpoint);
     } else {
         pthread_mutex_unlock(&opal_btl_crypt.lock);
         opal_btl_crypt_seek(endpoint);

@@ -135,24 +135,34 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
 /* ---- send ---- */
 
 /* Who sent it is told by the callback, if wanted, and by the return value otherwise. */
-static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call)
+static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call, int status)
 {
     mca_btl_base_module_t *btl = opal_btl_crypt_endpoint_btl(endpoint);
     const bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
 
     if (NULL != frag->put_done) {
-        frag->put_done(btl, endpoint, frag->put_from, NULL, frag->put_context, frag->put_data, OPAL_SUCCESS);
+        frag->put_done(btl, endpoint, frag->put_from, NULL, frag->put_context, frag->put_data, status);
     } else if (call && NULL != frag->base.des_cbfunc) {
-        frag->base.des_cbfunc(btl, endpoint, &frag->base, OPAL_SUCCESS);
+        frag->base.des_cbfunc(btl, endpoint, &frag->base, status);
     }
     if (ours) {
         opal_btl_crypt_free(btl, &frag->base);
     }
 }
 
+static opal_btl_crypt_frag_t *frag_of(opal_btl_crypt_item_t *item)
+{
+    return (opal_btl_crypt_frag_t *) ((char *) item - offsetof(opal_btl_crypt_frag_t, item));
+}
+
 void opal_btl_crypt_frag_done(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
 {
-    finish(endpoint, (opal_btl_crypt_frag_t *) ((char *) item - offsetof(opal_btl_crypt_frag_t, item)), true);
+    finish(endpoint, frag_of(item), true, OPAL_SUCCESS);
+}
+
+void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
+{
+    finish(endpoint, frag_of(item), true, OPAL_ERR_UNREACH);
 }
 
 /* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs where one
@@ -220,6 +230,9 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
     struct iovec pieces[2];
 
     (void) btl;
+    if (endpoint->failed) {
+        return OPAL_ERR_UNREACH;
+    }
     for (size_t i = 0; i < descriptor->des_segment_count; i++) {
         pieces[i] = (struct iovec) {frag->segments[i].seg_addr.pval, frag->segments[i].seg_len};
         frame.bytes += frag->segments[i].seg_len;
@@ -228,7 +241,7 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
     if (!post(endpoint, &frag->item)) {
         return OPAL_SUCCESS;                    /* finish will call, from progress */
     }
-    finish(endpoint, frag, call);
+    finish(endpoint, frag, call, OPAL_SUCCESS);
     return 1;
 }
 
@@ -306,8 +319,8 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
     opal_btl_crypt_frag_t *frag;
 
     (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    if (size > OPAL_BTL_CRYPT_PUT_MAX) {
-        return OPAL_ERR_BAD_PARAM;
+    if (size > OPAL_BTL_CRYPT_PUT_MAX || endpoint->failed) {
+        return endpoint->failed ? OPAL_ERR_UNREACH : OPAL_ERR_BAD_PARAM;
     }
     if (0 == size) {
         cbfunc(btl, endpoint, local_address, NULL, cbcontext, cbdata, OPAL_SUCCESS);
@@ -323,7 +336,7 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
     frag->put_data = cbdata;
     opal_btl_crypt_item_make(&frag->item, &frame, &piece, 1);
     if (post(endpoint, &frag->item)) {
-        finish(endpoint, frag, true);
+        finish(endpoint, frag, true, OPAL_SUCCESS);
     }
     return OPAL_SUCCESS;
 }

@@ -193,7 +193,7 @@ int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, op
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(identity);
 
     (void) arg;
-    if (NULL == endpoint || identity->attempt <= endpoint->heard
+    if (NULL == endpoint || endpoint->failed || identity->attempt <= endpoint->heard
         || !opal_btl_crypt_endpoint_ask(endpoint, false)
         || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)) {
         return OPAL_CRYPT_ERR_PEER;
@@ -282,7 +282,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
         opal_btl_crypt_take_in(endpoint->link);
         opal_btl_crypt_settle(endpoint->link);
     }
-    if (NULL == endpoint || NULL != endpoint->link || ours_is_kept(endpoint)) {
+    if (NULL == endpoint || endpoint->failed || NULL != endpoint->link || ours_is_kept(endpoint)) {
         opal_btl_crypt_link_decline(link);
         opal_btl_crypt_drop(link);
         return;
@@ -339,6 +339,7 @@ static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_
     keep_waiting(endpoint, link);
     endpoint->replaced = link->last_came;
     lost = NULL != link->queue.first || NULL != link->sealed.first;
+    opal_btl_crypt_endpoint_keep(endpoint, link);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     opal_btl_crypt_drop(link);
     if (failed || lost) {

@@ -215,6 +215,7 @@ bool opal_btl_crypt_module_start(void)
 
     opal_cryptproc_own(&own);
     m->job_size = opal_btl_crypt_job_size();
+    m->tolerant = opal_btl_crypt_tolerant();
     m->engine.tls = m->tls;
     m->engine.aead = opal_crypt_local_options(opal_cryptproc_local())->aead;
     m->engine.deliver = deliver;

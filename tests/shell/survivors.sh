@@ -1,0 +1,26 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# A process is killed in the middle of messages; the others find out, revoke, shrink, and go on (ULFM): over plain
+# ob1, and over btl/crypt, which says why.
+set -eu
+. "$SRC/tests/lib.sh"
+
+[ "$SERIES" != 4.1 ] || skip "Open MPI 4.1 has no fault tolerance"
+cluster_up 2 --slots 2
+in_variant ompi_info > "$CASE_DIR/info"
+grep -q 'FT MPI support: yes' "$CASE_DIR/info" || skip "this Open MPI was built without fault tolerance"
+program=$(mpi_program shell/survivors survivors)
+
+survive() {                                     # survive [SETTING...]
+    local rc=0
+    ( export "$@"; vcluster mpirun -n 4 --with-ft ulfm -x MT_WATCHDOG="$LIMIT" "$program" ) > "$CASE_DIR/out" 2>&1 || rc=$?
+    tr -d '\0' < "$CASE_DIR/out"
+    [ $rc = 0 ] && grep -aq 'passed survivors: 3 of 4' "$CASE_DIR/out" || fail "$*: status $rc"
+}
+
+survive OMPI_MCA_pml=ob1
+for i in 1 2 3; do
+    survive OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl
+    grep -aq 'the application is told that the peer has failed' "$CASE_DIR/out" || fail "nobody says that a peer has failed"
+done
+survive OMPI_MCA_pml=ob1 OMPI_MCA_btl=crypt,sm,self
