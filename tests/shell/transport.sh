@@ -22,7 +22,7 @@ refused() {
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_verbose 10 "$program"
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include 10.0.0.0/8 --mca crypt_key_bits 256 "$program"
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include eth0 --mca crypt_auth none "$program"
-must vcluster mpirun -n 2 --map-by node --mca coll basic,libnbc,self,tuned,inter "$program"
+must vcluster mpirun -n 2 --map-by node --mca coll basic,libnbc,self,tuned,inter,cryptag "$program"
 must vcluster mpirun -n 2 --map-by node --mca coll ^hcoll "$program"
 
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_links 3 "$program"

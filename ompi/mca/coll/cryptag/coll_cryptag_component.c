@@ -242,6 +242,10 @@ bool ompi_coll_cryptag_usable(void)
         }
         return true;
     }
+    if (opal_cryptproc_has_transport()) {       /* every hop is sealed below, so nothing is left to do here */
+        opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:cryptag: not used over btl/crypt");
+        return false;
+    }
     if (asked_for()) {
         OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "needs-pml-crypt", pml);
         ompi_mpi_abort(MPI_COMM_WORLD, 1);
