@@ -186,8 +186,6 @@ run_mpi() {
                     -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
         elif [ "$arg" = @RXM@ ]; then   # pml/crypt over cm, and libfabric over the virtual network
             after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
-        elif [ "$arg" = @RXD@ ]; then   # the same over datagrams
-            after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'udp;ofi_rxd')
         elif [ "$arg" = @BTL@ ]; then   # ob1 as it is, over btl/crypt
             after+=(--mca crypt_transport btl)
         elif [ "$arg" = @PLAIN@ ]; then # the control: Open MPI as it is
