@@ -351,7 +351,7 @@ static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
     (void) lose_waiting(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     if (NULL != opal_btl_crypt.error_cb) {
-        opal_btl_crypt.error_cb(&opal_btl_crypt.super, 0, proc, (char *) (uintptr_t) "btl/crypt lost a connection");
+        opal_btl_crypt.error_cb(opal_btl_crypt_endpoint_btl(endpoint), 0, proc, (char *) (uintptr_t) "btl/crypt lost a connection");
     }
 }
 
