@@ -249,6 +249,36 @@ static void ending(void)
     ends_free(&ends);
 }
 
+/* Who leaves has more for the other end than the socket holds, when that says that it wants another connection. */
+static void leaving(void)
+{
+    enum { MANY = 300 };
+    static opal_btl_crypt_item_t items[MANY];
+    pthread_t thread;
+    void *closed;
+    ends_t ends;
+
+    UNIT_GROUP("who leaves, while the other end wants another connection");
+    tcp_open(&ends);
+    for (unsigned i = 0; i < MANY; i++) {
+        fragment_make(&items[i], 1, 20000);
+        opal_btl_crypt_link_post(ends.a, &items[i]);
+    }
+    btl_engine.records_most = 1;
+    ends.b->records_sent = 2;
+    opal_btl_crypt_link_pump(ends.b);
+    UNIT_CHECK(ends.b->last_sent);
+    btl_engine.records_most = 0;
+    UNIT_REQUIRE(0 == pthread_create(&thread, NULL, close_a, ends.a));
+    while (OPAL_BTL_CRYPT_OPEN == ends.b->state && ends.in_b.count < MANY) {
+        wait_for(ends.b);
+        opal_btl_crypt_link_read(ends.b);
+    }
+    UNIT_REQUIRE(0 == pthread_join(thread, &closed));
+    UNIT_CHECK(NULL != closed && MANY == ends.in_b.count && OPAL_BTL_CRYPT_FAILED != ends.b->state);
+    ends_free(&ends);
+}
+
 /* Rubbish in the place of a record, where the sender's socket does not seal it; and a cut. */
 static void disturbed(void)
 {
@@ -308,6 +338,7 @@ int main(int argc, char **argv)
             late();
             replaced();
             ending();
+            leaving();
             disturbed();
         }
         opal_btl_crypt_engine_stop(&btl_engine);

@@ -309,7 +309,9 @@ static void both_go_on(ends_t *ends)
 static void replaced(void)
 {
     enum { MOST = 5 };
-    static opal_btl_crypt_item_t items[MOST + 1], big[2];
+    static opal_btl_crypt_item_t items[MOST + 1], big[2], many[MANY];
+    pthread_t thread;
+    void *left;
     ends_t ends;
 
     UNIT_GROUP("a connection that is replaced");
@@ -334,6 +336,53 @@ static void replaced(void)
             UNIT_CHECK(ends.b->queue.first == &big[1] && 0 == big[1].sealed && NULL == ends.b->sealed.first);
         }
         UNIT_CHECK(0 == btl_engine.rings);
+        ends_free(&ends);
+    }
+
+    UNIT_GROUP("who leaves for good sends all of it");
+    btl_engine.records_most = 2;
+    ends_open(&ends);
+    for (int i = 0; i < MANY; i++) {
+        fragment_make(&many[i], 1, 0, 20000);
+        ends.a->records_sent = 0;               /* it becomes due while it leaves */
+        opal_btl_crypt_link_post(ends.a, &many[i]);
+    }
+    UNIT_CHECK(ends.a->wants_write && NULL != ends.a->queue.first && !ends.a->last_sent);
+    ends.a->records_sent = 3;
+    UNIT_REQUIRE(0 == pthread_create(&thread, NULL, leave_b, ends.a));
+    while (OPAL_BTL_CRYPT_OPEN == ends.b->state && !ends.b->closed_came) {
+        opal_btl_crypt_link_read(ends.b);
+    }
+    UNIT_REQUIRE(0 == pthread_join(thread, &left));
+    UNIT_CHECK(NULL != left && OPAL_BTL_CRYPT_ENDED == ends.b->state && MANY == ends.in_b.count);
+    ends_free(&ends);
+
+    UNIT_GROUP("a kernel's key has a limit of its own");
+    btl_engine.records_most = 1u << 30;
+    ends_open(&ends);
+    ends.a->records_sent = OPAL_BTL_CRYPT_KERNEL_MOST + 1;
+    UNIT_CHECK(!opal_btl_crypt_link_is_last(ends.a));
+    ends.a->peer_kernel = true;
+    UNIT_CHECK(opal_btl_crypt_link_is_last(ends.a));
+    ends_free(&ends);
+
+    UNIT_GROUP("a last frame, the end, and the socket's: it has ended, if nothing is left for it");
+    btl_engine.records_most = 0;
+    for (int left_over = 0; left_over < 2; left_over++) {
+        ends_open(&ends);
+        for (int i = 0; left_over && i < MANY; i++) {
+            fragment_make(&many[i], 1, 0, 20000);
+            opal_btl_crypt_link_post(ends.b, &many[i]);
+        }
+        btl_engine.records_most = 1;
+        ends.a->records_sent = 2;
+        opal_btl_crypt_link_pump(ends.a);
+        btl_engine.records_most = 0;
+        UNIT_CHECK(ends.a->last_sent && 0 == shutdown(ends.a->fd, SHUT_RDWR));
+        opal_btl_crypt_link_read(ends.b);
+        opal_btl_crypt_link_read(ends.b);
+        opal_btl_crypt_link_pump(ends.b);
+        UNIT_CHECK(OPAL_BTL_CRYPT_ENDED == ends.b->state && left_over == (NULL != ends.b->sealed.first || NULL != ends.b->queue.first));
         ends_free(&ends);
     }
 

@@ -199,10 +199,15 @@ static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
 
 static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    const opal_btl_crypt_link_t *link = endpoint->link;
+    const opal_btl_crypt_link_t *link;
+    bool between;
 
-    return NULL == link ? endpoint->replaced && NULL != endpoint->waiting.first
-                        : (link->last_sent || link->last_came) && NULL != link->queue.first;
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    link = endpoint->link;
+    between = NULL == link ? endpoint->replaced && NULL != endpoint->waiting.first
+                           : (link->last_came || opal_btl_crypt_link_is_last(link)) && NULL != link->queue.first;
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return between;
 }
 
 static uint64_t now_ms(void)

@@ -9,6 +9,7 @@ enum {
     SENDI_MAX = 8192,           /* what is sent without a descriptor: one record */
     COPIES_MAX = 64
 };
+#define PUT_MOST (UINT64_C(1) << 36)    /* so that a connection can be replaced in time: OPAL_BTL_CRYPT_KERNEL_MOST */
 
 typedef struct opal_btl_crypt_frag {
     mca_btl_base_descriptor_t base;
@@ -17,12 +18,14 @@ typedef struct opal_btl_crypt_frag {
     opal_free_list_t *list;
     mca_btl_base_rdma_completion_fn_t put_done;         /* NULL: not a put */
     void *put_from, *put_context, *put_data;
+    bool is_copy;
 } __attribute__((aligned(16))) opal_btl_crypt_frag_t;
 
 static void frag_construct(opal_btl_crypt_frag_t *frag)
 {
     frag->base.des_segments = frag->segments;
     frag->put_done = NULL;
+    frag->is_copy = false;
 }
 
 static OBJ_CLASS_INSTANCE(opal_btl_crypt_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
@@ -97,6 +100,7 @@ int opal_btl_crypt_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *d
 
     (void) btl;
     frag->put_done = NULL;
+    frag->is_copy = false;
     opal_free_list_return(frag->list, &frag->base.super);
     return OPAL_SUCCESS;
 }
@@ -140,6 +144,9 @@ static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *f
     mca_btl_base_module_t *btl = opal_btl_crypt_endpoint_btl(endpoint);
     const bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
 
+    if (frag->is_copy) {
+        __atomic_fetch_sub(&endpoint->copies, 1, __ATOMIC_RELAXED);
+    }
     if (NULL != frag->put_done) {
         frag->put_done(btl, endpoint, frag->put_from, NULL, frag->put_context, frag->put_data, status);
     } else if (call && NULL != frag->base.des_cbfunc) {
@@ -165,31 +172,46 @@ void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_cryp
     finish(endpoint, frag_of(item), true, OPAL_ERR_UNREACH);
 }
 
-/* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs where one
- * has to wait while the answer to another one is made: so a copy waits in its place.  But not very many.  With the lock. */
-static bool keep_copy(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item)
+/* Of what its sender does not want to wait for: what of it is not sealed, as a fragment of our own.  NULL: too much. */
+static opal_btl_crypt_item_t *copy_of(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item)
 {
-    opal_btl_crypt_link_t *link = endpoint->link;
-    opal_btl_crypt_frag_t *copy;
+    opal_btl_crypt_frag_t *copy = take_for((size_t) item->bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     uint8_t *to;
 
-    if (!(NULL == link ? endpoint->replaced : opal_btl_crypt_link_is_last(link)) || endpoint->copies >= COPIES_MAX) {
-        return false;
-    }
-    copy = take_for((size_t) item->bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (NULL == copy) {
-        return false;
+        return NULL;
     }
     to = (uint8_t *) (copy + 1);
     for (int i = 0; i < item->count; to += item->pieces[i++].iov_len) {
         memcpy(to, item->pieces[i].iov_base, item->pieces[i].iov_len);
     }
+    memcpy(copy->item.header, item->header, sizeof(item->header));
     copy->item.pieces[0] = (struct iovec) {copy + 1, (size_t) item->bytes};
     copy->item.count = 1;
     copy->item.bytes = item->bytes;
-    copy->item.sealed = 0;
-    endpoint->copies++;
-    opal_btl_crypt_queue_append(NULL == link ? &endpoint->waiting : &link->queue, &copy->item);
+    copy->item.sealed = item->sealed;
+    copy->is_copy = true;
+    __atomic_fetch_add(&endpoint->copies, 1, __ATOMIC_RELAXED);
+    return &copy->item;
+}
+
+/* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs where one
+ * has to wait while the answer to another one is made: so a copy waits in its place.  But not very many.  With the lock. */
+static bool keep_copy(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
+{
+    opal_btl_crypt_link_t *link = endpoint->link;
+    opal_btl_crypt_item_t *copy;
+
+    if (!(NULL == link ? endpoint->replaced : opal_btl_crypt_link_is_last(link))
+        || __atomic_load_n(&endpoint->copies, __ATOMIC_RELAXED) >= COPIES_MAX) {
+        return false;
+    }
+    item->sealed = 0;
+    copy = copy_of(endpoint, item);
+    if (NULL == copy) {
+        return false;
+    }
+    opal_btl_crypt_queue_append(NULL == link ? &endpoint->waiting : &link->queue, copy);
     if (NULL != link) {
         opal_btl_crypt_link_pump(link);
     }
@@ -266,6 +288,20 @@ static bool ready(const opal_btl_crypt_link_t *link)
            && !link->deaf && !link->last_sent;
 }
 
+/* A kernel has taken a part of it. */
+static bool go_on_with(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link, const opal_btl_crypt_item_t *item)
+{
+    opal_btl_crypt_item_t *copy = copy_of(endpoint, item);
+
+    if (NULL == copy) {
+        opal_btl_crypt_link_fail(link, "no memory for what is to be sent");
+        return false;
+    }
+    opal_btl_crypt_queue_append(&link->queue, copy);
+    opal_btl_crypt_endpoint_busy(endpoint);
+    return true;
+}
+
 static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *convertor, const opal_btl_crypt_frame_t *frame,
                      struct iovec header)
 {
@@ -280,8 +316,9 @@ static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *conv
     if (ready(link) && in_one_piece(convertor, payload, &pieces[1])) {
         opal_btl_crypt_item_make(&item, frame, pieces, 0 == payload ? 1 : 2);
         done = opal_btl_crypt_link_post(link, &item);
-        if (!done) {                            /* it has failed, or is replaced: our item must not stay there */
+        if (!done) {                            /* our item must not stay there */
             link->queue = (opal_btl_crypt_queue_t) {0};
+            done = item.sealed > 0 && go_on_with(endpoint, link, &item);
         }
         if (OPAL_BTL_CRYPT_OPEN != link->state) {
             opal_btl_crypt_endpoint_busy(endpoint);
@@ -319,7 +356,7 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
     opal_btl_crypt_frag_t *frag;
 
     (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    if (size > OPAL_BTL_CRYPT_PUT_MAX || endpoint->failed) {
+    if (size > PUT_MOST || endpoint->failed) {
         return endpoint->failed ? OPAL_ERR_UNREACH : OPAL_ERR_BAD_PARAM;
     }
     if (0 == size) {

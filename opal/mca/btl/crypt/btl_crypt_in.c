@@ -169,7 +169,7 @@ void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link)
     } else if (link->last_came) {
         link->closed_came = true;
     } else {
-        link->state = OPAL_BTL_CRYPT_ENDED;
+        opal_btl_crypt_link_ended(link);
     }
 }
 
@@ -292,6 +292,16 @@ void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *byte
 
 /* ---- read ---- */
 
+/* Who has ended it as it should be takes nothing more; whether we had something for it, the writer sees. */
+void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link)
+{
+    if (link->closed_came) {
+        link->deaf = true;
+    } else {
+        opal_btl_crypt_link_fail(link, "the connection was cut");
+    }
+}
+
 /* How many bytes came; 0: none are there, or the connection has failed. */
 static size_t receive(opal_btl_crypt_link_t *link, uint8_t *to, size_t room)
 {
@@ -301,7 +311,7 @@ static size_t receive(opal_btl_crypt_link_t *link, uint8_t *to, size_t room)
         came = recv(link->fd, to, room, MSG_DONTWAIT);
     } while (came < 0 && EINTR == errno);
     if (0 == came || (came < 0 && EAGAIN != errno && EWOULDBLOCK != errno)) {
-        opal_btl_crypt_link_fail(link, "the connection was cut");
+        opal_btl_crypt_link_cut(link);
     }
     return came < 0 ? 0 : (size_t) came;
 }

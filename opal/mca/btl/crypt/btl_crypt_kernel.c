@@ -41,9 +41,12 @@ bool opal_btl_crypt_kernel_end(opal_btl_crypt_link_t *link)
     return opal_crypt_tls_kernel_close(link->fd) >= 0;
 }
 
+/* With EINTR it is as if the socket had been full. */
 static bool sent_or_why(opal_btl_crypt_link_t *link, ssize_t sent)
 {
-    if (sent < 0) {
+    if (sent < 0 && EINTR == errno) {
+        link->wants_write = true;
+    } else if (sent < 0) {
         opal_btl_crypt_link_refused(link);
     }
     return sent >= 0;
@@ -85,10 +88,8 @@ bool opal_btl_crypt_kernel_write(opal_btl_crypt_link_t *link)
         return write_last(link);
     }
     message.msg_iovlen = (size_t) opal_btl_crypt_item_part(item, OPAL_BTL_CRYPT_PIECE_MAX, part);
-    do {
-        sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (sent < 0 && EINTR == errno);
     link->wants_write = false;
+    sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (!sent_or_why(link, sent)) {
         return false;
     }
@@ -130,9 +131,10 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link)
         return;
     }
     if (came <= 0) {
-        if (0 == came || (EAGAIN != errno && EWOULDBLOCK != errno)) {
-            opal_btl_crypt_link_fail(link, came < 0 && ECONNRESET != errno ? "a record was changed, repeated, or left out"
-                                                                           : "the connection was cut");
+        if (0 == came || ECONNRESET == errno) {
+            opal_btl_crypt_link_cut(link);
+        } else if (EAGAIN != errno && EWOULDBLOCK != errno) {
+            opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
         }
         return;
     }

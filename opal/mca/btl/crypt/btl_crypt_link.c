@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,6 +90,15 @@ void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason)
     if (OPAL_BTL_CRYPT_FAILED != link->state) {
         link->reason = reason;
         link->state = OPAL_BTL_CRYPT_FAILED;
+    }
+}
+
+void opal_btl_crypt_link_ended(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_state_t open = OPAL_BTL_CRYPT_OPEN, greeting = OPAL_BTL_CRYPT_GREETING;
+
+    if (!atomic_compare_exchange_strong(&link->state, &open, OPAL_BTL_CRYPT_ENDED)) {
+        (void) atomic_compare_exchange_strong(&link->state, &greeting, OPAL_BTL_CRYPT_ENDED);
     }
 }
 
@@ -211,12 +221,29 @@ static uint64_t now_ms(void)
     return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
 }
 
+/* What came is for nobody.  1: something did; 0: not now; -1: nothing will. */
+static int swallow(const opal_btl_crypt_link_t *link)
+{
+    opal_crypt_tls_record_kind_t kind = OPAL_CRYPT_TLS_RECORD_DATA;
+    uint8_t bytes[4096];
+    struct iovec piece = {bytes, sizeof(bytes)};
+    ssize_t came;
+
+    do {
+        came = link->kernel_in ? opal_crypt_tls_kernel_read(link->fd, &piece, 1, &kind)
+                               : recv(link->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    } while (came < 0 && EINTR == errno);
+    if (came > 0 || OPAL_CRYPT_TLS_RECORD_CLOSED == kind) {
+        return 1;
+    }
+    return came < 0 && full() ? 0 : -1;
+}
+
 /* For the end of a connection.  What comes meanwhile is for nobody; but if two who leave waited for each other to read,
  * neither would get away.  False: it cannot be written to before that. */
 static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
 {
     struct pollfd ready = {.fd = link->fd, .events = POLLIN | POLLOUT};
-    uint8_t bytes[4096];
 
     for (;;) {
         const uint64_t now = now_ms();
@@ -225,7 +252,7 @@ static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
         if (1 == rc && 0 != (ready.revents & POLLOUT)) {
             return true;
         }
-        if (1 == rc && recv(link->fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0) {
+        if (1 == rc && swallow(link) < 0) {
             link->deaf = true;
             return true;
         }
@@ -282,10 +309,8 @@ static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
  * close_notify with what is before it may be lost at the other end. */
 static void drain(opal_btl_crypt_link_t *link)
 {
-    uint8_t bytes[4096];
-
     (void) shutdown(link->fd, SHUT_WR);
-    while (recv(link->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+    while (swallow(link) > 0) {
     }
 }
 
@@ -305,6 +330,7 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
     if (OPAL_BTL_CRYPT_OPEN != link->state) {
         return OPAL_BTL_CRYPT_FAILED != link->state;
     }
+    link->closing = true;
     for (opal_btl_crypt_link_pump(link); opal_btl_crypt_link_has_more(link); opal_btl_crypt_link_pump(link)) {
         if (!wait_writable(link, end_ms)) {
             return false;
@@ -314,7 +340,7 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
         said = link->last_sent || say_end(link, end_ms);
         drain(link);
     }
-    return said && OPAL_BTL_CRYPT_FAILED != link->state;
+    return said && OPAL_BTL_CRYPT_FAILED != link->state && (link->deaf || NULL == link->queue.first);
 }
 
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)

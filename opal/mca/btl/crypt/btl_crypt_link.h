@@ -94,7 +94,8 @@ struct opal_btl_crypt_link {
     bool kernel_said_last, keeps_key;
     _Atomic bool peer_kernel;                       /* a kernel opens what we send */
     bool wants_write;                               /* the socket was full */
-    bool deaf;                                      /* the other end takes nothing more; what it sent is still read */
+    _Atomic bool deaf;                              /* the other end takes nothing more; what it sent is still read */
+    bool closing;                                   /* by us, for good: it is not replaced any more */
     uint32_t armed;                                 /* the caller's: events that it waits for */
     uint64_t born;                                  /* the caller's */
     const char *_Atomic reason;                     /* of FAILED, in English */
@@ -146,6 +147,8 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds);
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link);
 
 void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason);
+/* OPEN or GREETING, and nothing else, becomes ENDED: somebody who sends may find that it has failed at the same time. */
+void opal_btl_crypt_link_ended(opal_btl_crypt_link_t *link);
 
 /* ---- btl_crypt_out.c ---- */
 
@@ -189,6 +192,7 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link);
 
 /* Inside: the sealed end has come; so much plaintext has. */
 void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count);
 
 /* The socket of a GREETING or OPEN connection can be read: open what came, and deliver it. */

@@ -225,7 +225,6 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
     endpoint->replaced = false;
-    endpoint->copies = 0;
     while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
         item->sealed = 0;
         opal_btl_crypt_queue_append(&link->queue, item);

@@ -199,6 +199,13 @@ static bool deliver(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_
     return true;
 }
 
+/* At the end, when the PML may have gone. */
+static bool for_nobody(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_t count)
+{
+    (void) link, (void) tag, (void) bytes, (void) count;
+    return true;
+}
+
 static bool watch_listener(void)
 {
     struct epoll_event event = {.events = EPOLLIN};
@@ -241,6 +248,7 @@ static int finalize(mca_btl_base_module_t *btl)
         return OPAL_SUCCESS;
     }
     m->started = false;
+    m->engine.deliver = for_nobody;
     while (!opal_list_is_empty(&m->endpoints)) {
         endpoint = (opal_btl_crypt_endpoint_t *) opal_list_get_first(&m->endpoints);
         opal_btl_crypt_del_procs(btl, 1, NULL, &endpoint);

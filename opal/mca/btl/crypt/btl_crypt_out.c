@@ -175,14 +175,19 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 
 /* ---- the last frame ---- */
 
+/* A key that a kernel has cannot be renewed. */
+static uint64_t records_most(const opal_btl_crypt_link_t *link)
+{
+    const uint64_t wanted = 0 != link->engine->records_most && !link->closing ? link->engine->records_most : UINT64_MAX;
+    const uint64_t most = link->kernel_out || link->peer_kernel ? OPAL_BTL_CRYPT_KERNEL_MOST : UINT64_MAX;
+
+    return wanted < most ? wanted : most;
+}
+
 /* Between two frames, and when both have said hello. */
 bool opal_btl_crypt_link_last_is_due(const opal_btl_crypt_link_t *link)
 {
-    const uint64_t most = 0 != link->engine->records_most           ? link->engine->records_most
-                          : link->kernel_out || link->peer_kernel ? OPAL_BTL_CRYPT_KERNEL_MOST
-                                                                  : 0;
-
-    return !link->last_sent && link->hello_came && (link->last_came || (0 != most && link->records_sent > most))
+    return !link->last_sent && link->hello_came && (link->last_came || link->records_sent > records_most(link))
            && (NULL == link->queue.first || 0 == link->queue.first->sealed);
 }
 
@@ -297,8 +302,8 @@ void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
         batch = batch < BATCH_MOST ? 2 * batch : BATCH_MOST;
     }
     ring_release(link);
-    if (OPAL_BTL_CRYPT_OPEN == link->state && is_over(link)) {
-        link->state = OPAL_BTL_CRYPT_ENDED;
+    if (is_over(link)) {
+        opal_btl_crypt_link_ended(link);
     }
 }
 
