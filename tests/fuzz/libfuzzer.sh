@@ -21,7 +21,7 @@ echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n); int LLVMFuzzer
 
 # The core, one provider, and the half of btl/crypt that unit tests take; nothing here needs Open MPI.
 sources=$(ls "$SRC"/opal/mca/common/crypt*/*/*.c "$SRC"/opal/mca/aead/openssl/*.c \
-    "$SRC"/opal/mca/btl/crypt/btl_crypt_{address,frame,in,link,listen,out}.c | grep -v _component.c)
+    "$SRC"/opal/mca/btl/crypt/btl_crypt_{address,frame,in,kernel,link,listen,out}.c | grep -v _component.c)
 mkdir "$CASE_DIR/o"
 # Rooms may have files of one name: each object is called by its path.
 object() { local path=${1#"$SRC"/}; echo "$CASE_DIR/o/${path//\//.}.o"; }
