@@ -37,7 +37,8 @@ if [ "$host" = ucx ]; then
              -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
     arguments+=(ucx)
 elif [ "$host" = cm ]; then
-    mpirun+=(--mca pml_crypt_host cm --mca pml_tamper_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
+    mpirun+=(--mca pml_crypt_host cm --mca pml_tamper_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm'
+             -x FI_OFI_RXM_BUFFER_SIZE=65536)
 fi
 
 # job ARGUMENT...: what it prints of single failures is thousands of lines.

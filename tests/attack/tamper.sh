@@ -13,7 +13,9 @@ all= host=()
 case ${1-} in
     '')  ;;
     all) all=all ;;
-    cm)  host=(--mca pml_crypt_host cm --mca pml_tamper_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm') ;;
+    # ofi_rxm sends up to 16 KiB, or its buffer, without waiting for the receive.
+    cm)  host=(--mca pml_crypt_host cm --mca pml_tamper_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm'
+               -x FI_OFI_RXM_BUFFER_SIZE=65536) ;;
     *)   die "usage: tamper.sh [all | cm]" ;;
 esac
 table=$SRC/tests/attack/tamper.table
