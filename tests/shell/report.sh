@@ -24,7 +24,7 @@ r = json.load(open(sys.argv[1]))
 assert r["processes"] == r["reporting"] == 2 and r["uid"] == os.geteuid(), r
 assert r["authentication"] == "psk" and r["cipher"] == "AES-128-GCM", r
 assert r["providers"].endswith("(2)") and r["audit"] == "abort" and r["scope"] == "internode", r
-assert r["transport"] == "pml" and r["key_agreement"] == "X25519", r
+assert r["transport"] == "pml" and r["host"] == "ob1" and r["key_agreement"] == "X25519", r
 assert r["raised_limits"].startswith("btl/tcp (2)"), r
 assert r["sealed_peers"] == 2 and r["local_peers"] == 0, r
 assert r["sealed_bytes"] >= 10 * 1001000 and r["sealed_bytes"] == r["opened_bytes"], r

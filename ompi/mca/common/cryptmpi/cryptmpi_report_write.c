@@ -143,6 +143,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->text, "cipher", cipher);
     fprintf(out, form->text, "providers", NULL == told->providers ? "" : told->providers);
     fprintf(out, form->text, "transport", opal_cryptproc_has_transport() ? opal_cryptproc_transport_is : "pml");
+    fprintf(out, form->text, "host", NULL == ompi_common_cryptmpi_host_name() ? "ob1" : ompi_common_cryptmpi_host_name());
     fprintf(out, form->text, "scope", OPAL_CRYPTPROC_ALL == p->scope ? "all" : "internode");
     fprintf(out, form->text, "audit", OPAL_CRYPTPROC_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
     fprintf(out, form->text, "raised_limits", told->raised);

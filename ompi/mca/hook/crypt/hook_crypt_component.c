@@ -124,10 +124,10 @@ static bool opens(const char *project, const char *framework, const char *wanted
     return found;
 }
 
-/* Is this the host of pml/crypt? */
-static bool host_is(const char *wanted)
+/* May ob1 become the host of pml/crypt? */
+static bool host_may_be_ob1(void)
 {
-    char *storage = (char *) "ob1";
+    char *storage = (char *) OMPI_COMMON_CRYPTMPI_HOST;
     opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "host",
                                   .help = OMPI_COMMON_CRYPTMPI_HOST_HELP, .type = MCA_BASE_VAR_TYPE_STRING,
                                   .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_4,
@@ -137,7 +137,7 @@ static bool host_is(const char *wanted)
 
     opal_cryptproc_peek(&peek, &storage);
     value = peek.index >= 0 ? peek.value : NULL;
-    is = NULL != value && NULL != *value && 0 == strcmp(*value, wanted);
+    is = NULL != value && NULL != *value && (0 == strcmp(*value, "ob1") || 0 == strcmp(*value, "auto"));
     opal_cryptproc_peek_end(&peek);
     return is;
 }
@@ -153,7 +153,7 @@ static bool raises_limits(void)
     opal_cryptproc_peek(&peek, &storage);
     raise = peek.index < 0 || *(const bool *) peek.value;
     opal_cryptproc_peek_end(&peek);
-    return raise && host_is("ob1");
+    return raise && host_may_be_ob1();
 }
 
 /* And will what is set now still be read? */

@@ -49,7 +49,7 @@ BEGIN_C_DECLS
 /* ---- component ---- */
 
 typedef struct ompi_pml_crypt_params {
-    char *host_name;
+    char *host;
     bool raise_limits;              /* hook/crypt has acted on btl/tcp's before */
     unsigned chop_min;              /* a longer message is chopped; also the plaintext in its first part */
     unsigned chunk_size;
@@ -72,6 +72,7 @@ typedef struct ompi_pml_crypt_line {
 
 typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
+    const char *host_name;          /* what pml_crypt_host says, or auto has chosen */
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* room for the largest first part */
     size_t local_inline;            /* a longer message to this node follows its frame as it is */
@@ -96,11 +97,12 @@ extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
 extern mca_pml_base_module_t ompi_pml_crypt_module;
 extern ompi_pml_crypt_state_t ompi_pml_crypt;
 
-mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads);
+/* `name` is what is wanted, and becomes what is there. */
+mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads);
 int ompi_pml_crypt_host_finalize(void);
 void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *params);    /* defaults where nothing is raised */
 void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after it */
-void ompi_pml_crypt_limits_ucx_restore(void);
+void ompi_pml_crypt_limits_ucx_restore(const char *host);
 bool ompi_pml_crypt_limits_ucx_raised(void);
 void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host has peers */
 bool ompi_pml_crypt_limits_eager(size_t wire_bytes);    /* a message of this length leaves eagerly; after raise */

@@ -104,7 +104,8 @@ static const char *remedy(void)
         return "windows over several nodes cannot be encrypted above Open MPI 5.0 or 6.0, which have no component that sends "
                "them through the PML; use Open MPI 4.1, windows within a node, or crypt_transport=btl";
     }
-    return "windows over several nodes need osc/pt2pt, which is not selected: unset the parameter osc, or add pt2pt to it";
+    return "windows over several nodes need osc/pt2pt, which is not selected: unset the parameter osc, or add pt2pt to it; or use "
+           "crypt_transport=btl";
 }
 
 static int ask(int place, struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit, ompi_communicator_t *comm,

@@ -45,7 +45,7 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 };
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
-    .params = {.host_name = "ob1", .team = "pool", .raise_limits = true, .chop_min = 65536, .chunk_size = 106400,
+    .params = {.host = OMPI_COMMON_CRYPTMPI_HOST, .team = "pool", .raise_limits = true, .chop_min = 65536, .chunk_size = 106400,
                .comm_threads = 1, .max_outstanding = 64, .in_flight = 4},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
@@ -112,7 +112,7 @@ static int component_register(void)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host_name, OPAL_INFO_LVL_4);
+    rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host, OPAL_INFO_LVL_4);
     rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
                            &p->raise_limits, OPAL_INFO_LVL_7);
     rc = rc ? rc : opal_cryptproc_verbose_register(&mca_pml_crypt_component.pmlm_version,
@@ -179,7 +179,7 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
  * depends on the MTL and, with libfabric, on the provider. */
 static bool fit_host(const mca_pml_base_module_t *host)
 {
-    const char *name = ompi_pml_crypt.params.host_name;
+    const char *name = ompi_pml_crypt.host_name;
 
     ompi_pml_crypt.mtl = 0 == strcmp(name, "cm");
     if (ompi_pml_crypt.mtl && !ompi_pml_crypt_mtl_fits()) {
@@ -215,29 +215,33 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const mca_pml_base_module_t *host;
 
+    if (ompi_pml_crypt_fault_tolerant()) {
+        return NULL;
+    }
+    ompi_pml_crypt.host_name = p->host;
+    ompi_pml_crypt_limits_ucx_raise();
+    host = ompi_pml_crypt_host_load(&ompi_pml_crypt.host_name, progress_threads, mpi_threads);
+    ompi_pml_crypt_limits_ucx_restore(ompi_pml_crypt.host_name);
+    if (NULL == host || !fit_host(host)) {
+        return NULL;
+    }
     ompi_pml_crypt_limits_fit(p);
-    if (!bounds_hold(p) || !ompi_pml_crypt_cut_start() || ompi_pml_crypt_fault_tolerant()) {
+    if (!bounds_hold(p) || !ompi_pml_crypt_cut_start()) {
         return NULL;
     }
     ompi_pml_crypt.local_inline = LOCAL_INLINE < p->chop_min ? LOCAL_INLINE : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
-    ompi_pml_crypt_limits_ucx_raise();
-    host = ompi_pml_crypt_host_load(p->host_name, progress_threads, mpi_threads);
-    ompi_pml_crypt_limits_ucx_restore();
-    if (NULL == host || !fit_host(host)) {
-        return NULL;
-    }
     ompi_pml_crypt_find_threads(mpi_threads);
     ompi_pml_crypt_limits_raise();
     ompi_pml_crypt.eager = ompi_pml_crypt_limits_eager(p->chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD);
     become_module_of(host);
-    ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, p->host_name);
+    ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, ompi_pml_crypt.host_name);
     if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {
         return NULL;
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                         "pml:crypt: on %s: over %s, messages of more than %u bytes in segments", opal_process_info.nodename,
-                        p->host_name, p->chop_min);
+                        ompi_pml_crypt.host_name, p->chop_min);
     ompi_pml_crypt_status_start();
     return &ompi_pml_crypt_module;
 }
@@ -253,7 +257,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
         ompi_mpi_abort(NULL, 1);
     }
     /* The name under which all processes must have selected us, until enable. */
-    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, ompi_pml_crypt.params.host_name);
+    strcpy(mca_pml_crypt_component.pmlm_version.mca_component_name, ompi_pml_crypt.host_name);
     *priority = 100;
     return module;
 }

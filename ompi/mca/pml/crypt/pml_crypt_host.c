@@ -7,6 +7,9 @@
  * opened here: among the static components of the framework, or in the
  * component repository.  Whatever goes wrong ends in NULL, and with it the job:
  * no other PML is there to take over.
+ *
+ * "auto" is what Open MPI itself would take of those that can be wrapped: each is asked for its
+ * priority, as by pml/base.
  */
 #include "pml_crypt.h"
 
@@ -15,8 +18,18 @@
 #include "opal/mca/base/mca_base_component_repository.h"
 #include "ompi/mca/pml/base/base.h"
 
-static mca_pml_base_component_t *component = NULL;
-static bool open = false, live = false;
+/* ob1 comes last: it starts no transports where a better one was found. */
+static const char *const hosts[] = {"ucx", "cm", "ob1"};
+enum { HOSTS = sizeof(hosts) / sizeof(hosts[0]) };
+
+/* A PML that was found, and how far it was started. */
+typedef struct host_candidate {
+    mca_pml_base_component_t *component;
+    mca_pml_base_module_t *module;      /* NULL: it is not live */
+    int priority;
+} host_t;
+
+static host_t chosen;
 
 /* Hosts may fail on several nodes, each for a reason of its own, and the first to fail ends the job:
  * the text names its node. */
@@ -100,58 +113,105 @@ static bool allowed(const char *name)
         return true;
     }
 #endif
-    return 0 == strcmp(name, "ob1") || 0 == strcmp(name, "ucx") || 0 == strcmp(name, "cm");
+    for (int i = 0; i < HOSTS; i++) {
+        if (0 == strcmp(name, hosts[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
-mca_pml_base_module_t *ompi_pml_crypt_host_load(const char *name, bool progress_threads, bool mpi_threads)
-{
-    mca_base_component_t *base;
-    mca_pml_base_module_t *module;
-    int priority = 0;
+/* ---- one of them ---- */
 
-    if (!allowed(name)) {
-        refuse("host-refused", name);
-        return NULL;
-    }
-    base = among_static(name);
+/* NULL: it is live.  Else why it is not, a topic of the help file. */
+static const char *host_start(host_t *host, const char *name, int best, bool progress_threads, bool mpi_threads)
+{
+    mca_base_component_t *base = among_static(name);
+
+    *host = (host_t){.priority = best};
     base = NULL != base ? base : in_repository(name);
     if (NULL == base) {
-        refuse("host-missing", name);
-        return NULL;
+        return "host-missing";
     }
     if (!same_interface(base)) {
-        refuse("host-other-version", name);
-        return NULL;
+        return "host-other-version";
     }
-    component = (mca_pml_base_component_t *) base;
     if ((NULL != base->mca_register_component_params && OMPI_SUCCESS != base->mca_register_component_params())
         || (NULL != base->mca_open_component && OMPI_SUCCESS != base->mca_open_component())) {
-        refuse("host-failed", name);
+        return "host-failed";
+    }
+    host->component = (mca_pml_base_component_t *) base;
+    host->module = host->component->pmlm_init(&host->priority, progress_threads, mpi_threads);
+    return NULL == host->module ? "host-failed" : NULL;
+}
+
+static int host_finish(host_t *host)
+{
+    int rc = NULL != host->module && NULL != host->component->pmlm_finalize ? host->component->pmlm_finalize()
+                                                                            : OMPI_SUCCESS;
+
+    host->module = NULL;
+    return rc;
+}
+
+static void host_leave(host_t *host)
+{
+    if (NULL != host->component) {
+        mca_base_component_close(&host->component->pmlm_version, -1);
+    }
+    host->component = NULL;
+}
+
+/* ---- all of them ---- */
+
+/* As pml/base does it: the first of the highest priority.  One that is missing or has no network is
+ * no mistake here. */
+static const char *host_choose(bool progress_threads, bool mpi_threads)
+{
+    const char *name = NULL;
+
+    for (int i = 0; i < HOSTS; i++) {
+        host_t host;
+        const char *why = host_start(&host, hosts[i], NULL == name ? -1 : chosen.priority, progress_threads, mpi_threads);
+        const bool better = NULL == why && (NULL == name || host.priority > chosen.priority);
+        host_t *loser = better ? &chosen : &host;
+
+        (void) host_finish(loser);
+        host_leave(loser);
+        if (better) {
+            chosen = host;
+            name = hosts[i];
+        }
+    }
+    return name;
+}
+
+mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads)
+{
+    const char *why;
+
+    chosen = (host_t){.component = NULL};
+    if (0 == strcmp(*name, "auto")) {
+        const char *found = host_choose(progress_threads, mpi_threads);
+
+        why = NULL == found ? "host-failed" : NULL;
+        *name = NULL == found ? *name : found;
+    } else {
+        why = allowed(*name) ? host_start(&chosen, *name, -1, progress_threads, mpi_threads) : "host-refused";
+    }
+    if (NULL != why) {
+        refuse(why, *name);
         return NULL;
     }
-    open = true;
-    module = component->pmlm_init(&priority, progress_threads, mpi_threads);
-    if (NULL == module) {
-        refuse("host-failed", name);
-        return NULL;
-    }
-    live = true;
-    return module;
+    return chosen.module;
 }
 
 int ompi_pml_crypt_host_finalize(void)
 {
-    int rc = live && NULL != component->pmlm_finalize ? component->pmlm_finalize() : OMPI_SUCCESS;
-
-    live = false;
-    return rc;
+    return host_finish(&chosen);
 }
 
 void ompi_pml_crypt_host_close(void)
 {
-    if (open) {
-        mca_base_component_close(&component->pmlm_version, -1);
-        open = false;
-    }
-    component = NULL;
+    host_leave(&chosen);
 }

@@ -59,7 +59,7 @@ void ompi_pml_crypt_limits_raise(void)
  * to node, and chop_min must not. */
 void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *p)
 {
-    if (p->raise_limits || 0 != strcmp(p->host_name, "ob1")) {
+    if (p->raise_limits || 0 != strcmp(ompi_pml_crypt.host_name, "ob1")) {
         return;
     }
     if (set_by_nobody("ompi", "pml", "crypt", "chop_min")) {
@@ -77,7 +77,7 @@ bool ompi_pml_crypt_limits_eager(size_t wire_bytes)
 {
     mca_btl_base_selected_module_t *item;
 
-    if (0 != strcmp(ompi_pml_crypt.params.host_name, "ob1") || !mca_base_framework_is_open(&opal_btl_base_framework)) {
+    if (0 != strcmp(ompi_pml_crypt.host_name, "ob1") || !mca_base_framework_is_open(&opal_btl_base_framework)) {
         return false;
     }
     OPAL_LIST_FOREACH(item, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {

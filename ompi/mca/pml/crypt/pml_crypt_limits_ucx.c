@@ -104,25 +104,27 @@ static bool set_by_nobody(void)
 
 void ompi_pml_crypt_limits_ucx_raise(void)
 {
+    const char *host = ompi_pml_crypt.params.host;
     char variable[64];
 
-    raised = ompi_pml_crypt.params.raise_limits && 0 == strcmp(ompi_pml_crypt.params.host_name, "ucx")
+    raised = ompi_pml_crypt.params.raise_limits && (0 == strcmp(host, "ucx") || 0 == strcmp(host, "auto"))
              && may_use_tcp() && set_by_nobody();
     for (int i = 0; raised && i < NAMES; i++) {
         snprintf(variable, sizeof(variable), "UCX_%s", names[i]);
         setenv(variable, SEGMENT, 1);
     }
-    if (raised) {
-        ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_UCX);
-    }
 }
 
-void ompi_pml_crypt_limits_ucx_restore(void)
+void ompi_pml_crypt_limits_ucx_restore(const char *host)
 {
     char variable[64];
 
     for (int i = 0; raised && i < NAMES; i++) {
         snprintf(variable, sizeof(variable), "UCX_%s", names[i]);
         unsetenv(variable);
+    }
+    raised = raised && 0 == strcmp(host, "ucx");
+    if (raised) {
+        ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_UCX);
     }
 }

@@ -108,7 +108,9 @@ static int enable(bool on)
 
 static bool parameters_fit(void)
 {
-    return 0 != strcmp("ob1", ompi_pml_crypt.params.host_name) ? refuse("it needs pml_crypt_host=ob1")
+    const char *host = ompi_pml_crypt.params.host;
+
+    return 0 != strcmp("ob1", host) && 0 != strcmp("auto", host) ? refuse("it needs pml_crypt_host=ob1")
            : OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure
                ? refuse("a connection that was cut or changed ends the job, so crypt_on_auth_failure cannot be \"error\"")
                : true;
@@ -116,8 +118,10 @@ static bool parameters_fit(void)
 
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads)
 {
-    const mca_pml_base_module_t *host = parameters_fit() ? ompi_pml_crypt_host_load("ob1", progress_threads, mpi_threads) : NULL;
+    const mca_pml_base_module_t *host;
 
+    ompi_pml_crypt.host_name = "ob1";
+    host = parameters_fit() ? ompi_pml_crypt_host_load(&ompi_pml_crypt.host_name, progress_threads, mpi_threads) : NULL;
     if (NULL == host || !all_started() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
         || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
         return NULL;

@@ -60,7 +60,7 @@ typedef struct ompi_pml_tamper_frame {
 extern ompi_common_cryptmpi_pml_component_t mca_pml_tamper_component;
 extern mca_pml_base_module_t ompi_pml_tamper_ob1;       /* a copy of the module of ob1, ucx or cm */
 
-mca_pml_base_module_t *ompi_pml_tamper_host_load(const char *name, bool progress_threads, bool mpi_threads);
+mca_pml_base_module_t *ompi_pml_tamper_host_load(const char **name, bool progress_threads, bool mpi_threads);
 int ompi_pml_tamper_host_finalize(void);
 void ompi_pml_tamper_host_close(void);
 

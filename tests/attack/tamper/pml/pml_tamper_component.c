@@ -119,7 +119,8 @@ static int irecv_init(void *buffer, size_t count, ompi_datatype_t *type, int src
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-    const mca_pml_base_module_t *ob1 = ompi_pml_tamper_host_load(ompi_pml_tamper_host, progress_threads, mpi_threads);
+    const char *name = ompi_pml_tamper_host;
+    const mca_pml_base_module_t *ob1 = ompi_pml_tamper_host_load(&name, progress_threads, mpi_threads);
 
     if (NULL == ob1) {
         return NULL;
