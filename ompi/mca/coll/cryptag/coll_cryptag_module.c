@@ -51,6 +51,12 @@ OBJ_CLASS_INSTANCE(ompi_coll_cryptag_module_t, mca_coll_base_module_t, construct
         OBJ_RETAIN(below->function##_module);                                   \
     } while (0)
 
+#define INSTALL(function)                                                       \
+    do {                                                                        \
+        comm->c_coll->coll_##function = base->coll_##function;                  \
+        comm->c_coll->coll_##function##_module = base;                          \
+    } while (0)
+
 static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
     ompi_coll_cryptag_below_t *below = &((ompi_coll_cryptag_module_t *) base)->below;
@@ -60,6 +66,34 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     SAVE(bcast);
     SAVE(alltoall);
     SAVE(alltoallv);
+    if (OMPI_COMMON_CRYPTMPI_COLL_INSTALLS) {
+        INSTALL(allgather);
+        INSTALL(allgatherv);
+        INSTALL(bcast);
+        INSTALL(alltoall);
+        INSTALL(alltoallv);
+    }
+    return OMPI_SUCCESS;
+}
+
+#define RESTORE(function)                                                       \
+    do {                                                                        \
+        if (base == comm->c_coll->coll_##function##_module) {                   \
+            comm->c_coll->coll_##function = below->function;                    \
+            comm->c_coll->coll_##function##_module = below->function##_module;  \
+        }                                                                       \
+    } while (0)
+
+/* Where the module installed them; the component below takes away its own. */
+static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    const ompi_coll_cryptag_below_t *below = &((ompi_coll_cryptag_module_t *) base)->below;
+
+    RESTORE(allgather);
+    RESTORE(allgatherv);
+    RESTORE(bcast);
+    RESTORE(alltoall);
+    RESTORE(alltoallv);
     return OMPI_SUCCESS;
 }
 
@@ -101,6 +135,7 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
         return NULL;
     }
     module->super.coll_module_enable = enable;
+    module->super.coll_module_disable = OMPI_COMMON_CRYPTMPI_COLL_INSTALLS ? disable : NULL;
     module->super.coll_allgather = ompi_coll_cryptag_allgather;
     module->super.coll_allgatherv = ompi_coll_cryptag_allgatherv;
     module->super.coll_bcast = ompi_coll_cryptag_bcast;

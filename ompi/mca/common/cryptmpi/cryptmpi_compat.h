@@ -90,6 +90,7 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 typedef size_t ompi_common_cryptmpi_count_t;
 typedef ompi_count_array_t ompi_common_cryptmpi_counts_t;
 typedef ompi_disp_array_t ompi_common_cryptmpi_disps_t;
+#    define OMPI_COMMON_CRYPTMPI_COLL_INSTALLS 1      /* a module puts its functions into the communicator itself */
 #    define ompi_common_cryptmpi_count(counts, rank) ompi_count_array_get((counts), (size_t) (rank))
 #    define ompi_common_cryptmpi_disp(disps, rank)   ompi_disp_array_get((disps), (size_t) (rank))
 #    define ompi_common_cryptmpi_counts(ints)        ompi_count_array_create(ints)
@@ -98,6 +99,7 @@ typedef ompi_disp_array_t ompi_common_cryptmpi_disps_t;
 typedef int ompi_common_cryptmpi_count_t;
 typedef const int *ompi_common_cryptmpi_counts_t;
 typedef const int *ompi_common_cryptmpi_disps_t;
+#    define OMPI_COMMON_CRYPTMPI_COLL_INSTALLS 0
 #    define ompi_common_cryptmpi_count(counts, rank) ((size_t) (counts)[rank])
 #    define ompi_common_cryptmpi_disp(disps, rank)   ((ptrdiff_t) (disps)[rank])
 #    define ompi_common_cryptmpi_counts(ints)        (ints)
