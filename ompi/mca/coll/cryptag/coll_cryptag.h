@@ -77,8 +77,8 @@ typedef struct ompi_coll_cryptag_below {
 
 /* Swaps the communicator's entry of a function with the saved one.  The component
  * below is called between two swaps, in its own place: coll/han puts whatever is
- * below it there, for good, and calls what it finds there.  The references that
- * both entries hold are swapped along. */
+ * below it there, for good, and calls what it finds there.  References that
+ * both entries may hold are swapped along. */
 #define OMPI_COLL_CRYPTAG_SWAP(comm, below, function)                                       \
     do {                                                                                    \
         __typeof__((below)->function) function_ = (comm)->c_coll->coll_##function;          \

@@ -17,9 +17,19 @@ static void construct(ompi_coll_cryptag_module_t *module)
     memset((char *) module + sizeof(module->super), 0, sizeof(*module) - sizeof(module->super));
 }
 
+/* Where Open MPI installs functions, each entry of a communicator holds its module, and so do those that we
+ * saved.  Where modules do it themselves, nobody does: the communicator has a list of them, which it takes
+ * apart from the top, and what is below us is there until we are gone. */
+static void hold(mca_coll_base_module_t *module)
+{
+    if (!OMPI_COMMON_CRYPTMPI_COLL_INSTALLS) {
+        OBJ_RETAIN(module);
+    }
+}
+
 static void release(mca_coll_base_module_t *module)
 {
-    if (NULL != module) {
+    if (NULL != module && !OMPI_COMMON_CRYPTMPI_COLL_INSTALLS) {
         OBJ_RELEASE(module);
     }
 }
@@ -48,7 +58,7 @@ OBJ_CLASS_INSTANCE(ompi_coll_cryptag_module_t, mca_coll_base_module_t, construct
         if (NULL == below->function##_module) {                                 \
             return OMPI_ERR_NOT_FOUND;                                          \
         }                                                                       \
-        OBJ_RETAIN(below->function##_module);                                   \
+        hold(below->function##_module);                                         \
     } while (0)
 
 #define INSTALL(function)                                                       \
