@@ -20,6 +20,6 @@ must in_variant ./mpicc_abi -o ring "$SRC/examples/ring.c"
 must in_variant sh -c 'ldd ring | grep libmpi_abi'
 must_fail in_variant sh -c 'ldd ring | grep "libmpi\.so"'
 head -c 3000 "$SRC/LICENSE" > text
-must vcluster mpirun -n 4 --mca crypt_report 1 ring text > out
+must vcluster mpirun -n 4 --mca crypt_report 1 ring text > out 2>&1
 cat out
 grep -qE "sealed_messages +[1-9]" out || fail "nothing was sealed"
