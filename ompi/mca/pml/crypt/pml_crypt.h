@@ -263,8 +263,7 @@ static inline void ompi_pml_crypt_status_tick(void)
 }
 
 /* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: not now. ---- */
-bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now);
-uint64_t ompi_pml_crypt_look_btl_active(void);              /* grows with each record */
+bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, uint64_t *moved);   /* changes with each record */
 void ompi_pml_crypt_look_btl_start(void);                   /* ob1's progress function does not call us */
 void ompi_pml_crypt_look_btl_stop(void);
 

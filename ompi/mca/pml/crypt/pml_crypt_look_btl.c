@@ -8,16 +8,12 @@
 
 #include <string.h>
 
-#include "opal/mca/common/crypt/base/stats.h"
 #include "opal/runtime/opal_progress.h"
 
-uint64_t ompi_pml_crypt_look_btl_active(void)
-{
-    opal_crypt_stats_t stats;
-
-    opal_crypt_stats(&stats);
-    return stats.sealed_calls + stats.opened_calls;
-}
+typedef struct btl_look {
+    opal_crypt_status_moment_t *moment;
+    uint64_t moved;
+} btl_look_t;
 
 static void add_wait(opal_crypt_status_moment_t *moment, const opal_crypt_status_wait_t *wait)
 {
@@ -43,9 +39,11 @@ static opal_crypt_status_peer_t *room_for(opal_crypt_status_moment_t *moment, bo
 
 static void look_at_peer(const opal_crypt_status_peer_t *peer, const opal_crypt_status_wait_t *wait, void *context)
 {
-    opal_crypt_status_moment_t *moment = context;
+    btl_look_t *look = context;
+    opal_crypt_status_moment_t *moment = look->moment;
     opal_crypt_status_peer_t *place;
 
+    look->moved += peer->sent + peer->accepted;
     moment->sealed += OPAL_CRYPT_STATUS_SEALED == peer->state;
     if (NULL != wait) {
         add_wait(moment, wait);
@@ -69,14 +67,16 @@ static void look_inside(ompi_common_cryptmpi_inside_t *inside, void *context)
     add_wait(moment, &wait);
 }
 
-bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now)
+bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, uint64_t *moved)
 {
+    btl_look_t look = {.moment = moment};
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     ompi_common_cryptmpi_insides_look(look_inside, moment);
-    if (NULL != opal_cryptproc_transport_look && !opal_cryptproc_transport_look(now, look_at_peer, moment)) {
+    if (NULL != opal_cryptproc_transport_look && !opal_cryptproc_transport_look(now, look_at_peer, &look)) {
         return false;
     }
+    *moved = look.moved;
     if (NULL != aead) {
         opal_cryptproc_cut(moment->aead, sizeof(moment->aead), aead->name);
     }

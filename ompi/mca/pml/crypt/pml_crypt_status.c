@@ -53,11 +53,6 @@ static int32_t phase_now(void)
                                                              : OPAL_CRYPT_STATUS_STARTING;
 }
 
-static uint64_t count_active(void)
-{
-    return ompi_pml_crypt_over_btl() ? ompi_pml_crypt_look_btl_active() : __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
-}
-
 /* How many there are while all can be asked. */
 static uint32_t ranks_now(void)
 {
@@ -68,8 +63,12 @@ static uint32_t ranks_now(void)
 /* False: what there is cannot be had now. */
 static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
 {
-    const uint64_t counted = count_active();
+    uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
 
+    moment->updated = now;
+    if (ompi_pml_crypt_over_btl() && !ompi_pml_crypt_look_btl(moment, now, &counted)) {
+        return false;
+    }
     if (phase_now() != phase) {
         phase = phase_now();
         phase_since = now;
@@ -78,16 +77,14 @@ static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
         active = counted;
         active_since = now;
     }
-    moment->updated = now;
     moment->updated_real = real_time();
     moment->phase = phase;
     moment->phase_since = phase_since;
     moment->active = active_since;
     moment->ranks = ranks_now();
-    if (ompi_pml_crypt_over_btl()) {
-        return ompi_pml_crypt_look_btl(moment, now);
+    if (!ompi_pml_crypt_over_btl()) {
+        ompi_pml_crypt_look(moment, now, lists);
     }
-    ompi_pml_crypt_look(moment, now, lists);
     return true;
 }
 
@@ -145,7 +142,7 @@ void ompi_pml_crypt_status_start(void)
         return;
     }
     lists = false;
-    active = count_active();
+    active = ompi_pml_crypt.active;
     phase = phase_now();
     phase_since = active_since = (int64_t) opal_crypt_now();
     fill_page(phase_since);

@@ -138,6 +138,7 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link)
         }
         return;
     }
+    link->kernel_reads++;
     bytes = (size_t) came;
     direct = direct < bytes ? direct : bytes;
     link->put_at += direct;

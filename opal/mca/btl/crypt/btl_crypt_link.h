@@ -120,6 +120,7 @@ struct opal_btl_crypt_link {
     uint8_t frame_tag;
     uint8_t *put_at;
     uint64_t put_left;
+    uint64_t kernel_reads;                          /* that brought something */
 };
 
 /* ---- btl_crypt_link.c ---- */

@@ -56,6 +56,8 @@ static void look_at_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_
     peer->state = OPAL_CRYPT_STATUS_SEALED;
     peer->ahead_bytes = left < UINT32_MAX ? (uint32_t) left : UINT32_MAX;
     opal_crypt_tls_records_counts(link->records, &peer->sent, &peer->accepted);
+    peer->sent = link->kernel_out ? link->records_sent : peer->sent;
+    peer->accepted = link->kernel_in ? link->kernel_reads : peer->accepted;     /* it does not say how many records */
     peer->highest = peer->accepted;
     since_now(endpoint, left > 0, link->written_bytes, now);
     wait->kind = left > 0 ? OPAL_CRYPT_STATUS_TAKE : OPAL_CRYPT_STATUS_NOTHING;
