@@ -86,10 +86,10 @@ part_records() {
         between "$act" 1
         if job 1 "$victim" "$CASE_DIR"; then fail "$act: the job went on"; fi
         grep -qh "^${act% *}: record" "$CASE_DIR/node0" "$CASE_DIR/node1" || fail "$act: it was not done: $(cat "$CASE_DIR/out")"
-        texts=$(grep -c 'a connection of btl/crypt is lost' "$CASE_DIR/out" || true)
-        echo "$act: $texts: $(grep -h 'reason:' "$CASE_DIR/out" | sort -u | tr -s ' \n' ' ')"
+        texts=$(grep -ac 'a connection of btl/crypt is lost' "$CASE_DIR/out" || true)
+        echo "$act: $texts: $(grep -ah 'reason:' "$CASE_DIR/out" | sort -u | tr -s ' \n' ' ')"
         [ "$texts" = 1 ] || [ "$texts" = 2 ] || fail "$act: $(cat "$CASE_DIR/out")"
-        ! grep -E 'wrong bytes|watchdog' "$CASE_DIR/out" || fail "$act: $(cat "$CASE_DIR/out")"
+        ! grep -aE 'wrong bytes|watchdog' "$CASE_DIR/out" || fail "$act: $(cat "$CASE_DIR/out")"
         end_between
     done
 }
