@@ -28,7 +28,7 @@ lock = threading.Lock()
 connections = int(number) if "handshake" == act else 0
 
 CLIENT_HELLO, FINISHED = 0, 1           # records of who connects; then data
-HANDSHAKE_OF_SERVER = 3                 # ServerHello, EncryptedExtensions, Finished; then data
+FULL = 5 + 16384 + 1 + 16               # bytes of a record that does not end its message
 
 
 def say(text):
@@ -217,6 +217,8 @@ def data(sock, port, mine):
                 held.append(one)
                 return one + held[0]
             return one
+        if "swap" == act and len(one) < FULL:
+            return one              # another one has to follow, whatever the other end does
         held.append(one)
         say(f"{act}: record {at}, {len(one)} bytes")
         if "flip" == act:
