@@ -217,7 +217,7 @@ def data(sock, port, mine):
                 held.append(one)
                 return one + held[0]
             return one
-        if "swap" == act and len(one) < FULL:
+        if act in ("swap", "drop") and len(one) < FULL:
             return one              # another one has to follow, whatever the other end does
         held.append(one)
         say(f"{act}: record {at}, {len(one)} bytes")
