@@ -353,6 +353,20 @@ static void stranger_failed(opal_btl_crypt_link_t *link)
     opal_btl_crypt_drop(link);
 }
 
+/* The peer has kept our attempt, and what it sent since came with its hello: perhaps the end, too.  What it had begun itself it
+ * has given up then, and that must not be taken for a new connection. */
+static void kept_and_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+{
+    if (link->last_came || OPAL_BTL_CRYPT_FAILED == link->state) {
+        endpoint->connecting = NULL;
+        adopt(endpoint, link);
+        connection_over(endpoint, link);
+    } else {
+        opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, (uint16_t) endpoint->number);
+        attempt_failed(endpoint, link);
+    }
+}
+
 void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = link->owner;
@@ -373,7 +387,7 @@ void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
             return;
         }
     } else if (over) {
-        (link == endpoint->link ? connection_over : attempt_failed)(endpoint, link);
+        (link == endpoint->link ? connection_over : link->hello_came ? kept_and_over : attempt_failed)(endpoint, link);
         return;
     } else if (OPAL_BTL_CRYPT_AUTHENTICATED == link->state) {
         greet(link);
