@@ -10,6 +10,8 @@
 
 #include "opal_config.h"
 
+#include "opal/mca/aead/base/aead_base_compat.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 
@@ -20,7 +22,7 @@ BEGIN_C_DECLS
 OPAL_DECLSPEC char *opal_aead_base_help_vstring(const char *file, const char *topic, bool framed, va_list list);
 OPAL_DECLSPEC char *opal_aead_base_help_string(const char *file, const char *topic, bool framed, ...);
 
-/* By the launcher, which counts the processes that say the same. */
+/* By the launcher, which counts the processes that say the same: OPAL_AEAD_BASE_HELP.  6.0 alone. */
 OPAL_DECLSPEC void opal_aead_base_help(const char *file, const char *topic, ...);
 
 /* Those of a private prefix: where they are, for as long as this life of MPI lasts. */

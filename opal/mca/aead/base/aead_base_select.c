@@ -12,6 +12,7 @@
 #include "opal/constants.h"
 #include "opal/util/output.h"
 
+#include "opal/mca/aead/base/aead_base_compat.h"
 #include "opal/mca/aead/base/aead_base_help.h"
 #include "opal/mca/aead/base/base.h"
 
@@ -139,6 +140,6 @@ bool opal_aead_base_may_wait(opal_aead_cipher_t cipher, bool fips)
 void opal_aead_base_show(const opal_aead_why_t *why)
 {
     if (NULL != why->topic) {
-        opal_aead_base_help("help-opal-aead-base.txt", why->topic, why->detail);
+        OPAL_AEAD_BASE_HELP("help-opal-aead-base.txt", why->topic, why->detail);
     }
 }

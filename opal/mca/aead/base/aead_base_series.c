@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "opal/constants.h"
+#include "opal/mca/aead/base/aead_base_compat.h"
 #include "opal/mca/aead/base/aead_base_help.h"
 #include "opal/mca/aead/base/base.h"
 
@@ -45,6 +46,6 @@ int opal_aead_base_series(const char *component, const char *built, const char *
         && built_major == running_major && built_minor == running_minor) {
         return OPAL_SUCCESS;
     }
-    opal_aead_base_help("help-opal-aead-base.txt", "other series", component, built, running);
+    OPAL_AEAD_BASE_HELP("help-opal-aead-base.txt", "other series", component, built, running);
     return OPAL_ERR_NOT_SUPPORTED;
 }

@@ -194,7 +194,7 @@ OPAL_DECLSPEC bool opal_cryptproc_show_first(const char *topic);
 #define OPAL_CRYPTPROC_COUNT(file, topic, ...)              \
     do {                                                    \
         opal_cryptproc_show_begin();                        \
-        opal_aead_base_help(file, topic, ##__VA_ARGS__);    \
+        OPAL_AEAD_BASE_HELP(file, topic, ##__VA_ARGS__);    \
         opal_cryptproc_show_end();                          \
     } while (0)
 
