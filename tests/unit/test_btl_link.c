@@ -309,9 +309,7 @@ static void both_go_on(ends_t *ends)
 static void replaced(void)
 {
     enum { MOST = 5 };
-    static opal_btl_crypt_item_t items[MOST + 1], big[2], many[MANY];
-    pthread_t thread;
-    void *left;
+    static opal_btl_crypt_item_t items[MOST + 1], big[2];
     ends_t ends;
 
     UNIT_GROUP("a connection that is replaced");
@@ -338,6 +336,15 @@ static void replaced(void)
         UNIT_CHECK(0 == btl_engine.rings);
         ends_free(&ends);
     }
+    btl_engine.records_most = 0;
+}
+
+static void replaced_and_left(void)
+{
+    static opal_btl_crypt_item_t many[MANY];
+    pthread_t thread;
+    void *left;
+    ends_t ends;
 
     UNIT_GROUP("who leaves for good sends all of it");
     btl_engine.records_most = 2;
@@ -356,6 +363,12 @@ static void replaced(void)
     UNIT_REQUIRE(0 == pthread_join(thread, &left));
     UNIT_CHECK(NULL != left && OPAL_BTL_CRYPT_ENDED == ends.b->state && MANY == ends.in_b.count);
     ends_free(&ends);
+    btl_engine.records_most = 0;
+}
+
+static void kernel_limit(void)
+{
+    ends_t ends;
 
     UNIT_GROUP("a kernel's key has a limit of its own");
     btl_engine.records_most = 1u << 30;
@@ -365,9 +378,15 @@ static void replaced(void)
     ends.a->peer_kernel = true;
     UNIT_CHECK(opal_btl_crypt_link_is_last(ends.a));
     ends_free(&ends);
+    btl_engine.records_most = 0;
+}
+
+static void last_and_cut(void)
+{
+    static opal_btl_crypt_item_t many[MANY];
+    ends_t ends;
 
     UNIT_GROUP("a last frame, the end, and the socket's: it has ended, if nothing is left for it");
-    btl_engine.records_most = 0;
     for (int left_over = 0; left_over < 2; left_over++) {
         ends_open(&ends);
         for (int i = 0; left_over && i < MANY; i++) {
@@ -385,6 +404,12 @@ static void replaced(void)
         UNIT_CHECK(OPAL_BTL_CRYPT_ENDED == ends.b->state && left_over == (NULL != ends.b->sealed.first || NULL != ends.b->queue.first));
         ends_free(&ends);
     }
+}
+
+static void after_last(void)
+{
+    opal_btl_crypt_item_t items[2];
+    ends_t ends;
 
     UNIT_GROUP("nothing follows the last frame but the end");
     btl_engine.records_most = 1;
@@ -503,6 +528,10 @@ int main(void)
     no_room_for_the_end();
     gone();
     replaced();
+    replaced_and_left();
+    kernel_limit();
+    last_and_cut();
+    after_last();
     frames();
     between();
     opal_btl_crypt_engine_stop(&btl_engine);

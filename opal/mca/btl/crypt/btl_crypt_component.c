@@ -363,6 +363,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
     for (unsigned i = 0; i < opal_btl_crypt.links; i++) {
         modules[i] = module_make(i);
     }
+    opal_btl_crypt.finalized = 0;               /* of an earlier life of MPI */
     *count = (int) opal_btl_crypt.links;
     return modules;
 }

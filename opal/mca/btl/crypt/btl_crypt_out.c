@@ -232,8 +232,9 @@ static bool is_over(const opal_btl_crypt_link_t *link)
 void opal_btl_crypt_link_refused(opal_btl_crypt_link_t *link)
 {
     link->wants_write = EAGAIN == errno || EWOULDBLOCK == errno;
-    link->deaf = EPIPE == errno || ECONNRESET == errno;
-    if (!link->wants_write && !link->deaf) {            /* the reader may never learn of it */
+    if (EPIPE == errno || ECONNRESET == errno) {
+        link->deaf = true;                              /* for good: the reader may have said so, too */
+    } else if (!link->wants_write) {                    /* the reader may never learn of it */
         opal_btl_crypt_link_fail(link, "the system refuses what is to be sent");
     }
 }
