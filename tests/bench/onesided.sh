@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # onesided.sh [ROUNDS [LINK...]]: a put and a get with their flush, between two nodes, a rank pinned to each
-# processor: plain and over btl/crypt in turn, on each link ("none" has no limit).
-set -eu
+# processor: plain and over btl/crypt in turn, cubic, on each link ("none" has no limit).
+set -eu -o pipefail
 . "$SRC/tests/lib.sh"
 
 rounds=${1:-13}
@@ -16,10 +16,13 @@ cat > "$CASE_DIR/pinned" <<'END'
 exec taskset -c "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" "$@"
 END
 chmod +x "$CASE_DIR/pinned"
-echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg); TCP $(cat /proc/sys/net/ipv4/tcp_congestion_control); $rounds rounds"
+echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg); $rounds rounds"
 for link in "${links[@]}"; do
     rate=(); [ "$link" = none ] || rate=(--rate "$link")
     cluster_up 2 ${rate[@]+"${rate[@]}"}
+    for node in node0 node1; do
+        vcluster net $node sh -c 'echo cubic > /proc/sys/net/ipv4/tcp_congestion_control'
+    done
     program=$CASE_DIR/put_get
     must in_variant mpicc -O2 -o "$program" "$SRC/tests/bench/onesided/put_get.c"
     for ((i = 0; i < rounds; i++)); do

@@ -45,7 +45,7 @@ static void one_length(int bytes, int rank, char *local, MPI_Win window)
         put = median_of(0, local, bytes, window);
         memset(local, 0, (size_t) bytes);
         get = median_of(1, local, bytes, window);
-        if (bytes % 251 + 1 != local[0] || local[0] != local[bytes - 1]) {
+        if ((char) (bytes % 251 + 1) != local[0] || local[0] != local[bytes - 1]) {
             fprintf(stderr, "%d bytes: what came back is not what was put\n", bytes);
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
