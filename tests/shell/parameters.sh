@@ -33,17 +33,19 @@ only_50=btl_crypt_accelerator_max_send_size
     sed -n '/^Performance variables/q; s/^``\(.*\)``$/\1/p' "$CASE_DIR/parameters.rst"
 } | sort -u > "$CASE_DIR/known"
 must in_variant "$table" names > "$CASE_DIR/table"
-sed '/^+ /d' "$CASE_DIR/table" | cut -d' ' -f2 | sort > "$CASE_DIR/table.names"
+sed '/^+ /d' "$CASE_DIR/table" | cut -d' ' -f1 | sort > "$CASE_DIR/table.names"
 diff "$CASE_DIR/known" "$CASE_DIR/table.names" || fail "crypt/wire/parameter.c has not the names that the components register"
 grep -vE "^$ours" "$CASE_DIR/all" | in_variant "$table" judge > "$CASE_DIR/judged"
 [ ! -s "$CASE_DIR/judged" ] || fail "names of Open MPI's are taken for ours: $(cat "$CASE_DIR/judged")"
-while read -r type name; do
-    [[ $type != + ]] || continue
+while read -r name type; do
+    [[ $name != + ]] || continue
     [ "$SERIES" = 5.0 ] || [ "$name" != $only_50 ] || continue
     registered=$(sed -nE "s/^mca:[^:]*:[^:]*:param:$name:type:(.*)/\\1/p" "$CASE_DIR/info" | head -n 1)
-    ! grep -qE "^mca:[^:]*:[^:]*:param:$name:enumerator:" "$CASE_DIR/info" || [ "$registered" = bool ] || registered=enumeration
+    words=$(sed -nE "s/^mca:[^:]*:[^:]*:param:$name:enumerator:value:[^:]*:(.*)/\\1/p" "$CASE_DIR/info")
     case $type:$registered in
-        flag:bool|number:unsigned_int|number:size_t|signed:int|text:string|text:enumeration) ;;
+        flag:bool|number:unsigned_int|number:size_t|signed:int|text:string) ;;
+        text:?*) [[ $name = btl_crypt*_flags ]] || fail "$name: text in crypt/wire/parameter.c, $registered in ompi_info" ;;
+        *" "*:?*) [ "$type" = "$(xargs <<< "$words")" ] || fail "$name: \"$type\" in crypt/wire/parameter.c, not" $words ;;
         *:) grep -qE "^(aead|aead_base_verbose|crypt_.*)$" <<< "$name" || fail "$name: ompi_info has no type" ;;
         *)  fail "$name: $type in crypt/wire/parameter.c, $registered in ompi_info" ;;
     esac

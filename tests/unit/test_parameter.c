@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 
     if (argc > 1 && 0 == strcmp(argv[1], "names")) {
         for (size_t i = 0; NULL != (name = opal_crypt_parameter_at(i, &type)); i++) {
-            printf("%s %s\n", type, name);
+            printf("%s %s\n", name, type);
         }
         return 0;
     }
@@ -126,6 +126,15 @@ int main(int argc, char **argv)
         {"fs_crypt_require", "Yes", OPAL_CRYPT_PARAMETER_KNOWN},
         {"fs_crypt_require", "1 ", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"fs_crypt_key_label", "1e30", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "require", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "auto", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "2", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"btl_crypt_pq", "auto off", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"btl_crypt_pq", "of", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"btl_crypt_pq", "Off", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_audit", "warning", OPAL_CRYPT_PARAMETER_UNREADABLE},
     };
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         const char *nearest;
@@ -134,6 +143,8 @@ int main(int argc, char **argv)
             printf("%s=%s: %s\n", values[i].name, values[i].value, kinds[kind]);
         }
         UNIT_CHECK(kind == values[i].kind);
+        UNIT_CHECK(OPAL_CRYPT_PARAMETER_UNREADABLE != kind
+                   || (NULL != nearest) == (NULL != strstr(values[i].name, "pq") || NULL != strstr(values[i].name, "audit")));
     }
     UNIT_GROUP("in the environment");
     setenv("OMPI_MCA_fs_crypt_key_labl", "site", 1);

@@ -195,8 +195,8 @@ static bool is_on(const char *text)
 
 static bool asked_for(const files_t *files)
 {
-    return lists(files, "pml", "crypt") || lists(files, "coll", "cryptag") || lists(files, "fs", "crypt")
-           || lists(files, "fbtl", "crypt") || '\0' != *value_of(files, "fs_crypt_key_label")
+    return lists(files, "pml", "crypt") || lists(files, "btl", "crypt") || lists(files, "coll", "cryptag")
+           || lists(files, "fs", "crypt") || lists(files, "fbtl", "crypt") || '\0' != *value_of(files, "fs_crypt_key_label")
            || is_on(value_of(files, "fs_crypt_require"));
 }
 
@@ -251,7 +251,11 @@ static void judge(const char *name, const char *value, opal_crypt_parameter_t ki
         verdict->unknown_ends = verdict->unknown_ends || ends;
         break;
     case OPAL_CRYPT_PARAMETER_UNREADABLE:
-        add(verdict->unreadable, "  %s = %.200s\n      from: %.1000s\n", name, value, origin(file));
+        add(verdict->unreadable, "  %s = %.200s\n", name, value);
+        if (NULL != nearest) {
+            add(verdict->unreadable, "      is none of: %s\n", nearest);
+        }
+        add(verdict->unreadable, "      from: %.1000s\n", origin(file));
         verdict->unreadable_ends = verdict->unreadable_ends || ends;
         break;
     default:    /* a number out of its bounds: the component that uses it says so */

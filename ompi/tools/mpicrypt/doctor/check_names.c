@@ -44,8 +44,10 @@ static void visit(const char *name, const char *value, opal_crypt_parameter_t ki
         break;
     case OPAL_CRYPT_PARAMETER_UNREADABLE:
         mpicrypt_report_add(search->report, MPICRYPT_FOUND_FAIL, "parameter",
-                            "Give a whole number (K, M or G behind it for KiB, MiB or GiB), or 0 or 1 to a switch.",
-                            "%.200s=%.200s cannot be read (from %.200s)", name, value, origin(file));
+                            NULL == nearest ? "Give a whole number (K, M or G behind it for KiB, MiB or GiB), or 0 or 1 to a switch."
+                                            : "Give one of these words.",
+                            "%.200s=%.200s cannot be read (from %.200s)%s%s", name, value, origin(file),
+                            NULL == nearest ? "" : "; it is one of: ", meant);
         break;
     default:
         mpicrypt_report_add(search->report, MPICRYPT_FOUND_FAIL, "parameter",

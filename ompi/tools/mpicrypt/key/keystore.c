@@ -53,7 +53,8 @@ static void complain(const char *name, const char *value, opal_crypt_parameter_t
                                         NULL == nearest ? "" : "; did you mean ", NULL == nearest ? "" : nearest,
                                         NULL == nearest ? "" : "?");
     } else if (OPAL_CRYPT_PARAMETER_UNREADABLE == kind) {
-        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s=%s cannot be read", name, value);
+        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s=%s cannot be read%s%s", name, value,
+                                        NULL == nearest ? "" : "; it is one of: ", NULL == nearest ? "" : nearest);
     }
 }
 

@@ -14,9 +14,9 @@
 
 #include "frame.h"
 
-/* What a value is: any text, and also one of a few words (Open MPI says which); on or off;
- * a number from `least` to `most`; one that may be negative, up to `most`. */
-typedef enum { TEXT, FLAG, NUMBER, SIGNED } type_t;
+/* What a value is: any text; one of the `words`; on or off; a number from `least` to `most`; one
+ * that may be negative, up to `most`. */
+typedef enum { TEXT, WORD, FLAG, NUMBER, SIGNED } type_t;
 
 enum { MIB64 = 64 << 20 };
 
@@ -24,117 +24,118 @@ static const struct entry {
     const char *name;
     type_t type;
     uint64_t least, most;
+    const char *words;      /* with a space between them */
 } entries[] = {
-    {"aead", TEXT, 0, 0},
-    {"aead_base_verbose", TEXT, 0, 0},
-    {"btl_crypt_accelerator_max_send_size", NUMBER, 0, UINT64_MAX},
-    {"btl_crypt_atomic_flags", TEXT, 0, 0},
-    {"btl_crypt_bandwidth", NUMBER, 0, UINT32_MAX},
-    {"btl_crypt_eager_limit", NUMBER, 1, 1 << 20},
-    {"btl_crypt_exclusivity", NUMBER, 0, UINT32_MAX},
-    {"btl_crypt_flags", TEXT, 0, 0},
-    {"btl_crypt_if_exclude", TEXT, 0, 0},
-    {"btl_crypt_if_include", TEXT, 0, 0},
-    {"btl_crypt_ktls", TEXT, 0, 0},
-    {"btl_crypt_latency", NUMBER, 0, UINT32_MAX},
-    {"btl_crypt_links", NUMBER, 1, 8},
-    {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20},
-    {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX},
-    {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX},
-    {"btl_crypt_port_range", NUMBER, 1, UINT32_MAX},
-    {"btl_crypt_pq", TEXT, 0, 0},
-    {"btl_crypt_put_alignment", NUMBER, 0, UINT64_MAX},
-    {"btl_crypt_put_limit", NUMBER, 0, UINT64_MAX},
-    {"btl_crypt_rdma_pipeline_frag_size", NUMBER, 0, UINT64_MAX},
-    {"btl_crypt_rdma_pipeline_send_length", NUMBER, 0, UINT64_MAX},
-    {"btl_crypt_replace_after", NUMBER, 0, UINT32_MAX},
-    {"btl_crypt_rndv_eager_limit", NUMBER, 0, 1 << 20},
-    {"btl_crypt_verbose", NUMBER, 0, UINT32_MAX},
-    {"coll_cryptag_allgather_algorithm", TEXT, 0, 0},
-    {"coll_cryptag_alltoall_algorithm", TEXT, 0, 0},
-    {"coll_cryptag_bcast_algorithm", TEXT, 0, 0},
-    {"coll_cryptag_bcast_segment", NUMBER, 1024, MIB64},
-    {"coll_cryptag_fragment", NUMBER, 4096, MIB64},
-    {"coll_cryptag_leaders", TEXT, 0, 0},
-    {"coll_cryptag_piece_max", NUMBER, 4096, MIB64},
-    {"coll_cryptag_priority", SIGNED, 0, INT32_MAX},
-    {"coll_cryptag_rules_file", TEXT, 0, 0},
-    {"coll_cryptag_shm_max", NUMBER, 0, UINT64_MAX},
-    {"coll_cryptag_verbose", NUMBER, 0, UINT32_MAX},
-    {"crypt_audit", TEXT, 0, 0},
-    {"crypt_auth", TEXT, 0, 0},
-    {"crypt_connect_timeout", NUMBER, 0, UINT32_MAX},
-    {"crypt_fips", FLAG, 0, 0},
-    {"crypt_key_bits", NUMBER, 128, 256},
-    {"crypt_keystore", TEXT, 0, 0},
-    {"crypt_keystore_dir", TEXT, 0, 0},
-    {"crypt_keystore_log", TEXT, 0, 0},
-    {"crypt_keystore_machine_key", TEXT, 0, 0},
-    {"crypt_munge_age", NUMBER, 1, 86400},
-    {"crypt_munge_socket", TEXT, 0, 0},
-    {"crypt_on_auth_failure", TEXT, 0, 0},
-    {"crypt_on_missing", TEXT, 0, 0},
-    {"crypt_pkcs11_module", TEXT, 0, 0},
-    {"crypt_pkcs11_pin_file", TEXT, 0, 0},
-    {"crypt_pkcs11_token", TEXT, 0, 0},
-    {"crypt_psk_file", TEXT, 0, 0},
-    {"crypt_report", TEXT, 0, 0},
-    {"crypt_scope", TEXT, 0, 0},
-    {"crypt_secret_on_netfs", FLAG, 0, 0},
-    {"crypt_threads", NUMBER, 0, UINT32_MAX},
-    {"crypt_transport", TEXT, 0, 0},
-    {"crypt_x509_ca", TEXT, 0, 0},
-    {"crypt_x509_cert", TEXT, 0, 0},
-    {"crypt_x509_crl", TEXT, 0, 0},
-    {"crypt_x509_key", TEXT, 0, 0},
-    {"crypt_x509_peer", TEXT, 0, 0},
-    {"fs_crypt_algorithm", TEXT, 0, 0},
-    {"fs_crypt_block_size", NUMBER, 512, 16777216},
-    {"fs_crypt_durable", FLAG, 0, 0},
-    {"fs_crypt_key_label", TEXT, 0, 0},
-    {"fs_crypt_nfs", TEXT, 0, 0},
-    {"fs_crypt_plain_paths", TEXT, 0, 0},
-    {"fs_crypt_require", FLAG, 0, 0},
-    {"fs_crypt_seal", FLAG, 0, 0},
-    {"fs_crypt_trust_locks", FLAG, 0, 0},
-    {"fs_crypt_verbose", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_audit", TEXT, 0, 0},
-    {"pml_crypt_auth", TEXT, 0, 0},
-    {"pml_crypt_chop_min", NUMBER, 1, OPAL_CRYPT_DIRECT_MAX},
-    {"pml_crypt_chunk_size", NUMBER, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX},
-    {"pml_crypt_comm_threads", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_connect_timeout", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_fips", FLAG, 0, 0},
-    {"pml_crypt_host", TEXT, 0, 0},
-    {"pml_crypt_k", NUMBER, 0, OPAL_CRYPT_CHUNKS_MAX},
-    {"pml_crypt_key_bits", NUMBER, 128, 256},
-    {"pml_crypt_max_in_flight", NUMBER, 1, UINT32_MAX},
-    {"pml_crypt_max_outstanding", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_model_comm", TEXT, 0, 0},
-    {"pml_crypt_model_enc", TEXT, 0, 0},
-    {"pml_crypt_munge_age", NUMBER, 1, 86400},
-    {"pml_crypt_munge_socket", TEXT, 0, 0},
-    {"pml_crypt_on_auth_failure", TEXT, 0, 0},
-    {"pml_crypt_on_missing", TEXT, 0, 0},
-    {"pml_crypt_psk_file", TEXT, 0, 0},
-    {"pml_crypt_raise_limits", FLAG, 0, 0},
-    {"pml_crypt_report", TEXT, 0, 0},
-    {"pml_crypt_scope", TEXT, 0, 0},
-    {"pml_crypt_secret_on_netfs", FLAG, 0, 0},
-    {"pml_crypt_t", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_t_table", TEXT, 0, 0},
-    {"pml_crypt_team", TEXT, 0, 0},
-    {"pml_crypt_threads", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_transport", TEXT, 0, 0},
-    {"pml_crypt_verbose", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_x509_ca", TEXT, 0, 0},
-    {"pml_crypt_x509_cert", TEXT, 0, 0},
-    {"pml_crypt_x509_crl", TEXT, 0, 0},
-    {"pml_crypt_x509_key", TEXT, 0, 0},
-    {"pml_crypt_x509_peer", TEXT, 0, 0},
+    {"aead", TEXT, 0, 0, NULL},
+    {"aead_base_verbose", TEXT, 0, 0, NULL},
+    {"btl_crypt_accelerator_max_send_size", NUMBER, 0, UINT64_MAX, NULL},
+    {"btl_crypt_atomic_flags", TEXT, 0, 0, NULL},
+    {"btl_crypt_bandwidth", NUMBER, 0, UINT32_MAX, NULL},
+    {"btl_crypt_eager_limit", NUMBER, 1, 1 << 20, NULL},
+    {"btl_crypt_exclusivity", NUMBER, 0, UINT32_MAX, NULL},
+    {"btl_crypt_flags", TEXT, 0, 0, NULL},
+    {"btl_crypt_if_exclude", TEXT, 0, 0, NULL},
+    {"btl_crypt_if_include", TEXT, 0, 0, NULL},
+    {"btl_crypt_ktls", WORD, 0, 0, "off auto"},
+    {"btl_crypt_latency", NUMBER, 0, UINT32_MAX, NULL},
+    {"btl_crypt_links", NUMBER, 1, 8, NULL},
+    {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20, NULL},
+    {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX, NULL},
+    {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX, NULL},
+    {"btl_crypt_port_range", NUMBER, 1, UINT32_MAX, NULL},
+    {"btl_crypt_pq", WORD, 0, 0, "auto off require"},
+    {"btl_crypt_put_alignment", NUMBER, 0, UINT64_MAX, NULL},
+    {"btl_crypt_put_limit", NUMBER, 0, UINT64_MAX, NULL},
+    {"btl_crypt_rdma_pipeline_frag_size", NUMBER, 0, UINT64_MAX, NULL},
+    {"btl_crypt_rdma_pipeline_send_length", NUMBER, 0, UINT64_MAX, NULL},
+    {"btl_crypt_replace_after", NUMBER, 0, UINT32_MAX, NULL},
+    {"btl_crypt_rndv_eager_limit", NUMBER, 0, 1 << 20, NULL},
+    {"btl_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
+    {"coll_cryptag_allgather_algorithm", WORD, 0, 0, "auto naive o-ring o-rd o-rd2 c-ring c-rd hs1 hs2 hs3"},
+    {"coll_cryptag_alltoall_algorithm", WORD, 0, 0, "auto hop node pairs rows"},
+    {"coll_cryptag_bcast_algorithm", WORD, 0, 0, "auto hop binomial chain"},
+    {"coll_cryptag_bcast_segment", NUMBER, 1024, MIB64, NULL},
+    {"coll_cryptag_fragment", NUMBER, 4096, MIB64, NULL},
+    {"coll_cryptag_leaders", WORD, 0, 0, "auto ring rd"},
+    {"coll_cryptag_piece_max", NUMBER, 4096, MIB64, NULL},
+    {"coll_cryptag_priority", SIGNED, 0, INT32_MAX, NULL},
+    {"coll_cryptag_rules_file", TEXT, 0, 0, NULL},
+    {"coll_cryptag_shm_max", NUMBER, 0, UINT64_MAX, NULL},
+    {"coll_cryptag_verbose", NUMBER, 0, UINT32_MAX, NULL},
+    {"crypt_audit", WORD, 0, 0, "abort warn"},
+    {"crypt_auth", WORD, 0, 0, "auto psk munge x509 none"},
+    {"crypt_connect_timeout", NUMBER, 0, UINT32_MAX, NULL},
+    {"crypt_fips", FLAG, 0, 0, NULL},
+    {"crypt_key_bits", NUMBER, 128, 256, NULL},
+    {"crypt_keystore", WORD, 0, 0, "file pkcs11"},
+    {"crypt_keystore_dir", TEXT, 0, 0, NULL},
+    {"crypt_keystore_log", TEXT, 0, 0, NULL},
+    {"crypt_keystore_machine_key", TEXT, 0, 0, NULL},
+    {"crypt_munge_age", NUMBER, 1, 86400, NULL},
+    {"crypt_munge_socket", TEXT, 0, 0, NULL},
+    {"crypt_on_auth_failure", WORD, 0, 0, "abort error"},
+    {"crypt_on_missing", WORD, 0, 0, "warn abort"},
+    {"crypt_pkcs11_module", TEXT, 0, 0, NULL},
+    {"crypt_pkcs11_pin_file", TEXT, 0, 0, NULL},
+    {"crypt_pkcs11_token", TEXT, 0, 0, NULL},
+    {"crypt_psk_file", TEXT, 0, 0, NULL},
+    {"crypt_report", TEXT, 0, 0, NULL},
+    {"crypt_scope", WORD, 0, 0, "internode all"},
+    {"crypt_secret_on_netfs", FLAG, 0, 0, NULL},
+    {"crypt_threads", NUMBER, 0, UINT32_MAX, NULL},
+    {"crypt_transport", WORD, 0, 0, "auto pml btl"},
+    {"crypt_x509_ca", TEXT, 0, 0, NULL},
+    {"crypt_x509_cert", TEXT, 0, 0, NULL},
+    {"crypt_x509_crl", TEXT, 0, 0, NULL},
+    {"crypt_x509_key", TEXT, 0, 0, NULL},
+    {"crypt_x509_peer", TEXT, 0, 0, NULL},
+    {"fs_crypt_algorithm", TEXT, 0, 0, NULL},
+    {"fs_crypt_block_size", NUMBER, 512, 16777216, NULL},
+    {"fs_crypt_durable", FLAG, 0, 0, NULL},
+    {"fs_crypt_key_label", TEXT, 0, 0, NULL},
+    {"fs_crypt_nfs", WORD, 0, 0, "refuse allow"},
+    {"fs_crypt_plain_paths", TEXT, 0, 0, NULL},
+    {"fs_crypt_require", FLAG, 0, 0, NULL},
+    {"fs_crypt_seal", FLAG, 0, 0, NULL},
+    {"fs_crypt_trust_locks", FLAG, 0, 0, NULL},
+    {"fs_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_audit", WORD, 0, 0, "abort warn"},
+    {"pml_crypt_auth", WORD, 0, 0, "auto psk munge x509 none"},
+    {"pml_crypt_chop_min", NUMBER, 1, OPAL_CRYPT_DIRECT_MAX, NULL},
+    {"pml_crypt_chunk_size", NUMBER, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, NULL},
+    {"pml_crypt_comm_threads", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_connect_timeout", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_fips", FLAG, 0, 0, NULL},
+    {"pml_crypt_host", TEXT, 0, 0, NULL},
+    {"pml_crypt_k", NUMBER, 0, OPAL_CRYPT_CHUNKS_MAX, NULL},
+    {"pml_crypt_key_bits", NUMBER, 128, 256, NULL},
+    {"pml_crypt_max_in_flight", NUMBER, 1, UINT32_MAX, NULL},
+    {"pml_crypt_max_outstanding", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_model_comm", TEXT, 0, 0, NULL},
+    {"pml_crypt_model_enc", TEXT, 0, 0, NULL},
+    {"pml_crypt_munge_age", NUMBER, 1, 86400, NULL},
+    {"pml_crypt_munge_socket", TEXT, 0, 0, NULL},
+    {"pml_crypt_on_auth_failure", WORD, 0, 0, "abort error"},
+    {"pml_crypt_on_missing", WORD, 0, 0, "warn abort"},
+    {"pml_crypt_psk_file", TEXT, 0, 0, NULL},
+    {"pml_crypt_raise_limits", FLAG, 0, 0, NULL},
+    {"pml_crypt_report", TEXT, 0, 0, NULL},
+    {"pml_crypt_scope", WORD, 0, 0, "internode all"},
+    {"pml_crypt_secret_on_netfs", FLAG, 0, 0, NULL},
+    {"pml_crypt_t", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_t_table", TEXT, 0, 0, NULL},
+    {"pml_crypt_team", TEXT, 0, 0, NULL},
+    {"pml_crypt_threads", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_transport", WORD, 0, 0, "auto pml btl"},
+    {"pml_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_x509_ca", TEXT, 0, 0, NULL},
+    {"pml_crypt_x509_cert", TEXT, 0, 0, NULL},
+    {"pml_crypt_x509_crl", TEXT, 0, 0, NULL},
+    {"pml_crypt_x509_key", TEXT, 0, 0, NULL},
+    {"pml_crypt_x509_peer", TEXT, 0, 0, NULL},
 #ifdef OPAL_CRYPT_TEST_RECORD
-    {"crypt_epoch_shift", NUMBER, 0, UINT32_MAX},
-    {"pml_crypt_epoch_shift", NUMBER, 0, UINT32_MAX},
+    {"crypt_epoch_shift", NUMBER, 0, UINT32_MAX, NULL},
+    {"pml_crypt_epoch_shift", NUMBER, 0, UINT32_MAX, NULL},
 #endif
 };
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
@@ -269,12 +270,30 @@ static opal_crypt_parameter_t judge_flag(const char *text)
     return OPAL_CRYPT_PARAMETER_UNREADABLE;
 }
 
+/* Open MPI takes the number of a word, too, and says itself if there is none. */
+static opal_crypt_parameter_t judge_word(const char *words, const char *text)
+{
+    const size_t bytes = strlen(text);
+
+    if (strspn(text, "0123456789") == bytes) {
+        return OPAL_CRYPT_PARAMETER_KNOWN;
+    }
+    for (const char *word = words; '\0' != *word; word += strcspn(word, " "), word += strspn(word, " ")) {
+        if (strcspn(word, " ") == bytes && 0 == strncmp(word, text, bytes)) {
+            return OPAL_CRYPT_PARAMETER_KNOWN;
+        }
+    }
+    return OPAL_CRYPT_PARAMETER_UNREADABLE;
+}
+
 static opal_crypt_parameter_t judge_value(const struct entry *entry, const char *text)
 {
     if (NULL == text || '\0' == *text || TEXT == entry->type) {
         return OPAL_CRYPT_PARAMETER_KNOWN;
     }
-    return FLAG == entry->type ? judge_flag(text) : judge_number(entry, text);
+    return WORD == entry->type   ? judge_word(entry->words, text)
+           : FLAG == entry->type ? judge_flag(text)
+                                 : judge_number(entry, text);
 }
 
 opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest)
@@ -293,19 +312,23 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
     }
     *nearest = NULL == entry ? NULL : entry->name;
     if (NULL != entry && 0 == strcmp(name, entry->name)) {
-        return judge_value(entry, value);
+        const opal_crypt_parameter_t kind = judge_value(entry, value);
+        if (OPAL_CRYPT_PARAMETER_UNREADABLE == kind) {
+            *nearest = entry->words;
+        }
+        return kind;
     }
     return ours ? OPAL_CRYPT_PARAMETER_UNKNOWN : NULL != entry ? OPAL_CRYPT_PARAMETER_NEAR : OPAL_CRYPT_PARAMETER_FOREIGN;
 }
 
 const char *opal_crypt_parameter_at(size_t index, const char **type)
 {
-    static const char *const types[] = {"text", "flag", "number", "signed"};
+    static const char *const types[] = {[TEXT] = "text", [FLAG] = "flag", [NUMBER] = "number", [SIGNED] = "signed"};
 
     if (index >= ENTRIES) {
         return NULL;
     }
-    *type = types[entries[index].type];
+    *type = NULL == entries[index].words ? types[entries[index].type] : entries[index].words;
     return entries[index].name;
 }
 
