@@ -14,7 +14,7 @@ gcc -fsanitize=thread -o "$CASE_DIR/probe" "$CASE_DIR/probe.c" && "$CASE_DIR/pro
 cp -r "$BUILD" "$CASE_DIR/build"
 cd "$CASE_DIR/build"
 find . -name '*.lo' -o -name '*.o' -o -name '*.la' -o -name '*.a' -type f | xargs rm -f
-tests='test_team test_session_threads test_btl_threads'
+tests='test_team test_share test_session_threads test_btl_threads'
 flags='-g -O1 -fsanitize=thread'
 must make -s -C opal/mca/common/crypt check TESTS= CFLAGS="$flags -std=gnu11 -fno-strict-aliasing"
 must make -s -C opal/mca/common/cryptfile check TESTS= CFLAGS="$flags -std=gnu11 -fno-strict-aliasing"

@@ -521,6 +521,14 @@ int main(void)
         data[i] = (uint8_t) (i * 7 + i / 251);
     }
     lengths();
+    opal_btl_crypt_engine_stop(&btl_engine);
+    btl_engine.threads = 3;
+    UNIT_REQUIRE(opal_btl_crypt_engine_start(&btl_engine));
+    lengths();
+    UNIT_CHECK(opal_crypt_team_started(btl_engine.team) > 0);
+    opal_btl_crypt_engine_stop(&btl_engine);
+    btl_engine.threads = 0;
+    UNIT_REQUIRE(opal_btl_crypt_engine_start(&btl_engine));
     crowd();
     rings();
     hellos();

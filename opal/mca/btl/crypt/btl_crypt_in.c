@@ -196,6 +196,19 @@ static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes
     }
 }
 
+/* What a put continues with, by several threads; how many bytes of the wire. */
+static size_t open_run(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
+{
+    size_t taken, plain;
+
+    if (OPAL_CRYPT_OK != opal_crypt_tls_records_open_run(link->records, wire, bytes, link->put_at, (size_t) link->put_left, &taken, &plain)) {
+        opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
+    } else if (taken > 0) {
+        data_came(link, plain);
+    }
+    return taken;
+}
+
 static bool readable(const opal_btl_crypt_link_t *link)
 {
     return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_GREETING == link->state;
@@ -208,7 +221,9 @@ static size_t open_records(opal_btl_crypt_link_t *link, size_t bytes)
     size_t at = 0, record;
 
     while (readable(link) && at < bytes) {
-        if (OPAL_CRYPT_OK != opal_crypt_tls_records_next(link->records, wire + at, bytes - at, &record)) {
+        if (link->put_left > 0 && 0 != (record = open_run(link, wire + at, bytes - at))) {
+            at += record;
+        } else if (OPAL_CRYPT_OK != opal_crypt_tls_records_next(link->records, wire + at, bytes - at, &record)) {
             opal_btl_crypt_link_fail(link, "not a record");
         } else if (0 == record || record > bytes - at) {
             break;

@@ -21,9 +21,32 @@
 
 /* ---- engine ---- */
 
+/* Without memory for it there are no helpers. */
+static void start_team(opal_btl_crypt_engine_t *engine)
+{
+    const unsigned helpers = engine->threads < OPAL_CRYPT_TEAM_MAX ? engine->threads - 1 : OPAL_CRYPT_TEAM_MAX - 1;
+
+    engine->team = NULL;
+    engine->sealing = engine->opening = NULL;
+    if (engine->threads > 1 && OPAL_CRYPT_OK == opal_crypt_team_create(helpers, false, &engine->team)) {
+        engine->sealing = opal_crypt_share_create(engine->team, helpers);
+        engine->opening = opal_crypt_share_create(engine->team, helpers);
+    }
+}
+
+static void stop_team(opal_btl_crypt_engine_t *engine)
+{
+    opal_crypt_share_destroy(engine->sealing);
+    opal_crypt_share_destroy(engine->opening);
+    opal_crypt_team_destroy(engine->team);
+}
+
 bool opal_btl_crypt_engine_start(opal_btl_crypt_engine_t *engine)
 {
     engine->wire = malloc(OPAL_BTL_CRYPT_WIRE);
+    if (NULL != engine->wire) {
+        start_team(engine);
+    }
     return NULL != engine->wire;
 }
 
@@ -31,6 +54,9 @@ void opal_btl_crypt_engine_stop(opal_btl_crypt_engine_t *engine)
 {
     while (engine->spare_count > 0) {
         free(engine->spares[--engine->spare_count]);
+    }
+    if (NULL != engine->wire) {
+        stop_team(engine);
     }
     free(engine->wire);
     engine->wire = NULL;
@@ -169,6 +195,7 @@ static void handshake_done(opal_btl_crypt_link_t *link)
     link->identity = *opal_crypt_handshake_identity(link->handshake);
     opal_crypt_handshake_destroy(link->handshake);
     link->handshake = NULL;
+    opal_crypt_tls_records_share(link->records, link->engine->sealing, link->engine->opening);
     opal_btl_crypt_kernel_takes(link);
     link->state = OPAL_BTL_CRYPT_AUTHENTICATED;
 }

@@ -54,6 +54,9 @@ typedef struct opal_btl_crypt_engine {
     uint8_t *spares[OPAL_BTL_CRYPT_SPARES];         /* usual buffers for fragments that arrive */
     int spare_count;
     size_t rings;                                   /* bytes, under the caller's lock */
+    unsigned threads;                               /* that seal or open a long message together; 0: one */
+    opal_crypt_team_t *team;
+    opal_crypt_share_t *sealing, *opening;          /* NULL: without a team */
     bool kernel;                                    /* where the kernel seals and opens, it may */
     uint64_t records_most;                          /* a connection sends no more, but is replaced; 0: it is not */
 } opal_btl_crypt_engine_t;

@@ -227,6 +227,7 @@ bool opal_btl_crypt_module_start(void)
     m->engine.aead = opal_crypt_local_options(opal_cryptproc_local())->aead;
     m->engine.deliver = deliver;
     m->engine.records_most = m->replace_after;
+    m->engine.threads = opal_cryptproc_params.threads;
     m->engine.kernel = OPAL_BTL_CRYPT_KTLS_AUTO == m->ktls;
     m->listener.engine = &m->engine;
     m->listener.own = &m->own;

@@ -63,6 +63,13 @@ void opal_crypt_tls_records_counts(const opal_crypt_tls_records_t *records, uint
     *opened = records->in.earlier + records->in.sequence;
 }
 
+void opal_crypt_tls_records_share(opal_crypt_tls_records_t *records, opal_crypt_share_t *sealing,
+                                  opal_crypt_share_t *opening)
+{
+    records->out.share = sealing;
+    records->in.share = opening;
+}
+
 int opal_crypt_tls_record_end(const opal_crypt_tls_records_t *records, record_direction_t *direction, int rc)
 {
     if (OPAL_CRYPT_OK == direction->ended) {

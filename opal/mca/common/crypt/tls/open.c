@@ -11,8 +11,11 @@
 #include "opal/mca/common/crypt/base/box.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
+#include <stdatomic.h>
+
 #define HEADER  OPAL_CRYPT_TLS_RECORD_HEADER
 #define TAG     OPAL_AEAD_TAG_BYTES
+#define MOST    OPAL_CRYPT_TLS_RECORD_PLAIN_MAX
 #define SMALL   64                      /* KeyUpdate and alert are smaller: they never touch the caller's memory */
 
 /* What is not a record counts like one that does not open. */
@@ -144,6 +147,85 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
         opal_crypt_wipe(small, sizeof(small));
     }
     return rc;
+}
+
+/* ---- runs ---- */
+
+enum { RUN_LEAST = 4 };                 /* records that are worth the help of others */
+
+typedef struct run {
+    const opal_crypt_tls_records_t *records;
+    uint8_t *wire, *plain;
+    _Atomic int rc;
+} run_t;
+
+static void open_turn(void *argument, unsigned index)
+{
+    run_t *run = argument;
+    const record_direction_t *in = &run->records->in;
+    const opal_aead_module_t *aead = run->records->aead;
+    uint8_t *wire = run->wire + (size_t) index * OPAL_CRYPT_TLS_RECORD_MAX, *to = run->plain + (size_t) index * MOST, type;
+    opal_crypt_box_t box = {.aead = aead, .key = in->key, .id = in->id, .bound = wire, .bound_bytes = HEADER};
+    int rc;
+
+    opal_crypt_nonce_record(in->iv, in->sequence + index, box.nonce);
+    if (NULL != aead->open_apart) {
+        rc = opal_crypt_box_open_apart(&box, wire + HEADER, MOST, wire + HEADER + MOST + 1, to, &type);
+    } else {
+        rc = opal_crypt_box_open(&box, wire + HEADER, MOST + 1, wire + HEADER + MOST + 1, wire + HEADER);
+        memcpy(to, wire + HEADER, MOST);
+        type = wire[HEADER + MOST];
+    }
+    if (OPAL_CRYPT_OK == rc && RECORD_DATA != type) {
+        rc = opal_crypt_count_failed();
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        atomic_store(&run->rc, rc);
+    }
+}
+
+/* How many whole records of the largest size begin here, of those that this direction bears. */
+static unsigned run_records(const opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes, size_t room)
+{
+    static const uint8_t largest[HEADER] = {RECORD_DATA, 3, 3, (MOST + 1 + TAG) >> 8, (MOST + 1 + TAG) & 0xff};
+    const uint64_t borne = OPAL_CRYPT_TLS_RECORDS_BEAR - 1 - records->in.sequence;
+    unsigned count = 0;
+
+    while (bytes >= OPAL_CRYPT_TLS_RECORD_MAX && room >= MOST && count < borne && count < OPAL_CRYPT_SHARE_TURNS_MAX
+           && 0 == memcmp(wire, largest, HEADER)) {
+        count++;
+        wire += OPAL_CRYPT_TLS_RECORD_MAX;
+        bytes -= OPAL_CRYPT_TLS_RECORD_MAX;
+        room -= MOST;
+    }
+    return count;
+}
+
+int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain, size_t room,
+                                    size_t *taken, size_t *plain_bytes)
+{
+    run_t run = {records, wire, plain, OPAL_CRYPT_OK};
+    int rc = may_open_more(records);
+    unsigned turns;
+
+    *taken = *plain_bytes = 0;
+    if (OPAL_CRYPT_OK != rc || NULL == records->in.share) {
+        return rc;
+    }
+    turns = run_records(records, wire, bytes, room);
+    if (turns < RUN_LEAST) {
+        return OPAL_CRYPT_OK;
+    }
+    opal_crypt_share_run(records->in.share, turns, open_turn, &run);
+    rc = atomic_load(&run.rc);
+    if (OPAL_CRYPT_OK != rc) {
+        memset(plain, 0, (size_t) turns * MOST);
+        return opal_crypt_tls_record_break(records, &records->in, rc);
+    }
+    records->in.sequence += turns;
+    *taken = (size_t) turns * OPAL_CRYPT_TLS_RECORD_MAX;
+    *plain_bytes = (size_t) turns * MOST;
+    return OPAL_CRYPT_OK;
 }
 
 bool opal_crypt_tls_records_closed(const opal_crypt_tls_records_t *records)

@@ -12,7 +12,7 @@
  * the secret by itself, with a KeyUpdate, after so many records; the old one is wiped at once.
  * The first record that does not open, or is not one of these, ends the direction for good.
  *
- * Threads: one that seals and one that opens, at the same time; create and destroy by one.
+ * Threads: one that seals and one that opens, at the same time; create, share and destroy by one.
  */
 #ifndef OPAL_CRYPT_TLS_RECORDS_H
 #define OPAL_CRYPT_TLS_RECORDS_H
@@ -22,6 +22,7 @@
 
 #include "opal/mca/aead/aead_module.h"
 #include "opal/mca/common/crypt/base/base.h"
+#include "opal/mca/common/crypt/base/share.h"
 
 #pragma GCC visibility push(default)
 
@@ -49,6 +50,10 @@ void opal_crypt_tls_records_destroy(opal_crypt_tls_records_t *records);         
 
 /* How many were sealed and opened so far, of all kinds. */
 void opal_crypt_tls_records_counts(const opal_crypt_tls_records_t *records, uint64_t *sealed, uint64_t *opened);
+
+/* Other threads that help to seal, and to open; NULL: none.  Nobody else's loops run there at the same time. */
+void opal_crypt_tls_records_share(opal_crypt_tls_records_t *records, opal_crypt_share_t *sealing,
+                                  opal_crypt_share_t *opening);
 
 /* ---- sealing ---- */
 
@@ -85,6 +90,12 @@ int opal_crypt_tls_records_next(opal_crypt_tls_records_t *records, const uint8_t
  * of this connection; `plain` has zeros.  ERR_ORDER: the sealed end has come before. */
 int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire, size_t record_bytes, void *plain,
                                 size_t room, size_t *plain_bytes, opal_crypt_tls_record_kind_t *kind);
+
+/* The records of 16 KiB that begin at `wire`, as far as they are whole and `plain` has room for them, by several threads.
+ * *taken: their bytes; 0: there is nobody to share them with, or not much to share, and nothing has happened.  Errors as
+ * above. */
+int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain, size_t room,
+                                    size_t *taken, size_t *plain_bytes);
 
 /* Has the sealed end come?  A connection that ends without it was cut. */
 bool opal_crypt_tls_records_closed(const opal_crypt_tls_records_t *records);

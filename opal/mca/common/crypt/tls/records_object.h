@@ -9,6 +9,7 @@
 #include "records.h"
 #include "suite.h"
 #include "opal/mca/common/crypt/base/kdf.h"
+#include "opal/mca/common/crypt/base/share.h"
 
 /* The types of records: all look like data, and have their own one inside. */
 enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
@@ -27,6 +28,7 @@ typedef struct record_direction {
     uint64_t earlier;                       /* records under earlier secrets */
     void *key;                              /* the provider's, behind the object */
     int ended;                              /* what a further record is answered, or OK */
+    opal_crypt_share_t *share;              /* threads that help with many records; NULL: none */
 } record_direction_t;
 
 /* One block of crypt_secmem, both keys included. */

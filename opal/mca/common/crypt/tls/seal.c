@@ -7,10 +7,14 @@
  * to its place, and sealed there.
  *
  *     pieces | plaintext n | + type    -->   | header | ciphertext n + 1 | tag |     <--    | ... | plaintext n | type |
+ *
+ * A run of whole records has all its places and sequence numbers in advance, so that several threads seal it.
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
 #include "opal/mca/common/crypt/base/secmem.h"
+
+#include <stdatomic.h>
 
 #define HEADER  OPAL_CRYPT_TLS_RECORD_HEADER
 #define TAG     OPAL_AEAD_TAG_BYTES
@@ -18,7 +22,8 @@
 
 enum {
     COPIED = 1024,      /* below that a copy costs less than joining */
-    PIECES = 4          /* more of them are copied */
+    PIECES = 4,         /* more of them are copied */
+    RUN_LEAST = 4       /* records that are worth the help of others */
 };
 
 const uint8_t opal_crypt_tls_record_key_update[RECORD_KEY_UPDATE_BYTES] = {24, 0, 0, 1, 0};
@@ -26,26 +31,27 @@ const uint8_t opal_crypt_tls_record_close_notify[RECORD_CLOSE_BYTES] = {1, 0};
 
 /* `pieces`: the plaintext and its type, plain_bytes + 1. */
 OPAL_CRYPT_OFTEN
-static int seal_pieces(opal_crypt_tls_records_t *records, const opal_aead_piece_t *pieces, int count, size_t plain_bytes,
-                       uint8_t *wire)
+static int seal_pieces(const opal_crypt_tls_records_t *records, uint64_t sequence, const opal_aead_piece_t *pieces, int count,
+                       size_t plain_bytes, uint8_t *wire)
 {
-    record_direction_t *out = &records->out;
+    const record_direction_t *out = &records->out;
     opal_crypt_box_t box = {
         .aead = records->aead, .key = out->key, .id = out->id, .bound = wire, .bound_bytes = HEADER};
 
     wire[0] = RECORD_DATA;
     wire[1] = wire[2] = 3;
     opal_crypt_put16(wire + 3, (uint16_t) (plain_bytes + 1 + TAG));
-    opal_crypt_nonce_record(out->iv, out->sequence++, box.nonce);
+    opal_crypt_nonce_record(out->iv, sequence, box.nonce);
     return opal_crypt_box_seal_joined(&box, pieces, count, wire + HEADER, wire + HEADER + plain_bytes + 1);
 }
 
 /* The plaintext stands in its place. */
 OPAL_CRYPT_OFTEN
-static int seal_record(opal_crypt_tls_records_t *records, uint8_t type, size_t plain_bytes, uint8_t *wire)
+static int seal_record(const opal_crypt_tls_records_t *records, uint64_t sequence, uint8_t type, size_t plain_bytes,
+                       uint8_t *wire)
 {
     wire[HEADER + plain_bytes] = type;
-    return seal_pieces(records, &(opal_aead_piece_t) {wire + HEADER, plain_bytes + 1}, 1, plain_bytes, wire);
+    return seal_pieces(records, sequence, &(opal_aead_piece_t) {wire + HEADER, plain_bytes + 1}, 1, plain_bytes, wire);
 }
 
 /* The last record of a key announces the next. */
@@ -55,7 +61,7 @@ static int seal_renewal(opal_crypt_tls_records_t *records, uint8_t *wire)
     int rc;
 
     memcpy(wire + HEADER, opal_crypt_tls_record_key_update, RECORD_KEY_UPDATE_BYTES);
-    rc = seal_record(records, RECORD_HANDSHAKE, RECORD_KEY_UPDATE_BYTES, wire);
+    rc = seal_record(records, records->out.sequence++, RECORD_HANDSHAKE, RECORD_KEY_UPDATE_BYTES, wire);
     return OPAL_CRYPT_OK == rc ? opal_crypt_tls_record_renew(records, &records->out) : rc;
 }
 
@@ -64,6 +70,14 @@ typedef struct stream {
     const struct iovec *piece;
     size_t offset;
 } stream_t;
+
+static stream_t stream_at(const struct iovec *pieces, size_t offset)
+{
+    for (; offset > 0 && offset >= pieces->iov_len; ++pieces) {
+        offset -= pieces->iov_len;
+    }
+    return (stream_t) {pieces, offset};
+}
 
 /* What lies together from here on, of the next `bytes`. */
 static opal_aead_piece_t take_piece(stream_t *stream, size_t bytes)
@@ -81,32 +95,88 @@ static opal_aead_piece_t take_piece(stream_t *stream, size_t bytes)
 
 /* A record of the next `bytes`. */
 OPAL_CRYPT_OFTEN
-static int seal_copied(opal_crypt_tls_records_t *records, stream_t *stream, size_t bytes, uint8_t *wire)
+static int seal_copied(const opal_crypt_tls_records_t *records, uint64_t sequence, stream_t stream, size_t bytes, uint8_t *wire)
 {
     opal_aead_piece_t piece;
 
     for (size_t done = 0; done < bytes; done += piece.bytes) {
-        piece = take_piece(stream, bytes - done);
+        piece = take_piece(&stream, bytes - done);
         if (piece.bytes > 0) {
             memcpy(wire + HEADER + done, piece.base, piece.bytes);
         }
     }
-    return seal_record(records, RECORD_DATA, bytes, wire);
+    return seal_record(records, sequence, RECORD_DATA, bytes, wire);
 }
 
 OPAL_CRYPT_OFTEN
-static int seal_in_place(opal_crypt_tls_records_t *records, stream_t *stream, size_t bytes, uint8_t *wire)
+static int seal_in_place(const opal_crypt_tls_records_t *records, uint64_t sequence, stream_t stream, size_t bytes, uint8_t *wire)
 {
     static const uint8_t type = RECORD_DATA;
     opal_aead_piece_t pieces[PIECES + 1];
     int count = 0;
 
     for (size_t done = 0; done < bytes; done += pieces[count++].bytes) {
-        pieces[count] = take_piece(stream, bytes - done);
+        pieces[count] = take_piece(&stream, bytes - done);
     }
     pieces[count++] = (opal_aead_piece_t) {&type, 1};
-    return seal_pieces(records, pieces, count, bytes, wire);
+    return seal_pieces(records, sequence, pieces, count, bytes, wire);
 }
+
+/* A record of `bytes` of the joined pieces, from `offset` on. */
+OPAL_CRYPT_OFTEN
+static int seal_data(const opal_crypt_tls_records_t *records, uint64_t sequence, const struct iovec *pieces, int count, size_t offset,
+                     size_t bytes, uint8_t *wire)
+{
+    const stream_t stream = stream_at(pieces, offset);
+
+    return bytes < COPIED || count > PIECES || NULL == records->aead->seal_joined
+               ? seal_copied(records, sequence, stream, bytes, wire) : seal_in_place(records, sequence, stream, bytes, wire);
+}
+
+/* ---- runs ---- */
+
+typedef struct run {
+    const opal_crypt_tls_records_t *records;
+    uint64_t sequence;
+    const struct iovec *pieces;
+    int count;
+    size_t offset;
+    uint8_t *wire;
+    _Atomic int rc;
+} run_t;
+
+static void seal_turn(void *argument, unsigned index)
+{
+    run_t *run = argument;
+    const int rc = seal_data(run->records, run->sequence + index, run->pieces, run->count, run->offset + (size_t) index * MOST, MOST,
+                             run->wire + (size_t) index * OPAL_CRYPT_TLS_RECORD_MAX);
+
+    if (OPAL_CRYPT_OK != rc) {
+        atomic_store(&run->rc, rc);
+    }
+}
+
+/* How many of the next records are shared: whole ones of one key. */
+static unsigned run_records(const opal_crypt_tls_records_t *records, size_t left)
+{
+    const uint64_t under_key = records->renew - 1 - records->out.sequence, whole = left / MOST;
+    const uint64_t run = whole < under_key ? whole : under_key;
+
+    return NULL == records->out.share || run < RUN_LEAST ? 0
+           : run < OPAL_CRYPT_SHARE_TURNS_MAX           ? (unsigned) run
+                                                        : OPAL_CRYPT_SHARE_TURNS_MAX;
+}
+
+static int seal_run(opal_crypt_tls_records_t *records, unsigned turns, const struct iovec *pieces, int count, size_t offset,
+                    uint8_t *wire)
+{
+    run_t run = {records, records->out.sequence, pieces, count, offset, wire, OPAL_CRYPT_OK};
+
+    opal_crypt_share_run(records->out.share, turns, seal_turn, &run);
+    return atomic_load(&run.rc);
+}
+
+/* ---- many records ---- */
 
 size_t opal_crypt_tls_records_room(const opal_crypt_tls_records_t *records, size_t plain_bytes)
 {
@@ -141,8 +211,8 @@ OPAL_CRYPT_OFTEN
 int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct iovec *pieces, int count,
                                 uint8_t *wire, size_t room, size_t *wire_bytes)
 {
-    size_t left = joined(pieces, count);
-    stream_t stream = {pieces, 0};
+    const size_t all = joined(pieces, count);
+    size_t left = all;
     uint8_t *at = wire;
     int rc = may_seal_more(records);
 
@@ -154,15 +224,22 @@ int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct 
         return rc;
     }
     while (OPAL_CRYPT_OK == rc && left > 0) {
-        const size_t now = left < MOST ? left : MOST;
+        unsigned turns;
 
         if (records->out.sequence == records->renew - 1) {
             rc = seal_renewal(records, at);
             at += OPAL_CRYPT_TLS_RECORD_KEY_UPDATE;
         }
-        if (OPAL_CRYPT_OK == rc) {
-            rc = now < COPIED || count > PIECES || NULL == records->aead->seal_joined
-                     ? seal_copied(records, &stream, now, at) : seal_in_place(records, &stream, now, at);
+        turns = run_records(records, left);
+        if (OPAL_CRYPT_OK == rc && turns > 0) {
+            rc = seal_run(records, turns, pieces, count, all - left, at);
+            at += (size_t) turns * OPAL_CRYPT_TLS_RECORD_MAX;
+            left -= (size_t) turns * MOST;
+            records->out.sequence += turns;
+        } else if (OPAL_CRYPT_OK == rc) {
+            const size_t now = left < MOST ? left : MOST;
+
+            rc = seal_data(records, records->out.sequence++, pieces, count, all - left, now, at);
             at += now + OPAL_CRYPT_TLS_RECORD_OVERHEAD;
             left -= now;
         }
@@ -184,7 +261,7 @@ int opal_crypt_tls_records_close(opal_crypt_tls_records_t *records, uint8_t wire
         return rc;
     }
     memcpy(wire + HEADER, opal_crypt_tls_record_close_notify, RECORD_CLOSE_BYTES);
-    rc = seal_record(records, RECORD_ALERT, RECORD_CLOSE_BYTES, wire);
+    rc = seal_record(records, records->out.sequence++, RECORD_ALERT, RECORD_CLOSE_BYTES, wire);
     if (OPAL_CRYPT_OK != rc) {
         return opal_crypt_tls_record_break(records, &records->out, rc);
     }
