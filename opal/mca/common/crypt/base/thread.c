@@ -8,6 +8,9 @@
  * thread may end at that very moment: its generation tells it, with the lock
  * held, that its pointer is stale, and the library is never unloaded (-z
  * nodelete), so that the destructor is still there.
+ *
+ * A fork takes the locks of providers first, and ours then.  So the contexts of a thread that
+ * has ended are freed without ours, and finalize waits until they are.
  */
 #include "thread.h"
 
@@ -27,6 +30,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 static bool key_made;
 static opal_crypt_thread_t *threads;
+static unsigned leaving;                            /* threads that free their contexts */
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static opal_crypt_stats_t ended;                    /* threads that are gone */
 static uint64_t failed_opens, epochs;
 bool opal_crypt_timing = false;
@@ -54,8 +59,8 @@ static void stats_add(opal_crypt_stats_t *sum, const opal_crypt_stats_t *one)
     sum->aead_ns += __atomic_load_n(&one->aead_ns, __ATOMIC_RELAXED);
 }
 
-/* Called with the lock held. */
-static void thread_free(opal_crypt_thread_t *thread)
+/* With the lock: nobody finds it any more, nor a key of ours in it. */
+static void thread_remove(opal_crypt_thread_t *thread)
 {
     stats_add(&ended, &thread->stats);
     if (NULL != thread->next) {
@@ -66,24 +71,33 @@ static void thread_free(opal_crypt_thread_t *thread)
     } else {
         threads = thread->next;
     }
-    for (int i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i]; ++i) {
-        thread->aead[i]->context_free(thread->context[i]);
-    }
     if (!opal_crypt_library_ended()) {
         EVP_CIPHER_CTX_free(thread->aes);
+    }
+}
+
+/* Without the lock. */
+static void thread_free(opal_crypt_thread_t *thread)
+{
+    for (int i = 0; i < OPAL_CRYPT_THREAD_CONTEXTS && NULL != thread->aead[i]; ++i) {
+        thread->aead[i]->context_free(thread->context[i]);
     }
     free(thread);
 }
 
 static void thread_ended(void *unused)
 {
+    opal_crypt_thread_t *gone = NULL;
+
     (void) unused;
     if (opal_crypt_forked()) {                  /* of its contexts only zeros are left */
         return;
     }
     pthread_mutex_lock(&lock);
     if (NULL != mine && mine_generation == generation) {
-        thread_free(mine);
+        gone = mine;
+        thread_remove(gone);
+        ++leaving;
     }
     if (key_made) {
         pthread_setspecific(key, NULL);
@@ -91,6 +105,14 @@ static void thread_ended(void *unused)
     mine = NULL;
     mine_generation = 0;
     pthread_mutex_unlock(&lock);
+    if (NULL != gone) {
+        thread_free(gone);
+        pthread_mutex_lock(&lock);
+        if (0 == --leaving) {
+            pthread_cond_broadcast(&left);
+        }
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 void opal_crypt_thread_end(void)
@@ -213,6 +235,9 @@ void opal_crypt_thread_fork(opal_crypt_fork_t when)
         pthread_mutex_lock(&lock);
         return;
     }
+    if (OPAL_CRYPT_FORK_CHILD == when) {
+        leaving = 0;
+    }
     if (OPAL_CRYPT_FORK_CHILD == when && !opal_crypt_library_ended()) {
         for (const opal_crypt_thread_t *thread = threads; NULL != thread; thread = thread->next) {
             if (0 != __atomic_load_n(&thread->aes_key_bytes, __ATOMIC_ACQUIRE)) {
@@ -310,10 +335,18 @@ void opal_crypt_stats(opal_crypt_stats_t *stats)
 
 void opal_crypt_base_finalize(void)
 {
+    opal_crypt_thread_t *gone = NULL, *next;
+
     opal_crypt_threads(NULL);
     pthread_mutex_lock(&lock);
-    while (NULL != threads) {
-        thread_free(threads);
+    __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+    while (NULL != (next = threads)) {
+        thread_remove(next);
+        next->next = gone;
+        gone = next;
+    }
+    while (leaving > 0) {
+        pthread_cond_wait(&left, &lock);
     }
     if (key_made) {
         pthread_key_delete(key);
@@ -323,8 +356,11 @@ void opal_crypt_base_finalize(void)
     __atomic_store_n(&failed_opens, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&epochs, 0, __ATOMIC_RELAXED);
     opal_crypt_timing = false;
-    __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
+    for (; NULL != gone; gone = next) {
+        next = gone->next;
+        thread_free(gone);
+    }
 
     opal_crypt_secmem_finalize();
     opal_crypt_library_close();
