@@ -5,7 +5,6 @@
  */
 #include "opal/mca/btl/crypt/btl_crypt_address.h"
 #include "opal/mca/common/crypt/base/base.h"
-#include "vectors.h"
 #include "opal/mca/btl/crypt/btl_crypt_frame.h"
 #include "opal/mca/btl/crypt/btl_crypt_ring.h"
 #include "tests/unit/unit.h"
@@ -19,6 +18,7 @@ static void headers(void)
         {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = 255, .bytes = OPAL_BTL_CRYPT_FRAGMENT_MAX},
         {.type = OPAL_BTL_CRYPT_PUT, .address = UINT64_C(0x123456789abc), .bytes = OPAL_BTL_CRYPT_PUT_MAX},
         {.type = OPAL_BTL_CRYPT_HELLO},
+        {.type = OPAL_BTL_CRYPT_HELLO, .kernel = true},
         {.type = OPAL_BTL_CRYPT_LAST},
     };
     static const opal_btl_crypt_frame_t bad[] = {
@@ -37,7 +37,8 @@ static void headers(void)
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         length = opal_btl_crypt_frame_pack(&good[i], bytes);
         UNIT_CHECK(length == opal_btl_crypt_frame_unpack(bytes, length, &frame) && frame.type == good[i].type
-                   && frame.tag == good[i].tag && frame.address == good[i].address && frame.bytes == good[i].bytes);
+                   && frame.tag == good[i].tag && frame.address == good[i].address && frame.bytes == good[i].bytes
+                   && frame.kernel == good[i].kernel);
         for (size_t less = 0; less < length; less++) {
             UNIT_CHECK(0 == opal_btl_crypt_frame_unpack(bytes, less, &frame));
         }
@@ -145,42 +146,6 @@ static void addresses(void)
                && !opal_btl_crypt_address_is_in(&ours, (struct sockaddr *) &address));
 }
 
-/* Of another implementation. */
-static void vectors(void)
-{
-    FILE *file = vector_file("transport-v1.txt");
-    vector_block_t vector = {.count = 0};
-    opal_btl_crypt_addresses_t found;
-    uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES + 1], again[OPAL_BTL_CRYPT_ADDRESSES_BYTES], numbers[8];
-    unsigned seen = 0;
-
-    UNIT_GROUP("addresses and groups of the vectors");
-    while (vector_next(file, &vector)) {
-        if (0 != strcmp("addresses", vector_text(&vector, "kind"))) {
-            continue;
-        }
-        const size_t length = vector_bytes(&vector, "addresses", bytes, sizeof(bytes));
-        const size_t count = vector_bytes(&vector, "groups", numbers, sizeof(numbers));
-        opal_crypt_tls_groups_t known = 0, all = 0;
-
-        UNIT_CHECK(opal_btl_crypt_address_unpack(bytes, length, &found));
-        UNIT_CHECK(found.port == strtoul(vector_text(&vector, "port"), NULL, 10));
-        for (size_t at = 0; at < count; at += 2) {
-            known |= opal_crypt_tls_group_bit(opal_crypt_get16(numbers + at));
-            all += 0 != opal_crypt_tls_group_bit(opal_crypt_get16(numbers + at)) ? 2 : 0;
-        }
-        UNIT_CHECK(found.groups == known);
-        if (all == count) {
-            UNIT_CHECK(length == opal_btl_crypt_address_pack(&found, again));
-            UNIT_EQUAL_BYTES(again, bytes, length);
-        }
-        seen++;
-    }
-    UNIT_CHECK(3 == seen);
-    vector_clear(&vector);
-    fclose(file);
-}
-
 static void interfaces(void)
 {
     static const char *const bad[] = {"10.0.0.0/33", "10.0.0/8", "10.0.0.0/", "10.0.0.0/8x", "fd00::/129", "an_interface_name_that_is_long"};
@@ -205,7 +170,6 @@ int main(void)
     headers();
     ring();
     addresses();
-    vectors();
     interfaces();
     return unit_done();
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Write transport-v1.txt: identities, PSKs, keys, records, addresses and groups of docs/transport-format.rst.
+"""Write transport-v1.txt: identities, PSKs, keys, records, addresses, groups and frames of docs/transport-format.rst.
 
 An implementation of its own, on top of PyPI's `cryptography`; it shares nothing with the C
 code.  It first checks itself against the trace of RFC 8448, section 3.  The format is not frozen
@@ -64,6 +64,44 @@ def addresses(port, networks, groups):
     for network in map(ipaddress.ip_interface, networks):
         out += bytes([network.version, network.network.prefixlen]) + network.ip.packed
     return out + bytes([len(groups)]) + struct.pack(">%dH" % len(groups), *groups)
+
+
+def fragment(tag, count):
+    return struct.pack(">BBHI", 1, tag, 0, count)
+
+
+def put(address, count):
+    return struct.pack(">B7xQQ", 2, address, count)
+
+
+def hello(kernel, version=1):
+    return struct.pack(">BBBBI", 3, version, 1, kernel, 0)
+
+
+def last():
+    return struct.pack(">B7x", 4)
+
+
+# Of each type, at its limits; and what is none, as a whole record of it.
+HEADERS = (
+    ({"type": 1, "tag": 0, "bytes": 1 << 20}, fragment(0, 1 << 20)), ({"type": 1, "tag": 255, "bytes": 0}, fragment(255, 0)),
+    ({"type": 2, "address": 1, "bytes": 1 << 40}, put(1, 1 << 40)),
+    ({"type": 2, "address": 2 ** 64 - 8, "bytes": 7}, put(2 ** 64 - 8, 7)),
+    ({"type": 3, "kernel": 0}, hello(0)), ({"type": 3, "kernel": 1}, hello(1)), ({"type": 4}, last()))
+NO_HEADERS = (
+    fragment(1, (1 << 20) + 1), fragment(1, 0)[:7], b"\1\1\0\1" + bytes(4), b"\1\1\1\0" + bytes(4),
+    put(0, 1), put(1, 0), put(1, (1 << 40) + 1), put(2 ** 64 - 8, 8), put(2 ** 64 - 1, 2 ** 40), put(1, 1)[:23],
+    b"\2\0\0\0\0\0\0\1" + put(1, 1)[8:],
+    hello(2), hello(255), hello(0, 0), hello(0, 2), b"\3\1\0\0" + bytes(4), b"\3\1\1\0\0\0\0\1", hello(0)[:7], hello(0) + b"\0",
+    b"\4" + bytes(6), b"\4\1" + bytes(6), b"\4\0\0\0\0\0\0\1", last() + b"\0",
+    bytes(24), b"\5" + bytes(23), b"\377" + bytes(23))
+
+# What the two ends of a connection send, record by record: each ends with close_notify.
+CONVERSATION = {
+    "client": (hello(0), fragment(65, 0), fragment(255, 5) + plaintext(1, 5), put(0x123456789abc, 7) + plaintext(2, 7),
+               put(0xffffffff0000, 4097), plaintext(3, 4097), last()),
+    "server": (hello(1), fragment(1, 300) + plaintext(4, 300), last()),
+}
 
 
 def common(ours, theirs):
@@ -142,6 +180,20 @@ def blocks():
     for ours, theirs in itertools.product(([0x001d], [0x11ec], [0x11ec, 0x001d], [0x0017], [0x0019, 0x0017]), repeat=2):
         yield {"kind": "group", "ours": struct.pack(">%dH" % len(ours), *ours), "theirs": struct.pack(">%dH" % len(theirs), *theirs),
                "group": struct.pack(">H", common(ours, theirs))}
+
+    for fields, header in HEADERS:
+        yield {"kind": "header", **fields, "header": header}
+    for record in NO_HEADERS:
+        yield {"kind": "no header", "record": record}
+    for end, plains in CONVERSATION.items():
+        secret = stream("traffic secret, %s" % end, 32)
+        one = Direction("AES-128-GCM", secret)
+        for n, plain in enumerate(plains):
+            # What is inside can be read off, but for the one that is long.
+            yield {"kind": "conversation", "end": end, "cipher": "AES-128-GCM", "secret": secret, "number": n,
+                   "plain": plain if len(plain) < 1000 else b"", "record": one.record(DATA, plain)}
+        yield {"kind": "conversation", "end": end, "cipher": "AES-128-GCM", "secret": secret, "number": len(plains),
+               "plain": b"", "record": one.record(ALERT, CLOSE_NOTIFY)}
 
     for cipher, (_, algorithm, _, _) in SUITES.items():
         secret = stream("traffic secret, %s" % cipher, algorithm.digest_size)
