@@ -90,31 +90,36 @@ static int inner_complete(ompi_request_t *inner)
     return 1;
 }
 
-/* The first operation of the list that has ended, taken out of it. */
-static ompi_pml_crypt_op_t *poll_one(void)
+/* Those that have ended, the oldest first, taken out of the list: in one pass, as thousands may have not. */
+static ompi_pml_crypt_op_t *take_complete(void)
 {
-    ompi_pml_crypt_op_t **place, *found = NULL;
+    ompi_pml_crypt_op_t **place, *op, *complete = NULL;
 
     pthread_mutex_lock(&polled_lock);
-    for (place = &polled; NULL != *place && NULL == found; ) {
-        if (REQUEST_COMPLETE((*place)->inner)) {
-            found = *place;
-            *place = found->behind;
+    for (place = &polled; NULL != (op = *place);) {
+        if (REQUEST_COMPLETE(op->inner)) {
+            *place = op->behind;
+            op->behind = complete;
+            complete = op;
             ompi_pml_crypt.waiting.polled--;
         } else {
-            place = &(*place)->behind;
+            place = &op->behind;
         }
     }
     pthread_mutex_unlock(&polled_lock);
-    return found;
+    return complete;
 }
 
 int ompi_pml_crypt_op_poll(void)
 {
-    ompi_pml_crypt_op_t *op;
+    ompi_pml_crypt_op_t *op, *next;
     int events = 0;
 
-    while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.polled > 0) && NULL != (op = poll_one())) {
+    if (OPAL_LIKELY(0 == ompi_pml_crypt.waiting.polled)) {
+        return 0;
+    }
+    for (op = take_complete(); NULL != op; op = next) {
+        next = op->behind;                              /* it may be polled again, or gone, when this returns */
         ended(op, op->inner);
         events++;
     }
