@@ -254,15 +254,29 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     OBJ_RELEASE(endpoint);
 }
 
+/* Another thread may be adding some. */
+static opal_btl_crypt_endpoint_t *next_leaving(void)
+{
+    opal_btl_crypt_endpoint_t *at, *found = NULL;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
+        if (at->leaving) {
+            found = at;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return found;
+}
+
 void opal_btl_crypt_endpoints_leave(void)
 {
-    opal_btl_crypt_endpoint_t *at, *next;
+    opal_btl_crypt_endpoint_t *endpoint;
 
     opal_btl_crypt.some_leave = false;
-    OPAL_LIST_FOREACH_SAFE(at, next, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
-        if (at->leaving) {
-            leave(at);
-        }
+    while (NULL != (endpoint = next_leaving())) {
+        leave(endpoint);
     }
 }
 

@@ -126,6 +126,14 @@ static view_t view_part(view_t *view, unsigned length_bytes)
     return part;
 }
 
+/* A length that is that of all behind it. */
+static bool rest_follows(view_t *view)
+{
+    const unsigned bytes = view16(view);
+
+    return bytes == view->left;
+}
+
 /* It was long enough, and nothing is left. */
 static bool at_end(const view_t *view)
 {
@@ -141,14 +149,14 @@ static const char *hello_begin(const uint8_t *record, size_t bytes, unsigned rec
     if (HANDSHAKE != view8(view) || record_version != view16(view)) {
         return "not a record of a handshake";
     }
-    if (bytes > OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX || view16(view) != view->left) {
+    if (bytes > OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX || !rest_follows(view)) {
         return "the record has a wrong length";
     }
     if (kind != view8(view)) {
         return "not the hello of a handshake";
     }
     /* One message, whole, and alone in its record. */
-    if (0 != view8(view) || view16(view) != view->left) {
+    if (0 != view8(view) || !rest_follows(view)) {
         return "the hello is not a whole record";
     }
     if (TLS_1_2 != view16(view)) {
