@@ -1,15 +1,15 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# between.sh [servers] [handshake] [records]: somebody between the two nodes, under an address that processes of both try
+# between.sh [servers] [handshake]: somebody between the two nodes, under an address that processes of both try
 # first, over btl/crypt.  What he changes before the two have authenticated each other, or answers himself, costs them an
-# attempt: they meet by another address.  What he does to records ends the job, with a text.
+# attempt: they meet by another address.  Of the bits of a handshake he changes a sample, one in each connection;
+# unit/test_tls_refused changes every byte, and test_tls_hello every bit of the hellos.  What he does to records: records.sh.
 set -eu
 . "$SRC/tests/lib.sh"
 
 over_btl
 cluster_up 2 --slots 8
 meet=$(mpi_program attack/between meet)
-victim=$(mpi_program attack/stranger victim)
 helpers=()
 trap 'kill ${helpers[@]+"${helpers[@]}"} 2>/dev/null || true; vcluster down >/dev/null 2>&1 || true' EXIT
 for node in node0 node1; do
@@ -65,31 +65,6 @@ part_handshake() {
         between "handshake $begin" 8
         job 8 "$meet" || fail "$(cat "$CASE_DIR/out")"
         met 20
-        end_between
-    done
-}
-
-# The job ends with one text of a node, or of each; it never sees a wrong byte.
-part_records() {
-    local act texts
-    between pass 1
-    job 1 "$victim" "$CASE_DIR" &
-    until [ -s "$CASE_DIR/pid.0" ]; do
-        kill -0 $! || fail "the control: $(cat "$CASE_DIR/out")"
-        sleep 0.1
-    done
-    touch "$CASE_DIR/stop"
-    wait $! || fail "the control: $(cat "$CASE_DIR/out")"
-    rm "$CASE_DIR/stop"
-    end_between
-    for act in 'flip 0' 'flip 9' 'drop 0' 'drop 9' 'twice 0' 'twice 9' 'swap 9' 'reflect 0' 'reflect 9' 'cut 9' 'half 9'; do
-        between "$act" 1
-        if job 1 "$victim" "$CASE_DIR"; then fail "$act: the job went on"; fi
-        grep -qh "^${act% *}: record" "$CASE_DIR/node0" "$CASE_DIR/node1" || fail "$act: it was not done: $(cat "$CASE_DIR/out")"
-        texts=$(grep -ac 'a connection of btl/crypt is lost' "$CASE_DIR/out" || true)
-        echo "$act: $texts: $(grep -ah 'reason:' "$CASE_DIR/out" | sort -u | tr -s ' \n' ' ')"
-        [ "$texts" = 1 ] || [ "$texts" = 2 ] || fail "$act: $(cat "$CASE_DIR/out")"
-        ! grep -aE 'wrong bytes|watchdog' "$CASE_DIR/out" || fail "$act: $(cat "$CASE_DIR/out")"
         end_between
     done
 }

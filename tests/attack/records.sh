@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # Somebody between two processes that speak over btl/crypt changes, drops, repeats or mixes up records, or cuts the
-# connection: the job ends, says why, and no message is delivered that was not sent.
+# connection: the job ends, says why, and no message is delivered that was not sent.  If he passes all on, it goes on.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -21,13 +21,27 @@ stand() {                                       # stand NODE PORT THERE ACT AT
 }
 
 # Each with ports of its own; who stands there stays until the nodes end.
-job() {                                         # job ACT AT REASON
+stand_between() {                               # stand_between ACT AT
     first=$((first + 2))
     rm -f "$CASE_DIR"/node? "$CASE_DIR"/pid.*
     stand node0 $((first + 1)) "${address[1]}" "$1" "$2"
     stand node1 $first "${address[0]}" "$1" "$2"
-    must_fail vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG=60 --mca btl_crypt_port_min $first \
+}
+victims() {
+    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG=60 --mca btl_crypt_port_min $first \
         --mca btl_crypt_port_range 2 "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1
+}
+
+control() {
+    stand_between pass 40
+    touch "$CASE_DIR/stop"
+    victims || fail "nothing was done: $(cat "$CASE_DIR/out")"
+    rm "$CASE_DIR/stop"
+}
+
+job() {                                         # job ACT AT REASON
+    stand_between "$1" "$2"
+    must_fail victims
     grep -q '^done' "$CASE_DIR"/node? || fail "$1: nothing was done: $(cat "$CASE_DIR/out")"
     ! grep -aqE 'wrong bytes|watchdog|Signal:' "$CASE_DIR/out" || fail "$1: $(cat "$CASE_DIR/out")"
     # Who finds it ends the job, and the other one finds the connection cut; mpirun may be told of that first, and end the
@@ -42,6 +56,7 @@ for node in node0 node1; do
     address+=("$(vcluster net $node ip -4 -o addr show dev eth0 | sed -nE 's/.* inet ([0-9.]+).*/\1/p')")
     vcluster net $node ip addr add 10.77.0.1/24 dev lo
 done
+control
 # The others: its length is not one of a record, or more than there is room for, and it is not even opened.
 changed='a record was changed, repeated, or left out|not a record|a frame that is shorter than its record'
 for act in flip tag type length drop repeat swap old reflect forge alert half; do
@@ -50,6 +65,11 @@ done
 for act in flip drop swap; do
     job $act -41 "$changed"
 done
+# The hellos.
+for act in flip repeat reflect; do
+    job $act 2 "$changed"
+done
+job flip -3 "$changed"
 job cut 40 'the connection was cut'
 job end -40 'the connection was cut'
-[ $said -ge 12 ] || fail "only $said of 17 texts say what was done"
+[ $said -ge 15 ] || fail "only $said of 21 texts say what was done"

@@ -6,8 +6,6 @@ Listens at COUNT ports of ADDRESS, which they take for TARGET's.  WHAT is one of
 
     servers     answer hellos as nobody of the job does, each connection in another way
     handshake N pass all on to TARGET, with one bit changed in a record of the handshake; N: which come first
-    ACT N       pass all on, and do ACT to the Nth record with data (from 0) of who connected; ACT is flip, drop, twice, swap,
-                reflect, cut, half, or pass, which does nothing
 
 FILE gets a line when it listens, and one for each connection.  One that begins with BAD says that somebody of the job went on
 where he must not."""
@@ -22,13 +20,9 @@ import tempfile
 import threading
 
 what, address, first, count, target, path = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], sys.argv[6]
-act, number = (what.split() + ["0"])[:2]
 log = open(path, "w", buffering=1)
 lock = threading.Lock()
-connections = int(number) if "handshake" == act else 0
-
-CLIENT_HELLO, FINISHED = 0, 1           # records of who connects; then data
-FULL = 5 + 16384 + 1 + 16               # bytes of a record that does not end its message
+connections = int(what.split()[-1]) if what.startswith("handshake ") else 0
 
 
 def say(text):
@@ -203,37 +197,6 @@ def handshake(sock, port, mine):
     say(f"{'BAD: it went on: ' if went_on else ''}who {side}, record {which}, byte {seen['place']} of {seen['bytes']}, bit {mine % 8}")
 
 
-def data(sock, port, mine):
-    """`act` on a record with data of who connected."""
-    held = []
-
-    def change(way, at, one):
-        if "connects" != way.name or at < FINISHED + 1 + int(number):
-            return one
-        if "pass" == act:
-            return one
-        if held:
-            if "swap" == act and 1 == len(held):
-                held.append(one)
-                return one + held[0]
-            return one
-        if act in ("swap", "drop") and len(one) < FULL:
-            return one              # another one has to follow, whatever the other end does
-        held.append(one)
-        say(f"{act}: record {at}, {len(one)} bytes")
-        if "flip" == act:
-            return one[:-3] + bytes([one[-3] ^ 4]) + one[-2:]
-        if "reflect" == act:
-            way.source.sendall(one)
-            return b""
-        if "half" == act:
-            way.sink.sendall(one[:-7])
-            return None
-        return {"drop": b"", "twice": one + one, "swap": b"", "cut": None}[act]
-
-    both(sock, port, change)
-
-
 def meet(sock, port):
     global connections
     with lock:
@@ -241,10 +204,8 @@ def meet(sock, port):
         connections += 1
     if "servers" == what:
         serve(sock, mine)
-    elif "handshake" == act:
-        handshake(sock, port, mine)
     else:
-        data(sock, port, mine)
+        handshake(sock, port, mine)
 
 
 def listen(port, ready):

@@ -3,8 +3,9 @@
 """middle.py ADDRESS PORT THERE ACT AT FILE: somebody between two processes.
 
 Accepts at ADDRESS and PORT, connects to the same port of THERE, and hands on the records of TLS in both
-directions; with number AT of one direction (THERE's are the answers) he does ACT, once.  FILE gets a line when
-he listens, and one when he has done it.
+directions; with number AT of one direction (from 1; THERE's are the answers) he does ACT, once.  FILE gets a line when
+he listens, and one when he has done it.  Who connects sends the Finished of the handshake first, and then the hello;
+who listens two records of the handshake before that.
 
   flip, tag     one bit of the ciphertext, or of the tag
   type, length  one bit of the record's type, or one byte more of its length
@@ -13,6 +14,7 @@ he listens, and one when he has done it.
   forge, alert  before it, one of random bytes, or a plain close_notify
   half          half of it
   cut, end      no more, and the sockets are closed; or one direction of one, as TCP ends it
+  pass          nothing is done
 """
 import os
 import socket
