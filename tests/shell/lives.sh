@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# lives.sh RANKS[:mix]...: MPI begins and ends many times in the processes of a job on
+# lives.sh [btl] RANKS[:mix]...: MPI begins and ends many times in the processes of a job on
 # two nodes, by sessions or by a mix with MPI_Init.  Each life draws new keys, and
-# whoever is met in it has those of the same life.
+# whoever is met in it has those of the same life.  Over pml/crypt, or btl/crypt.
 #
 # Open MPI 5.0.7 itself loses its way from the second life on: btl/tcp looks for the
 # ports of the first, and PMIx loses a fence now and then, in which all wait.  So each
@@ -13,6 +13,8 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 [ "$SERIES" != 4.1 ] || skip "this MPI has no sessions"
+transport=pml
+[ "$1" != btl ] || { transport=btl; shift; }
 cluster_up 2
 program=$(mpi_program mpi sessions)
 cat > "$CASE_DIR/ports" <<'END'
@@ -25,8 +27,9 @@ lives=10 tries=4
 
 # job PML RANKS ARGUMENT...: is it through?
 job() {
-    local pml=$1 ranks=$2 status=0; shift 2
-    timeout 40 "$SRC/tests/vcluster" mpirun -n "$ranks" --map-by node --mca pml "$pml" "$CASE_DIR/ports" "$program" "$@" \
+    local ranks=$2 status=0 pml=(--mca pml "$1"); shift 2
+    [ "${pml[2]}" != crypt ] || pml+=(--mca crypt_transport $transport)
+    timeout 40 "$SRC/tests/vcluster" mpirun -n "$ranks" --map-by node "${pml[@]}" "$CASE_DIR/ports" "$program" "$@" \
         > "$CASE_DIR/out" 2>&1 < /dev/null || status=$?
     if [ $status = 124 ]; then      # its daemons are still there
         vcluster down
@@ -64,6 +67,8 @@ for what; do
     through ${what/:/ }
 done
 [ "${plain_failed:-0}" -lt $# ] || fail "nothing was seen"
+
+[ $transport = pml ] || exit 0
 
 # In a later life our help texts are there as in the first one.
 echo "+ a message of the second life"

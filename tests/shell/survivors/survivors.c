@@ -2,10 +2,14 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * survivors: a process dies in the middle of messages; the others find out, revoke, shrink, and go on.
+ * survivors cut: nobody dies, but the first process cuts the newest of its connections with the last; each of the two takes
+ * the other one for dead.
  */
 #include "mt.h"
 
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #if MT_HAS_MPI4
@@ -13,7 +17,38 @@
 
 enum { ROUNDS = 60, BYTES = 600000 };
 
-/* Messages around the ring, checked.  MPI's first error. */
+/* Does it lead to another node? */
+static int leads_away(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t bytes = sizeof(peer);
+    const struct in6_addr *six = &((struct sockaddr_in6 *) &peer)->sin6_addr;
+    uint32_t four;
+
+    if (0 != getpeername(fd, (struct sockaddr *) &peer, &bytes) || (AF_INET != peer.ss_family && AF_INET6 != peer.ss_family)) {
+        return 0;
+    }
+    memcpy(&four, AF_INET == peer.ss_family ? (void *) &((struct sockaddr_in *) &peer)->sin_addr : (void *) (six->s6_addr + 12), 4);
+    return 127 != ntohl(four) >> 24 && (AF_INET == peer.ss_family || !IN6_IS_ADDR_LOOPBACK(six));
+}
+
+static void cut_newest(void)
+{
+    int newest = -1, count = 0;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        if (leads_away(fd)) {
+            newest = fd;
+            count++;
+        }
+    }
+    printf("survivors: one of %d connections is cut\n", count);
+    fflush(stdout);
+    MT_CHECK(0 == shutdown(newest, SHUT_RDWR), "nothing was cut");
+}
+
+/* Messages around the ring, checked.  MPI's first error.  `dies`: in the middle that process dies, or, if it is the first
+ * one, cuts a connection. */
 static int around(MPI_Comm comm, int rounds, int dies)
 {
     static unsigned char out[BYTES], in[BYTES];
@@ -23,8 +58,12 @@ static int around(MPI_Comm comm, int rounds, int dies)
     MT_MPI(MPI_Comm_size(comm, &size));
     for (int i = 0; i < rounds && MPI_SUCCESS == rc; i++) {
         const int n = (i * 99991) % BYTES, from = (rank + size - 1) % size;
-        if (dies >= 0 && i == rounds / 2 && rank == dies) {
-            kill(getpid(), SIGKILL);
+        if (i == rounds / 2 && rank == dies) {
+            if (0 == dies) {
+                cut_newest();
+            } else {
+                kill(getpid(), SIGKILL);
+            }
         }
         mt_fill(out, (size_t) n, mt_key(i, rank, 0, 0));
         rc = MPI_Sendrecv(out, n, MPI_BYTE, (rank + 1) % size, 1, in, n, MPI_BYTE, from, 1, comm, MPI_STATUS_IGNORE);
@@ -38,14 +77,20 @@ static int around(MPI_Comm comm, int rounds, int dies)
 int main(int argc, char **argv)
 {
     MPI_Comm left;
-    int rc, kind, size, sum = 0, one = 1;
+    int rc, kind, size, sum = 0, one = 1, cuts;
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    cuts = mt_flag("cut");
     MT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     MT_MPI(around(MPI_COMM_WORLD, ROUNDS, -1));
-    rc = around(MPI_COMM_WORLD, ROUNDS, mt_size - 1);
+    rc = around(MPI_COMM_WORLD, cuts ? 100 * ROUNDS : ROUNDS, cuts ? 0 : mt_size - 1);
     MT_MPI(MPI_Error_class(rc, &kind));
     MT_CHECK(MPIX_ERR_PROC_FAILED == kind || MPIX_ERR_REVOKED == kind, "error class %d", kind);
+    if (cuts) {                                 /* what two do who believe that of each other is Open MPI's */
+        printf("passed survivors: rank %d\n", mt_rank);
+        fflush(stdout);
+        _exit(0);
+    }
     MT_MPI(MPIX_Comm_revoke(MPI_COMM_WORLD));
     MT_MPI(MPIX_Comm_shrink(MPI_COMM_WORLD, &left));
     MT_MPI(MPI_Comm_size(left, &size));
