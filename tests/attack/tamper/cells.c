@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * cells TABLE SECTION [part=K parts=N] [one=CELL] [all-bits]
+ * cells TABLE SECTION [part=K parts=N] [one=CELL] [all-bits] [no-local]
  *
  * Runs the cells of a table of attacks, under pml/tamper between pml/crypt and
  * ob1 and crypt_on_auth_failure=error; with MPI_THREAD_MULTIPLE if CELLS_THREADS
@@ -13,7 +13,8 @@
  *     W           not: it waits
  *     C           with other bytes than any message has
  *
- * A receive that should end and does not within WATCHDOG seconds is a hang.
+ * A receive that should end and does not within WATCHDOG seconds is a hang.  no-local: without the
+ * rows whose frames are plain within a node.
  */
 #include "cells.h"
 
@@ -283,6 +284,7 @@ static void run_cell(const cell_t *cell)
 int main(int argc, char **argv)
 {
     int count, part, parts, only, done = 0, all = 0;
+    bool sealed_only;
     const char *row = "";
     cell_t *cells;
     mt_start(&argc, &argv, NULL == getenv("CELLS_THREADS") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
@@ -294,7 +296,11 @@ int main(int argc, char **argv)
     part = (int) mt_arg("part", 0);
     parts = (int) mt_arg("parts", 1);
     only = (int) mt_arg("one", -1);
+    sealed_only = mt_flag("no-local");
     for (int i = 0; i < count; i++) {
+        if (sealed_only && (NULL != strstr(cells[i].row, "local") || NULL != strstr(cells[i].row, "body"))) {
+            continue;
+        }
         if (only >= 0 ? i == only : i % parts == part) {
             run_cell(&cells[i]);
             done++;

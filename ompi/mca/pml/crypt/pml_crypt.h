@@ -74,7 +74,8 @@ typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
     const char *host_name;          /* what pml_crypt_host says, or auto has chosen */
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
-    size_t stage_bytes;             /* room for the largest first part */
+    size_t stage_bytes;             /* the largest first part */
+    size_t room_least;              /* of a receive at the host, however short what comes is (mtl.c) */
     size_t local_inline;            /* a longer message to this node follows its frame as it is */
     unsigned tag_bits;              /* of a tag that the host compares */
     opal_crypt_tags_t tags;
@@ -111,6 +112,7 @@ bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
 
 /* ---- the host cm: mtl.c ---- */
 
+enum { OMPI_PML_CRYPT_MTL_ROOM = 1 << 16 };
 bool ompi_pml_crypt_mtl_fits(void);         /* false after a text */
 const char *ompi_pml_crypt_mtl_name(void);  /* NULL: another host */
 int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
@@ -180,7 +182,12 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place);
 
 int ompi_pml_crypt_stages_start(void);
 void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that failed */
-ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* stage_bytes, to receive */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* to receive a first part */
+/* Of the buffer that the host gets to receive up to this many bytes. */
+static inline size_t ompi_pml_crypt_room_of(size_t wire_bytes)
+{
+    return wire_bytes < ompi_pml_crypt.room_least ? ompi_pml_crypt.room_least : wire_bytes;
+}
 /* To send; NULL when as much as may be is sealed already. */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* of no pool; NULL: there is no memory */

@@ -224,14 +224,14 @@ int ompi_pml_crypt_opened(void)
 
 static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
 {
-    size_t wire_bytes = wire_bytes_of(r, segment);
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, wire_bytes);
+    const size_t room = ompi_pml_crypt_room_of(wire_bytes_of(r, segment));
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, room);
     int rc;
 
     stage->op.done = segment_in;
     stage->op.request = r;
     stage->op.segment = segment;
-    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, wire_bytes, &ompi_mpi_byte.dt, r->m.in.source,
+    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, room, &ompi_mpi_byte.dt, r->m.in.source,
                                 r->chop_tag, r->m.c->comm);
     if (OMPI_SUCCESS != rc) {
         ompi_status_public_t failed = {.MPI_SOURCE = r->m.in.source, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};

@@ -118,7 +118,7 @@ static ompi_pml_crypt_stage_t *room_for(const ompi_pml_crypt_held_t *held, size_
 {
     const bool fits = ompi_pml_crypt.mtl || held->claimed_bytes <= ompi_pml_crypt.stage_bytes;
 
-    *bytes = fits ? ompi_pml_crypt.stage_bytes : held->claimed_bytes;
+    *bytes = fits ? ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes) : held->claimed_bytes;
     return fits ? ompi_pml_crypt_stage_get()
            : *bytes <= (size_t) OPAL_CRYPT_CHUNK_MAX ? ompi_pml_crypt_stage_of(*bytes) : NULL;
 }

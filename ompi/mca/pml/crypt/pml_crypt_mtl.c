@@ -11,6 +11,9 @@
  *     earlier message would wait for ever: so it is made of one that does not block, here.
  *   - A matched receive acknowledges no synchronous send in 4.1, and first parts are synchronous.  A probe takes a
  *     message by an ordinary receive, under the communicator's lock (held.c).
+ *   - libfabric 1.17's tcp closes the connection when a message that it sends at once (ofi_rxm: of up to 16 KiB, unless
+ *     FI_OFI_RXM_BUFFER_SIZE says otherwise) is longer than its receive.  So receives have room for what an attacker may
+ *     add to that, and what is too long is refused here (OMPI_PML_CRYPT_MTL_ROOM).
  *   - Nobody knows how the library reaches a process, so all of them are SEALED (common/cryptmpi), and no message to
  *     the host is longer than a segment, whatever an MTL's largest message is.
  */

@@ -66,15 +66,17 @@ static void ended(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
     op->done(op, &status);
 }
 
-static ompi_pml_crypt_op_t *polled = NULL;
+/* In the order in which they began, or (cm) ended: of a message and its replay the second is to be refused. */
+static ompi_pml_crypt_op_t *polled = NULL, **polled_end = &polled;
 static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
     op->inner = inner;
     pthread_mutex_lock(&polled_lock);
-    op->behind = polled;
-    polled = op;
+    op->behind = NULL;
+    *polled_end = op;
+    polled_end = &op->behind;
     ompi_pml_crypt.waiting.polled++;
     pthread_mutex_unlock(&polled_lock);
 }
@@ -90,22 +92,24 @@ static int inner_complete(ompi_request_t *inner)
     return 1;
 }
 
-/* Those that have ended, the oldest first, taken out of the list: in one pass, as thousands may have not. */
+/* Those that have ended, in their order, taken out of the list: in one pass, as thousands may have not. */
 static ompi_pml_crypt_op_t *take_complete(void)
 {
-    ompi_pml_crypt_op_t **place, *op, *complete = NULL;
+    ompi_pml_crypt_op_t **place = &polled, *op, *complete = NULL, **end = &complete;
 
     pthread_mutex_lock(&polled_lock);
-    for (place = &polled; NULL != (op = *place);) {
+    while (NULL != (op = *place)) {
         if (REQUEST_COMPLETE(op->inner)) {
             *place = op->behind;
-            op->behind = complete;
-            complete = op;
+            op->behind = NULL;
+            *end = op;
+            end = &op->behind;
             ompi_pml_crypt.waiting.polled--;
         } else {
             place = &op->behind;
         }
     }
+    polled_end = place;
     pthread_mutex_unlock(&polled_lock);
     return complete;
 }

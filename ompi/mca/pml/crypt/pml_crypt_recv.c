@@ -155,8 +155,8 @@ static int post(ompi_pml_crypt_request_t *r)
     stage->op.done = ompi_pml_crypt_first_in;
     stage->op.request = r;
     ompi_pml_crypt_serial_take(&r->m, MPI_ANY_TAG == r->m.tag);
-    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt, r->m.rank,
-                                  ompi_pml_crypt_host_tag(r->m.tag), r->m.c->comm);
+    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes),
+                                  &ompi_mpi_byte.dt, r->m.rank, ompi_pml_crypt_host_tag(r->m.tag), r->m.c->comm);
 }
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
@@ -264,8 +264,8 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
     ompi_pml_crypt_serial_take(&m, MPI_ANY_TAG == tag);
     inside.bytes = m.plain_bytes;
     ompi_common_cryptmpi_enter(&inside);
-    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt.stage_bytes, &ompi_mpi_byte.dt, src,
-                                                     ompi_pml_crypt_host_tag(tag), comm, &brought);
+    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes),
+                                                     &ompi_mpi_byte.dt, src, ompi_pml_crypt_host_tag(tag), comm, &brought);
     ompi_common_cryptmpi_leave(&inside);
     ompi_pml_crypt_act();
     what = arrived(&m, stage->bytes, &brought);

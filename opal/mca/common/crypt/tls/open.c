@@ -153,7 +153,7 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
 
 enum { RUN_LEAST = 4 };                 /* records that are worth the help of others */
 
-typedef struct run {
+typedef struct opened_run {
     const opal_crypt_tls_records_t *records;
     uint8_t *wire, *plain;
     _Atomic int rc;

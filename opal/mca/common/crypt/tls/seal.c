@@ -135,7 +135,7 @@ static int seal_data(const opal_crypt_tls_records_t *records, uint64_t sequence,
 
 /* ---- runs ---- */
 
-typedef struct run {
+typedef struct sealed_run {
     const opal_crypt_tls_records_t *records;
     uint64_t sequence;
     const struct iovec *pieces;
