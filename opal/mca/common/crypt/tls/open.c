@@ -157,11 +157,11 @@ typedef struct opened_run {
     const opal_crypt_tls_records_t *records;
     uint8_t *wire, *plain;
     _Atomic int rc;
-} run_t;
+} opened_run_t;
 
 static void open_turn(void *argument, unsigned index)
 {
-    run_t *run = argument;
+    opened_run_t *run = argument;
     const record_direction_t *in = &run->records->in;
     const opal_aead_module_t *aead = run->records->aead;
     uint8_t *wire = run->wire + (size_t) index * OPAL_CRYPT_TLS_RECORD_MAX, *to = run->plain + (size_t) index * MOST, type;
@@ -204,7 +204,7 @@ static unsigned run_records(const opal_crypt_tls_records_t *records, const uint8
 int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain, size_t room,
                                     size_t *taken, size_t *plain_bytes)
 {
-    run_t run = {records, wire, plain, OPAL_CRYPT_OK};
+    opened_run_t run = {records, wire, plain, OPAL_CRYPT_OK};
     int rc = may_open_more(records);
     unsigned turns;
 

@@ -143,11 +143,11 @@ typedef struct sealed_run {
     size_t offset;
     uint8_t *wire;
     _Atomic int rc;
-} run_t;
+} sealed_run_t;
 
 static void seal_turn(void *argument, unsigned index)
 {
-    run_t *run = argument;
+    sealed_run_t *run = argument;
     const int rc = seal_data(run->records, run->sequence + index, run->pieces, run->count, run->offset + (size_t) index * MOST, MOST,
                              run->wire + (size_t) index * OPAL_CRYPT_TLS_RECORD_MAX);
 
@@ -170,7 +170,7 @@ static unsigned run_records(const opal_crypt_tls_records_t *records, size_t left
 static int seal_run(opal_crypt_tls_records_t *records, unsigned turns, const struct iovec *pieces, int count, size_t offset,
                     uint8_t *wire)
 {
-    run_t run = {records, records->out.sequence, pieces, count, offset, wire, OPAL_CRYPT_OK};
+    sealed_run_t run = {records, records->out.sequence, pieces, count, offset, wire, OPAL_CRYPT_OK};
 
     opal_crypt_share_run(records->out.share, turns, seal_turn, &run);
     return atomic_load(&run.rc);
