@@ -185,7 +185,7 @@ static void open_turn(void *argument, unsigned index)
 }
 
 /* How many whole records of the largest size begin here, of those that this direction bears. */
-static unsigned run_records(const opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes, size_t room)
+static unsigned opened_run_records(const opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes, size_t room)
 {
     static const uint8_t largest[HEADER] = {RECORD_DATA, 3, 3, (MOST + 1 + TAG) >> 8, (MOST + 1 + TAG) & 0xff};
     const uint64_t borne = OPAL_CRYPT_TLS_RECORDS_BEAR - 1 - records->in.sequence;
@@ -212,7 +212,7 @@ int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *
     if (OPAL_CRYPT_OK != rc || NULL == records->in.share) {
         return rc;
     }
-    turns = run_records(records, wire, bytes, room);
+    turns = opened_run_records(records, wire, bytes, room);
     if (turns < RUN_LEAST) {
         return OPAL_CRYPT_OK;
     }

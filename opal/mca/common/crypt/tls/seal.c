@@ -157,7 +157,7 @@ static void seal_turn(void *argument, unsigned index)
 }
 
 /* How many of the next records are shared: whole ones of one key. */
-static unsigned run_records(const opal_crypt_tls_records_t *records, size_t left)
+static unsigned sealed_run_records(const opal_crypt_tls_records_t *records, size_t left)
 {
     const uint64_t under_key = records->renew - 1 - records->out.sequence, whole = left / MOST;
     const uint64_t run = whole < under_key ? whole : under_key;
@@ -230,7 +230,7 @@ int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct 
             rc = seal_renewal(records, at);
             at += OPAL_CRYPT_TLS_RECORD_KEY_UPDATE;
         }
-        turns = run_records(records, left);
+        turns = sealed_run_records(records, left);
         if (OPAL_CRYPT_OK == rc && turns > 0) {
             rc = seal_run(records, turns, pieces, count, all - left, at);
             at += (size_t) turns * OPAL_CRYPT_TLS_RECORD_MAX;
