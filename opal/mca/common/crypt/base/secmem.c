@@ -30,8 +30,7 @@
 
 #define ARENA_BYTES     ((size_t) 65536)
 #define ARENA_HEADER    ((size_t) 256)
-#define SLOT_MIN        ((size_t) 64)
-#define CLASSES         9                       /* 64 B << 0 .. 8 = 16 KiB */
+#define CLASSES         9
 #define LARGE           CLASSES                 /* the list of one-block mappings */
 #define ARENA_MAGIC     UINT64_C(0x6f6d70692d637279)
 
@@ -46,7 +45,11 @@ typedef struct arena {
 } arena_t;
 
 _Static_assert(sizeof(arena_t) <= ARENA_HEADER, "an arena's description must fit before its slots");
-_Static_assert((ARENA_BYTES - ARENA_HEADER) / SLOT_MIN <= 16 * 64, "the bitmap must cover the smallest slots");
+_Static_assert((ARENA_BYTES - ARENA_HEADER) / 64 <= 16 * 64, "the bitmap must cover the smallest slots");
+
+/* Multiples of 64.  1280 and 2560 are for what each peer has: an epoch with a key of ipsecmb's, and the two
+ * directions of a connection. */
+static const size_t slot_sizes[CLASSES] = {64, 128, 256, 512, 1280, 2560, 4096, 8192, 16384};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static arena_t *arenas[CLASSES + 1];            /* arenas with a free slot come first */
@@ -229,7 +232,7 @@ static void *take_block(size_t bytes)
     unsigned class = 0;
     arena_t *arena;
 
-    while (class < CLASSES && (SLOT_MIN << class) < bytes) {
+    while (class < CLASSES && slot_sizes[class] < bytes) {
         ++class;
     }
     if (LARGE == class) {
@@ -242,7 +245,7 @@ static void *take_block(size_t bytes)
     } else {
         arena = arenas[class];
         if (NULL == arena || arena->used == arena->slots) {
-            size_t slot_bytes = SLOT_MIN << class;
+            const size_t slot_bytes = slot_sizes[class];
 
             arena = arena_make(class, ARENA_BYTES, slot_bytes,
                                (unsigned) ((ARENA_BYTES - ARENA_HEADER) / slot_bytes));

@@ -158,6 +158,7 @@ int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session
 int opal_crypt_session_create(const opal_crypt_local_t *local, const opal_crypt_schedule_t *schedule,
                               opal_crypt_session_t **session, opal_crypt_why_t *why)
 {
+    const opal_crypt_peer_info_t *info = opal_crypt_schedule_peer(schedule);
     int rc;
 
     *session = NULL;
@@ -166,7 +167,9 @@ int opal_crypt_session_create(const opal_crypt_local_t *local, const opal_crypt_
         return opal_crypt_refuse(why, rc, OPAL_CRYPT_ERR_MEMORY == rc ? "no-secret-memory" : "library",
                                  "the keys of a session: %s", opal_crypt_strerror(rc));
     }
-    (*session)->peer = *opal_crypt_schedule_peer(schedule);
+    (*session)->peer = (opal_crypt_session_peer_t) {
+        .rank = info->rank, .instance = info->instance, .same_node = info->same_node, .report = info->report};
+    memcpy((*session)->peer.key_hash, info->key_hash, sizeof(info->key_hash));
     return OPAL_CRYPT_OK;
 }
 
@@ -185,7 +188,7 @@ void opal_crypt_session_destroy(opal_crypt_session_t *session)
     }
 }
 
-const opal_crypt_peer_info_t *opal_crypt_session_peer(const opal_crypt_session_t *session)
+const opal_crypt_session_peer_t *opal_crypt_session_peer(const opal_crypt_session_t *session)
 {
     return &session->peer;
 }

@@ -31,7 +31,14 @@ int opal_crypt_session_create(const opal_crypt_local_t *local, const opal_crypt_
 int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session_t **session);
 void opal_crypt_session_destroy(opal_crypt_session_t *session);
 
-const opal_crypt_peer_info_t *opal_crypt_session_peer(const opal_crypt_session_t *session);
+/* What of opal_crypt_peer_info is needed for as long as a session lives: there may be very many. */
+typedef struct opal_crypt_session_peer {
+    uint8_t key_hash[32];
+    uint32_t rank, instance;
+    bool same_node, report;
+} opal_crypt_session_peer_t;
+
+const opal_crypt_session_peer_t *opal_crypt_session_peer(const opal_crypt_session_t *session);
 
 /* ---- the envelope that a frame is bound to, beside its own header ---- */
 typedef struct opal_crypt_envelope {

@@ -43,7 +43,7 @@ struct opal_crypt_session {
     opal_crypt_replay_t replay;
     opal_crypt_order_t order;
 
-    opal_crypt_peer_info_t peer;
+    opal_crypt_session_peer_t peer;
 };
 
 /* A session from its secrets, which become its own (and are freed on failure):
