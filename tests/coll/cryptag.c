@@ -5,8 +5,8 @@
  */
 #include "cryptag.h"
 
-const char *const algorithm_name[ALGORITHMS] = { "auto", "naive", "o-ring", "o-rd", "o-rd2",
-                                                 "c-ring", "c-rd", "hs1", "hs2", "hs3" };
+const char *const algorithm_name[ALGORITHMS + 1] = { "auto", "naive", "o-ring", "o-rd", "o-rd2",
+                                                     "c-ring", "c-rd", "hs1", "hs2", "hs3", "hop" };
 const char *const metric_name[METRICS] = { "r_c", "s_c", "r_e", "s_e", "r_d", "s_d" };
 
 static MPI_T_pvar_session session;

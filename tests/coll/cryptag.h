@@ -9,8 +9,9 @@
 
 #include "mt.h"
 
-#define ALGORITHMS 10           /* the first one is "auto" */
-extern const char *const algorithm_name[ALGORITHMS];
+#define ALGORITHMS 10           /* the first one is "auto"; ALGORITHM_HOP, left to Open MPI's own, is behind them */
+#define ALGORITHM_HOP 10
+extern const char *const algorithm_name[ALGORITHMS + 1];
 #define METRICS 6
 extern const char *const metric_name[METRICS];
 typedef unsigned long long metrics_t[METRICS];

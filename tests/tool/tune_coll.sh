@@ -19,7 +19,7 @@ cp "$CASE_DIR/out" "$rules"
 cat "$rules"
 grep -q '^bcast 2x2 cyclic: times over those of auto' "$CASE_DIR/err" || fail "the tables: $(cat "$CASE_DIR/err")"
 # Small shapes first, since the last rule that applies counts; the smallest size begins at 0.
-same "what was measured" "$(for op in allgather:auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3 \
+same "what was measured" "$(for op in allgather:auto,hop,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3 \
     bcast:auto,hop,binomial,chain alltoall:auto,hop,node,rows,pairs; do
     for variant in "3x1 block" "2x2 block" "2x2 cyclic"; do for bytes in 1 8192; do
         for c in $(tr ',' ' ' <<<"${op#*:}"); do echo "${op%:*} $variant $bytes $c"; done

@@ -67,8 +67,9 @@ static int choose(ompi_coll_cryptag_call_t *call)
                                                  call->topo, block);
     }
     if (is_hs(algorithm) && !ompi_coll_cryptag_shm_ensure(call, ompi_coll_cryptag_hs_bytes(call))) {
-        algorithm = block < OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_C_RD
-                                                                : OMPI_COLL_CRYPTAG_C_RING;
+        algorithm = !ompi_coll_cryptag_seals(call)        ? OMPI_COLL_CRYPTAG_HOP
+                    : block < OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_C_RD
+                                                         : OMPI_COLL_CRYPTAG_C_RING;
     }
     return algorithm;
 }
@@ -92,8 +93,9 @@ static void run(ompi_coll_cryptag_call_t *call)
     }
 }
 
+/* *left: to be left to the component below. */
 static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm,
-                     const ompi_coll_cryptag_user_t *user)
+                     const ompi_coll_cryptag_user_t *user, bool *left)
 {
     ompi_coll_cryptag_call_t call = {
         .module = module, .comm = comm, .user = *user, .wipe = ompi_coll_cryptag_wipe,
@@ -101,6 +103,7 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
     };
     int rc = ompi_coll_cryptag_setup(module, comm);
 
+    *left = false;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -110,12 +113,17 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
     if (0 == call.offset[call.topo->ranks]) {
         return OMPI_SUCCESS;
     }
+    call.algorithm = choose(&call);
+    *left = OMPI_COLL_CRYPTAG_HOP == call.algorithm;
+    if (*left) {
+        ompi_coll_cryptag_scratch_reset(&module->scratch);
+        return OMPI_SUCCESS;
+    }
     rc = ompi_coll_cryptag_device_check(user->sbuf, ompi_coll_cryptag_block_bytes(&call, call.topo->rank));
     rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_device_check(user->rbuf, call.offset[call.topo->ranks]) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    call.algorithm = choose(&call);
     run(&call);
     ompi_coll_cryptag_count(&call);
     return ompi_coll_cryptag_finish(&call);
@@ -123,22 +131,42 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
 
 int ompi_coll_cryptag_allgather(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
                                 ompi_common_cryptmpi_count_t rcount, ompi_datatype_t *rdtype, ompi_communicator_t *comm,
-                                mca_coll_base_module_t *module)
+                                mca_coll_base_module_t *base)
 {
     const ompi_coll_cryptag_user_t user = {
         .sbuf = sbuf, .scount = (size_t) scount, .sdtype = sdtype,
         .rbuf = rbuf, .rcount = (size_t) rcount, .rdtype = rdtype,
     };
-    return allgather((ompi_coll_cryptag_module_t *) module, comm, &user);
+    ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
+    bool left;
+    int rc = allgather(module, comm, &user, &left);
+
+    if (left) {
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, allgather);
+        rc = comm->c_coll->coll_allgather(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm,
+                                          comm->c_coll->coll_allgather_module);
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, allgather);
+    }
+    return rc;
 }
 
 int ompi_coll_cryptag_allgatherv(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
                                  ompi_common_cryptmpi_counts_t rcounts, ompi_common_cryptmpi_disps_t disps, ompi_datatype_t *rdtype,
-                                 ompi_communicator_t *comm, mca_coll_base_module_t *module)
+                                 ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     const ompi_coll_cryptag_user_t user = {
         .sbuf = sbuf, .scount = (size_t) scount, .sdtype = sdtype,
         .rbuf = rbuf, .rcounts = rcounts, .disps = disps, .rdtype = rdtype,
     };
-    return allgather((ompi_coll_cryptag_module_t *) module, comm, &user);
+    ompi_coll_cryptag_module_t *module = (ompi_coll_cryptag_module_t *) base;
+    bool left;
+    int rc = allgather(module, comm, &user, &left);
+
+    if (left) {
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, allgatherv);
+        rc = comm->c_coll->coll_allgatherv(sbuf, scount, sdtype, rbuf, rcounts, disps, rdtype, comm,
+                                           comm->c_coll->coll_allgatherv_module);
+        OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, allgatherv);
+    }
+    return rc;
 }

@@ -112,13 +112,9 @@ static bool lengths_match(const ompi_coll_cryptag_alltoall_t *alltoall)
 static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
 {
     ompi_coll_cryptag_call_t *call = &alltoall->call;
-    const int ranks = ompi_comm_size(call->comm);
-    int rc = check_device(&alltoall->out, ranks);
+    int rc = lengths_match(alltoall) ? ompi_coll_cryptag_setup(call->module, call->comm) : MPI_ERR_TRUNCATE;
 
     *left = false;
-    rc = OMPI_SUCCESS == rc && !lengths_match(alltoall) ? MPI_ERR_TRUNCATE : rc;
-    rc = OMPI_SUCCESS == rc ? check_device(&alltoall->in, ranks) : rc;
-    rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_setup(call->module, call->comm) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -128,6 +124,11 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
     if (*left || OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS == call->algorithm) {
         ompi_coll_cryptag_scratch_reset(&call->module->scratch);
         return *left ? OMPI_SUCCESS : ompi_coll_cryptag_alltoall_pairs(alltoall);
+    }
+    rc = check_device(&alltoall->out, call->topo->ranks);
+    rc = OMPI_SUCCESS == rc ? check_device(&alltoall->in, call->topo->ranks) : rc;
+    if (OMPI_SUCCESS != rc) {
+        return rc;
     }
     call->sequence = call->module->sequence++;
     alltoall->in_place = MPI_IN_PLACE == alltoall->out.buffer;

@@ -145,11 +145,12 @@ static size_t incoming_bytes(const node_run_t *run, int node)
     return bytes;
 }
 
-static ompi_coll_cryptag_part_t sealed_part(node_run_t *run, size_t bytes)
+static ompi_coll_cryptag_part_t sealed_part(node_run_t *run, uint8_t *plain, size_t bytes)
 {
-    size_t wire_bytes = ompi_coll_cryptag_sealed_bytes(bytes);
+    const size_t wire_bytes = ompi_coll_cryptag_sealed_bytes(run->call, bytes);
+    uint8_t *apart = ompi_coll_cryptag_scratch(run->call, wire_bytes);
 
-    return (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_scratch(run->call, wire_bytes), wire_bytes, bytes };
+    return (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_sealed_at(run->call, plain, apart), wire_bytes, bytes };
 }
 
 static void post_pair(node_run_t *run, pair_t *pair)
@@ -161,7 +162,7 @@ static void post_pair(node_run_t *run, pair_t *pair)
     uint8_t *plain, *end;
 
     if (in_bytes > 0) {
-        pair->in = sealed_part(run, in_bytes);
+        pair->in = sealed_part(run, incoming_of(run, pair->node), in_bytes);
         ompi_coll_cryptag_recv(call, pair->peer, OMPI_COLL_CRYPTAG_SEALED, &pair->in, 1);
     }
     for (int local = 0; local < run->shm->here; local++) {
@@ -175,7 +176,7 @@ static void post_pair(node_run_t *run, pair_t *pair)
         memcpy(end, region_of(run, local, pair->node), *packed_of(run, local, pair->node));
         end += *packed_of(run, local, pair->node);
     }
-    pair->out = sealed_part(run, out_bytes);
+    pair->out = sealed_part(run, plain, out_bytes);
     ompi_coll_cryptag_seal(call, &name, plain, out_bytes, pair->out.base);
     ompi_coll_cryptag_send(call, pair->peer, OMPI_COLL_CRYPTAG_SEALED, &pair->out, 1);
 }

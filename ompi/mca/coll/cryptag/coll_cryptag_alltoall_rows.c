@@ -39,7 +39,7 @@ size_t ompi_coll_cryptag_alltoall_rows_bytes(const ompi_coll_cryptag_alltoall_t 
 {
     const ompi_coll_cryptag_topo_t *topo = alltoall->call.topo;
 
-    return (size_t) topo->widest * (size_t) topo->ranks * ompi_coll_cryptag_sealed_bytes(block_bytes(alltoall));
+    return (size_t) topo->widest * (size_t) topo->ranks * ompi_coll_cryptag_sealed_bytes(&alltoall->call, block_bytes(alltoall));
 }
 
 /* The rank of `node` that catches the rows of local rank `sender` of other nodes. */
@@ -147,7 +147,7 @@ void ompi_coll_cryptag_alltoall_rows(ompi_coll_cryptag_alltoall_t *alltoall)
     const uint64_t phase = shm->phase;
     rows_run_t run = {
         .alltoall = alltoall, .call = call, .topo = topo, .shm = shm, .bytes = block_bytes(alltoall),
-        .wire_bytes = ompi_coll_cryptag_sealed_bytes(block_bytes(alltoall)),
+        .wire_bytes = ompi_coll_cryptag_sealed_bytes(call, block_bytes(alltoall)),
         .caught = ompi_coll_cryptag_scratch(call, (size_t) topo->ranks * sizeof(*run.caught)),
         .sent = ompi_coll_cryptag_scratch(call, (size_t) topo->nodes * sizeof(*run.sent)),
     };

@@ -79,8 +79,7 @@ int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, om
     if (0 == bcast.bytes) {
         return OMPI_SUCCESS;
     }
-    rc = ompi_coll_cryptag_device_check(buffer, bcast.bytes);
-    rc = OMPI_SUCCESS == rc ? ompi_coll_cryptag_setup(module, comm) : rc;
+    rc = ompi_coll_cryptag_setup(module, comm);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -90,6 +89,10 @@ int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, om
         OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, bcast);
         rc = comm->c_coll->coll_bcast(buffer, count, dtype, root, comm, comm->c_coll->coll_bcast_module);
         OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, bcast);
+        return rc;
+    }
+    rc = ompi_coll_cryptag_device_check(buffer, bcast.bytes);
+    if (OMPI_SUCCESS != rc) {
         return rc;
     }
     bcast.call.sequence = module->sequence++;

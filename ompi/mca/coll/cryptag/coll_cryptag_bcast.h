@@ -28,7 +28,7 @@ static inline size_t ompi_coll_cryptag_bcast_slot_bytes(const ompi_coll_cryptag_
 {
     enum { LINE = 64 };
 
-    return (ompi_coll_cryptag_sealed_bytes(bcast->segment) + LINE - 1) / LINE * LINE;
+    return (ompi_coll_cryptag_sealed_bytes(&bcast->call, bcast->segment) + LINE - 1) / LINE * LINE;
 }
 
 /* BINOMIAL and CHAIN (coll_cryptag_bcast_tree.c). */

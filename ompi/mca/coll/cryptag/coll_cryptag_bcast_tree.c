@@ -128,14 +128,6 @@ static size_t bytes_of(const tree_run_t *run, int s)
     return left < bcast->segment ? left : bcast->segment;
 }
 
-static uint8_t *sealed_of(const tree_run_t *run, int s)
-{
-    if (run->shared) {
-        return run->shm->data + (size_t) (s % OMPI_COLL_CRYPTAG_BCAST_SLOTS) * ompi_coll_cryptag_bcast_slot_bytes(run->bcast);
-    }
-    return run->sealed[s & 1];
-}
-
 static uint8_t *plain_of(const tree_run_t *run, int s)
 {
     const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
@@ -143,12 +135,20 @@ static uint8_t *plain_of(const tree_run_t *run, int s)
     return NULL != bcast->dense ? (uint8_t *) bcast->dense + (size_t) s * bcast->segment : run->staged[s & 1];
 }
 
+static uint8_t *sealed_of(const tree_run_t *run, int s)
+{
+    if (run->shared) {
+        return run->shm->data + (size_t) (s % OMPI_COLL_CRYPTAG_BCAST_SLOTS) * ompi_coll_cryptag_bcast_slot_bytes(run->bcast);
+    }
+    return ompi_coll_cryptag_sealed_at(run->call, plain_of(run, s), run->sealed[s & 1]);
+}
+
 static ompi_coll_cryptag_part_t *sealed_part(tree_run_t *run, int s)
 {
     size_t bytes = bytes_of(run, s);
 
     run->sealed_part[s & 1] = (ompi_coll_cryptag_part_t) { sealed_of(run, s),
-                                                           ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+                                                           ompi_coll_cryptag_sealed_bytes(run->call, bytes), bytes };
     return &run->sealed_part[s & 1];
 }
 
@@ -288,7 +288,7 @@ static void write_all(tree_run_t *run)
 
 void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
 {
-    const size_t sealed_bytes = ompi_coll_cryptag_sealed_bytes(bcast->segment);
+    const size_t sealed_bytes = ompi_coll_cryptag_sealed_bytes(&bcast->call, bcast->segment);
     tree_run_t run = { .bcast = bcast, .call = &bcast->call };
 
     /* 1. who is above and below us */

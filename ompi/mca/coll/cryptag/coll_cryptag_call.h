@@ -35,7 +35,8 @@ typedef enum {
     OMPI_COLL_CRYPTAG_ALLTOALL = 3
 } ompi_coll_cryptag_operation_t;
 
-/* ... and how: never renumber. */
+/* ... and how: never renumber.  HOP: left to the component below, pml/crypt or the
+ * transport seals every message by itself. */
 typedef enum {
     OMPI_COLL_CRYPTAG_AUTO = 0,
     OMPI_COLL_CRYPTAG_NAIVE = 1,
@@ -47,11 +48,11 @@ typedef enum {
     OMPI_COLL_CRYPTAG_HS1 = 7,
     OMPI_COLL_CRYPTAG_HS2 = 8,
     OMPI_COLL_CRYPTAG_HS3 = 9,
+    OMPI_COLL_CRYPTAG_HOP = 10,
     OMPI_COLL_CRYPTAG_ALGORITHMS
 } ompi_coll_cryptag_algorithm_t;
 
-/* The same for MPI_Bcast and MPI_Alltoall.  HOP: left to the component below,
- * pml/crypt seals every message by itself. */
+/* The same for MPI_Bcast and MPI_Alltoall. */
 typedef enum {
     OMPI_COLL_CRYPTAG_BCAST_HOP = 1,
     OMPI_COLL_CRYPTAG_BCAST_BINOMIAL = 2,
@@ -168,7 +169,7 @@ void ompi_coll_cryptag_scratch_free(ompi_coll_cryptag_scratch_t *scratch);
 
 typedef enum {
     OMPI_COLL_CRYPTAG_PLAIN,    /* plaintext: to the selected PML */
-    OMPI_COLL_CRYPTAG_SEALED    /* sealed pieces: to the host PML */
+    OMPI_COLL_CRYPTAG_SEALED    /* pieces: to the host PML, or as plaintext where nothing is sealed here */
 } ompi_coll_cryptag_form_t;
 
 typedef struct ompi_coll_cryptag_arrival ompi_coll_cryptag_arrival_t;
@@ -208,12 +209,23 @@ typedef struct ompi_coll_cryptag_name {
     uint32_t item;
 } ompi_coll_cryptag_name_t;
 
-size_t ompi_coll_cryptag_sealed_bytes(size_t plain_bytes);
+size_t ompi_coll_cryptag_sealed_bytes(const ompi_coll_cryptag_call_t *call, size_t plain_bytes);
 void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const void *plain, size_t plain_bytes, uint8_t *sealed);
 /* What does not open is zero in `plain`, and a failure of the call. */
 void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const uint8_t *sealed, void *plain, size_t plain_bytes);
+
+/* Do we seal?  If not, the transport does, each hop: "sealed" is then the plaintext itself, with
+ * nothing added, and the two above copy it unless it is there already. */
+bool ompi_coll_cryptag_seals(const ompi_coll_cryptag_call_t *call);
+/* Which PML carries this form. */
+const mca_pml_base_module_t *ompi_coll_cryptag_carrier(const ompi_coll_cryptag_call_t *call,
+                                                       ompi_coll_cryptag_form_t form);
+/* Where the sealed form belongs of what is, or will be, at `plain`: `apart`, or right there. */
+uint8_t *ompi_coll_cryptag_sealed_at(const ompi_coll_cryptag_call_t *call, uint8_t *plain, uint8_t *apart);
+/* Bytes that sealing adds to a piece. */
+size_t ompi_coll_cryptag_overhead(const ompi_coll_cryptag_call_t *call);
 
 /* One piece of several that make an item. */
 void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,

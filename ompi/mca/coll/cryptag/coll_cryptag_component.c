@@ -152,8 +152,8 @@ static void register_choices(ompi_coll_cryptag_component_t *c)
     fill_names(OMPI_COLL_CRYPTAG_ALLGATHER, allgathers);
     fill_names(OMPI_COLL_CRYPTAG_BCAST, bcasts);
     fill_names(OMPI_COLL_CRYPTAG_ALLTOALL, alltoalls);
-    register_choice("allgather_algorithm", "Algorithm of MPI_Allgather and MPI_Allgatherv; auto: by "
-                    "coll_cryptag_rules_file or the built-in rules.  Must be equal at all ranks", allgathers,
+    register_choice("allgather_algorithm", "Algorithm of MPI_Allgather and MPI_Allgatherv (hop: left to other "
+                    "components); auto: by coll_cryptag_rules_file or the built-in rules.  Must be equal at all ranks", allgathers,
                     &c->allgather_algorithm);
     register_choice("bcast_algorithm", "Algorithm of MPI_Bcast: hop (left to other components, sealed anew on "
                     "every hop), binomial or chain (sealed once), or auto.  Must be equal at all ranks", bcasts,
@@ -197,7 +197,7 @@ static bool read_rules(void)
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     char why[512];
 
-    c->rules = ompi_coll_cryptag_rules_new(c->rules_file, why, sizeof(why));
+    c->rules = ompi_coll_cryptag_rules_new(opal_cryptproc_has_transport(), c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
         OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-rules", why);
     }
@@ -230,21 +230,28 @@ static bool asked_for(void)
     return NULL != list && '^' != list[0] && NULL != strstr(list, "cryptag");
 }
 
+/* Being left out here, and not where all is good, would let ranks wait for each other in
+ * different algorithms. */
+static void need_parameters(void)
+{
+    if (NULL == mca_coll_cryptag_component.rules && !(choices_hold() && sizes_hold() && read_rules())) {
+        ompi_mpi_abort(MPI_COMM_WORLD, 1);
+    }
+}
+
 bool ompi_coll_cryptag_usable(void)
 {
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
 
-    if (ompi_common_cryptmpi_active()) {
-        /* Being left out here, and not where all is good, would let ranks wait for
-         * each other in different algorithms. */
-        if (NULL == mca_coll_cryptag_component.rules && !(choices_hold() && sizes_hold() && read_rules())) {
-            ompi_mpi_abort(MPI_COMM_WORLD, 1);
-        }
-        return true;
-    }
-    if (opal_cryptproc_has_transport()) {       /* every hop is sealed below, so nothing is left to do here */
-        opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:cryptag: not used over btl/crypt");
+    if (opal_cryptproc_has_transport() && ompi_common_cryptmpi_fault_tolerant()) {
+        opal_output_verbose(10, ompi_coll_base_framework.framework_output,
+                            "coll:cryptag: not used with fault tolerance: nobody ends the wait for a neighbor who failed");
         return false;
+    }
+    if (ompi_common_cryptmpi_active() || opal_cryptproc_has_transport()) {
+        need_parameters();
+        ompi_common_cryptmpi_device_start();
+        return true;
     }
     if (asked_for()) {
         OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "needs-pml-crypt", pml);
@@ -261,7 +268,7 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->fragment, c->piece_max, c->bcast_segment, c->shm_max,
-        (uint64_t) opal_cryptproc_params.on_failure,
+        (uint64_t) opal_cryptproc_params.on_failure, opal_cryptproc_has_transport(),
     };
     uint32_t sum = ompi_coll_cryptag_sum(numbers, sizeof(numbers), OMPI_COLL_CRYPTAG_SUM_START);
 

@@ -66,14 +66,15 @@ static ompi_coll_cryptag_lane_t make_lane(ompi_coll_cryptag_call_t *call, int g)
         first[node] = n;
         if (owner >= 0) {
             size_t bytes = ompi_coll_cryptag_block_bytes(call, owner);
-            parts[n] = (ompi_coll_cryptag_part_t) { NULL, ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+            parts[n] = (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_block(call, owner),
+                                                    ompi_coll_cryptag_sealed_bytes(call, bytes), bytes };
             total += parts[n++].wire_bytes;
         }
     }
     first[topo->nodes] = n;
     sealed = ompi_coll_cryptag_scratch(call, total);
     for (int i = 0; i < n; i++) {
-        parts[i].base = sealed;
+        parts[i].base = ompi_coll_cryptag_sealed_at(call, parts[i].base, sealed);
         sealed += parts[i].wire_bytes;
     }
     return (ompi_coll_cryptag_lane_t) { members, parts, first };

@@ -20,13 +20,19 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
 }
 
+/* Where the sealed items begin: behind the plaintext, which they are where nothing is sealed. */
+static size_t sealed_first(const ompi_coll_cryptag_call_t *call)
+{
+    return ompi_coll_cryptag_seals(call) ? aligned(call->offset[call->topo->ranks]) : 0;
+}
+
 /* A node's blocks sealed together are never longer than sealed one by one. */
 size_t ompi_coll_cryptag_hs_bytes(const ompi_coll_cryptag_call_t *call)
 {
-    size_t bytes = aligned(call->offset[call->topo->ranks]);
+    size_t bytes = sealed_first(call);
 
     for (int i = 0; i < call->topo->ranks; i++) {
-        bytes += ompi_coll_cryptag_sealed_bytes(ompi_coll_cryptag_block_bytes(call, i));
+        bytes += ompi_coll_cryptag_sealed_bytes(call, ompi_coll_cryptag_block_bytes(call, i));
     }
     return bytes;
 }
@@ -35,7 +41,7 @@ static void lay_out(ompi_coll_cryptag_hs_t *hs, bool by_node)
 {
     const ompi_coll_cryptag_call_t *call = hs->call;
     const ompi_coll_cryptag_topo_t *topo = call->topo;
-    size_t sealed = aligned(call->offset[topo->ranks]);
+    size_t sealed = sealed_first(call);
 
     hs->place[0] = 0;
     for (int node = 0; node < topo->nodes; node++) {
@@ -48,10 +54,10 @@ static void lay_out(ompi_coll_cryptag_hs_t *hs, bool by_node)
             hs->place[i + 1] = hs->place[i] + bytes;
             hs->sealed[i] = sealed + part->wire_bytes;
             part->plain_bytes += bytes;
-            part->wire_bytes += by_node ? 0 : ompi_coll_cryptag_sealed_bytes(bytes);
+            part->wire_bytes += by_node ? 0 : ompi_coll_cryptag_sealed_bytes(call, bytes);
         }
         if (by_node) {
-            part->wire_bytes = ompi_coll_cryptag_sealed_bytes(part->plain_bytes);
+            part->wire_bytes = ompi_coll_cryptag_sealed_bytes(call, part->plain_bytes);
         }
         sealed += part->wire_bytes;
     }

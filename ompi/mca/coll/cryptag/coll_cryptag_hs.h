@@ -4,7 +4,7 @@
  * What HS1, HS2 and HS3 share: where things lie in the node's segment, the
  * all-gather of the leaders, and the last step.
  *
- *     | plaintext blocks, node by node | sealed items, node by node |
+ *     | plaintext blocks, node by node | sealed items, node by node |     (over btl/crypt the same bytes)
  *
  * Calls that follow each other take turns in the two halves of the segment,
  * where they fit: nobody waits for those who still copy out the last one.  Who

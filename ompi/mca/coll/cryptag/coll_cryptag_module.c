@@ -110,14 +110,15 @@ static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 /* For processes of this job, as the launcher placed them: asking the sessions
  * would agree on keys with every process of the node in MPI_Init.  For those that
  * were met at run time the sessions are asked: what Open MPI 4.1 believes of
- * their place goes by rank numbers alone, and all ranks must come to one answer. */
+ * their place goes by rank numbers alone, and all ranks must come to one answer.  Over
+ * btl/crypt there are no sessions, and such processes are on another node. */
 bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc)
 {
     if (OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid) {
         return OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope
                || !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
     }
-    return !ompi_common_cryptmpi_is_local(proc);
+    return !ompi_common_cryptmpi_active() || !ompi_common_cryptmpi_is_local(proc);
 }
 
 /* Looks no further than the first peer of another node. */

@@ -40,14 +40,14 @@ void ompi_coll_cryptag_naive(ompi_coll_cryptag_call_t *call)
 
     for (int i = 0; i < p; i++) {
         size_t bytes = ompi_coll_cryptag_block_bytes(call, i);
-        parts[i] = (ompi_coll_cryptag_part_t) { NULL, ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+        parts[i] = (ompi_coll_cryptag_part_t) { NULL, ompi_coll_cryptag_sealed_bytes(call, bytes), bytes };
         total += parts[i].wire_bytes;
         members[i] = first[i] = i;
     }
     first[p] = p;
     sealed = ompi_coll_cryptag_scratch(call, total);
     for (int i = 0; i < p; i++) {
-        parts[i].base = sealed;
+        parts[i].base = ompi_coll_cryptag_sealed_at(call, ompi_coll_cryptag_block(call, i), sealed);
         sealed += parts[i].wire_bytes;
     }
 

@@ -135,7 +135,7 @@ void ompi_coll_cryptag_o_rd(ompi_coll_cryptag_call_t *call)
         for (int k = 0; k < piece->count; k++) {
             bytes += ompi_coll_cryptag_block_bytes(call, piece->blocks[k]);
         }
-        ord.sealed[i] = (ompi_coll_cryptag_part_t) { NULL, ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+        ord.sealed[i] = (ompi_coll_cryptag_part_t) { NULL, ompi_coll_cryptag_sealed_bytes(call, bytes), bytes };
         total += ord.sealed[i].wire_bytes;
     }
     base = ompi_coll_cryptag_scratch(call, total);

@@ -60,7 +60,7 @@ void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
     const int p = topo->ranks, rounds = ompi_coll_cryptag_rounds(OMPI_COLL_CRYPTAG_DOUBLING, p);
-    const size_t room = ompi_coll_cryptag_sealed_bytes(call->offset[p]);
+    const size_t room = ompi_coll_cryptag_sealed_bytes(call, call->offset[p]);
     uint8_t *out = ompi_coll_cryptag_scratch(call, room), *in = ompi_coll_cryptag_scratch(call, room);
 
     for (int i = 0; i < rounds; i++) {
@@ -79,7 +79,7 @@ void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call)
                                    ompi_coll_cryptag_run_parts(call, &round.received, part_in));
         } else {
             bytes = run_bytes(call, &round.received);
-            part_in[0] = (ompi_coll_cryptag_part_t) { in, ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+            part_in[0] = (ompi_coll_cryptag_part_t) { in, ompi_coll_cryptag_sealed_bytes(call, bytes), bytes };
             ompi_coll_cryptag_recv(call, round.from, OMPI_COLL_CRYPTAG_SEALED, part_in, 1);
         }
 
@@ -90,7 +90,7 @@ void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call)
         } else {
             bytes = run_bytes(call, &round.sent);
             seal_run(call, &round.sent, i, round.to, out);
-            part_out[0] = (ompi_coll_cryptag_part_t) { out, ompi_coll_cryptag_sealed_bytes(bytes), bytes };
+            part_out[0] = (ompi_coll_cryptag_part_t) { out, ompi_coll_cryptag_sealed_bytes(call, bytes), bytes };
             ompi_coll_cryptag_send(call, round.to, OMPI_COLL_CRYPTAG_SEALED, part_out, 1);
         }
         ompi_coll_cryptag_wait(call);

@@ -36,7 +36,7 @@ static ompi_coll_cryptag_part_t part_of(const ompi_coll_cryptag_call_t *call, in
     size_t bytes = ompi_coll_cryptag_block_bytes(call, block);
 
     return OMPI_COLL_CRYPTAG_SEALED == form
-        ? (ompi_coll_cryptag_part_t) { sealed, ompi_coll_cryptag_sealed_bytes(bytes), bytes }
+        ? (ompi_coll_cryptag_part_t) { sealed, ompi_coll_cryptag_sealed_bytes(call, bytes), bytes }
         : (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_block(call, block), bytes, bytes };
 }
 
@@ -57,7 +57,7 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
                                                                           : OMPI_COLL_CRYPTAG_SEALED,
         form_out = ompi_coll_cryptag_same_node(topo, topo->rank, next) ? OMPI_COLL_CRYPTAG_PLAIN
                                                                        : OMPI_COLL_CRYPTAG_SEALED;
-    const size_t room = ompi_coll_cryptag_sealed_bytes(ompi_coll_cryptag_longest_block(call));
+    const size_t room = ompi_coll_cryptag_sealed_bytes(call, ompi_coll_cryptag_longest_block(call));
     /* what came in the last step, what comes in this one, what we seal */
     uint8_t *came = ompi_coll_cryptag_scratch(call, room);
     uint8_t *coming = ompi_coll_cryptag_scratch(call, room);

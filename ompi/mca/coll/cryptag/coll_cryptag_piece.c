@@ -10,10 +10,49 @@
  * The AAD names the place of a piece completely: group, collective, operation,
  * algorithm, origin, destination, which item of this origin, which piece of
  * how many, and how long.  So a piece fits nowhere but where it belongs.
+ *
+ * Over btl/crypt nothing is sealed here: a communicator has no key, a piece is its
+ * plaintext, and all goes to the selected PML.  What is not sealed can therefore not come
+ * to the host PML below pml/crypt, where nobody would seal it any more.
  */
 #include "coll_cryptag.h"
 
 #include <string.h>
+
+#include "ompi/mca/pml/pml.h"
+
+/* ---- who seals: whoever has the key ---- */
+
+bool ompi_coll_cryptag_seals(const ompi_coll_cryptag_call_t *call)
+{
+    return NULL != call->module->group;
+}
+
+const mca_pml_base_module_t *ompi_coll_cryptag_carrier(const ompi_coll_cryptag_call_t *call,
+                                                       ompi_coll_cryptag_form_t form)
+{
+    return OMPI_COLL_CRYPTAG_SEALED == form && ompi_coll_cryptag_seals(call) ? ompi_common_cryptmpi_host() : &mca_pml;
+}
+
+uint8_t *ompi_coll_cryptag_sealed_at(const ompi_coll_cryptag_call_t *call, uint8_t *plain, uint8_t *apart)
+{
+    return ompi_coll_cryptag_seals(call) ? apart : plain;
+}
+
+size_t ompi_coll_cryptag_overhead(const ompi_coll_cryptag_call_t *call)
+{
+    return ompi_coll_cryptag_seals(call) ? OPAL_CRYPT_PIECE_OVERHEAD : 0;
+}
+
+/* As it is, unless it is there already. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (to != from) {
+        memcpy(to, from, bytes);
+    }
+}
+
+/* ---- pieces ---- */
 
 static uint32_t pieces_of(size_t plain_bytes)
 {
@@ -22,9 +61,9 @@ static uint32_t pieces_of(size_t plain_bytes)
     return plain_bytes <= most ? 1 : (uint32_t) ((plain_bytes + most - 1) / most);
 }
 
-size_t ompi_coll_cryptag_sealed_bytes(size_t plain_bytes)
+size_t ompi_coll_cryptag_sealed_bytes(const ompi_coll_cryptag_call_t *call, size_t plain_bytes)
 {
-    return plain_bytes + (size_t) pieces_of(plain_bytes) * OPAL_CRYPT_PIECE_OVERHEAD;
+    return plain_bytes + (size_t) pieces_of(plain_bytes) * ompi_coll_cryptag_overhead(call);
 }
 
 /* index runs over the items of one origin: (index, count) gives item and piece. */
@@ -94,8 +133,13 @@ void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_col
                                   uint8_t *sealed)
 {
     const opal_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
-    const int rc = seal_as(call, &piece, plain, sealed);
+    int rc;
 
+    if (!ompi_coll_cryptag_seals(call)) {
+        copy(sealed, plain, plain_bytes);
+        return;
+    }
+    rc = seal_as(call, &piece, plain, sealed);
     if (OPAL_CRYPT_OK != rc) {
         memset(sealed, 0, plain_bytes + OPAL_CRYPT_PIECE_OVERHEAD);
         failed(call, rc, call->topo->rank);
@@ -109,8 +153,13 @@ void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_col
                                   size_t plain_bytes)
 {
     const opal_crypt_piece_t piece = describe(call, name, index, count, plain_bytes);
-    const int rc = open_as(call, &piece, sealed, plain);
+    int rc;
 
+    if (!ompi_coll_cryptag_seals(call)) {
+        copy(plain, sealed, plain_bytes);
+        return;
+    }
+    rc = open_as(call, &piece, sealed, plain);
     if (OPAL_CRYPT_OK != rc) {
         memset(plain, 0, plain_bytes);
         failed(call, rc, name->origin);
@@ -122,7 +171,7 @@ void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_col
 void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const void *plain, size_t plain_bytes, uint8_t *sealed)
 {
-    const size_t most = mca_coll_cryptag_component.piece_max;
+    const size_t most = mca_coll_cryptag_component.piece_max, step = most + ompi_coll_cryptag_overhead(call);
     const uint32_t count = pieces_of(plain_bytes);
     const uint8_t *from = plain;
 
@@ -130,21 +179,20 @@ void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryp
         size_t bytes = i + 1 < count ? most : plain_bytes - i * most;
 
         ompi_coll_cryptag_seal_piece(call, name, i, count, from + i * most, bytes,
-                                     sealed + i * (most + OPAL_CRYPT_PIECE_OVERHEAD));
+                                     sealed + i * step);
     }
 }
 
 void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const uint8_t *sealed, void *plain, size_t plain_bytes)
 {
-    const size_t most = mca_coll_cryptag_component.piece_max;
+    const size_t most = mca_coll_cryptag_component.piece_max, step = most + ompi_coll_cryptag_overhead(call);
     const uint32_t count = pieces_of(plain_bytes);
     uint8_t *to = plain;
 
     for (uint32_t i = 0; i < count; i++) {
         size_t bytes = i + 1 < count ? most : plain_bytes - i * most;
 
-        ompi_coll_cryptag_open_piece(call, name, i, count, sealed + i * (most + OPAL_CRYPT_PIECE_OVERHEAD),
-                                     to + i * most, bytes);
+        ompi_coll_cryptag_open_piece(call, name, i, count, sealed + i * step, to + i * most, bytes);
     }
 }

@@ -41,13 +41,23 @@ static const rule_t built_in[] = {
     { 524288,     AG, ANY,    2, 4, OMPI_COLL_CRYPTAG_C_RING, 0 },
 };
 
+#define BC OMPI_COLL_CRYPTAG_BCAST
+#define AA OMPI_COLL_CRYPTAG_ALLTOALL
+/* Over btl/crypt: Open MPI's own, but where ours was faster. */
+static const rule_t over_btl_crypt[] = {
+    /* bytes      operation mapping nodes width algorithm */
+    { 0,          AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_HOP, 0 },
+    { 0,          BC, ANY,    2, 1, OMPI_COLL_CRYPTAG_BCAST_HOP, 0 },
+    { 0,          AA, ANY,    2, 1, OMPI_COLL_CRYPTAG_ALLTOALL_HOP, 0 },
+};
+
 static const char *const operation_names[] = { "", "allgather", "bcast", "alltoall" };
 static const char *const mapping_names[] = { "any", "block", "cyclic" };
 
 enum { OPERATIONS = 4 };
 static const char *const algorithm_names[OPERATIONS][OMPI_COLL_CRYPTAG_ALGORITHMS + 1] = {
     [OMPI_COLL_CRYPTAG_ALLGATHER] = { "auto", "naive", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2",
-                                     "hs3" },
+                                     "hs3", "hop" },
     [OMPI_COLL_CRYPTAG_BCAST] = { "auto", "hop", "binomial", "chain" },
     [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", "hop", "node", "pairs", "rows" },
 };
@@ -173,13 +183,15 @@ static bool read_file(ompi_coll_cryptag_rules_t *rules, const char *file, char *
     return NULL == wrong;
 }
 
-ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(const char *file, char *why, size_t why_bytes)
+ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(bool over_btl, const char *file, char *why, size_t why_bytes)
 {
+    const rule_t *start = over_btl ? over_btl_crypt : built_in;
+    const size_t count = over_btl ? sizeof(over_btl_crypt) / sizeof(*start) : sizeof(built_in) / sizeof(*start);
     ompi_coll_cryptag_rules_t *rules = calloc(1, sizeof(*rules));
     bool whole = NULL != rules;
 
-    for (size_t i = 0; whole && i < sizeof(built_in) / sizeof(built_in[0]); i++) {
-        whole = add_rule(rules, &built_in[i]);
+    for (size_t i = 0; whole && i < count; i++) {
+        whole = add_rule(rules, &start[i]);
     }
     if (!whole) {
         snprintf(why, why_bytes, "out of memory");

@@ -21,9 +21,9 @@
 
 typedef struct ompi_coll_cryptag_rules ompi_coll_cryptag_rules_t;
 
-/* The built-in table, followed by what the file says (NULL: no file).  NULL
- * when the file cannot be used; `why` then says so, with the line. */
-ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(const char *file, char *why, size_t why_bytes);
+/* The built-in table, that for btl/crypt or that for pml/crypt, followed by what the file says
+ * (NULL: no file).  NULL when the file cannot be used; `why` then says so, with the line. */
+ompi_coll_cryptag_rules_t *ompi_coll_cryptag_rules_new(bool over_btl, const char *file, char *why, size_t why_bytes);
 void ompi_coll_cryptag_rules_free(ompi_coll_cryptag_rules_t *rules);
 
 /* The algorithm, by its number in the enumeration of the operation; 0: no rule applies. */

@@ -18,8 +18,8 @@ typedef struct {
     uint32_t settings;          /* checksum of all that the ranks must agree on */
 } greeting_t;
 
-/* Asks the sessions of those alone that may be local: with most of the others
- * this rank never speaks, and so agrees on no keys with them. */
+/* Asks the sessions, if there are any, of those alone that may be local: with most of the
+ * others this rank never speaks, and so agrees on no keys with them. */
 static int lowest_local_rank(ompi_communicator_t *comm)
 {
     const int rank = ompi_comm_rank(comm);
@@ -27,7 +27,7 @@ static int lowest_local_rank(ompi_communicator_t *comm)
     for (int i = 0; i < rank; i++) {
         ompi_proc_t *proc = ompi_comm_peer_lookup(comm, i);
 
-        if (!ompi_coll_cryptag_is_remote(proc) && ompi_common_cryptmpi_is_local(proc)) {
+        if (!ompi_coll_cryptag_is_remote(proc) && (!ompi_common_cryptmpi_active() || ompi_common_cryptmpi_is_local(proc))) {
             return i;
         }
     }
@@ -136,8 +136,7 @@ int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicato
     if (NULL == module->topo) {
         ompi_coll_cryptag_end_job(comm, "no-node-map", comm->c_name);
     }
-    rc = ompi_common_cryptmpi_group(comm, &module->group);
-    if (OMPI_SUCCESS != rc) {
+    if (ompi_common_cryptmpi_active() && OMPI_SUCCESS != ompi_common_cryptmpi_group(comm, &module->group)) {
         setup_failed(comm);
     }
     module->ready = true;

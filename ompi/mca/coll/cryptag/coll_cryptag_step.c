@@ -47,11 +47,6 @@ static void make_room(ompi_coll_cryptag_call_t *call)
     step->room = room;
 }
 
-static const mca_pml_base_module_t *pml_for(ompi_coll_cryptag_form_t form)
-{
-    return OMPI_COLL_CRYPTAG_SEALED == form ? ompi_common_cryptmpi_host() : &mca_pml;
-}
-
 static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                       const void *base, size_t count, ompi_datatype_t *dtype)
 {
@@ -59,7 +54,7 @@ static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
     int rc;
 
     make_room(call);
-    rc = pml_for(form)->pml_isend(base, count, dtype, peer, call->tag,
+    rc = ompi_coll_cryptag_carrier(call, form)->pml_isend(base, count, dtype, peer, call->tag,
                                   MCA_PML_BASE_SEND_STANDARD, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
@@ -77,7 +72,7 @@ static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
     int rc;
 
     make_room(call);
-    rc = pml_for(form)->pml_irecv(base, count, dtype, peer, call->tag, call->comm,
+    rc = ompi_coll_cryptag_carrier(call, form)->pml_irecv(base, count, dtype, peer, call->tag, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
         step->requests[step->count] = MPI_REQUEST_NULL;
@@ -219,6 +214,8 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
 
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
         ompi_coll_cryptag_broken(call, status->MPI_ERROR);
+    } else if (!right && !ompi_coll_cryptag_seals(call)) {
+        ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);       /* the program, as nobody else can */
     } else if (!right) {
         ompi_coll_cryptag_fail(call, OPAL_CRYPT_ERR_AUTH, arrival->peer);
     }

@@ -19,7 +19,7 @@ typedef struct {
     ompi_coll_cryptag_call_t *call;
     const int *members, *owners;        /* by node; the owner of a block may be -1 */
     int nodes, node;
-    size_t most;                        /* plaintext of a piece */
+    size_t most, overhead;              /* plaintext of a piece, and what sealing adds */
     uint8_t *own[2], *came[2];          /* sealed, of this step and the step before: a room for each round */
     ompi_coll_cryptag_part_t *parts;    /* of the messages of a step */
 } stream_t;
@@ -64,7 +64,18 @@ static int node_of_round(const stream_t *stream, int round, bool received)
 
 static uint8_t *room_of(const stream_t *stream, long step, int round)
 {
-    return stream->came[step & 1] + (size_t) round * (stream->most + OPAL_CRYPT_PIECE_OVERHEAD);
+    return stream->came[step & 1] + (size_t) round * (stream->most + stream->overhead);
+}
+
+static uint8_t *plain_of(const stream_t *stream, const piece_t *piece)
+{
+    return ompi_coll_cryptag_block(stream->call, piece->owner) + piece->first;
+}
+
+static ompi_coll_cryptag_part_t part_of(const stream_t *stream, const piece_t *piece, uint8_t *apart)
+{
+    return (ompi_coll_cryptag_part_t) { ompi_coll_cryptag_sealed_at(stream->call, plain_of(stream, piece), apart),
+                                        piece->bytes + stream->overhead, piece->bytes };
 }
 
 static void post_received(stream_t *stream, long step)
@@ -76,8 +87,7 @@ static void post_received(stream_t *stream, long step)
         if (piece_at(stream, node_of_round(stream, round, true), step - round, &piece)) {
             ompi_coll_cryptag_part_t *part = &stream->parts[2 * round];
 
-            *part = (ompi_coll_cryptag_part_t) { room_of(stream, step, round),
-                                                 piece.bytes + OPAL_CRYPT_PIECE_OVERHEAD, piece.bytes };
+            *part = part_of(stream, &piece, room_of(stream, step, round));
             ompi_coll_cryptag_recv(stream->call, from, OMPI_COLL_CRYPTAG_SEALED, part, 1);
         }
     }
@@ -94,12 +104,10 @@ static void post_sent(stream_t *stream, long step)
         if (!piece_at(stream, node_of_round(stream, round, false), step - round, &piece)) {
             continue;
         }
-        *part = (ompi_coll_cryptag_part_t) { round > 0 ? room_of(stream, step - 1, round - 1) : stream->own[step & 1],
-                                             piece.bytes + OPAL_CRYPT_PIECE_OVERHEAD, piece.bytes };
+        *part = part_of(stream, &piece, round > 0 ? room_of(stream, step - 1, round - 1) : stream->own[step & 1]);
         if (0 == round) {
             const ompi_coll_cryptag_name_t name = { piece.owner, OPAL_CRYPT_TO_ALL, 0 };
-            ompi_coll_cryptag_seal_piece(stream->call, &name, piece.index, piece.count,
-                                         ompi_coll_cryptag_block(stream->call, piece.owner) + piece.first,
+            ompi_coll_cryptag_seal_piece(stream->call, &name, piece.index, piece.count, plain_of(stream, &piece),
                                          piece.bytes, part->base);
         }
         ompi_coll_cryptag_send(stream->call, to, OMPI_COLL_CRYPTAG_SEALED, part, 1);
@@ -113,21 +121,21 @@ static void open_received(stream_t *stream, long step)
     for (int round = 0; round < stream->nodes - 1; round++) {
         if (piece_at(stream, node_of_round(stream, round, true), step - round, &piece)) {
             const ompi_coll_cryptag_name_t name = { piece.owner, OPAL_CRYPT_TO_ALL, 0 };
-            ompi_coll_cryptag_open_piece(stream->call, &name, piece.index, piece.count, room_of(stream, step, round),
-                                         ompi_coll_cryptag_block(stream->call, piece.owner) + piece.first,
-                                         piece.bytes);
+            const ompi_coll_cryptag_part_t part = part_of(stream, &piece, room_of(stream, step, round));
+            ompi_coll_cryptag_open_piece(stream->call, &name, piece.index, piece.count, part.base,
+                                         plain_of(stream, &piece), piece.bytes);
         }
     }
 }
 
 void ompi_coll_cryptag_stream(ompi_coll_cryptag_call_t *call, const int *members, const int *owners)
 {
-    const size_t room = mca_coll_cryptag_component.fragment;
+    const size_t room = mca_coll_cryptag_component.fragment, overhead = ompi_coll_cryptag_overhead(call);
     const int nodes = call->topo->nodes;
     const size_t rounds = (size_t) nodes - 1;
     stream_t stream = {
         .call = call, .members = members, .owners = owners, .nodes = nodes, .node = call->topo->node,
-        .most = room - OPAL_CRYPT_PIECE_OVERHEAD,
+        .most = room - overhead, .overhead = overhead,
     };
     long steps = 0;
 

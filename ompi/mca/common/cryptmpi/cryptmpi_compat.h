@@ -20,6 +20,7 @@
 #include "ompi/mca/pml/base/pml_base_bsend.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
+#include "ompi/runtime/params.h"
 
 #ifdef MCA_ompi_pml_DIRECT_CALL
 #    if MCA_ompi_pml_DIRECT_CALL
@@ -182,6 +183,16 @@ static inline void ompi_common_cryptmpi_add_text(int code, const char *text)
 #else
 #    define OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(to, from) ((to)->pml_ft_event = (from)->pml_ft_event)
 #endif
+
+/* Does the job go on without processes that have failed (ULFM)? */
+static inline bool ompi_common_cryptmpi_fault_tolerant(void)
+{
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+    return ompi_ftmpi_enabled;
+#else
+    return false;
+#endif
+}
 
 /* What 5.0 asks an fbtl before it sets atomic mode. */
 #if OMPI_MAJOR_VERSION >= 5

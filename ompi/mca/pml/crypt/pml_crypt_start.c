@@ -10,18 +10,16 @@
 
 #include "opal/mca/base/mca_base_var.h"
 #include "ompi/mca/coll/base/base.h"
-#include "ompi/runtime/params.h"
 
 /* Requests that fail because a process did (ULFM) are the host's; ours would wait. */
 bool ompi_pml_crypt_fault_tolerant(void)
 {
-#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
-    if (ompi_ftmpi_enabled) {
+    const bool tolerant = ompi_common_cryptmpi_fault_tolerant();
+
+    if (tolerant) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "fault-tolerant");
-        return true;
     }
-#endif
-    return false;
+    return tolerant;
 }
 
 /* The application's threads, or that of btl/tcp, which runs completions of its own. */

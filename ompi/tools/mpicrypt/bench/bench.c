@@ -29,7 +29,7 @@ static const mpicrypt_option_t options[] = {
      "chunks and threads), pml and btl (crypt with that crypt_transport), socket and socket-sealed (for pingpong: one TCP "
      "socket without MPI, plain or sealed in records of 16 KiB with pml/crypt's provider: the limit of a transport). For "
      "collectives (default: all): ring (plain, Open MPI's ring all-gather), hop (pml/crypt "
-     "alone, encrypting on every hop), auto (coll/cryptag's choice), and coll/cryptag's algorithms: for allgather "
+     "with Open MPI's own algorithms, encrypting on every hop), auto (coll/cryptag's choice), and coll/cryptag's algorithms: for allgather "
      "naive, o-ring, o-rd, o-rd2, c-ring, c-rd, hs1, hs2, hs3; for bcast binomial, chain; for alltoall node, rows, "
      "pairs."},
     {"bits", MPICRYPT_SIZES, "LIST", "128", &plan.bits, "Key sizes of the encrypted columns: 128, 192, 256."},

@@ -19,7 +19,7 @@
 
 static const mpicrypt_bench_coll_t collectives[] = {
     {"allgather", "ring,hop,auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3",
-     "auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3", "1,1K,4K,16K,64K,256K,1M"},
+     "auto,hop,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3", "1,1K,4K,16K,64K,256K,1M"},
     {"bcast", "auto,hop,binomial,chain", "auto,hop,binomial,chain", "1,1K,4K,16K,64K,128K,256K,1M"},
     {"alltoall", "auto,hop,node,rows,pairs", "auto,hop,node,rows,pairs", "1,1K,4K,16K,32K,64K,256K"},
     {NULL, NULL, NULL, NULL}
@@ -50,18 +50,6 @@ static bool named(const char *list, const char *name)
     return false;
 }
 
-/* Columns that are jobs of their own: `ring`, and for all-gather `hop`. */
-static int add_apart(mpicrypt_bench_plan_t *plan, const char *name)
-{
-    bool ring = 0 == strcmp(name, "ring");
-    int rc = MPICRYPT_OK;
-
-    for (int b = 0; b < (ring ? 1 : plan->bits.count) && MPICRYPT_OK == rc; ++b) {
-        rc = mpicrypt_bench_new_column(plan, name, !ring, plan->bits.value[b], ring ? RING : "coll=^cryptag");
-    }
-    return rc;
-}
-
 static int add_algorithms(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_coll_t *coll, size_t bits)
 {
     bool joined = false;
@@ -90,7 +78,7 @@ int mpicrypt_bench_coll_columns(mpicrypt_bench_plan_t *plan, const mpicrypt_benc
             rc = mpicrypt_error(MPICRYPT_USAGE, "--schemes: there is no '%s' for %s; there are: %s", name, coll->name,
                                 coll->schemes);
         } else if (!named(coll->algorithms, name) && 0 != strcmp(name, "plain")) {
-            rc = add_apart(plan, name);
+            rc = mpicrypt_bench_new_column(plan, name, false, 0, RING);     /* `ring`, a job of its own */
         }
     }
     for (int b = 0; b < plan->bits.count && MPICRYPT_OK == rc; ++b) {

@@ -331,16 +331,30 @@ static bool start_tls(void)
     return true;
 }
 
+/* What all processes must agree on.  Where one runs a collective by coll/cryptag and another does not, they would wait
+ * for each other for ever; its framework has been opened. */
+static void agree_on(char *agreed, size_t bytes)
+{
+    const int *priority = NULL;
+    int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
+    char cryptag[32] = "off";
+
+    if (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &priority, NULL, NULL) && NULL != priority && *priority >= 0) {
+        snprintf(cryptag, sizeof(cryptag), "priority %d", *priority);
+    }
+    snprintf(agreed, bytes, "btl_crypt_links=%u;coll_cryptag=%s", opal_btl_crypt.links, cryptag);
+}
+
 /* Our record, with where we listen; who is here before us has published one without it. */
 static bool publish(void)
 {
     static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
     const size_t count = opal_btl_crypt_address_pack(&opal_btl_crypt.own, bytes);
-    char agreed[32];
+    char agreed[80];
     int rc;
 
-    snprintf(agreed, sizeof(agreed), "btl_crypt_links=%u", opal_btl_crypt.links);
-    rc = opal_cryptproc_start_transport(1 == opal_btl_crypt.links ? NULL : agreed, bytes, count);
+    agree_on(agreed, sizeof(agreed));
+    rc = opal_cryptproc_start_transport(agreed, bytes, count);
     if (OPAL_ERR_BAD_PARAM == rc && NULL != opal_cryptproc_local()) {
         return refuse("too-late", "its record");
     }
