@@ -8,6 +8,7 @@
 
 #include "opal/mca/common/crypt/wire/session_object.h"
 #include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/wire/frame.h"
 
 extern opal_aead_module_t opal_aead_openssl_module;
 int opal_aead_openssl_init(void);
@@ -103,6 +104,13 @@ static inline bool all_zero(const void *block, size_t bytes)
         }
     }
     return true;
+}
+
+/* Not memcmp: what pads a struct may be anything. */
+static inline bool same_shape(const opal_crypt_shape_t *a, const opal_crypt_shape_t *b)
+{
+    return a->total_bytes == b->total_bytes && a->first_bytes == b->first_bytes && a->chunk_bytes == b->chunk_bytes
+           && a->count == b->count;
 }
 
 #endif

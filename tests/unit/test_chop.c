@@ -58,7 +58,7 @@ static opal_crypt_chop_t *message_begin(opal_crypt_session_t *session, const mes
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_open(session, &here, m->first,
                                                         m->shape.first_bytes + 40, plain, SIZE_MAX,
                                                         &shape, &counter, &chop));
-    UNIT_CHECK(counter == m->counter && 0 == memcmp(&shape, &m->shape, sizeof(shape)));
+    UNIT_CHECK(counter == m->counter && same_shape(&shape, &m->shape));
     return chop;
 }
 

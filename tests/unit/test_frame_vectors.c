@@ -141,7 +141,7 @@ static void chopped(const vector_block_t *vector)
     UNIT_EQUAL_BYTES(frame, expected, wire);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_open(ends.b, &envelope, expected, wire, back, SIZE_MAX,
                                                         &seen_shape, &seen, &opening));
-    UNIT_CHECK(seen == counter && 0 == memcmp(&seen_shape, &shape, sizeof(shape)));
+    UNIT_CHECK(seen == counter && same_shape(&seen_shape, &shape));
 
     for (uint32_t i = 1; i <= shape.count; ++i) {
         const uint64_t at = opal_crypt_segment_offset(&shape, i);
