@@ -51,7 +51,7 @@ static const struct entry {
     {"btl_crypt_replace_after", NUMBER, 0, UINT32_MAX, NULL},
     {"btl_crypt_rndv_eager_limit", NUMBER, 0, 1 << 20, NULL},
     {"btl_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
-    {"coll_cryptag_allgather_algorithm", WORD, 0, 0, "auto naive o-ring o-rd o-rd2 c-ring c-rd hs1 hs2 hs3"},
+    {"coll_cryptag_allgather_algorithm", WORD, 0, 0, "auto naive o-ring o-rd o-rd2 c-ring c-rd hs1 hs2 hs3 hop"},
     {"coll_cryptag_alltoall_algorithm", WORD, 0, 0, "auto hop node pairs rows"},
     {"coll_cryptag_bcast_algorithm", WORD, 0, 0, "auto hop binomial chain"},
     {"coll_cryptag_bcast_segment", NUMBER, 1024, MIB64, NULL},
