@@ -365,7 +365,8 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
 {
     mca_btl_base_module_t **modules = malloc(OPAL_BTL_CRYPT_LINKS_MAX * sizeof(*modules));
 
-    (void) progress_threads, (void) mpi_threads;
+    (void) progress_threads;
+    opal_cryptproc_threads_come(mpi_threads);
     if (NULL == modules || !limits_hold() || !start_tls() || !listen_somewhere() || !publish()) {
         opal_btl_crypt_end_job();
     }

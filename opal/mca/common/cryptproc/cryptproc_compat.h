@@ -213,12 +213,20 @@ static inline bool opal_cryptproc_threaded(void)
 {
     return opal_uses_threads;
 }
+static inline void opal_cryptproc_threads_come(bool threads)
+{
+    (void) threads;
+}
 #else
 extern OPAL_DECLSPEC bool opal_cryptproc_threads;     /* decided at the start */
 
 static inline bool opal_cryptproc_threaded(void)
 {
     return opal_cryptproc_threads;
+}
+static inline void opal_cryptproc_threads_come(bool threads)
+{
+    opal_cryptproc_threads = opal_cryptproc_threads || threads;
 }
 #endif
 
