@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * faults: what a program sees when pml/crypt's host refuses an operation, or ends
+ * faults [cm]: what a program sees when pml/crypt's host refuses an operation, or ends
  * one with an error (pml/tamper, `refuse` and `fail`); with MPI_THREAD_MULTIPLE if
  * FAULTS_THREADS is in the environment.
  *
  * By 4 ranks on two nodes: rank 0 receives, from rank 2 sealed messages and from
- * rank 1, its neighbor, plain ones.  crypt_on_auth_failure is what it is by
+ * rank 1, its neighbor, plain ones (not over cm).  crypt_on_auth_failure is what it is by
  * default: no fault is a forgery, and the job goes on.
  */
 #include "mt.h"
@@ -24,7 +24,7 @@ static const struct kind {
     {"local", NULL, 1, 1000},
     {"local-large", "body", 1, 20000},
 };
-enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
+enum { KINDS = sizeof(kinds) / sizeof(*kinds), SEALED_KINDS = 3 };
 
 enum { ISEND, ISSEND, IBSEND, SEND, START, START_BSEND, WAYS };
 static const char *const ways[WAYS] = {"Isend", "Issend", "Ibsend", "Send", "Start", "Start of Bsend_init"};
@@ -195,17 +195,43 @@ static void receive(const struct kind *k, const char *posted, int nth, const cha
     }
 }
 
+/* Over cm a probe takes the message by a receive.  What failed took none, and left no gap in their order. */
+static void probe(const struct kind *k, const char *action, int expected, uint64_t key)
+{
+    MPI_Status status;
+
+    set_plan("receive", 0, action);
+    expect(MPI_Probe(k->from, TAG, comm, &status), expected, "probe", k);
+    set_plan("", 0, "");
+    MT_MPI(MPI_Probe(k->from, TAG, comm, &status));
+    MT_STATUS(&status, k->from, TAG, (size_t) k->bytes);
+    gets(k, key);
+}
+
 static void sends(const struct kind *k, uint64_t key)
 {
     mt_fill(out, (size_t) k->bytes, key);
     MT_MPI(MPI_Send(out, k->bytes, MPI_BYTE, 0, TAG, comm));
 }
 
+static const struct { const char *action; int expected; } faults[] = {
+    {"refuse 0", MPI_ERR_BUFFER}, {"fail 0", MPI_ERR_NO_SPACE}};
+
+static void probes(const struct kind *k, int message)
+{
+    for (int i = 0; i < 2; i++) {
+        uint64_t key = mt_key(message, i, 0, 4);
+        if (mt_rank == k->from) {
+            sends(k, key);
+        } else if (0 == mt_rank) {
+            probe(k, faults[i].action, faults[i].expected, key);
+        }
+        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    }
+}
+
 static void receives(const struct kind *k, int message)
 {
-    static const struct { const char *action; int expected; } faults[] = {
-        {"refuse 0", MPI_ERR_BUFFER}, {"fail 0", MPI_ERR_NO_SPACE}};
-
     for (int i = 0; i < 2; i++) {
         for (int part = 0; part < (NULL == k->rest ? 1 : 2); part++) {
             uint64_t key = mt_key(message, i, part, 3);
@@ -239,13 +265,13 @@ static void sends_refused(const struct kind *k, int message)
 
 static void sends_failed(const struct kind *k, int message)
 {
-    static const struct { int part; const char *action; int expected; } faults[] = {
+    static const struct { int part; const char *action; int expected; } parts[] = {
         {0, "fail 1", MPI_ERR_NO_SPACE}, {1, "fail 1", MPI_ERR_NO_SPACE}, {1, "refuse 1", MPI_ERR_BUFFER}};
 
     for (int i = 0; i < (NULL == k->rest ? 1 : 3); i++) {
         uint64_t key = mt_key(message, i, 0, 2);
         if (mt_rank == k->from) {
-            fails_at(k, 0 == faults[i].part ? k->first : k->rest, 0, faults[i].action, faults[i].expected, key);
+            fails_at(k, 0 == parts[i].part ? k->first : k->rest, 0, parts[i].action, parts[i].expected, key);
         } else if (0 == mt_rank) {
             gets(k, key);
         }
@@ -254,17 +280,24 @@ static void sends_failed(const struct kind *k, int message)
 
 int main(int argc, char **argv)
 {
+    bool cm;
+
     threads = NULL != getenv("FAULTS_THREADS");
     mt_start(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     MT_CHECK(4 == mt_size, "faults: by 4 ranks");
     set_up();
-    for (int i = 0; i < KINDS; i++) {
+    cm = mt_flag("cm");
+    for (int i = 0; i < (cm ? SEALED_KINDS : KINDS); i++) {
         sends_refused(&kinds[i], i);
         mt_group("%s, %d bytes: sends refused", kinds[i].first, kinds[i].bytes);
         sends_failed(&kinds[i], i);
         mt_group("%s, %d bytes: sends failed", kinds[i].first, kinds[i].bytes);
         receives(&kinds[i], i);
         mt_group("%s, %d bytes: receives refused and failed", kinds[i].first, kinds[i].bytes);
+        if (cm) {
+            probes(&kinds[i], i);
+            mt_group("%s, %d bytes: receives of a probe refused and failed", kinds[i].first, kinds[i].bytes);
+        }
     }
     MT_MPI(MPI_Comm_free(&comm));
     MT_MPI(MPI_Errhandler_free(&handler));
