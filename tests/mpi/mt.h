@@ -22,8 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A program of the standard ABI is not told which Open MPI there is: none before 6.0. */
+#ifndef OMPI_MAJOR_VERSION
+#    define OMPI_MAJOR_VERSION 6
+#endif
 /* Open MPI 5.0 has these parts of MPI 4, but calls itself 3.1. */
 #define MT_HAS_MPI4 (OMPI_MAJOR_VERSION >= 5)
+#define MT_HAS_MPI5 (MPI_VERSION >= 5)
 
 #define MT_SKIP 77                  /* exit status: cannot run here, and says why */
 
