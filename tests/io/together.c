@@ -76,12 +76,13 @@ static void look(void)
 /* What is left of a maker that was killed before there was a map in it. */
 static void leave(int kind)
 {
-    const char header[32] = "MPICRYPT\1\0\3\0\0\0\0\0UUID of no file!";
+    const char header[] = "MPICRYPT\1\0\3\0\0\0\0\0UUID of no file!";
+    const size_t bytes = sizeof(header) - 1;
 
     if (0 == mt_rank) {
         int fd = open(sidecar, O_RDWR | O_CREAT | O_EXCL, 0600);
         MT_CHECK(fd >= 0 && (0 == kind || 0 == ftruncate(fd, NO_ROOM)), "%s", sidecar);
-        MT_CHECK(kind < 2 || sizeof(header) == pwrite(fd, header, sizeof(header), 0), "%s", sidecar);
+        MT_CHECK(kind < 2 || (ssize_t) bytes == pwrite(fd, header, bytes, 0), "%s", sidecar);
         close(fd);
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));

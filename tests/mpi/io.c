@@ -66,7 +66,7 @@ static void view(int groups)
 
 static void shared_pointer(void)
 {
-    int value = 1000 + mt_rank, *all = malloc((size_t) mt_size * 4), sum = 0;
+    int value = 1000 + mt_rank, *all = malloc((size_t) mt_size * 4);
     MPI_File f;
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
     MT_MPI(MPI_File_set_size(f, 0));
@@ -75,7 +75,6 @@ static void shared_pointer(void)
     MT_MPI(MPI_File_read_at(f, 0, all, mt_size * 4, MPI_BYTE, MPI_STATUS_IGNORE));
     for (int i = 0; i < mt_size; i++) {
         MT_CHECK(1000 + i == all[i], "ordered write: %d at %d", all[i], i);
-        sum += all[i];
     }
     MT_MPI(MPI_File_close(&f));
     free(all);
