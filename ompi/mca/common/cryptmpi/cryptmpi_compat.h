@@ -275,13 +275,17 @@ static inline void ompi_common_cryptmpi_lock_release(ompi_common_cryptmpi_lock_t
  * are several threads, plain until then, because a locked instruction waits for the stores
  * of a whole message.  Here and with the locks, a session that brings threads at the
  * very moment when another thread is at such a place is not covered, as it is not in
- * Open MPI's own OPAL_THREAD_ADD_FETCH32. */
+ * Open MPI's own OPAL_THREAD_ADD_FETCH32.
+ *
+ * Acquire and release: who counts down to zero completes what others wrote, and who finds a bit set
+ * gives back what another thread had.  Open MPI's opal_atomic_add_fetch_32 is relaxed, which only a
+ * processor that orders memory by itself (x86, not arm64) makes good. */
 static inline int32_t ompi_common_cryptmpi_add(ompi_common_cryptmpi_atomic32_t *at, int32_t more)
 {
     volatile int32_t *plain = (volatile int32_t *) at;
 
     if (OPAL_UNLIKELY(opal_cryptproc_threaded())) {
-        return opal_atomic_add_fetch_32(at, more);
+        return __atomic_add_fetch(plain, more, __ATOMIC_ACQ_REL);
     }
     return *plain = *plain + more;
 }
@@ -293,7 +297,7 @@ static inline int32_t ompi_common_cryptmpi_set_bits(ompi_common_cryptmpi_atomic3
     int32_t before;
 
     if (OPAL_UNLIKELY(opal_cryptproc_threaded())) {
-        return opal_atomic_fetch_or_32(at, bits);
+        return __atomic_fetch_or(plain, bits, __ATOMIC_ACQ_REL);
     }
     before = *plain;
     *plain = before | bits;
