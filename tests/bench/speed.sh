@@ -9,6 +9,7 @@
 #     cubic       what an ordinary site sees: TCP with cubic, on links of 10, 25 and 40 Gb/s
 #                 and without a limit
 #     ucx         ucx over tcp
+#     cm          cm over libfabric's tcp;ofi_rxm, with cubic
 #     schemes     the papers' ablation: naive, pipe, threads, both
 #     no-crypto   against a build that copies where it should seal
 #
@@ -156,6 +157,16 @@ if wanted ucx; then
     bench ucx pingpong --host ucx --size "$sizes" --schemes naive,crypt
     table "ucx over tcp" "$SAVE/ucx.csv" 1.30 1.30 1.30 1.30 1.30 1.30 1.30 1.30
     unset OMPI_MCA_pml_ucx_tls OMPI_MCA_pml_ucx_devices UCX_TLS UCX_NET_DEVICES
+fi
+if wanted cm; then
+    fresh_cluster
+    for node in node0 node1; do
+        vcluster net $node sysctl -qw net.ipv4.tcp_congestion_control=cubic
+    done
+    export OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='tcp;ofi_rxm'
+    bench cm pingpong --host cm --size "$sizes" --schemes naive,crypt
+    table "cm over tcp;ofi_rxm" "$SAVE/cm.csv"
+    unset OMPI_MCA_mtl OMPI_MCA_mtl_ofi_provider_include
 fi
 if wanted schemes; then
     fresh_cluster
