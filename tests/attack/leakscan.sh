@@ -16,13 +16,13 @@
 set -eu
 . "$SRC/tests/lib.sh"
 
-few= many= sealed=crypt control=ob1
+few= many= sealed=crypt control=ob1 largest=4194304
 case ${1-} in
     '')   ;;
     few)  few=yes ;;
     many) many=many ;;
     btl)  few=yes sealed=btl ;;
-    cm)   few=yes control=cm
+    cm)   few=yes control=cm largest=300000
           export OMPI_MCA_pml_crypt_host=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='tcp;ofi_rxm' ;;
     *)    die "usage: leakscan.sh [few | many | btl | cm]" ;;
 esac
@@ -62,7 +62,7 @@ done
 ways=blocking
 [ -z "$many" ] || ways='blocking nonblocking persistent'
 
-job default    4194304 p2p
+job default    $largest p2p
 job default+   65537   'coll neighbor inter blocking nonblocking persistent'
 if [ -z "$few" ]; then
     job basic  65537   "coll $ways"                     --mca coll basic,libnbc,self,inter

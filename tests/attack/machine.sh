@@ -46,11 +46,11 @@ job() {
     echo "+ machine $*"
     if ! vcluster mpirun -n 4 "${mpirun[@]}" "$machine" "at=$CASE_DIR/at" ${arguments[@]+"${arguments[@]}"} "$@" \
             > "$CASE_DIR/out" 2>&1; then
-        grep -vE 'failed authentication|receiver:|claimed from:|communicator:|tag:  |reason:|reached the application|^-*$|help message|help / error' \
+        grep -avE 'failed authentication|receiver:|claimed from:|communicator:|tag:  |reason:|reached the application|^-*$|help message|help / error' \
             "$CASE_DIR/out" | head -n 300 || true
         fail "in step $(cat "$CASE_DIR/at"): run it again with MACHINE=\"$* to=$(cat "$CASE_DIR/at")\", perhaps from=$(cat "$CASE_DIR/at")"
     fi
-    grep '^machine: ' "$CASE_DIR/out" | tee -a "$CASE_DIR/all"
+    grep -a '^machine: ' "$CASE_DIR/out" | tee -a "$CASE_DIR/all"
 }
 
 if [ -n "${MACHINE-}" ]; then

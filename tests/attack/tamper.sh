@@ -48,7 +48,7 @@ section() {                                     # section SECTION PARTS [MPIRUN-
     for part in ${only:-$(seq 0 $((parts - 1)))}; do
         run "$section" --mca crypt_on_auth_failure error ${before[@]+"${before[@]}"} -- "part=$part" "parts=$parts" "$@" \
             >"$CASE_DIR/out" 2>&1 || rc=1
-        grep -vE 'failed authentication|receiver:|claimed from:|communicator:|tag:  |reason:|reached the application|^-*$|help message|help / error' "$CASE_DIR/out" || true
+        grep -avE 'failed authentication|receiver:|claimed from:|communicator:|tag:  |reason:|reached the application|^-*$|help message|help / error' "$CASE_DIR/out" || true
         [ $rc = 0 ] || fail "section $section, part $part of $parts"
     done
 }
