@@ -10,19 +10,20 @@
 #
 # "few": not each component of collectives by itself.
 # "btl": few, over btl/crypt in the place of pml/crypt, with one-sided communication in both series.
-# "cm": few, over cm and libfabric, of which plain cm is the control.
+# "cm": few, over cm and libfabric.  Plain cm cannot be the control: of 4.1 it does not end where a matched receive
+# takes a synchronous message.
 # "many": more sizes, up to 4 MiB everywhere, and all three ways of the
 # collectives in each component.
 set -eu
 . "$SRC/tests/lib.sh"
 
-few= many= sealed=crypt control=ob1 largest=4194304
+few= many= sealed=crypt largest=4194304
 case ${1-} in
     '')   ;;
     few)  few=yes ;;
     many) many=many ;;
     btl)  few=yes sealed=btl ;;
-    cm)   few=yes control=cm largest=300000
+    cm)   few=yes largest=300000
           export OMPI_MCA_pml_crypt_host=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='tcp;ofi_rxm' ;;
     *)    die "usage: leakscan.sh [few | many | btl | cm]" ;;
 esac
@@ -38,7 +39,7 @@ job() {
     local label=$1 largest=$2 groups=$3 pml; shift 3
     number=$((number + 1))
     [ -z "$many" ] || largest=4194304
-    for pml in $control $sealed; do
+    for pml in ob1 $sealed; do
         capture_start node0 "$CASE_DIR/node0" -Q out -s 8000 -B 262144
         capture_start node1 "$CASE_DIR/node1" -Q out -s 8000 -B 262144
         (
@@ -81,4 +82,4 @@ job files      65537   io
 # mpirun of 5.0.7 crashes when programs are spawned on two nodes, over plain ob1, too.
 [ "$SERIES" != 4.1 ] || job run-time 65537 dynamic      --host node0:4,node1:4 --map-by ppr:2:node
 
-"$scan" table "$CASE_DIR/$control".*.json -- "$CASE_DIR/$sealed".*.json
+"$scan" table "$CASE_DIR/ob1".*.json -- "$CASE_DIR/$sealed".*.json
