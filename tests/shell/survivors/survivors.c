@@ -17,19 +17,31 @@
 
 enum { ROUNDS = 60, BYTES = 600000 };
 
-/* Does it lead to another node? */
-static int leads_away(int fd)
+/* The peer's, or ours: IPv4 in IPv6's form, or IPv6; 0: it has none. */
+static int address_of(int fd, int peer, struct in6_addr *address)
 {
-    struct sockaddr_storage peer;
-    socklen_t bytes = sizeof(peer);
-    const struct in6_addr *six = &((struct sockaddr_in6 *) &peer)->sin6_addr;
-    uint32_t four;
+    struct sockaddr_storage found;
+    socklen_t bytes = sizeof(found);
 
-    if (0 != getpeername(fd, (struct sockaddr *) &peer, &bytes) || (AF_INET != peer.ss_family && AF_INET6 != peer.ss_family)) {
+    if (0 != (peer ? getpeername : getsockname)(fd, (struct sockaddr *) &found, &bytes)
+        || (AF_INET != found.ss_family && AF_INET6 != found.ss_family)) {
         return 0;
     }
-    memcpy(&four, AF_INET == peer.ss_family ? (void *) &((struct sockaddr_in *) &peer)->sin_addr : (void *) (six->s6_addr + 12), 4);
-    return 127 != ntohl(four) >> 24 && (AF_INET == peer.ss_family || !IN6_IS_ADDR_LOOPBACK(six));
+    *address = ((struct sockaddr_in6 *) &found)->sin6_addr;
+    if (AF_INET == found.ss_family) {
+        *address = (struct in6_addr) {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+        memcpy(address->s6_addr + 12, &((struct sockaddr_in *) &found)->sin_addr, 4);
+    }
+    return 1;
+}
+
+/* Does it lead to another node?  (That with PMIx does not.) */
+static int leads_away(int fd)
+{
+    struct in6_addr here, there;
+
+    return address_of(fd, 0, &here) && address_of(fd, 1, &there)
+           && 0 != memcmp(&here, &there, sizeof(here));
 }
 
 static void cut_newest(void)
