@@ -79,6 +79,7 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
 
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                         "pml:crypt: refused: %s, rank %d, tag %d: %s", comm->c_name, rank, tag, reason(rc));
+    opal_cryptproc_happened(OPAL_CRYPTPROC_REFUSED, rank, tag, 0);
     snprintf(who, sizeof(who), "%s on %s", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
     if (fatal) {
         end_job(comm, who, rank, tag, rc);
@@ -96,6 +97,7 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
     static int said = 0;
 
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: refused a peer: %s", topic);
+    opal_cryptproc_happened(OPAL_CRYPTPROC_REFUSED, -1, -1, 0);
     if (OPAL_CRYPTPROC_ABORT != opal_cryptproc_params.on_failure) {
         opal_cryptproc_show_here(file, topic, detail);
         return ompi_common_cryptmpi_error_class();

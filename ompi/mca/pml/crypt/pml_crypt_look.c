@@ -353,6 +353,7 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
     look->moment->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
     if (shown.epoch_out + shown.epoch_in != peer->epochs) {
         peer->epochs = shown.epoch_out + shown.epoch_in;
+        opal_cryptproc_happened(OPAL_CRYPTPROC_REKEYED, (int) shown.rank, (int) shown.epoch_out, (int) shown.epoch_in);
         opal_output_verbose(OPAL_CRYPTPROC_SAY_CHOICES, opal_cryptproc_stream,
                             "pml:crypt: rank %u: epoch %llu out, %llu in", shown.rank, (unsigned long long) shown.epoch_out,
                             (unsigned long long) shown.epoch_in);

@@ -98,6 +98,13 @@ OPAL_DECLSPEC int opal_cryptproc_provider_needed(void);
 /* False in a build whose messages are NOT encrypted (cryptproc_plaintext.c). */
 OPAL_DECLSPEC bool opal_cryptproc_encrypts(void);
 
+/* ---- events of MPI_T ---- */
+
+/* For tools that listen, where Open MPI has events: one has happened, with its numbers (cryptproc_event.c). Who calls
+ * it is a thread of MPI's, and may hold locks of ours. */
+typedef enum { OPAL_CRYPTPROC_REFUSED, OPAL_CRYPTPROC_REKEYED, OPAL_CRYPTPROC_AUDITED, OPAL_CRYPTPROC_EVENTS } opal_cryptproc_event_t;
+OPAL_DECLSPEC void opal_cryptproc_happened(opal_cryptproc_event_t what, int first, int second, int third);
+
 /* ---- parameters of others ---- */
 
 /* What is read before whoever has it registers it: it is registered for a moment.  After an

@@ -37,6 +37,15 @@
 #    define OPAL_CRYPTPROC_MODEX_SCOPE OPAL_PMIX_GLOBAL
 #endif
 
+/* Events of MPI_T (cryptproc_event.c). */
+#if OPAL_MAJOR_VERSION >= 6
+#    include "opal/mca/base/mca_base_event.h"
+
+#    define OPAL_CRYPTPROC_HAS_EVENTS 1
+#else
+#    define OPAL_CRYPTPROC_HAS_EVENTS 0
+#endif
+
 /* The name of a job, as PMIx knows it: empty where PMIx knows none. */
 enum { OPAL_CRYPTPROC_NSPACE_BYTES = 256 };
 

@@ -14,4 +14,6 @@ const opal_aead_module_t *opal_cryptproc_plaintext(void);
 int opal_cryptproc_provider_start(void);
 void opal_cryptproc_provider_stop(void);
 
+int opal_cryptproc_events_register(void);
+
 #endif

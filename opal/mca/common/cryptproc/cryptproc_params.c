@@ -5,7 +5,7 @@
  * files, methods and limits; none of them ever holds a secret.  With them what MPI_T
  * shows of a process.
  */
-#include "cryptproc.h"
+#include "cryptproc_internal.h"
 
 #include <stddef.h>
 
@@ -205,7 +205,8 @@ int opal_cryptproc_params_register(void)
     rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
                                       "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_1, (const char **) &p->report);
     rc = rc ? rc : add_test(&p->options);
-    return rc ? rc : metrics_register();
+    rc = rc ? rc : metrics_register();
+    return rc ? rc : opal_cryptproc_events_register();
 }
 
 bool opal_cryptproc_report_wanted(void)
