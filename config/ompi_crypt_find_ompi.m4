@@ -42,6 +42,8 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
             [*"Open MPI $ompi_crypt_version"*], [],
             [AC_MSG_ERROR([$MPICC and $OMPI_INFO are not of the same Open MPI; give it by --with-ompi=DIR])])
 
+    OMPI_CRYPT_CHECK_DLOPEN
+
     # 3. its directories
     ompi_crypt_paths=`$OMPI_INFO --parsable --path all 2>/dev/null`
     m4_foreach_w([ompi_crypt_place], [prefix libdir pkglibdir pkgdatadir pkgincludedir], [
@@ -50,6 +52,7 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
     ompi_crypt_libdirs=`$MPICC --showme:libdirs`
     OMPI_CRYPT_FIND_HEADERS
     OMPI_CRYPT_CHECK_HEADERS
+    AS_IF([test -n "$ompi_crypt_source"], [OMPI_CRYPT_COMPARE_SWITCHES])
     AC_SUBST([ompi_crypt_version])
     AC_SUBST([ompi_crypt_series])
     AC_SUBST([ompi_crypt_ompi_prefix])
@@ -59,6 +62,7 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
 dnl Installed headers, or those of a configured source tree.
 AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
     AC_MSG_CHECKING([for Open MPI's internal headers])
+    ompi_crypt_source=
     AS_IF([test -n "$with_ompi_source" && test "$with_ompi_source" != no],
         [AS_IF([test ! -f "$with_ompi_source/ompi/mca/pml/pml.h"],
                [AC_MSG_RESULT([no])
@@ -66,7 +70,7 @@ AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
          AS_IF([test ! -f "$with_ompi_source/opal/include/opal_config.h"],
                [AC_MSG_RESULT([no])
                 AC_MSG_ERROR([$with_ompi_source has not been configured.  Run its ./configure there with the
-  switches of the installed Open MPI ("$OMPI_INFO -c" shows them), then come back])])
+  switches of the installed Open MPI, as packaging/configure-ompi does, then come back])])
          ompi_crypt_source=`cd "$with_ompi_source" && pwd`
          dnl What its own makefiles have: hwloc and libevent may be in the tree or not.
          ompi_crypt_flags=`$SED -n 's/^CPPFLAGS = //p' "$ompi_crypt_source/ompi/Makefile" \
@@ -116,6 +120,8 @@ AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
         ]])], [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
          AC_MSG_ERROR([the headers ($ompi_crypt_ompi_from) are of another Open MPI than $OMPI_INFO ($ompi_crypt_version)])])
+
+    OMPI_CRYPT_CHECK_LAYOUT
 
     AC_MSG_CHECKING([whether the pml is called directly])
     AC_COMPILE_IFELSE([AC_LANG_SOURCE([[

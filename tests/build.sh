@@ -155,7 +155,7 @@ compile_variant() {
     in_variant ompi_info --version | grep -F "Open MPI v$SERIES."
     # A makefile of an older configure would run it again, with other switches.
     [ config.status -nt "$SRC/configure" ] ||
-        in_variant "$SRC/configure" --prefix="$PREFIX" "${switches[@]}"
+        in_variant "$SRC/configure" --prefix="$PREFIX" "${switches[@]}" $([ "$SERIES" != "$NATIVE" ] || echo "${OMPI_CRYPT_CONFIGURE-}")
     in_variant make -j"$jobs"
     # check_LIBRARIES first; the checks themselves are cases of run.sh.  Only tests link these, without
     # an optimizer: so none compiles each of their objects twice.

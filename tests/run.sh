@@ -19,6 +19,7 @@
 # without Open MPI 5.0 and 6.0.  Debian 13's own is 5.0, and forky's 6.0: there the cases without
 # a suffix run on it, and those that need an older one are skipped.  Builds outside of the source tree, under
 # ${XDG_CACHE_HOME:-/var/cache}/ompi-crypt (OMPI_CRYPT_TEST_DIR overrides it).
+# OMPI_CRYPT_CONFIGURE has more switches for configure, for this system's Open MPI.
 # How to add a test: tests/README.rst.
 set -uo pipefail
 shopt -s inherit_errexit

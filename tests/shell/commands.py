@@ -8,7 +8,7 @@ import sys
 
 # What a line of a block begins with if it is one for the shell.
 STARTS = re.compile(r"(mpirun|mpicrypt|srun|sbatch|make|module|apt|cd|cp|mkdir|mpicc|mpifort|ompi_info|git)\s|\(cd |\. |\./|\.\./|"
-                    r"(examples|tests)/\S|\$P/|rpmbuild|dpkg-buildpackage")
+                    r"(examples|packaging|tests)/\S|\$P/|rpmbuild|dpkg-buildpackage")
 
 
 def blocks(path):

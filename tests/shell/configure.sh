@@ -43,6 +43,9 @@ stops 'Open MPI 4.0.3 is not supported, only 4.1, 5.0 and 6.0' old
 fake two "s/Open MPI v.*/Open MPI v${version%.*}.99/"
 stops 'are not of the same Open MPI' two
 
+fake sealed 's/^option:dlopen:.*/option:dlopen:no/'
+stops 'was configured with --disable-dlopen' sealed
+
 fake bare "s|^path:pkgincludedir:.*|path:pkgincludedir:$CASE_DIR|"
 stops 'apt install libopenmpi-dev' bare
 stops 'is not a source tree of Open MPI' bare --with-ompi-source="$CASE_DIR"
@@ -54,5 +57,17 @@ stops 'has not been configured' bare --with-ompi-source="$CASE_DIR/source"
 fake_headers newer 's/#define OPAL_RELEASE_VERSION .*/#define OPAL_RELEASE_VERSION 98/'
 stops "are of another Open MPI than" newer
 
+fake_headers debug 's/#define OPAL_ENABLE_DEBUG .*/#define OPAL_ENABLE_DEBUG 1/'
+stops 'were configured with other options than' debug
+
 fake_headers direct 's/#define MCA_ompi_pml_DIRECT_CALL .*/#define MCA_ompi_pml_DIRECT_CALL 1/'
 stops 'was configured with --enable-mca-direct=pml-' direct
+
+# configure-ompi: the switches that ompi_info shows, but for directories, and only for the same version.
+mkdir "$CASE_DIR/tree"
+printf 'major=%s\nminor=%s\nrelease=%s\n' $(sed -e 's/[a-z].*//' -e 's/\./ /g' <<< "$version") > "$CASE_DIR/tree/VERSION"
+printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' > "$CASE_DIR/tree/configure"
+chmod +x "$CASE_DIR/tree/configure"
+fake switches "s|^ *Configure command line: .*|  Configure command line: '--prefix=/x' '--libdir=/y' '--with-package-string=A B'|"
+says '<--prefix=/x><--with-package-string=A B><--more>' "$SRC/packaging/configure-ompi" "$CASE_DIR/tree" "$CASE_DIR/switches" --more
+says 'is of 4.0.3' "$SRC/packaging/configure-ompi" "$CASE_DIR/tree" "$CASE_DIR/old"
