@@ -15,7 +15,7 @@
 #if MT_HAS_MPI4
 #    include <mpi-ext.h>
 
-enum { ROUNDS = 60, BYTES = 600000 };
+enum { ROUNDS = 60, BYTES = 3000000 };
 
 /* The peer's, or ours: IPv4 in IPv6's form, or IPv6; 0: it has none. */
 static int address_of(int fd, int peer, struct in6_addr *address)
@@ -69,8 +69,8 @@ static int around(MPI_Comm comm, int rounds, int dies)
     MT_MPI(MPI_Comm_rank(comm, &rank));
     MT_MPI(MPI_Comm_size(comm, &size));
     for (int i = 0; i < rounds && MPI_SUCCESS == rc; i++) {
-        const int n = (i * 99991) % BYTES, from = (rank + size - 1) % size;
-        if (i == rounds / 2 && rank == dies) {
+        const int n = (i * 499979) % BYTES, from = (rank + size - 1) % size;
+        if (i == ROUNDS / 2 && rank == dies) {
             if (0 == dies) {
                 cut_newest();
             } else {
