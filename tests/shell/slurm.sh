@@ -72,6 +72,32 @@ must grep -q "authentication  *munge" job.out
 must test "$(stat -c %s wire.pcap)" -gt 1000000
 must_fail grep -qaF "$(cat secret.txt)" wire.pcap
 
+# What goes between the nodes beside MPI's messages, as docs/security.rst has it.  Words are there
+# twice, so that one of them is not divided between two packets.
+word() { od -An -tx1 -N12 /dev/urandom | tr -d ' \n' | tr 0-9 g-p; }
+cat > step.sh <<'END'
+cat output.txt
+exec ./ring secret.txt
+END
+# beside [SRUN-OPTION...]: a step with a word in its environment, in its arguments and in its output.
+beside() {
+    environment=$(word) argument=$(word) output=$(word)
+    echo "$output $output" > output.txt
+    capture_start node1 wire.pcap
+    must on node0 env WORD="$environment $environment" OMPI_MCA_pml=crypt OMPI_MCA_crypt_auth=munge OMPI_MCA_btl_tcp_if_include=eth0 \
+        OMPI_MCA_crypt_munge_socket=/dev/shm/m/s srun --mpi=pmix --nodes=2 --ntasks-per-node=2 "$@" sh step.sh "$argument $argument"
+    capture_stop node1
+}
+onwire() { grep -qaF "$1" wire.pcap; }
+beside
+for text in "$environment" "$argument" "$output" crypt.record; do must onwire "$text"; done
+must_fail onwire "$(cat secret.txt)"
+beside --export=PATH,HOME,LD_LIBRARY_PATH,$(compgen -v OMPI_MCA_ | paste -sd,),OMPI_MCA_pml,OMPI_MCA_crypt_auth,OMPI_MCA_btl_tcp_if_include,OMPI_MCA_crypt_munge_socket \
+    --output="$CASE_DIR/step.%t"
+must onwire "$argument"
+for text in "$environment" "$output" "$(cat secret.txt)"; do must_fail onwire "$text"; done
+must grep -qx "4 ranks: the messages came back as they were sent" step.0
+
 # A job that hangs is explained by its number, from either node: each reaches the other by srun.
 must mpicc -o hang "$SRC/tests/tool/hang.c"
 id=$(on node0 env OMPI_MCA_pml=crypt OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
