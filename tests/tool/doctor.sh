@@ -71,6 +71,14 @@ finds "cipher:node1 component:node1" "mca_pml_crypt.so is in no directory of" \
     "Install ompi-crypt at the same place on every node" "Install a provider"
 vcluster exec node1 umount "$PREFIX/lib/ompi-crypt"
 
+cp -a "$PREFIX/lib/ompi-crypt" "$CASE_DIR/fewer"
+rm "$CASE_DIR/fewer/mca_btl_crypt.so"
+vcluster exec node1 mount --bind "$CASE_DIR/fewer" "$PREFIX/lib/ompi-crypt"
+set_node node1 "mca_base_component_show_load_errors=0"
+finds "" "warn component mca_btl_crypt.so is in no directory of" "note component mca_base_component_show_load_errors is off"
+vcluster exec node1 umount "$PREFIX/lib/ompi-crypt"
+clean
+
 echo "2. a component of another series"
 mkdir "$CASE_DIR/series"
 cat > "$CASE_DIR/series.c" <<'END'

@@ -36,24 +36,24 @@ key() {
     [ "$1" != other ] || over node1 --bind "$psk.other" "$psk"
 }
 
-# node FAULT: node1 lacks the files of ours that begin so (no-FILE), has something else in the
-# place of one (broken-FILE), lacks all of the prefix, or has a later version of the protocol.
+# node FAULT NODE...: these lack the files of ours that begin so (no-FILE), have something else in
+# the place of one (broken-FILE), lack all of the prefix, or have a later version of the protocol.
 node() {
-    local directory=$PREFIX/lib/ompi-crypt there=$CASE_DIR/there file=${1#*-}
-    case $1 in
-        prefix) over node1 -t tmpfs none "$PREFIX"; return 0 ;;
-        later)  echo "LD_PRELOAD=$CASE_DIR/version.so" > "$CASE_DIR/node1.env"; return 0 ;;
+    local directory=$PREFIX/lib/ompi-crypt there=$CASE_DIR/there file=${1#*-} fault=$1 node; shift
+    case $fault in
+        prefix) for node; do over "$node" -t tmpfs none "$PREFIX"; done; return 0 ;;
+        later)  for node; do echo "LD_PRELOAD=$CASE_DIR/version.so" > "$CASE_DIR/$node.env"; done; return 0 ;;
     esac
     compgen -G "$directory/$file*" > "$there.files" || directory=$PREFIX/lib
     rm -rf "$there"
     cp -a "$directory" "$there"
     compgen -G "$there/$file*" > "$there.files" || fail "$file: no such file"
-    case $1 in
+    case $fault in
         no-*)     xargs rm < "$there.files" ;;
         broken-*) echo "not a library" > "$there/$file" ;;
-        *)        fail "$1: no such fault of a node" ;;
+        *)        fail "$fault: no such fault of a node" ;;
     esac
-    over node1 --bind "$there" "$directory"
+    for node; do over "$node" --bind "$there" "$directory"; done
 }
 
 # disk FAULT: a file system on which there is room for neither part of a file, or for the head of

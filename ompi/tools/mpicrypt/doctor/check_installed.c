@@ -111,17 +111,15 @@ static void check_series(mpicrypt_report_t *report, const char *path, const char
     }
 }
 
-/* `name`: "pml_crypt"; a component that need not be there is looked at if it is. */
-static void check_component(mpicrypt_report_t *report, const char *name, bool needed)
+/* `name`: "pml_crypt", without which there is nothing; it may be that others were not built. */
+static void check_component(mpicrypt_report_t *report, const char *name, mpicrypt_found_t missing)
 {
     char path[4096];
 
     snprintf(path, sizeof(path), "mca_%s.so", name);
     if (!each_directory(holds, report, path)) {
-        if (needed) {
-            mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "component", INSTALL, "%s is in no directory of %s", path,
-                                NULL == mca_base_component_path ? "the component path" : mca_base_component_path);
-        }
+        mpicrypt_report_add(report, missing, "component", INSTALL, "%s is in no directory of %s", path,
+                            NULL == mca_base_component_path ? "the component path" : mca_base_component_path);
         return;
     }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -136,8 +134,32 @@ static void check_component(mpicrypt_report_t *report, const char *name, bool ne
                         path, other ? ", it was built for another Open MPI" : "", NULL == error ? "" : error);
 }
 
+static bool means_none(const char *text)
+{
+    return NULL != text && (0 == strcmp(text, "none") || 0 == strcmp(text, "0") || 0 == strcmp(text, "false")
+                            || 0 == strcmp(text, "no"));
+}
+
+/* Some installations of Open MPI set it; in 4.1 it is a truth value. */
+static void check_silence(mpicrypt_report_t *report)
+{
+    int index = mca_base_var_find("opal", "mca", "base", "component_show_load_errors");
+    const mca_base_var_t *var;
+    const mca_base_var_storage_t *value = NULL;
+
+    if (index < 0 || OPAL_SUCCESS != mca_base_var_get(index, &var)
+        || OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL) || NULL == value) {
+        return;
+    }
+    if (MCA_BASE_VAR_TYPE_STRING == var->mbv_type ? means_none(value->stringval) : !value->boolval) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_NOTE, "component", "",
+                            "mca_base_component_show_load_errors is off: Open MPI does not say which components it cannot load");
+    }
+}
+
 void mpicrypt_check_installation(mpicrypt_report_t *report)
 {
+    static const char *const others[] = {"hook_crypt", "coll_cryptag", "fs_crypt", "fbtl_crypt", "btl_crypt"};
     bool missing = false;
 
     check_version(report);
@@ -146,9 +168,9 @@ void mpicrypt_check_installation(mpicrypt_report_t *report)
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "path", "", "%s",
                             NULL == mca_base_component_path ? "" : mca_base_component_path);
     }
-    check_component(report, "pml_crypt", true);
-    check_component(report, "coll_cryptag", false);
-    check_component(report, "fs_crypt", false);
-    check_component(report, "fbtl_crypt", false);
-    check_component(report, "hook_crypt", false);
+    check_component(report, "pml_crypt", MPICRYPT_FOUND_FAIL);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
+        check_component(report, others[i], MPICRYPT_FOUND_WARN);
+    }
+    check_silence(report);
 }
