@@ -258,7 +258,7 @@ static bool limits_hold(void)
     const mca_btl_base_module_t *btl = &opal_btl_crypt.super;
     char text[200];
 
-    if (btl->btl_eager_limit <= btl->btl_max_send_size && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
+    if (btl->btl_eager_limit <= OPAL_BTL_CRYPT_FRAGMENT_MAX && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
         && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX
         && opal_btl_crypt.links >= 1 && opal_btl_crypt.links <= OPAL_BTL_CRYPT_LINKS_MAX) {
         return true;

@@ -73,12 +73,13 @@ static opal_btl_crypt_frag_t *take(opal_free_list_t *list, uint32_t flags)
     return frag;
 }
 
-/* One that has room for so much; NULL: it is too much. */
+/* One that has room for so much, of the list whose buffers are shorter, if that will do; NULL: it is too much. */
 static opal_btl_crypt_frag_t *take_for(size_t bytes, uint32_t flags)
 {
-    return bytes <= opal_btl_crypt.super.btl_eager_limit     ? take(&opal_btl_crypt.eager, flags)
-           : bytes <= opal_btl_crypt.super.btl_max_send_size ? take(&opal_btl_crypt.max, flags)
-                                                             : NULL;
+    const size_t eager = opal_btl_crypt.super.btl_eager_limit, max = opal_btl_crypt.super.btl_max_send_size;
+    const bool in_eager = bytes <= eager && (eager <= max || bytes > max);
+
+    return in_eager ? take(&opal_btl_crypt.eager, flags) : bytes <= max ? take(&opal_btl_crypt.max, flags) : NULL;
 }
 
 mca_btl_base_descriptor_t *opal_btl_crypt_alloc(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, uint8_t order,
@@ -110,7 +111,8 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
                                                       opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size,
                                                       uint32_t flags)
 {
-    const size_t most = btl->btl_max_send_size - reserve, wanted = *size < most ? *size : most;
+    const size_t longest = btl->btl_eager_limit > btl->btl_max_send_size ? btl->btl_eager_limit : btl->btl_max_send_size;
+    const size_t most = longest - reserve, wanted = *size < most ? *size : most;
     const bool packs = opal_convertor_need_buffers(convertor);
     opal_btl_crypt_frag_t *frag = take_for(packs ? reserve + wanted : reserve, flags);
     struct iovec data = {NULL, wanted};

@@ -20,7 +20,7 @@
 #define OPAL_BTL_CRYPT_VERSION      1
 #define OPAL_BTL_CRYPT_HEADER       8                           /* of a fragment, and of a hello */
 #define OPAL_BTL_CRYPT_HEADER_MAX   24                          /* of a put */
-#define OPAL_BTL_CRYPT_FRAGMENT_USUAL ((size_t) 132 << 10)      /* of ours, unless max_send_size says otherwise */
+#define OPAL_BTL_CRYPT_FRAGMENT_USUAL ((size_t) 260 << 10)      /* of ours, unless a site has raised the limits */
 #define OPAL_BTL_CRYPT_FRAGMENT_MAX ((size_t) 1 << 20)
 #define OPAL_BTL_CRYPT_PUT_MAX      ((uint64_t) 1 << 40)
 

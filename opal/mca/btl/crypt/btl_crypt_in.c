@@ -18,7 +18,7 @@
 
 enum { READ_MOST = 512 << 10 };     /* of one connection, before others have their turn */
 
-/* A usual buffer: for the largest fragment of a site that has left max_send_size as it is, and for any first record,
+/* A usual buffer: for the largest fragment of a site that has left the limits as they are, and for any first record,
  * with the byte behind it which opening may write to. */
 enum { FRAME_USUAL = OPAL_BTL_CRYPT_HEADER + OPAL_BTL_CRYPT_FRAGMENT_USUAL + 8 };
 

@@ -6,7 +6,8 @@
  *     post --> queue --seal--> ring --write--> socket        reap: what is behind us
  *                 sealed:  items whose last record is in the ring
  *
- * A batch that is sealed and written grows, so that the first bytes of a long one leave early.
+ * A batch is sealed and written.  The first of a long message is 64 KiB, which the kernel takes as one packet, so that the
+ * other end begins early; then larger ones cost less.
  */
 #include "btl_crypt_link.h"
 
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { BATCH_FIRST = 32 << 10, BATCH_MOST = 256 << 10, APART = 4096 };
+enum { BATCH_FIRST = 64 << 10, BATCH_MOST = 240 << 10, APART = 4096 };
 
 void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_item_t *item)
 {
@@ -143,7 +144,15 @@ static uint64_t next_bytes(const opal_btl_crypt_item_t *item)
     return apart ? item->pieces[0].iov_len : item->bytes - item->sealed;
 }
 
-/* Some of the first item into the ring; how many bytes of plaintext, 0 if there is no place. */
+/* A short rest goes with what is before it, and what goes on ends with a whole record. */
+static size_t rounded(uint64_t left, size_t most)
+{
+    return left <= most + APART ? (size_t) left
+                                : (most + OPAL_CRYPT_TLS_RECORD_PLAIN_MAX - 1) / OPAL_CRYPT_TLS_RECORD_PLAIN_MAX
+                                      * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
+}
+
+/* Some of the first item into the ring, about `most` or as much as has a place; how many bytes of plaintext, or 0. */
 static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 {
     opal_btl_crypt_item_t *item = link->queue.first;
@@ -156,7 +165,7 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
     int count;
 
     place = opal_btl_crypt_ring_place(&link->ring, needed, &place_bytes);
-    bytes = NULL == place ? 0 : fitting(link, left, most > least ? most : least, place_bytes);
+    bytes = NULL == place ? 0 : fitting(link, left, rounded(left, most), place_bytes);
     if (0 == bytes) {
         return 0;
     }
@@ -289,18 +298,21 @@ bool opal_btl_crypt_link_has_more(const opal_btl_crypt_link_t *link)
            && (may_seal(link) || opal_btl_crypt_link_last_is_due(link) || opal_btl_crypt_ring_used(&link->ring) > 0);
 }
 
+static size_t next_batch(const opal_btl_crypt_link_t *link)
+{
+    return NULL != link->queue.first && link->queue.first->sealed >= BATCH_FIRST ? BATCH_MOST : BATCH_FIRST;
+}
+
 void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
 {
-    size_t batch = BATCH_FIRST;
     bool goes = true;
 
     while (goes && link->kernel_out && opal_btl_crypt_link_has_more(link)) {
         goes = opal_btl_crypt_kernel_write(link);
     }
     while (goes && !link->kernel_out && opal_btl_crypt_link_has_more(link) && ring_needed(link)) {
-        seal_batch(link, batch);
+        seal_batch(link, next_batch(link));
         goes = OPAL_BTL_CRYPT_FAILED != link->state && write_some(link);
-        batch = batch < BATCH_MOST ? 2 * batch : BATCH_MOST;
     }
     ring_release(link);
     if (is_over(link)) {
