@@ -14,6 +14,12 @@
  * before others; what lies beyond returns its pages to the kernel each time.  Sends have no
  * more than WARM bytes of frames: who gets none sends in another way (chop_send.c).  Memory beyond the
  * largest pool is not kept.
+ *
+ * An adapter of RDMA reads and writes stages by itself, long after the call that gave it one.  So a stage is
+ * returned by what the host calls when it has completed the operation, or behind a call of the host that
+ * blocks, and nowhere else; a cancelled receive is as good as begun until the host has ended
+ * it; and pools end after pml_del_procs.  cool() takes pages away that an adapter may still have
+ * registered: Open MPI, UCX and libfabric intercept madvise, and register them again.
  */
 #include "pml_crypt.h"
 
