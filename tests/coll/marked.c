@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A text that can be recognized on the network, short and long, by each algorithm of each
- * collective.  Prints whether rank 0 sent and sealed anything.
+ * collective: backwards, as the launcher sends arguments in plaintext.  Prints whether rank 0
+ * sent and sealed anything.
  *
  *     marked TEXT
  */
@@ -12,8 +13,10 @@ static char *out, *in;
 
 static void fill(const char *text, int bytes)
 {
+    const size_t last = strlen(text) - 1;
+
     for (size_t i = 0; i < (size_t) mt_size * (size_t) bytes; i++) {
-        out[i] = text[i % (size_t) bytes % strlen(text)];         /* each block begins with it */
+        out[i] = text[last - i % (size_t) bytes % (last + 1)];    /* each block begins with it */
     }
 }
 

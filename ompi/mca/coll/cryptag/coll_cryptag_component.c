@@ -197,7 +197,7 @@ static bool read_rules(void)
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     char why[512];
 
-    c->rules = ompi_coll_cryptag_rules_new(opal_cryptproc_has_transport(), c->rules_file, why, sizeof(why));
+    c->rules = ompi_coll_cryptag_rules_new(ompi_common_cryptmpi_over_btl(), c->rules_file, why, sizeof(why));
     if (NULL == c->rules) {
         OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-rules", why);
     }
@@ -243,12 +243,12 @@ bool ompi_coll_cryptag_usable(void)
 {
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
 
-    if (opal_cryptproc_has_transport() && ompi_common_cryptmpi_fault_tolerant()) {
+    if (ompi_common_cryptmpi_over_btl() && ompi_common_cryptmpi_fault_tolerant()) {
         opal_output_verbose(10, ompi_coll_base_framework.framework_output,
                             "coll:cryptag: not used with fault tolerance: nobody ends the wait for a neighbor who failed");
         return false;
     }
-    if (ompi_common_cryptmpi_active() || opal_cryptproc_has_transport()) {
+    if (ompi_common_cryptmpi_active() || ompi_common_cryptmpi_over_btl()) {
         need_parameters();
         ompi_common_cryptmpi_device_start();
         return true;
@@ -268,7 +268,7 @@ uint32_t ompi_coll_cryptag_settings(void)
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
         (uint64_t) c->leaders, c->fragment, c->piece_max, c->bcast_segment, c->shm_max,
-        (uint64_t) opal_cryptproc_params.on_failure, opal_cryptproc_has_transport(),
+        (uint64_t) opal_cryptproc_params.on_failure, ompi_common_cryptmpi_over_btl(),
     };
     uint32_t sum = ompi_coll_cryptag_sum(numbers, sizeof(numbers), OMPI_COLL_CRYPTAG_SUM_START);
 

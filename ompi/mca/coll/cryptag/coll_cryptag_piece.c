@@ -44,8 +44,8 @@ size_t ompi_coll_cryptag_overhead(const ompi_coll_cryptag_call_t *call)
     return ompi_coll_cryptag_seals(call) ? OPAL_CRYPT_PIECE_OVERHEAD : 0;
 }
 
-/* As it is, unless it is there already. */
-static void copy(void *to, const void *from, size_t bytes)
+/* Unless it is there already. */
+static void as_it_is(void *to, const void *from, size_t bytes)
 {
     if (to != from) {
         memcpy(to, from, bytes);
@@ -136,7 +136,7 @@ void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_col
     int rc;
 
     if (!ompi_coll_cryptag_seals(call)) {
-        copy(sealed, plain, plain_bytes);
+        as_it_is(sealed, plain, plain_bytes);
         return;
     }
     rc = seal_as(call, &piece, plain, sealed);
@@ -156,7 +156,7 @@ void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_col
     int rc;
 
     if (!ompi_coll_cryptag_seals(call)) {
-        copy(plain, sealed, plain_bytes);
+        as_it_is(plain, sealed, plain_bytes);
         return;
     }
     rc = open_as(call, &piece, sealed, plain);

@@ -62,6 +62,9 @@ static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_commo
 /* hook/crypt: which BTLs will be opened.  False after a text. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
+/* pml/crypt: all is sealed by btl/crypt, which was looked at. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_over_btl(void);
 
 /* ---- the report: crypt_report ---- */
 

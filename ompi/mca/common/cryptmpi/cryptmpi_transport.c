@@ -17,6 +17,18 @@ void ompi_common_cryptmpi_transport_refuse(const char *why)
     OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "transport", opal_cryptproc_on_node(why, text));
 }
 
+static bool over_btl;
+
+void ompi_common_cryptmpi_set_over_btl(bool over)
+{
+    over_btl = over;
+}
+
+bool ompi_common_cryptmpi_over_btl(void)
+{
+    return over_btl && opal_cryptproc_has_transport();
+}
+
 /* Is the BTL of shared memory wanted?  Not where messages within a node are to be encrypted, too. */
 static bool wants(const char *named, const char *shared)
 {

@@ -125,6 +125,7 @@ bool ompi_pml_crypt_over_btl(void);
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads);
 void ompi_pml_crypt_find_threads(bool mpi_threads);
 const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
+int ompi_pml_crypt_cryptag_priority(void);
 int ompi_pml_crypt_audit(void);
 int ompi_pml_crypt_audit_transport(void);   /* of what btl/crypt does not look at itself */
 void ompi_pml_crypt_audit_osc(void);

@@ -40,7 +40,7 @@ void ompi_pml_crypt_find_threads(bool mpi_threads)
 
 /* coll/cryptag's priority; negative where it is not there or not to be used.  The
  * framework has been opened, in both series, when PMLs are selected. */
-static int cryptag_priority(void)
+int ompi_pml_crypt_cryptag_priority(void)
 {
     const int *value = NULL;
     int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
@@ -62,7 +62,7 @@ const char *ompi_pml_crypt_agreed(void)
 {
     static char agreed[256];            /* the core keeps it */
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
-    const int priority = cryptag_priority();
+    const int priority = ompi_pml_crypt_cryptag_priority();
     const char *mtl = ompi_pml_crypt_mtl_name();
     char cryptag[32] = "off";
 

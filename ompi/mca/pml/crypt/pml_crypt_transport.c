@@ -13,8 +13,10 @@
 #include "pml_crypt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/btl/base/base.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
@@ -57,6 +59,23 @@ static bool all_started(void)
         }
     }
     return there || refuse("btl/crypt is not installed, or did not start");
+}
+
+/* btl/crypt's record says that coll/cryptag is used, unless it is left out. */
+static bool has_cryptag(void)
+{
+    char *coll = opal_cryptproc_selection("ompi", "coll");
+    const bool excludes = NULL != coll && '^' == *coll;
+    const bool wanted = NULL == coll || '\0' == *coll || excludes != opal_cryptproc_listed(coll + excludes, "cryptag", 7);
+    const int *priority = NULL;
+    int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
+
+    free(coll);
+    if (!wanted || ompi_pml_crypt_cryptag_priority() >= 0
+        || (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &priority, NULL, NULL) && NULL != priority && *priority < 0)) {
+        return true;
+    }
+    return refuse("coll/cryptag is not installed (--mca coll ^cryptag, in all processes, does without)");
 }
 
 static bool sealed_or_here(mca_bml_base_btl_array_t *btls)
@@ -122,11 +141,12 @@ mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, boo
 
     ompi_pml_crypt.host_name = "ob1";
     host = parameters_fit() ? ompi_pml_crypt_host_load(&ompi_pml_crypt.host_name, progress_threads, mpi_threads) : NULL;
-    if (NULL == host || !all_started() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
+    if (NULL == host || !all_started() || !has_cryptag() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
         || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
         return NULL;
     }
     ompi_common_cryptmpi_waits_show(true);
+    ompi_common_cryptmpi_set_over_btl(true);
     ompi_pml_crypt.host = ompi_pml_crypt_module = *host;
     ompi_pml_crypt_module.pml_enable = enable;
     ompi_pml_crypt_module.pml_add_procs = add_procs;

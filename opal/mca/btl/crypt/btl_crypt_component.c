@@ -331,16 +331,42 @@ static bool start_tls(void)
     return true;
 }
 
+/* Will `framework` open a component that is there? */
+static bool opens_component(const char *framework, const char *name, bool must_be_named)
+{
+    char *list = opal_cryptproc_selection("ompi", framework);
+    const bool excludes = NULL != list && '^' == *list;
+    const bool opens = NULL != list && ('\0' == *list || excludes ? !must_be_named : true)
+                       && ('\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name)));
+
+    free(list);
+    return opens;
+}
+
+/* Negative where coll/cryptag is not to be used: it is under pml/crypt, which sees to it that it is there.  On 4.1 its framework
+ * is opened after our record is out. */
+static int priority_of_cryptag(void)
+{
+    int storage = 90, priority;
+    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "coll", .component = "cryptag", .name = "priority",
+                                  .help = "", .type = MCA_BASE_VAR_TYPE_INT, .level = OPAL_INFO_LVL_8,
+                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
+
+    opal_cryptproc_peek(&peek, &storage);
+    priority = peek.index >= 0 ? *(const int *) peek.value : -1;
+    opal_cryptproc_peek_end(&peek);
+    return opens_component("pml", "crypt", true) && opens_component("coll", "cryptag", false) ? priority : -1;
+}
+
 /* What all processes must agree on.  Where one runs a collective by coll/cryptag and another does not, they would wait
- * for each other for ever; its framework has been opened. */
+ * for each other for ever. */
 static void agree_on(char *agreed, size_t bytes)
 {
-    const int *priority = NULL;
-    int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
+    const int priority = priority_of_cryptag();
     char cryptag[32] = "off";
 
-    if (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &priority, NULL, NULL) && NULL != priority && *priority >= 0) {
-        snprintf(cryptag, sizeof(cryptag), "priority %d", *priority);
+    if (priority >= 0) {
+        snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
     }
     snprintf(agreed, bytes, "btl_crypt_links=%u;coll_cryptag=%s", opal_btl_crypt.links, cryptag);
 }
