@@ -37,9 +37,7 @@ job '' $match
 job 'node0' $match
 job 'node0 node1' $match
 job 'node0 node1' $rma
-OMPI_MCA_btl_crypt_links=3 job 'node0 node1' $match
-OMPI_MCA_btl_crypt_links=3 job 'node1' $rma
-OMPI_MCA_btl_crypt_links=2 OMPI_MCA_btl_crypt_replace_after=7 job 'node0 node1' $match
+OMPI_MCA_btl_crypt_replace_after=7 job 'node0 node1' $match
 OMPI_MCA_btl_crypt_replace_after=7 job 'node1' $match
 OMPI_MCA_btl_crypt_replace_after=7 job 'node0 node1' $match
 OMPI_MCA_crypt_key_bits=256        job 'node0 node1' $match

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # A process is killed in the middle of messages; the others find out, revoke, shrink, and go on (ULFM): over plain
-# ob1, and over btl/crypt, which says why; with one connection between two processes, and with btl_crypt_links.  Or nobody
-# dies, and a connection is cut: then each of its ends takes the other one for dead.
+# ob1, and over btl/crypt, which says why, also where connections are replaced.  Or nobody dies, and a connection is
+# cut: then each of its ends takes the other one for dead.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -26,8 +26,7 @@ for i in 1 2 3; do
 done
 survive OMPI_MCA_pml=ob1 OMPI_MCA_btl=crypt,sm,self
 for i in 1 2 3; do
-    survive OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_links=3
-    survive OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_links=2 OMPI_MCA_btl_crypt_replace_after=20
+    survive OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_replace_after=20
 done
 
 # Whoever leaves so has not called MPI_Finalize, which mpirun counts as a failure.

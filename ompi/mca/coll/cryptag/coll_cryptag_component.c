@@ -253,7 +253,7 @@ bool ompi_coll_cryptag_usable(void)
         ompi_common_cryptmpi_device_start();
         return true;
     }
-    if (asked_for()) {
+    if (asked_for() && !opal_cryptproc_has_transport()) {       /* else Open MPI's own are sealed, hop by hop */
         OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "needs-pml-crypt", pml);
         ompi_mpi_abort(MPI_COMM_WORLD, 1);
     }

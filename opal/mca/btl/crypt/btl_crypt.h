@@ -26,7 +26,6 @@
 typedef struct mca_btl_base_endpoint_t {
     opal_list_item_t super;
     opal_process_name_t name;
-    unsigned number;                            /* which of the connections with this process: of this module */
     opal_proc_t *proc;                          /* NULL before add_procs */
     int64_t met;                                /* for its record; 0: it is of our job */
 
@@ -62,13 +61,11 @@ typedef struct mca_btl_base_endpoint_t {
 
 OBJ_CLASS_DECLARATION(opal_btl_crypt_endpoint_t);
 
-enum { OPAL_BTL_CRYPT_EVENTS = 64, OPAL_BTL_CRYPT_LINKS_MAX = 8 };
+enum { OPAL_BTL_CRYPT_EVENTS = 64 };
 enum { OPAL_BTL_CRYPT_KTLS_OFF, OPAL_BTL_CRYPT_KTLS_AUTO };
 
 typedef struct opal_btl_crypt_module {
-    mca_btl_base_module_t super;                /* what the parameters have made of it, for each of the modules */
-    mca_btl_base_module_t modules[OPAL_BTL_CRYPT_LINKS_MAX];
-    unsigned links, finalized;                  /* how many there are: one for each connection with a process */
+    mca_btl_base_module_t super;
     char *include, *exclude;                    /* parameters */
     unsigned port_min, port_range, replace_after, verbose;
     int pq, ktls;                               /* of component.c */
@@ -162,13 +159,7 @@ int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
 /* Those that del_procs has named.  With progress. */
 void opal_btl_crypt_endpoints_leave(void);
 
-/* Its module. */
-static inline mca_btl_base_module_t *opal_btl_crypt_endpoint_btl(const opal_btl_crypt_endpoint_t *endpoint)
-{
-    return &opal_btl_crypt.modules[endpoint->number];
-}
-
-/* Of a name that somebody claims, and a connection's number.  NULL: of no process that may be heard, or there is no memory. */
+/* Of a name that somebody claims.  NULL: of no process that may be heard, or there is no memory. */
 opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity);
 
 /* Its record, asked for once.  False: it is refused, or missing, and `why` says so; a missing one is asked for again if

@@ -22,19 +22,6 @@
 static int component_register(void);
 static int component_open(void);
 static int component_close(void);
-/* The others have only parts of long messages that lie together: ob1 of 5.0.7 unpacks derived types wrongly whose
- * fragments come over several modules (btl_tcp_links, too). */
-static mca_btl_base_module_t *module_make(unsigned number)
-{
-    mca_btl_base_module_t *btl = &opal_btl_crypt.modules[number];
-
-    *btl = opal_btl_crypt.super;
-    if (number > 0) {
-        btl->btl_flags &= ~(uint32_t) (MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
-    }
-    return btl;
-}
-
 static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads);
 
 OPAL_DECLSPEC mca_btl_base_component_t mca_btl_crypt_component = {
@@ -105,7 +92,6 @@ static int component_register(void)
     m->port_min = 0;
     m->port_range = 65536;
     m->replace_after = 0;
-    m->links = 1;
     m->pq = PQ_AUTO;
     m->ktls = OPAL_BTL_CRYPT_KTLS_OFF;
     rc = opal_cryptproc_params_register();
@@ -118,9 +104,6 @@ static int component_register(void)
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
     rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: 65536)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
-    rc = rc ? rc : add("links", "Connections with each process on another node, 1 to 8, the same number in all processes. "
-                                "Long messages are divided among them: for networks that limit one (default: 1)", MCA_BASE_VAR_TYPE_UNSIGNED_INT,
-                       OPAL_INFO_LVL_4, &m->links);
     rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
                                         "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_8, &m->replace_after);
@@ -259,13 +242,11 @@ static bool limits_hold(void)
     char text[200];
 
     if (btl->btl_eager_limit <= OPAL_BTL_CRYPT_FRAGMENT_MAX && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
-        && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX
-        && opal_btl_crypt.links >= 1 && opal_btl_crypt.links <= OPAL_BTL_CRYPT_LINKS_MAX) {
+        && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX) {
         return true;
     }
-    snprintf(text, sizeof(text), "rndv_eager_limit %zu, eager_limit %zu, max_send_size %zu, port_min %u, links %u",
-             btl->btl_rndv_eager_limit, btl->btl_eager_limit, btl->btl_max_send_size, opal_btl_crypt.port_min,
-             opal_btl_crypt.links);
+    snprintf(text, sizeof(text), "rndv_eager_limit %zu, eager_limit %zu, max_send_size %zu, port_min %u",
+             btl->btl_rndv_eager_limit, btl->btl_eager_limit, btl->btl_max_send_size, opal_btl_crypt.port_min);
     return refuse("bad-limits", text);
 }
 
@@ -363,12 +344,8 @@ static int priority_of_cryptag(void)
 static void agree_on(char *agreed, size_t bytes)
 {
     const int priority = priority_of_cryptag();
-    char cryptag[32] = "off";
 
-    if (priority >= 0) {
-        snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
-    }
-    snprintf(agreed, bytes, "btl_crypt_links=%u;coll_cryptag=%s", opal_btl_crypt.links, cryptag);
+    snprintf(agreed, bytes, priority >= 0 ? "coll_cryptag=priority %d" : "coll_cryptag=off", priority);
 }
 
 /* Our record, with where we listen; who is here before us has published one without it. */
@@ -389,7 +366,7 @@ static bool publish(void)
 
 static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    mca_btl_base_module_t **modules = malloc(OPAL_BTL_CRYPT_LINKS_MAX * sizeof(*modules));
+    mca_btl_base_module_t **modules = malloc(sizeof(*modules));
 
     (void) progress_threads;
     opal_cryptproc_threads_come(mpi_threads);
@@ -401,10 +378,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
         opal_btl_crypt_end_job();
     }
     opal_cryptproc_transport_look = opal_btl_crypt_look;
-    for (unsigned i = 0; i < opal_btl_crypt.links; i++) {
-        modules[i] = module_make(i);
-    }
-    opal_btl_crypt.finalized = 0;               /* of an earlier life of MPI */
-    *count = (int) opal_btl_crypt.links;
+    modules[0] = &opal_btl_crypt.super;
+    *count = 1;
     return modules;
 }

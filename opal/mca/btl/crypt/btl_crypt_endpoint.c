@@ -39,20 +39,18 @@ static bool same_name(const opal_process_name_t *a, const opal_process_name_t *b
 }
 
 /* With the lock. */
-static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name, unsigned number)
+static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
 {
     opal_btl_crypt_endpoint_t *at;
 
     OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
-        if (number == at->number && same_name(&at->name, name)) {
+        if (same_name(&at->name, name)) {
             return at;
         }
     }
     at = OBJ_NEW(opal_btl_crypt_endpoint_t);
     if (NULL != at) {
         at->name = *name;
-        at->number = number;
-        at->counted = number > 0;               /* as one peer */
         opal_btl_crypt_begin_anew(at);
         at->met = name->jobid == OPAL_PROC_MY_NAME.jobid ? 0 : (int64_t) time(NULL);
         opal_list_append(&opal_btl_crypt.endpoints, &at->super);
@@ -61,14 +59,14 @@ static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name,
 }
 
 /* Of another job there are those that Open MPI has added.  With the lock. */
-static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *claimed, unsigned number)
+static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *claimed)
 {
     char job[OPAL_CRYPTPROC_NSPACE_BYTES];
     opal_crypt_tls_name_t name;
     opal_btl_crypt_endpoint_t *at;
 
     OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
-        if (number == at->number && at->name.jobid != OPAL_PROC_MY_NAME.jobid && at->name.vpid == claimed->rank) {
+        if (at->name.jobid != OPAL_PROC_MY_NAME.jobid && at->name.vpid == claimed->rank) {
             opal_cryptproc_job_name(&at->name, job);
             if (OPAL_CRYPT_OK == opal_crypt_tls_name_make(job, claimed->rank, claimed->instance, &name)
                 && opal_crypt_tls_name_equal(&name, claimed)) {
@@ -85,14 +83,14 @@ opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_
     const opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = claimed->rank};
     opal_btl_crypt_endpoint_t *endpoint = NULL;
 
-    if (identity->link >= opal_btl_crypt.links) {
+    if (0 != identity->link) {
         return NULL;
     }
     pthread_mutex_lock(&opal_btl_crypt.lock);
     if (0 != memcmp(claimed->nspace, opal_btl_crypt.engine.own.nspace, sizeof(claimed->nspace))) {
-        endpoint = of_another_job(claimed, identity->link);
+        endpoint = of_another_job(claimed);
     } else if (claimed->rank < opal_btl_crypt.job_size && claimed->rank != OPAL_PROC_MY_NAME.vpid) {
-        endpoint = endpoint_find(&name, identity->link);
+        endpoint = endpoint_find(&name);
     }
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     return endpoint;
@@ -161,16 +159,16 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool neede
 int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable)
 {
-    const unsigned number = (unsigned) (btl - opal_btl_crypt.modules);
     bool others = false;
 
+    (void) btl;
     pthread_mutex_lock(&opal_btl_crypt.lock);
     for (size_t i = 0; i < count; i++) {
         endpoints[i] = NULL;
         if (same_name(&procs[i]->proc_name, &OPAL_PROC_MY_NAME)) {
             continue;
         }
-        endpoints[i] = endpoint_find(&procs[i]->proc_name, number);
+        endpoints[i] = endpoint_find(&procs[i]->proc_name);
         if (NULL != endpoints[i]) {
             endpoints[i]->proc = procs[i];
             endpoints[i]->leaving = false;
@@ -370,7 +368,7 @@ static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
     (void) lose_waiting(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     if (NULL != opal_btl_crypt.error_cb) {
-        opal_btl_crypt.error_cb(opal_btl_crypt_endpoint_btl(endpoint), 0, proc, (char *) (uintptr_t) "btl/crypt lost a connection");
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, 0, proc, (char *) (uintptr_t) "btl/crypt lost a connection");
     }
 }
 
@@ -385,7 +383,7 @@ void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const c
         return;
     }
     if (NULL != opal_btl_crypt.error_cb) {
-        opal_btl_crypt.error_cb(opal_btl_crypt_endpoint_btl(endpoint), MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
                                 (char *) (uintptr_t) "btl/crypt lost a connection");
     }
     opal_btl_crypt_end_job();

@@ -143,7 +143,7 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
 /* Who sent it is told by the callback, if wanted, and by the return value otherwise. */
 static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call, int status)
 {
-    mca_btl_base_module_t *btl = opal_btl_crypt_endpoint_btl(endpoint);
+    mca_btl_base_module_t *btl = &opal_btl_crypt.super;
     const bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
 
     if (frag->is_copy) {

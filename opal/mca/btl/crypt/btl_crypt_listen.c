@@ -136,21 +136,19 @@ void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd)
     }
 }
 
-static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_room_t *callers, const opal_crypt_tls_name_t *name, uint16_t number)
+static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_room_t *callers, const opal_crypt_tls_name_t *name)
 {
     for (int i = 0; i < callers->count; i++) {
-        const opal_crypt_tls_identity_t *identity = &callers->links[i]->identity;
-
-        if (number == identity->link && opal_crypt_tls_name_equal(&identity->claimed, name)) {
+        if (opal_crypt_tls_name_equal(&callers->links[i]->identity.claimed, name)) {
             return callers->links[i];
         }
     }
     return NULL;
 }
 
-void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name, uint16_t number)
+void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name)
 {
-    opal_btl_crypt_link_t *link = caller_of(&listener->callers, name, number);
+    opal_btl_crypt_link_t *link = caller_of(&listener->callers, name);
 
     if (NULL != link) {
         drop(listener, link);
@@ -159,10 +157,10 @@ void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opa
 
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
-    if (link == caller_of(&listener->callers, &link->identity.claimed, link->identity.link)) {
+    if (link == caller_of(&listener->callers, &link->identity.claimed)) {
         return;
     }
-    opal_btl_crypt_listen_forget(listener, &link->identity.claimed, link->identity.link);
+    opal_btl_crypt_listen_forget(listener, &link->identity.claimed);
     (void) leave_room(&listener->strangers, link);
     enter_room(listener, &listener->callers, OPAL_BTL_CRYPT_CALLERS, link);
 }

@@ -57,7 +57,7 @@ void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t no
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link);
 
 /* Who has this name is connected: what is left of its other attempts goes. */
-void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name, uint16_t number);
+void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name);
 
 /* It has been authenticated, and is yours; or it has failed, and you destroy it. */
 void opal_btl_crypt_listen_remove(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link);

@@ -97,7 +97,7 @@ static int socket_to(const opal_btl_crypt_addresses_t *addresses, int index)
 /* The handshake's own copy is wiped by it; ours here. */
 static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint, int fd)
 {
-    const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name, .link = (uint16_t) endpoint->number,
+    const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name,
                                                 .attempt = ++opal_btl_crypt.attempts};
     opal_crypt_tls_psk_t *psk = opal_crypt_secmem_alloc(sizeof(*psk));
     opal_btl_crypt_link_t *link = NULL;
@@ -234,7 +234,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     }
     opal_btl_crypt_endpoint_busy(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
-    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, (uint16_t) endpoint->number);
+    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
 }
 
 static void greet(opal_btl_crypt_link_t *link)
@@ -362,7 +362,7 @@ static void kept_and_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_li
         adopt(endpoint, link);
         connection_over(endpoint, link);
     } else {
-        opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, (uint16_t) endpoint->number);
+        opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
         attempt_failed(endpoint, link);
     }
 }

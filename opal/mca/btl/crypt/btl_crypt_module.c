@@ -195,7 +195,7 @@ static bool deliver(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_
     if (tag >= MCA_BTL_TAG_MAX || NULL == mca_btl_base_active_message_trigger[tag].cbfunc) {
         return false;
     }
-    opal_btl_crypt_call(opal_btl_crypt_endpoint_btl(link->owner), link->owner, tag, &segment);
+    opal_btl_crypt_call(&opal_btl_crypt.super, link->owner, tag, &segment);
     return true;
 }
 
@@ -245,7 +245,7 @@ static int finalize(mca_btl_base_module_t *btl)
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
     opal_btl_crypt_endpoint_t *endpoint;
 
-    if (++m->finalized < m->links || opal_crypt_forked()) {     /* sockets and epoll are the parent's, too */
+    if (opal_crypt_forked()) {                  /* sockets and epoll are the parent's, too */
         return OPAL_SUCCESS;
     }
     m->started = false;

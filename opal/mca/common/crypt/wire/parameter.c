@@ -38,7 +38,6 @@ static const struct entry {
     {"btl_crypt_if_include", TEXT, 0, 0, NULL},
     {"btl_crypt_ktls", WORD, 0, 0, "off auto"},
     {"btl_crypt_latency", NUMBER, 0, UINT32_MAX, NULL},
-    {"btl_crypt_links", NUMBER, 1, 8, NULL},
     {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20, NULL},
     {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX, NULL},
     {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX, NULL},
