@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# pml_crypt_host=auto, the default, takes the PML that plain Open MPI takes, in each setting, and the report says
+# pml_crypt_host=auto takes the PML that plain Open MPI takes, in each setting, and the report says
 # which.  Processes that would choose differently end the job.  crypt_transport=btl means ob1.
 set -eu
 . "$SRC/tests/lib.sh"
@@ -11,7 +11,7 @@ arguments=(NO_SUCH_VARIABLE)
 for node in node0 node1; do
     vcluster exec $node bash -c "umask 077; printf '%064d' 7 > /dev/shm/psk"
 done
-export OMPI_MCA_crypt_psk_file=/dev/shm/psk
+export OMPI_MCA_crypt_psk_file=/dev/shm/psk OMPI_MCA_pml_crypt_host=auto
 any_ucx=(--mca pml_ucx_tls any --mca pml_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
 provider='tcp;ofi_rxm'
 
