@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * victim DIRECTORY: two processes exchange messages of changing lengths until somebody makes the file
- * DIRECTORY/stop.  After the first message each writes its process's number to DIRECTORY/pid.RANK.  At the
- * end: how many messages came, the most memory, and the most files that a process had open.
+ * DIRECTORY/stop.  After the first message each writes its process's number to DIRECTORY/pid.RANK, and
+ * at the end to DIRECTORY/end.RANK how many messages came, the most memory, and the most files that it had open.
  */
 #include "mt.h"
 
@@ -37,19 +37,20 @@ static void fill(unsigned char *bytes, int count, int seed)
     }
 }
 
-static void say_who_we_are(const char *directory)
+/* To a file: mpirun of 5.0 may lose the last lines of a process. */
+static void tell(const char *directory, const char *name, const char *text)
 {
     char path[4096];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/pid.%d", directory, mt_rank);
+    snprintf(path, sizeof(path), "%s/%s.%d", directory, name, mt_rank);
     file = fopen(path, "w");
-    MT_CHECK(NULL != file && fprintf(file, "%ld\n", (long) getpid()) > 0 && 0 == fclose(file), "%s", path);
+    MT_CHECK(NULL != file && fprintf(file, "%s\n", text) > 0 && 0 == fclose(file), "%s", path);
 }
 
 int main(int argc, char **argv)
 {
-    char path[4096];
+    char path[4096], text[200];
     long rounds = 0;
     int stop = 0, files = 0, peer;
     struct rusage usage;
@@ -65,13 +66,15 @@ int main(int argc, char **argv)
         fill(out, bytes, peer + (int) rounds);
         MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "round %ld: wrong bytes", rounds);
         if (0 == rounds) {
-            say_who_we_are(argv[1]);
+            snprintf(text, sizeof(text), "%ld", (long) getpid());
+            tell(argv[1], "pid", text);
         }
         files = now > files ? now : files;
         stop = 0 == mt_rank && 0 == access(path, F_OK);
         MT_MPI(MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD));
     }
     getrusage(RUSAGE_SELF, &usage);
-    printf("rank %d rounds %ld KiB %ld files %d\n", mt_rank, rounds, usage.ru_maxrss, files);
+    snprintf(text, sizeof(text), "rank %d rounds %ld KiB %ld files %d", mt_rank, rounds, usage.ru_maxrss, files);
+    tell(argv[1], "end", text);
     return mt_end();
 }
