@@ -47,6 +47,12 @@ refused 'a component is allowed that has a network of its own' OMPI_MCA_coll=bas
 refused 'neither the name of an interface nor a network' OMPI_MCA_btl_crypt_if_include=10.0.0.0/33
 refused 'has no network address to listen at'       OMPI_MCA_btl_crypt_if_include=eth7
 refused 'parameters of btl/crypt do not fit together' OMPI_MCA_btl_crypt_eager_limit=2000000
+if [ "$SERIES" = 4.1 ]; then     # OpenSSL 3.0 does not know it
+    must vcluster mpirun -n 2 --map-by node -x SSLKEYLOGFILE="$CASE_DIR/keys" "$program"
+else
+    refused 'SSLKEYLOGFILE'                         SSLKEYLOGFILE="$CASE_DIR/keys"
+fi
+[ ! -e "$CASE_DIR/keys" ] || fail "keys were written"
 refused 'TLS 1.3'                                   OMPI_MCA_crypt_key_bits=192
 refused 'psk'                                       OMPI_MCA_crypt_psk_file=/nonexistent/psk
 refused 'did you mean btl_crypt_if_include?'        OMPI_MCA_btl_crypt_if_includ=eth0

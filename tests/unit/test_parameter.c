@@ -50,6 +50,59 @@ static void visit(const char *name, const char *value, opal_crypt_parameter_t ki
     seen++;
 }
 
+static void values_of_ours(void)
+{
+    static const struct {
+        const char *name, *value;
+        opal_crypt_parameter_t kind;
+    } values[] = {
+        {"pml_crypt_chunk_size", "1e30", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chunk_size", "64KB", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chunk_size", "64k", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"pml_crypt_chunk_size", "0x10000", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"pml_crypt_chunk_size", "", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"pml_crypt_chunk_size", "K", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chunk_size", "-1", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chunk_size", "0", OPAL_CRYPT_PARAMETER_RANGE},
+        {"pml_crypt_chunk_size", "4294967296", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chunk_size", "99999999999999999999999", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"coll_cryptag_shm_max", "17179869183G", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"coll_cryptag_shm_max", "17179869184G", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chunk_size", "65M", OPAL_CRYPT_PARAMETER_RANGE},
+        {"coll_cryptag_fragment", "65M", OPAL_CRYPT_PARAMETER_RANGE},
+        {"pml_crypt_k", "1000000", OPAL_CRYPT_PARAMETER_RANGE},
+        {"pml_crypt_k", "eight", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_key_bits", "100", OPAL_CRYPT_PARAMETER_RANGE},
+        {"coll_cryptag_priority", "-5", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"coll_cryptag_priority", "-", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"fs_crypt_require", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"fs_crypt_require", "Yes", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"fs_crypt_require", "1 ", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"fs_crypt_key_label", "1e30", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "require", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "auto", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "2", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "", OPAL_CRYPT_PARAMETER_KNOWN},
+        {"btl_crypt_pq", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"btl_crypt_pq", "auto off", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"btl_crypt_pq", "of", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"btl_crypt_pq", "Off", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_audit", "warning", OPAL_CRYPT_PARAMETER_UNREADABLE},
+    };
+
+    UNIT_GROUP("values");
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        const char *nearest;
+        const opal_crypt_parameter_t kind = opal_crypt_parameter(values[i].name, values[i].value, &nearest);
+        if (kind != values[i].kind) {
+            printf("%s=%s: %s\n", values[i].name, values[i].value, kinds[kind]);
+        }
+        UNIT_CHECK(kind == values[i].kind);
+        UNIT_CHECK(OPAL_CRYPT_PARAMETER_UNREADABLE != kind
+                   || (NULL != nearest) == (NULL != strstr(values[i].name, "pq") || NULL != strstr(values[i].name, "audit")));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static char longest[4096];
@@ -98,54 +151,7 @@ int main(int argc, char **argv)
     }
     longest[0] = 'q';
     UNIT_CHECK(judged(longest, OPAL_CRYPT_PARAMETER_FOREIGN, NULL));
-    UNIT_GROUP("values");
-    static const struct {
-        const char *name, *value;
-        opal_crypt_parameter_t kind;
-    } values[] = {
-        {"pml_crypt_chunk_size", "1e30", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_chunk_size", "64KB", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_chunk_size", "64k", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"pml_crypt_chunk_size", "0x10000", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"pml_crypt_chunk_size", "", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"pml_crypt_chunk_size", "K", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_chunk_size", "-1", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_chunk_size", "0", OPAL_CRYPT_PARAMETER_RANGE},
-        {"pml_crypt_chunk_size", "4294967296", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_chunk_size", "99999999999999999999999", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"coll_cryptag_shm_max", "17179869183G", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"coll_cryptag_shm_max", "17179869184G", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_chunk_size", "65M", OPAL_CRYPT_PARAMETER_RANGE},
-        {"coll_cryptag_fragment", "65M", OPAL_CRYPT_PARAMETER_RANGE},
-        {"pml_crypt_k", "1000000", OPAL_CRYPT_PARAMETER_RANGE},
-        {"pml_crypt_k", "eight", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_key_bits", "100", OPAL_CRYPT_PARAMETER_RANGE},
-        {"coll_cryptag_priority", "-5", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"coll_cryptag_priority", "-", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"fs_crypt_require", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"fs_crypt_require", "Yes", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"fs_crypt_require", "1 ", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"fs_crypt_key_label", "1e30", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"btl_crypt_pq", "require", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"btl_crypt_pq", "auto", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"btl_crypt_pq", "2", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"btl_crypt_pq", "", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"btl_crypt_pq", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"btl_crypt_pq", "auto off", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"btl_crypt_pq", "of", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"btl_crypt_pq", "Off", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_audit", "warning", OPAL_CRYPT_PARAMETER_UNREADABLE},
-    };
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        const char *nearest;
-        const opal_crypt_parameter_t kind = opal_crypt_parameter(values[i].name, values[i].value, &nearest);
-        if (kind != values[i].kind) {
-            printf("%s=%s: %s\n", values[i].name, values[i].value, kinds[kind]);
-        }
-        UNIT_CHECK(kind == values[i].kind);
-        UNIT_CHECK(OPAL_CRYPT_PARAMETER_UNREADABLE != kind
-                   || (NULL != nearest) == (NULL != strstr(values[i].name, "pq") || NULL != strstr(values[i].name, "audit")));
-    }
+    values_of_ours();
     UNIT_GROUP("in the environment");
     setenv("OMPI_MCA_fs_crypt_key_labl", "site", 1);
     setenv("OMPI_MCA_fs_crytp_key_label", "", 1);

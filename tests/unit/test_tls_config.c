@@ -8,6 +8,7 @@
 #include "tls_openssl.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char text[] =
     "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = odd\n[odd]\n"
@@ -48,6 +49,22 @@ static void lengths(const char *what, bool control)
     opal_crypt_tls_destroy(tls);
 }
 
+/* What OpenSSL from 3.5 on may write keys to. */
+static void keylog(void)
+{
+    const bool may = OpenSSL_version_num() >= 0x30500000L;
+    opal_crypt_why_t why = {0};
+    opal_crypt_tls_t *tls = NULL;
+    const char *path = fixture_path("keys");
+
+    UNIT_GROUP("with SSLKEYLOGFILE, before 3.5 and from 3.5 on");
+    setenv("SSLKEYLOGFILE", path, 1);
+    UNIT_CHECK((may ? OPAL_CRYPT_ERR_CONFIG : OPAL_CRYPT_OK) == opal_crypt_tls_create(OPAL_AEAD_AES_128_GCM, &tls, &why));
+    UNIT_CHECK(may == (NULL == tls) && (!may || 0 == strcmp("tls-keylog", why.topic)) && 0 != access(path, F_OK));
+    unsetenv("SSLKEYLOGFILE");
+    opal_crypt_tls_destroy(tls);
+}
+
 int main(void)
 {
     SSL_CTX *plain;
@@ -70,5 +87,6 @@ int main(void)
     UNIT_CHECK(NULL == plain || 5 == SSL_CTX_get_security_level(plain));
     SSL_CTX_free(plain);
     lengths("with an odd configuration", false);
+    keylog();
     return unit_done();
 }

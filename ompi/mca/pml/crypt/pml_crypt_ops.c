@@ -66,17 +66,26 @@ static void ended(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
     op->done(op, &status);
 }
 
-/* In the order in which they began, or (cm) ended: of a message and its replay the second is to be refused. */
-static ompi_pml_crypt_op_t *polled = NULL, **polled_end = &polled;
+/* In the order in which they began, or (cm) ended: of a message and its replay the second is to be refused.  So one
+ * line for all that has ended, also for who makes progress within a callback. */
+typedef struct {
+    ompi_pml_crypt_op_t *first, **last;
+} polled_t;
+static polled_t polled = {NULL, &polled.first}, complete = {NULL, &complete.first};
 static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void append(polled_t *line, ompi_pml_crypt_op_t *op)
+{
+    op->behind = NULL;
+    *line->last = op;
+    line->last = &op->behind;
+}
 
 static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
     op->inner = inner;
     pthread_mutex_lock(&polled_lock);
-    op->behind = NULL;
-    *polled_end = op;
-    polled_end = &op->behind;
+    append(&polled, op);
     ompi_pml_crypt.waiting.polled++;
     pthread_mutex_unlock(&polled_lock);
 }
@@ -92,38 +101,49 @@ static int inner_complete(ompi_request_t *inner)
     return 1;
 }
 
-/* Those that have ended, in their order, taken out of the list: in one pass, as thousands may have not. */
-static ompi_pml_crypt_op_t *take_complete(void)
+/* In one pass, as thousands may have not ended. */
+static void find_complete(void)
 {
-    ompi_pml_crypt_op_t **place = &polled, *op, *complete = NULL, **end = &complete;
+    ompi_pml_crypt_op_t **place = &polled.first, *op;
 
     pthread_mutex_lock(&polled_lock);
     while (NULL != (op = *place)) {
         if (REQUEST_COMPLETE(op->inner)) {
             *place = op->behind;
-            op->behind = NULL;
-            *end = op;
-            end = &op->behind;
-            ompi_pml_crypt.waiting.polled--;
+            append(&complete, op);
         } else {
             place = &op->behind;
         }
     }
-    polled_end = place;
+    polled.last = place;
     pthread_mutex_unlock(&polled_lock);
-    return complete;
+}
+
+static ompi_pml_crypt_op_t *take_complete(void)
+{
+    ompi_pml_crypt_op_t *op;
+
+    pthread_mutex_lock(&polled_lock);
+    op = complete.first;
+    if (NULL != op) {
+        complete.first = op->behind;
+        complete.last = NULL == complete.first ? &complete.first : complete.last;
+        ompi_pml_crypt.waiting.polled--;
+    }
+    pthread_mutex_unlock(&polled_lock);
+    return op;
 }
 
 int ompi_pml_crypt_op_poll(void)
 {
-    ompi_pml_crypt_op_t *op, *next;
+    ompi_pml_crypt_op_t *op;
     int events = 0;
 
     if (OPAL_LIKELY(0 == ompi_pml_crypt.waiting.polled)) {
         return 0;
     }
-    for (op = take_complete(); NULL != op; op = next) {
-        next = op->behind;                              /* it may be polled again, or gone, when this returns */
+    find_complete();
+    while (NULL != (op = take_complete())) {
         ended(op, op->inner);
         events++;
     }

@@ -19,7 +19,7 @@
  * returned by what the host calls when it has completed the operation, or behind a call of the host that
  * blocks, and nowhere else; a cancelled receive is as good as begun until the host has ended
  * it; and pools end after pml_del_procs.  cool() takes pages away that an adapter may still have
- * registered: Open MPI, UCX and libfabric intercept madvise, and register them again.
+ * registered: by their sources Open MPI, UCX and libfabric intercept madvise, and register them again.
  */
 #include "pml_crypt.h"
 

@@ -13,7 +13,6 @@
 #include "pml_crypt.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
@@ -64,14 +63,10 @@ static bool all_started(void)
 /* btl/crypt's record says that coll/cryptag is used, unless it is left out. */
 static bool has_cryptag(void)
 {
-    char *coll = opal_cryptproc_selection("ompi", "coll");
-    const bool excludes = NULL != coll && '^' == *coll;
-    const bool wanted = NULL == coll || '\0' == *coll || excludes != opal_cryptproc_listed(coll + excludes, "cryptag", 7);
     const int *priority = NULL;
     int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
 
-    free(coll);
-    if (!wanted || ompi_pml_crypt_cryptag_priority() >= 0
+    if (!opal_cryptproc_opens("coll", "cryptag", false) || ompi_pml_crypt_cryptag_priority() >= 0
         || (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &priority, NULL, NULL) && NULL != priority && *priority < 0)) {
         return true;
     }

@@ -312,18 +312,6 @@ static bool start_tls(void)
     return true;
 }
 
-/* Will `framework` open a component that is there? */
-static bool opens_component(const char *framework, const char *name, bool must_be_named)
-{
-    char *list = opal_cryptproc_selection("ompi", framework);
-    const bool excludes = NULL != list && '^' == *list;
-    const bool opens = NULL != list && ('\0' == *list || excludes ? !must_be_named : true)
-                       && ('\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name)));
-
-    free(list);
-    return opens;
-}
-
 /* Negative where coll/cryptag is not to be used: it is under pml/crypt, which sees to it that it is there.  On 4.1 its framework
  * is opened after our record is out. */
 static int priority_of_cryptag(void)
@@ -336,7 +324,7 @@ static int priority_of_cryptag(void)
     opal_cryptproc_peek(&peek, &storage);
     priority = peek.index >= 0 ? *(const int *) peek.value : -1;
     opal_cryptproc_peek_end(&peek);
-    return opens_component("pml", "crypt", true) && opens_component("coll", "cryptag", false) ? priority : -1;
+    return opal_cryptproc_opens("pml", "crypt", true) && opal_cryptproc_opens("coll", "cryptag", false) ? priority : -1;
 }
 
 /* What all processes must agree on.  Where one runs a collective by coll/cryptag and another does not, they would wait

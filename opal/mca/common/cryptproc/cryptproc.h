@@ -133,6 +133,9 @@ OPAL_DECLSPEC bool opal_cryptproc_listed(const char *list, const char *word, siz
 /* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
 
+/* Will that framework of ompi open a component that is there? */
+OPAL_DECLSPEC bool opal_cryptproc_opens(const char *framework, const char *name, bool must_be_named);
+
 /* ---- peers ---- */
 
 /* Fetch the record of a process, which came to be needed at `met` (0: when we

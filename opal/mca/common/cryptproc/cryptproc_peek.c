@@ -63,3 +63,14 @@ char *opal_cryptproc_selection(const char *project, const char *framework)
     opal_cryptproc_peek_end(&peek);
     return copy;
 }
+
+bool opal_cryptproc_opens(const char *framework, const char *name, bool must_be_named)
+{
+    char *list = opal_cryptproc_selection("ompi", framework);
+    const bool excludes = NULL != list && '^' == *list;
+    const bool opens = NULL != list && ('\0' == *list || excludes ? !must_be_named : true)
+                       && ('\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name)));
+
+    free(list);
+    return opens;
+}

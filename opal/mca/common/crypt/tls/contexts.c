@@ -241,6 +241,10 @@ int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **made, op
     if (NULL == suite) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "a suite for keys of 192 bits");
     }
+    /* 3.5 may write the keys of every handshake there; whether it was built so, it does not tell. */
+    if (NULL != getenv("SSLKEYLOGFILE") && OpenSSL_version_num() >= 0x30500000L) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-keylog", "SSLKEYLOGFILE");
+    }
     tls = calloc(1, sizeof(*tls));
     if (NULL == tls) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "TLS 1.3: no memory");
