@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# crypt_transport=btl: `--mca pml crypt` runs over btl/crypt, no other network is open, and whatever does not fit to it ends
-# the job with a text.
+# crypt_transport: by btl `--mca pml crypt` runs over btl/crypt, no other network is open, and whatever does not fit to it ends
+# the job with a text.  By auto, the default, whatever does not fit means pml.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -90,14 +90,22 @@ for line in 'transport  *btl, TLS 1.3' 'key_agreement  *X25519.*' 'reporting  *4
 done
 # The control: this would have been found.
 runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
-runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=auto
+
+# What is set for btl/tcp holds: the ports, and the interface that the virtual cluster gives to all jobs.
+(
+    unset OMPI_MCA_btl_crypt_port_min
+    runs "crypt 0 others 1" OMPI_MCA_btl_tcp_port_min_v4=42000
+    runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=41000 OMPI_MCA_btl_tcp_port_range_v4=50
+)
+refused 'none0 The job ends.' VCLUSTER_IF=none0
 
 refused 'it needs pml_crypt_host=ob1'               OMPI_MCA_pml_crypt_host=ucx
 refused 'crypt_on_auth_failure cannot be "error"'   OMPI_MCA_crypt_on_auth_failure=error
 refused 'btl/usnic is named (--mca btl), and would send in plaintext' OMPI_MCA_btl=self,usnic
 refused 'TLS 1.3'                                   OMPI_MCA_crypt_key_bits=192
-refused 'crypt_transport is "btl", but'             OMPI_MCA_hook=^crypt
-refused 'a component is allowed that would go around it' OMPI_MCA_osc=^ucx
+refused 'btl/crypt encrypts what leaves the node, but that cannot be done' OMPI_MCA_hook=^crypt
+refused 'a component is allowed that would go around it' OMPI_MCA_osc=ucx,sm
+runs "crypt 1 others 0 shared 1" OMPI_MCA_osc=^ucx
 
 # One mode for all.
 cat > "$CASE_DIR/two" <<'END'
@@ -110,3 +118,40 @@ rc=0
 vcluster mpirun -n 4 --map-by node "$CASE_DIR/two" "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
 [ $rc != 0 ] && grep -qaE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" ||
     fail "two modes in a job: status $rc: $(cat "$CASE_DIR/out")"
+
+# automatic MODE REASON SETTING...: what the default means, and why.
+automatic() {
+    local mode=$1 reason=$2; shift 2
+    if [ "$mode" = btl ]; then
+        runs "crypt 1 others 0" "$@"
+        grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "$*: it does not say what it runs over"
+    else
+        runs "crypt 0 others [1-9]" "$@"
+        grep -qF "($reason)" "$CASE_DIR/out" || fail "$*: not because of \"$reason\": $(grep pml:crypt: "$CASE_DIR/out")"
+    fi
+}
+
+unset OMPI_MCA_crypt_transport
+automatic btl ''
+automatic btl '' OMPI_MCA_crypt_transport=auto
+automatic btl '' "OMPI_MCA_btl=tcp,self,$shared"
+automatic btl '' OMPI_MCA_btl=^openib
+automatic btl '' OMPI_MCA_osc=^ucx
+automatic btl '' OMPI_MCA_crypt_key_bits=256
+automatic pml 'crypt_transport=pml'                             OMPI_MCA_crypt_transport=pml
+automatic pml 'crypt_key_bits=192, which TLS 1.3 does not have' OMPI_MCA_crypt_key_bits=192
+automatic pml 'crypt_on_auth_failure=error'                     OMPI_MCA_crypt_on_auth_failure=error
+automatic pml 'crypt_scope=all, which shared memory is for'     OMPI_MCA_crypt_scope=all
+automatic pml 'components for one-sided communication are named (--mca osc)' OMPI_MCA_osc=ucx,sm
+automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt
+
+# Two that decide differently.
+cat > "$CASE_DIR/two" <<'END'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" -lt 2 ] || export OMPI_MCA_osc=ucx,sm
+exec "$@"
+END
+rc=0
+vcluster mpirun -n 4 --map-by node "$CASE_DIR/two" "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
+[ $rc != 0 ] && grep -qaE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" ||
+    fail "two automatic modes in a job: status $rc: $(cat "$CASE_DIR/out")"

@@ -58,8 +58,12 @@ static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_commo
 
 /* ---- crypt_transport=btl ---- */
 
-/* hook/crypt: which BTLs will be opened.  False after a text. */
-OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
+/* hook/crypt: what crypt_transport means here, and so which BTLs Open MPI will open.  `ob1`: that may be the host of
+ * pml/crypt.  False after a text. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(bool ob1);
+/* btl/crypt is to seal all that leaves the node; or why it is not. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_btl(void);
+OMPI_DECLSPEC const char *ompi_common_cryptmpi_transport_why_pml(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
 /* pml/crypt: all is sealed by btl/crypt, which was looked at. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);

@@ -244,14 +244,13 @@ static void demand_pml(void)
 /* Does pml/crypt leave everything to it?  Then no other network is opened, for which it is early enough here. */
 static bool chosen_by_pml(void)
 {
-    if (!opens("ompi", "pml", "crypt", true) || OPAL_SUCCESS != opal_cryptproc_params_register()
-        || OPAL_CRYPTPROC_TRANSPORT_BTL != opal_cryptproc_params.transport) {
+    if (!opens("ompi", "pml", "crypt", true) || OPAL_SUCCESS != opal_cryptproc_params_register()) {
         return false;
     }
-    if (!ompi_common_cryptmpi_transport_choose()) {
+    if (!ompi_common_cryptmpi_transport_choose(host_may_be_ob1())) {
         exit(1);                        /* as for names of parameters */
     }
-    return true;
+    return ompi_common_cryptmpi_transport_is_btl();
 }
 
 /* Its own component is not asked which PML there will be. */

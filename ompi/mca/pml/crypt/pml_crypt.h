@@ -120,7 +120,6 @@ int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *t
 
 /* ---- pml_crypt_transport.c: crypt_transport=btl ---- */
 
-bool ompi_pml_crypt_over_btl(void);
 /* NULL after a text. */
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads);
 void ompi_pml_crypt_find_threads(bool mpi_threads);

@@ -241,8 +241,8 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
         return NULL;
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
-                        "pml:crypt: on %s: over %s, messages of more than %u bytes in segments", opal_process_info.nodename,
-                        ompi_pml_crypt.host_name, p->chop_min);
+                        "pml:crypt: on %s: over %s, messages of more than %u bytes in segments (%s)", opal_process_info.nodename,
+                        ompi_pml_crypt.host_name, p->chop_min, ompi_common_cryptmpi_transport_why_pml());
     ompi_pml_crypt_status_start();
     return &ompi_pml_crypt_module;
 }
@@ -251,8 +251,8 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
  * libraries that are missing: the reason was shown, and the job ends here. */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-    mca_pml_base_module_t *module = (ompi_pml_crypt_over_btl() ? ompi_pml_crypt_transport_start : start)(progress_threads,
-                                                                                                         mpi_threads);
+    const bool btl = ompi_common_cryptmpi_transport_is_btl();
+    mca_pml_base_module_t *module = (btl ? ompi_pml_crypt_transport_start : start)(progress_threads, mpi_threads);
 
     if (NULL == module) {
         ompi_mpi_abort(NULL, 1);
@@ -267,7 +267,7 @@ static int component_finalize(void)
 {
     int rc;
 
-    if (ompi_pml_crypt_over_btl()) {
+    if (ompi_common_cryptmpi_transport_is_btl()) {
         ompi_pml_crypt_look_btl_stop();
         ompi_common_cryptmpi_waits_show(false);
     }
@@ -275,6 +275,6 @@ static int component_finalize(void)
     ompi_pml_crypt_disable();
     rc = ompi_pml_crypt_host_finalize();
     ompi_common_cryptmpi_set_host(NULL, NULL);
-    (ompi_pml_crypt_over_btl() ? opal_cryptproc_stop : ompi_common_cryptmpi_stop)();
+    (ompi_common_cryptmpi_transport_is_btl() ? opal_cryptproc_stop : ompi_common_cryptmpi_stop)();
     return rc;
 }

@@ -66,7 +66,7 @@ static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
     uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
 
     moment->updated = now;
-    if (ompi_pml_crypt_over_btl() && !ompi_pml_crypt_look_btl(moment, now, &counted)) {
+    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_look_btl(moment, now, &counted)) {
         return false;
     }
     if (phase_now() != phase) {
@@ -82,7 +82,7 @@ static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
     moment->phase_since = phase_since;
     moment->active = active_since;
     moment->ranks = ranks_now();
-    if (!ompi_pml_crypt_over_btl()) {
+    if (!ompi_common_cryptmpi_transport_is_btl()) {
         ompi_pml_crypt_look(moment, now, lists);
     }
     return true;
@@ -134,7 +134,7 @@ void ompi_pml_crypt_status_start(void)
         opal_crypt_status_sweep(OPAL_CRYPT_STATUS_DIRECTORY);
     }
     ompi_common_cryptmpi_describe(&who);
-    who.over_btl = ompi_pml_crypt_over_btl();
+    who.over_btl = ompi_common_cryptmpi_transport_is_btl();
     page = opal_crypt_status_make(OPAL_CRYPT_STATUS_DIRECTORY, &who, &error);
     if (NULL == page) {
         opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,

@@ -21,11 +21,6 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 #include "ompi/mca/pml/base/base.h"
 
-bool ompi_pml_crypt_over_btl(void)
-{
-    return OPAL_CRYPTPROC_TRANSPORT_BTL == opal_cryptproc_params.transport;
-}
-
 static bool refuse(const char *why)
 {
     ompi_common_cryptmpi_transport_refuse(why);

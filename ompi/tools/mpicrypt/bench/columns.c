@@ -9,6 +9,9 @@
 
 #include "bench.h"
 
+/* What the parameters of pml/crypt's own messages are for. */
+#define PML "crypt_transport=pml"
+
 /* Sending all by copies in 512 KiB fragments suits a loop-like network better
  * than what Open MPI chooses, and larger eager limits avoid its rendezvous. */
 #define TUNED "btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma btl_tcp_max_send_size=524288"
@@ -20,7 +23,7 @@
 
 /* A program that is not ours cannot seal by itself: every message whole, by one thread
  * of OpenSSL, on every hop of a collective. */
-#define WHOLE "pml_crypt_k=1 pml_crypt_t=1 aead=openssl coll=^cryptag"
+#define WHOLE PML " pml_crypt_k=1 pml_crypt_t=1 aead=openssl coll=^cryptag"
 
 /* As many as a process has processors, less those for communication. */
 #define ALL_THREADS "pml_crypt_t=256"
@@ -39,12 +42,12 @@ static const scheme_t schemes[] = {
     {.name = "naive", .naive = true, .settings = ""},
     {.name = "bare", .naive = true, .bare = true, .settings = ""},
     {.name = "crypt", .crypt = true, .settings = ""},
-    {.name = "crypt-tuned", .crypt = true, .settings = TUNED},
-    {.name = "crypt-raised", .crypt = true, .settings = RAISED},
-    {.name = "pipe", .crypt = true, .settings = "pml_crypt_t=1"},
-    {.name = "threads", .crypt = true, .settings = "pml_crypt_k=1 " ALL_THREADS},
-    {.name = "both", .crypt = true, .settings = ALL_THREADS},
-    {.name = "pml", .crypt = true, .settings = "crypt_transport=pml"},
+    {.name = "crypt-tuned", .crypt = true, .settings = PML " " TUNED},
+    {.name = "crypt-raised", .crypt = true, .settings = PML " " RAISED},
+    {.name = "pipe", .crypt = true, .settings = PML " pml_crypt_t=1"},
+    {.name = "threads", .crypt = true, .settings = PML " pml_crypt_k=1 " ALL_THREADS},
+    {.name = "both", .crypt = true, .settings = PML " " ALL_THREADS},
+    {.name = "pml", .crypt = true, .settings = PML},
     {.name = "btl", .crypt = true, .settings = "crypt_transport=btl"},
     {.name = "socket", .socket = true, .settings = ""},
     {.name = "socket-sealed", .naive = true, .bare = true, .socket = true, .settings = ""},

@@ -116,12 +116,12 @@ static int check_threads(mpicrypt_tune_t *tune, size_t threads, size_t rounds)
 {
     mpicrypt_bench_values_t values = {.rounds = 0};
     int rc = mpicrypt_tune_begin(tune, "128K,256K,512K,1M,2M,4M");
-    char name[32], settings[160];
+    char name[32], settings[192];
 
     for (int i = 0; i < KS && MPICRYPT_OK == rc; ++i) {
         snprintf(name, sizeof(name), "k%zu-t%zu", ks[i], threads);
-        snprintf(settings, sizeof(settings), "pml_crypt_k=%zu pml_crypt_t=%zu pml_crypt_comm_threads=%zu "
-                 "pml_crypt_chop_min=%d", ks[i], threads, tune->comm_threads, MPICRYPT_TUNE_FIRST);
+        snprintf(settings, sizeof(settings), "crypt_transport=pml pml_crypt_k=%zu pml_crypt_t=%zu "
+                 "pml_crypt_comm_threads=%zu pml_crypt_chop_min=%d", ks[i], threads, tune->comm_threads, MPICRYPT_TUNE_FIRST);
         rc = mpicrypt_tune_column(tune, true, name, settings);
     }
     rc = rc ? rc : mpicrypt_tune_rounds(tune, rounds, &values);

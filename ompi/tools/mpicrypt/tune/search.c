@@ -36,7 +36,7 @@ static void add(candidates_t *list, size_t value)
 
 static void settings_of(const mpicrypt_tune_t *tune, const mpicrypt_tune_choice_t *choice, char *text, size_t bytes)
 {
-    size_t used = (size_t) snprintf(text, bytes, "pml_crypt_comm_threads=%zu", tune->comm_threads);
+    size_t used = (size_t) snprintf(text, bytes, "crypt_transport=pml pml_crypt_comm_threads=%zu", tune->comm_threads);
 
     if (tune->most_threads > 1) {
         used += (size_t) snprintf(text + used, bytes - used, " pml_crypt_t=%zu", tune->most_threads);

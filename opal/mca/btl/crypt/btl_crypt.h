@@ -103,6 +103,11 @@ extern opal_btl_crypt_module_t opal_btl_crypt;
 /* After a text: end the job. */
 void opal_btl_crypt_end_job(void) __attribute__((noreturn));
 
+/* ---- btl_crypt_tcp.c ---- */
+
+/* Defaults for interfaces and ports: what is set for btl/tcp. */
+void opal_btl_crypt_like_tcp(opal_btl_crypt_module_t *m);
+
 /* ---- btl_crypt_module.c ---- */
 
 bool opal_btl_crypt_module_start(void);

@@ -28,10 +28,8 @@
 /* Nobody but these may be in use beside btl/crypt: they do not leave the process, or the node. */
 #if OPAL_MAJOR_VERSION >= 5
 #    define OPAL_BTL_CRYPT_BESIDE "crypt,self,sm"
-#    define OPAL_BTL_CRYPT_OSC    "rdma,sm"
 #else
 #    define OPAL_BTL_CRYPT_BESIDE "crypt,self,vader,sm"
-#    define OPAL_BTL_CRYPT_OSC    "pt2pt,sm"
 #endif
 
 /* A fragment to who registered for its tag; the bytes are valid during the call. */

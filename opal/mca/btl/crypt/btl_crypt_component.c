@@ -91,18 +91,19 @@ static int component_register(void)
     m->exclude = "127.0.0.1/8,::1/128";
     m->port_min = 0;
     m->port_range = 65536;
+    opal_btl_crypt_like_tcp(m);
     m->replace_after = 0;
     m->pq = PQ_AUTO;
     m->ktls = OPAL_BTL_CRYPT_KTLS_OFF;
     rc = opal_cryptproc_params_register();
     rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16; "
-                                     "not together with if_exclude (default: all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
+                                     "not together with if_exclude (default: btl_tcp_if_include, else all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
                        OPAL_INFO_LVL_1, &m->include);
     rc = rc ? rc : add("if_exclude", "Interfaces and networks whose addresses peers may not connect to "
-                                     "(default: 127.0.0.1/8,::1/128)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->exclude);
-    rc = rc ? rc : add("port_min", "The lowest port to listen at; 0: any that the system has free (default: 0)",
+                                     "(default: btl_tcp_if_exclude, else 127.0.0.1/8,::1/128)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->exclude);
+    rc = rc ? rc : add("port_min", "The lowest port to listen at; 0: any that the system has free (default: btl_tcp_port_min_v4, else 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
-    rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: 65536)",
+    rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: btl_tcp_port_range_v4, else 65536)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
     rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
                                         "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
@@ -122,20 +123,6 @@ static int component_register(void)
 }
 
 /* ---- may it run? ---- */
-
-/* Is each word of the list one of these? */
-static bool only_of(const char *list, const char *these)
-{
-    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (!opal_cryptproc_listed(these, at, length)) {
-            return false;
-        }
-        at += length;
-    }
-    return true;
-}
 
 static bool is_named(const char *list)
 {
@@ -176,15 +163,15 @@ static bool refuse(const char *topic, const char *detail)
     return false;
 }
 
-/* osc and coll are opened after this framework, and before our init.  Who chose nothing there gets what goes through
- * us; what counts is what those frameworks will read, or have read. */
+/* osc and coll are opened after this framework, and before our init.  What counts is what those frameworks will read, or
+ * have read. */
 static bool beside_is_safe(const char *btl, const char *osc, const char *coll)
 {
     const bool all = OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope;
 
-    return !only_of(btl, OPAL_BTL_CRYPT_BESIDE)                       ? refuse("not-alone", btl)
-           : all && !only_of(btl, "crypt,self")                       ? refuse("scope", btl)
-           : '\0' == *osc || !only_of(osc, OPAL_BTL_CRYPT_OSC)        ? refuse("osc", osc)
+    return !opal_cryptproc_only_of(btl, OPAL_BTL_CRYPT_BESIDE)        ? refuse("not-alone", btl)
+           : all && !opal_cryptproc_only_of(btl, "crypt,self")        ? refuse("scope", btl)
+           : '\0' == *osc || !opal_cryptproc_only_of(osc, OPAL_CRYPTPROC_OSC_OVER_BTL) ? refuse("osc", osc)
            : !coll_is_safe(coll)                                      ? refuse("coll", coll)
                                                                       : true;
 }
@@ -205,13 +192,34 @@ static char *leave_out(char *coll)
     return opal_cryptproc_selection("ompi", "coll");
 }
 
+/* Who chose nothing in osc gets what goes through us, and who left some out gets the rest of that. */
+static void choose_osc(void)
+{
+    const char *named = getenv("OMPI_MCA_osc"), *comma = "";
+    char list[sizeof(OPAL_CRYPTPROC_OSC_OVER_BTL)] = "";
+
+    if (NULL != named && '^' != *named) {
+        return;
+    }
+    for (const char *at = OPAL_CRYPTPROC_OSC_OVER_BTL; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (NULL == named || !opal_cryptproc_listed(named + 1, at, length)) {
+            snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%.*s", comma, (int) length, at);
+            comma = ",";
+        }
+        at += length;
+    }
+    setenv("OMPI_MCA_osc", list, 1);
+}
+
 static bool alone(const char *btl)
 {
     char *coll = opal_cryptproc_selection("ompi", "coll"), *osc;
     bool safe;
 
     coll = NULL == coll ? NULL : leave_out(coll);
-    setenv("OMPI_MCA_osc", OPAL_BTL_CRYPT_OSC, 0);
+    choose_osc();
     osc = opal_cryptproc_selection("ompi", "osc");
     safe = NULL != osc && NULL != coll && beside_is_safe(btl, osc, coll);
     free(osc);

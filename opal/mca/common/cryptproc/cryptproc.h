@@ -130,6 +130,9 @@ OPAL_DECLSPEC void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek);
 /* Is this word, of so many bytes, an element of "a,b,c"? */
 OPAL_DECLSPEC bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
 
+/* Is each element of the list one of these? */
+OPAL_DECLSPEC bool opal_cryptproc_only_of(const char *list, const char *these);
+
 /* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
 

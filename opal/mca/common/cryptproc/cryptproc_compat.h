@@ -46,6 +46,13 @@
 #    define OPAL_CRYPTPROC_HAS_EVENTS 0
 #endif
 
+/* The components of osc that send through ob1 or its BTLs, or stay on the node. */
+#if OPAL_MAJOR_VERSION >= 5
+#    define OPAL_CRYPTPROC_OSC_OVER_BTL "rdma,sm"
+#else
+#    define OPAL_CRYPTPROC_OSC_OVER_BTL "pt2pt,sm"
+#endif
+
 /* The name of a job, as PMIx knows it: empty where PMIx knows none. */
 enum { OPAL_CRYPTPROC_NSPACE_BYTES = 256 };
 

@@ -46,6 +46,19 @@ bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes)
     return false;
 }
 
+bool opal_cryptproc_only_of(const char *list, const char *these)
+{
+    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (!opal_cryptproc_listed(these, at, length)) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
 char *opal_cryptproc_selection(const char *project, const char *framework)
 {
     char *storage = NULL, *copy;
