@@ -43,12 +43,22 @@ static const rule_t built_in[] = {
 
 #define BC OMPI_COLL_CRYPTAG_BCAST
 #define AA OMPI_COLL_CRYPTAG_ALLTOALL
-/* Over btl/crypt: Open MPI's own, but where ours was faster. */
+/* Over btl/crypt what a node shares in memory pays most: ours, where it was faster there than Open MPI's own (2x2 and 4x2). */
 static const rule_t over_btl_crypt[] = {
     /* bytes      operation mapping nodes width algorithm */
     { 0,          AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_HOP, 0 },
+    { 0,          AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_HS1, 0 },
+    { 16384,      AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_HS2, 0 },
+    { 262144,     AG, ANY,    2, 2, OMPI_COLL_CRYPTAG_HS3, 0 },
+    { 65536,      AG, ANY,    3, 2, OMPI_COLL_CRYPTAG_C_RD, 0 },
     { 0,          BC, ANY,    2, 1, OMPI_COLL_CRYPTAG_BCAST_HOP, 0 },
+    { 0,          BC, ANY,    2, 2, OMPI_COLL_CRYPTAG_BCAST_BINOMIAL, 0 },
+    { 1048576,    BC, ANY,    2, 2, OMPI_COLL_CRYPTAG_BCAST_HOP, 0 },
+    { 1048576,    BC, ANY,    3, 2, OMPI_COLL_CRYPTAG_BCAST_CHAIN, 0 },
     { 0,          AA, ANY,    2, 1, OMPI_COLL_CRYPTAG_ALLTOALL_HOP, 0 },
+    { 0,          AA, ANY,    2, 2, OMPI_COLL_CRYPTAG_ALLTOALL_NODE, 0 },
+    { 4097,       AA, ANY,    2, 2, OMPI_COLL_CRYPTAG_ALLTOALL_ROWS, 0 },
+    { 65536,      AA, ANY,    2, 2, OMPI_COLL_CRYPTAG_ALLTOALL_HOP, 0 },
 };
 
 static const char *const operation_names[] = { "", "allgather", "bcast", "alltoall" };
