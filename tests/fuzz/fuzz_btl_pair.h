@@ -296,7 +296,7 @@ static void fuzz_two(fuzz_input_t *in)
 
     pair_fresh();
     fuzz_pair(pair, room[setup % 4]);
-    fuzz_engine.rings = rings;
+    fuzz_engine.ring_bytes = rings;
     for (int i = 0; i < 2; i++) {
         sides[i].owner.deliver = pair_deliver;
         sides[i].other = &sides[1 - i];
@@ -313,8 +313,8 @@ static void fuzz_two(fuzz_input_t *in)
     pair_end(setup / 32 % 4);
     destroy(&sides[0]);
     destroy(&sides[1]);
-    FUZZ_CHECK(rings == fuzz_engine.rings);
-    fuzz_engine.rings = 0;
+    FUZZ_CHECK(rings == fuzz_engine.ring_bytes);
+    fuzz_engine.ring_bytes = 0;
 }
 
 #endif

@@ -286,7 +286,7 @@ static void fuzz_strangers(fuzz_input_t *in)
             close(who->client_fd);
         }
     }
-    FUZZ_CHECK(0 == fuzz_engine.rings);
+    FUZZ_CHECK(0 == fuzz_engine.ring_bytes);
 }
 
 #endif

@@ -161,7 +161,7 @@ static void lengths(void)
         UNIT_EQUAL_BYTES(memory[1], data, put);
         UNIT_CHECK(put == BIG || (0xee == memory[0][put] && 0xee == memory[1][put]));
     }
-    UNIT_CHECK(NULL == ends.a->frame && NULL == ends.b->frame && 0 == btl_engine.rings);
+    UNIT_CHECK(NULL == ends.a->frame && NULL == ends.b->frame && 0 == btl_engine.ring_bytes);
     ends_free(&ends);
 }
 

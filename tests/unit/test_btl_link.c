@@ -70,7 +70,7 @@ static void lengths(void)
     carry(ends.a, ends.b, &item, 0);
     UNIT_EQUAL_BYTES(memory, data, BIG);
     UNIT_CHECK(NULL == ends.a->ring.bytes && NULL == ends.a->frame && NULL == ends.b->frame && NULL == ends.b->rest);
-    UNIT_CHECK(0 == btl_engine.rings);
+    UNIT_CHECK(0 == btl_engine.ring_bytes);
     ends_free(&ends);
 }
 
@@ -89,7 +89,7 @@ static void crowd(void)
         done += opal_btl_crypt_link_post(ends.a, &items[i]);
     }
     UNIT_CHECK(done < MANY && ends.a->wants_write && NULL != ends.a->queue.first);
-    UNIT_CHECK(btl_engine.rings == ends.a->ring.room);
+    UNIT_CHECK(btl_engine.ring_bytes == ends.a->ring.room);
     for (unsigned i = 0; i < 10000 && ends.in_b.count < MANY; i++) {
         opal_btl_crypt_link_read(ends.b);
         UNIT_CHECK(0 == ends.in_b.count || 20000 + ends.in_b.count - 1 == ends.in_b.bytes);
@@ -98,7 +98,7 @@ static void crowd(void)
             UNIT_CHECK(item == &items[done]);
         }
     }
-    UNIT_CHECK(MANY == ends.in_b.count && MANY == done && 0 == btl_engine.rings);
+    UNIT_CHECK(MANY == ends.in_b.count && MANY == done && 0 == btl_engine.ring_bytes);
     ends_free(&ends);
 }
 
@@ -109,7 +109,7 @@ static void rings(void)
 
     UNIT_GROUP("a small ring when all together are large");
     ends_open(&ends);
-    btl_engine.rings = OPAL_BTL_CRYPT_RINGS_MAX - 1;
+    btl_engine.ring_bytes = OPAL_BTL_CRYPT_RINGS_MAX - 1;
     fragment_make(&item, 1, 0, 1 << 20);
     UNIT_CHECK(!opal_btl_crypt_link_post(ends.a, &item) && OPAL_BTL_CRYPT_RING_SMALL == ends.a->ring.room);
     for (int i = 0; i < 10000 && 0 == ends.in_b.count; i++) {
@@ -118,8 +118,8 @@ static void rings(void)
     }
     UNIT_CHECK(1 == ends.in_b.count && &item == opal_btl_crypt_link_reap(ends.a));
     UNIT_EQUAL_BYTES(ends.in_b.data, data, 1 << 20);
-    UNIT_CHECK(OPAL_BTL_CRYPT_RINGS_MAX - 1 == btl_engine.rings);
-    btl_engine.rings = 0;
+    UNIT_CHECK(OPAL_BTL_CRYPT_RINGS_MAX - 1 == btl_engine.ring_bytes);
+    btl_engine.ring_bytes = 0;
     ends_free(&ends);
 }
 
@@ -333,7 +333,7 @@ static void replaced(void)
             UNIT_CHECK(1 == ends.in_a.count && 1 << 20 == ends.in_a.bytes && &big[0] == opal_btl_crypt_link_reap(ends.b));
             UNIT_CHECK(ends.b->queue.first == &big[1] && 0 == big[1].sealed && NULL == ends.b->sealed.first);
         }
-        UNIT_CHECK(0 == btl_engine.rings);
+        UNIT_CHECK(0 == btl_engine.ring_bytes);
         ends_free(&ends);
     }
     btl_engine.records_most = 0;

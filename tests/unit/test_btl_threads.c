@@ -254,7 +254,7 @@ static void end_process(process_t *process)
     }
     UNIT_CHECK(0 == process->held && 0 == process->wrong);
     opal_btl_crypt_link_destroy(process->link);
-    UNIT_CHECK(0 == process->engine.rings);
+    UNIT_CHECK(0 == process->engine.ring_bytes);
     opal_btl_crypt_engine_stop(&process->engine);
     pthread_mutex_destroy(&process->lock);
 }

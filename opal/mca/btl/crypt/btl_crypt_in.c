@@ -29,7 +29,7 @@ static bool frame_needed(opal_btl_crypt_link_t *link)
     opal_btl_crypt_engine_t *engine = link->engine;
 
     if (NULL == link->frame) {
-        link->frame = engine->spare_count > 0 ? engine->spares[--engine->spare_count] : malloc(FRAME_USUAL);
+        link->frame = opal_btl_crypt_spares_take(&engine->frames, FRAME_USUAL);
         link->frame_room = FRAME_USUAL;
     }
     return NULL != link->frame;
@@ -56,8 +56,8 @@ static void frame_release(opal_btl_crypt_link_t *link)
     opal_btl_crypt_engine_t *engine = link->engine;
 
     if (NULL != link->frame && 0 == link->frame_have) {
-        if (FRAME_USUAL == link->frame_room && engine->spare_count < OPAL_BTL_CRYPT_SPARES) {
-            engine->spares[engine->spare_count++] = link->frame;
+        if (FRAME_USUAL == link->frame_room) {
+            opal_btl_crypt_spares_give(&engine->frames, link->frame);
         } else {
             free(link->frame);
         }

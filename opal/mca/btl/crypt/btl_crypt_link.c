@@ -41,9 +41,32 @@ static void stop_team(opal_btl_crypt_engine_t *engine)
     opal_crypt_team_destroy(engine->team);
 }
 
+enum { PAGE = 4096 };
+
+uint8_t *opal_btl_crypt_spares_take(opal_btl_crypt_spares_t *spares, size_t bytes)
+{
+    return spares->count > 0 ? spares->bytes[--spares->count] : aligned_alloc(PAGE, (bytes + PAGE - 1) & ~(size_t) (PAGE - 1));
+}
+
+void opal_btl_crypt_spares_give(opal_btl_crypt_spares_t *spares, uint8_t *bytes)
+{
+    if (spares->count < OPAL_BTL_CRYPT_SPARES) {
+        spares->bytes[spares->count++] = bytes;
+    } else {
+        free(bytes);
+    }
+}
+
+static void spares_free(opal_btl_crypt_spares_t *spares)
+{
+    while (spares->count > 0) {
+        free(spares->bytes[--spares->count]);
+    }
+}
+
 bool opal_btl_crypt_engine_start(opal_btl_crypt_engine_t *engine)
 {
-    engine->wire = malloc(OPAL_BTL_CRYPT_WIRE);
+    engine->wire = opal_btl_crypt_spares_take(&(opal_btl_crypt_spares_t) {.count = 0}, OPAL_BTL_CRYPT_WIRE);
     if (NULL != engine->wire) {
         start_team(engine);
     }
@@ -52,9 +75,8 @@ bool opal_btl_crypt_engine_start(opal_btl_crypt_engine_t *engine)
 
 void opal_btl_crypt_engine_stop(opal_btl_crypt_engine_t *engine)
 {
-    while (engine->spare_count > 0) {
-        free(engine->spares[--engine->spare_count]);
-    }
+    spares_free(&engine->frames);
+    spares_free(&engine->rings);
     if (NULL != engine->wire) {
         stop_team(engine);
     }
@@ -378,7 +400,7 @@ void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)
     opal_crypt_handshake_destroy(link->handshake);
     opal_crypt_tls_records_destroy(link->records);
     if (NULL != link->ring.bytes) {
-        link->engine->rings -= link->ring.room;
+        link->engine->ring_bytes -= link->ring.room;
         free(link->ring.bytes);
     }
     free(link->rest);

@@ -72,23 +72,32 @@ static bool ring_needed(opal_btl_crypt_link_t *link)
     if (NULL != ring->bytes) {
         return true;
     }
-    ring->room = engine->rings + OPAL_BTL_CRYPT_RING <= OPAL_BTL_CRYPT_RINGS_MAX ? OPAL_BTL_CRYPT_RING
-                                                                                : OPAL_BTL_CRYPT_RING_SMALL;
-    ring->bytes = malloc(ring->room);
+    ring->room = engine->ring_bytes + OPAL_BTL_CRYPT_RING <= OPAL_BTL_CRYPT_RINGS_MAX ? OPAL_BTL_CRYPT_RING
+                                                                                     : OPAL_BTL_CRYPT_RING_SMALL;
+    ring->bytes = OPAL_BTL_CRYPT_RING == ring->room ? opal_btl_crypt_spares_take(&engine->rings, ring->room) : malloc(ring->room);
     if (NULL == ring->bytes) {
         opal_btl_crypt_link_fail(link, "no memory for what is to be sent");
         return false;
     }
-    engine->rings += ring->room;
+    engine->ring_bytes += ring->room;
     return true;
+}
+
+static void ring_free(opal_btl_crypt_link_t *link)
+{
+    link->engine->ring_bytes -= link->ring.room;
+    if (OPAL_BTL_CRYPT_RING == link->ring.room) {
+        opal_btl_crypt_spares_give(&link->engine->rings, link->ring.bytes);
+    } else {
+        free(link->ring.bytes);
+    }
+    link->ring.bytes = NULL;
 }
 
 static void ring_release(opal_btl_crypt_link_t *link)
 {
     if (NULL != link->ring.bytes && (NULL == link->queue.first || link->last_sent) && 0 == opal_btl_crypt_ring_used(&link->ring)) {
-        link->engine->rings -= link->ring.room;
-        free(link->ring.bytes);
-        link->ring.bytes = NULL;
+        ring_free(link);
     }
 }
 
