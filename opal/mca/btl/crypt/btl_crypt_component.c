@@ -246,15 +246,18 @@ static int component_open(void)
 
 static bool limits_hold(void)
 {
-    const mca_btl_base_module_t *btl = &opal_btl_crypt.super;
+    mca_btl_base_module_t *btl = &opal_btl_crypt.super;
     char text[200];
 
+    if (btl->btl_rndv_eager_limit > btl->btl_eager_limit) {             /* who lowers that one means both */
+        btl->btl_rndv_eager_limit = btl->btl_eager_limit;
+    }
     if (btl->btl_eager_limit <= OPAL_BTL_CRYPT_FRAGMENT_MAX && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
-        && btl->btl_rndv_eager_limit <= btl->btl_eager_limit && opal_btl_crypt.port_min <= UINT16_MAX) {
+        && opal_btl_crypt.port_min <= UINT16_MAX) {
         return true;
     }
-    snprintf(text, sizeof(text), "rndv_eager_limit %zu, eager_limit %zu, max_send_size %zu, port_min %u",
-             btl->btl_rndv_eager_limit, btl->btl_eager_limit, btl->btl_max_send_size, opal_btl_crypt.port_min);
+    snprintf(text, sizeof(text), "eager_limit %zu, max_send_size %zu, port_min %u", btl->btl_eager_limit, btl->btl_max_send_size,
+             opal_btl_crypt.port_min);
     return refuse("bad-limits", text);
 }
 
