@@ -14,6 +14,7 @@ cat > "$CASE_DIR/look.c" <<'END'
 #include <arpa/inet.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 static int maps_have(const char *with)
@@ -32,8 +33,11 @@ static int maps_have(const char *with)
 }
 int main(int argc, char **argv)
 {
-    int rank, size, sum = 0, inside = 0, outside = 0;
+    int rank, size, sum = 0, inside = 0, outside = 0, provided;
 
+    if (NULL != getenv("EARLY")) {
+        MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -76,6 +80,14 @@ refused() {
     [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "$*: not \"$text\": $(cat "$CASE_DIR/out")"
 }
 
+# differ ARG...: of a job with these arguments, some processes encrypt by btl/crypt and some by pml/crypt, and it ends.
+differ() {
+    local rc=0
+    vcluster mpirun -n 4 --map-by node "$@" > "$CASE_DIR/out" 2>&1 || rc=$?
+    [ $rc != 0 ] && grep -qaE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" ||
+        fail "two modes in a job: status $rc: $(cat "$CASE_DIR/out")"
+}
+
 runs "crypt 1 others 0 shared 1"
 grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "it does not say what it runs over"
 runs "crypt 1 others 0 shared 1" "OMPI_MCA_btl=tcp,self,$shared"
@@ -114,10 +126,7 @@ cat > "$CASE_DIR/two" <<'END'
 exec "$@"
 END
 chmod +x "$CASE_DIR/two"
-rc=0
-vcluster mpirun -n 4 --map-by node "$CASE_DIR/two" "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
-[ $rc != 0 ] && grep -qaE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" ||
-    fail "two modes in a job: status $rc: $(cat "$CASE_DIR/out")"
+differ "$CASE_DIR/two" "$CASE_DIR/look"
 
 # automatic MODE REASON SETTING...: what the default means, and why.
 automatic() {
@@ -145,13 +154,22 @@ automatic pml 'crypt_scope=all, which shared memory is for'     OMPI_MCA_crypt_s
 automatic pml 'components for one-sided communication are named (--mca osc)' OMPI_MCA_osc=ucx,sm
 automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt
 
-# Two that decide differently.
+automatic pml 'the list of BTLs is set already, by MPI_T_init_thread before MPI_Init' EARLY=1
+
+# A node that has another network, in whose /sys there is one.
+fabric() { vcluster exec "$1" sh -c 'mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/mlx5_0'; }
+fabric node1
+differ "$CASE_DIR/look"
+fabric node0
+automatic pml 'this node has more than TCP, /sys/class/infiniband/mlx5_0'
+automatic btl '' OMPI_MCA_crypt_transport=btl
+must vcluster exec node0 umount /sys/class
+must vcluster exec node1 umount /sys/class
+
+# Two that decide differently for another reason.
 cat > "$CASE_DIR/two" <<'END'
 #!/bin/sh
 [ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" -lt 2 ] || export OMPI_MCA_osc=ucx,sm
 exec "$@"
 END
-rc=0
-vcluster mpirun -n 4 --map-by node "$CASE_DIR/two" "$CASE_DIR/look" > "$CASE_DIR/out" 2>&1 || rc=$?
-[ $rc != 0 ] && grep -qaE 'crypt_transport=(btl|pml) here, crypt_transport=(btl|pml) there' "$CASE_DIR/out" ||
-    fail "two automatic modes in a job: status $rc: $(cat "$CASE_DIR/out")"
+differ "$CASE_DIR/two" "$CASE_DIR/look"
