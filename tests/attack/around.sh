@@ -77,12 +77,18 @@ for host in yalla ob1,ucx no-such-pml; do
     refused "but pml/crypt can only wrap ob1, ucx and cm"
 done
 
+echo "== beside another PML"
+for list in ob1,crypt crypt,ob1; do
+    rc=0; job --mca pml $list -- send || rc=$?
+    refused "names crypt beside other PMLs"
+done
+
 echo "== a node that lacks the component"
 for list in crypt crypt,ob1; do
     on node1 -- mount -t tmpfs none "$ours"
     rc=0; job --mca pml $list -- send || rc=$?
     # With a list, the node that finds nothing of it may speak first.
-    refused "Component: crypt" "No components were able to be opened in the pml framework" "PML $list cannot be selected"
+    refused "names crypt beside other PMLs" "Component: crypt" "No components were able to be opened in the pml framework" "PML $list cannot be selected"
     on node1 -- umount "$ours"
 done
 # Of ranks on mpirun's own node Open MPI 4.1.4 loses such texts.

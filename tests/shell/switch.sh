@@ -109,7 +109,6 @@ runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
     runs "crypt 0 others 1" OMPI_MCA_btl_tcp_port_min_v4=42000
     runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=41000 OMPI_MCA_btl_tcp_port_range_v4=50
 )
-refused 'none0 The job ends.' VCLUSTER_IF=none0
 
 refused 'it needs pml_crypt_host=ob1'               OMPI_MCA_pml_crypt_host=ucx
 refused 'crypt_on_auth_failure cannot be "error"'   OMPI_MCA_crypt_on_auth_failure=error
@@ -140,8 +139,10 @@ automatic() {
     fi
 }
 
+echo 'pml_crypt_comm_threads = 1' > "$CASE_DIR/tuned"
 unset OMPI_MCA_crypt_transport
 automatic btl ''
+automatic btl '' VCLUSTER_IF=
 automatic btl '' OMPI_MCA_crypt_transport=auto
 automatic btl '' "OMPI_MCA_btl=tcp,self,$shared"
 automatic btl '' OMPI_MCA_btl=^openib
@@ -151,10 +152,14 @@ automatic pml 'crypt_transport=pml'                             OMPI_MCA_crypt_t
 automatic pml 'crypt_key_bits=192, which TLS 1.3 does not have' OMPI_MCA_crypt_key_bits=192
 automatic pml 'crypt_on_auth_failure=error'                     OMPI_MCA_crypt_on_auth_failure=error
 automatic pml 'crypt_scope=all, which shared memory is for'     OMPI_MCA_crypt_scope=all
-automatic pml 'components for one-sided communication are named (--mca osc)' OMPI_MCA_osc=ucx,sm
+automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=ucx,sm
+automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=^pt2pt,rdma,sm
+automatic pml 'collectives with a network of their own are named (--mca coll)' OMPI_MCA_coll=hcoll,basic,tuned,libnbc,inter,self
+automatic pml 'pml_crypt_t is set'                              OMPI_MCA_pml_crypt_t=1
+automatic pml 'pml_crypt_comm_threads is set'                   OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
 automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt
 
-automatic pml 'the list of BTLs is set already, by MPI_T_init_thread before MPI_Init' EARLY=1
+automatic pml 'the list of BTLs is set already, by MPI_T_init_thread before MPI_Init, or a file' EARLY=1
 
 # A node that has another network, in whose /sys there is one.
 fabric() { vcluster exec "$1" sh -c 'mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/mlx5_0'; }

@@ -26,8 +26,19 @@ must vcluster mpirun -n 2 --map-by node --mca coll basic,libnbc,self,tuned,inter
 must vcluster mpirun -n 2 --map-by node --mca coll ^hcoll "$program"
 
 # On one node no network is needed; from a node without one, nobody is reached.
-must vcluster mpirun -n 2 -host node0:2 --mca btl_crypt_if_exclude lo,eth0 "$program"
-refused 'its node had no network address'           OMPI_MCA_btl_crypt_if_exclude=lo,eth0
+must vcluster mpirun -n 2 -host node0:2 --mca btl_crypt_if_exclude eth0 "$program"
+for exclude in lo,eth0 eth 10.0.0.0/8; do
+    refused 'its node had no network address'       OMPI_MCA_btl_crypt_if_exclude=$exclude
+done
+
+# What is set for btl/tcp holds, as that understands it; but not where anything of ours is set.
+must vcluster mpirun -n 2 -host node0:2 --mca btl_tcp_if_include none0 "$program"
+VCLUSTER_IF=none0 refused 'its node had no network address'
+VCLUSTER_IF= refused 'its node had no network address' OMPI_MCA_btl_tcp_if_exclude=lo,et
+VCLUSTER_IF= refused 'its node had no network address' OMPI_MCA_btl_tcp_if_exclude=lo,10.0.0.0/8
+VCLUSTER_IF=none0 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include eth0 "$program"
+VCLUSTER_IF=none0 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_exclude none0 "$program"
+VCLUSTER_IF= must vcluster mpirun -n 2 --map-by node "$program"
 
 # IPv6: each node has an address of it, and no other may be used.
 for i in 0 1; do
@@ -42,7 +53,7 @@ tcpdump -nr "$CASE_DIR/six.pcap" 2>/dev/null | grep -q 'IP6 fd99::[12]\.[0-9]* >
 refused 'another PML than ob1 could be used'        OMPI_MCA_pml=crypt
 refused 'another PML than ob1 could be used'        OMPI_MCA_pml=ob1,ucx
 refused 'a BTL that would send in plaintext'        "OMPI_MCA_btl=crypt,tcp,$beside"
-refused 'a component is allowed that would go around it' OMPI_MCA_osc=^ucx
+refused 'a component is allowed that would go around it' OMPI_MCA_osc=ucx,sm
 refused 'a component is allowed that has a network of its own' OMPI_MCA_coll=basic,ucc,libnbc
 refused 'neither the name of an interface nor a network' OMPI_MCA_btl_crypt_if_include=10.0.0.0/33
 refused 'has no network address to listen at'       OMPI_MCA_btl_crypt_if_include=eth7

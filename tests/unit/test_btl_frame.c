@@ -165,11 +165,44 @@ static void interfaces(void)
     UNIT_CHECK(NULL == opal_btl_crypt_address_own("", "127.0.0.0/9,0.0.0.0/0, ::/0", &own, word) && 0 == own.count);
 }
 
+static void insert(const char *speeds, const char *expected)
+{
+    opal_btl_crypt_addresses_t own = {0};
+    long known[OPAL_BTL_CRYPT_ADDRESSES_MAX];
+    char order[OPAL_BTL_CRYPT_ADDRESSES_MAX + 1] = "";
+
+    for (int i = 0; '\0' != speeds[i]; i++) {
+        opal_btl_crypt_address_insert(&own, known, &(opal_btl_crypt_address_t) {.family = 4, .bytes = {(uint8_t) ('a' + i)}},
+                                      speeds[i] - '0');
+    }
+    for (int i = 0; i < own.count; i++) {
+        order[i] = (char) own.list[i].bytes[0];
+    }
+    UNIT_CHECK(0 == strcmp(order, expected));
+}
+
+/* Interfaces of these speeds: which of them, the first is a, are published, and in which order. */
+static void order_by_speed(void)
+{
+    UNIT_GROUP("fast interfaces first");
+    insert("", "");
+    insert("0", "a");
+    insert("000", "abc");
+    insert("121", "bac");
+    insert("1234", "dcba");
+    insert("11111111", "abcdefgh");
+    insert("111111111", "abcdefgh");
+    insert("1111111112", "jabcdefg");
+    insert("9111111102", "ajbcdefg");
+    insert("2222222201", "abcdefgh");
+}
+
 int main(void)
 {
     headers();
     ring();
     addresses();
     interfaces();
+    order_by_speed();
     return unit_done();
 }

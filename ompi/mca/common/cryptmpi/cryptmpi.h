@@ -43,6 +43,9 @@ BEGIN_C_DECLS
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 #define OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE "17408"     /* 16 KiB, and headers */
 
+#define OMPI_COMMON_CRYPTMPI_COMM_THREADS_HELP \
+    "Processors of this process that worker threads leave to communication (T1) (default: 1)"
+
 /* ---- life ---- */
 
 /* opal_cryptproc_start, and what peers and communicators need.  Says itself what went wrong. */

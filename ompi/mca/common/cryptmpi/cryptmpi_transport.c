@@ -48,13 +48,20 @@ bool ompi_common_cryptmpi_over_btl(void)
 
 /* ---- the list of BTLs ---- */
 
-/* Is the BTL of shared memory wanted?  Not where messages within a node are to be encrypted, too. */
-static bool wants(const char *named, const char *shared)
+/* The BTL of shared memory, which was called vader up to 4.1; from 5.0 on Open MPI takes that name for it, too. */
+#define SHARED (OMPI_MAJOR_VERSION >= 5 ? "sm" : "vader")
+
+static bool names_shared(const char *list)
+{
+    return opal_cryptproc_listed(list, SHARED, strlen(SHARED)) || (OMPI_MAJOR_VERSION >= 5 && opal_cryptproc_listed(list, "vader", 5));
+}
+
+/* Is it wanted?  Not where messages within a node are to be encrypted, too. */
+static bool wants_shared(const char *named)
 {
     const bool excludes = '^' == *named;
 
-    return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope
-           && ('\0' == *named || excludes != opal_cryptproc_listed(named + excludes, shared, strlen(shared)));
+    return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope && ('\0' == *named || excludes != names_shared(named + excludes));
 }
 
 /* Who names a network other than btl/tcp wants it.  Its word in the list, or NULL. */
@@ -74,21 +81,17 @@ static const char *another_network(const char *named)
 /* btl/crypt in the place of btl/tcp, or of all networks, where none is named.  False: Open MPI has read its list. */
 static bool set_list(const char *named)
 {
-    const char *shared = OMPI_MAJOR_VERSION >= 5 ? "sm" : "vader", *before = getenv("OMPI_MCA_btl");
-    char *saved = NULL == before ? NULL : strdup(before), list[64], *now;
+    char list[64], *now;
     bool set;
 
-    snprintf(list, sizeof(list), "crypt,self%s%s", wants(named, shared) ? "," : "", wants(named, shared) ? shared : "");
-    set = 0 == setenv("OMPI_MCA_btl", list, 1);
+    snprintf(list, sizeof(list), "crypt,self%s%s", wants_shared(named) ? "," : "", wants_shared(named) ? SHARED : "");
+    set = opal_cryptproc_lend("btl", list);
     now = opal_cryptproc_selection("opal", "btl");
     set = set && NULL != now && 0 == strcmp(list, now);
-    if (!set && NULL == before) {
-        unsetenv("OMPI_MCA_btl");
-    } else if (!set && NULL != saved) {
-        setenv("OMPI_MCA_btl", saved, 1);
+    if (!set) {
+        opal_cryptproc_give_back();
     }
     free(now);
-    free(saved);
     return set;
 }
 
@@ -144,20 +147,71 @@ static bool has_tcp_alone(const char *named)
                                            : opal_cryptproc_listed(named, "tcp", 3) || opal_cryptproc_listed(named, "crypt", 5)));
 }
 
-/* Are components of osc named that would go around btl/crypt? */
-static bool names_other_osc(void)
+/* Does the list of osc leave what sends over btl/crypt, and nothing that would go around it? */
+static bool osc_fits(void)
 {
-    char *named = opal_cryptproc_selection("ompi", "osc");
-    const bool other = NULL == named || ('^' != *named && !opal_cryptproc_only_of(named, OPAL_CRYPTPROC_OSC_OVER_BTL));
+    char *named = opal_cryptproc_selection("ompi", "osc"), *rest;
+    bool fits = NULL != named;
 
+    if (fits && '^' == *named) {
+        rest = opal_cryptproc_without(OPAL_CRYPTPROC_OSC_OVER_BTL, named + 1);
+        fits = NULL != rest && '\0' != *rest;
+        free(rest);
+    } else if (fits) {
+        fits = opal_cryptproc_only_of(named, OPAL_CRYPTPROC_OSC_OVER_BTL);
+    }
     free(named);
-    return other;
+    return fits;
+}
+
+/* Does the list of coll name one with a network of its own?  pml/crypt switches it off; btl/crypt ends the job. */
+static bool coll_fits(void)
+{
+    char *named = opal_cryptproc_selection("ompi", "coll");
+    bool fits = NULL != named;
+
+    for (const char *word = fits && '^' != *named ? named : ""; fits && '\0' != *word; word += strspn(word, ",")) {
+        const size_t length = strcspn(word, ",");
+
+        fits = !opal_cryptproc_listed(OPAL_CRYPTPROC_COLL_NETWORKS, word, length);
+        word += length;
+    }
+    free(named);
+    return fits;
+}
+
+/* A parameter that is set and says how pml/crypt is to cut messages, or NULL: one of the environment, where mpirun puts
+ * its arguments, or the one that every file of `mpicrypt tune` and every profile has. */
+static const char *tuned(void)
+{
+    static const char *const names[] = {"chunk_size", "k", "max_in_flight", "model_comm", "model_enc", "t", "t_table", "team"};
+    static const char in_files[] = "comm_threads";
+    unsigned storage = 1;
+    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = in_files,
+                                  .help = OMPI_COMMON_CRYPTMPI_COMM_THREADS_HELP, .type = MCA_BASE_VAR_TYPE_UNSIGNED_INT,
+                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_7,
+                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
+    bool set;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char variable[64];
+
+        snprintf(variable, sizeof(variable), "OMPI_MCA_pml_crypt_%s", names[i]);
+        if (NULL != getenv(variable)) {
+            return names[i];
+        }
+    }
+    opal_cryptproc_peek(&peek, &storage);
+    set = peek.index >= 0 && MCA_BASE_VAR_SOURCE_DEFAULT != peek.source;
+    opal_cryptproc_peek_end(&peek);
+    return set ? in_files : NULL;
 }
 
 /* Why pml/crypt is to seal, or NULL. */
 static const char *reason_for_pml(const char *named, bool ob1)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
+    const char *parameter = tuned();
     static char text[200];
     char path[160];
 
@@ -165,14 +219,20 @@ static const char *reason_for_pml(const char *named, bool ob1)
         snprintf(text, sizeof(text), "this node has more than TCP, %s", path);
         return text;
     }
-    return !ob1                                   ? "ob1 is not the host (pml_crypt_host)"
-           : 192 == p->key_bits                   ? "crypt_key_bits=192, which TLS 1.3 does not have"
+    if (NULL != parameter) {
+        snprintf(text, sizeof(text), "pml_crypt_%s is set", parameter);
+        return text;
+    }
+    return !ob1                                    ? "ob1 is not the host (pml_crypt_host)"
+           : 192 == p->key_bits                    ? "crypt_key_bits=192, which TLS 1.3 does not have"
            : OPAL_CRYPTPROC_ERROR == p->on_failure ? "crypt_on_auth_failure=error"
-           : OPAL_CRYPTPROC_ALL == p->scope       ? "crypt_scope=all, which shared memory is for"
-           : !has_tcp_alone(named)                ? "the list of BTLs has another network, or no TCP (--mca btl)"
-           : names_other_osc()                    ? "components for one-sided communication are named (--mca osc)"
-           : !set_list(named)                     ? "the list of BTLs is set already, by MPI_T_init_thread before MPI_Init"
-                                                  : NULL;
+           : OPAL_CRYPTPROC_ALL == p->scope        ? "crypt_scope=all, which shared memory is for"
+           : !has_tcp_alone(named)                 ? "the list of BTLs has another network, or no TCP (--mca btl)"
+           : !osc_fits()                           ? "the list for one-sided communication has others, or none (--mca osc)"
+           : !coll_fits()                          ? "collectives with a network of their own are named (--mca coll)"
+           : !set_list(named)                      ? "the list of BTLs is set already, by MPI_T_init_thread before MPI_Init, "
+                                                     "or a file"
+                                                   : NULL;
 }
 
 bool ompi_common_cryptmpi_transport_choose(bool ob1)

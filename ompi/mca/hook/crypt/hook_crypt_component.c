@@ -72,6 +72,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
 /* Who computes next is not to seem to be in MPI_Init. */
 static void init_over(int argc, char **argv, int requested, int *provided)
 {
+    opal_cryptproc_give_back();
     ompi_common_cryptmpi_classes_add(argc, argv, requested, provided);
     if (NULL != opal_cryptproc_still_here) {
         opal_cryptproc_still_here();
@@ -239,6 +240,17 @@ static void demand_pml(void)
     }
 }
 
+/* Of several PMLs Open MPI would take whichever it likes. */
+static void demand_alone(void)
+{
+    if (!opens("ompi", "pml", "crypt", true)) {
+        if (opal_cryptproc_show_first("pml-list")) {
+            opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "pml-list", opal_process_info.nodename);
+        }
+        exit(1);
+    }
+}
+
 /* ---- btl/crypt must not be gone around ---- */
 
 /* Does pml/crypt leave everything to it?  Then no other network is opened, for which it is early enough here. */
@@ -297,9 +309,10 @@ static int component_open(void)
     ompi_common_cryptmpi_spelling_check();
     demand_ob1();
     if (opens("ompi", "pml", "crypt", false)) {
+        demand_alone();
         demand_pml();
         ompi_common_cryptmpi_report_hooked();
-        if (raises_limits()) {
+        if (!ompi_common_cryptmpi_transport_is_btl() && raises_limits()) {
             raise_limits();
         }
     }

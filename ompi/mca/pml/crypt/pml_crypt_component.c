@@ -91,9 +91,7 @@ static int register_cut(ompi_pml_crypt_params_t *p)
                             "microseconds a byte (mpicrypt tune)", &p->model_comm);
     rc = rc ? rc : add_text("model_enc", "The model's encryption, FROM:ALPHA:A:B,... in bytes, microseconds, bytes a "
                             "microsecond (mpicrypt tune)", &p->model_enc);
-    rc = rc ? rc : add("comm_threads", "Processors of this process that worker threads leave to communication "
-                                       "(T1) (default: 1)",
-                       &p->comm_threads, OPAL_INFO_LVL_7);
+    rc = rc ? rc : add("comm_threads", OMPI_COMMON_CRYPTMPI_COMM_THREADS_HELP, &p->comm_threads, OPAL_INFO_LVL_7);
     return rc ? rc : add("max_outstanding", "While this many long sends of the process are unfinished, another "
                                             "one is sent as a single chunk, if k, a table or a model applies "
                                             "(default: 64)", &p->max_outstanding,

@@ -132,7 +132,8 @@ static int write_all(const mpicrypt_tune_files_t *files)
     }
     rc = rc ? rc : mpicrypt_tune_write(&tune, files->out);
     if (MPICRYPT_OK == rc) {
-        printf("\nWritten to %s.  Jobs read it by\n    mpirun --mca pml crypt --mca mca_base_param_files %s ./app\n",
+        printf("\nWritten to %s.  Jobs read it, and so pml/crypt encrypts them, by\n"
+               "    mpirun --mca pml crypt --mca mca_base_param_files %s ./app\n",
                files->out, files->out);
     }
     return rc;

@@ -105,8 +105,15 @@ void opal_btl_crypt_end_job(void) __attribute__((noreturn));
 
 /* ---- btl_crypt_tcp.c ---- */
 
-/* Defaults for interfaces and ports: what is set for btl/tcp. */
-void opal_btl_crypt_like_tcp(opal_btl_crypt_module_t *m);
+/* Where to listen: lists of interfaces and networks, NULL if there is none, and ports.  `of_tcp`: the lists are btl/tcp's. */
+typedef struct opal_btl_crypt_places {
+    char *include, *exclude;
+    bool of_tcp;
+    unsigned port_min, port_range;
+} opal_btl_crypt_places_t;
+
+void opal_btl_crypt_places(const opal_btl_crypt_module_t *m, opal_btl_crypt_places_t *places);
+void opal_btl_crypt_places_free(opal_btl_crypt_places_t *places);
 
 /* ---- btl_crypt_module.c ---- */
 

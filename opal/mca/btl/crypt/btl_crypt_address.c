@@ -9,6 +9,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +108,8 @@ static bool next_word(const char **list, char word[64])
     return bytes > 0;
 }
 
-static bool is_listed(const char *list, const char *interface, const opal_btl_crypt_address_t *address)
+/* `begins`: a word is the beginning of a name. */
+static bool is_listed(const char *list, const char *interface, const opal_btl_crypt_address_t *address, bool begins)
 {
     opal_btl_crypt_address_t network;
     char word[64];
@@ -115,7 +117,22 @@ static bool is_listed(const char *list, const char *interface, const opal_btl_cr
     while (next_word(&list, word)) {
         const int kind = parse_word(word, &network);
 
-        if ((0 == kind && 0 == strcmp(word, interface)) || (1 == kind && same_network(address, &network, network.prefix))) {
+        if ((0 == kind && 0 == (begins ? strncmp(word, interface, strlen(word)) : strcmp(word, interface)))
+            || (1 == kind && same_network(address, &network, network.prefix))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As btl/tcp: a name leaves out those that begin with it, and a network an interface that has any address in it. */
+static bool is_left_out(const char *list, const char *interface, const struct ifaddrs *all)
+{
+    opal_btl_crypt_address_t address;
+
+    for (const struct ifaddrs *at = all; NULL != at; at = at->ifa_next) {
+        if (0 == strcmp(interface, at->ifa_name) && from_socket(at->ifa_addr, &address)
+            && is_listed(list, interface, &address, true)) {
             return true;
         }
     }
@@ -144,10 +161,50 @@ static bool is_usable(const struct ifaddrs *at, const opal_btl_crypt_address_t *
     return 0 != (at->ifa_flags & IFF_UP) && !link_local;
 }
 
+/* Megabits a second, as the system knows it; 0: it does not. */
+static long speed_of(const char *interface)
+{
+    char path[64 + IF_NAMESIZE];
+    long speed = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/sys/class/net/%s/speed", interface);
+    file = fopen(path, "re");
+    if (NULL == file) {
+        return 0;
+    }
+    if (1 != fscanf(file, "%ld", &speed) || speed < 0) {
+        speed = 0;
+    }
+    fclose(file);
+    return speed;
+}
+
+void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX],
+                                   const opal_btl_crypt_address_t *address, long speed)
+{
+    int at = own->count;
+
+    while (at > 0 && speeds[at - 1] < speed) {
+        --at;
+    }
+    if (at == OPAL_BTL_CRYPT_ADDRESSES_MAX) {
+        return;
+    }
+    own->count += own->count < OPAL_BTL_CRYPT_ADDRESSES_MAX;
+    for (int i = own->count - 1; i > at; i--) {
+        own->list[i] = own->list[i - 1];
+        speeds[i] = speeds[i - 1];
+    }
+    own->list[at] = *address;
+    speeds[at] = speed;
+}
+
 const char *opal_btl_crypt_address_own(const char *include, const char *exclude, opal_btl_crypt_addresses_t *own, char word[64])
 {
     const char *in = NULL == include ? "" : include, *out = NULL == exclude ? "" : exclude;
     const char *bad = bad_word(in, word);
+    long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX];
     opal_btl_crypt_address_t address;
     struct ifaddrs *all = NULL;
 
@@ -155,11 +212,12 @@ const char *opal_btl_crypt_address_own(const char *include, const char *exclude,
     if (NULL != bad || 0 != getifaddrs(&all)) {
         return bad;
     }
-    for (const struct ifaddrs *at = all; NULL != at && own->count < OPAL_BTL_CRYPT_ADDRESSES_MAX; at = at->ifa_next) {
+    for (const struct ifaddrs *at = all; NULL != at; at = at->ifa_next) {
         if (from_socket(at->ifa_addr, &address) && is_usable(at, &address)
-            && ('\0' != *in ? is_listed(in, at->ifa_name, &address) : !is_listed(out, at->ifa_name, &address))) {
+            && ('\0' != *in ? is_listed(in, at->ifa_name, &address, false)
+                            : 0 == (at->ifa_flags & IFF_LOOPBACK) && !is_left_out(out, at->ifa_name, all))) {
             address.prefix = bits_of(at->ifa_netmask);
-            own->list[own->count++] = address;
+            opal_btl_crypt_address_insert(own, speeds, &address, speed_of(at->ifa_name));
         }
     }
     freeifaddrs(all);

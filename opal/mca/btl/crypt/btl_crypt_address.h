@@ -35,11 +35,16 @@ typedef struct opal_btl_crypt_addresses {
     opal_crypt_tls_groups_t groups;                 /* those that this version knows */
 } opal_btl_crypt_addresses_t;
 
-/* Our own: all addresses of interfaces that are up, limited by `include` or `exclude`, each a list of names of
+/* Our own: all addresses of interfaces that are up, limited by `include`, or without one by `exclude`, each a list of names of
  * interfaces and of networks (address/bits); either may be NULL or empty.  Addresses that mean something on one link only
- * are left out.  NULL, or the word in a list that is neither. */
+ * are left out, and loopback unless it is included.  The fastest interfaces come first.  NULL, or the word in a list that
+ * is neither. */
 const char *opal_btl_crypt_address_own(const char *include, const char *exclude, opal_btl_crypt_addresses_t *own,
                                        char word[64]);
+
+/* One more, behind those that are as fast; of too many the slowest goes. */
+void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX],
+                                   const opal_btl_crypt_address_t *address, long speed);
 
 size_t opal_btl_crypt_address_pack(const opal_btl_crypt_addresses_t *addresses,
                                    uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES]);

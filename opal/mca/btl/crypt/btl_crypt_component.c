@@ -88,21 +88,21 @@ static int component_register(void)
         return OPAL_ERR_NOT_SUPPORTED;
     }
     m->include = NULL;
-    m->exclude = "127.0.0.1/8,::1/128";
+    m->exclude = NULL;
     m->port_min = 0;
     m->port_range = 65536;
-    opal_btl_crypt_like_tcp(m);
     m->replace_after = 0;
     m->pq = PQ_AUTO;
     m->ktls = OPAL_BTL_CRYPT_KTLS_OFF;
     rc = opal_cryptproc_params_register();
-    rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16; "
-                                     "not together with if_exclude (default: btl_tcp_if_include, else all but if_exclude)", MCA_BASE_VAR_TYPE_STRING,
-                       OPAL_INFO_LVL_1, &m->include);
-    rc = rc ? rc : add("if_exclude", "Interfaces and networks whose addresses peers may not connect to "
-                                     "(default: btl_tcp_if_exclude, else 127.0.0.1/8,::1/128)", MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->exclude);
-    rc = rc ? rc : add("port_min", "The lowest port to listen at; 0: any that the system has free (default: btl_tcp_port_min_v4, else 0)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
+    rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16 "
+                                     "(default: btl_tcp_if_include, else all but if_exclude and loopback)",
+                       MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->include);
+    rc = rc ? rc : add("if_exclude", "Interfaces, by the beginnings of their names, and networks that peers may not connect to; "
+                                     "it counts if there is no if_include (default: btl_tcp_if_exclude)",
+                       MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->exclude);
+    rc = rc ? rc : add("port_min", "The lowest port to listen at; 0: btl_tcp_port_min_v4, else any that the system has free "
+                                   "(default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
     rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: btl_tcp_port_range_v4, else 65536)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
     rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
@@ -129,15 +129,12 @@ static bool is_named(const char *list)
     return NULL != list && '^' != *list && opal_cryptproc_listed(list, "crypt", 5);
 }
 
-/* Components of coll that have a network of their own. */
-static const char other_networks[] = "fca,hcoll,portals4,ucc";
-
 /* Are all of those left out? */
 static bool coll_is_safe(const char *list)
 {
     const bool excludes = '^' == *list;
 
-    for (const char *at = other_networks; '\0' != *at; at += strspn(at, ",")) {
+    for (const char *at = OPAL_CRYPTPROC_COLL_NETWORKS; '\0' != *at; at += strspn(at, ",")) {
         const size_t length = strcspn(at, ",");
 
         if (excludes != opal_cryptproc_listed(list + excludes, at, length)) {
@@ -184,8 +181,8 @@ static char *leave_out(char *coll)
     if ('\0' != *coll && ('^' != *coll || coll_is_safe(coll))) {
         return coll;
     }
-    if (asprintf(&list, "%s%s%s", '^' == *coll ? coll : "^", '^' == *coll ? "," : "", other_networks) >= 0) {
-        setenv("OMPI_MCA_coll", list, 1);
+    if (asprintf(&list, "%s%s%s", '^' == *coll ? coll : "^", '^' == *coll ? "," : "", OPAL_CRYPTPROC_COLL_NETWORKS) >= 0) {
+        (void) opal_cryptproc_lend("coll", list);
         free(list);
     }
     free(coll);
@@ -195,22 +192,17 @@ static char *leave_out(char *coll)
 /* Who chose nothing in osc gets what goes through us, and who left some out gets the rest of that. */
 static void choose_osc(void)
 {
-    const char *named = getenv("OMPI_MCA_osc"), *comma = "";
-    char list[sizeof(OPAL_CRYPTPROC_OSC_OVER_BTL)] = "";
+    const char *named = getenv("OMPI_MCA_osc");
+    char *list;
 
     if (NULL != named && '^' != *named) {
         return;
     }
-    for (const char *at = OPAL_CRYPTPROC_OSC_OVER_BTL; '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (NULL == named || !opal_cryptproc_listed(named + 1, at, length)) {
-            snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%.*s", comma, (int) length, at);
-            comma = ",";
-        }
-        at += length;
+    list = opal_cryptproc_without(OPAL_CRYPTPROC_OSC_OVER_BTL, NULL == named ? "" : named + 1);
+    if (NULL != list) {
+        (void) opal_cryptproc_lend("osc", list);
     }
-    setenv("OMPI_MCA_osc", list, 1);
+    free(list);
 }
 
 static bool alone(const char *btl)
@@ -263,27 +255,37 @@ static bool limits_hold(void)
 
 /* ---- start ---- */
 
-static bool listen_somewhere(void)
+static bool listen_at(const opal_btl_crypt_places_t *places)
 {
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
-    const bool includes = NULL != m->include && '\0' != *m->include;
     char word[64], text[200];
-    const char *bad;
+    const char *bad = opal_btl_crypt_address_own(places->include, places->exclude, &m->own, word);
 
-    bad = opal_btl_crypt_address_own(m->include, includes ? NULL : m->exclude, &m->own, word);
     if (NULL != bad) {
         return refuse("bad-interface", bad);
     }
-    if (0 == m->own.count && includes) {        /* without a network, a job on this node alone can run */
-        return refuse("no-interface", m->include);
+    /* Without a network, a job on this node alone can run. */
+    if (0 == m->own.count && NULL != places->include && !places->of_tcp) {
+        return refuse("no-interface", places->include);
     }
     m->listener = (opal_btl_crypt_listener_t) {0};
-    m->listener.fd = opal_btl_crypt_listen_at(m->port_min, m->port_range, &m->own.port);
+    m->listener.fd = opal_btl_crypt_listen_at(places->port_min, places->port_range, &m->own.port);
     if (m->listener.fd < 0) {
-        snprintf(text, sizeof(text), "port_min %u, port_range %u: %s", m->port_min, m->port_range, strerror(errno));
+        snprintf(text, sizeof(text), "port_min %u, port_range %u: %s", places->port_min, places->port_range, strerror(errno));
         return refuse("no-port", text);
     }
     return true;
+}
+
+static bool listen_somewhere(void)
+{
+    opal_btl_crypt_places_t places;
+    bool listens;
+
+    opal_btl_crypt_places(&opal_btl_crypt, &places);
+    listens = listen_at(&places);
+    opal_btl_crypt_places_free(&places);
+    return listens;
 }
 
 static bool refuse_core(const opal_crypt_why_t *why)

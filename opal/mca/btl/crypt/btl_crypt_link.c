@@ -45,7 +45,12 @@ enum { PAGE = 4096 };
 
 uint8_t *opal_btl_crypt_spares_take(opal_btl_crypt_spares_t *spares, size_t bytes)
 {
-    return spares->count > 0 ? spares->bytes[--spares->count] : aligned_alloc(PAGE, (bytes + PAGE - 1) & ~(size_t) (PAGE - 1));
+    void *fresh;
+
+    if (spares->count > 0) {
+        return spares->bytes[--spares->count];
+    }
+    return 0 == posix_memalign(&fresh, PAGE, bytes) ? fresh : NULL;
 }
 
 void opal_btl_crypt_spares_give(opal_btl_crypt_spares_t *spares, uint8_t *bytes)

@@ -1,30 +1,33 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a user or a site has said to btl/tcp of interfaces and ports: defaults of ours, as btl/crypt takes its place.
- * btl/tcp itself is not opened then, so its parameters are read for it.
+ * Interfaces and ports: what is set for us, or else what a user or a site has said to btl/tcp, whose place we take.  It is not
+ * opened then, so its parameters are read for it.
  */
 #include "btl_crypt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* False: nobody has set it. */
-static bool is_set(const char *name, mca_base_var_type_t type, void *storage, opal_cryptproc_peek_t *peek)
+enum { PORT_LOWEST = 1024 };            /* btl/tcp's own, where only a range is set */
+
+static bool is_set(opal_cryptproc_peek_t *peek, void *storage)
 {
-    *peek = (opal_cryptproc_peek_t) {.project = "opal", .framework = "btl", .component = "tcp", .name = name, .help = "",
-                                     .type = type, .level = OPAL_INFO_LVL_1, .scope = MCA_BASE_VAR_SCOPE_READONLY};
+    peek->project = "opal";
+    peek->framework = "btl";
+    peek->component = "tcp";
+    peek->scope = MCA_BASE_VAR_SCOPE_READONLY;
     opal_cryptproc_peek(peek, storage);
     return peek->index >= 0 && MCA_BASE_VAR_SOURCE_DEFAULT != peek->source;
 }
 
-/* NULL: nobody has set it, or to nothing. */
-static const char *text(const char *name)
+/* To be freed; NULL: nobody has set it, or to nothing. */
+static char *text(const char *name, const char *help)
 {
     char *storage = NULL, *copy = NULL;
-    opal_cryptproc_peek_t peek;
+    opal_cryptproc_peek_t peek = {.name = name, .help = help, .type = MCA_BASE_VAR_TYPE_STRING, .level = OPAL_INFO_LVL_1};
 
-    if (is_set(name, MCA_BASE_VAR_TYPE_STRING, &storage, &peek)) {
+    if (is_set(&peek, &storage)) {
         const char *const *value = peek.value;
 
         copy = NULL == *value || '\0' == **value ? NULL : strdup(*value);
@@ -33,29 +36,47 @@ static const char *text(const char *name)
     return copy;
 }
 
-static void number(const char *name, unsigned *value)
+/* 0: nobody has set it, or to what is none. */
+static unsigned number(const char *name, const char *help)
 {
     int storage = 0;
-    opal_cryptproc_peek_t peek;
+    opal_cryptproc_peek_t peek = {.name = name, .help = help, .type = MCA_BASE_VAR_TYPE_INT, .level = OPAL_INFO_LVL_2};
+    unsigned value = 0;
 
-    if (is_set(name, MCA_BASE_VAR_TYPE_INT, &storage, &peek) && *(const int *) peek.value > 0) {
-        *value = (unsigned) *(const int *) peek.value;
+    if (is_set(&peek, &storage) && *(const int *) peek.value > 0 && *(const int *) peek.value <= UINT16_MAX) {
+        value = (unsigned) *(const int *) peek.value;
     }
     opal_cryptproc_peek_end(&peek);
+    return value;
 }
 
-void opal_btl_crypt_like_tcp(opal_btl_crypt_module_t *m)
+static bool is_empty(const char *list)
 {
-    static const char *include, *exclude;       /* until they are registered, which copies them */
+    return NULL == list || '\0' == *list;
+}
 
-    free((char *) include);
-    free((char *) exclude);
-    include = text("if_include");
-    exclude = text("if_exclude");
-    m->include = (char *) include;
-    if (NULL != exclude) {
-        m->exclude = (char *) exclude;
+void opal_btl_crypt_places(const opal_btl_crypt_module_t *m, opal_btl_crypt_places_t *places)
+{
+    unsigned port_min = number("port_min_v4", "The minimum port where the TCP BTL will try to bind");
+    const unsigned port_range = number("port_range_v4", "The number of ports where the TCP BTL will try to bind");
+
+    *places = (opal_btl_crypt_places_t) {.port_min = m->port_min, .port_range = m->port_range};
+    if (is_empty(m->include) && is_empty(m->exclude)) {
+        places->include = text("if_include", "Interfaces and networks that the TCP BTL uses");
+        places->exclude = text("if_exclude", "Interfaces and networks that the TCP BTL does not use");
+        places->of_tcp = true;
+    } else {
+        places->include = is_empty(m->include) ? NULL : strdup(m->include);
+        places->exclude = is_empty(m->exclude) ? NULL : strdup(m->exclude);
     }
-    number("port_min_v4", &m->port_min);
-    number("port_range_v4", &m->port_range);
+    if (0 == m->port_min && port_min + port_range > 0) {
+        places->port_min = 0 == port_min ? PORT_LOWEST : port_min;
+        places->port_range = 0 == port_range ? UINT16_MAX - places->port_min + 1 : port_range;
+    }
+}
+
+void opal_btl_crypt_places_free(opal_btl_crypt_places_t *places)
+{
+    free(places->include);
+    free(places->exclude);
 }

@@ -133,8 +133,16 @@ OPAL_DECLSPEC bool opal_cryptproc_listed(const char *list, const char *word, siz
 /* Is each element of the list one of these? */
 OPAL_DECLSPEC bool opal_cryptproc_only_of(const char *list, const char *these);
 
+/* The elements of the list but those: to be freed; NULL: no memory. */
+OPAL_DECLSPEC char *opal_cryptproc_without(const char *list, const char *those);
+
 /* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
+
+/* Have Open MPI read `value` for its parameter OMPI_MCA_NAME, until all is given back as it was: for children of this process and
+ * for later lives of MPI.  By one thread.  False: no memory. */
+OPAL_DECLSPEC bool opal_cryptproc_lend(const char *name, const char *value);
+OPAL_DECLSPEC void opal_cryptproc_give_back(void);
 
 /* Will that framework of ompi open a component that is there? */
 OPAL_DECLSPEC bool opal_cryptproc_opens(const char *framework, const char *name, bool must_be_named);

@@ -53,6 +53,9 @@
 #    define OPAL_CRYPTPROC_OSC_OVER_BTL "pt2pt,sm"
 #endif
 
+/* Components of coll that have a network of their own. */
+#define OPAL_CRYPTPROC_COLL_NETWORKS "fca,hcoll,portals4,ucc"
+
 /* The name of a job, as PMIx knows it: empty where PMIx knows none. */
 enum { OPAL_CRYPTPROC_NSPACE_BYTES = 256 };
 

@@ -192,7 +192,7 @@ int opal_cryptproc_params_register(void)
                               failure_values, OPAL_INFO_LVL_4, &p->on_failure);
     rc = rc ? rc : add_choice("on_missing", "What to do if MPI_Finalize finds that messages from other nodes "
                                             "were sent but not received, or cannot tell: warn, or abort (the job "
-                                            "fails; for programs that receive everything that is sent)", missing_values, OPAL_INFO_LVL_4,
+                                            "fails; for programs that receive everything that is sent). Over btl/crypt a missing message ends the job", missing_values, OPAL_INFO_LVL_4,
                               &p->on_missing);
     rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption: abort, or warn, which "
                                        "runs the job without this protection and says PLAINTEXT POSSIBLE in "

@@ -1,10 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Parameters of others, before they have registered them.
+ * Parameters of others, before they have registered them; and what these will be.
  */
 #include "cryptproc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage)
@@ -59,6 +60,21 @@ bool opal_cryptproc_only_of(const char *list, const char *these)
     return true;
 }
 
+char *opal_cryptproc_without(const char *list, const char *those)
+{
+    char *rest = calloc(1, strlen(list) + 1);
+
+    for (const char *at = list; NULL != rest && '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        if (!opal_cryptproc_listed(those, at, length)) {
+            sprintf(rest + strlen(rest), "%s%.*s", '\0' == *rest ? "" : ",", (int) length, at);
+        }
+        at += length;
+    }
+    return rest;
+}
+
 char *opal_cryptproc_selection(const char *project, const char *framework)
 {
     char *storage = NULL, *copy;
@@ -75,6 +91,52 @@ char *opal_cryptproc_selection(const char *project, const char *framework)
     copy = strdup(NULL != value && NULL != *value ? *value : "");
     opal_cryptproc_peek_end(&peek);
     return copy;
+}
+
+/* ---- lent to Open MPI ---- */
+
+enum { LENT = 4 };
+
+static struct lent {
+    char *variable, *before;            /* NULL: it was not set */
+} lent[LENT];
+
+bool opal_cryptproc_lend(const char *name, const char *value)
+{
+    const char *before;
+    char variable[64];
+    int i = 0;
+
+    snprintf(variable, sizeof(variable), "OMPI_MCA_%s", name);
+    while (i < LENT && NULL != lent[i].variable && 0 != strcmp(lent[i].variable, variable)) {
+        ++i;
+    }
+    if (LENT == i) {
+        return false;
+    }
+    if (NULL == lent[i].variable) {
+        before = getenv(variable);
+        lent[i].before = NULL == before ? NULL : strdup(before);
+        lent[i].variable = strdup(variable);
+        if (NULL == lent[i].variable || (NULL != before && NULL == lent[i].before)) {
+            return false;
+        }
+    }
+    return 0 == setenv(variable, value, 1);
+}
+
+void opal_cryptproc_give_back(void)
+{
+    for (int i = 0; i < LENT && NULL != lent[i].variable; i++) {
+        if (NULL == lent[i].before) {
+            unsetenv(lent[i].variable);
+        } else {
+            setenv(lent[i].variable, lent[i].before, 1);
+        }
+        free(lent[i].variable);
+        free(lent[i].before);
+        lent[i] = (struct lent) {NULL, NULL};
+    }
 }
 
 bool opal_cryptproc_opens(const char *framework, const char *name, bool must_be_named)

@@ -1,0 +1,122 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# apps.sh [ROUNDS [RANKS...]]: whole programs between two nodes, plain and encrypted in turn (the default transport, cubic, no limit
+# of the link): LAMMPS, a Lennard-Jones liquid of 32,000 atoms, and GROMACS, water with PME.  They are Debian's packages
+# lammps and gromacs, which the case does not install.  With as many ranks as processors each is pinned to one.  It prints
+# times relative to plain, and fails if results differ.
+set -eu -o pipefail
+. "$SRC/tests/lib.sh"
+
+rounds=${1:-9}
+[ $# -gt 1 ] && shift && counts=("$@") || counts=(2 4)
+unset OMPI_MCA_crypt_transport
+programs=()
+! in_variant sh -c 'command -v lmp' > /dev/null || programs+=(lammps)
+! in_variant sh -c 'command -v gmx_mpi || command -v gmx_mpi.openmpi' > /dev/null || programs+=(gromacs)
+[ ${#programs[@]} -gt 0 ] || skip "neither lmp (package lammps) nor gmx_mpi (gromacs) is installed"
+cd "$CASE_DIR"
+
+cat > in.lj <<'END'
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 20 0 20 0 20
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287 loop geom
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify delay 0 every 20 check no
+fix 1 all nve
+thermo 50
+thermo_modify format float %.10g
+run 300
+END
+
+# A box of water, and what mdrun needs of it.
+make_water() {
+    cat > water.top <<'END'
+#include "oplsaa.ff/forcefield.itp"
+#include "oplsaa.ff/spc.itp"
+[ system ]
+water
+[ molecules ]
+END
+    cat > water.mdp <<'END'
+integrator = md
+nsteps = 300
+dt = 0.002
+coulombtype = PME
+rcoulomb = 0.9
+rvdw = 0.9
+tcoupl = no
+gen_vel = yes
+gen_seed = 1
+nstenergy = 50
+nstcalcenergy = 50
+END
+    in_variant gmx_mpi solvate -cs spc216 -box 5 5 5 -o water.gro -p water.top > water.log 2>&1 &&
+        in_variant gmx_mpi grompp -f water.mdp -c water.gro -p water.top -o water.tpr -maxwarn 5 >> water.log 2>&1 ||
+        fail "$(cat water.log)"
+}
+
+# What the program computed, from its output.
+results() {
+    case $1 in
+        lammps) sed -n '/^ *Step/,/^Loop/{/^Loop/d;p}' "$2" ;;
+        gromacs) sed -n '/Energies (/,/^$/p' "$2.log" ;;
+    esac
+}
+
+# Its own clock: the loop, without start and end.
+seconds_of() {
+    case $1 in
+        lammps) sed -n 's/^Loop time of \([0-9.]*\).*/\1/p' "$2" ;;
+        gromacs) awk '$1 == "Time:" { print $3 }' "$2.log" ;;
+    esac
+}
+
+run() {                                         # run PROGRAM PML RANKS OUT
+    local program=$1 pml=$2 ranks=$3 out=$4 command=()
+    case $program in
+        lammps) command=(lmp -in "$CASE_DIR/in.lj" -log none) ;;
+        gromacs) command=(gmx_mpi mdrun -s "$CASE_DIR/water.tpr" -g "$out.log" -e "$out.edr" -c "$out.gro" -cpo "$out.cpt" -ntomp 1
+                          -reprod -notunepme -pin off) ;;
+    esac
+    [ "$ranks" -gt "$(nproc)" ] || command=("$CASE_DIR/pinned" "${command[@]}")
+    vcluster mpirun -n "$ranks" --map-by node --mca pml "$pml" "${command[@]}" > "$out" 2>&1 < /dev/null || fail "$(tail -n 20 "$out")"
+}
+
+cat > pinned <<'END'
+#!/bin/sh
+exec taskset -c "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" "$@"
+END
+chmod +x pinned
+echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg); $rounds rounds"
+cluster_up 2 --slots 8
+for node in node0 node1; do
+    vcluster net $node sysctl -qw net.ipv4.tcp_congestion_control=cubic
+done
+for program in "${programs[@]}"; do
+    [ "$program" != gromacs ] || make_water
+    for ranks in "${counts[@]}"; do
+        : > times
+        for ((i = 0; i < rounds; i++)); do
+            run "$program" ob1 "$ranks" plain
+            run "$program" crypt "$ranks" sealed
+            results "$program" plain > expected
+            [ -s expected ] || fail "$program printed no results: $(cat plain)"
+            results "$program" sealed | cmp - expected || fail "$program: other results than plain's"
+            echo "$(seconds_of "$program" plain) $(seconds_of "$program" sealed)" >> times
+        done
+        awk -v what="$program, $ranks ranks" '
+            { plain[NR] = $1; ratio[NR] = $2 / $1 }
+            function median(a, n,   i, j, t) {
+                for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (a[j] < a[i]) { t = a[i]; a[i] = a[j]; a[j] = t }
+                return a[int((n + 1) / 2)]
+            }
+            END { m = median(ratio, NR); printf "%s: plain %.2f s, encrypted %.2f of it (%.2f to %.2f)\n", what, median(plain, NR), m, ratio[1], ratio[NR] }' times
+    done
+done
