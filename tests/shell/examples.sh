@@ -80,7 +80,7 @@ mkdir "$HOME/.openmpi"
 sed "s|^crypt_psk_file = .*|crypt_psk_file = $key|; s|^crypt_report = .*|crypt_report = 1|" \
     "$examples/mca-params.conf" > "$HOME/.openmpi/mca-params.conf"
 (
-    unset OMPI_MCA_pml OMPI_MCA_crypt_psk_file
+    unset OMPI_MCA_pml OMPI_MCA_crypt_transport OMPI_MCA_crypt_psk_file
     says "AES-256-GCM" job -x HOME "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
 )
 rm -r "$HOME/.openmpi"

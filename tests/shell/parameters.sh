@@ -9,7 +9,7 @@ cluster_up 2
 export HOME=$CASE_DIR/home
 mkdir -p -m 700 "$HOME/.ompi-crypt"
 (umask 077; od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' > "$HOME/.ompi-crypt/psk")
-unset OMPI_MCA_crypt_psk_file
+unset OMPI_MCA_crypt_psk_file OMPI_MCA_crypt_transport
 
 must in_variant mpicc -Wall -Wextra -Wshadow -Werror -o "$CASE_DIR/parameters" "$SRC/docs/parameters.c"
 must vcluster mpirun -n 2 --map-by node -x HOME "$CASE_DIR/parameters" > "$CASE_DIR/out"

@@ -6,7 +6,7 @@
 set -euo pipefail
 . "$SRC/tests/lib.sh"
 
-unset OMPI_MCA_pml OMPI_MCA_crypt_psk_file OMPI_MCA_mca_base_component_path
+unset OMPI_MCA_pml OMPI_MCA_crypt_transport OMPI_MCA_crypt_psk_file OMPI_MCA_mca_base_component_path
 export XDG_CACHE_HOME=$CASE_DIR
 # As a user has it: the cluster is its own affair.
 export TMPDIR=${VCLUSTER_DIR%/*}

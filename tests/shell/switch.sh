@@ -154,7 +154,6 @@ automatic pml 'crypt_on_auth_failure=error'                     OMPI_MCA_crypt_o
 automatic pml 'crypt_scope=all, which shared memory is for'     OMPI_MCA_crypt_scope=all
 automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=ucx,sm
 automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=^pt2pt,rdma,sm
-automatic pml 'collectives with a network of their own are named (--mca coll)' OMPI_MCA_coll=hcoll,basic,tuned,libnbc,inter,self
 automatic pml 'pml_crypt_t is set'                              OMPI_MCA_pml_crypt_t=1
 automatic pml 'pml_crypt_comm_threads is set'                   OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
 automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt

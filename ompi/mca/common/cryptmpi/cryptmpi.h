@@ -61,9 +61,10 @@ static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_commo
 
 /* ---- crypt_transport=btl ---- */
 
-/* hook/crypt: what crypt_transport means here, and so which BTLs Open MPI will open.  `ob1`: that may be the host of
- * pml/crypt.  False after a text. */
-OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(bool ob1);
+/* May ob1 be the host of pml/crypt, as pml_crypt_host says? */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_host_may_be_ob1(void);
+/* hook/crypt: what crypt_transport means here, and so which BTLs Open MPI will open.  False after a text. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
 /* btl/crypt is to seal all that leaves the node; or why it is not. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_btl(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_transport_why_pml(void);

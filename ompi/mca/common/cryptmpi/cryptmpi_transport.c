@@ -85,7 +85,7 @@ static bool set_list(const char *named)
     bool set;
 
     snprintf(list, sizeof(list), "crypt,self%s%s", wants_shared(named) ? "," : "", wants_shared(named) ? SHARED : "");
-    set = opal_cryptproc_lend("btl", list);
+    set = opal_cryptproc_lend("OMPI_MCA_btl", list);
     now = opal_cryptproc_selection("opal", "btl");
     set = set && NULL != now && 0 == strcmp(list, now);
     if (!set) {
@@ -135,6 +135,23 @@ static bool find_fabric(char *path, size_t bytes)
         }
     }
     return NULL != entry;
+}
+
+bool ompi_common_cryptmpi_host_may_be_ob1(void)
+{
+    char *storage = (char *) OMPI_COMMON_CRYPTMPI_HOST;
+    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "host",
+                                  .help = OMPI_COMMON_CRYPTMPI_HOST_HELP, .type = MCA_BASE_VAR_TYPE_STRING,
+                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_4,
+                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
+    const char *const *value;
+    bool is;
+
+    opal_cryptproc_peek(&peek, &storage);
+    value = peek.index >= 0 ? peek.value : NULL;
+    is = NULL != value && NULL != *value && (0 == strcmp(*value, "ob1") || 0 == strcmp(*value, "auto"));
+    opal_cryptproc_peek_end(&peek);
+    return is;
 }
 
 /* Would ob1 have btl/tcp by this list, and no other network? */
@@ -208,7 +225,7 @@ static const char *tuned(void)
 }
 
 /* Why pml/crypt is to seal, or NULL. */
-static const char *reason_for_pml(const char *named, bool ob1)
+static const char *reason_for_pml(const char *named)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const char *parameter = tuned();
@@ -223,7 +240,7 @@ static const char *reason_for_pml(const char *named, bool ob1)
         snprintf(text, sizeof(text), "pml_crypt_%s is set", parameter);
         return text;
     }
-    return !ob1                                    ? "ob1 is not the host (pml_crypt_host)"
+    return !ompi_common_cryptmpi_host_may_be_ob1() ? "ob1 is not the host (pml_crypt_host)"
            : 192 == p->key_bits                    ? "crypt_key_bits=192, which TLS 1.3 does not have"
            : OPAL_CRYPTPROC_ERROR == p->on_failure ? "crypt_on_auth_failure=error"
            : OPAL_CRYPTPROC_ALL == p->scope        ? "crypt_scope=all, which shared memory is for"
@@ -235,7 +252,7 @@ static const char *reason_for_pml(const char *named, bool ob1)
                                                    : NULL;
 }
 
-bool ompi_common_cryptmpi_transport_choose(bool ob1)
+bool ompi_common_cryptmpi_transport_choose(void)
 {
     char *named = opal_cryptproc_selection("opal", "btl");
     bool chosen = NULL != named;
@@ -246,7 +263,7 @@ bool ompi_common_cryptmpi_transport_choose(bool ob1)
     } else if (OPAL_CRYPTPROC_TRANSPORT_BTL == opal_cryptproc_params.transport) {
         chosen = choose_btl(named);
     } else if (OPAL_CRYPTPROC_TRANSPORT_AUTO == opal_cryptproc_params.transport) {
-        const char *why = reason_for_pml(named, ob1);
+        const char *why = reason_for_pml(named);
 
         auto_is_btl = NULL == why;
         snprintf(why_pml, sizeof(why_pml), "%s", auto_is_btl ? "" : why);

@@ -125,24 +125,6 @@ static bool opens(const char *project, const char *framework, const char *wanted
     return found;
 }
 
-/* May ob1 become the host of pml/crypt? */
-static bool host_may_be_ob1(void)
-{
-    char *storage = (char *) OMPI_COMMON_CRYPTMPI_HOST;
-    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "host",
-                                  .help = OMPI_COMMON_CRYPTMPI_HOST_HELP, .type = MCA_BASE_VAR_TYPE_STRING,
-                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_4,
-                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
-    const char *const *value;
-    bool is;
-
-    opal_cryptproc_peek(&peek, &storage);
-    value = peek.index >= 0 ? peek.value : NULL;
-    is = NULL != value && NULL != *value && (0 == strcmp(*value, "ob1") || 0 == strcmp(*value, "auto"));
-    opal_cryptproc_peek_end(&peek);
-    return is;
-}
-
 static bool raises_limits(void)
 {
     bool storage = true, raise;
@@ -154,7 +136,7 @@ static bool raises_limits(void)
     opal_cryptproc_peek(&peek, &storage);
     raise = peek.index < 0 || *(const bool *) peek.value;
     opal_cryptproc_peek_end(&peek);
-    return raise && host_may_be_ob1();
+    return raise && ompi_common_cryptmpi_host_may_be_ob1();
 }
 
 /* And will what is set now still be read? */
@@ -259,7 +241,7 @@ static bool chosen_by_pml(void)
     if (!opens("ompi", "pml", "crypt", true) || OPAL_SUCCESS != opal_cryptproc_params_register()) {
         return false;
     }
-    if (!ompi_common_cryptmpi_transport_choose(host_may_be_ob1())) {
+    if (!ompi_common_cryptmpi_transport_choose()) {
         exit(1);                        /* as for names of parameters */
     }
     return ompi_common_cryptmpi_transport_is_btl();

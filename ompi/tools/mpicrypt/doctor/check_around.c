@@ -11,6 +11,7 @@
 #include "check.h"
 
 #include "opal/mca/base/mca_base_var.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_names.h"
 
 /* The parameter that chooses a framework's components, and whether the user (the
@@ -76,6 +77,23 @@ static void check_pml(mpicrypt_report_t *report)
                         NULL == value ? "" : value);
 }
 
+/* Nodes that differ in this cannot talk to each other. */
+static void check_transport(mpicrypt_report_t *report)
+{
+    const bool known = ompi_common_cryptmpi_transport_choose();
+
+    opal_cryptproc_give_back();
+    if (!known) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "transport", "See the text above, or set crypt_transport=pml.",
+                            "crypt_transport=btl does not fit to the other parameters");
+    } else if (ompi_common_cryptmpi_transport_is_btl()) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "btl/crypt encrypts what leaves the node, over TCP");
+    } else {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message (%s)",
+                            ompi_common_cryptmpi_transport_why_pml());
+    }
+}
+
 /* A list of the site is replaced by pml/crypt where it must be; one of the user
  * is obeyed, and its windows fail. */
 static void check_osc(mpicrypt_report_t *report)
@@ -89,7 +107,7 @@ static void check_osc(mpicrypt_report_t *report)
         mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "osc", OMPI_MAJOR_VERSION < 5
                             ? "Unset osc, or set it to pt2pt,sm, which send through pml/crypt or stay on a node."
                             : "Unset osc. From Open MPI 5.0 on every component for one-sided communication goes around the "
-                              "PML: programs that use it between nodes need Open MPI 4.1, or crypt_transport=btl.",
+                              "PML: programs that use it between nodes need Open MPI 4.1, or TCP and btl/crypt.",
                             "osc=%s: %s carries one-sided communication around the encryption; windows over several "
                             "nodes will fail", value, names);
     } else {
@@ -115,6 +133,7 @@ static void check_coll(mpicrypt_report_t *report)
 void mpicrypt_check_ways_around(mpicrypt_report_t *report)
 {
     check_pml(report);
+    check_transport(report);
     check_osc(report);
     check_coll(report);
     if (OPAL_CRYPTPROC_AUDIT_WARN == opal_cryptproc_params.audit) {

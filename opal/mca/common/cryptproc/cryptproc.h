@@ -139,9 +139,9 @@ OPAL_DECLSPEC char *opal_cryptproc_without(const char *list, const char *those);
 /* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);
 
-/* Have Open MPI read `value` for its parameter OMPI_MCA_NAME, until all is given back as it was: for children of this process and
- * for later lives of MPI.  By one thread.  False: no memory. */
-OPAL_DECLSPEC bool opal_cryptproc_lend(const char *name, const char *value);
+/* Have Open MPI read `value` in this variable of the environment, until all is given back as it was: for children of this
+ * process and for later lives of MPI.  By one thread.  False: no memory. */
+OPAL_DECLSPEC bool opal_cryptproc_lend(const char *variable, const char *value);
 OPAL_DECLSPEC void opal_cryptproc_give_back(void);
 
 /* Will that framework of ompi open a component that is there? */

@@ -101,13 +101,11 @@ static struct lent {
     char *variable, *before;            /* NULL: it was not set */
 } lent[LENT];
 
-bool opal_cryptproc_lend(const char *name, const char *value)
+bool opal_cryptproc_lend(const char *variable, const char *value)
 {
     const char *before;
-    char variable[64];
     int i = 0;
 
-    snprintf(variable, sizeof(variable), "OMPI_MCA_%s", name);
     while (i < LENT && NULL != lent[i].variable && 0 != strcmp(lent[i].variable, variable)) {
         ++i;
     }
