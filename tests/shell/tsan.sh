@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# ThreadSanitizer over the unit tests that have threads: the worker team with 2,
+# ThreadSanitizer over the unit tests that have threads: first calls, the worker team with 2,
 # 4 and 8 threads forced, sessions, epochs, groups, a connection of btl/crypt.  The core and
 # the openssl provider are compiled again for it, with every (key, nonce) pair on record.
 set -eu
@@ -14,7 +14,7 @@ gcc -fsanitize=thread -o "$CASE_DIR/probe" "$CASE_DIR/probe.c" && "$CASE_DIR/pro
 cp -r "$BUILD" "$CASE_DIR/build"
 cd "$CASE_DIR/build"
 find . -name '*.lo' -o -name '*.o' -o -name '*.la' -o -name '*.a' -type f | xargs rm -f
-tests='test_team test_share test_session_threads test_btl_threads'
+tests='test_first_use test_team test_share test_session_threads test_btl_threads'
 flags='-g -O1 -fsanitize=thread'
 must make -s -C opal/mca/common/crypt check TESTS= CFLAGS="$flags -std=gnu11 -fno-strict-aliasing"
 must make -s -C opal/mca/common/cryptfile check TESTS= CFLAGS="$flags -std=gnu11 -fno-strict-aliasing"

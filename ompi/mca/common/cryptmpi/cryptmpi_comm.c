@@ -20,27 +20,37 @@ static ompi_common_cryptmpi_comm_t **pages[PAGES];
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t going = PTHREAD_MUTEX_INITIALIZER;       /* held while one is removed, or looked at from outside */
 
+/* Its zeros are there before whatever is put into it. */
+static ompi_common_cryptmpi_comm_t **page_of(uint32_t p)
+{
+    return __atomic_load_n(&pages[p], __ATOMIC_ACQUIRE);
+}
+
 static ompi_common_cryptmpi_comm_t **slot_of(const ompi_communicator_t *comm, bool grow)
 {
     uint32_t index = ompi_common_cryptmpi_comm_index(comm);
+    ompi_common_cryptmpi_comm_t **page;
 
     if (index >= PAGE * PAGES) {
         return NULL;
     }
-    if (NULL == pages[index / PAGE] && grow) {
+    page = page_of(index / PAGE);
+    if (NULL == page && grow) {
         pthread_mutex_lock(&growing);
-        if (NULL == pages[index / PAGE]) {
-            pages[index / PAGE] = calloc(PAGE, sizeof(*pages[0]));
+        page = page_of(index / PAGE);
+        if (NULL == page) {
+            page = calloc(PAGE, sizeof(*page));
+            __atomic_store_n(&pages[index / PAGE], page, __ATOMIC_RELEASE);
         }
         pthread_mutex_unlock(&growing);
     }
-    return NULL == pages[index / PAGE] ? NULL : &pages[index / PAGE][index % PAGE];
+    return NULL == page ? NULL : &page[index % PAGE];
 }
 
 ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t **slot = slot_of(comm, false);
-    return NULL == slot ? NULL : *slot;
+    return NULL == slot ? NULL : __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 }
 
 /* A probe asks the host under it, which may make progress; progress may start a
@@ -78,7 +88,7 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
     }
     make_lock(&c->lock);
     OBJ_CONSTRUCT(&c->held, opal_list_t);
-    *slot = c;
+    __atomic_store_n(slot, c, __ATOMIC_RELEASE);
     return OMPI_SUCCESS;
 
 free_serials:
@@ -99,7 +109,7 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
         return;
     }
     pthread_mutex_lock(&going);
-    *slot = NULL;
+    __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&going);
     if (NULL != c->group) {
         opal_crypt_group_destroy(c->group);
@@ -124,8 +134,10 @@ void ompi_common_cryptmpi_comms_release(void)
 bool ompi_common_cryptmpi_comm_known(const ompi_common_cryptmpi_comm_t *c)
 {
     for (uint32_t p = 0; p < PAGES; p++) {
-        for (uint32_t i = 0; NULL != pages[p] && i < PAGE; i++) {
-            if (c == pages[p][i]) {
+        ompi_common_cryptmpi_comm_t **page = page_of(p);
+
+        for (uint32_t i = 0; NULL != page && i < PAGE; i++) {
+            if (c == __atomic_load_n(&page[i], __ATOMIC_ACQUIRE)) {
                 return true;
             }
         }

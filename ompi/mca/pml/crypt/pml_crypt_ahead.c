@@ -81,12 +81,15 @@ static stream_t *stream_of(struct ompi_common_cryptmpi_ahead *ahead, const ompi_
 
 static struct ompi_common_cryptmpi_ahead *ahead_of(ompi_common_cryptmpi_peer_t *peer)
 {
-    if (NULL == peer->ahead && NULL != (peer->ahead = calloc(1, sizeof(*peer->ahead)))) {
+    struct ompi_common_cryptmpi_ahead *ahead = peer->ahead;
+
+    if (NULL == ahead && NULL != (ahead = calloc(1, sizeof(*ahead)))) {
         for (int i = 0; i < STREAMS; i++) {
-            peer->ahead->streams[i].tag = INT_MIN;      /* of no message */
+            ahead->streams[i].tag = INT_MIN;            /* of no message */
         }
+        __atomic_store_n(&peer->ahead, ahead, __ATOMIC_RELEASE);        /* the status page looks without a lock */
     }
-    return peer->ahead;
+    return ahead;
 }
 
 /* This message tells of those before it, unless another one is about to. */
@@ -144,7 +147,7 @@ void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r)
 
 uint32_t ompi_pml_crypt_ahead_bytes(const ompi_common_cryptmpi_peer_t *peer)
 {
-    const struct ompi_common_cryptmpi_ahead *ahead = __atomic_load_n(&peer->ahead, __ATOMIC_RELAXED);
+    const struct ompi_common_cryptmpi_ahead *ahead = __atomic_load_n(&peer->ahead, __ATOMIC_ACQUIRE);
 
     return NULL == ahead ? 0 : (uint32_t) __atomic_load_n((const volatile int32_t *) &ahead->bytes, __ATOMIC_RELAXED);
 }

@@ -48,12 +48,21 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place)
     ompi_pml_crypt_stage_t *stage = *place;
 
     ompi_common_cryptmpi_lock_acquire(lock_of(&stage->op));
-    *place = NULL;
+    __atomic_store_n(place, NULL, __ATOMIC_RELAXED);
     ompi_common_cryptmpi_lock_release(lock_of(&stage->op));
     return stage;
 }
 
 /* ---- what has ended ---- */
+
+/* Another thread may have ended it: its status and its buffer are looked at after this. */
+static inline bool inner_is_complete(const ompi_request_t *inner)
+{
+    const bool is = REQUEST_COMPLETE(inner);
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return is;
+}
 
 static void ended(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
@@ -108,7 +117,7 @@ static void find_complete(void)
 
     pthread_mutex_lock(&polled_lock);
     while (NULL != (op = *place)) {
-        if (REQUEST_COMPLETE(op->inner)) {
+        if (inner_is_complete(op->inner)) {
             *place = op->behind;
             append(&complete, op);
         } else {
@@ -153,7 +162,7 @@ int ompi_pml_crypt_op_poll(void)
 /* The host has started it already. */
 static void watch(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
 {
-    if (REQUEST_COMPLETE(inner)) {
+    if (inner_is_complete(inner)) {
         ended(op, inner);
     } else if (opal_cryptproc_threaded()) {
         poll_later(op, inner);

@@ -184,6 +184,8 @@ static void complete(ompi_pml_crypt_request_t *r)
         life = ompi_common_cryptmpi_set_bits(&r->life, DONE);
     }
     if (!r->hidden) {
+        /* Before whoever waits sees it: status and message.  Open MPI's own exchange is but an acquire. */
+        __atomic_thread_fence(__ATOMIC_RELEASE);
         ompi_request_complete(&r->base.req_ompi, true);
     }
     if (!again) {

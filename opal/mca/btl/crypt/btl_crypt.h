@@ -55,7 +55,7 @@ typedef struct mca_btl_base_endpoint_t {
     bool busy, leaving, counted;
     bool replaced;                              /* its last connection was; what waits is for the next one */
     unsigned copies;                            /* of those */
-    bool failed;                                /* with fault tolerance: there will be no other connection */
+    _Atomic bool failed;                        /* with fault tolerance: there will be no other connection */
     struct mca_btl_base_endpoint_t *next_busy;
 } opal_btl_crypt_endpoint_t;
 
@@ -85,7 +85,7 @@ typedef struct opal_btl_crypt_module {
     opal_btl_crypt_addresses_t own;
     uint32_t job_size;
     opal_list_t endpoints;                      /* under the lock */
-    opal_btl_crypt_endpoint_t *busy;            /* under the lock */
+    opal_btl_crypt_endpoint_t *busy;            /* under the lock, but for any_busy */
 
     int epoll;
     void *events[OPAL_BTL_CRYPT_EVENTS];        /* connections that have something, of one call of progress */
@@ -177,6 +177,12 @@ opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_
 /* Its record, asked for once.  False: it is refused, or missing, and `why` says so; a missing one is asked for again if
  * it is needed, or has not been asked for for long. */
 bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool needed);
+
+/* Without the lock; a later look sees what this one missed. */
+static inline bool opal_btl_crypt_any_busy(void)
+{
+    return NULL != __atomic_load_n(&opal_btl_crypt.busy, __ATOMIC_RELAXED);
+}
 
 /* Under the lock: progress has to look after it. */
 void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint);

@@ -188,7 +188,7 @@ static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
     pthread_mutex_lock(&opal_btl_crypt.lock);
     for (opal_btl_crypt_endpoint_t **at = &opal_btl_crypt.busy; NULL != *at; at = &(*at)->next_busy) {
         if (*at == endpoint) {
-            *at = endpoint->next_busy;
+            __atomic_store_n(at, endpoint->next_busy, __ATOMIC_RELAXED);
             break;
         }
     }
@@ -309,7 +309,7 @@ void opal_btl_crypt_endpoint_busy(opal_btl_crypt_endpoint_t *endpoint)
     if (!endpoint->busy) {
         endpoint->busy = true;
         endpoint->next_busy = opal_btl_crypt.busy;
-        opal_btl_crypt.busy = endpoint;
+        __atomic_store_n(&opal_btl_crypt.busy, endpoint, __ATOMIC_RELAXED);
     }
 }
 
@@ -441,12 +441,12 @@ int opal_btl_crypt_endpoints_progress(void)
     opal_btl_crypt_endpoint_t *endpoint, *list;
     int done = 0;
 
-    if (NULL == opal_btl_crypt.busy) {
+    if (!opal_btl_crypt_any_busy()) {
         return 0;
     }
     pthread_mutex_lock(&opal_btl_crypt.lock);
     list = opal_btl_crypt.busy;
-    opal_btl_crypt.busy = NULL;
+    __atomic_store_n(&opal_btl_crypt.busy, NULL, __ATOMIC_RELAXED);
     while (NULL != (endpoint = list)) {
         list = endpoint->next_busy;
         done += look_after(endpoint);

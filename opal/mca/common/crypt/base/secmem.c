@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +57,8 @@ static arena_t *arenas[CLASSES + 1];            /* arenas with a free slot come 
 static bool unlocked_somewhere;
 static bool kept_by_children;                   /* the kernel has no MADV_WIPEONFORK */
 
-/* The fork marker: 1 in the process that made it, 0 in its children. */
-static volatile uint32_t *marker;
+/* The fork marker: 1 in the process that made it, 0 in its children.  Looked at without the lock. */
+static volatile uint32_t *_Atomic marker;
 static pid_t marker_pid;                        /* nonzero: the kernel did not promise that */
 
 void opal_crypt_wipe(void *block, size_t bytes)
@@ -187,21 +188,23 @@ static arena_t *arena_make(unsigned list, size_t mapped_bytes, size_t slot_bytes
 
 static bool marker_make(void)
 {
-    void *page;
+    volatile uint32_t *page;
+    void *made;
 
-    if (NULL != marker) {
+    if (NULL != atomic_load_explicit(&marker, memory_order_relaxed)) {
         return true;
     }
     if (!opal_crypt_fork_watch()) {
         return false;
     }
-    page = mmap(NULL, (size_t) sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (MAP_FAILED == page) {
+    made = mmap(NULL, (size_t) sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (MAP_FAILED == made) {
         return false;
     }
-    marker_pid = 0 == madvise(page, (size_t) sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) ? 0 : getpid();
-    marker = page;
-    *marker = 1;
+    marker_pid = 0 == madvise(made, (size_t) sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) ? 0 : getpid();
+    page = made;
+    *page = 1;
+    atomic_store_explicit(&marker, page, memory_order_release);     /* not before, or another thread takes itself for a child */
     return true;
 }
 
@@ -300,7 +303,7 @@ void opal_crypt_secmem_free(void *block)
 
 bool opal_crypt_forked(void)
 {
-    const volatile uint32_t *page = marker;
+    const volatile uint32_t *page = atomic_load_explicit(&marker, memory_order_acquire);
 
     if (NULL == page) {
         return false;
@@ -310,7 +313,12 @@ bool opal_crypt_forked(void)
 
 bool opal_crypt_secmem_locked(void)
 {
-    return !unlocked_somewhere;
+    bool locked;
+
+    pthread_mutex_lock(&lock);
+    locked = !unlocked_somewhere;
+    pthread_mutex_unlock(&lock);
+    return locked;
 }
 
 void opal_crypt_secmem_finalize(void)

@@ -123,6 +123,18 @@ static bool get(int fd, void *to, size_t bytes, off_t from)
     return (ssize_t) bytes == pread(fd, to, bytes, from);
 }
 
+/* Its magic number is the last that the owner writes, and so the first that is read. */
+static bool get_who(int fd, opal_crypt_status_who_t *who)
+{
+    uint64_t magic;
+    bool there = get(fd, &magic, sizeof(magic), offsetof(opal_crypt_status_who_t, magic));
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    there = there && get(fd, who, sizeof(*who), 0);
+    who->magic = magic;
+    return there;
+}
+
 /* The owner fills the other moment; once it has counted up, this one may be next. */
 static bool get_moment(int fd, opal_crypt_status_moment_t *moment)
 {
@@ -181,7 +193,7 @@ opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
     if (OPAL_CRYPT_STATUS_GOOD == rc) {
         seen->now = (int64_t) opal_crypt_now();
         rc = OPAL_CRYPT_STATUS_BAD;
-        if (!get(fd, &seen->who, sizeof(seen->who), 0) || !get_moment(fd, &seen->moment)) {
+        if (!get_who(fd, &seen->who) || !get_moment(fd, &seen->moment)) {
             bad(why, why_bytes, "it cannot be read, or changes without end");
         } else if (opal_crypt_status_valid(seen, why, why_bytes)) {
             rc = OPAL_CRYPT_STATUS_GOOD;

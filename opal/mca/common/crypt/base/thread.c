@@ -193,6 +193,14 @@ opal_aead_context_t *opal_crypt_context(const opal_aead_module_t *aead)
     return OPAL_CRYPT_OK == opal_crypt_thread_ready(aead, &thread, &context) ? context : NULL;
 }
 
+/* Nothing of the AES context is looked at in a child of this moment: before anything of it changes, whatever the
+ * order in which the processor writes. */
+static void key_bytes_forget(opal_crypt_thread_t *thread)
+{
+    __atomic_store_n(&thread->aes_key_bytes, 0, __ATOMIC_RELAXED);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* The context of a cipher with this key length, keyed with zeros. */
 static int aes_prepare(opal_crypt_thread_t *thread, size_t key_bytes, const uint8_t *zeros)
 {
@@ -201,9 +209,7 @@ static int aes_prepare(opal_crypt_thread_t *thread, size_t key_bytes, const uint
     EVP_CIPHER *cipher = NULL;
     int ok = 0;
 
-    /* Nothing of it is looked at in a child of this moment. */
-    __atomic_store_n(&thread->aes_key_bytes, 0, __ATOMIC_RELAXED);
-    atomic_signal_fence(memory_order_seq_cst);
+    key_bytes_forget(thread);
     if (NULL == thread->aes) {
         thread->aes = EVP_CIPHER_CTX_new();
     }
@@ -220,7 +226,6 @@ static int aes_prepare(opal_crypt_thread_t *thread, size_t key_bytes, const uint
     if (1 != ok) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
-    atomic_signal_fence(memory_order_seq_cst);
     __atomic_store_n(&thread->aes_key_bytes, key_bytes, __ATOMIC_RELEASE);
     return OPAL_CRYPT_OK;
 }
@@ -272,7 +277,7 @@ int opal_crypt_thread_aes(opal_crypt_thread_t *thread,
              && 16 * blocks == written;
     /* The round keys lie on libcrypto's heap: overwrite them at once. */
     if (1 != EVP_EncryptInit_ex2(thread->aes, NULL, zeros, NULL, NULL)) {
-        thread->aes_key_bytes = 0;
+        key_bytes_forget(thread);
         EVP_CIPHER_CTX_reset(thread->aes);
     }
     return ok ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;

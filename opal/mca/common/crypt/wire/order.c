@@ -318,7 +318,7 @@ static opal_crypt_envelope_t under(const opal_crypt_envelope_t *envelope, int32_
 static inline bool concerns_wildcards(const opal_crypt_serials_t *serials,
                                       const opal_crypt_envelope_t *envelope)
 {
-    return envelope->tag >= 0 && __atomic_load_n(&serials->any_tag, __ATOMIC_ACQUIRE);
+    return envelope->tag >= 0 && __atomic_load_n(&serials->any_tag, __ATOMIC_RELAXED);
 }
 
 /* Where `serial` belongs among the spans of this entry: `position` are before it. */

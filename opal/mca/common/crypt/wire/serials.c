@@ -47,13 +47,14 @@ uint64_t opal_crypt_serial_take(opal_crypt_serials_t *serials)
     if (!opal_crypt_threaded()) {
         return serials->next++;
     }
-    return __atomic_fetch_add(&serials->next, 1, __ATOMIC_RELAXED);
+    /* Whoever has a later serial than a receive for any tag sees any_tag. */
+    return __atomic_fetch_add(&serials->next, 1, __ATOMIC_ACQ_REL);
 }
 
 uint64_t opal_crypt_serial_take_any(opal_crypt_serials_t *serials)
 {
     if (!__atomic_load_n(&serials->any_tag, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&serials->any_tag, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&serials->any_tag, true, __ATOMIC_RELAXED);
     }
     return opal_crypt_serial_take(serials);
 }
