@@ -63,6 +63,36 @@ stops 'were configured with other options than' debug
 fake_headers direct 's/#define MCA_ompi_pml_DIRECT_CALL .*/#define MCA_ompi_pml_DIRECT_CALL 1/'
 stops 'was configured with --enable-mca-direct=pml-' direct
 
+# tree NAME SED-EXPRESSION SED-EXPRESSION: a source tree whose headers are the installed ones, with another opal_config.h,
+# and whose configure had the switches that Open MPI had, changed.
+tree() {
+    local tree=$CASE_DIR/$1
+    cp -rs "$headers" "$tree"
+    mkdir -p "$tree/opal/include" "$tree/ompi"
+    sed "$2" "$headers/opal_config.h" > "$tree/opal/include/opal_config.h"
+    rm "$tree/opal_config.h"
+    echo "CPPFLAGS = $(mpicc.openmpi --showme:incdirs | sed 's|[^ ]*|-I&|g')" > "$tree/ompi/Makefile"
+    printf '#!/bin/sh\ncat "%s"\n' "$tree/switches" > "$tree/config.status"
+    ompi_info --config | sed -n 's/^ *Configure command line: *//p' | sed "$3" > "$tree/switches"
+    chmod +x "$tree/config.status"
+}
+
+# notes TEXT TREE: configure goes on, and says so.
+notes() {
+    cd "$CASE_DIR/build"
+    must "$SRC/configure" --with-ompi="$CASE_DIR/bare" --with-ompi-source="$CASE_DIR/$2" > out 2>&1
+    grep -qF -- "$1" out || fail "\"$1\" is not what it says: $(grep -A3 'that tree' out)"
+}
+
+tree another 's/#define OPAL_RELEASE_VERSION .*/#define OPAL_RELEASE_VERSION 98/' ''
+stops 'are of another Open MPI than' bare --with-ompi-source="$CASE_DIR/another"
+tree options 's/#define OPAL_ENABLE_DEBUG .*/#define OPAL_ENABLE_DEBUG 1/' ''
+stops 'were configured with other options than' bare --with-ompi-source="$CASE_DIR/options"
+tree switches_differ '' "s/\$/ '--enable-memchecker'/"
+notes 'only the tree has:          --enable-memchecker' switches_differ
+tree alike '' ''
+notes 'whether that tree was configured as Open MPI was... yes' alike
+
 # configure-ompi: the switches that ompi_info shows, but for directories, and only for the same version.
 mkdir "$CASE_DIR/tree"
 printf 'major=%s\nminor=%s\nrelease=%s\n' $(sed -e 's/[a-z].*//' -e 's/\./ /g' <<< "$version") > "$CASE_DIR/tree/VERSION"

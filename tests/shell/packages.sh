@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# packages.sh bookworm|trixie: the Debian packages are built in a root of that
+# packages.sh bookworm|trixie|forky: the Debian packages are built in a root of that
 # system from what is under version control, installed in a fresh one, and a job
 # runs encrypted from them.  bookworm: the RPM, too.
 #
@@ -14,13 +14,15 @@ command -v debootstrap > /dev/null || skip "debootstrap is missing"
 # Mounts of our own, which end with us.
 [ -n "${OMPI_CRYPT_MOUNTS-}" ] || exec unshare --mount env OMPI_CRYPT_MOUNTS=1 bash "$0" "$@"
 
-base=$CACHE/package-root-$distribution
+base=$CACHE/package-root-$distribution scripts=/usr/share/debootstrap/scripts
 if [ ! -e "$base/etc/debian_version" ]; then
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
         grep -v security | head -n 1)
     rm -rf --one-file-system "$base.new"
+    # As in tests/build.sh: a suite that debootstrap does not know, an index that may have expired.
     debootstrap --variant=minbase $distribution "$base.new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}" \
-        > "$CASE_DIR/debootstrap.log" || skip "no root of $distribution: $(tail -n 1 "$CASE_DIR/debootstrap.log")"
+        "$(ls "$scripts/$distribution" 2>/dev/null || echo "$scripts/sid")" > "$CASE_DIR/debootstrap.log" || skip "no root of $distribution: $(tail -n 1 "$CASE_DIR/debootstrap.log")"
+    [ $distribution != forky ] || echo 'Acquire::Check-Valid-Until "false";' > "$base.new/etc/apt/apt.conf.d/10old"
     mv "$base.new" "$base"
 fi
 
@@ -68,7 +70,7 @@ unset ${!OMPI_MCA_*} ${!PMIX_MCA_*} ${!PRTE_MCA_*}
 export HOME=/root PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 must vcluster up 2 --root "$CASE_DIR/user/root"
 must vcluster exec node0 mpicrypt keygen
-# What README.Debian says: with Open MPI 5.0 env.sh first.
+# What README.Debian says: from Open MPI 5.0 on env.sh first.
 if [ $distribution != bookworm ]; then
     . "$CASE_DIR/user/root/usr/share/ompi-crypt/env.sh"
 fi
