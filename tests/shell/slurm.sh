@@ -98,6 +98,28 @@ must onwire "$argument"
 for text in "$environment" "$output" "$(cat secret.txt)"; do must_fail onwire "$text"; done
 must grep -qx "4 ranks: the messages came back as they were sent" step.0
 
+# The same with mpirun, which has its daemons started by srun: without -x, too, they get all of its environment.
+# by_mpirun [MPIRUN-OPTION...] in an allocation of both nodes; $exports, if set, is SLURM_EXPORT_ENV.
+exports=
+by_mpirun() {
+    environment=$(word) argument=$(word) output=$(word)
+    echo "$output $output" > output.txt
+    capture_start node1 wire.pcap
+    must on node0 env WORD="$environment $environment" OMPI_MCA_pml=crypt OMPI_MCA_crypt_auth=munge OMPI_MCA_btl_tcp_if_include=eth0 \
+        OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_oob_tcp_if_include=eth0 ${exports:+"SLURM_EXPORT_ENV=$exports"} \
+        salloc --quiet --nodes=2 --ntasks-per-node=2 mpirun --allow-run-as-root "$@" sh step.sh "$argument $argument" > mpirun.out
+    capture_stop node1
+}
+by_mpirun
+must grep -qx "4 ranks: the messages came back as they were sent" mpirun.out
+for text in "$environment" "$argument" "$output" crypt.record; do must onwire "$text"; done
+must_fail onwire "$(cat secret.txt)"
+exports=PATH,HOME,LD_LIBRARY_PATH
+by_mpirun --output-filename "$CASE_DIR/written:nocopy"
+must onwire "$argument"
+for text in "$environment" "$output" "$(cat secret.txt)"; do must_fail onwire "$text"; done
+must grep -rqx "4 ranks: the messages came back as they were sent" written
+
 # A job that hangs is explained by its number, from either node: each reaches the other by srun.
 must mpicc -o hang "$SRC/tests/tool/hang.c"
 id=$(on node0 env OMPI_MCA_pml=crypt OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
@@ -137,6 +159,13 @@ cat said
 # The doctor by srun, as docs/mpicrypt.rst has it, in an allocation of two nodes.
 must on node0 salloc --quiet --nodes=2 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s OMPI_MCA_btl_tcp_if_include=eth0 \
     mpicrypt doctor --mpirun 'srun --mpi=pmix' --json > doctor.json
+sed -i '/^+ /d' doctor.json
+must grep -q '"nodes": \["node[01]", "node[01]"\]' doctor.json
+must grep -q "an encrypted job of 2 processes runs" doctor.json
+
+# And by mpirun.
+must on node0 salloc --quiet --nodes=2 --ntasks-per-node=1 env OMPI_MCA_crypt_auth=munge OMPI_MCA_crypt_munge_socket=/dev/shm/m/s \
+    OMPI_MCA_btl_tcp_if_include=eth0 mpicrypt doctor --mpirun 'mpirun --allow-run-as-root' --json > doctor.json
 sed -i '/^+ /d' doctor.json
 must grep -q '"nodes": \["node[01]", "node[01]"\]' doctor.json
 must grep -q "an encrypted job of 2 processes runs" doctor.json

@@ -53,10 +53,12 @@ if [ ! -e "$home/complete" ]; then
     fi
     cp -a "$home/build" "$home/tree"
     cd "$home/build"
+    own=()                              # 5.0 would take this system's PMIx, which may be too old for its launcher
+    ! grep -q '^major=5' VERSION || own=(--with-pmix=internal --with-prrte=internal)
     must ./configure --prefix="$home/prefix" --disable-mpi-fortran --disable-mpi-cxx --disable-oshmem --disable-man-pages \
         --without-verbs --without-ucx --without-ofi --without-psm --without-psm2 --without-slurm --without-munge \
         --enable-mca-no-build=io-romio321,io-romio341,coll-hcoll,btl-usnic,btl-openib,btl-uct,vprotocol,crs,snapc,sstore \
-        --with-libevent=external --with-hwloc=external > "$home/configure.log" 2>&1
+        --with-libevent=external --with-hwloc=external ${own[@]+"${own[@]}"} > "$home/configure.log" 2>&1
     must make -s -j"$(nproc)" > "$home/make.log" 2>&1
     must make -s install > "$home/install.log" 2>&1
     must "$SRC/packaging/configure-ompi" "$home/tree" "$home/prefix" > "$home/tree.log" 2>&1

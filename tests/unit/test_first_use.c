@@ -13,6 +13,7 @@
 #include "opal/mca/common/crypt/base/kdf.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
+#include "opal/mca/common/crypt/wire/session.h"
 
 enum { THREADS = 4, ROUNDS = 300 };
 
