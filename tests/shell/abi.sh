@@ -16,10 +16,37 @@ cd "$CASE_DIR"
 # Debian's package has what the wrapper reads, but not its name.
 wrapper=$(in_variant sh -c 'command -v mpicc_abi || echo "$(dirname "$(readlink -f "$(command -v mpicc)")")/opal_wrapper"')
 ln -s "$wrapper" mpicc_abi
-must in_variant ./mpicc_abi -o ring "$SRC/examples/ring.c"
-must in_variant sh -c 'ldd ring | grep libmpi_abi'
-must_fail in_variant sh -c 'ldd ring | grep "libmpi\.so"'
-head -c 3000 "$SRC/LICENSE" > text
-must vcluster mpirun -n 4 --mca crypt_report 1 ring text > out 2>&1
-cat out
-grep -qE "sealed_messages +[1-9]" out || fail "nothing was sealed"
+
+# compiled NAME SOURCE...: it is a program of the standard ABI, and of nothing else.
+compiled() {
+    local name=$1; shift
+    must in_variant ./mpicc_abi -std=gnu11 -O2 -Wno-deprecated-declarations -pthread -o "$name" "$@" -lm
+    must in_variant sh -c "ldd $name | grep libmpi_abi"
+    must_fail in_variant sh -c "ldd $name | grep 'libmpi\\.so'"
+}
+
+# In clear on the wire over ob1, sealed over pml/crypt.
+readable() { grep -qaF "$text" wire; }
+text="secret-$(od -An -tx1 -N8 /dev/urandom | tr -d ' \n') of the ring"
+yes "$text" | head -n 50 > text
+compiled ring "$SRC/examples/ring.c"
+for pml in ob1 crypt; do
+    capture_start node1 wire -B 65536
+    OMPI_MCA_pml=$pml must vcluster mpirun -n 4 --mca crypt_report 1 ring text > out.$pml 2>&1
+    capture_stop node1
+    cat out.$pml
+    if [ $pml = ob1 ]; then must readable; else must_fail readable; fi
+done
+grep -qE "sealed_messages +[1-9]" out.crypt || fail "nothing was sealed"
+
+# Programs of the other cases: point-to-point, collectives, files.
+shared=($(grep -L '^int main(' "$SRC"/tests/mpi/*.c))
+for name in p2p_modes coll io; do
+    compiled $name "$SRC/tests/mpi/$name.c" "${shared[@]}"
+done
+must vcluster mpirun -n 4 p2p_modes max=200000
+for way in blocking nonblocking persistent; do
+    must vcluster mpirun -n 4 coll $way
+done
+mkdir files
+must vcluster mpirun -n 4 io "$CASE_DIR/files"

@@ -10,7 +10,7 @@ A line of LIST is
 
     SERIES (out | refused) PATTERN    REASON
 
-with 4.1, 5.0 or "any"; PATTERN stands for names such as
+with 4.1, 5.0 or 6.0, more with commas, or "any"; PATTERN stands for names such as
 test_rma.TestRMAWorld.testPutGet.  "out": not run at all; "refused": pml/crypt does
 not let it run, so that it may fail, or be skipped, there.
 """
@@ -32,7 +32,7 @@ def read_list(path, series):
     with open(path) as file:
         for line in file:
             words = line.split(None, 3)
-            if words and not words[0].startswith("#") and words[0] in (series, "any"):
+            if words and not words[0].startswith("#") and {series, "any"} & set(words[0].split(",")):
                 entries.append((words[1], words[2], words[3].strip()))
     return entries
 
