@@ -228,6 +228,13 @@ static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *
     return 0 != found;
 }
 
+/* What a subscriber of an info key is told, and answers. */
+#if OMPI_MAJOR_VERSION >= 5
+typedef const char ompi_common_cryptmpi_info_char_t;
+#else
+typedef char ompi_common_cryptmpi_info_char_t;
+#endif
+
 /* The name of info key number `n`, cut to size - 1 characters; false if there are no more. */
 static inline bool ompi_common_cryptmpi_info_key(opal_info_t *info, int n, char *name, size_t size)
 {

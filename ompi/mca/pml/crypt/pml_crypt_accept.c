@@ -31,8 +31,7 @@ void ompi_pml_crypt_serial_drop(ompi_pml_crypt_message_t *m)
 OPAL_CRYPT_OFTEN
 int ompi_pml_crypt_accept(ompi_pml_crypt_message_t *m, const opal_crypt_envelope_t *envelope, int rc, uint64_t counter)
 {
-    const int flags = (OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(m->c->comm) ? OPAL_CRYPT_ALLOW_OVERTAKING : 0)
-                      | (m->any_tag ? OPAL_CRYPT_ANY_TAG : 0);
+    const int flags = m->any_tag ? OPAL_CRYPT_ANY_TAG : 0;
     const uint64_t serial = m->serial;
 
     if (OPAL_CRYPT_OK != rc) {

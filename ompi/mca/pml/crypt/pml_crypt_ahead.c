@@ -108,7 +108,6 @@ ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, ui
 {
     const uint32_t limit = limit_of(r->m.c);
     struct ompi_common_cryptmpi_ahead *ahead = ahead_of(r->m.peer);
-    const bool ordered = !OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(r->base.req_comm);
     stream_t *stream;
     bool known = false, late;
 
@@ -116,7 +115,7 @@ ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, ui
         return OMPI_PML_CRYPT_LATE;
     }
     late = OMPI_PML_CRYPT_NOTHING_AHEAD == bytes || (0 != ahead->bytes && (uint32_t) ahead->bytes + bytes > limit);
-    stream = ordered ? stream_of(ahead, r, &known) : NULL;
+    stream = stream_of(ahead, r, &known);
     if (!late) {
         ompi_common_cryptmpi_add(&ahead->bytes, (int32_t) bytes);
         if (!tells && known && ahead->fresh + bytes <= limit / 2

@@ -77,7 +77,7 @@ uint64_t opal_crypt_serial_take(opal_crypt_serials_t *serials);
 uint64_t opal_crypt_serial_take_any(opal_crypt_serials_t *serials);
 void opal_crypt_serial_drop(opal_crypt_serials_t *serials, uint64_t serial);
 
-#define OPAL_CRYPT_ALLOW_OVERTAKING 0x1     /* MPI info mpi_assert_allow_overtaking */
+#define OPAL_CRYPT_ALLOW_OVERTAKING 0x1     /* of its order there is nothing to check (group keys) */
 #define OPAL_CRYPT_ANY_TAG          0x2     /* the receive was for MPI_ANY_TAG */
 
 int opal_crypt_accept(opal_crypt_session_t *session,
