@@ -36,6 +36,8 @@ trap 'vcluster down > /dev/null 2>&1 || true; rm -rf "$home"' EXIT
 mkdir -m 700 "$home"
 for ((i = 0; i < nodes; i++)); do vcluster exec node$i mkdir -m 700 "$home"; done
 export HOME=$home OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keystore
+# As a user has it.
+unset OMPI_MCA_crypt_transport
 ln -s "$PREFIX" "$HOME/ompi-crypt"
 mkdir "$CASE_DIR/bin" "$CASE_DIR/place"
 cd "$CASE_DIR/place"
