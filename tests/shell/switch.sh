@@ -14,6 +14,7 @@ cat > "$CASE_DIR/look.c" <<'END'
 #include <arpa/inet.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 static int maps_have(const char *with)
@@ -54,8 +55,8 @@ int main(int argc, char **argv)
             outside += port < 41000 || port >= 41100;
         }
     }
-    printf("rank %d sum %d crypt %d others %d shared %d\n", rank, sum - size * (size - 1) / 2, inside, outside,
-           maps_have(SHARED));
+    printf("rank %d sum %d crypt %d others %d shared %d lent %d\n", rank, sum - size * (size - 1) / 2, inside, outside,
+           maps_have(SHARED), (NULL != getenv("OMPI_MCA_btl")) + (NULL != getenv("OMPI_MCA_osc")) + (NULL != getenv("OMPI_MCA_coll")));
     MPI_Finalize();
     return 0;
 }
@@ -141,6 +142,9 @@ automatic() {
 echo 'pml_crypt_comm_threads = 1' > "$CASE_DIR/tuned"
 unset OMPI_MCA_crypt_transport
 automatic btl ''
+# Children of the process have the environment of its user.
+runs "crypt 1 others 0 shared 1 lent 0"
+runs "crypt 1 others 0 shared 1 lent 2" OMPI_MCA_osc=^ucx OMPI_MCA_coll=^hcoll
 automatic btl '' VCLUSTER_IF=
 automatic btl '' OMPI_MCA_crypt_transport=auto
 automatic btl '' "OMPI_MCA_btl=tcp,self,$shared"
