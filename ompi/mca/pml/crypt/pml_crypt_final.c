@@ -5,13 +5,14 @@
  * them, so that those which never arrived are noticed, the last ones included.
  *
  *     MPI_Finalize, after the callbacks of MPI_COMM_SELF
- *       1. a final frame to every process of our MPI_COMM_WORLD with which
- *          sealed messages were exchanged (from the progress function)
+ *       1. a final frame to every process of our MPI_COMM_WORLD to which sealed
+ *          messages were sent (from the progress function)
  *       2. Open MPI's barrier of all processes
  *       3. MPI_COMM_SELF goes: take the frames of the others, compare, report
  *
  * Nobody waits for a process that sent us nothing, and for no process longer
- * than LIMIT: one that died must not keep the others from ending.
+ * than LIMIT: one that died must not keep the others from ending.  So no receive
+ * blocks, and one that is left over is canceled.
  *
  * Whoever deletes a message can delete the frame, too: that none came is said, and
  * ends the job under crypt_on_missing=abort, like a message that is missing.
@@ -30,9 +31,9 @@ enum { LIMIT = 5 };     /* seconds after the barrier; the frames were sent befor
 
 typedef struct final {
     ompi_common_cryptmpi_peer_t *peer;
-    ompi_request_t *send;               /* NULL: nothing is under way */
+    ompi_request_t *send, *recv;        /* NULL: nothing is under way */
     bool wanted, in;                    /* it sent us messages; its frame is in */
-    uint8_t frame[OPAL_CRYPT_FINAL_BYTES];
+    uint8_t frame[OPAL_CRYPT_FINAL_BYTES], its_frame[OPAL_CRYPT_FINAL_BYTES];
 } final_t;
 
 static final_t *finals;                 /* one a peer, made when MPI_Finalize begins */
@@ -48,6 +49,15 @@ static opal_crypt_envelope_t envelope_of(ompi_common_cryptmpi_comm_t *world, con
 static int host_tag(void)
 {
     return ompi_pml_crypt_host_tag(OMPI_COMMON_CRYPTMPI_TAG_FINAL);
+}
+
+static bool expect_one(ompi_common_cryptmpi_comm_t *world, final_t *f)
+{
+    if (OMPI_SUCCESS != ompi_pml_crypt.host.pml_irecv(f->its_frame, sizeof(f->its_frame), &ompi_mpi_byte.dt,
+                                                      (int) f->peer->name.vpid, host_tag(), world->comm, &f->recv)) {
+        f->recv = NULL;
+    }
+    return NULL != f->recv;
 }
 
 /* ---- sending ---- */
@@ -81,7 +91,14 @@ static void send_all(ompi_common_cryptmpi_comm_t *world)
         f->wanted = accepted > 0;
         if (f->wanted || opal_crypt_session_sent(peers[i]->session) > 0) {
             final_count++;
-            send_one(world, f);
+            /* Before the barrier: libfabric keeps a message that nobody waits for with its connection,
+             * and drops it when the sender has left (net of 1.17). */
+            if (ompi_pml_crypt.mtl) {
+                (void) expect_one(world, f);
+            }
+            if (opal_crypt_session_sent(peers[i]->session) > 0) {
+                send_one(world, f);
+            }
         }
     }
     free(peers);
@@ -105,17 +122,23 @@ typedef struct tally {
     int rank_from, rank_silent, rank_refused;   /* one of them */
 } tally_t;
 
-static void compare(ompi_common_cryptmpi_comm_t *world, final_t *f, const uint8_t *frame, size_t bytes,
-                    tally_t *tally)
+static void refuse_one(final_t *f, tally_t *tally)
+{
+    f->in = true;
+    tally->refused++;
+    tally->rank_refused = (int) f->peer->name.vpid;
+}
+
+static void compare(ompi_common_cryptmpi_comm_t *world, final_t *f, size_t bytes, tally_t *tally)
 {
     const opal_crypt_envelope_t envelope = envelope_of(world, f);
     uint64_t highest, accepted, took, counter;
 
+    f->in = true;
     opal_crypt_session_gap(f->peer->session, &highest, &accepted);
-    if (OPAL_CRYPT_OK != opal_crypt_final_open(f->peer->session, &envelope, frame, bytes, &took, &counter)
+    if (OPAL_CRYPT_OK != opal_crypt_final_open(f->peer->session, &envelope, f->its_frame, bytes, &took, &counter)
         || took < 1 || took > counter + 1) {
-        tally->refused++;
-        tally->rank_refused = (int) f->peer->name.vpid;
+        refuse_one(f, tally);
     } else if (took - 1 > accepted) {   /* less the frame itself */
         tally->from++;
         tally->missing += took - 1 - accepted;
@@ -123,26 +146,32 @@ static void compare(ompi_common_cryptmpi_comm_t *world, final_t *f, const uint8_
     }
 }
 
-/* Its frame, if it has arrived.  What is no frame stays where it is: the host
- * may write beyond a buffer that is too small for it. */
-static void take_one(ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
+/* Its frame, if it has arrived.  What is no frame stays where it is: ob1 may write beyond a buffer that is too
+ * small for it. */
+static void find_one(ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
 {
-    const int rank = (int) f->peer->name.vpid;
     ompi_status_public_t status;
-    uint8_t frame[OPAL_CRYPT_FINAL_BYTES];
     int arrived = 0;
 
-    if (OMPI_SUCCESS != ompi_pml_crypt.host.pml_iprobe(rank, host_tag(), world->comm, &arrived, &status)) {
+    if (OMPI_SUCCESS != ompi_pml_crypt.host.pml_iprobe((int) f->peer->name.vpid, host_tag(), world->comm, &arrived,
+                                                       &status)) {
         f->in = true;           /* the host knows that this process is gone */
-    } else if (arrived && sizeof(frame) == status._ucount
-               && OMPI_SUCCESS == ompi_pml_crypt.host.pml_recv(frame, sizeof(frame), &ompi_mpi_byte.dt, rank, host_tag(),
-                                                               world->comm, &status)) {
-        f->in = true;
-        compare(world, f, frame, sizeof(frame), tally);
-    } else if (arrived) {
-        f->in = true;
-        tally->refused++;
-        tally->rank_refused = rank;
+    } else if (arrived && (sizeof(f->its_frame) != status._ucount || !expect_one(world, f))) {
+        refuse_one(f, tally);
+    }
+}
+
+static void take_one(ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
+{
+    if (NULL == f->recv) {
+        find_one(world, f, tally);
+    }
+    if (NULL != f->recv && REQUEST_COMPLETE(f->recv)) {
+        const ompi_status_public_t status = f->recv->req_status;
+
+        ompi_request_free(&f->recv);
+        f->recv = NULL;
+        compare(world, f, MPI_SUCCESS == status.MPI_ERROR ? status._ucount : 0, tally);
     }
 }
 
@@ -180,6 +209,27 @@ static void say(const char *topic, uint64_t number, unsigned processes, int rank
                                    opal_process_info.nodename, (unsigned long long) number, processes, rank);
 }
 
+/* False: the host may still use some of the memory. */
+static bool let_go(void)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < final_count; i++) {
+        if (NULL != finals[i].recv) {
+            (void) ompi_request_cancel(finals[i].recv);
+        }
+    }
+    opal_progress();
+    for (size_t i = 0; i < final_count; i++) {
+        if (NULL != finals[i].recv && REQUEST_COMPLETE(finals[i].recv)) {
+            ompi_request_free(&finals[i].recv);
+            finals[i].recv = NULL;
+        }
+        all = all && NULL == finals[i].recv && NULL == finals[i].send;
+    }
+    return all;
+}
+
 static bool something_said(const tally_t *tally)
 {
     return tally->from > 0 || tally->refused > 0 || tally->silent > 0;
@@ -189,7 +239,7 @@ void ompi_pml_crypt_final_take(void)
 {
     ompi_common_cryptmpi_comm_t *world = ompi_common_cryptmpi_comm(&ompi_mpi_comm_world.comm);
     tally_t tally = {0};
-    bool open = false, unsent = false;
+    bool open = false;
     struct timespec end;
 
     ompi_pml_crypt_final_send();
@@ -202,7 +252,6 @@ void ompi_pml_crypt_final_take(void)
         opal_progress();
     }
     for (size_t i = 0; open && i < final_count; i++) {
-        unsent = unsent || NULL != finals[i].send;
         if (finals[i].wanted && !finals[i].in && !ompi_async_mpi_finalize) {
             tally.silent++;
             tally.rank_silent = (int) finals[i].peer->name.vpid;
@@ -221,7 +270,7 @@ void ompi_pml_crypt_final_take(void)
         say("final-abort", 0, 0, 0);
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, 1);
     }
-    if (!unsent) {              /* else the host may still read the frames */
+    if (let_go()) {
         free(finals);
     }
     finals = NULL;
