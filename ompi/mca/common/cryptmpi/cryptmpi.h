@@ -32,8 +32,9 @@ BEGIN_C_DECLS
 /* Two parameters of pml/crypt that hook/crypt must know before it.  It does not know yet what "auto" will choose. */
 #define OMPI_COMMON_CRYPTMPI_HOST_HELP \
     "The PML that carries the encrypted messages: ob1, ucx or cm; auto: the one of these that Open MPI itself would "      \
-    "choose, which must be the same in all processes (default: " OMPI_COMMON_CRYPTMPI_HOST ")"
-#define OMPI_COMMON_CRYPTMPI_HOST "ob1"
+    "choose, which must be the same in all processes; with crypt_transport=btl it is ob1 (default: "                      \
+    OMPI_COMMON_CRYPTMPI_HOST ")"
+#define OMPI_COMMON_CRYPTMPI_HOST "auto"
 #define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                        \
     "Raise limits of the transport that the user has not set, so that encrypted segments travel in one piece. Host "  \
     "ob1: btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to "                                \
