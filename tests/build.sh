@@ -179,7 +179,7 @@ use_variant() {
         asan) VARIANT_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" ;;
     esac
     export BUILD=$VARIANT_DIR/build PREFIX=$VARIANT_DIR/prefix CASE_DIR=$WORK/case/${CLUSTER_PLACE##*-}
-    export ROOT_50 PREFIX_50=$WORK/5.0/prefix VARIANT_ROOT; VARIANT_ROOT=$(root_of "$1")
+    export ROOT_50 ROOT_60 PREFIX_50=$WORK/5.0/prefix PREFIX_60=$WORK/6.0/prefix VARIANT_ROOT; VARIANT_ROOT=$(root_of "$1")
     rm -rf "$CASE_DIR"
     mkdir -p "$CASE_DIR"
     # Open MPI and its libraries do not free everything.

@@ -56,7 +56,7 @@ add_case() {
     case $VARIANT_SUFFIX in
         -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ,$2, != *,4.1,* ]] || return 0 ;;
         # All of 5.0's, unless the list says not.
-        -6.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ! ,$2, =~ ,(4.1|both|not-6.0), ]] || return 0 ;;
+        -6.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ! ,$2, =~ ,(4.1|both|both-6.0|not-6.0), ]] || return 0 ;;
         -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
     esac
     CASES+=("$1")
@@ -134,6 +134,7 @@ run_case() {
     mkdir -p "$WORK/log"
     needed=("$variant")
     ! tagged "$case" both || needed+=(4.1 5.0)
+    ! tagged "$case" both-6.0 || needed+=(4.1 6.0)
     ! tagged "$case" 4.1 || needed+=(4.1)
     # Not in a condition: build_variant relies on `set -e`.
     for one in "${needed[@]}"; do
