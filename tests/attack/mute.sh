@@ -11,7 +11,7 @@ program=$(mpi_program mpi p2p_empty)
 
 # mute NODE PORT: where the other node's process listens.
 mute() {
-    vcluster net "$1" ip addr add 10.77.0.1/24 dev lo
+    shared_first "$1"
     vcluster net "$1" python3 "$SRC/tests/attack/mute/mute.py" 10.77.0.1 "$2" "$CASE_DIR/$1" &
     until [ -s "$CASE_DIR/$1" ]; do
         kill -0 $! || fail "no mute.py on $1"

@@ -54,7 +54,7 @@ job() {                                         # job ACT AT REASON
 
 for node in node0 node1; do
     address+=("$(vcluster net $node ip -4 -o addr show dev eth0 | sed -nE 's/.* inet ([0-9.]+).*/\1/p')")
-    vcluster net $node ip addr add 10.77.0.1/24 dev lo
+    shared_first $node
 done
 control
 # The others: its length is not one of a record, or more than there is room for, and it is not even opened.
