@@ -161,14 +161,14 @@ static bool is_usable(const struct ifaddrs *at, const opal_btl_crypt_address_t *
     return 0 != (at->ifa_flags & IFF_UP) && !link_local;
 }
 
-/* Megabits a second, as the system knows it; 0: it does not. */
+/* Megabits a second, as the system knows it; 0: it does not.  "eth0:1" is another address of eth0. */
 static long speed_of(const char *interface)
 {
     char path[64 + IF_NAMESIZE];
     long speed = 0;
     FILE *file;
 
-    snprintf(path, sizeof(path), "/sys/class/net/%s/speed", interface);
+    snprintf(path, sizeof(path), "/sys/class/net/%.*s/speed", (int) strcspn(interface, ":"), interface);
     file = fopen(path, "re");
     if (NULL == file) {
         return 0;
