@@ -333,7 +333,8 @@ static int priority_of_cryptag(void)
     opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "coll", .component = "cryptag", .name = "priority",
                                   /* The first text of a parameter is the one that Open MPI keeps. */
                                   .help = "Priority of cryptag among the coll components. It passes on what it does not do "
-                                          "itself, so it should be above the others. Negative: not used", .type = MCA_BASE_VAR_TYPE_INT, .level = OPAL_INFO_LVL_8,
+                                          "itself, so it should be above the others. Negative: not used",
+                                  .type = MCA_BASE_VAR_TYPE_INT, .level = OPAL_INFO_LVL_8,
                                   .scope = MCA_BASE_VAR_SCOPE_READONLY};
 
     opal_cryptproc_peek(&peek, &storage);

@@ -185,15 +185,16 @@ int opal_cryptproc_params_register(void)
                                        "messages between processes of one node)", scope_values, OPAL_INFO_LVL_2, &p->scope);
     rc = rc ? rc : add_choice("transport", "What encrypts: pml (pml/crypt, each message, over any transport of its host), btl "
                                            "(btl/crypt, below ob1, all that leaves the node, over TCP), or auto (btl where ob1 "
-                                           "is the host, TCP the only network, and nothing is set that btl lacks; else pml)", transport_values, OPAL_INFO_LVL_4, &p->transport);
+                                           "is the host, TCP the only network, and nothing is set that btl lacks; else pml)",
+                              transport_values, OPAL_INFO_LVL_4, &p->transport);
     rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
                                                  "(abort the job) or error (the call returns an MPI error class "
                                                  "of its own, and the buffer is wiped)",
                               failure_values, OPAL_INFO_LVL_4, &p->on_failure);
     rc = rc ? rc : add_choice("on_missing", "What to do if MPI_Finalize finds that messages from other nodes "
                                             "were sent but not received, or cannot tell: warn, or abort (the job "
-                                            "fails; for programs that receive everything that is sent). Over btl/crypt a missing message ends the job", missing_values, OPAL_INFO_LVL_4,
-                              &p->on_missing);
+                                            "fails; for programs that receive everything that is sent). Over btl/crypt a "
+                                            "missing message ends the job", missing_values, OPAL_INFO_LVL_4, &p->on_missing);
     rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption: abort, or warn, which "
                                        "runs the job without this protection and says PLAINTEXT POSSIBLE in "
                                        "every job",
