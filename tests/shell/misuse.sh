@@ -12,6 +12,7 @@ bound=100
 cluster_up 2 --slots 2
 must in_variant mpicc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/job" "$SRC/tests/shell/misuse/job.c"
 must in_variant gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/version.so" "$SRC/tests/shell/misuse/version.c" -ldl
+must in_variant gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/slow.so" "$SRC/tests/shell/misuse/slow.c" -ldl
 . "$SRC/tests/shell/misuse/faults.sh"
 export HOME=$CASE_DIR/home
 mkdir -p "$HOME/.openmpi"
@@ -66,6 +67,8 @@ job() {
                before=("OMPI_MCA_fs_crypt_key_label=site") ;;
         file)  file "$4" ;;
         node1) echo "$name=$value" > "$CASE_DIR/node1.env" ;;
+        slow)  echo "LD_PRELOAD=$CASE_DIR/slow.so" | tee "$CASE_DIR/node0.env" > "$CASE_DIR/node1.env"
+               before=("OMPI_MCA_$name=$value") ;;
         nohome)
                echo "HOME=$4" | tee "$CASE_DIR/node0.env" > "$CASE_DIR/node1.env"
                before=(-u OMPI_MCA_crypt_psk_file "OMPI_MCA_crypt_auth=psk") ;;

@@ -167,9 +167,7 @@ void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t whe
     ompi_proc_t *proc = ompi_comm_peer_lookup(comm, lacks);
     const char *host = NULL == proc ? NULL : opal_get_proc_hostname(&proc->super);
 
-    if (opal_cryptproc_show_first(topic)) {
-        opal_cryptproc_show_here("help-ompi-common-cryptmpi.txt", topic, path, opal_process_info.nodename,
-                                       lacks, NULL == host ? "unknown" : host);
-    }
+    (void) opal_cryptproc_show_once("help-ompi-common-cryptmpi.txt", topic, path, opal_process_info.nodename, lacks,
+                                    NULL == host ? "unknown" : host);
     ompi_mpi_abort(NULL, 1);
 }

@@ -103,8 +103,8 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
         return ompi_common_cryptmpi_error_class();
     }
     /* Often every process of a node has one to refuse, for the same reason. */
-    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && opal_cryptproc_show_first(topic)) {
-        opal_cryptproc_show_here(file, topic, detail);
+    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) {
+        (void) opal_cryptproc_show_once(file, topic, detail);
     }
     ompi_mpi_abort(NULL, 1);
     return OMPI_ERR_UNREACH;        /* another thread ends the job already */

@@ -266,9 +266,7 @@ static void judge(const char *name, const char *value, opal_crypt_parameter_t ki
 /* By the first process of a node that comes here: there is no runtime yet that could count. */
 static void show(const char *topic, const char *names)
 {
-    if (opal_cryptproc_show_first(topic)) {
-        opal_cryptproc_show_here(HELP, topic, opal_process_info.nodename, names);
-    }
+    (void) opal_cryptproc_show_once(HELP, topic, opal_process_info.nodename, names);
 }
 
 void ompi_common_cryptmpi_spelling_check(void)

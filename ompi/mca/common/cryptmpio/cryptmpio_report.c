@@ -47,36 +47,41 @@ static const char *name_of(const ompi_common_cryptmpio_file_t *state)
 
 enum { SHOWN_MAX = 20 };        /* texts of a process */
 
-static void show(const char *file, const char *topic, ...)
+/* `name`: of what all processes of a node would say in the same words; NULL: nothing. */
+static void show(const char *name, const char *file, const char *topic, ...)
 {
     static int shown;
-    int before = __atomic_fetch_add(&shown, 1, __ATOMIC_RELAXED);
     va_list list;
+    bool said = true;
 
+    if (__atomic_load_n(&shown, __ATOMIC_RELAXED) >= SHOWN_MAX) {
+        return;
+    }
     va_start(list, topic);
-    if (before < SHOWN_MAX) {
+    if (NULL != name) {
+        said = opal_cryptproc_vshow_once(name, file, topic, list);
+    } else {
         opal_cryptproc_vshow_here(file, topic, list);
     }
     va_end(list);
-    if (SHOWN_MAX == before + 1) {
+    if (said && SHOWN_MAX == __atomic_add_fetch(&shown, 1, __ATOMIC_RELAXED)) {
         fprintf(stderr, "[%s] further messages about files are not shown\n", opal_process_info.nodename);
     }
 }
 
-/* What is wrong with a file, all processes of a node find in the same words: one says it. */
-static bool first_to_say(const char *topic, const char *file, const char *detail)
+enum { SAME_BYTES = 96 };
+
+static void same(const char *topic, const char *file, const char *detail, char name[SAME_BYTES])
 {
     const char *const texts[] = {file, detail};
     uint64_t sum = UINT64_C(0xcbf29ce484222325);        /* FNV-1a */
-    char name[96];
 
     for (int i = 0; i < 2; ++i) {
         for (const char *c = texts[i]; '\0' != *c; ++c) {
             sum = (sum ^ (unsigned char) *c) * UINT64_C(0x100000001b3);
         }
     }
-    snprintf(name, sizeof(name), "%s-%016" PRIx64, topic, sum);
-    return opal_cryptproc_show_first(name);
+    snprintf(name, SAME_BYTES, "%s-%016" PRIx64, topic, sum);
 }
 
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_crypt_why_t *why)
@@ -84,17 +89,15 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     static const char *const known[] = {"keystore-refused", "keystore-no-label"};
     const char *topic = NULL == why->topic ? "file-failed" : why->topic;
     bool keystore = 0 == strncmp(topic, "keystore-", 9);
-    char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES], name[SAME_BYTES];
 
-    if (!first_to_say(topic, name_of(state), why->detail)) {
-        return;
-    }
+    same(topic, name_of(state), why->detail, name);
     if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
-        show("help-opal-common-crypt.txt", topic, opal_cryptproc_on_node(why->detail, text));
+        show(name, "help-opal-common-crypt.txt", topic, opal_cryptproc_on_node(why->detail, text));
         return;
     }
     keystore = keystore && 0 != strcmp(topic, known[0]) && 0 != strcmp(topic, known[1]);
-    show(HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
+    show(name, HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
 }
 
 bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why)
@@ -187,8 +190,8 @@ int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool
         snprintf(where, sizeof(where), "region %u (label %s), block %llu", outcome->region, map->regions[outcome->region].label,
                  (unsigned long long) outcome->block);
     }
-    show(HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
-                   opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(state, writing, outcome));
+    show(NULL, HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
+         opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(state, writing, outcome));
     return lacks_key(state, writing, outcome) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
                                               : ompi_common_cryptmpio_error(outcome->rc, outcome->error);
 }

@@ -215,9 +215,7 @@ static void demand_pml(void)
     const char *why = why_no_pml();
 
     if (NULL != why) {
-        if (opal_cryptproc_show_first("no-pml")) {
-            opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "no-pml", opal_process_info.nodename, why);
-        }
+        (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "no-pml", opal_process_info.nodename, why);
         exit(1);                        /* as for names of parameters */
     }
 }
@@ -226,9 +224,7 @@ static void demand_pml(void)
 static void demand_alone(void)
 {
     if (!opens("ompi", "pml", "crypt", true)) {
-        if (opal_cryptproc_show_first("pml-list")) {
-            opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "pml-list", opal_process_info.nodename);
-        }
+        (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "pml-list", opal_process_info.nodename);
         exit(1);
     }
 }
@@ -251,9 +247,7 @@ static bool chosen_by_pml(void)
 static void demand_ob1(void)
 {
     if (!chosen_by_pml() && opens("opal", "btl", "crypt", false) && !opens("ompi", "pml", "ob1", true)) {
-        if (opal_cryptproc_show_first("btl-pml")) {
-            opal_cryptproc_show_here("help-mpi-hook-crypt.txt", "btl-pml", opal_process_info.nodename);
-        }
+        (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "btl-pml", opal_process_info.nodename);
         exit(1);
     }
 }

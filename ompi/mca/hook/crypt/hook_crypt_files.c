@@ -123,13 +123,12 @@ static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
  * before the job ends.  `rank` of the file lacks it, or this process if it is less than 0. */
 static void show(const char *topic, const char *path, missing_t missing, int rank, bool always_says)
 {
-    bool first = opal_cryptproc_show_first(topic);
     char where[64] = "in this process";
 
     if (rank >= 0) {
         snprintf(where, sizeof(where), "in rank %d of the file's communicator", rank);
     }
-    if (first || always_says) {
+    if (!opal_cryptproc_show_once(HELP, topic, path, opal_process_info.nodename, names[missing], where) && always_says) {
         opal_cryptproc_show_here(HELP, topic, path, opal_process_info.nodename, names[missing], where);
     }
 }

@@ -199,14 +199,15 @@ OPAL_DECLSPEC void opal_cryptproc_vshow_here(const char *file, const char *topic
 enum { OPAL_CRYPTPROC_ON_NODE_BYTES = 1200 };
 OPAL_DECLSPEC const char *opal_cryptproc_on_node(const char *detail, char text[OPAL_CRYPTPROC_ON_NODE_BYTES]);
 
-/* What many processes may have to say: the first one of a node to come here does so itself, the
- * others through Open MPI, which counts them. */
-OPAL_DECLSPEC bool opal_cryptproc_show_first(const char *topic);
+/* What many processes may have to say: the first one of a node to come here.  False: another one has
+ * said it.  `name`: of what is the same; the topic, otherwise. */
+OPAL_DECLSPEC bool opal_cryptproc_show_once(const char *file, const char *topic, ...);
+OPAL_DECLSPEC bool opal_cryptproc_vshow_once(const char *name, const char *file, const char *topic, va_list list);
+
+/* The first one says it itself, the others through Open MPI, which counts them. */
 #define OPAL_CRYPTPROC_SHOW(file, topic, ...)                   \
     do {                                                        \
-        if (opal_cryptproc_show_first(topic)) {                 \
-            opal_cryptproc_show_here(file, topic, ##__VA_ARGS__); \
-        } else {                                                \
+        if (!opal_cryptproc_show_once(file, topic, ##__VA_ARGS__)) { \
             OPAL_CRYPTPROC_COUNT(file, topic, ##__VA_ARGS__);   \
         }                                                       \
     } while (0)

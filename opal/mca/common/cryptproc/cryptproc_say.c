@@ -20,6 +20,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "opal/mca/base/mca_base_var.h"
@@ -55,22 +57,40 @@ static bool said_path(const char *topic, char *path, size_t bytes)
     return used > 0 && (size_t) used < bytes;
 }
 
-/* Whoever makes the file.  No process may leave it to a certain other one: the first that
- * fails ends the job, and with it the others. */
-bool opal_cryptproc_show_first(const char *topic)
+enum { SAID = -1, ALONE = -2 };
+
+/* Whose turn is it?  The file is locked while somebody says it, and no longer empty when it was said.
+ * No process may leave it to a certain other one, or go on before it was said: the first that fails
+ * ends the job, and with it the others.  A file, SAID, or ALONE: nobody can be asked. */
+static int turn_begin(const char *name)
 {
     char path[4096];
+    struct stat status;
     int fd;
 
-    if (!said_path(topic, path, sizeof(path))) {
-        return true;
-    }
-    fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = said_path(name, path, sizeof(path)) ? open(path, O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
     if (fd < 0) {
-        return EEXIST != errno;
+        return ALONE;
     }
-    close(fd);
-    return true;
+    while (0 != flock(fd, LOCK_EX)) {
+        if (EINTR != errno) {
+            close(fd);
+            return ALONE;
+        }
+    }
+    if (0 == fstat(fd, &status) && status.st_size > 0) {
+        close(fd);
+        return SAID;
+    }
+    return fd;
+}
+
+static void turn_end(int fd)
+{
+    if (ALONE != fd) {
+        (void) !write(fd, "said", 4);
+        close(fd);
+    }
 }
 
 void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list)
@@ -85,6 +105,29 @@ void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list
         fflush(stderr);
         free(text);
     }
+}
+
+bool opal_cryptproc_vshow_once(const char *name, const char *file, const char *topic, va_list list)
+{
+    int turn = turn_begin(name);
+
+    if (SAID == turn) {
+        return false;
+    }
+    opal_cryptproc_vshow_here(file, topic, list);
+    turn_end(turn);
+    return true;
+}
+
+bool opal_cryptproc_show_once(const char *file, const char *topic, ...)
+{
+    va_list list;
+    bool first;
+
+    va_start(list, topic);
+    first = opal_cryptproc_vshow_once(topic, file, topic, list);
+    va_end(list);
+    return first;
 }
 
 const char *opal_cryptproc_on_node(const char *detail, char text[OPAL_CRYPTPROC_ON_NODE_BYTES])
