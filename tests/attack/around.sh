@@ -81,6 +81,8 @@ echo "== beside another PML"
 for list in ob1,crypt crypt,ob1; do
     rc=0; job --mca pml $list -- send || rc=$?
     refused "names crypt beside other PMLs"
+    rc=0; job --mca hook ^crypt --mca pml $list -- send || rc=$?
+    refused "names crypt beside other PMLs"
 done
 
 echo "== a node that lacks the component"

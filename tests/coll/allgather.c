@@ -5,7 +5,7 @@
  * in place, strided, uneven and empty blocks, gaps between blocks, on
  * communicators with the node maps of the arguments.
  *
- *     allgather [largest=BYTES] MAP...
+ *     allgather [largest=BYTES] [noshm=0] MAP...
  */
 #include "cryptag.h"
 
@@ -163,10 +163,13 @@ static void unequal(MPI_Comm comm)
     free(in);
 }
 
-/* Is it coll/cryptag's, whatever rules say?  Open MPI's own may still use its broadcast. */
+/* Is it coll/cryptag's, whatever rules say?  Open MPI's own may still use its broadcast, and has what needs shared memory
+ * where there is none (noshm) and nothing to seal. */
 static bool ours(int a)
 {
-    return ALGORITHM_HOP != a && (0 != a || mt_sealed());
+    const bool needs_shm = a >= ALGORITHM_HS1 && a < ALGORITHM_HOP;
+
+    return ALGORITHM_HOP != a && (mt_sealed() || (0 != a && !(needs_shm && 0 != mt_arg("noshm", 0))));
 }
 
 /* Something must have been sent, and but over btl/crypt sealed and opened, or nothing was tested. */

@@ -10,6 +10,7 @@
 #include "mt.h"
 
 #define ALGORITHMS 10           /* the first one is "auto"; ALGORITHM_HOP, left to Open MPI's own, is behind them */
+#define ALGORITHM_HS1 7
 #define ALGORITHM_HOP 10
 extern const char *const algorithm_name[ALGORITHMS + 1];
 #define METRICS 6

@@ -56,7 +56,8 @@ int main(int argc, char **argv)
         }
     }
     printf("rank %d sum %d crypt %d others %d shared %d lent %d\n", rank, sum - size * (size - 1) / 2, inside, outside,
-           maps_have(SHARED), (NULL != getenv("OMPI_MCA_btl")) + (NULL != getenv("OMPI_MCA_osc")) + (NULL != getenv("OMPI_MCA_coll")));
+           maps_have(SHARED), (NULL != getenv("OMPI_MCA_btl")) + (NULL != getenv("OMPI_MCA_osc")) + (NULL != getenv("OMPI_MCA_coll"))
+           + (NULL != getenv("OMPI_MCA_btl_tcp_eager_limit")));
     MPI_Finalize();
     return 0;
 }
@@ -134,17 +135,19 @@ automatic() {
         runs "crypt 1 others 0" "$@"
         grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "$*: it does not say what it runs over"
     else
-        runs "crypt 0 others [1-9]" "$@"
+        runs "crypt [0-9]* others [1-9]" "$@"      # UCX may be given a port of ours
         grep -qF "($reason)" "$CASE_DIR/out" || fail "$*: not because of \"$reason\": $(grep pml:crypt: "$CASE_DIR/out")"
     fi
 }
 
+ucx=(OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any UCX_TLS=tcp,self UCX_NET_DEVICES=eth0)
 echo 'pml_crypt_comm_threads = 1' > "$CASE_DIR/tuned"
 unset OMPI_MCA_crypt_transport
 automatic btl ''
 # Children of the process have the environment of its user.
 runs "crypt 1 others 0 shared 1 lent 0"
 runs "crypt 1 others 0 shared 1 lent 2" OMPI_MCA_osc=^ucx OMPI_MCA_coll=^hcoll
+runs "crypt 0 others [1-9] shared 1 lent 0" OMPI_MCA_crypt_transport=pml
 automatic btl '' VCLUSTER_IF=
 automatic btl '' OMPI_MCA_crypt_transport=auto
 automatic btl '' "OMPI_MCA_btl=tcp,self,$shared"
@@ -157,6 +160,9 @@ automatic pml 'crypt_on_auth_failure=error'                     OMPI_MCA_crypt_o
 automatic pml 'crypt_scope=all, which shared memory is for'     OMPI_MCA_crypt_scope=all
 automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=ucx,sm
 automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=^pt2pt,rdma,sm
+automatic btl '' OMPI_MCA_coll=tuned,basic,libnbc,self,inter
+automatic pml 'the list of BTLs has another network, or no TCP (--mca btl)' "OMPI_MCA_btl=tcp,openib,self,$shared"
+automatic pml 'ob1 is not the host (pml_crypt_host)'            OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}"
 automatic pml 'pml_crypt_t is set'                              OMPI_MCA_pml_crypt_t=1
 automatic pml 'pml_crypt_comm_threads is set'                   OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
 automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt

@@ -296,3 +296,9 @@ void ompi_common_cryptmpi_spelling_check(void)
         exit(1);    /* as Open MPI does where MPI_Init fails before there is a runtime */
     }
 }
+
+void ompi_common_cryptmpi_refuse_list(void)
+{
+    (void) opal_cryptproc_show_once(HELP, "pml-list", opal_process_info.nodename);
+    exit(1);
+}

@@ -23,6 +23,9 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_spelling_each(ompi_common_cryptmpi_spell
  * or ends the process, and with it the job. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_spelling_check(void);
 
+/* Of several PMLs Open MPI would take whichever it likes: the process ends, and with it the job. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_refuse_list(void) __attribute__((noreturn));
+
 END_C_DECLS
 
 #endif

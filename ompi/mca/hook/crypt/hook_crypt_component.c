@@ -159,7 +159,7 @@ static void set(const setting_t *setting)
     char name[64];
 
     snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", setting->name);
-    setenv(name, setting->value, 0);
+    (void) opal_cryptproc_lend(name, setting->value);
 }
 
 static void raise_limits(void)
@@ -220,15 +220,6 @@ static void demand_pml(void)
     }
 }
 
-/* Of several PMLs Open MPI would take whichever it likes. */
-static void demand_alone(void)
-{
-    if (!opens("ompi", "pml", "crypt", true)) {
-        (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "pml-list", opal_process_info.nodename);
-        exit(1);
-    }
-}
-
 /* ---- btl/crypt must not be gone around ---- */
 
 /* Does pml/crypt leave everything to it?  Then no other network is opened, for which it is early enough here. */
@@ -285,7 +276,9 @@ static int component_open(void)
     ompi_common_cryptmpi_spelling_check();
     demand_ob1();
     if (opens("ompi", "pml", "crypt", false)) {
-        demand_alone();
+        if (!opens("ompi", "pml", "crypt", true)) {
+            ompi_common_cryptmpi_refuse_list();
+        }
         demand_pml();
         ompi_common_cryptmpi_report_hooked();
         if (!ompi_common_cryptmpi_transport_is_btl() && raises_limits()) {

@@ -123,14 +123,19 @@ static int component_register(void)
 
 /* Is `crypt` what the user, or the site, chose?  Where nothing was chosen, every
  * PML is asked, and being installed is no reason to encrypt: there may be no
- * key, and others count on the default. */
+ * key, and others count on the default.  hook/crypt looks for lists with others, but may be switched off. */
 static bool asked_for(void)
 {
     const char **value = NULL;
     int index = mca_base_var_find("ompi", "pml", NULL, NULL);
+    const bool chosen = index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
+                        && NULL != *value;
+    const bool alone = chosen && 0 == strcmp(*value, "crypt");
 
-    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
-           && NULL != *value && 0 == strcmp(*value, "crypt");
+    if (chosen && !alone && '^' != **value && opal_cryptproc_listed(*value, "crypt", strlen("crypt"))) {
+        ompi_common_cryptmpi_refuse_list();
+    }
+    return alone;
 }
 
 /* osc is opened after us, by a site's settings without osc/pt2pt (Debian's),
@@ -139,7 +144,9 @@ static bool asked_for(void)
 static void prefer_osc(void)
 {
 #if OMPI_MAJOR_VERSION < 5
-    setenv("OMPI_MCA_osc", "pt2pt,sm", 0);
+    if (NULL == getenv("OMPI_MCA_osc")) {
+        (void) opal_cryptproc_lend("OMPI_MCA_osc", "pt2pt,sm");
+    }
 #endif
 }
 

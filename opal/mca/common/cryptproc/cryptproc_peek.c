@@ -95,7 +95,7 @@ char *opal_cryptproc_selection(const char *project, const char *framework)
 
 /* ---- lent to Open MPI ---- */
 
-enum { LENT = 4 };
+enum { LENT = 8 };
 
 static struct lent {
     char *variable, *before;            /* NULL: it was not set */
