@@ -32,7 +32,7 @@ typedef struct scheme {
     const char *name;
     bool crypt, naive;
     const char *settings;
-    bool file, bare, socket;
+    bool file, bare, socket, copied;
 } scheme_t;
 
 static const scheme_t schemes[] = {
@@ -51,6 +51,7 @@ static const scheme_t schemes[] = {
     {.name = "btl", .crypt = true, .settings = "crypt_transport=btl"},
     {.name = "socket", .socket = true, .settings = ""},
     {.name = "socket-sealed", .naive = true, .bare = true, .socket = true, .settings = ""},
+    {.name = "socket-copied", .naive = true, .bare = true, .socket = true, .copied = true, .settings = ""},
     {.name = "messages", .crypt = true, .settings = ""},
     {.name = "plain-cycles", .settings = SHORT_CYCLES},
     {.name = "file", .crypt = true, .settings = "", .file = true},
@@ -140,6 +141,7 @@ static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_
         column->bare = scheme->bare;
         column->file = scheme->file;
         column->socket = scheme->socket;
+        column->copied = scheme->copied;
         set_pml(plan, column, scheme->crypt ? "crypt" : plan->host);
         mpicrypt_words_split(&column->settings, scheme->settings);
     }

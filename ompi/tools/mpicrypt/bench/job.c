@@ -130,6 +130,9 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     if (column->socket) {
         mpicrypt_words_add(command, "--socket");
     }
+    if (column->copied) {
+        mpicrypt_words_add(command, "--copied");
+    }
     if (plan->local) {
         mpicrypt_words_add(command, "--local");
     }

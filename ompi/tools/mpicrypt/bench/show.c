@@ -209,6 +209,7 @@ void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
         fprintf(out, "%-14s %s", plan->column[c].label, plan->column[c].joined ? "the same job" :
                 plan->column[c].naive ? "sealed by the benchmark;" : "");
         fputs(plan->column[c].socket ? " over a socket, MPI only to start;" : "", out);
+        fputs(plan->column[c].copied ? " copied once more;" : "", out);
         for (int i = 0; i < plan->column[c].settings.count && !plan->column[c].joined; ++i) {
             fprintf(out, "%s%s", 0 == i && !plan->column[c].naive ? "" : " ", plan->column[c].settings.value[i]);
         }

@@ -31,6 +31,7 @@ static const mpicrypt_option_t options[] = {
     {"seal", MPICRYPT_COUNT, "BITS", "0", &mpicrypt_mpi_job.seal_bits, "Seal in this program, naively."},
     {"bare", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.bare, "... with pml/crypt's provider, and one key."},
     {"socket", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.socket, "pingpong: over a socket, without MPI."},
+    {"copied", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.copied, "... and what is sealed is copied once more."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.local, "Partners of one node."},
     {"pml", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.pml, "The PML that has to be in use."},
     {"require", MPICRYPT_NAMES, "LIST", "pml", &mpicrypt_mpi_job.require, "Parameters that have to exist."},

@@ -7,7 +7,8 @@
  *     | 23 1 | 3 3 2 | n + 16 2 | ciphertext n | tag 16 |        n = 1 .. 16384
  *
  * sealed from the message into a batch of records, a call for each batch: of 64 KiB, which the kernel takes as one
- * packet, and of 240 KiB from 512 KiB on, as was found best; read as much as there is, and opened into the message.
+ * packet, and of 240 KiB from 512 KiB on, as was found best; read as much as there is, and opened into the message,
+ * or into a place from which it is copied when it is there as a whole (copied), as MPI does with messages that are sent without asking.
  * MPI says who and where, and is asleep meanwhile.  The key is a constant: nothing is protected.
  */
 #include <arpa/inet.h>
@@ -37,7 +38,7 @@ typedef struct way {                    /* where the partner listens */
 
 static int partner, fd = -1;
 static bool first;
-static uint8_t *out, *in, *sealed, *wire;
+static uint8_t *out, *in, *copy, *sealed, *wire;
 static size_t size, have, at;           /* of a message; in `wire`: read, and opened */
 
 static const opal_aead_module_t *aead;
@@ -211,16 +212,21 @@ static void fill_wire(size_t wanted)
 
 static void receive_sealed(void)
 {
+    uint8_t *to = NULL == copy ? in : copy;
+
     for (size_t done = 0; done < size;) {
         const size_t now = least(size - done, RECORD);
 
         fill_wire(now + OVERHEAD);
-        open_record(wire + at, now, in + done);
+        open_record(wire + at, now, to + done);
         at += now + OVERHEAD;
         done += now;
         if (at == have) {
             at = have = 0;
         }
+    }
+    if (NULL != copy) {
+        memcpy(in, copy, size);
     }
 }
 
@@ -267,6 +273,7 @@ static void prepare(size_t bytes)
     size = bytes;
     out = mpicrypt_mpi_memory(bytes);
     in = mpicrypt_mpi_memory(bytes);
+    copy = mpicrypt_mpi_job.copied ? mpicrypt_mpi_memory(bytes) : NULL;
     if (fd >= 0 || partner < 0) {
         return;
     }
@@ -289,6 +296,7 @@ static void release(void)
 {
     free(out);
     free(in);
+    free(copy);
 }
 
 const mpicrypt_mpi_pattern_t mpicrypt_mpi_socket = {prepare, verify, iterate, release, 2};
