@@ -27,7 +27,7 @@ grep -q "pml=crypt pml_crypt_host=ob1 crypt_key_bits=128 pml_crypt_chunk_size=65
 # 300K is several batches of records and a short one; every size is checked byte by byte.
 must bench pingpong "${quick[@]}" --size 1,16K,300K --schemes pml,btl,socket,socket-sealed,socket-copied --bits 128,256 --csv "$CASE_DIR/p.csv"
 same "the limit" "$(for bytes in 1 16384 307200; do
-    for c in plain:0 pml-128:128 pml-256:256 btl-128:128 btl-256:256 socket:0 socket-sealed-128:128 socket-sealed-256:256 socket-copied-128:128; do
+    for c in plain:0 pml-128:128 pml-256:256 btl-128:128 btl-256:256 socket:0 socket-sealed-128:128 socket-sealed-256:256 socket-copied-128:128 socket-copied-256:256; do
         echo "$bytes ${c%:*} ${c#*:} 1"
     done
 done)" "$CASE_DIR/p.csv" bytes column bits fast_rounds
