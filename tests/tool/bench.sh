@@ -101,6 +101,9 @@ refuses 1 "the PML should be crypt, but parameter pml is 'ob1'" \
 refuses 1 "the PML should be ob1, but parameter pml is 'crypt'" \
     bench pingpong "${quick[@]}" --mpirun "$launcher --mca pml crypt" --size 1 --schemes naive
 refuses 1 "ompi-crypt has no such parameter" bench pingpong "${quick[@]}" --size 1 'mine pml=crypt pml_crypt_none=1'
+if ! vcluster net node0 test -e /proc/net/tls_stat; then
+    refuses 3 "node has no module tls" bench pingpong "${quick[@]}" --size 1 --schemes btl-ktls
+fi
 refuses 3 "no component in this job has a parameter btl_tcp_none" \
     bench pingpong "${quick[@]}" --size 1 'mine pml=crypt btl_tcp_none=1'
 OMPI_MCA_crypt_psk_file=$CASE_DIR/none refuses 1 "column crypt: this command ended with status" \

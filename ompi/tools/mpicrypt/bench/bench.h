@@ -27,6 +27,7 @@ typedef struct mpicrypt_bench_column {
     size_t bits;                /* 0: nothing is encrypted */
     bool naive, bare;           /* sealed by the benchmark; with pml/crypt's provider */
     bool socket, copied;        /* over a socket of the benchmark's own; and copied once more */
+    bool kernel;                /* sealed by the kernel */
     bool file;                  /* io: files are encrypted */
     mpicrypt_words_t settings;  /* PARAMETER=VALUE of Open MPI */
     const char *algorithm;      /* of a collective, chosen within the job; NULL: none */

@@ -32,7 +32,7 @@ typedef struct scheme {
     const char *name;
     bool crypt, naive;
     const char *settings;
-    bool file, bare, socket, copied;
+    bool file, bare, socket, copied, kernel;
 } scheme_t;
 
 static const scheme_t schemes[] = {
@@ -49,6 +49,7 @@ static const scheme_t schemes[] = {
     {.name = "both", .crypt = true, .settings = PML " " ALL_THREADS},
     {.name = "pml", .crypt = true, .settings = PML},
     {.name = "btl", .crypt = true, .settings = "crypt_transport=btl"},
+    {.name = "btl-ktls", .crypt = true, .kernel = true, .settings = "crypt_transport=btl btl_crypt_ktls=auto"},
     {.name = "socket", .socket = true, .settings = ""},
     {.name = "socket-sealed", .naive = true, .bare = true, .socket = true, .settings = ""},
     {.name = "socket-copied", .naive = true, .bare = true, .socket = true, .copied = true, .settings = ""},
@@ -142,6 +143,7 @@ static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_
         column->file = scheme->file;
         column->socket = scheme->socket;
         column->copied = scheme->copied;
+        column->kernel = scheme->kernel;
         set_pml(plan, column, scheme->crypt ? "crypt" : plan->host);
         mpicrypt_words_split(&column->settings, scheme->settings);
     }
@@ -174,7 +176,7 @@ static int add_named(mpicrypt_bench_plan_t *plan, const char *name)
     if (scheme->socket && MPICRYPT_OK != (rc = check_socket(plan, name))) {
         return rc;
     }
-    if (0 == strcmp(name, "btl") && 0 != strcmp(plan->host, "ob1")) {
+    if (0 == strncmp(name, "btl", 3) && 0 != strcmp(plan->host, "ob1")) {
         return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s is a transport for the host ob1", name);
     }
     if (NULL != strstr(scheme->settings, "btl_tcp_") && 0 != strcmp(plan->host, "ob1")) {

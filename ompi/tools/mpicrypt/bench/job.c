@@ -133,6 +133,9 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     if (column->copied) {
         mpicrypt_words_add(command, "--copied");
     }
+    if (column->kernel) {
+        mpicrypt_words_add(command, "--kernel");
+    }
     if (plan->local) {
         mpicrypt_words_add(command, "--local");
     }

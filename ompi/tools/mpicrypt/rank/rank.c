@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rank.h"
 #include "ompi/tools/mpicrypt/doctor/check.h"
@@ -32,6 +33,7 @@ static const mpicrypt_option_t options[] = {
     {"bare", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.bare, "... with pml/crypt's provider, and one key."},
     {"socket", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.socket, "pingpong: over a socket, without MPI."},
     {"copied", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.copied, "... and what is sealed is copied once more."},
+    {"kernel", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.kernel, "The kernel has to have the module tls."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.local, "Partners of one node."},
     {"pml", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.pml, "The PML that has to be in use."},
     {"require", MPICRYPT_NAMES, "LIST", "pml", &mpicrypt_mpi_job.require, "Parameters that have to exist."},
@@ -162,6 +164,9 @@ void mpicrypt_mpi_check(void)
             mpicrypt_mpi_abort(MPICRYPT_MISSING, "no component in this job has a parameter %s",
                                mpicrypt_mpi_job.require.value[i]);
         }
+    }
+    if (mpicrypt_mpi_job.kernel && 0 != access("/proc/net/tls_stat", F_OK)) {
+        mpicrypt_mpi_abort(MPICRYPT_MISSING, "the kernel of rank %d's node has no module tls (modprobe tls)", mpicrypt_mpi_rank);
     }
     MPI_T_finalize();
     free(text);

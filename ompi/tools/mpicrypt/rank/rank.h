@@ -41,7 +41,7 @@ typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
     mpicrypt_sizes_t iterations;    /* of a lap, one for each size; 0: by lap_ms */
-    bool local, bare, socket, copied;
+    bool local, bare, socket, copied, kernel;
     const char *pml;
     mpicrypt_names_t cpus, require;
     mpicrypt_mpi_io_t io;
