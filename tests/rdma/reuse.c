@@ -13,6 +13,7 @@
  *
  *     CANARY       (variable) 16 bytes in hex: every 64 bytes begin with them, for who looks at the wire
  *     fork         a child lives during each round
+ *     hasty        what is sent is overwritten at once, as no program may: the control
  */
 #include "mt.h"
 
@@ -59,6 +60,7 @@ static void round_of(int round, bool one_way)
     MPI_Request *request = malloc(2 * (size_t) messages * sizeof(*request)), *sends = request + messages;
     const int other = 1 - mt_rank;
     const bool early = 0 != round % 2, sender = !one_way || round % 2 == mt_rank, receiver = !one_way || !sender;
+    const bool hasty = mt_flag("hasty");
     int done;
 
     for (int i = 0; i < 2 * messages; i++) {
@@ -74,6 +76,9 @@ static void round_of(int round, bool one_way)
     for (int i = 0; sender && i < messages; i++) {
         fill(out + (size_t) i * bytes, round, mt_rank, i);
         MT_MPI(MPI_Isend(out + (size_t) i * bytes, (int) bytes, MPI_BYTE, other, i, MPI_COMM_WORLD, &sends[i]));
+        if (hasty) {
+            memset(out + (size_t) i * bytes, 0x5a, bytes);
+        }
     }
     if (receiver && !early) {
         receives(request, other);
