@@ -82,19 +82,32 @@ must readelf -h "$prefix/lib/ompi-crypt/mca_pml_crypt.so" | grep AArch64
 echo "2. unit tests and vectors"
 export srcdir=$SRC/tests/unit
 cd tests/unit
-count=0 left=0
-for program in $(sed -n 's/^\([a-z][a-z0-9_]*\).*/\1/p' "$srcdir/tests.list"); do
-    if [ "$program" = test_secmem ]; then
-        echo "$program: not run, since QEMU does not hand on MADV_DONTDUMP"
-        left=$((left + 1))
-        continue
-    elif grep -q /proc/self/exe "$srcdir/$program.c"; then
-        echo "$program: not run, since it starts itself, for which the kernel would have to know QEMU"
-        left=$((left + 1))
-        continue
+# not_run PROGRAM: prints why it is left out, if it is.
+not_run() {
+    if [ "$1" = test_secmem ]; then
+        echo "QEMU does not hand on MADV_DONTDUMP"
+    elif grep -q /proc/self/exe "$srcdir/$1.c"; then
+        echo "it starts itself, for which the kernel would have to know QEMU"
+    elif grep -qE "^$1( .*)? once( |$)" "$srcdir/tests.list"; then
+        echo "it is a long one, about rules that no processor changes"
     fi
-    rc=0
-    $tested "./$program" > "$CASE_DIR/$program.log" 2>&1 || rc=$?
+}
+# Side by side: the emulator takes a processor for each.
+run=() left=0 count=0
+for program in $(sed -n 's/^\([a-z][a-z0-9_]*\).*/\1/p' "$srcdir/tests.list"); do
+    why=$(not_run "$program")
+    if [ -n "$why" ]; then
+        echo "$program: not run, since $why"
+        left=$((left + 1))
+    else
+        run+=("$program")
+    fi
+done
+export tested CASE_DIR
+printf '%s\n' "${run[@]}" | xargs -P "$(nproc)" -I % bash -c \
+    'rc=0; $tested ./% > "$CASE_DIR/%.log" 2>&1 || rc=$?; echo $rc > "$CASE_DIR/%.status"; echo "%: status $rc after $SECONDS s"'
+for program in "${run[@]}"; do
+    rc=$(cat "$CASE_DIR/$program.status")
     case $rc in
         0)  count=$((count + 1)) ;;
         77) echo "$program: $(tail -n 1 "$CASE_DIR/$program.log")"
