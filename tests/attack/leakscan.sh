@@ -23,7 +23,8 @@ case ${1-} in
     '')   ;;
     few)  few=yes ;;
     many) many=many ;;
-    btl)  few=yes sealed=btl brief=${2-} ;;
+    btl)  few=yes sealed=btl brief=${2-}
+          [ -z "$brief" ] || [ "$brief" = brief ] || die "$brief: brief, or nothing" ;;
     cm)   few=yes largest=300000
           export OMPI_MCA_pml_crypt_host=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='tcp;ofi_rxm' ;;
     *)    die "usage: leakscan.sh [few | many | btl [brief] | cm]" ;;

@@ -129,13 +129,14 @@ chmod +x "$CASE_DIR/two"
 differ "$CASE_DIR/two" "$CASE_DIR/look"
 
 # automatic MODE REASON SETTING...: what the default means, and why.
+ours=0
 automatic() {
     local mode=$1 reason=$2; shift 2
     if [ "$mode" = btl ]; then
         runs "crypt 1 others 0" "$@"
         grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "$*: it does not say what it runs over"
     else
-        runs "crypt [0-9]* others [1-9]" "$@"      # UCX may be given a port of ours
+        runs "crypt $ours others [1-9]" "$@"
         grep -qF "($reason)" "$CASE_DIR/out" || fail "$*: not because of \"$reason\": $(grep pml:crypt: "$CASE_DIR/out")"
     fi
 }
@@ -148,6 +149,7 @@ automatic btl ''
 runs "crypt 1 others 0 shared 1 lent 0"
 runs "crypt 1 others 0 shared 1 lent 2" OMPI_MCA_osc=^ucx OMPI_MCA_coll=^hcoll
 runs "crypt 0 others [1-9] shared 1 lent 0" OMPI_MCA_crypt_transport=pml
+runs "crypt 0 others [1-9] shared 1 lent 0" OMPI_MCA_crypt_transport=pml OMPI_MCA_hook=^crypt
 automatic btl '' VCLUSTER_IF=
 automatic btl '' OMPI_MCA_crypt_transport=auto
 automatic btl '' "OMPI_MCA_btl=tcp,self,$shared"
@@ -162,7 +164,9 @@ automatic pml 'the list for one-sided communication has others, or none (--mca o
 automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=^pt2pt,rdma,sm
 automatic btl '' OMPI_MCA_coll=tuned,basic,libnbc,self,inter
 automatic pml 'the list of BTLs has another network, or no TCP (--mca btl)' "OMPI_MCA_btl=tcp,ofi,self,$shared"
+ours='[0-9]*'           # UCX may be given a port of ours
 automatic pml 'ob1 is not the host (pml_crypt_host)'            OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}"
+ours=0
 automatic pml 'pml_crypt_t is set'                              OMPI_MCA_pml_crypt_t=1
 automatic pml 'pml_crypt_comm_threads is set'                   OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
 automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt

@@ -3,8 +3,8 @@
 """Write transport-v1.txt: identities, PSKs, keys, records, addresses, groups and frames of docs/transport-format.rst.
 
 An implementation of its own, on top of PyPI's `cryptography`; it shares nothing with the C
-code.  It first checks itself against the trace of RFC 8448, section 3.  The format is not frozen
-yet: `make_transport_v1.py` writes the file, `--check` compares it.
+code.  It first checks itself against the trace of RFC 8448, section 3.  Version 1 is
+frozen.  `make_transport_v1.py` writes the file, `--check` compares it.
 """
 
 import hashlib
@@ -214,7 +214,7 @@ def blocks():
 
 
 def text():
-    out = ["# Vectors of docs/transport-format.rst (not frozen), made by make_transport_v1.py.  Do not edit.\n"]
+    out = ["# Vectors of docs/transport-format.rst, made by make_transport_v1.py.  Do not edit.\n"]
     for block in blocks():
         out.append("")
         for key, value in block.items():

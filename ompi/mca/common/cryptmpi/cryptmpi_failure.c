@@ -94,8 +94,6 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
  * their messages fails.  All of the job ends, as no communicator may be there yet. */
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail)
 {
-    static int said = 0;
-
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: refused a peer: %s", topic);
     opal_cryptproc_happened(OPAL_CRYPTPROC_REFUSED, -1, -1, 0);
     if (OPAL_CRYPTPROC_ABORT != opal_cryptproc_params.on_failure) {
@@ -103,9 +101,7 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
         return ompi_common_cryptmpi_error_class();
     }
     /* Often every process of a node has one to refuse, for the same reason. */
-    if (0 == __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) {
-        (void) opal_cryptproc_show_once(file, topic, detail);
-    }
+    (void) opal_cryptproc_show_once(file, topic, detail);
     ompi_mpi_abort(NULL, 1);
     return OMPI_ERR_UNREACH;        /* another thread ends the job already */
 }

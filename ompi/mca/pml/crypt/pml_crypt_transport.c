@@ -112,6 +112,7 @@ static int enable(bool on)
 
     ompi_pml_crypt_name_back();
     rc = on ? ompi_pml_crypt_audit_transport() : OMPI_SUCCESS;
+    opal_cryptproc_give_back();
     return OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
 }
 

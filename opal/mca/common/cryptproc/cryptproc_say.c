@@ -59,36 +59,55 @@ static bool said_path(const char *topic, char *path, size_t bytes)
 
 enum { SAID = -1, ALONE = -2 };
 
+static bool was_said(int fd)
+{
+    struct stat status;
+
+    return 0 == fstat(fd, &status) && status.st_size > 0;
+}
+
 /* Whose turn is it?  The file is locked while somebody says it, and no longer empty when it was said.
  * No process may leave it to a certain other one, or go on before it was said: the first that fails
- * ends the job, and with it the others.  A file, SAID, or ALONE: nobody can be asked. */
+ * ends the job, and with it the others.  A file, SAID, or ALONE: nobody can be asked.  Where files
+ * cannot be locked, it is said by the process that made the file. */
 static int turn_begin(const char *name)
 {
+    const int how = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
     char path[4096];
-    struct stat status;
+    bool made;
     int fd;
 
-    fd = said_path(name, path, sizeof(path)) ? open(path, O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+    if (!said_path(name, path, sizeof(path))) {
+        return ALONE;
+    }
+    fd = open(path, how | O_EXCL, 0600);
+    made = fd >= 0;
+    if (!made && EEXIST == errno) {
+        fd = open(path, how, 0600);
+    }
     if (fd < 0) {
         return ALONE;
     }
-    while (0 != flock(fd, LOCK_EX)) {
+    while (!was_said(fd) && 0 != flock(fd, LOCK_EX)) {
         if (EINTR != errno) {
             close(fd);
-            return ALONE;
+            return made ? ALONE : SAID;
         }
     }
-    if (0 == fstat(fd, &status) && status.st_size > 0) {
+    if (was_said(fd)) {
+        (void) flock(fd, LOCK_UN);
         close(fd);
         return SAID;
     }
     return fd;
 }
 
+/* Unlocked at once: a child that was forked meanwhile has the file, too. */
 static void turn_end(int fd)
 {
     if (ALONE != fd) {
-        (void) !write(fd, "said", 4);
+        (void) !ftruncate(fd, 1);
+        (void) flock(fd, LOCK_UN);
         close(fd);
     }
 }
@@ -109,14 +128,16 @@ void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list
 
 bool opal_cryptproc_vshow_once(const char *name, const char *file, const char *topic, va_list list)
 {
-    int turn = turn_begin(name);
+    int turn;
 
-    if (SAID == turn) {
-        return false;
+    opal_cryptproc_show_begin();        /* before the file's lock, as a callback of Open MPI has it already */
+    turn = turn_begin(name);
+    if (SAID != turn) {
+        opal_cryptproc_vshow_here(file, topic, list);
+        turn_end(turn);
     }
-    opal_cryptproc_vshow_here(file, topic, list);
-    turn_end(turn);
-    return true;
+    opal_cryptproc_show_end();
+    return SAID != turn;
 }
 
 bool opal_cryptproc_show_once(const char *file, const char *topic, ...)
