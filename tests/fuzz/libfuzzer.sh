@@ -38,7 +38,7 @@ mkdir -p "$found"
 cd "$CASE_DIR"
 if [ "$cc" != clang ]; then
     must env AFL_NO_UI=1 AFL_NO_AFFINITY=1 AFL_SKIP_CPUFREQ=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 \
-        afl-fuzz -m none -t 20000 -V "$seconds" -i "$corpus" -o afl -- ./fuzz
+        "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}symbolize=0:abort_on_error=1" afl-fuzz -m none -t 20000 -V "$seconds" -i "$corpus" -o afl -- ./fuzz
     ls afl/default/crashes afl/default/hangs
     must_fail compgen -G 'afl/default/crashes/id*'
     exit
