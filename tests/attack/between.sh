@@ -18,13 +18,14 @@ done
 address_of() { vcluster net "$1" ip -4 -o addr show dev eth0 | sed -nE 's/.* inet ([0-9.]+).*/\1/p'; }
 
 # between WHAT COUNT: COUNT processes of each node are behind it for those of the other.  Where it listens on a node, no
-# process can, so those of node0 get the ports from 41000 on, and those of node1 the ones behind.
+# process can, so those of node0 get the ports from 21000 on, and those of node1 the ones behind.  (From 32768 on the system
+# gives them to connections of mpirun's.)
 between() {
     local node other first
     helpers=()
     for node in node0 node1; do
         other=node$((1 - ${node#node}))
-        first=$((41000 + ${other#node} * $2))
+        first=$((21000 + ${other#node} * $2))
         rm -f "$CASE_DIR/$node"
         "$SRC/tests/vcluster" net $node python3 "$SRC/tests/attack/between/between.py" "$1" 10.77.0.1 $first "$2" "$(address_of $other)" \
             "$CASE_DIR/$node" &
@@ -41,7 +42,7 @@ end_between() { kill "${helpers[@]}"; wait "${helpers[@]}" 2>/dev/null || true; 
 job() {
     local count=$1; shift
     vcluster mpirun -n $((2 * count)) --map-by ppr:"$count":node -x MT_WATCHDOG=60 --mca btl_crypt_pq off \
-        --mca btl_crypt_port_min 41000 --mca btl_crypt_port_range $((2 * count)) "$@" > "$CASE_DIR/out" 2>&1
+        --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range $((2 * count)) "$@" > "$CASE_DIR/out" 2>&1
 }
 
 # met LEAST: the job went on, and so many connections were spoilt, each of them in vain.

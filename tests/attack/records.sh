@@ -9,7 +9,7 @@ over_btl
 cluster_up 2
 program=$(mpi_program attack/stranger victim)
 middle=$SRC/tests/attack/records/middle.py
-first=41000 said=0
+first=21000 said=0
 
 # Both have this address, and try it before the others (mute.sh); there he listens, where the other node's process does.
 stand() {                                       # stand NODE PORT THERE ACT AT

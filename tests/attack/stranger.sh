@@ -19,8 +19,8 @@ ports_of() { vcluster net node0 ss -tlnpH | sed -nE "s/.*:([0-9]+) .*pid=$1,.*/\
 # begin NAME: a job of two, and a capture NAME of its hellos (records of type 22).
 begin() {
     rm -f "$CASE_DIR"/pid.* "$CASE_DIR"/end.* "$CASE_DIR/stop"
-    capture_start node1 "$CASE_DIR/$1" -B 65536 'tcp portrange 41000-41099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
-    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca btl_crypt_port_min 41000 --mca btl_crypt_port_range 100 \
+    capture_start node1 "$CASE_DIR/$1" -B 65536 'tcp portrange 21000-21099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
+    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 100 \
         --mca btl_crypt_verbose 10 "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1 &
     job=$!
     until [ -s "$CASE_DIR/pid.0" ]; do
@@ -42,15 +42,15 @@ end() {
 # How many strangers were refused by OpenSSL, which sees a hello only if the process that it names is of the job.
 by_openssl() { grep -c 'a stranger: OpenSSL refused it' "$CASE_DIR/out" || true; }
 
-$python/first.py "$address" 41000 41001 "$CASE_DIR/first" &
+$python/first.py "$address" 21000 21001 "$CASE_DIR/first" &
 first=$!
 until [ -s "$CASE_DIR/first" ]; do
     kill -0 $first || fail "first.py"
 done
 begin old
 kill $first
-echo "who was first: $(grep -c '^41' "$CASE_DIR/first") connections"
-grep -q '^41' "$CASE_DIR/first" || fail "first.py never got through"
+echo "who was first: $(grep -c '^21' "$CASE_DIR/first") connections"
+grep -q '^21' "$CASE_DIR/first" || fail "first.py never got through"
 end
 
 begin hellos
@@ -58,12 +58,12 @@ pid=$(cat "$CASE_DIR/pid.0")
 ports=$(ports_of "$pid")
 echo "ports: $ports"
 # One listener for all, and it is ours: btl/tcp is not there.
-[ "$ports" -ge 41000 ] && [ "$ports" -lt 41100 ] || fail "not one port of the range"
+[ "$ports" -ge 21000 ] && [ "$ports" -lt 21100 ] || fail "not one port of the range"
 must $python/stranger.py "$address" $ports
-must $python/hellos.py old "$CASE_DIR/old" 41000 41099 "$address" $ports
+must $python/hellos.py old "$CASE_DIR/old" 21000 21099 "$address" $ports
 [ "$(by_openssl)" = 0 ] || fail "OpenSSL saw a stranger: $(grep 'a stranger' "$CASE_DIR/out" | sort | uniq -c)"
-must $python/hellos.py wrong "$CASE_DIR/hellos" 41000 41099
-must $python/replay.py "$CASE_DIR/hellos" 41000 41099
+must $python/hellos.py wrong "$CASE_DIR/hellos" 21000 21099
+must $python/replay.py "$CASE_DIR/hellos" 21000 21099
 end
 grep -o 'a stranger: .*' "$CASE_DIR/out" | sort | uniq -c
 [ "$(by_openssl)" -gt 0 ] || fail "OpenSSL saw no stranger: this is blind"

@@ -7,7 +7,7 @@ set -eu
 
 cluster_up 2
 # All meet all: coll/cryptag would have one process of a node speak for the others.
-export OMPI_MCA_coll=^cryptag OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_port_min=41000 OMPI_MCA_crypt_report="json:$CASE_DIR/report"
+export OMPI_MCA_coll=^cryptag OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_port_min=21000 OMPI_MCA_crypt_report="json:$CASE_DIR/report"
 can=$(in_variant openssl list -kem-algorithms | grep -c X25519MLKEM768 || true)
 echo "OpenSSL has X25519MLKEM768: $can"
 
@@ -39,7 +39,7 @@ job() { PQ=$1 vcluster mpirun -n 4 --map-by node -x PQ "$CASE_DIR/by_rank" "$CAS
 # agrees WORDS TEXT: TEXT is in the report, and the wire has the key shares of its groups.
 agrees() {
     local words=$1 text=$2
-    capture_start node1 "$CASE_DIR/wire" -B 65536 'tcp portrange 41000-41099 or udp port 9'
+    capture_start node1 "$CASE_DIR/wire" -B 65536 'tcp portrange 21000-21099 or udp port 9'
     job "$words" || fail "$words: $(cat "$CASE_DIR/out")"
     capture_stop node1
     echo "$words: $text"

@@ -6,7 +6,7 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 cluster_up 2
-export OMPI_MCA_crypt_transport=btl OMPI_MCA_pml_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=41000
+export OMPI_MCA_crypt_transport=btl OMPI_MCA_pml_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=21000
 shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 
 # What a process listens at, outside of the ports that btl/crypt was given, and whether it shares memory.
@@ -51,8 +51,8 @@ int main(int argc, char **argv)
             && 0 == getsockname(fd, (struct sockaddr *) &address, &bytes)
             && (AF_INET == address.sin6_family || AF_INET6 == address.sin6_family)) {
             port = ntohs(address.sin6_port);            /* at the same place in both families */
-            inside += 41000 <= port && port < 41100;
-            outside += port < 41000 || port >= 41100;
+            inside += 21000 <= port && port < 21100;
+            outside += port < 21000 || port >= 21100;
         }
     }
     printf("rank %d sum %d crypt %d others %d shared %d lent %d\n", rank, sum - size * (size - 1) / 2, inside, outside,
@@ -107,8 +107,8 @@ runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
 # What is set for btl/tcp holds: the ports, and the interface that the virtual cluster gives to all jobs.
 (
     unset OMPI_MCA_btl_crypt_port_min
-    runs "crypt 0 others 1" OMPI_MCA_btl_tcp_port_min_v4=42000
-    runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=41000 OMPI_MCA_btl_tcp_port_range_v4=50
+    runs "crypt 0 others 1" OMPI_MCA_btl_tcp_port_min_v4=22000
+    runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=21000 OMPI_MCA_btl_tcp_port_range_v4=50
 )
 
 refused 'it needs pml_crypt_host=ob1'               OMPI_MCA_pml_crypt_host=ucx

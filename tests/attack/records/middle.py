@@ -79,7 +79,7 @@ def due(one, number):
     """Ours to bend?  Once; what is missed only when another record follows is a long one, which others of its frame follow."""
     global done
     with lock:
-        if done or number < at or one[0] != DATA or (act in ("drop", "swap", "half") and len(one) < 16384):
+        if done or number < at or one[0] != DATA or (act in ("length", "drop", "swap", "half") and len(one) < 16384):
             return False
         done = True
     return True
