@@ -99,7 +99,7 @@ static void find_hosts(void)
     MT_MPI(MPI_Allgather(mine, sizeof(mine), MPI_CHAR, hosts, sizeof(mine), MPI_CHAR, MPI_COMM_WORLD));
 }
 
-void mt_start(int *argc, char ***argv, int level)
+void mt_start_alone(int *argc, char ***argv, int level)
 {
     int given;
     const char *limit = getenv("MT_WATCHDOG");
@@ -115,6 +115,11 @@ void mt_start(int *argc, char ***argv, int level)
     if (given < level) {
         mt_skip("thread level %d asked for, %d given", level, given);
     }
+}
+
+void mt_start(int *argc, char ***argv, int level)
+{
+    mt_start_alone(argc, argv, level);
     find_hosts();
 }
 

@@ -150,6 +150,51 @@ if [ "$SERIES" = 4.1 ]; then
     grep -qE 'the peer: .* of another job' "$CASE_DIR/out" || fail "not with another job"
 fi
 
+# While a first contact waits, it looks each second at what is pending, and the next stranger's message may be there.
+cat > "$CASE_DIR/strangers.c" <<'END'
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Two processes that rank 0 has not met answer receives for any source; a third receive stays pending. */
+int main(int argc, char **argv)
+{
+    MPI_Request in[3];
+    int rank, numbers[3];
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (0 == rank) {
+        setenv("SILENT_IN", "get", 1);
+        for (int i = 0; i < 3; i++) {
+            MPI_Irecv(&numbers[i], 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &in[i]);
+        }
+        for (int i = 0, n; i < 2; i++) {
+            MPI_Waitany(3, in, &n, MPI_STATUS_IGNORE);
+        }
+        MPI_Send(&rank, 1, MPI_INT, 1, 8, MPI_COMM_WORLD);
+    } else if (rank < 3) {
+        MPI_Send(&rank, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+    }
+    if (1 == rank) {
+        MPI_Recv(&numbers[0], 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&rank, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+    } else if (0 == rank) {
+        MPI_Waitall(3, in, MPI_STATUSES_IGNORE);
+        printf("rank 0 has got them\n");
+    }
+    MPI_Finalize();
+    return 0;
+}
+END
+must in_variant mpicc -o "$CASE_DIR/strangers" "$CASE_DIR/strangers.c"
+echo "+ two strangers, and an answer after 4 seconds"
+vcluster mpirun -n 3 --map-by node --oversubscribe -x LD_PRELOAD="$CASE_DIR/silent.so" -x SILENT_IN=none -x SILENT=4 \
+    --mca crypt_transport pml --mca crypt_connect_timeout 20 "$CASE_DIR/strangers" > "$CASE_DIR/out" 2>&1 < /dev/null \
+    || fail "$(cat "$CASE_DIR/out")"
+grep -q 'rank 0 has got them' "$CASE_DIR/out" || fail "$(cat "$CASE_DIR/out")"
+
 [ "${1-}" = long ] || exit 0
 echo "+ an answer after 130 seconds"
 export SILENT=130

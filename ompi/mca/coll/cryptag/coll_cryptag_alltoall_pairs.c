@@ -27,7 +27,7 @@ static void note(int *rc, int ended)
 static void finish(step_t step, int *rc)
 {
     for (int i = 0; i < 2; i++) {
-        note(rc, ompi_coll_cryptag_request_end(&step[i], MPI_STATUS_IGNORE));
+        note(rc, ompi_common_cryptmpi_request_end(&step[i], MPI_STATUS_IGNORE));
     }
 }
 

@@ -193,10 +193,6 @@ void ompi_coll_cryptag_recv_typed(ompi_coll_cryptag_call_t *call, int peer, void
                                   ompi_datatype_t *dtype, size_t bytes);
 /* Wait for all that was posted: one communication step, if anything was. */
 void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call);
-
-/* Wait for a request and free it, also if it ended with an error: Open MPI keeps
- * such a one, and it keeps its communicator. */
-int ompi_coll_cryptag_request_end(ompi_request_t **request, ompi_status_public_t *status);
 void ompi_coll_cryptag_step_free(ompi_coll_cryptag_step_t *step);
 
 /* ---- pieces: sealed once, opened by many or by one (coll_cryptag_piece.c) ---- */

@@ -229,16 +229,6 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     }
 }
 
-int ompi_coll_cryptag_request_end(ompi_request_t **request, ompi_status_public_t *status)
-{
-    int rc = ompi_request_wait(request, status);
-
-    if (OMPI_SUCCESS != rc && MPI_REQUEST_NULL != *request) {
-        (void) ompi_request_free(request);
-    }
-    return rc;
-}
-
 void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
@@ -256,7 +246,7 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
 
         inside.peer = step->arrivals[i].peer;
         status = (ompi_status_public_t) { .MPI_ERROR = MPI_SUCCESS };
-        rc = posted ? ompi_coll_cryptag_request_end(&step->requests[i], &status) : OMPI_ERROR;
+        rc = posted ? ompi_common_cryptmpi_request_end(&step->requests[i], &status) : OMPI_ERROR;
         if (SIZE_MAX != step->arrivals[i].bytes) {
             status.MPI_ERROR = OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
             check_arrival(call, &step->arrivals[i], &status);

@@ -289,6 +289,10 @@ static inline void ompi_common_cryptmpi_leave(ompi_common_cryptmpi_inside_t *ins
 OMPI_DECLSPEC void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context),
                                                      void *context);
 
+/* Wait for a request and free it, also if it ended with an error: Open MPI keeps such a one, and it keeps its
+ * communicator. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_request_end(ompi_request_t **request, ompi_status_public_t *status);
+
 /* ---- datatypes ---- */
 
 /* Bytes of `count` elements when packed. */

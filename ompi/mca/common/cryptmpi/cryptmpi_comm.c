@@ -53,9 +53,7 @@ ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t
     return NULL == slot ? NULL : __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 }
 
-/* A probe asks the host under it, which may make progress; progress may start a
- * receive of a non-blocking collective on the same communicator. */
-static void make_lock(ompi_common_cryptmpi_lock_t *lock)
+void ompi_common_cryptmpi_lock_make(ompi_common_cryptmpi_lock_t *lock)
 {
     pthread_mutexattr_t again;
 
@@ -86,7 +84,7 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
     if (OMPI_SUCCESS != ompi_common_cryptmpi_generation_count(c)) {
         goto free_serials;
     }
-    make_lock(&c->lock);
+    ompi_common_cryptmpi_lock_make(&c->lock);
     OBJ_CONSTRUCT(&c->held, opal_list_t);
     __atomic_store_n(slot, c, __ATOMIC_RELEASE);
     return OMPI_SUCCESS;

@@ -27,4 +27,8 @@ void ompi_common_cryptmpi_waits_stop(void);
  * or, under crypt_on_auth_failure=error, our error class. */
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail) OPAL_CRYPT_RARE;
 
+/* Of a communicator, or of a peer that is sent to, which are held across calls of the host: these may make progress
+ * (a probe, mtl/ofi of 5.0 in a send), and that may start what a non-blocking collective has there. */
+void ompi_common_cryptmpi_lock_make(ompi_common_cryptmpi_lock_t *lock);
+
 #endif

@@ -92,7 +92,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         peer->changed = 0;
         peer->epochs = 0;
         peer->failure = OMPI_SUCCESS;
-        pthread_mutex_init(&peer->send_lock, NULL);
+        ompi_common_cryptmpi_lock_make(&peer->send_lock);
         opal_hash_table_set_value_uint64(&by_name, key, peer);
         opal_list_append(&everybody, &peer->super);
         found = peer;

@@ -187,6 +187,20 @@ static void table_end(void)
 
 #endif
 
+/* ---- requests of the host ---- */
+
+int ompi_common_cryptmpi_request_end(ompi_request_t **request, ompi_status_public_t *status)
+{
+    int rc = ompi_request_wait(request, status);
+
+    if (OMPI_SUCCESS != rc && MPI_REQUEST_NULL != *request) {
+        (void) ompi_request_free(request);
+    }
+    return rc;
+}
+
+/* ---- start and stop ---- */
+
 void ompi_common_cryptmpi_waits_show(bool on)
 {
     opal_cryptproc_show_wait = on ? be_seen : NULL;

@@ -23,8 +23,8 @@
  *     plain, never a header.
  *   - A completion callback never blocks.  Only two locks are held across calls of
  *     the host: the peer's send lock and the communicator's lock.  No callback takes
- *     them; but progress inside a probe, with non-blocking collectives, may take the
- *     communicator's lock again.
+ *     them; but progress inside such a call, with non-blocking collectives, may take
+ *     them again.
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */

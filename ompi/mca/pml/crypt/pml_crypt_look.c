@@ -230,7 +230,7 @@ static void look_at_held(look_t *look, named_t *named)
 }
 
 /* What the host has for this source.  It stays there.  The host makes progress, in which a
- * communicator may go: ours is retained. */
+ * communicator may go: ours is retained; and in which others are met: a first contact that waits holds that lock. */
 static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int peer_count)
 {
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
@@ -248,7 +248,7 @@ static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int
 
 static bool worth_asking(const look_t *look, const opal_crypt_status_wait_t *w)
 {
-    return !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
+    return OPAL_CRYPT_STATUS_ANY == look->meeting && !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
 }
 

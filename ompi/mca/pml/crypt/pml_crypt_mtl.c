@@ -4,9 +4,10 @@
  * cm as the host: it gives messages to an MTL, and so to a library (libfabric, PSM2) that matches them.  What is
  * different there, as read in mtl/ofi of 4.1.4 and 5.0.7:
  *
- *   - A callback runs in the middle of a loop over completions, and a call that finds a queue of the library full makes
- *     progress of its own, which reads other completions into the same array.  So a callback only notes that an
- *     operation has ended, and the progress function looks at it (ops.c).
+ *   - A callback runs in the middle of a loop over completions, and a call that finds a queue of the library full, or
+ *     itself not connected yet, makes progress, which reads other completions into the same array: in 4.1 the MTL's own,
+ *     in 5.0 all of Open MPI's, also where a callback acknowledges a synchronous message.  So a callback only notes
+ *     that an operation has ended, and the progress function looks at it (ops.c).
  *   - A send that blocks waits by the MTL's progress alone, without ours.  A receiver that waits for segments of an
  *     earlier message would wait for ever: so it is made of one that does not block, here.
  *   - A matched receive acknowledges no synchronous send in 4.1, and first parts are synchronous.  A probe takes a
@@ -51,5 +52,5 @@ int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *t
     ompi_request_t *request = NULL;
     int rc = ompi_pml_crypt.host.pml_isend(buffer, count, type, dst, tag, mode, comm, &request);
 
-    return OMPI_SUCCESS == rc ? ompi_request_wait(&request, MPI_STATUS_IGNORE) : rc;
+    return OMPI_SUCCESS == rc ? ompi_common_cryptmpi_request_end(&request, MPI_STATUS_IGNORE) : rc;
 }
