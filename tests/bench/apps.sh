@@ -1,9 +1,10 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # apps.sh [ROUNDS [RANKS...]]: whole programs between two nodes, plain and encrypted in turn (the default transport, cubic, no limit
-# of the link): LAMMPS, a Lennard-Jones liquid of 32,000 atoms, and GROMACS, water with PME.  They are Debian's packages
-# lammps and gromacs, which the case does not install.  With as many ranks as processors each is pinned to one.  It prints
-# times relative to plain, and fails if results differ.
+# of the link): LAMMPS, a Lennard-Jones liquid of 32,000 atoms, GROMACS, water with PME, and HPC Challenge (HPL, transposition,
+# random access and FFT over all ranks).  They are Debian's packages lammps, gromacs and hpcc, which the case does not
+# install.  With as many ranks as processors each is pinned to one.  It prints times relative to plain, and fails if results
+# differ.
 set -eu -o pipefail
 . "$SRC/tests/lib.sh"
 
@@ -13,7 +14,8 @@ unset OMPI_MCA_crypt_transport
 programs=()
 ! in_variant sh -c 'command -v lmp' > /dev/null || programs+=(lammps)
 ! in_variant sh -c 'command -v gmx_mpi || command -v gmx_mpi.openmpi' > /dev/null || programs+=(gromacs)
-[ ${#programs[@]} -gt 0 ] || skip "neither lmp (package lammps) nor gmx_mpi (gromacs) is installed"
+! in_variant sh -c 'command -v hpcc' > /dev/null || programs+=(hpcc)
+[ ${#programs[@]} -gt 0 ] || skip "neither lmp (package lammps) nor gmx_mpi (gromacs) nor hpcc is installed"
 cd "$CASE_DIR"
 
 cat > in.lj <<'END'
@@ -34,6 +36,49 @@ thermo 50
 thermo_modify format float %.10g
 run 300
 END
+
+# What HPC Challenge is to do with so many ranks: one problem.
+make_hpcc() {
+    local rows=1
+    [ "$1" -lt 4 ] || rows=2
+    cat > hpccinf.txt <<END
+HPLinpack benchmark input file
+one problem
+HPL.out
+8            device out
+1            number of problem sizes
+2000         N
+1            number of NBs
+80           NB
+0            row-major
+1            number of grids
+$rows            P
+$(($1 / rows))            Q
+16.0         threshold
+1            number of panel factorizations
+2            right
+1            number of stopping criteria
+4            NBMIN
+1            number of panels in recursion
+2            NDIV
+1            number of recursive factorizations
+1            Crout
+1            number of broadcasts
+1            1ring modified
+1            number of lookahead depths
+1            depth
+2            swap: mix
+64           threshold
+0            L1 transposed
+0            U transposed
+1            equilibration
+8            alignment
+0            number of additional problem sizes for PTRANS
+0            values of N
+0            number of additional blocking sizes for PTRANS
+80           values of NB
+END
+}
 
 # A box of water, and what mdrun needs of it.
 make_water() {
@@ -67,6 +112,7 @@ results() {
     case $1 in
         lammps) sed -n '/^ *Step/,/^Loop/{/^Loop/d;p}' "$2" ;;
         gromacs) sed -n '/Energies (/,/^$/p' "$2.log" ;;
+        hpcc) sed -n -E '/^(Success|HPL_N|HPL_RnormI|HPL_XnormI|PTRANS_residual|MPIRandomAccess_ErrorsFraction|MPIFFT_maxErr)=/p' "$2.txt" ;;
     esac
 }
 
@@ -75,6 +121,7 @@ seconds_of() {
     case $1 in
         lammps) sed -n 's/^Loop time of \([0-9.]*\).*/\1/p' "$2" ;;
         gromacs) awk '$1 == "Time:" { print $3 }' "$2.log" ;;
+        hpcc) awk -F= '/^(HPL_time|PTRANS_time|MPIRandomAccess_time|MPIFFT_time[0-9])=/ { sum += $2 } END { print sum }' "$2.txt" ;;
     esac
 }
 
@@ -84,9 +131,11 @@ run() {                                         # run PROGRAM PML RANKS OUT
         lammps) command=(lmp -in "$CASE_DIR/in.lj" -log none) ;;
         gromacs) command=(gmx_mpi mdrun -s "$CASE_DIR/water.tpr" -g "$out.log" -e "$out.edr" -c "$out.gro" -cpo "$out.cpt" -ntomp 1
                           -reprod -notunepme -pin off) ;;
+        hpcc) command=(hpcc) ; rm -f hpccoutf.txt ;;
     esac
     [ "$ranks" -gt "$(nproc)" ] || command=("$CASE_DIR/pinned" "${command[@]}")
     vcluster mpirun -n "$ranks" --map-by node --mca pml "$pml" "${command[@]}" > "$out" 2>&1 < /dev/null || fail "$(tail -n 20 "$out")"
+    [ "$program" != hpcc ] || mv hpccoutf.txt "$out.txt"
 }
 
 cat > pinned <<'END'
@@ -102,6 +151,7 @@ done
 for program in "${programs[@]}"; do
     [ "$program" != gromacs ] || make_water
     for ranks in "${counts[@]}"; do
+        [ "$program" != hpcc ] || make_hpcc "$ranks"
         : > times
         for ((i = 0; i < rounds; i++)); do
             run "$program" ob1 "$ranks" plain

@@ -51,6 +51,12 @@ must bench pairs "${quick[@]}" --pairs 1,2 --window 3 --size 200K --schemes naiv
 same "pairs" "$(for n in "1 pair" "2 pairs"; do
     for c in plain naive crypt; do echo "$n x 3 $((2 * ${n% *})) $c"; done
 done)" "$CASE_DIR/p.csv" variant ranks column
+must bench pairs "${quick[@]}" --pairs 2 --window 3 --both --size 1,200K,1M --schemes naive,btl,socket,socket-sealed,socket-copied \
+    --csv "$CASE_DIR/p.csv"
+same "both ways" "$(for bytes in 1 204800 1048576; do for c in plain naive btl socket socket-sealed socket-copied; do
+    echo "2 pairs x 3 both ways $bytes $c"
+done; done)" "$CASE_DIR/p.csv" variant bytes column
+must bench pairs "${quick[@]}" --pairs 1 --window 64 --size 1,1000,16385 --schemes socket,socket-sealed --csv "$CASE_DIR/p.csv"
 # There is no room for the second; the first is written all the same.
 refuses 1 "only 1 of 2 parts have been measured" bench pairs "${quick[@]}" --mpirun "$launcher --host node0:1,node1:1" \
     --pairs 1,2 --size 1K --schemes crypt --csv "$CASE_DIR/first.csv"

@@ -87,7 +87,7 @@ expect 2 "'pml' is not PARAMETER=VALUE" bench pingpong 'mine pml crypt'
 expect 2 "does not begin with a name" bench pingpong 'pml=crypt'
 expect 2 "which only the host ob1 uses" bench pingpong --host ucx --schemes raised
 expect 2 "a transport for the host ob1" bench pingpong --host ucx --schemes btl
-expect 2 "socket is for pingpong only" bench pairs --schemes socket
+expect 2 "socket is for pingpong and pairs only" bench stencil --schemes socket
 expect 2 "socket-sealed has no messages of 0 bytes" bench pingpong --size 1,0 --schemes socket-sealed
 expect 2 "'yalla' is none of ob1, ucx and cm" bench pingpong --host yalla --schemes crypt
 expect 2 "0 is not between 1 and" bench pairs --pairs 0

@@ -27,7 +27,7 @@ static const mpicrypt_option_t options[] = {
      "pml/crypt's provider and one context), crypt (pml/crypt), crypt-tuned and crypt-raised (crypt with the "
      "settings of tuned and raised), pipe (crypt with one thread), threads (crypt with one chunk), both (crypt with "
      "chunks and threads), pml and btl (crypt with that crypt_transport), btl-ktls (btl, sealed by the "
-     "kernel), socket and socket-sealed (for pingpong: one TCP socket without MPI, plain or sealed in records of 16 KiB with pml/crypt's provider: the limit of a transport), "
+     "kernel), socket and socket-sealed (for pingpong and pairs: one TCP socket of a pair, without MPI, plain or sealed in records of 16 KiB with pml/crypt's provider: the limit of a transport), "
      "socket-copied (socket-sealed, and the receiver copies each message once more). For "
      "collectives (default: all): ring (plain, Open MPI's ring all-gather), hop (pml/crypt "
      "with Open MPI's own algorithms, encrypting on every hop), auto (coll/cryptag's choice), and coll/cryptag's algorithms: for allgather "
@@ -39,6 +39,7 @@ static const mpicrypt_option_t options[] = {
      "the block between two ranks. Default: 1,1K,4K,16K,64K,256K,1M,8M; for collectives at most 1M."},
     {"pairs", MPICRYPT_SIZES, "LIST", "1,2", &plan.pairs, "For pairs: how many pairs at once."},
     {"window", MPICRYPT_COUNT, "N", "64", &plan.window, "For pairs: messages in flight for each sender."},
+    {"both", MPICRYPT_FLAG, NULL, NULL, &plan.both, "For pairs: both ranks of a pair send a window at once, and nobody answers."},
     {"dims", MPICRYPT_SIZES, "LIST", "2,3,4", &plan.dims, "For stencil: dimensions, 2 to 4."},
     {"compute", MPICRYPT_SIZES, "LIST", "0,50", &plan.compute,
      "For stencil: computation in percent of the time of a plain step, 0 to 95."},
@@ -230,6 +231,7 @@ const mpicrypt_verb_t mpicrypt_bench_verb = {
         "mpicrypt bench pingpong --schemes raised,crypt,crypt-raised --bits 128,256\n"
         "mpicrypt bench pingpong --schemes pml,btl,socket,socket-sealed\n"
         "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
+        "mpicrypt bench pairs --pairs 1,2 --both --schemes pml,btl,socket,socket-sealed\n"
         "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M\n"
         "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"
         "mpicrypt bench allgather --paper --csv paper.csv\n"

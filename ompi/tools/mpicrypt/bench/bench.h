@@ -46,7 +46,7 @@ typedef struct mpicrypt_bench_plan {
     const char *directory, *key_label;
     const char *npb, *npb_class;                /* nas */
     mpicrypt_names_t kernels;
-    bool local, pin;
+    bool local, both, pin;
     mpicrypt_names_t shapes, orders;    /* collectives */
     size_t per_cpu;
     bool paper;

@@ -153,8 +153,8 @@ static int add_scheme(mpicrypt_bench_plan_t *plan, const scheme_t *scheme, size_
 /* A socket has no empty messages. */
 static int check_socket(const mpicrypt_bench_plan_t *plan, const char *name)
 {
-    if (0 != strcmp(plan->pattern, "pingpong")) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s is for pingpong only", name);
+    if (0 != strcmp(plan->pattern, "pingpong") && 0 != strcmp(plan->pattern, "pairs")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--schemes: %s is for pingpong and pairs only", name);
     }
     for (int i = 0; i < plan->sizes.count; ++i) {
         if (0 == plan->sizes.value[i]) {

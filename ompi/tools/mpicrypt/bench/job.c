@@ -136,6 +136,9 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     if (column->kernel) {
         mpicrypt_words_add(command, "--kernel");
     }
+    if (plan->both) {
+        mpicrypt_words_add(command, "--both");
+    }
     if (plan->local) {
         mpicrypt_words_add(command, "--local");
     }

@@ -60,7 +60,8 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
         snprintf(ranks, sizeof(ranks), " %zu ranks", variant->ranks);
     }
     if (0 == strcmp(plan->pattern, "pairs")) {
-        snprintf(text, bytes, "%zu pair%s x %zu%s", variant->pairs, 1 == variant->pairs ? "" : "s", plan->window, where);
+        snprintf(text, bytes, "%zu pair%s x %zu%s%s", variant->pairs, 1 == variant->pairs ? "" : "s", plan->window,
+                 plan->both ? " both ways" : "", where);
     } else if (0 == strcmp(plan->pattern, "stencil")) {
         snprintf(text, bytes, "%zuD %zu%%%s%s", variant->dims, variant->compute, ranks, where);
     } else if (0 == strcmp(plan->pattern, "io")) {
@@ -85,7 +86,7 @@ static double moved(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
     if (0 == strcmp(plan->pattern, "io")) {
         return (double) plan->data.value[0] * (double) variant->ranks;
     }
-    return 0 == strcmp(plan->pattern, "pairs") ? bytes * (double) (variant->pairs * plan->window)
+    return 0 == strcmp(plan->pattern, "pairs") ? bytes * (double) (variant->pairs * plan->window * (plan->both ? 2 : 1))
          : 0 == strcmp(plan->pattern, "stencil") ? bytes * (double) variant->messages
          : 0 == strcmp(plan->pattern, "allgather") || 0 == strcmp(plan->pattern, "alltoall")
          ? bytes * (double) (variant->ranks - 1) : bytes;

@@ -26,12 +26,13 @@ static const mpicrypt_option_t options[] = {
     {"iterations", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.iterations, "Iterations of a lap, for each size."},
     {"window", MPICRYPT_COUNT, "N", "64", &mpicrypt_mpi_job.window, "pairs: messages in flight."},
     {"pairs", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.pairs, "pairs: how many."},
+    {"both", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.both, "pairs: both ranks send at once."},
     {"dims", MPICRYPT_COUNT, "N", "2", &mpicrypt_mpi_job.dims, "stencil: dimensions."},
     {"comm-threads", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.comm_threads, "seal: processors left to others."},
     {"work", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.work, "stencil: units of work, for each size."},
     {"seal", MPICRYPT_COUNT, "BITS", "0", &mpicrypt_mpi_job.seal_bits, "Seal in this program, naively."},
     {"bare", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.bare, "... with pml/crypt's provider, and one key."},
-    {"socket", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.socket, "pingpong: over a socket, without MPI."},
+    {"socket", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.socket, "pingpong, pairs: over a socket, without MPI."},
     {"copied", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.copied, "... and what is sealed is copied once more."},
     {"kernel", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.kernel, "The kernel has to have the module tls."},
     {"local", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.local, "Partners of one node."},
@@ -176,18 +177,18 @@ void mpicrypt_mpi_check(void)
 
 static const struct {
     const char *verb;
-    const mpicrypt_mpi_pattern_t *pattern;
+    const mpicrypt_mpi_pattern_t *pattern, *socket;
 } patterns[] = {
-    {"pingpong", &mpicrypt_mpi_pingpong}, {"pairs", &mpicrypt_mpi_pairs}, {"stencil", &mpicrypt_mpi_stencil},
-    {"allgather", &mpicrypt_mpi_allgather}, {"bcast", &mpicrypt_mpi_bcast}, {"alltoall", &mpicrypt_mpi_alltoall},
-    {NULL, NULL}
+    {"pingpong", &mpicrypt_mpi_pingpong, &mpicrypt_mpi_socket}, {"pairs", &mpicrypt_mpi_pairs, &mpicrypt_mpi_socket_pairs},
+    {"stencil", &mpicrypt_mpi_stencil, NULL}, {"allgather", &mpicrypt_mpi_allgather, NULL},
+    {"bcast", &mpicrypt_mpi_bcast, NULL}, {"alltoall", &mpicrypt_mpi_alltoall, NULL}, {NULL, NULL, NULL}
 };
 
 static int run(const char *verb)
 {
     for (int i = 0; NULL != patterns[i].verb; ++i) {
         if (0 == strcmp(verb, patterns[i].verb)) {
-            mpicrypt_mpi_measure(mpicrypt_mpi_job.socket ? &mpicrypt_mpi_socket : patterns[i].pattern);
+            mpicrypt_mpi_measure(mpicrypt_mpi_job.socket ? patterns[i].socket : patterns[i].pattern);
             return MPICRYPT_OK;
         }
     }

@@ -41,7 +41,7 @@ typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
     mpicrypt_sizes_t iterations;    /* of a lap, one for each size; 0: by lap_ms */
-    bool local, bare, socket, copied, kernel;
+    bool local, both, bare, socket, copied, kernel;
     const char *pml;
     mpicrypt_names_t cpus, require;
     mpicrypt_mpi_io_t io;
@@ -142,7 +142,11 @@ typedef struct mpicrypt_mpi_pattern {
 } mpicrypt_mpi_pattern_t;
 
 extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, mpicrypt_mpi_stencil,
-                                    mpicrypt_mpi_socket, mpicrypt_mpi_allgather, mpicrypt_mpi_bcast, mpicrypt_mpi_alltoall;
+                                    mpicrypt_mpi_socket, mpicrypt_mpi_socket_pairs,
+                                    mpicrypt_mpi_allgather, mpicrypt_mpi_bcast, mpicrypt_mpi_alltoall;
+
+/* A socket to the partner, who calls this, too; ends the job when there is none: rank/socket_meet.c */
+int mpicrypt_mpi_socket_meet(int partner, bool first);
 
 /* Files: rank/io.c.  The sizes are those of blocks. */
 void mpicrypt_mpi_io(void);

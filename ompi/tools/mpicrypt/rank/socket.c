@@ -1,25 +1,20 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Ping-pong over one TCP socket, without MPI: what a transport can reach on one processor.  Plain,
- * or sealed as TLS 1.3 would do it, with the provider that pml/crypt chooses:
+ * Ping-pong and pairs over one TCP socket of each pair, without MPI: what a transport can reach on one processor.
+ * Plain, or sealed as TLS 1.3 would do it, with the provider that pml/crypt chooses:
  *
  *     | 23 1 | 3 3 2 | n + 16 2 | ciphertext n | tag 16 |        n = 1 .. 16384
  *
- * sealed from the message into a batch of records, a call for each batch: of 64 KiB, which the kernel takes as one
- * packet, and of 240 KiB from 512 KiB on, as was found best; read as much as there is, and opened into the message,
- * or into a place from which it is copied when it is there as a whole (copied), as MPI does with messages that are sent without asking.
- * MPI says who and where, and is asleep meanwhile.  The key is a constant: nothing is protected.
+ * sealed from the message into a batch of records, a call for each batch, also of several messages: of 64 KiB, which
+ * the kernel takes as one packet, and of 240 KiB from 512 KiB on, as was found best; read as much as there is, and
+ * opened into the message, or into a place from which it is copied when it is there as a whole (copied), as MPI does
+ * with messages that are sent without asking.  The key is a constant: nothing is protected.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "rank.h"
 #include "ompi/tools/mpicrypt/speed/speed.h"
@@ -32,76 +27,36 @@ enum {
     SEALED = BATCH_LONG / RECORD * (RECORD + OVERHEAD), WIRE = 256 << 10
 };
 
-typedef struct way {                    /* where the partner listens */
-    char host[256], port[8];
-} way_t;
+/* Messages of one direction: `count` of `bytes`, each `stride` behind the one before. */
+typedef struct flow {
+    uint8_t *base;
+    size_t bytes, count, stride;
+    size_t message, done;               /* the one that is going, and how much of it has */
+} flow_t;
 
 static int partner, fd = -1;
 static bool first;
 static uint8_t *out, *in, *copy, *sealed, *wire;
-static size_t size, have, at;           /* of a message; in `wire`: read, and opened */
+static size_t size, messages;
+static const uint8_t *batch;            /* what leaves: from `left` on, up to `ready` */
+static size_t ready, left;
+static size_t have, at;                 /* in `wire`: read, and opened */
 
 static const opal_aead_module_t *aead;
 static opal_aead_context_t *context;
 static void *key;
 static uint64_t sent, received;         /* records */
 
-/* ---- the socket ---- */
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-static int listen_here(way_t *way)
+static bool over(const flow_t *f) { return f->message == f->count; }
+
+static void step(flow_t *f, size_t bytes)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t bytes = sizeof(address);
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (listener < 0 || 0 != bind(listener, (struct sockaddr *) &address, bytes) || 0 != listen(listener, 1)
-        || 0 != getsockname(listener, (struct sockaddr *) &address, &bytes)
-        || 0 != gethostname(way->host, sizeof(way->host) - 1)) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "no socket can be had: %s", strerror(errno));
-    }
-    snprintf(way->port, sizeof(way->port), "%u", ntohs(address.sin_port));
-    return listener;
-}
-
-static int connect_to(const way_t *way)
-{
-    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    int connected = -1, rc = getaddrinfo(way->host, way->port, &hints, &list);
-
-    for (const struct addrinfo *a = list; NULL != a && connected < 0; a = a->ai_next) {
-        connected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (connected >= 0 && 0 != connect(connected, a->ai_addr, a->ai_addrlen)) {
-            close(connected);
-            connected = -1;
-        }
-    }
-    if (NULL != list) {
-        freeaddrinfo(list);
-    }
-    if (connected < 0) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "no connection to %s, which the other rank's node calls itself: %s", way->host,
-                           0 != rc ? gai_strerror(rc) : strerror(errno));
-    }
-    return connected;
-}
-
-static void meet(void)
-{
-    const int yes = 1;
-    way_t way = {.host = ""};
-
-    if (first) {
-        int listener = listen_here(&way);
-        MPI_Send(&way, sizeof(way), MPI_BYTE, partner, 1, MPI_COMM_WORLD);
-        fd = accept(listener, NULL, NULL);
-        close(listener);
-    } else {
-        MPI_Recv(&way, sizeof(way), MPI_BYTE, partner, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        fd = connect_to(&way);
-    }
-    if (fd < 0 || 0 != setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes))) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "the other rank does not come: %s", strerror(errno));
+    f->done += bytes;
+    if (f->done == f->bytes) {
+        f->done = 0;
+        f->message++;
     }
 }
 
@@ -112,13 +67,6 @@ static size_t moved(ssize_t bytes)
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "the socket failed: %s", 0 == bytes ? "it was closed" : strerror(errno));
     }
     return bytes < 0 ? 0 : (size_t) bytes;
-}
-
-static void write_all(const uint8_t *bytes, size_t count)
-{
-    for (size_t done = 0; done < count;) {
-        done += moved(send(fd, bytes + done, count - done, MSG_DONTWAIT | MSG_NOSIGNAL));
-    }
 }
 
 /* ---- records ---- */
@@ -180,75 +128,123 @@ static void open_record(const uint8_t *from, size_t bytes, uint8_t *to)
     }
 }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+/* ---- one direction, as far as it goes now ---- */
 
-static void send_sealed(void)
+static void seal_batch(flow_t *f)
 {
-    for (size_t done = 0; done < size;) {
-        const size_t end = least(done + (done < LONG ? BATCH : BATCH_LONG), size);
-        size_t ready = 0;
+    const size_t most = f->message * f->bytes + f->done < LONG ? BATCH : BATCH_LONG;
 
-        for (; done < end; done += least(end - done, RECORD)) {
-            const size_t now = least(end - done, RECORD);
-            seal_record(out + done, now, sealed + ready);
-            ready += now + OVERHEAD;
-        }
-        write_all(sealed, ready);
+    for (size_t taken = 0; !over(f) && taken < most && ready + RECORD + OVERHEAD <= SEALED;) {
+        const size_t now = least(f->bytes - f->done, RECORD);
+
+        seal_record(f->base + f->message * f->stride + f->done, now, sealed + ready);
+        ready += now + OVERHEAD;
+        taken += now;
+        step(f, now);
     }
+    batch = sealed;
 }
 
-/* At least `wanted` bytes from `at` on. */
-static void fill_wire(size_t wanted)
+/* True if all has left. */
+static bool push(flow_t *f)
 {
-    while (have - at < wanted) {
-        if (at > 0 && WIRE - have < WIRE / 4) {
-            memmove(wire, wire + at, have - at);
-            have -= at;
-            at = 0;
+    if (left == ready && !over(f)) {
+        left = ready = 0;
+        if (NULL != aead) {
+            seal_batch(f);
+        } else {
+            batch = f->base + f->message * f->stride;
+            ready = f->bytes;
+            step(f, f->bytes);
         }
-        have += moved(recv(fd, wire + have, WIRE - have, MSG_DONTWAIT));
     }
+    if (left < ready) {
+        left += moved(send(fd, batch + left, ready - left, MSG_DONTWAIT | MSG_NOSIGNAL));
+    }
+    return left == ready && over(f);
 }
 
-static void receive_sealed(void)
+static void open_there(flow_t *f)
 {
-    uint8_t *to = NULL == copy ? in : copy;
+    while (!over(f)) {
+        const size_t now = least(f->bytes - f->done, RECORD);
+        uint8_t *message = f->base + f->message * f->stride;
 
-    for (size_t done = 0; done < size;) {
-        const size_t now = least(size - done, RECORD);
-
-        fill_wire(now + OVERHEAD);
-        open_record(wire + at, now, to + done);
+        if (have - at < now + OVERHEAD) {
+            return;
+        }
+        open_record(wire + at, now, (NULL == copy ? message : copy) + f->done);
         at += now + OVERHEAD;
-        done += now;
-        if (at == have) {
-            at = have = 0;
+        if (NULL != copy && f->done + now == f->bytes) {
+            memcpy(message, copy, f->bytes);
         }
-    }
-    if (NULL != copy) {
-        memcpy(in, copy, size);
+        step(f, now);
     }
 }
 
-/* ---- the pattern ---- */
-
-static void send_one(void)
+static void read_records(flow_t *f)
 {
-    if (NULL != aead) {
-        send_sealed();
-    } else {
-        write_all(out, size);
-    }
-}
-
-static void receive_one(void)
-{
-    if (NULL != aead) {
-        receive_sealed();
+    open_there(f);                      /* that came with those of the last flow */
+    if (over(f)) {
         return;
     }
-    for (size_t done = 0; done < size;) {
-        done += moved(recv(fd, in + done, size - done, MSG_DONTWAIT));
+    if (at == have) {
+        at = have = 0;
+    } else if (WIRE - have < WIRE / 4) {
+        memmove(wire, wire + at, have - at);
+        have -= at;
+        at = 0;
+    }
+    have += moved(recv(fd, wire + have, WIRE - have, MSG_DONTWAIT));
+    open_there(f);
+}
+
+/* True if all is there. */
+static bool pull(flow_t *f)
+{
+    if (!over(f) && NULL != aead) {
+        read_records(f);
+    } else if (!over(f)) {
+        step(f, moved(recv(fd, f->base + f->message * f->stride + f->done, f->bytes - f->done, MSG_DONTWAIT)));
+    }
+    return over(f);
+}
+
+/* ---- the patterns ---- */
+
+static flow_t nothing(void) { return (flow_t) {.count = 0}; }
+static flow_t outgoing(void) { return (flow_t) {.base = out, .bytes = size, .count = messages}; }
+static flow_t incoming(void) { return (flow_t) {.base = in, .bytes = size, .count = messages, .stride = size}; }
+
+static void exchange(flow_t from, flow_t to)
+{
+    bool gone = false, come = false;
+
+    while (!gone || !come) {
+        gone = gone || push(&from);
+        come = come || pull(&to);
+    }
+}
+
+static void pingpong(void)
+{
+    exchange(first ? outgoing() : nothing(), first ? nothing() : incoming());
+    exchange(first ? nothing() : outgoing(), first ? incoming() : nothing());
+}
+
+static void window(void)
+{
+    static uint8_t byte;
+    const flow_t answer = {.base = &byte, .bytes = 1, .count = 1};
+
+    if (mpicrypt_mpi_job.both) {
+        exchange(outgoing(), incoming());
+    } else if (first) {
+        exchange(outgoing(), nothing());
+        exchange(nothing(), answer);
+    } else {
+        exchange(nothing(), incoming());
+        exchange(answer, nothing());
     }
 }
 
@@ -256,23 +252,27 @@ static double iterate(size_t count, size_t units)
 {
     (void) units;
     for (size_t i = 0; i < count && partner >= 0; ++i) {
-        if (first) {
-            send_one();
-            receive_one();
-        } else {
-            receive_one();
-            send_one();
-        }
+        pingpong();
     }
     return 0;
 }
 
-static void prepare(size_t bytes)
+static double iterate_windows(size_t count, size_t units)
 {
-    partner = mpicrypt_mpi_partner(1, mpicrypt_mpi_job.local, &first);
+    (void) units;
+    for (size_t i = 0; i < count && partner >= 0; ++i) {
+        window();
+    }
+    return 0;
+}
+
+static void prepare(size_t bytes, size_t count, size_t pairs)
+{
+    partner = mpicrypt_mpi_partner(pairs, mpicrypt_mpi_job.local, &first);
     size = bytes;
+    messages = count;
     out = mpicrypt_mpi_memory(bytes);
-    in = mpicrypt_mpi_memory(bytes);
+    in = mpicrypt_mpi_memory(count * bytes);
     copy = mpicrypt_mpi_job.copied ? mpicrypt_mpi_memory(bytes) : NULL;
     if (fd >= 0 || partner < 0) {
         return;
@@ -280,15 +280,41 @@ static void prepare(size_t bytes)
     if (0 != mpicrypt_mpi_job.seal_bits) {
         start_sealing(mpicrypt_mpi_job.seal_bits);
     }
-    meet();
+    fd = mpicrypt_mpi_socket_meet(partner, first);
+}
+
+static void prepare_pingpong(size_t bytes) { prepare(bytes, 1, 1); }
+static void prepare_windows(size_t bytes) { prepare(bytes, mpicrypt_mpi_job.window, mpicrypt_mpi_job.pairs); }
+
+static void fill(int number)
+{
+    mpicrypt_mpi_fill(&(mpicrypt_mpi_message_t) {.plain = out, .bytes = size}, mpicrypt_mpi_rank, number);
+}
+
+static void check(int number)
+{
+    for (size_t i = 0; i < messages; ++i) {
+        mpicrypt_mpi_check_filled(&(mpicrypt_mpi_message_t) {.plain = in + i * size, .bytes = size}, partner, number);
+    }
 }
 
 static void verify(int number)
 {
     if (partner >= 0) {
-        mpicrypt_mpi_fill(&(mpicrypt_mpi_message_t) {.plain = out, .bytes = size}, mpicrypt_mpi_rank, number);
-        iterate(1, 0);
-        mpicrypt_mpi_check_filled(&(mpicrypt_mpi_message_t) {.plain = in, .bytes = size}, partner, number);
+        fill(number);
+        pingpong();
+        check(number);
+    }
+}
+
+static void verify_windows(int number)
+{
+    if (partner >= 0) {
+        fill(number);
+        window();
+    }
+    if (partner >= 0 && (!first || mpicrypt_mpi_job.both)) {
+        check(number);
     }
 }
 
@@ -299,4 +325,5 @@ static void release(void)
     free(copy);
 }
 
-const mpicrypt_mpi_pattern_t mpicrypt_mpi_socket = {prepare, verify, iterate, release, 2};
+const mpicrypt_mpi_pattern_t mpicrypt_mpi_socket = {prepare_pingpong, verify, iterate, release, 2};
+const mpicrypt_mpi_pattern_t mpicrypt_mpi_socket_pairs = {prepare_windows, verify_windows, iterate_windows, release, 1};
