@@ -24,7 +24,7 @@
  *   - A completion callback never blocks.  Only two locks are held across calls of
  *     the host: the peer's send lock and the communicator's lock.  No callback takes
  *     them; but progress inside such a call, with non-blocking collectives, may take
- *     them again.
+ *     them again, or those of others (ompi_pml_crypt_host_lock).
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */
@@ -87,6 +87,7 @@ typedef struct ompi_pml_crypt_state {
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
+    ompi_common_cryptmpi_lock_t progressing;        /* before the lock of a peer or a communicator (host_lock) */
     uint64_t active;                /* messages that began or ended, roughly: whether it changes is what counts */
     struct ompi_pml_crypt_request *made;    /* all that the free list ever made */
     struct {                        /* lengths of lists of others than their files, to look at without their locks */
@@ -97,6 +98,25 @@ typedef struct ompi_pml_crypt_state {
 extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
 extern mca_pml_base_module_t ompi_pml_crypt_module;
 extern ompi_pml_crypt_state_t ompi_pml_crypt;
+
+/* The lock of a peer or a communicator, across a call of the host.  Where the call may make progress (any of cm's, a
+ * probe, a buffered send when the buffer is full), that may come to any other of these locks: only one thread at a time
+ * does so. */
+static inline void ompi_pml_crypt_host_lock(ompi_common_cryptmpi_lock_t *lock, bool progresses)
+{
+    if (OPAL_UNLIKELY(progresses)) {
+        ompi_common_cryptmpi_lock_acquire(&ompi_pml_crypt.progressing);
+    }
+    ompi_common_cryptmpi_lock_acquire(lock);
+}
+
+static inline void ompi_pml_crypt_host_unlock(ompi_common_cryptmpi_lock_t *lock, bool progresses)
+{
+    ompi_common_cryptmpi_lock_release(lock);
+    if (OPAL_UNLIKELY(progresses)) {
+        ompi_common_cryptmpi_lock_release(&ompi_pml_crypt.progressing);
+    }
+}
 
 /* `name` is what is wanted, and becomes what is there. */
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads);

@@ -148,6 +148,29 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
     return OMPI_SUCCESS;
 }
 
+/* Is there one at the host?  Of a peer that cannot be authenticated it would be waited for without end. */
+static int ask(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matched, ompi_status_public_t *status)
+{
+    ompi_common_cryptmpi_peer_t *peer;
+    int rc = MPI_ANY_SOURCE == source ? OMPI_SUCCESS : ompi_pml_crypt_peer(c, source, &peer);
+
+    *matched = 0;
+    return OMPI_SUCCESS != rc ? rc
+         : ompi_pml_crypt.host.pml_iprobe(source, ompi_pml_crypt_host_tag(tag), c->comm, matched, status);
+}
+
+/* With threads, before the look: a host that finds nothing makes progress, in which others may want the lock, and
+ * an operation of the user's a lock of his. */
+static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *worth)
+{
+    ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
+
+    ompi_common_cryptmpi_lock_acquire(&c->lock);
+    *worth = NULL != ompi_pml_crypt_held_find(c, source, tag);
+    ompi_common_cryptmpi_lock_release(&c->lock);
+    return *worth ? OMPI_SUCCESS : ask(c, source, tag, worth, &status);
+}
+
 /* One look, under the communicator's lock: is there a message that is authentic, its length
  * known?  `take`: a matched probe gets it; else it stays. */
 static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool take, look_t *look)
@@ -156,15 +179,10 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
     ompi_common_cryptmpi_peer_t *peer;
     ompi_pml_crypt_arrival_t arrival;
-    int rc, matched = 0;
+    int rc, matched;
 
     if (NULL == held) {
-        /* One that cannot be authenticated would be waited for without end. */
-        rc = MPI_ANY_SOURCE == source ? OMPI_SUCCESS : ompi_pml_crypt_peer(c, source, &peer);
-        if (OMPI_SUCCESS != rc) {
-            return rc;
-        }
-        rc = ompi_pml_crypt.host.pml_iprobe(source, ompi_pml_crypt_host_tag(tag), c->comm, &matched, &status);
+        rc = ask(c, source, tag, &matched, &status);
         if (OMPI_SUCCESS != rc || !matched) {
             return rc;
         }
@@ -196,11 +214,16 @@ static int probe_once(int source, int tag, ompi_communicator_t *comm, int *match
 {
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
     look_t look = {.refused = OPAL_CRYPT_OK};
-    int rc;
+    int rc = OMPI_SUCCESS, worth = 1;
 
-    ompi_common_cryptmpi_lock_acquire(&c->lock);
-    rc = look_once(c, source, tag, NULL != taken, &look);
-    ompi_common_cryptmpi_lock_release(&c->lock);
+    if (OPAL_UNLIKELY(opal_cryptproc_threaded())) {
+        rc = worth_looking(c, source, tag, &worth);
+    }
+    if (OMPI_SUCCESS == rc && worth) {
+        ompi_pml_crypt_host_lock(&c->lock, true);
+        rc = look_once(c, source, tag, NULL != taken, &look);
+        ompi_pml_crypt_host_unlock(&c->lock, true);
+    }
     *matched = look.matched;
     if (NULL != taken) {
         *taken = look.taken;

@@ -174,14 +174,14 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    ompi_common_cryptmpi_lock_acquire(&c->lock);
+    ompi_pml_crypt_host_lock(&c->lock, ompi_pml_crypt.mtl);
     if (OPAL_UNLIKELY(!opal_list_is_empty(&c->held))) {
         held = ompi_pml_crypt_held_take(c, r->m.rank, r->m.tag);
     }
     if (NULL == held) {
         rc = post(r);
     }
-    ompi_common_cryptmpi_lock_release(&c->lock);
+    ompi_pml_crypt_host_unlock(&c->lock, ompi_pml_crypt.mtl);
     if (NULL != held) {
         rc = ompi_pml_crypt_held_recv(r, held);
     }

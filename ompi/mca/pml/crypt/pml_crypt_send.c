@@ -90,6 +90,7 @@ void ompi_pml_crypt_sent(ompi_pml_crypt_op_t *op, const ompi_status_public_t *st
 
 static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage)
 {
+    const bool progresses = ompi_pml_crypt.mtl || MCA_PML_BASE_SEND_BUFFERED == r->mode;
     ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     size_t wire_bytes;
     int rc;
@@ -97,7 +98,7 @@ static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage
     r->first = stage;
     stage->op.done = ompi_pml_crypt_sent;
     stage->op.request = r;
-    ompi_common_cryptmpi_lock_acquire(&peer->send_lock);
+    ompi_pml_crypt_host_lock(&peer->send_lock, progresses);
     rc = make_frame(&r->m, stage->bytes, &wire_bytes);
     if (OMPI_SUCCESS == rc) {
         ompi_common_cryptmpi_add(&r->pending, 1);
@@ -108,7 +109,7 @@ static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage
             ompi_common_cryptmpi_add(&r->pending, -1);
         }
     }
-    ompi_common_cryptmpi_lock_release(&peer->send_lock);
+    ompi_pml_crypt_host_unlock(&peer->send_lock, progresses);
     return rc;
 }
 
