@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 END
 must in_variant mpicc -o "$CASE_DIR/strangers" "$CASE_DIR/strangers.c"
 echo "+ two strangers, and an answer after 4 seconds"
-vcluster mpirun -n 3 --map-by node --oversubscribe -x LD_PRELOAD="$CASE_DIR/silent.so" -x SILENT_IN=none -x SILENT=4 \
+timeout 60 "$SRC/tests/vcluster" mpirun -n 3 --map-by node --oversubscribe -x LD_PRELOAD="$CASE_DIR/silent.so" -x SILENT_IN=none -x SILENT=4 \
     --mca crypt_transport pml --mca crypt_connect_timeout 20 "$CASE_DIR/strangers" > "$CASE_DIR/out" 2>&1 < /dev/null \
     || fail "$(cat "$CASE_DIR/out")"
 grep -q 'rank 0 has got them' "$CASE_DIR/out" || fail "$(cat "$CASE_DIR/out")"

@@ -136,7 +136,7 @@ typedef struct ompi_common_cryptmpi_peer {
     opal_crypt_session_t *session;
     const opal_crypt_token_t *token_out, *token_in;
     ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
-    uint64_t local_id;                  /* of large local messages, under send_lock */
+    uint64_t local_id;                  /* of large local messages, atomic */
     int64_t met;                        /* when we were connected to its job; 0: it is our own */
     int failure;                        /* why resolve failed; it is not tried again */
     struct ompi_common_cryptmpi_ahead *ahead;   /* pml/crypt's; NULL, or freed with the entry */

@@ -23,8 +23,8 @@
  *     plain, never a header.
  *   - A completion callback never blocks.  Only two locks are held across calls of
  *     the host: the peer's send lock and the communicator's lock.  No callback takes
- *     them; but progress inside such a call, with non-blocking collectives, may take
- *     them again, or those of others (ompi_pml_crypt_host_lock).
+ *     them; and progress inside such a call, with non-blocking collectives, needs
+ *     none (ompi_pml_crypt_host_lock).
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */
@@ -87,7 +87,6 @@ typedef struct ompi_pml_crypt_state {
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
-    ompi_common_cryptmpi_lock_t progressing;        /* before the lock of a peer or a communicator (host_lock) */
     uint64_t active;                /* messages that began or ended, roughly: whether it changes is what counts */
     struct ompi_pml_crypt_request *made;    /* all that the free list ever made */
     struct {                        /* lengths of lists of others than their files, to look at without their locks */
@@ -99,22 +98,21 @@ extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
 extern mca_pml_base_module_t ompi_pml_crypt_module;
 extern ompi_pml_crypt_state_t ompi_pml_crypt;
 
-/* The lock of a peer or a communicator, across a call of the host.  Where the call may make progress (any of cm's, a
- * probe, a buffered send when the buffer is full), that may come to any other of these locks: only one thread at a time
- * does so. */
-static inline void ompi_pml_crypt_host_lock(ompi_common_cryptmpi_lock_t *lock, bool progresses)
+/* The lock of a peer or a communicator, across a call of the host.  Open MPI's own messages, whose tags are below
+ * MPI_ANY_TAG, need none: those of one communicator and tag come from one thread at a time, and nobody probes for them.
+ * Nor may they have one: a call of the host may make progress (a probe; from 5.0 on any of cm's; a buffered send whose
+ * buffer is full), which begins such messages, and two threads would wait for each other's lock. */
+static inline void ompi_pml_crypt_host_lock(ompi_common_cryptmpi_lock_t *lock, int tag)
 {
-    if (OPAL_UNLIKELY(progresses)) {
-        ompi_common_cryptmpi_lock_acquire(&ompi_pml_crypt.progressing);
+    if (tag >= MPI_ANY_TAG) {
+        ompi_common_cryptmpi_lock_acquire(lock);
     }
-    ompi_common_cryptmpi_lock_acquire(lock);
 }
 
-static inline void ompi_pml_crypt_host_unlock(ompi_common_cryptmpi_lock_t *lock, bool progresses)
+static inline void ompi_pml_crypt_host_unlock(ompi_common_cryptmpi_lock_t *lock, int tag)
 {
-    ompi_common_cryptmpi_lock_release(lock);
-    if (OPAL_UNLIKELY(progresses)) {
-        ompi_common_cryptmpi_lock_release(&ompi_pml_crypt.progressing);
+    if (tag >= MPI_ANY_TAG) {
+        ompi_common_cryptmpi_lock_release(lock);
     }
 }
 
@@ -326,7 +324,7 @@ typedef enum {
 
 enum { OMPI_PML_CRYPT_NOTHING_AHEAD = 0 };
 
-/* Under the peer's send lock: may `bytes` of this message leave before it has matched?  `tells`:
+/* May `bytes` of this message leave before it has matched?  `tells`:
  * its first part does so anyway. */
 ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells);
 void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r);

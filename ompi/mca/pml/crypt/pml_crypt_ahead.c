@@ -35,13 +35,15 @@ typedef struct ompi_pml_crypt_stream {
     ompi_common_cryptmpi_atomic32_t fenced; /* bytes of which the one on its way will tell */
 } stream_t;
 
-/* `bytes` and `fenced` are lowered by callbacks; the rest is looked at under the send lock. */
+/* `bytes` and `fenced` are lowered by callbacks; the rest is looked at under `lock`. */
 struct ompi_common_cryptmpi_ahead {
     ompi_common_cryptmpi_atomic32_t bytes;
     uint32_t fresh;                         /* of all streams */
     unsigned next;
     stream_t streams[STREAMS];
 };
+
+static ompi_common_cryptmpi_lock_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint32_t limit_of(const ompi_common_cryptmpi_comm_t *c)
 {
@@ -104,7 +106,7 @@ static void speak_for(struct ompi_common_cryptmpi_ahead *ahead, stream_t *stream
     }
 }
 
-ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
+static ompi_pml_crypt_ahead_t take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
 {
     const uint32_t limit = limit_of(r->m.c);
     struct ompi_common_cryptmpi_ahead *ahead = ahead_of(r->m.peer);
@@ -130,6 +132,16 @@ ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, ui
         speak_for(ahead, stream, r);
     }
     return late ? OMPI_PML_CRYPT_LATE : OMPI_PML_CRYPT_AHEAD_TELLS;
+}
+
+ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
+{
+    ompi_pml_crypt_ahead_t ahead;
+
+    ompi_common_cryptmpi_lock_acquire(&lock);
+    ahead = take(r, bytes, tells);
+    ompi_common_cryptmpi_lock_release(&lock);
+    return ahead;
 }
 
 void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r)

@@ -402,7 +402,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     ompi_pml_crypt_stage_t *stage;
     int rc = OMPI_ERR_BAD_PARAM;
 
-    ompi_pml_crypt_host_lock(&r->m.peer->send_lock, ompi_pml_crypt.mtl);
+    ompi_pml_crypt_host_lock(&r->m.peer->send_lock, r->m.tag);
     stage = r->first = plan(r);
     if (NULL != stage) {
         stage->op.done = first_out;
@@ -425,7 +425,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
     if (OMPI_SUCCESS != rc) {
         ompi_pml_crypt_ahead_told(r);
     }
-    ompi_pml_crypt_host_unlock(&r->m.peer->send_lock, ompi_pml_crypt.mtl);
+    ompi_pml_crypt_host_unlock(&r->m.peer->send_lock, r->m.tag);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

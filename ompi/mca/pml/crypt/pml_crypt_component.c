@@ -49,7 +49,6 @@ ompi_pml_crypt_state_t ompi_pml_crypt = {
                .comm_threads = 1, .max_outstanding = 64, .in_flight = 4},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
-    .progressing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
 };
 
 static int add_any(const char *name, const char *help, mca_base_var_type_t type, void *storage,

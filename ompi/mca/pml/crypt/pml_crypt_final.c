@@ -66,14 +66,12 @@ static void send_one(ompi_common_cryptmpi_comm_t *world, final_t *f)
 {
     const opal_crypt_envelope_t envelope = envelope_of(world, f);
 
-    ompi_pml_crypt_host_lock(&f->peer->send_lock, ompi_pml_crypt.mtl);
     if (OPAL_CRYPT_OK == opal_crypt_final_seal(f->peer->session, &envelope, f->frame)
         && OMPI_SUCCESS != ompi_pml_crypt.host.pml_isend(f->frame, sizeof(f->frame), &ompi_mpi_byte.dt,
                                                          (int) f->peer->name.vpid, host_tag(),
                                                          MCA_PML_BASE_SEND_STANDARD, world->comm, &f->send)) {
         f->send = NULL;
     }
-    ompi_pml_crypt_host_unlock(&f->peer->send_lock, ompi_pml_crypt.mtl);
 }
 
 static void send_all(ompi_common_cryptmpi_comm_t *world)

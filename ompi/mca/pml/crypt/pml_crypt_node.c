@@ -49,14 +49,14 @@ int ompi_pml_crypt_local_send(ompi_pml_crypt_request_t *r)
     r->first = stage;
     stage->op.done = r->rest.done = ompi_pml_crypt_sent;
     stage->op.request = r->rest.request = r;
-    ompi_pml_crypt_host_lock(&peer->send_lock, MCA_PML_BASE_SEND_BUFFERED == r->mode);
-    id = peer->local_id++;
+    ompi_pml_crypt_host_lock(&peer->send_lock, r->m.tag);
+    id = __atomic_fetch_add(&peer->local_id, 1, __ATOMIC_RELAXED);
     opal_crypt_local_large(peer->token_out, r->m.plain_bytes, id, stage->bytes);
     ompi_common_cryptmpi_add(&r->pending, 1);
     rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, OPAL_CRYPT_LOCAL_LARGE_BYTES, &ompi_mpi_byte.dt,
                                 r->m.rank, ompi_pml_crypt_host_tag(r->m.tag),
                                 synchronous ? MCA_PML_BASE_SEND_STANDARD : r->mode, r->m.c->comm);
-    ompi_pml_crypt_host_unlock(&peer->send_lock, MCA_PML_BASE_SEND_BUFFERED == r->mode);
+    ompi_pml_crypt_host_unlock(&peer->send_lock, r->m.tag);
     if (OMPI_SUCCESS != rc) {
         ompi_common_cryptmpi_add(&r->pending, -1);
         return rc;

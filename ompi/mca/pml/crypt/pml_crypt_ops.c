@@ -15,10 +15,13 @@
 
 #include <pthread.h>
 
+enum { DEEPEST = 8 };                   /* calls of op_poll within each other */
+
 /* ---- cancelling ---- */
 
 /* For an operation and where it stands; completion may come from a cancel. */
 static pthread_mutex_t places[32] = {[0 ... 31] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+static ompi_common_cryptmpi_atomic32_t cancelling;      /* calls of cm, which make progress (op_poll) */
 
 static ompi_common_cryptmpi_lock_t *lock_of(const ompi_pml_crypt_op_t *op)
 {
@@ -37,7 +40,9 @@ int ompi_pml_crypt_op_cancel(ompi_pml_crypt_stage_t *const *place, int flag)
     ompi_common_cryptmpi_lock_acquire(lock_of(&stage->op));
     inner = stage == *place ? stage->op.inner : NULL;
     if (NULL != inner && NULL != inner->req_cancel && !REQUEST_COMPLETE(inner)) {
+        ompi_common_cryptmpi_add(&cancelling, 1);
         rc = inner->req_cancel(inner, flag);
+        ompi_common_cryptmpi_add(&cancelling, -1);
     }
     ompi_common_cryptmpi_lock_release(lock_of(&stage->op));
     return rc;
@@ -143,19 +148,24 @@ static ompi_pml_crypt_op_t *take_complete(void)
     return op;
 }
 
+/* A call of cm that makes progress comes here from within itself.  Not without a bound: each operation that has ended may
+ * make the next such call.  And not from a cancel: the request that it is about to cancel would be freed, and another's. */
 int ompi_pml_crypt_op_poll(void)
 {
+    static __thread int depth;
     ompi_pml_crypt_op_t *op;
     int events = 0;
 
-    if (OPAL_LIKELY(0 == ompi_pml_crypt.waiting.polled)) {
+    if (OPAL_LIKELY(0 == ompi_pml_crypt.waiting.polled) || DEEPEST == depth || (ompi_pml_crypt.mtl && cancelling > 0)) {
         return 0;
     }
+    depth++;
     find_complete();
     while (NULL != (op = take_complete())) {
         ended(op, op->inner);
         events++;
     }
+    depth--;
     return events;
 }
 

@@ -159,16 +159,31 @@ static int ask(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matched
          : ompi_pml_crypt.host.pml_iprobe(source, ompi_pml_crypt_host_tag(tag), c->comm, matched, status);
 }
 
-/* With threads, before the look: a host that finds nothing makes progress, in which others may want the lock, and
- * an operation of the user's a lock of his. */
+static bool holds(ompi_common_cryptmpi_comm_t *c, int source, int tag)
+{
+    bool found;
+
+    ompi_common_cryptmpi_lock_acquire(&c->lock);
+    found = NULL != ompi_pml_crypt_held_find(c, source, tag);
+    ompi_common_cryptmpi_lock_release(&c->lock);
+    return found;
+}
+
+/* With threads, before the look: a host that finds nothing makes progress, in which an operation of the user's may want
+ * a lock of his; and who has that may want ours.  What the host no longer has, another probe may have taken meanwhile. */
 static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *worth)
 {
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
+    int rc = OMPI_SUCCESS;
 
-    ompi_common_cryptmpi_lock_acquire(&c->lock);
-    *worth = NULL != ompi_pml_crypt_held_find(c, source, tag);
-    ompi_common_cryptmpi_lock_release(&c->lock);
-    return *worth ? OMPI_SUCCESS : ask(c, source, tag, worth, &status);
+    *worth = holds(c, source, tag);
+    if (!*worth) {
+        rc = ask(c, source, tag, worth, &status);
+    }
+    if (OMPI_SUCCESS == rc && !*worth) {
+        *worth = holds(c, source, tag);
+    }
+    return rc;
 }
 
 /* One look, under the communicator's lock: is there a message that is authentic, its length
@@ -220,9 +235,9 @@ static int probe_once(int source, int tag, ompi_communicator_t *comm, int *match
         rc = worth_looking(c, source, tag, &worth);
     }
     if (OMPI_SUCCESS == rc && worth) {
-        ompi_pml_crypt_host_lock(&c->lock, true);
+        ompi_common_cryptmpi_lock_acquire(&c->lock);
         rc = look_once(c, source, tag, NULL != taken, &look);
-        ompi_pml_crypt_host_unlock(&c->lock, true);
+        ompi_common_cryptmpi_lock_release(&c->lock);
     }
     *matched = look.matched;
     if (NULL != taken) {

@@ -174,14 +174,14 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    ompi_pml_crypt_host_lock(&c->lock, ompi_pml_crypt.mtl);
-    if (OPAL_UNLIKELY(!opal_list_is_empty(&c->held))) {
+    ompi_pml_crypt_host_lock(&c->lock, r->m.tag);
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&c->held)) && r->m.tag >= MPI_ANY_TAG) {
         held = ompi_pml_crypt_held_take(c, r->m.rank, r->m.tag);
     }
     if (NULL == held) {
         rc = post(r);
     }
-    ompi_pml_crypt_host_unlock(&c->lock, ompi_pml_crypt.mtl);
+    ompi_pml_crypt_host_unlock(&c->lock, r->m.tag);
     if (NULL != held) {
         rc = ompi_pml_crypt_held_recv(r, held);
     }

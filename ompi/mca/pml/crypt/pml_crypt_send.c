@@ -11,7 +11,7 @@
  * sent as a longer one would be.
  *
  * The frame is sealed, which takes its counter, and handed to the host under the peer's
- * send lock: counters rise in the order in which messages can match.
+ * send lock: counters rise in the order in which messages can match.  (Open MPI's own: ompi_pml_crypt_host_lock.)
  */
 #include "pml_crypt.h"
 
@@ -90,7 +90,6 @@ void ompi_pml_crypt_sent(ompi_pml_crypt_op_t *op, const ompi_status_public_t *st
 
 static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage)
 {
-    const bool progresses = ompi_pml_crypt.mtl || MCA_PML_BASE_SEND_BUFFERED == r->mode;
     ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     size_t wire_bytes;
     int rc;
@@ -98,7 +97,7 @@ static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage
     r->first = stage;
     stage->op.done = ompi_pml_crypt_sent;
     stage->op.request = r;
-    ompi_pml_crypt_host_lock(&peer->send_lock, progresses);
+    ompi_pml_crypt_host_lock(&peer->send_lock, r->m.tag);
     rc = make_frame(&r->m, stage->bytes, &wire_bytes);
     if (OMPI_SUCCESS == rc) {
         ompi_common_cryptmpi_add(&r->pending, 1);
@@ -109,7 +108,7 @@ static int send_frame(ompi_pml_crypt_request_t *r, ompi_pml_crypt_stage_t *stage
             ompi_common_cryptmpi_add(&r->pending, -1);
         }
     }
-    ompi_pml_crypt_host_unlock(&peer->send_lock, progresses);
+    ompi_pml_crypt_host_unlock(&peer->send_lock, r->m.tag);
     return rc;
 }
 

@@ -188,6 +188,9 @@ static int run(const char *verb)
 {
     for (int i = 0; NULL != patterns[i].verb; ++i) {
         if (0 == strcmp(verb, patterns[i].verb)) {
+            if (mpicrypt_mpi_job.socket && NULL == patterns[i].socket) {
+                mpicrypt_mpi_abort(MPICRYPT_USAGE, "--socket is for pingpong and pairs only");
+            }
             mpicrypt_mpi_measure(mpicrypt_mpi_job.socket ? patterns[i].socket : patterns[i].pattern);
             return MPICRYPT_OK;
         }

@@ -279,10 +279,13 @@ static void prepare(size_t bytes, size_t count, size_t pairs)
     partner = mpicrypt_mpi_partner(pairs, mpicrypt_mpi_job.local, &first);
     size = bytes;
     messages = count;
+    if (partner < 0) {
+        return;
+    }
     out = mpicrypt_mpi_memory(bytes);
-    in = mpicrypt_mpi_memory(count * bytes);
+    in = 1 == count || !first || mpicrypt_mpi_job.both ? mpicrypt_mpi_memory(count * bytes) : NULL;
     copy = mpicrypt_mpi_job.copied ? mpicrypt_mpi_memory(bytes) : NULL;
-    if (fd >= 0 || partner < 0) {
+    if (fd >= 0) {
         return;
     }
     yields = NULL != getenv(YIELD) && 0 == strcmp(getenv(YIELD), "1");
@@ -332,6 +335,7 @@ static void release(void)
     free(out);
     free(in);
     free(copy);
+    out = in = copy = NULL;
 }
 
 const mpicrypt_mpi_pattern_t mpicrypt_mpi_socket = {prepare_pingpong, verify, iterate, release, 2};
