@@ -27,6 +27,7 @@
 #include "opal/mca/common/crypt/base/stats.h"
 #include "opal/runtime/opal_progress.h"
 #include "ompi/mca/pml/pml.h"
+#include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
 
@@ -180,16 +181,17 @@ void ompi_common_cryptmpi_report(void)
     }
 }
 
-/* The line of `rank`, if it has come. */
+/* The line of `rank`, if it has come.  What a probe of pml/crypt has found, it may have taken from its host: a receive
+ * of this tag would not get it. */
 static bool take_line(ompi_communicator_t *world, int rank, ompi_common_cryptmpi_report_line_t *line)
 {
+    ompi_message_t *message = NULL;
     ompi_status_public_t status;
     int arrived = 0;
 
-    return OMPI_SUCCESS == MCA_PML_CALL(iprobe(rank, OMPI_COMMON_CRYPTMPI_TAG_REPORT, world, &arrived, &status))
-           && arrived && sizeof(*line) == status._ucount
-           && OMPI_SUCCESS == MCA_PML_CALL(recv(line, sizeof(*line), MPI_BYTE, rank, OMPI_COMMON_CRYPTMPI_TAG_REPORT,
-                                                world, &status));
+    return OMPI_SUCCESS == MCA_PML_CALL(improbe(rank, OMPI_COMMON_CRYPTMPI_TAG_REPORT, world, &arrived, &message, &status))
+           && arrived && OMPI_SUCCESS == MCA_PML_CALL(mrecv(line, sizeof(*line), MPI_BYTE, &message, &status))
+           && sizeof(*line) == status._ucount;
 }
 
 /* Of rank 0: all lines, or those that came before `end`; how many. */

@@ -99,9 +99,11 @@ extern mca_pml_base_module_t ompi_pml_crypt_module;
 extern ompi_pml_crypt_state_t ompi_pml_crypt;
 
 /* The lock of a peer or a communicator, across a call of the host.  Open MPI's own messages, whose tags are below
- * MPI_ANY_TAG, need none: those of one communicator and tag come from one thread at a time, and nobody probes for them.
- * Nor may they have one: a call of the host may make progress (a probe; from 5.0 on any of cm's; a buffered send whose
- * buffer is full), which begins such messages, and two threads would wait for each other's lock. */
+ * MPI_ANY_TAG, need none: those of one communicator and tag come from one thread at a time, and who probes for one
+ * (the report) takes it by a matched receive.  Nor may they have one: a call of the host may make progress (a probe; from
+ * 5.0 on any of cm's; a buffered send whose buffer is full), which begins such messages, and two threads would wait for each
+ * other's lock.  Of tags from 0 up, progress begins those of MPI_Comm_create_group and, from 5.0 on, of partitioned
+ * communication, each of them in one thread at a time. */
 static inline void ompi_pml_crypt_host_lock(ompi_common_cryptmpi_lock_t *lock, int tag)
 {
     if (tag >= MPI_ANY_TAG) {

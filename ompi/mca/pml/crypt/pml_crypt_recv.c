@@ -175,7 +175,7 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
         return rc;
     }
     ompi_pml_crypt_host_lock(&c->lock, r->m.tag);
-    if (OPAL_UNLIKELY(!opal_list_is_empty(&c->held)) && r->m.tag >= MPI_ANY_TAG) {
+    if (r->m.tag >= MPI_ANY_TAG && OPAL_UNLIKELY(!opal_list_is_empty(&c->held))) {
         held = ompi_pml_crypt_held_take(c, r->m.rank, r->m.tag);
     }
     if (NULL == held) {
