@@ -36,7 +36,7 @@ extern int mt_rank, mt_size;        /* in MPI_COMM_WORLD */
 
 /* MPI_Init_thread at `level` (skips when the library gives less), watchdog. */
 void mt_start(int *argc, char ***argv, int level);
-void mt_start_alone(int *argc, char ***argv, int level);    /* without a message; mt_hosts has nothing then */
+void mt_start_alone(int *argc, char ***argv, int level);    /* without a message; mt_remote has nothing then */
 /* Barrier, finalize, "passed".  Returns main's exit status. */
 int mt_end(void);
 /* End of a case group: barrier, then rank 0 prints its line. */

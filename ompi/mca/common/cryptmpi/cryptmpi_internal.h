@@ -28,7 +28,7 @@ void ompi_common_cryptmpi_waits_stop(void);
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail) OPAL_CRYPT_RARE;
 
 /* Of a communicator, or of a peer that is sent to, which are held across calls of the host: these may make progress
- * (a probe, mtl/ofi of 5.0 in a send), and that may start what a non-blocking collective has there. */
+ * (a probe, mtl/ofi of 5.0 in a send), and that may come back to it (ompi_pml_crypt_host_lock). */
 void ompi_common_cryptmpi_lock_make(ompi_common_cryptmpi_lock_t *lock);
 
 #endif

@@ -50,7 +50,7 @@ typedef struct opal_crypt_envelope {
 /* ---- sending ---- */
 
 /* A message that was sealed never left: the host refused it.  (Of one that could not be sealed the
- * session knows.)  Under the lock under which it was sealed. */
+ * session knows.) */
 void opal_crypt_session_unsent(opal_crypt_session_t *session);
 
 /* How many messages were sent: counters that we took, less those of messages that never left. */
