@@ -10,7 +10,7 @@
 #
 # "few": not each component of collectives by itself.
 # "btl": few, over btl/crypt in the place of pml/crypt, with one-sided communication in both series.
-# "brief": point-to-point and one-sided communication only.
+# "brief": point-to-point, up to 300,000 bytes, and one-sided communication only.
 # "cm": few, over cm and libfabric.  Plain cm cannot be the control: of 4.1 it does not end where a matched receive
 # takes a synchronous message.
 # "many": more sizes, up to 4 MiB everywhere, and all three ways of the
@@ -24,7 +24,8 @@ case ${1-} in
     few)  few=yes ;;
     many) many=many ;;
     btl)  few=yes sealed=btl brief=${2-}
-          [ -z "$brief" ] || [ "$brief" = brief ] || die "$brief: brief, or nothing" ;;
+          [ -z "$brief" ] || [ "$brief" = brief ] || die "$brief: brief, or nothing"
+          [ -z "$brief" ] || largest=300000 ;;
     cm)   few=yes largest=300000
           export OMPI_MCA_pml_crypt_host=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='tcp;ofi_rxm' ;;
     *)    die "usage: leakscan.sh [few | many | btl [brief] | cm]" ;;
