@@ -156,5 +156,15 @@ rc=0; job -x LD_PRELOAD="$CASE_DIR/broken.so" -- send || rc=$?
 refused "is on a file system that is a network's, or of an unknown kind (Input/output error"
 rc=0; job -x LD_PRELOAD="$CASE_DIR/gone.so" -- send || rc=$?
 refused "is on a file system that is a network's, or of an unknown kind (No such file or directory"
-rc=0; job --mca osc_sm_backing_directory /proc -- send || rc=$?
-refused "is on a file system that is a network's, or of an unknown kind (unknown: /proc"
+for parameter in osc_sm_backing_directory osc_rdma_backing_directory; do
+    rc=0; job --mca $parameter /proc -- send || rc=$?
+    refused "$parameter is on a file system that is a network's, or of an unknown kind (unknown: /proc"
+done
+rc=0; job --mca shmem_mmap_relocate_backing_file 1 --mca shmem_mmap_backing_file_base_dir /proc -- send || rc=$?
+refused "shmem_mmap_backing_file_base_dir is on a file system"
+
+echo "== OpenSHMEM in the same program"
+echo 'void shmem_init(void) {}' > "$CASE_DIR/shmem.c"
+in_variant gcc -shared -fPIC -o "$CASE_DIR/shmem.so" "$CASE_DIR/shmem.c"
+rc=0; job -x LD_PRELOAD="$CASE_DIR/shmem.so" -- send || rc=$?
+refused "OpenSHMEM, with which the program is linked"

@@ -12,12 +12,14 @@
  *          only for windows that stay on one node (audit_osc.c).
  *   files  shared memory that is backed by a file must not be backed by a
  *          file on the network, or on a file system that is not known not to be one.
+ *   shmem  OpenSHMEM in the same program has ways of its own.
  *
  * Which are safe is known by name (cryptmpi_names.c).  With crypt_audit = warn
  * all of it is said, and nothing done.
  */
 #include "pml_crypt.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -124,25 +126,58 @@ static const char *directory_parameter(const char *full_name)
                ? *value : NULL;
 }
 
+/* Is a whole number of Open MPI's set to something? */
+static bool is_on(const char *full_name)
+{
+    const int *value = NULL;
+    int index;
+
+    return OPAL_SUCCESS == mca_base_var_find_by_name(full_name, &index)
+           && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value && 0 != *value;
+}
+
+/* A parameter is there if its component is. */
 static int audit_files(void)
 {
+    static const char *const directories[] = {
+        "btl_vader_backing_directory", "btl_sm_backing_directory", "osc_sm_backing_directory", "osc_rdma_backing_directory",
+        "coll_xhc_shmem_backing",
+    };
     int rc = audit_directory("the session directory", opal_process_info.job_session_dir);
 
     rc = rc ? rc : audit_directory("the session directory", opal_process_info.proc_session_dir);
-    rc = rc ? rc : audit_directory("btl_vader_backing_directory", directory_parameter("btl_vader_backing_directory"));
-    rc = rc ? rc : audit_directory("btl_sm_backing_directory", directory_parameter("btl_sm_backing_directory"));
-    return rc ? rc : audit_directory("osc_sm_backing_directory", directory_parameter("osc_sm_backing_directory"));
+    for (size_t i = 0; 0 == rc && i < sizeof(directories) / sizeof(*directories); ++i) {
+        rc = audit_directory(directories[i], directory_parameter(directories[i]));
+    }
+    if (0 == rc && is_on("shmem_mmap_relocate_backing_file")) {     /* then all of them are there */
+        rc = audit_directory("shmem_mmap_backing_file_base_dir", directory_parameter("shmem_mmap_backing_file_base_dir"));
+    }
+    return rc;
+}
+
+/* ---- OpenSHMEM ---- */
+
+/* A program that is linked with it, Open MPI's or another, may put and get past MPI. */
+static int audit_shmem(void)
+{
+    if (NULL == dlsym(RTLD_DEFAULT, "shmem_init")) {
+        return OMPI_SUCCESS;
+    }
+    return ompi_pml_crypt_audit_finding("OpenSHMEM, with which the program is linked",
+                                        "none: its puts and gets do not pass through MPI; link the program without it", true)
+               ? OMPI_ERR_NOT_SUPPORTED : OMPI_SUCCESS;
 }
 
 int ompi_pml_crypt_audit_transport(void)
 {
+    int rc = audit_shmem();
+
     audit_coll();
-    return audit_files();
+    return rc ? rc : audit_files();
 }
 
 int ompi_pml_crypt_audit(void)
 {
-    audit_coll();
     ompi_pml_crypt_audit_osc();
-    return audit_files();
+    return ompi_pml_crypt_audit_transport();
 }
