@@ -79,7 +79,7 @@ static MPI_Comm spawn(char *program, char *which)
     return children;
 }
 
-/* ./late SECONDS [spawn | twice] */
+/* ./late SECONDS [spawn | again | twice] */
 int main(int argc, char **argv)
 {
     char port[MPI_MAX_PORT_NAME];
@@ -96,10 +96,12 @@ int main(int argc, char **argv)
         MPI_Sendrecv(&rank, 1, MPI_INT, 1 - rank, 7, &got, 1, MPI_INT, 1 - rank, 7, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
         wrong += got != 1 - rank;
-    } else if (0 == strcmp("spawn", argv[2])) {
-        sleep((unsigned) atoi(argv[1]));
-        first = spawn(argv[0], "only");
-        MPI_Comm_disconnect(&first);
+    } else if (0 == strcmp("spawn", argv[2]) || 0 == strcmp("again", argv[2])) {
+        for (int times = 'a' == *argv[2] ? 2 : 1; times > 0; times--) {
+            sleep((unsigned) atoi(argv[1]));
+            first = spawn(argv[0], "only");
+            MPI_Comm_disconnect(&first);
+        }
     } else {
         sleep((unsigned) atoi(argv[1]));
         first = spawn(argv[0], "first");
@@ -129,7 +131,7 @@ for node in node0 node1; do
 done
 late() {
     vcluster mpirun -n 2 --map-by node --host node0:8,node1:8 \
-        -x WITH "$WITH" "$program" "$@" > "$CASE_DIR/out" 2>&1 < /dev/null || { cat "$CASE_DIR/out"; fail "late $*"; }
+        -x WITH ${SLOW+-x SLOW} "$WITH" "$program" "$@" > "$CASE_DIR/out" 2>&1 < /dev/null || { cat "$CASE_DIR/out"; fail "late $*"; }
 }
 
 set_both crypt_auth=munge crypt_munge_socket=/dev/shm/m/s
@@ -143,6 +145,41 @@ vcluster exec node1 unmunge --socket=/dev/shm/m/s <<< "$credential" | grep "STAT
 set_both crypt_auth=munge crypt_munge_socket=/dev/shm/m/s crypt_munge_age=6
 echo "+ munge: jobs that meet when their credentials are too old"
 late 8 spawn
+# The parents' renewals come later than the children, who find those of the first meeting.  (Up to 5.0
+# Open MPI has all wait for all before they speak.)
+echo "+ munge: again, with a daemon that takes its time at the parents"
+cat > "$CASE_DIR/slow.py" <<'END'
+import socket, threading, time
+
+def carry(one, other):
+    while data := one.recv(65536):
+        other.sendall(data)
+    other.shutdown(socket.SHUT_WR)
+
+def serve(client):
+    time.sleep(2)
+    with socket.socket(socket.AF_UNIX) as munged:
+        munged.connect("/dev/shm/m/s")
+        there = threading.Thread(target=carry, args=(client, munged))
+        there.start()
+        carry(munged, client)
+        there.join()
+    client.close()
+
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("/dev/shm/m/slow")
+listener.listen()
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],)).start()
+END
+for node in node0 node1; do
+    vcluster exec "$node" bash -c 'setsid python3 "$0" < /dev/null > /dev/null 2>&1 & while [ ! -S /dev/shm/m/slow ]; do sleep 0.1; done' "$CASE_DIR/slow.py"
+done
+set_both crypt_auth=munge 'crypt_munge_socket=/dev/shm/m/${SLOW-s}' crypt_munge_age=6
+export SLOW=slow
+late 8 again
+unset SLOW
+set_both crypt_auth=munge crypt_munge_socket=/dev/shm/m/s crypt_munge_age=6
 # Twice with a connection between the children ends PRRTE's own daemons on 5.0,
 # also over ob1.
 if [ "$SERIES" = 4.1 ]; then

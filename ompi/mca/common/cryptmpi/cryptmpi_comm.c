@@ -174,10 +174,11 @@ void ompi_common_cryptmpi_comms_stop(void)
  * credential from then is too old for a process that asks for it now.  So each
  * side vouches for its record again, and publishes that beside the record.
  *
- *     add_comm (both sides: renew, publish) --> the barrier by which Open MPI
- *         activates every communicator --> first contact (cryptproc_record.c)
+ *     add_comm (both sides: renew, publish) --> first contact (cryptproc_record.c)
  *
- * Because of the barrier in between, whoever looks finds the renewal.
+ * Up to 5.0 there is a barrier in between, by which Open MPI activates every communicator, and whoever
+ * looks finds the renewal.  6.0 has none for intercommunicators: who is early finds that of an earlier meeting,
+ * or nothing, and looks again.
  */
 
 /* Others are first met in an intercommunicator: without one, nobody has to look

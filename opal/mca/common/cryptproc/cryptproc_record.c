@@ -15,6 +15,7 @@
 #include "cryptproc_internal.h"
 
 #include <inttypes.h>
+#include <time.h>
 
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
@@ -329,6 +330,8 @@ static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
     }
 }
 
+enum { RENEWAL_MILLISECONDS = 50 };
+
 int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_crypt_schedule_t **schedule,
                             opal_crypt_why_t *why)
 {
@@ -347,7 +350,13 @@ int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_c
         expect.nspace = nspace;
     }
     rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
-    if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
+    /* It may have published a renewal at an earlier meeting, and be about to publish that of this one. */
+    for (int waited = 0; OPAL_CRYPT_ERR_OLD == rc && 0 != met && waited < OPAL_CRYPTPROC_FETCH_SECONDS * 1000;
+         waited += RENEWAL_MILLISECONDS) {
+        if (waited > 0) {
+            (void) nanosleep(&(struct timespec) {.tv_nsec = RENEWAL_MILLISECONDS * 1000000L}, NULL);
+        }
+        free(fresh);
         fresh = fetch_renewal(name, &expect);
         rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
     }

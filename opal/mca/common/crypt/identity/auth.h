@@ -52,7 +52,7 @@ typedef struct opal_crypt_auth_method {
                  uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why);
 
     /* ERR_PEER with the reason in `why`; the caller adds who the peer is.
-     * ERR_OLD when the only reason is age, and no renewal was given. */
+     * ERR_OLD when the only reason is age: a renewal, or a later one, may help. */
     int (*verify)(const void *state, const opal_crypt_claim_t *claim, opal_crypt_why_t *why);
 
     /* 32 secret bytes mixed into the pair secret, or NULL. */

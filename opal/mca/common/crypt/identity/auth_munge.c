@@ -260,7 +260,7 @@ static int munge_verify(const void *opaque, const opal_crypt_claim_t *claim, opa
     }
     age = claim->needed - encoded;
     if (age > state->age_max || age < -state->age_max) {
-        return opal_crypt_refuse(why, age > 0 && NULL == claim->fresh ? OPAL_CRYPT_ERR_OLD : OPAL_CRYPT_ERR_PEER,
+        return opal_crypt_refuse(why, age > 0 ? OPAL_CRYPT_ERR_OLD : OPAL_CRYPT_ERR_PEER,
                                  age > 0 ? "munge-too-old" : "munge-clock",
                                  "its credential was made %lld seconds %s it was needed (crypt_munge_age: %lld)",
                                  (long long) (age > 0 ? age : -age), age > 0 ? "before" : "after",

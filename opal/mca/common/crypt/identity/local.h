@@ -137,8 +137,8 @@ typedef struct opal_crypt_expect {
     uint32_t rank, instance;
     int64_t needed;                 /* seconds since 1970; 0: when `local` was made.  A munge
                                      * credential must be from within options.munge_age of it */
-    const uint8_t *fresh;           /* the peer's renewal, or NULL: a record that is too old is
-                                     * then refused with ERR_OLD instead of ERR_PEER */
+    const uint8_t *fresh;           /* the peer's renewal, or NULL.  If what there is is too old, that is
+                                     * ERR_OLD instead of ERR_PEER */
     size_t fresh_bytes;
 } opal_crypt_expect_t;
 
