@@ -107,6 +107,9 @@ typedef const int *ompi_common_cryptmpi_disps_t;
 #    define ompi_common_cryptmpi_disps(ints)         (ints)
 #endif
 
+/* Does coll/han read what its neighbors on the node send in an all-to-all where it lies (smsc)? */
+enum { OMPI_COMMON_CRYPTMPI_HAN_MAPS = OMPI_MAJOR_VERSION >= 6 };
+
 /* The interfaces of MPI-IO and of windows, as far as we stand in front of them. */
 #if OMPI_MAJOR_VERSION >= 6
 typedef mca_io_base_module_3_0_0_t ompi_common_cryptmpi_io_module_t;
@@ -121,6 +124,36 @@ typedef mca_io_base_component_file_query_2_0_0_fn_t ompi_common_cryptmpi_io_quer
 #    define OMPI_COMMON_CRYPTMPI_IO(either) ((either).v2_0_0)
 typedef int ompi_common_cryptmpi_win_unit_t;
 #endif
+
+/* MPI_File_set_info: put `ours` in front of the file's own function.  NULL: it has none, and MPI itself does it; in 4.1
+ * always, without asking us. */
+#if OMPI_MAJOR_VERSION >= 5
+typedef mca_io_base_module_file_set_info_fn_t ompi_common_cryptmpi_set_info_fn_t;
+
+static inline ompi_common_cryptmpi_set_info_fn_t ompi_common_cryptmpi_watch_info(ompi_common_cryptmpi_io_module_t *io,
+                                                                                 ompi_common_cryptmpi_set_info_fn_t ours)
+{
+    ompi_common_cryptmpi_set_info_fn_t was = io->io_module_file_set_info;
+
+    io->io_module_file_set_info = ours;
+    return was;
+}
+#else
+typedef int (*ompi_common_cryptmpi_set_info_fn_t)(struct ompi_file_t *fh, struct ompi_info_t *info);
+#    define ompi_common_cryptmpi_watch_info(io, ours) ((void) (io), (void) (ours), (ompi_common_cryptmpi_set_info_fn_t) NULL)
+#endif
+
+/* Non-blocking requests of OMPIO.  6.0 does one that converts, or copies from a GPU, in pieces, each of them a request whose parent
+ * the application has; of a piece it forgets to say which file it is of, and looks there if there are threads. */
+#if OMPI_MAJOR_VERSION >= 6
+#    define ompi_common_cryptmpi_io_whole(request) ((request)->req_parent)
+#    define ompi_common_cryptmpi_io_piece_of(request, fh) ((void) ((request)->req_fh = (fh)))
+#else
+#    define ompi_common_cryptmpi_io_whole(request) ((void) (request), (mca_ompio_request_t *) NULL)
+#    define ompi_common_cryptmpi_io_piece_of(request, fh) ((void) (request), (void) (fh))
+#endif
+/* Does a file's info show OMPIO's own value of a hint that nobody gave? */
+enum { OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS = OMPI_MAJOR_VERSION >= 6 };
 
 /* Room in the buffer that the user has attached: from 6.0 on perhaps to a communicator or its session. */
 #if OMPI_MAJOR_VERSION >= 6

@@ -6,6 +6,8 @@
  */
 #include "cryptmpi_names.h"
 
+#include "cryptmpi_compat.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -21,17 +23,17 @@ static bool among(const char *name, const char *const *list)
 
 bool ompi_common_cryptmpi_coll_rides(const char *name)
 {
-    static const char *const list[] = {"adapt", "basic", "cuda", "accelerator", "cryptag", "ftagree", "han", "inter",
+    static const char *const list[] = {"adapt", "basic", "cuda", "accelerator", "cryptag", "ftagree", "inter",
                                        "libnbc", "monitoring", "self", "spacc", "sync", "tuned", "demo", NULL};
 
-    return among(name, list);
+    return among(name, list) || (!OMPI_COMMON_CRYPTMPI_HAN_MAPS && 0 == strcmp(name, "han"));
 }
 
 bool ompi_common_cryptmpi_coll_local(const char *name)
 {
     static const char *const list[] = {"sm", "xhc", NULL};
 
-    return among(name, list);
+    return among(name, list) || (OMPI_COMMON_CRYPTMPI_HAN_MAPS && 0 == strcmp(name, "han"));
 }
 
 bool ompi_common_cryptmpi_osc_rides(const char *name)
