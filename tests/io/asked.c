@@ -233,12 +233,15 @@ static void misspelt(const char *directory)
     MPI_Info info;
     MPI_File f;
 
+    const bool input = fcntl(0, F_GETFD) >= 0;
+
     for (int i = 0; i < 3; i++) {
         MT_MPI(MPI_Info_create(&info));
         MT_MPI(MPI_Info_set(info, keys[i], "lab"));
         class_is(MPI_File_open(MPI_COMM_WORLD, named(directory, "misspelt"), MPI_MODE_CREATE | MPI_MODE_RDWR,
                                0 == mt_rank ? info : MPI_INFO_NULL, &f), MPI_ERR_INFO_KEY, keys[i]);
         MT_CHECK(0 != access(path, F_OK), "the file that was refused is there");
+        MT_CHECK(input && fcntl(0, F_GETFD) >= 0, "standard input is closed");
         f = open_as(directory, "spelt", NULL);
         class_is(MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", 0 == mt_rank ? info : MPI_INFO_NULL), MPI_ERR_INFO_KEY, keys[i]);
         class_is(MPIX_File_set_encryption_map(f, 0, MPI_BYTE, MPI_BYTE, "native", info), MPI_ERR_INFO_KEY, keys[i]);
@@ -261,6 +264,19 @@ static void in_view(const char *directory)
 
     class_is(MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", info), MPI_ERR_INFO_VALUE, "a label for a view of a plain file");
     MT_MPI(MPI_File_close(&f));
+#if OMPI_MAJOR_VERSION >= 5             /* 4.1 shows nobody what it gets there */
+    f = open_as(directory, "viewed", NULL);
+    class_is(MPI_File_set_info(f, info), MPI_ERR_INFO_VALUE, "a label for a plain file that is open");
+    write_is(f, 0, MPI_ERR_ACCESS, "writing after that");
+    MT_MPI(MPI_Info_create(&has));
+    MT_MPI(MPI_File_set_info(f, has));
+    MT_MPI(MPI_Info_free(&has));
+    write_is(f, 0, MPI_SUCCESS, "writing after info without a label");
+    MT_MPI(MPI_File_set_size(f, 0));
+    MT_MPI(MPI_File_close(&f));
+    MT_CHECK(0 != mt_rank || 0 == unlink(path), "the file is not there");
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+#endif
     f = open_as(directory, "viewed", "lab");
     MT_MPI(MPI_File_get_info(f, &has));
     MT_MPI(MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", info));

@@ -80,6 +80,7 @@ typedef struct ompi_common_cryptmpio_file {
     bool hooked;
     ompi_common_cryptmpi_io_module_t io;      /* OMPIO's functions */
     mca_io_base_module_file_set_view_fn_t set_view;     /* the same, for every file */
+    ompi_common_cryptmpi_set_info_fn_t set_info;
 } ompi_common_cryptmpio_file_t;
 
 /* The module that fs/crypt hangs on a file; the state is found by it.  The

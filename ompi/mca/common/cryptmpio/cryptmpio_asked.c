@@ -90,7 +90,7 @@ bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes)
     return *text >= '0' && *text <= '9' && '\0' == *end && number <= UINT32_MAX;
 }
 
-/* A view makes no map.  What its info asks for has to be there, or a program that asked
+/* Neither a view nor MPI_File_set_info makes a map.  What its info asks for has to be there, or a program that asked
  * at the wrong place would store plaintext. */
 static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
 {
@@ -99,7 +99,7 @@ static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *in
     int error = info_check(state, info);
 
     for (int i = 0; MPI_SUCCESS == error && !state->encrypted && ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
-        error = is_known(key) ? show_key(state, MPI_ERR_INFO_VALUE, key, "of a view of a plain file") : MPI_SUCCESS;
+        error = is_known(key) ? show_key(state, MPI_ERR_INFO_VALUE, key, "of a plain file, after it was opened") : MPI_SUCCESS;
     }
     if (MPI_SUCCESS == error && NULL != map && ompi_common_cryptmpi_info_get(info, "crypt_key_label", label, sizeof(label))) {
         uint32_t i = 0;
@@ -111,16 +111,38 @@ static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *in
     return error;
 }
 
+static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
+{
+    return ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
+}
+
 /* A process that returned at once would be waited for by the others. */
+static int judge(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t denied, opal_info_t *info)
+{
+    int error = ompi_common_cryptmpio_agree(state->fh, view_check(state, info));
+
+    ompi_common_cryptmpio_deny(state, denied, MPI_SUCCESS != error);
+    return error;
+}
+
 static int file_set_view(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE displacement, ompi_datatype_t *etype, ompi_datatype_t *filetype,
                          const char *datarep, opal_info_t *info)
 {
-    ompi_common_cryptmpio_file_t *state
-        = ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
-    int error = ompi_common_cryptmpio_agree(state->fh, view_check(state, info));
+    ompi_common_cryptmpio_file_t *state = state_of(fh);
+    int error = judge(state, OMPI_CRYPTMPIO_DENIED_VIEW, info);
 
-    ompi_common_cryptmpio_deny(state, OMPI_CRYPTMPIO_DENIED_VIEW, MPI_SUCCESS != error);
     return MPI_SUCCESS != error ? error : state->set_view(fh, displacement, etype, filetype, datarep, info);
+}
+
+static int file_set_info(ompi_file_t *fh, ompi_info_t *info)
+{
+    ompi_common_cryptmpio_file_t *state = state_of(fh);
+    int error = judge(state, OMPI_CRYPTMPIO_DENIED_INFO, &info->super);
+
+    if (MPI_SUCCESS != error) {
+        return error;
+    }
+    return NULL != state->set_info ? state->set_info(fh, info) : opal_infosubscribe_change_info(&fh->super, &info->super);
 }
 
 void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
@@ -130,6 +152,7 @@ void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
     if (NULL != fh) {
         state->set_view = OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module).io_module_file_set_view;
         OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module).io_module_file_set_view = file_set_view;
+        state->set_info = ompi_common_cryptmpi_watch_info(&OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module), file_set_info);
     }
 }
 

@@ -223,7 +223,7 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
     OMPI_MPI_OFFSET_TYPE now;
 
     if (!state->encrypted) {
-        return state->io.io_module_file_preallocate(fh, bytes);
+        return ompi_common_cryptmpio_agree(state->fh, end(begin(fh)->io_module_file_preallocate(fh, bytes), MPI_STATUS_IGNORE));
     }
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 

@@ -154,7 +154,11 @@ void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const omp
 /* These regions of the map are what the program asked for. */
 void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool *asked);
 /* Encryption was asked for in vain, or, `denied` false, no more. */
-typedef enum { OMPI_CRYPTMPIO_DENIED_MAP = 1, OMPI_CRYPTMPIO_DENIED_VIEW = 2 } ompi_common_cryptmpio_denied_t;
+typedef enum {
+    OMPI_CRYPTMPIO_DENIED_MAP = 1,
+    OMPI_CRYPTMPIO_DENIED_VIEW = 2,
+    OMPI_CRYPTMPIO_DENIED_INFO = 4
+} ompi_common_cryptmpio_denied_t;
 void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t by, bool denied);
 /* Why bytes of a region, or UINT32_MAX of a plain file, are kept from the program though no key
  * is missing; NULL: they are not. */

@@ -62,6 +62,11 @@ static int hint_of(ompio_file_t *fh)
     return ompi_common_cryptmpi_info_get(fh->f_info, "cb_nodes", text, sizeof(text)) ? atoi(text) : 0;
 }
 
+static int own_cycle(const ompio_file_t *fh)
+{
+    return fh->f_get_mca_parameter_value("bytes_per_agg", (int) strlen("bytes_per_agg"));
+}
+
 /* Did the user say how many bytes a cycle has? */
 static bool has_cycle(const ompio_file_t *fh)
 {
@@ -73,7 +78,8 @@ static bool has_cycle(const ompio_file_t *fh)
         (void) mca_base_var_get_value(index, NULL, &source, NULL);
     }
     return MCA_BASE_VAR_SOURCE_DEFAULT != source
-           || ompi_common_cryptmpi_info_get(fh->f_info, "cb_buffer_size", text, sizeof(text));
+           || (ompi_common_cryptmpi_info_get(fh->f_info, "cb_buffer_size", text, sizeof(text))
+               && !(OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS && atoi(text) == own_cycle(fh)));
 }
 
 /* A whole number of blocks; as long as the file system's, where it has some. */
@@ -87,7 +93,7 @@ static size_t stripe_of(const ompio_file_t *fh, uint32_t block_bytes)
 /* Never more than OMPIO's own. */
 static void shorten_cycle(ompio_file_t *fh, uint32_t block_bytes)
 {
-    uint32_t own = (uint32_t) fh->f_get_mca_parameter_value("bytes_per_agg", (int) strlen("bytes_per_agg"));
+    uint32_t own = (uint32_t) own_cycle(fh);
     uint32_t wanted = block_bytes > CYCLE_BYTES / CYCLE_BLOCKS ? CYCLE_BLOCKS * block_bytes : CYCLE_BYTES;
 
     fh->f_bytes_per_agg = (int) (wanted < own ? wanted : own);

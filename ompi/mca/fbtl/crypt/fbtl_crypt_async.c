@@ -11,6 +11,9 @@
  * from a collective call it goes away while others wait.  So these requests never
  * fail: what they are for is done at once, and an error is noted for the function that
  * the application called.
+ *
+ * A request that Open MPI 6.0 does in pieces is whole for the application: it has the first error, and its
+ * file.  OMPIO cannot stop in between, so a piece never fails either.
  */
 #include "fbtl_crypt.h"
 
@@ -30,6 +33,12 @@ typedef struct job {
     ssize_t bytes;
     opal_cryptfile_outcome_t outcome;
 } job_t;
+
+/* Of a request that is done in pieces. */
+typedef struct whole {
+    ompi_request_free_fn_t free;        /* OMPIO's */
+    bool blocking;                      /* begun within a blocking call */
+} whole_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
@@ -112,6 +121,32 @@ static int wait_and_free(ompi_request_t **request)
     return job->free(request);
 }
 
+/* The same where the rest of the pieces is OMPIO's to begin. */
+static int finish_and_free(ompi_request_t **request)
+{
+    const whole_t *whole = ((mca_ompio_request_t *) *request)->req_data;
+
+    while (!REQUEST_COMPLETE(*request)) {
+        opal_progress();
+    }
+    return whole->free(request);        /* and *whole, as OMPIO does with data that it finds */
+}
+
+/* What all pieces of a request have in common, made with the first; NULL: there is no memory. */
+static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
+{
+    whole_t *whole = of->req_data;
+
+    if (NULL == whole && NULL != (whole = calloc(1, sizeof(*whole)))) {
+        whole->free = of->req_ompi.req_free;
+        whole->blocking = ompi_common_cryptmpio_noting();
+        of->req_data = whole;
+        of->req_ompi.req_free = finish_and_free;
+        of->req_ompi.req_mpi_object.file = handle;
+    }
+    return whole;
+}
+
 /* The job of a request, which is complete as soon as the job is done. */
 static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
@@ -164,21 +199,36 @@ static void hand_over(ompio_file_t *fh, job_t *job)
     }
 }
 
+/* Is it for a blocking call of this thread?  Of a piece this thread's call may be another one, in which it makes
+ * progress. */
+static bool is_blocking(const whole_t *whole)
+{
+    return ompi_common_cryptmpio_noting() && (NULL == whole || whole->blocking);
+}
+
 static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
+    mca_ompio_request_t *of = (mca_ompio_request_t *) request, *parent = ompi_common_cryptmpi_io_whole(of);
+    whole_t *whole = NULL;
     const mca_fbtl_base_module_t *under = ompi_fbtl_crypt_module_of(fh)->under;
     const ompi_common_cryptmpio_file_t *state = ompi_fbtl_crypt_module_of(fh)->fs->state;
     bool encrypted = state->encrypted, refused = ompi_common_cryptmpio_refuses(state, writing);
     mca_fbtl_base_module_ipreadv_fn_t by_itself = writing ? under->fbtl_ipwritev : under->fbtl_ipreadv;
 
+    if (NULL != parent) {
+        ompi_common_cryptmpi_io_piece_of(of, fh);
+    }
     if (!encrypted && !refused && NULL != by_itself) {
         return by_itself(fh, request);
     }
     job_t *job = make_job(fh, request, writing);
-    if (NULL == job) {
+    if (NULL != job && NULL != parent) {
+        whole = whole_of(parent, of->req_ompi.req_mpi_object.file);
+    }
+    if (NULL == job || (NULL != parent && NULL == whole)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (encrypted && !ompi_common_cryptmpio_noting()) {
+    if (encrypted && !is_blocking(whole)) {
         hand_over(fh, job);
         return OMPI_SUCCESS;
     }
@@ -193,7 +243,7 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
         }
     }
     job->done = true;
-    if (ompi_common_cryptmpio_noting()) {
+    if (is_blocking(whole)) {
         ompi_fbtl_crypt_note(job->state, writing, &job->outcome);
         job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_OK};
     }
@@ -218,6 +268,18 @@ bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
         return false;
     }
     int error = ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
+    mca_ompio_request_t *parent = ompi_common_cryptmpi_io_whole(request);
+
+    if (NULL != parent) {               /* OMPIO adds up what its pieces have */
+        ompi_status_public_t *status = &parent->req_ompi.req_status;
+        if (MPI_SUCCESS == status->MPI_ERROR && MPI_SUCCESS != error) {
+            status->MPI_ERROR = error;
+            status->_ucount = 0;
+        }
+        request->req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+        request->req_ompi.req_status._ucount = MPI_SUCCESS == status->MPI_ERROR ? (size_t) job->bytes : 0;
+        return true;
+    }
     request->req_ompi.req_status.MPI_ERROR = error;
     request->req_ompi.req_status._ucount = MPI_SUCCESS == error ? (size_t) job->bytes : 0;
     return true;

@@ -57,8 +57,10 @@ static int open_under(struct ompi_communicator_t *comm, const char *filename, in
 static int file_open(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
-    int rc = ompi_common_cryptmpio_agree(fh, ompi_common_cryptmpio_info_check(fh, info));
+    int rc;
 
+    fh->fd = -1;                        /* 0 until now, and OMPIO closes what it could not open */
+    rc = ompi_common_cryptmpio_agree(fh, ompi_common_cryptmpio_info_check(fh, info));
     if (MPI_SUCCESS == rc) {            /* else nothing is made */
         rc = open_under(comm, filename, amode, info, fh);
         rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
