@@ -196,6 +196,10 @@ run_mpi() {
         fi
     done
     before=(${before[@]+"${before[@]//@DIR@/$CASE_DIR}"})
+    # btl/sm of 6.0.0~rc2 stops now and then when several threads communicate, over plain ob1, too.
+    case $SERIES:$name in
+        6.0:threads|6.0:probe_order|6.0:first_sends|6.0:session_threads) before+=(--mca btl ^sm) ;;
+    esac
     program=$(mpi_program "$kind" "$name")
     cluster "$nodes" "$ranks"
     OMPI_MCA_pml=$pml timeout -k 10 $((limit * 3)) "$SRC/tests/vcluster" mpirun -n $((nodes * ranks)) \
