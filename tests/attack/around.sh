@@ -164,7 +164,10 @@ rc=0; job --mca shmem_mmap_relocate_backing_file 1 --mca shmem_mmap_backing_file
 refused "shmem_mmap_backing_file_base_dir is on a file system"
 
 echo "== OpenSHMEM in the same program"
-echo 'void shmem_init(void) {}' > "$CASE_DIR/shmem.c"
-in_variant gcc -shared -fPIC -o "$CASE_DIR/shmem.so" "$CASE_DIR/shmem.c"
+echo 'void shmem_init(void) {}' > "$CASE_DIR/init.c"
+echo 'void shmem_putmem(void) {}' | cat "$CASE_DIR/init.c" - > "$CASE_DIR/shmem.c"
+for name in init shmem; do in_variant gcc -shared -fPIC -o "$CASE_DIR/$name.so" "$CASE_DIR/$name.c"; done
+rc=0; job -x LD_PRELOAD="$CASE_DIR/init.so" -- send || rc=$?     # a function of the program's own
+sealed
 rc=0; job -x LD_PRELOAD="$CASE_DIR/shmem.so" -- send || rc=$?
 refused "OpenSHMEM, with which the program is linked"

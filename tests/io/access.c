@@ -185,6 +185,17 @@ static void converted(MPI_File f)
         }
         MT_MPI(MPI_File_sync(f));
 
+        memset(buffer, 0xee, ROW);      /* and of the same file, whose lock it has */
+        MT_MPI(MPI_File_iread_at(f, row * ROW / 4, buffer, ROW / 4, MPI_INT, &request));
+        rc = MPI_File_read_at_all(f, (row + 1) * ROW / 4, others, ROW / 4, MPI_INT, MPI_STATUS_IGNORE);
+        judge(has[(row + 1) % 2], false, rc, NULL, 0, "read_at_all beside a request of the same file");
+        rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        judge(mine, false, rc, NULL, 0, "request of external32 beside a collective call");
+        if (mine) {
+            is_row(row, "request of external32 beside a collective call");
+        }
+        MT_MPI(MPI_File_sync(f));
+
         memset(buffer, 0xee, ROW);
         MT_MPI(MPI_File_iread_at(f, row * ROW / 4, buffer, ROW / 4, MPI_INT, &request));
         MT_MPI(MPI_Request_free(&request));

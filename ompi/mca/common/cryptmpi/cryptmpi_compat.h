@@ -148,9 +148,13 @@ typedef int (*ompi_common_cryptmpi_set_info_fn_t)(struct ompi_file_t *fh, struct
 #if OMPI_MAJOR_VERSION >= 6
 #    define ompi_common_cryptmpi_io_whole(request) ((request)->req_parent)
 #    define ompi_common_cryptmpi_io_piece_of(request, fh) ((void) ((request)->req_fh = (fh)))
+#    define ompi_common_cryptmpi_io_counted(piece)  ((piece)->req_post_followup)     /* it waits to be taken over */
+#    define ompi_common_cryptmpi_io_has_all(request) ((request)->req_num_subreqs == (request)->req_subreqs_completed)
 #else
 #    define ompi_common_cryptmpi_io_whole(request) ((void) (request), (mca_ompio_request_t *) NULL)
 #    define ompi_common_cryptmpi_io_piece_of(request, fh) ((void) (request), (void) (fh))
+#    define ompi_common_cryptmpi_io_counted(piece)  ((void) (piece), false)
+#    define ompi_common_cryptmpi_io_has_all(request) ((void) (request), true)
 #endif
 /* Does a file's info show OMPIO's own value of a hint that nobody gave? */
 enum { OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS = OMPI_MAJOR_VERSION >= 6 };

@@ -223,7 +223,9 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
     OMPI_MPI_OFFSET_TYPE now;
 
     if (!state->encrypted) {
-        return ompi_common_cryptmpio_agree(state->fh, end(begin(fh)->io_module_file_preallocate(fh, bytes), MPI_STATUS_IGNORE));
+        const opal_cryptfile_outcome_t refused = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
+        return ompi_common_cryptmpio_refuses(state, true) ? ompi_common_cryptmpio_report(state, true, &refused)
+                                                          : state->io.io_module_file_preallocate(fh, bytes);
     }
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 

@@ -38,6 +38,7 @@ typedef struct job {
 typedef struct whole {
     ompi_request_free_fn_t free;        /* OMPIO's */
     bool blocking;                      /* begun within a blocking call */
+    int pieces;                         /* that OMPIO has not freed */
 } whole_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -121,6 +122,14 @@ static int wait_and_free(ompi_request_t **request)
     return job->free(request);
 }
 
+/* Whose handler gets errors. */
+static ompi_file_t *handle_of(const ompio_file_t *fh)
+{
+    ompi_file_t *handle = ompi_common_cryptmpio_handle(fh);
+
+    return NULL == handle ? MPI_FILE_NULL : handle;
+}
+
 /* The same where the rest of the pieces is OMPIO's to begin. */
 static int finish_and_free(ompi_request_t **request)
 {
@@ -132,6 +141,15 @@ static int finish_and_free(ompi_request_t **request)
     return whole->free(request);        /* and *whole, as OMPIO does with data that it finds */
 }
 
+/* OMPIO counts a piece, and then, if it gets a lock, takes over its data and begins the next.  By itself it would
+ * take the whole for done when it has counted the last. */
+static bool whole_is_done(mca_ompio_request_t *of)
+{
+    const whole_t *whole = of->req_data;
+
+    return ompi_common_cryptmpi_io_has_all(of) && 0 == whole->pieces;
+}
+
 /* What all pieces of a request have in common, made with the first; NULL: there is no memory. */
 static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
 {
@@ -141,6 +159,7 @@ static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
         whole->free = of->req_ompi.req_free;
         whole->blocking = ompi_common_cryptmpio_noting();
         of->req_data = whole;
+        of->req_progress_fn = whole_is_done;
         of->req_ompi.req_free = finish_and_free;
         of->req_ompi.req_mpi_object.file = handle;
     }
@@ -151,7 +170,6 @@ static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
 static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
     mca_ompio_request_t *of = (mca_ompio_request_t *) request;
-    ompi_file_t *handle = ompi_common_cryptmpio_handle(fh);
     job_t *job = calloc(1, sizeof(*job));
 
     if (NULL != job) {
@@ -162,7 +180,7 @@ static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
         of->req_progress_fn = ompi_fbtl_crypt_progress;
         of->req_free_fn = ompi_fbtl_crypt_request_free;
         of->req_ompi.req_free = wait_and_free;
-        of->req_ompi.req_mpi_object.file = NULL == handle ? MPI_FILE_NULL : handle;     /* errors go to its handler */
+        of->req_ompi.req_mpi_object.file = handle_of(fh);
     }
     return job;
 }
@@ -215,18 +233,24 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
     bool encrypted = state->encrypted, refused = ompi_common_cryptmpio_refuses(state, writing);
     mca_fbtl_base_module_ipreadv_fn_t by_itself = writing ? under->fbtl_ipwritev : under->fbtl_ipreadv;
 
-    if (NULL != parent) {
-        ompi_common_cryptmpi_io_piece_of(of, fh);
-    }
     if (!encrypted && !refused && NULL != by_itself) {
         return by_itself(fh, request);
     }
-    job_t *job = make_job(fh, request, writing);
-    if (NULL != job && NULL != parent) {
-        whole = whole_of(parent, of->req_ompi.req_mpi_object.file);
+    if (NULL != parent) {
+        ompi_common_cryptmpi_io_piece_of(of, fh);
+        whole = whole_of(parent, handle_of(fh));
     }
-    if (NULL == job || (NULL != parent && NULL == whole)) {
+    job_t *job = NULL != parent && NULL == whole ? NULL : make_job(fh, request, writing);
+    if (NULL == job) {                  /* OMPIO does not look at what is returned */
+        of->req_ompi.req_status.MPI_ERROR = MPI_ERR_NO_MEM;
+        if (NULL != parent) {
+            parent->req_ompi.req_status.MPI_ERROR = MPI_ERR_NO_MEM;
+            ompi_request_complete(&parent->req_ompi, true);
+        }
         return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (NULL != whole) {
+        whole->pieces++;
     }
     if (encrypted && !is_blocking(whole)) {
         hand_over(fh, job);
@@ -264,7 +288,7 @@ bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
 {
     job_t *job = request->req_data;
 
-    if (!is_done(job)) {
+    if (!is_done(job) || ompi_common_cryptmpi_io_counted(request)) {
         return false;
     }
     int error = ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
@@ -288,8 +312,12 @@ bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
 void ompi_fbtl_crypt_request_free(mca_ompio_request_t *request)
 {
     job_t *job = request->req_data;
+    mca_ompio_request_t *parent = ompi_common_cryptmpi_io_whole(request);
 
     if (NULL != job) {
+        if (NULL != parent) {
+            ((whole_t *) parent->req_data)->pieces--;
+        }
         free(job->entries);
         free(job);
         request->req_data = NULL;

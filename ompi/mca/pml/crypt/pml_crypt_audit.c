@@ -160,7 +160,7 @@ static int audit_files(void)
 /* A program that is linked with it, Open MPI's or another, may put and get past MPI. */
 static int audit_shmem(void)
 {
-    if (NULL == dlsym(RTLD_DEFAULT, "shmem_init")) {
+    if (NULL == dlsym(RTLD_DEFAULT, "shmem_init") || NULL == dlsym(RTLD_DEFAULT, "shmem_putmem")) {
         return OMPI_SUCCESS;
     }
     return ompi_pml_crypt_audit_finding("OpenSHMEM, with which the program is linked",

@@ -15,6 +15,7 @@
 #include "cryptproc_internal.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -272,15 +273,53 @@ static uint8_t *fetch(const opal_process_name_t *name, const mca_base_component_
     return found;
 }
 
+static const char renewal_name[] = "its credential, made anew";
+
 /* The peer's renewal; where it published none we say so by 0 bytes, which are
  * refused. */
 static uint8_t *fetch_renewal(const opal_process_name_t *name, opal_crypt_expect_t *expect)
 {
     static const uint8_t none;
-    uint8_t *fresh = fetch(name, &renewal_key, OPAL_CRYPTPROC_ANEW, "its credential, made anew", &expect->fresh_bytes);
+    uint8_t *fresh = fetch(name, &renewal_key, OPAL_CRYPTPROC_ANEW, renewal_name, &expect->fresh_bytes);
 
     expect->fresh = NULL != fresh ? fresh : &none;
     return fresh;
+}
+
+static int64_t milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* `had` is the renewal of an earlier meeting, or nothing, and the peer may be about to publish that of this one: the next,
+ * or `had` if none comes within the seconds of a fetch after `begin`. */
+static uint8_t *later_renewal(const opal_process_name_t *name, opal_crypt_expect_t *expect, uint8_t *had, int64_t begin)
+{
+    enum { FIRST_PAUSE = 20, LAST_PAUSE = 1000 };
+    const opal_crypt_expect_t before = *expect;
+    opal_cryptproc_wait_t wait = {.doing = "the first contact with the peer", .awaited = renewal_name, .peer = *name};
+
+    for (int64_t pause = FIRST_PAUSE; milliseconds() - begin < OPAL_CRYPTPROC_FETCH_SECONDS * 1000;
+         pause = 2 * pause < LAST_PAUSE ? 2 * pause : LAST_PAUSE) {
+        (void) nanosleep(&(struct timespec) {.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000}, NULL);
+        if (milliseconds() - begin >= 1000 * ((int64_t) wait.seconds + 1)) {
+            opal_cryptproc_wait_tick(&wait);
+            if (NULL != opal_cryptproc_still_here) {
+                opal_cryptproc_still_here();
+            }
+        }
+        uint8_t *found = fetch_renewal(name, expect);
+        if (NULL != found && (expect->fresh_bytes != before.fresh_bytes || 0 != memcmp(found, before.fresh, before.fresh_bytes))) {
+            free(had);
+            return found;
+        }
+        free(found);
+    }
+    *expect = before;
+    return had;
 }
 
 /* In which life of MPI the peer is, as it says itself; `otherwise` where it says nothing. */
@@ -330,8 +369,6 @@ static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
     }
 }
 
-enum { RENEWAL_MILLISECONDS = 50 };
-
 int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_crypt_schedule_t **schedule,
                             opal_crypt_why_t *why)
 {
@@ -350,15 +387,14 @@ int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_c
         expect.nspace = nspace;
     }
     rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
-    /* It may have published a renewal at an earlier meeting, and be about to publish that of this one. */
-    for (int waited = 0; OPAL_CRYPT_ERR_OLD == rc && 0 != met && waited < OPAL_CRYPTPROC_FETCH_SECONDS * 1000;
-         waited += RENEWAL_MILLISECONDS) {
-        if (waited > 0) {
-            (void) nanosleep(&(struct timespec) {.tv_nsec = RENEWAL_MILLISECONDS * 1000000L}, NULL);
-        }
-        free(fresh);
+    if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
+        const int64_t begin = milliseconds();
         fresh = fetch_renewal(name, &expect);
         rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
+        if (OPAL_CRYPT_ERR_OLD == rc || NULL == fresh) {
+            fresh = later_renewal(name, &expect, fresh, begin);
+            rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
+        }
     }
     free(record);
     free(fresh);
