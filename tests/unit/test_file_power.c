@@ -296,7 +296,8 @@ static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
     memory_init(&power.now);
     memory_init(&power.stable);
     power.now.super = (opal_cryptfile_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
-                                                    memory_lock, memory_unlock, memory_try_lock, power_barrier};
+                                                    memory_lock, memory_unlock, memory_try_lock, power_barrier,
+                                                    power_barrier};
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&power.now.super, uuid));
     settle_cache(&power, OPAL_CRYPTFILE_DATA, 100, &unused);
     settle_cache(&power, OPAL_CRYPTFILE_SIDECAR, 100, &unused);

@@ -159,6 +159,7 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
     opal_cryptfile_sidecar_header_t header;
     opal_cryptfile_outcome_t outcome;
     opal_crypt_why_t why = {.topic = NULL};
+    uint64_t sealed_bytes;
     job_t result = JOB_SEALS;
 
     hiding = memory;
@@ -169,7 +170,7 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
     other = open_it(memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory->super, &header));
     for (uint32_t i = 0; header.sealed && !plan->unwatched && i < 2; ++i) {
-        result = OPAL_CRYPT_OK == opal_cryptfile_seal_check(file, i, &why) ? result : JOB_IS_REFUSED;
+        result = OPAL_CRYPT_OK == opal_cryptfile_seal_check(file, i, &sealed_bytes, &why) ? result : JOB_IS_REFUSED;
     }
     if (JOB_SEALS == result) {
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory->super));

@@ -346,7 +346,7 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
 {
     *posix = (ompi_common_cryptmpio_posix_t){
         .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock,
-                  posix_unlock, posix_try_lock},
+                  posix_unlock, posix_try_lock, NULL, posix_barrier},
         .data_fd = data_fd,
         .sidecar_fd = -1,
         .may_write = may_write,

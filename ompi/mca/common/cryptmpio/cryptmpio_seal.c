@@ -116,16 +116,43 @@ static int seal_watched(const ompi_common_cryptmpio_file_t *state, const int *ow
     return error;
 }
 
-/* The roots are on the storage: any process with a map can hash them. */
-static void tell(const ompi_common_cryptmpio_file_t *state)
+/* Who made a region's root tells it to all: what storage gives for it may be another. */
+static int share_roots(const ompi_common_cryptmpio_file_t *state, const int *owners)
+{
+    uint8_t *roots = calloc(state->region_count, OPAL_CRYPT_HASH_BYTES);
+    int error = NULL == roots ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+
+    for (uint32_t i = 0; MPI_SUCCESS == error && i < state->region_count; ++i) {
+        if (owners[i] == state->fh->f_rank
+            && !opal_cryptfile_seal_root_of(state->file, i, roots + (size_t) i * OPAL_CRYPT_HASH_BYTES)) {
+            error = MPI_ERR_INTERN;
+        }
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error) {
+        error = OMPI_SUCCESS == ompi_common_cryptmpio_max_bytes(state->fh, roots, (size_t) state->region_count * OPAL_CRYPT_HASH_BYTES)
+                    ? MPI_SUCCESS : MPI_ERR_INTERN;
+    }
+    for (uint32_t i = 0; MPI_SUCCESS == error && NULL != state->file && i < state->region_count; ++i) {
+        if (owners[i] >= 0) {
+            opal_cryptfile_seal_root_take(state->file, i, roots + (size_t) i * OPAL_CRYPT_HASH_BYTES);
+        }
+    }
+    free(roots);
+    return error;
+}
+
+static int tell(const ompi_common_cryptmpio_file_t *state)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
+    int rc = opal_cryptfile_seal_hash(state->file, hash);
 
-    if (OPAL_CRYPT_OK == opal_cryptfile_seal_hash(state->file, hash)) {
+    if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_seal_text(hash, text);
         fprintf(stderr, "%s: sealed, root %s\n", state->fh->f_filename, text);
     }
+    return ompi_common_cryptmpio_error(rc, errno);
 }
 
 int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
@@ -136,6 +163,10 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     seal_t seal = {.bytes = 0};
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : rc);
 
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        /* Others may have written its end, on other nodes. */
+        error = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_refresh(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
+    }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
         opal_crypt_random(seal.id, sizeof(seal.id));
         error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &seal.bytes), errno);
@@ -153,14 +184,13 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
         error = MPI_SUCCESS == error ? ompi_common_cryptmpio_error(rc, errno) : error;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
+    error = MPI_SUCCESS == error ? share_roots(state, owners) : error;
     int teller = ompi_common_cryptmpio_lowest(state->fh, NULL != state->file);
     if (MPI_SUCCESS == error && teller == state->fh->f_rank) {
         rc = opal_cryptfile_seal_finish(storage, seal.bytes, seal.id);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync(&state->posix) : rc;
         error = ompi_common_cryptmpio_error(rc, errno);
-        if (MPI_SUCCESS == error) {
-            tell(state);
-        }
+        error = MPI_SUCCESS == error ? tell(state) : error;
     }
     free(owners);
     return ompi_common_cryptmpio_agree(state->fh, error);
@@ -182,18 +212,23 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
 
     rc = OPAL_CRYPT_OK == rc ? state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &before.bytes) : rc;
     before.sealed = header.sealed;
+    before.bytes = header.sealed ? header.sealed_size : before.bytes;       /* which those that check find, too */
     before.error = ompi_common_cryptmpio_error(rc, errno);
     return before;
 }
 
 /* Those regions that a process has the key of. */
-static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners)
+static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, uint64_t bytes)
 {
     opal_crypt_why_t why = {.topic = NULL};
+    uint64_t found = bytes;
     int rc = OPAL_CRYPT_OK;
 
     for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        rc = owners[i] == state->fh->f_rank ? opal_cryptfile_seal_check(state->file, i, &why) : OPAL_CRYPT_OK;
+        rc = owners[i] == state->fh->f_rank ? opal_cryptfile_seal_check(state->file, i, &found, &why) : OPAL_CRYPT_OK;
+        if (OPAL_CRYPT_OK == rc && found != bytes) {
+            rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "it changed while it was looked at");
+        }
     }
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         char reason[sizeof(why.detail)];
@@ -217,7 +252,7 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
     }
     if (MPI_SUCCESS == error && before.sealed) {
         error = find_owners(state, false, owners);
-        error = MPI_SUCCESS == error ? check_mine(state, owners) : error;
+        error = MPI_SUCCESS == error ? check_mine(state, owners, before.bytes) : error;
         error = ompi_common_cryptmpio_agree(state->fh, error);
         if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
             int rc = opal_cryptfile_sidecar_unseal(&state->posix.super);

@@ -19,6 +19,7 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
 
     if (state->resizer == state->fh->f_rank) {
         if (NULL != state->file) {
+            (void) ompi_common_cryptmpio_posix_refresh(&state->posix);      /* another node may have lengthened it */
             (void) opal_cryptfile_resize(state->file, (uint64_t) size, &outcome);
         }
         error = ompi_common_cryptmpio_report(state, true, &outcome);

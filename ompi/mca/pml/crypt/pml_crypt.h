@@ -24,7 +24,7 @@
  *   - A completion callback never blocks.  Only two locks are held across calls of
  *     the host: the peer's send lock and the communicator's lock.  No callback takes
  *     them; and progress inside such a call, with non-blocking collectives, needs
- *     none (ompi_pml_crypt_host_lock).
+ *     none (ompi_pml_crypt_host_lock), unless an operation of the user's does.
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */

@@ -136,11 +136,11 @@ static const char *host_start(host_t *host, const char *name, int best, bool pro
     if (!same_interface(base)) {
         return "host-other-version";
     }
+    host->component = (mca_pml_base_component_t *) base;        /* to be closed, also if it does not open, as pml/base does */
     if ((NULL != base->mca_register_component_params && OMPI_SUCCESS != base->mca_register_component_params())
         || (NULL != base->mca_open_component && OMPI_SUCCESS != base->mca_open_component())) {
         return "host-failed";
     }
-    host->component = (mca_pml_base_component_t *) base;
     host->module = host->component->pmlm_init(&host->priority, progress_threads, mpi_threads);
     return NULL == host->module ? "host-failed" : NULL;
 }

@@ -246,9 +246,16 @@ static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int
     }
 }
 
+/* cm's probe waits until its completion was read, which with threads may be up to a caller of this one: from 5.0 on mtl/ofi
+ * makes progress of everything in a callback, under the lock by which completions are read. */
+static bool may_ask_host(void)
+{
+    return !(ompi_pml_crypt.mtl && opal_cryptproc_threaded());
+}
+
 static bool worth_asking(const look_t *look, const opal_crypt_status_wait_t *w)
 {
-    return OPAL_CRYPT_STATUS_ANY == look->meeting && !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
+    return may_ask_host() && OPAL_CRYPT_STATUS_ANY == look->meeting && !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
 }
 

@@ -169,8 +169,9 @@ static bool holds(ompi_common_cryptmpi_comm_t *c, int source, int tag)
     return found;
 }
 
-/* With threads, before the look: a host that finds nothing (cm: any) makes progress, in which an operation of the user's may
- * want a lock of his; and who has that may want ours.  What the host no longer has, another probe may have taken meanwhile. */
+/* With threads, before the look: a host that finds nothing makes progress, in which an operation of the user's may
+ * want a lock of his; and who has that may want ours.  (cm makes progress when it finds something, too, under our lock then:
+ * docs/fabrics.rst.)  What the host no longer has, another probe may have taken meanwhile. */
 static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *worth)
 {
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};

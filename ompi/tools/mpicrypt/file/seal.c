@@ -43,11 +43,15 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file)
     char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
     int code = make(file);
 
-    if (MPICRYPT_OK == code && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
-        opal_cryptfile_seal_text(hash, text);
-        printf("root %s\n", text);
+    if (MPICRYPT_OK != code) {
+        return code;
     }
-    return code;
+    if (OPAL_CRYPT_OK != opal_cryptfile_seal_hash(file->file, hash)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: it is sealed, but its root cannot be told: %s", file->path, strerror(errno));
+    }
+    opal_cryptfile_seal_text(hash, text);
+    printf("root %s\n", text);
+    return MPICRYPT_OK;
 }
 
 int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
@@ -63,6 +67,9 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
         return code;
     }
     code = options->anew ? MPICRYPT_OK : mpicrypt_file_check_seal(&file);
+    if (MPICRYPT_OK == code && !options->anew && file.header.sealed) {
+        opal_cryptfile_seal_watch(file.file, file.bytes);       /* what was sealed is all that may be */
+    }
     code = MPICRYPT_OK == code ? mpicrypt_file_check(options, &file, &good) : code;
     if (MPICRYPT_OK == code) {
         printf("%s", options->json ? "" : "\n");

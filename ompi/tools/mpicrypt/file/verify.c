@@ -134,11 +134,15 @@ int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_f
 int mpicrypt_file_check_seal(const mpicrypt_file_t *file)
 {
     opal_crypt_why_t why = {.topic = NULL};
+    uint64_t bytes = file->bytes;
     int rc = OPAL_CRYPT_OK;
 
     for (uint32_t i = 0; file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (NULL != file->keys[i].data_key) {
-            rc = opal_cryptfile_seal_check(file->file, i, &why);
+            rc = opal_cryptfile_seal_check(file->file, i, &bytes, &why);
+        }
+        if (OPAL_CRYPT_OK == rc && bytes != file->bytes) {
+            rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "it changed while it was looked at");
         }
     }
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);

@@ -23,9 +23,13 @@ int opal_cryptfile_directory_read(opal_cryptfile_t *file, uint32_t region)
     const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_directory_at(region), bytes, sizeof(bytes)};
     int rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
 
+    opal_cryptfile_sidecar_directory_t found;
+
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_sidecar_directory_parse(bytes, sizeof(bytes), file->map->regions[region].block_bytes,
-                                                    &of->directory);
+        rc = opal_cryptfile_sidecar_directory_parse(bytes, sizeof(bytes), file->map->regions[region].block_bytes, &found);
+    }
+    if (OPAL_CRYPT_OK == rc) {          /* else nothing of it is used */
+        of->directory = found;
     }
     return rc;
 }

@@ -56,7 +56,14 @@ struct opal_cryptfile_storage {
     /* Return when all that was written to the part, by whomever, outlives a loss of power.
      * NULL: nobody asked for that, and processes may die, but not nodes. */
     int (*barrier)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
+    /* The same for what is rare, and has its order whether anybody asked or not; NULL: memory. */
+    int (*sync)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
 };
+
+static inline int opal_cryptfile_storage_sync(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
+{
+    return NULL == storage->sync ? OPAL_CRYPT_OK : storage->sync(storage, part);
+}
 
 /* ---- life ---- */
 

@@ -43,6 +43,8 @@ typedef struct opal_cryptfile_region_state {
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
     uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks */
     uint64_t page_blocks;
+    uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* of the seal, if has_root: made here, or held against the list */
+    bool has_root;
     uint64_t before_blocks;                     /* watched: those that the file had at opening, and were not cut off */
     struct opal_cryptfile_seal_base *bases;     /* what a part of a block was written on top of, by others */
     size_t base_count, base_room;

@@ -191,5 +191,7 @@ int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
         (OPAL_CRYPTFILE_FOUND_CURRENT == found->how && !slots->behind)) {
         return rc;
     }
-    return 0 == found->entry_at ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
+    /* The caller read the entry before, and storage may say another thing each time. */
+    return 0 == found->entry_at || opal_cryptfile_entry_newer(slots->slot) < 0
+               ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
 }

@@ -21,7 +21,12 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
 
     int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &entry_at);
     int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
-    if (OPAL_CRYPT_OK != rc || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep) {
+    if (OPAL_CRYPT_OK == rc && (newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep)) {
+        /* There is nothing to cut, says storage: who seals asks whether that was so. */
+        const opal_cryptfile_slot_t none = {.used = false};
+        return opal_cryptfile_seal_based(file, region, block, newer < 0 ? &none : &work->slots[0].slot[newer]);
+    }
+    if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
     rc = opal_cryptfile_finish(file, work, region, block, work->plain, &found, &work->slots[0]);
@@ -75,21 +80,26 @@ static bool goes_through(const opal_cryptfile_region_t *of, uint64_t now, uint64
     return 0 != plain % of->block_bytes && plain < opal_cryptfile_tiling_before(&of->tiling, now);
 }
 
-/* Takes the lock of everything behind the cut, which the caller gives back when
+/* Takes the lock of everything behind the new end, which the caller gives back when
  * the data is cut, too: nobody shall see data without its entry. */
-static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t now,
-                      uint64_t bytes, opal_cryptfile_range_t *range)
+static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, opal_cryptfile_range_t *range)
+{
+    const opal_cryptfile_region_t *of = &file->map->regions[region];
+    uint64_t first = opal_cryptfile_tiling_before(&of->tiling, bytes) / of->block_bytes;
+    int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_sidecar_lock_at(region, first),
+                                       OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - first, true);
+
+    range->last = OPAL_CRYPT_OK == rc ? range->last : 0;
+    return rc;
+}
+
+static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t now, uint64_t bytes)
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
     uint64_t plain = opal_cryptfile_tiling_before(&of->tiling, bytes), first = plain / of->block_bytes;
     uint32_t keep = (uint32_t) (plain % of->block_bytes);
-    int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_sidecar_lock_at(region, first),
-                                       OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - first, true);
+    int rc = OPAL_CRYPT_OK;
 
-    if (OPAL_CRYPT_OK != rc) {
-        range->last = 0;
-        return rc;
-    }
     if (goes_through(of, now, bytes)) {
         rc = opal_cryptfile_work_room(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
@@ -112,50 +122,58 @@ static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, o
     return OPAL_CRYPT_OK;
 }
 
+/* Under the locks of all behind `bytes`. */
 static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
 {
-    opal_cryptfile_range_t *ranges = calloc(file->map->region_count, sizeof(*ranges));
     opal_cryptfile_work_t *work = NULL;
-    int rc = NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : may_cut(file, now, bytes, outcome);
+    int rc = may_cut(file, now, bytes, outcome);
 
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_work_take(file, &work);
-    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_work_take(file, &work) : rc;
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (file->map->regions[i].encrypted) {
-            rc = cut_region(file, work, i, now, bytes, &ranges[i]);
+            rc = cut_region(file, work, i, now, bytes);
             if (OPAL_CRYPT_OK != rc) {
                 (void) opal_cryptfile_outcome_set(file, outcome, rc, i, 0);
             }
         }
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
-    if (OPAL_CRYPT_OK == rc) {
-        rc = file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes);
-    }
-    for (uint32_t i = 0; NULL != work && i < file->map->region_count; ++i) {
-        if (0 != ranges[i].last) {
-            rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);
-        }
-    }
     if (NULL != work) {
         opal_cryptfile_work_give(file, work);
     }
-    free(ranges);
-    return rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+}
+
+/* How long it is, is asked when nobody can lengthen it any more.  What a job has to seal is at least as long as it was,
+ * whatever storage says. */
+static int resize_locked(opal_cryptfile_t *file, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
+{
+    uint64_t now = 0;
+    int rc = file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &now);
+
+    now = file->watched && file->before_bytes > now ? file->before_bytes : now;
+    rc = OPAL_CRYPT_OK == rc && bytes < now ? cut(file, now, bytes, outcome) : rc;
+    return OPAL_CRYPT_OK == rc ? file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes) : rc;
 }
 
 int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
                           opal_cryptfile_outcome_t *outcome)
 {
-    uint64_t now = 0;
+    opal_cryptfile_range_t *ranges = NULL == file->map ? NULL : calloc(file->map->region_count, sizeof(*ranges));
+    int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
 
     opal_cryptfile_outcome_init(outcome);
-    int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS
-                               : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &now);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = bytes < now ? cut(file, now, bytes, outcome) : file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes);
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+        if (file->map->regions[i].encrypted) {
+            rc = lock_region(file, i, bytes, &ranges[i]);
+        }
     }
+    rc = OPAL_CRYPT_OK == rc ? resize_locked(file, bytes, outcome) : rc;
+    for (uint32_t i = 0; NULL != ranges && i < file->map->region_count; ++i) {
+        if (0 != ranges[i].last) {
+            rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);
+        }
+    }
+    free(ranges);
     outcome->bytes = bytes;
     return outcome->rc = rc;
 }

@@ -99,7 +99,7 @@ static int seal_page(sealing_t *s, uint64_t number)
     return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_outcome_set(s->file, s->outcome, rc, s->region, block);
 }
 
-/* Where `bytes` can go: where `before` bytes lie already, or at the end. */
+/* Where `bytes` can go: where `before` bytes lie already, or at the end, which is there before anything names it. */
 static int find_place(opal_cryptfile_storage_t *storage, uint64_t *at, uint64_t before, uint64_t bytes)
 {
     uint64_t size;
@@ -110,7 +110,8 @@ static int find_place(opal_cryptfile_storage_t *storage, uint64_t *at, uint64_t 
     }
     rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &size);
     *at = OPAL_CRYPT_OK == rc ? opal_cryptfile_sidecar_end(size) : 0;
-    return OPAL_CRYPT_OK == rc ? storage->resize(storage, OPAL_CRYPTFILE_SIDECAR, opal_cryptfile_sidecar_end(*at + bytes)) : rc;
+    rc = OPAL_CRYPT_OK == rc ? storage->resize(storage, OPAL_CRYPTFILE_SIDECAR, opal_cryptfile_sidecar_end(*at + bytes)) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage, OPAL_CRYPTFILE_SIDECAR) : rc;
 }
 
 /* Under the header's lock: room for list and slots.  The seal before is over: the file is open. */
@@ -176,9 +177,40 @@ int opal_cryptfile_seal_region(opal_cryptfile_t *file, uint32_t region, uint64_t
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, data_bytes, blocks, id, hashes, root) : rc;
     rc = OPAL_CRYPT_OK == rc ? list_write(s, root) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        opal_cryptfile_seal_root_take(file, region, root);
+    }
     free(s);
     free(hashes);
     return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_outcome_set(file, outcome, rc, region, 0);
+}
+
+bool opal_cryptfile_seal_root_of(const opal_cryptfile_t *file, uint32_t region, uint8_t root[HASH_BYTES])
+{
+    memcpy(root, file->regions[region]->root, HASH_BYTES);
+    return file->regions[region]->has_root;
+}
+
+void opal_cryptfile_seal_root_take(opal_cryptfile_t *file, uint32_t region, const uint8_t root[HASH_BYTES])
+{
+    memcpy(file->regions[region]->root, root, HASH_BYTES);
+    file->regions[region]->has_root = true;
+}
+
+/* A root that storage is asked for again may be that of another version. */
+static int stored_root(opal_cryptfile_t *file, uint32_t region, uint8_t root[HASH_BYTES])
+{
+    opal_cryptfile_region_state_t *of = file->regions[region];
+    int rc;
+
+    if (opal_cryptfile_seal_root_of(file, region, root)) {
+        return OPAL_CRYPT_OK;
+    }
+    pthread_mutex_lock(&of->lock);
+    rc = opal_cryptfile_directory_read(file, region);
+    memcpy(root, of->directory.root, HASH_BYTES);
+    pthread_mutex_unlock(&of->lock);
+    return rc;
 }
 
 int opal_cryptfile_seal_hash(opal_cryptfile_t *file, uint8_t hash[HASH_BYTES])
@@ -189,10 +221,7 @@ int opal_cryptfile_seal_hash(opal_cryptfile_t *file, uint8_t hash[HASH_BYTES])
 
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (file->map->regions[i].encrypted) {
-            pthread_mutex_lock(&file->regions[i]->lock);
-            rc = opal_cryptfile_directory_read(file, i);
-            memcpy(roots + HASH_BYTES * count++, file->regions[i]->directory.root, HASH_BYTES);
-            pthread_mutex_unlock(&file->regions[i]->lock);
+            rc = stored_root(file, i, roots + HASH_BYTES * count++);
         }
     }
     const opal_crypt_input_t piece = {roots, (size_t) count * HASH_BYTES};

@@ -37,7 +37,12 @@ int opal_cryptfile_seal_region(opal_cryptfile_t *file, uint32_t region, uint64_t
 int opal_cryptfile_seal_finish(opal_cryptfile_storage_t *storage, uint64_t data_bytes,
                                const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES]);
 
-/* The hash for the user, of roots as they are stored; and as text. */
+/* The root of a region that this process sealed, or held against its list (false: neither); and one that another
+ * process has. */
+bool opal_cryptfile_seal_root_of(const opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);
+void opal_cryptfile_seal_root_take(opal_cryptfile_t *file, uint32_t region, const uint8_t root[OPAL_CRYPT_HASH_BYTES]);
+
+/* The hash for the user, of these roots, and of others as they are stored; and as text. */
 int opal_cryptfile_seal_hash(opal_cryptfile_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 #define OPAL_CRYPTFILE_SEAL_TEXT_BYTES (2 * OPAL_CRYPT_HASH_BYTES + 1)
 void opal_cryptfile_seal_text(const uint8_t hash[OPAL_CRYPT_HASH_BYTES], char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES]);
@@ -51,8 +56,8 @@ bool opal_cryptfile_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH_BY
 int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
 /* Before the seal is taken off: is the region, whose key this process has, all of it what
- * was sealed?  Its list is kept, for watching.  ERR_AUTH with `why`. */
-int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, opal_crypt_why_t *why);
+ * was sealed, and with it the file's size, *bytes?  Its list is kept, for watching.  ERR_AUTH with `why`. */
+int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, uint64_t *bytes, opal_crypt_why_t *why);
 
 /* ---- watching: a job writes, and seals at the end ---- */
 

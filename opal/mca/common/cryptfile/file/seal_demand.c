@@ -65,6 +65,7 @@ static int demand_region(opal_cryptfile_t *file, const opal_cryptfile_sidecar_he
     free(of->pages);
     of->pages = hashes;
     of->page_blocks = blocks;
+    opal_cryptfile_seal_root_take(file, region, root);
     return OPAL_CRYPT_OK;
 }
 
@@ -113,13 +114,14 @@ static int page_checked(opal_cryptfile_t *file, uint32_t region, uint64_t number
     return rc;
 }
 
-int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, opal_crypt_why_t *why)
+int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, uint64_t *bytes, opal_crypt_why_t *why)
 {
-    opal_cryptfile_sidecar_header_t header;
+    opal_cryptfile_sidecar_header_t header = {.sealed = false};
     page_t *page = malloc(sizeof(*page));
     int rc = NULL == page ? OPAL_CRYPT_ERR_MEMORY : header_of(file, &header, why);
 
     rc = OPAL_CRYPT_OK == rc ? demand_region(file, &header, region, why) : rc;
+    *bytes = header.sealed_size;
     uint64_t pages = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_pages(file->regions[region]->page_blocks) : 0;
     for (uint64_t p = 0; OPAL_CRYPT_OK == rc && p < pages; ++p) {
         rc = page_checked(file, region, p, page);

@@ -135,6 +135,8 @@ static int map_write(opal_cryptfile_storage_t *storage, uint8_t *bytes, size_t c
     if (OPAL_CRYPT_OK == rc) {
         rc = put_at(storage, at, bytes, count);
     }
+    /* Before it is named, or after a loss of power the sidecar is shorter than what it names. */
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage, OPAL_CRYPTFILE_SIDECAR) : rc;
     if (OPAL_CRYPT_OK == rc) {
         rc = put_at(storage, OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_AT + (unsigned) slot * OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_BYTES, place,
                     sizeof(place));

@@ -268,12 +268,30 @@ static int compose(const opal_cryptfile_keystore_t *keystore, const content_t *c
     return used;
 }
 
+/* Does the directory have this name for good? */
+static bool sync_name(const char *path)
+{
+    char directory[4200];
+    const char *slash = strrchr(path, '/');
+
+    snprintf(directory, sizeof(directory), "%.*s", NULL == slash ? 1 : (int) (slash - path), NULL == slash ? "." : path);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && (0 == fsync(fd) || EINVAL == errno);     /* some file systems cannot sync a directory */
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = error;
+    return good;
+}
+
 /* Written beside and moved into place: a key file is whole or absent. */
 static int put_file(const char *path, const char *text, size_t bytes, bool create, opal_crypt_why_t *why)
 {
     char beside[4240];
 
     snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long) getpid());
+    (void) unlink(beside);              /* of a process with this number that was killed: the keystore is locked */
     int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", beside, strerror(errno));
@@ -287,6 +305,10 @@ static int put_file(const char *path, const char *text, size_t bytes, bool creat
     }
     if (!good || create) {
         unlink(beside);
+    }
+    if (good) {                         /* files that are wrapped with it may outlive a loss of power */
+        good = sync_name(path);
+        error = errno;
     }
     if (!good) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG,
