@@ -39,6 +39,7 @@ typedef struct whole {
     ompi_request_free_fn_t free;        /* OMPIO's */
     bool blocking;                      /* begun within a blocking call */
     int pieces;                         /* that OMPIO has not freed */
+    size_t bytes;
 } whole_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -142,12 +143,17 @@ static int finish_and_free(ompi_request_t **request)
 }
 
 /* OMPIO counts a piece, and then, if it gets a lock, takes over its data and begins the next.  By itself it would
- * take the whole for done when it has counted the last. */
+ * take the whole for done when it has counted the last; and its sum begins with what lay in memory (6.0.0~rc2). */
 static bool whole_is_done(mca_ompio_request_t *of)
 {
     const whole_t *whole = of->req_data;
+    ompi_status_public_t *status = &of->req_ompi.req_status;
 
-    return ompi_common_cryptmpi_io_has_all(of) && 0 == whole->pieces;
+    if (!ompi_common_cryptmpi_io_has_all(of) || whole->pieces > 0) {
+        return false;
+    }
+    status->_ucount = MPI_SUCCESS == status->MPI_ERROR ? whole->bytes : 0;
+    return true;
 }
 
 /* What all pieces of a request have in common, made with the first; NULL: there is no memory. */
@@ -294,15 +300,11 @@ bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
     int error = ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
     mca_ompio_request_t *parent = ompi_common_cryptmpi_io_whole(request);
 
-    if (NULL != parent) {               /* OMPIO adds up what its pieces have */
+    if (NULL != parent) {
         ompi_status_public_t *status = &parent->req_ompi.req_status;
-        if (MPI_SUCCESS == status->MPI_ERROR && MPI_SUCCESS != error) {
-            status->MPI_ERROR = error;
-            status->_ucount = 0;
-        }
-        request->req_ompi.req_status.MPI_ERROR = MPI_SUCCESS;
-        request->req_ompi.req_status._ucount = MPI_SUCCESS == status->MPI_ERROR ? (size_t) job->bytes : 0;
-        return true;
+        status->MPI_ERROR = MPI_SUCCESS == status->MPI_ERROR ? error : status->MPI_ERROR;
+        ((whole_t *) parent->req_data)->bytes += MPI_SUCCESS == error ? (size_t) job->bytes : 0;
+        error = MPI_SUCCESS;
     }
     request->req_ompi.req_status.MPI_ERROR = error;
     request->req_ompi.req_status._ucount = MPI_SUCCESS == error ? (size_t) job->bytes : 0;
