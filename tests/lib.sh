@@ -141,6 +141,11 @@ internal_program() {
     echo "$program"
 }
 
+# make_check DIRECTORY: what `make check` builds there, for one case at a time.
+make_check() {
+    ( flock 6; in_variant make -C "$BUILD/$1" check TESTS= >&2 ) 6>"$VARIANT_DIR/make_check.lock"
+}
+
 # mpi_program KIND NAME: compile tests/KIND/NAME.c, print the program's path.
 # Sources in tests/mpi and tests/KIND without a main() belong to every one, and are compiled once.
 # -rdynamic: a program can stand in for a function that the libraries call.

@@ -56,7 +56,7 @@ on() {
 
 cluster_up 2
 program=$(mpi_program attack/around canary)
-in_variant make -C "$BUILD/tests/attack/around/coll" check TESTS= >&2
+make_check tests/attack/around/coll
 statfs() { in_variant gcc -shared -fPIC -o "$CASE_DIR/$1.so" "$SRC/tests/attack/around/preload/statfs.c" "${@:2}"; }
 statfs nfs
 statfs broken -DSTATFS_ERRNO=EIO

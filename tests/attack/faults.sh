@@ -7,7 +7,7 @@ set -eu
 
 cluster_up 2
 faults=$(mpi_program attack/tamper faults)
-in_variant make -C "$BUILD/tests/attack/tamper/pml" check TESTS= >&2
+make_check tests/attack/tamper/pml
 shm=vader
 [ "$SERIES" = 4.1 ] || shm=sm
 export OMPI_MCA_mca_base_component_path=$BUILD/tests/attack/tamper/pml/.libs:$OMPI_MCA_mca_base_component_path

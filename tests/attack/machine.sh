@@ -26,7 +26,7 @@ for word in "$@"; do
 done
 cluster_up 2
 machine=$(mpi_program attack/machine machine)
-in_variant make -C "$BUILD/tests/attack/tamper/pml" check TESTS= >&2
+make_check tests/attack/tamper/pml
 export OMPI_MCA_mca_base_component_path=$BUILD/tests/attack/tamper/pml/.libs:$OMPI_MCA_mca_base_component_path
 
 # Small segments: those that nobody receives after a refused first part leave all the same.

@@ -7,7 +7,7 @@ set -eu
 
 cluster_up 2
 reused=$(mpi_program attack/tamper reused)
-in_variant make -C "$BUILD/tests/attack/tamper/pml" check TESTS= >&2
+make_check tests/attack/tamper/pml
 export OMPI_MCA_mca_base_component_path=$BUILD/tests/attack/tamper/pml/.libs:$OMPI_MCA_mca_base_component_path
 
 vcluster mpirun -n 4 -x MT_WATCHDOG=280 --mca pml_crypt_chop_min 4096 --mca pml_crypt_chunk_size 20000 \

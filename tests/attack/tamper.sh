@@ -25,7 +25,7 @@ table=$SRC/tests/attack/tamper.table
 cluster_up 2
 cells=$(mpi_program attack/tamper cells)
 hosts=$BUILD/tests/attack/tamper/pml/.libs
-in_variant make -C "$BUILD/tests/attack/tamper/pml" check TESTS= >&2
+make_check tests/attack/tamper/pml
 shm=vader
 [ "$SERIES" = 4.1 ] || shm=sm
 export OMPI_MCA_mca_base_component_path=$hosts:$OMPI_MCA_mca_base_component_path
