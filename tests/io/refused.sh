@@ -165,9 +165,8 @@ must_fail unable open "$CASE_DIR/only"          # able, after all?
 rm -f file file.mpicrypt
 must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 before=$(cksum file file.mpicrypt)
-romio=$(in_variant ompi_info --parsable | sed -n 's/^mca:io:\(romio[0-9]*\):version:.*/\1/p' | head -n 1)
-[ -n "$romio" ] || fail "this Open MPI has no io/romio to try"
-for others in "io $romio" "fs ufs" "fbtl posix"; do
+find_romio
+for others in ${romio:+"io $romio"} "fs ufs" "fbtl posix"; do
     says "MPI-IO components that can encrypt are not selected" read_it -n 4 --mca $others
     must_fail read_it -n 4 --mca $others
     must_fail vcluster mpirun -n 1 --mca $others "$program" delete "$CASE_DIR/plain" "$CASE_DIR/file"
