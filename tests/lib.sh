@@ -130,7 +130,7 @@ in_variant() {
 # options; prints its path.
 internal_program() {
     local component=$BUILD/$1 program=$VARIANT_DIR/tests/$2 flags; shift 2
-    flags=$(cd "$component" && printf 'include Makefile\nshow:\n\t@echo $(DEFS) $(CPPFLAGS)\n' | make -s -f - show | tail -n 1)
+    flags=$(internal_flags "$component")
     mkdir -p "$(dirname "$program")"
     (
         cd "$component"                 # where -I$(top_srcdir) and the like are right
@@ -140,6 +140,9 @@ internal_program() {
     ) || fail "${program##*/}.c does not compile"
     echo "$program"
 }
+
+# internal_flags DIRECTORY: those that a component there is compiled with.
+internal_flags() { ( cd "$1" && printf 'include Makefile\nshow:\n\t@echo $(DEFS) $(CPPFLAGS)\n' | make -s -f - show | tail -n 1 ) }
 
 # make_check DIRECTORY: what `make check` builds there, for one case at a time.
 make_check() {

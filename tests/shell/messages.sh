@@ -92,10 +92,13 @@ arguments=(send 100000000)
 runs "in order: send 100000000"
 
 if [ "$SERIES" != 4.1 ]; then
-    include=$(in_variant ompi_info --parsable --path pkgincludedir | sed -n 's/^path:pkgincludedir://p')
     mkdir "$CASE_DIR/components"
-    must in_variant mpicc -O2 -Wall -shared -fPIC "-I$include" "-I$include/openmpi" -o "$CASE_DIR/components/mca_accelerator_pretend.so" \
-        "$here/accelerator.c" -lopen-pal
+    (
+        cd "$BUILD/ompi/mca/pml/crypt"  # where -I$(top_srcdir) and the like are right
+        eval "flags=($(internal_flags .))"
+        must in_variant mpicc -O2 -Wall -shared -fPIC "${flags[@]}" -o "$CASE_DIR/components/mca_accelerator_pretend.so" \
+            "$here/accelerator.c" -lopen-pal
+    )
     pretend=("mca_base_component_path=$CASE_DIR/components:$OMPI_MCA_mca_base_component_path" accelerator=pretend)
     # Other all-to-alls of one rank a node are messages of pml/crypt.
     export OMPI_MCA_coll_cryptag_alltoall_algorithm=node

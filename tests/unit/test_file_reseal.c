@@ -186,8 +186,8 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
         }
         if (0 != plan->cut) {
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(other, plan->cut, &outcome));
-            opal_cryptfile_seal_cut(file, plan->cut);
-            opal_cryptfile_seal_cut(other, plan->cut);
+            opal_cryptfile_seal_cut(file, plan->cut, true);
+            opal_cryptfile_seal_cut(other, plan->cut, true);
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(other, BYTES, &outcome));
         }
         tell(file, other);

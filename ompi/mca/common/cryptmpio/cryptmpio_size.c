@@ -26,7 +26,7 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (NULL != state->file) {          /* also after an error: a part may be gone */
-        opal_cryptfile_seal_cut(state->file, (uint64_t) size);
+        opal_cryptfile_seal_cut(state->file, (uint64_t) size, MPI_SUCCESS == error);
     }
     if (MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
         error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* the others' node may keep the old size */

@@ -164,6 +164,11 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
     }
     code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
+    /* A job may have lengthened it, and sealed it, before it was ours. */
+    if (MPICRYPT_OK == code
+        && OPAL_CRYPT_OK != file->posix.super.size(&file->posix.super, OPAL_CRYPTFILE_DATA, &file->bytes)) {
+        code = failed(file, strerror(errno), "");
+    }
     if (MPICRYPT_OK == code && OPAL_CRYPT_OK != opal_cryptfile_sidecar_read(&file->posix.super, &file->header)) {
         code = mpicrypt_error(MPICRYPT_FAILED, "%s: it is damaged, or no such thing at all", file->sidecar);
     }

@@ -9,6 +9,7 @@
  */
 #include "file_object.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,8 @@ static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, 
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
     uint64_t first = opal_cryptfile_tiling_before(&of->tiling, bytes) / of->block_bytes;
+    /* Behind these come other locks. */
+    first = first < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX ? first : OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - 1;
     int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_sidecar_lock_at(region, first),
                                        OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - first, true);
 
@@ -100,6 +103,9 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
     uint32_t keep = (uint32_t) (plain % of->block_bytes);
     int rc = OPAL_CRYPT_OK;
 
+    if (first >= OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX) {   /* no region has so many */
+        return rc;
+    }
     if (goes_through(of, now, bytes)) {
         rc = opal_cryptfile_work_room(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
@@ -172,6 +178,9 @@ int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
         if (0 != ranges[i].last) {
             rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);
         }
+    }
+    if (OPAL_CRYPT_ERR_STORAGE == rc && 0 == outcome->error) {
+        outcome->error = errno;
     }
     free(ranges);
     outcome->bytes = bytes;

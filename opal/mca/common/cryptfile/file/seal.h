@@ -63,8 +63,9 @@ int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, uint64_t 
 
 /* From now on, in a file of so many bytes; once. */
 void opal_cryptfile_seal_watch(opal_cryptfile_t *file, uint64_t data_bytes);
-/* The file was cut to so many bytes, by any process: what was behind is not expected any more. */
-void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes);
+/* The file was cut to so many bytes, by any process, or a part of that was done: what was behind is not expected any
+ * more. */
+void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes, bool done);
 
 /* What this process knows, malloc'd, for those that seal ... */
 int opal_cryptfile_seal_witnesses(opal_cryptfile_t *file, uint8_t **bytes, size_t *count);

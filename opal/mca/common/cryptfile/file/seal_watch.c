@@ -39,13 +39,31 @@ void opal_cryptfile_seal_watch(opal_cryptfile_t *file, uint64_t data_bytes)
     file->watched = true;
 }
 
-void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes)
+/* What was written on top of something that is gone. */
+static void drop_bases(opal_cryptfile_region_state_t *of, uint64_t blocks)
+{
+    size_t kept = 0;
+
+    pthread_mutex_lock(&of->lock);
+    for (size_t i = 0; i < of->base_count; ++i) {
+        if (of->bases[i].block < blocks) {
+            of->bases[kept++] = of->bases[i];
+        }
+    }
+    of->base_count = kept;
+    pthread_mutex_unlock(&of->lock);
+}
+
+void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes, bool done)
 {
     file->before_bytes = data_bytes < file->before_bytes ? data_bytes : file->before_bytes;
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
         uint64_t blocks = opal_cryptfile_block_count(file, i, data_bytes);
         if (blocks < file->regions[i]->before_blocks) {
             file->regions[i]->before_blocks = blocks;
+        }
+        if (done) {
+            drop_bases(file->regions[i], blocks);
         }
     }
 }

@@ -268,33 +268,31 @@ static int compose(const opal_cryptfile_keystore_t *keystore, const content_t *c
     return used;
 }
 
-/* Does the directory have this name for good? */
-static bool sync_name(const char *path)
+static int open_directory_of(const char *path)
 {
     char directory[4200];
     const char *slash = strrchr(path, '/');
 
     snprintf(directory, sizeof(directory), "%.*s", NULL == slash ? 1 : (int) (slash - path), NULL == slash ? "." : path);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && (0 == fsync(fd) || EINVAL == errno);     /* some file systems cannot sync a directory */
-    int error = errno;
-    if (fd >= 0) {
-        close(fd);
-    }
-    errno = error;
-    return good;
+    return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Written beside and moved into place: a key file is whole or absent. */
+/* Written beside and moved into place: a key file is whole or absent.  Then the directory has its name for good, as files
+ * that are wrapped with it may outlive a loss of power; some file systems cannot sync a directory. */
 static int put_file(const char *path, const char *text, size_t bytes, bool create, opal_crypt_why_t *why)
 {
     char beside[4240];
 
     snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long) getpid());
     (void) unlink(beside);              /* of a process with this number that was killed: the keystore is locked */
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int directory = open_directory_of(path);
+    int fd = directory < 0 ? -1 : open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", beside, strerror(errno));
+        int rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", beside, strerror(errno));
+        if (directory >= 0) {
+            close(directory);
+        }
+        return rc;
     }
     bool good = (ssize_t) bytes == write(fd, text, bytes) && 0 == fsync(fd);
     int error = errno;
@@ -306,10 +304,11 @@ static int put_file(const char *path, const char *text, size_t bytes, bool creat
     if (!good || create) {
         unlink(beside);
     }
-    if (good) {                         /* files that are wrapped with it may outlive a loss of power */
-        good = sync_name(path);
+    if (good && 0 != fsync(directory) && EINVAL != errno) {
+        good = false;
         error = errno;
     }
+    close(directory);
     if (!good) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG,
                                  EEXIST == error ? "keystore-label-exists" : "keystore-file", "%.512s: %s", path,
