@@ -38,11 +38,13 @@ root_of() {
 
 # ---- packages ----
 
-# packages_in FILE [GROUP...]: those of no group, and of these (packages.txt).
+# packages_in FILE [GROUP...]: those of no group, and of these (packages.txt), that this architecture has.
 packages_in() {
-    local file=$1 name group rest; shift
+    local file=$1 name group rest here; shift
+    here=$(uname -m)
     while read -r name group rest; do
         case $name in ''|'#'*) continue ;; esac
+        [ "$name" != libipsec-mb-dev ] || [ "$here" = x86_64 ] || continue
         [ "$NATIVE" = 4.1 ] || name=${name##*|}
         [[ -n $group && " $* " != *" $group "* ]] || echo "${name%%|*}"
     done < "$file"
@@ -244,7 +246,7 @@ fill_root() {                                   # fill_root VARIANT ROOT SUITE
         new=$2.new
         rm -rf --one-file-system "$new"
         mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
-            grep -v security | head -n 1)
+            grep -v security | head -n 1) || true
         debootstrap --variant=minbase "$3" "$new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}" \
             "$(ls "$scripts/$3" 2>/dev/null || echo "$scripts/sid")"
     fi

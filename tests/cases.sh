@@ -59,6 +59,7 @@ add_case() {
         -6.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ! ,$2, =~ ,(4.1|both|both-6.0|not-6.0), ]] || return 0 ;;
         -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
     esac
+    [ "$NATIVE" != 6.0 ] || [[ ,$2, != *,not-6.0,* ]] || return 0
     CASES+=("$1")
     CASE_TAGS[$1]=$2 CASE_FILE[$1]=$3 CASE_ARGS[$1]=$4
 }
