@@ -21,7 +21,11 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
             [no], [AC_MSG_ERROR([ompi-crypt cannot be built without Open MPI])],
             [''|yes], [ompi_crypt_path=$PATH],
             [ompi_crypt_path=$with_ompi/bin])
-    AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [no], [$ompi_crypt_path])
+    dnl On Debian mpicc may be that of another MPI, beside which Open MPI's has a name of its own.
+    AC_PATH_PROG([MPICC], [mpicc], [no], [$ompi_crypt_path])
+    AS_CASE([`$MPICC --showme:version 2>/dev/null`], [*"Open MPI"*], [],
+            [AC_PATH_PROG([ompi_crypt_mpicc], [mpicc.openmpi], [$MPICC], [$ompi_crypt_path])
+             MPICC=$ompi_crypt_mpicc])
     AC_PATH_PROGS([OMPI_INFO], [ompi_info], [no], [$ompi_crypt_path])
     AS_IF([test "$MPICC" = no || test "$OMPI_INFO" = no],
           [AC_MSG_ERROR([no Open MPI found (mpicc: $MPICC, ompi_info: $OMPI_INFO).
@@ -32,7 +36,10 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
     AC_MSG_CHECKING([for the version of Open MPI])
     ompi_crypt_version=`$OMPI_INFO --version 2>/dev/null \
         | $SED -n 's/^Open MPI v\([[0-9]]*\.[[0-9]]*\.[[0-9]]*\).*/\1/p'`
-    AC_MSG_RESULT([${ompi_crypt_version:-unknown}])
+    dnl Such as rc2, as OPAL_GREEK_VERSION has it.
+    ompi_crypt_greek=`$OMPI_INFO --version 2>/dev/null \
+        | $SED -n 's/^Open MPI v[[0-9.]]*\([[a-z]]*[[0-9]]*\).*/\1/p'`
+    AC_MSG_RESULT([${ompi_crypt_version:-unknown}$ompi_crypt_greek])
     ompi_crypt_series=`echo "$ompi_crypt_version" | $SED 's/^\([[0-9]]*\.[[0-9]]*\)\..*/\1/'`
     AS_CASE([$ompi_crypt_series],
             [4.1|5.0|6.0], [],
@@ -50,6 +57,7 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
         ompi_crypt_ompi_[]ompi_crypt_place=`echo "$ompi_crypt_paths" \
             | $SED -n 's/^path:ompi_crypt_place://p' | tail -n 1`])
     ompi_crypt_libdirs=`$MPICC --showme:libdirs`
+    OMPI_CRYPT_CHECK_LIBDIR
     OMPI_CRYPT_FIND_HEADERS
     OMPI_CRYPT_CHECK_HEADERS
     AS_IF([test -n "$ompi_crypt_source"], [OMPI_CRYPT_COMPARE_SWITCHES])
@@ -57,6 +65,22 @@ AC_DEFUN([OMPI_CRYPT_FIND_OMPI], [
     AC_SUBST([ompi_crypt_series])
     AC_SUBST([ompi_crypt_ompi_prefix])
     AC_SUBST([ompi_crypt_ompi_pkglibdir])
+])
+
+dnl Two installations of one version can be mixed up in the PATH: mpicc must not link another libmpi.
+AC_DEFUN([OMPI_CRYPT_CHECK_LIBDIR], [
+    AC_MSG_CHECKING([whether mpicc and ompi_info are of one installation])
+    ompi_crypt_wanted=`cd "$ompi_crypt_ompi_libdir" 2>/dev/null && pwd -P`
+    ompi_crypt_other=
+    for ompi_crypt_dir in $ompi_crypt_libdirs; do
+        ompi_crypt_dir=`cd "$ompi_crypt_dir" 2>/dev/null && pwd -P`
+        AS_IF([test -z "$ompi_crypt_wanted" || test "$ompi_crypt_dir" = "$ompi_crypt_wanted"], [break],
+              [test -n "$ompi_crypt_dir" && test -f "$ompi_crypt_dir/libmpi.so"], [ompi_crypt_other=$ompi_crypt_dir; break])
+    done
+    AS_IF([test -z "$ompi_crypt_other"], [AC_MSG_RESULT([yes])],
+          [AC_MSG_RESULT([no])
+           AC_MSG_ERROR([$MPICC links $ompi_crypt_other/libmpi.so, and $OMPI_INFO is of the
+  Open MPI in $ompi_crypt_wanted; give one of them by --with-ompi=DIR])])
 ])
 
 dnl Installed headers, or those of a configured source tree.
@@ -108,7 +132,7 @@ AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
     for ompi_crypt_dir in $ompi_crypt_incdirs; do CPPFLAGS="$CPPFLAGS -I$ompi_crypt_dir"; done
     CFLAGS="$CFLAGS -std=gnu11"
 
-    AC_MSG_CHECKING([whether they are of Open MPI $ompi_crypt_version])
+    AC_MSG_CHECKING([whether they are of Open MPI $ompi_crypt_version$ompi_crypt_greek])
     ompi_crypt_commas=`echo $ompi_crypt_version | tr . ,`
     AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
         #include "opal_config.h"
@@ -117,9 +141,10 @@ AC_DEFUN([OMPI_CRYPT_CHECK_HEADERS], [
         #if !WANTED($ompi_crypt_commas)
         #error other version
         #endif
+        extern char same@<:@2 * !__builtin_strcmp(OPAL_GREEK_VERSION, "$ompi_crypt_greek") - 1@:>@;
         ]])], [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
-         AC_MSG_ERROR([the headers ($ompi_crypt_ompi_from) are of another Open MPI than $OMPI_INFO ($ompi_crypt_version)])])
+         AC_MSG_ERROR([the headers ($ompi_crypt_ompi_from) are of another Open MPI than $OMPI_INFO ($ompi_crypt_version$ompi_crypt_greek)])])
 
     OMPI_CRYPT_CHECK_LAYOUT
 

@@ -43,6 +43,21 @@ stops 'Open MPI 4.0.3 is not supported, only 4.1, 5.0 and 6.0' old
 fake two "s/Open MPI v.*/Open MPI v${version%.*}.99/"
 stops 'are not of the same Open MPI' two
 
+# An mpicc that links the libmpi of another installation; and one of another MPI, with Open MPI's beside it.
+fake mixed 's|^path:libdir:.*|path:libdir:/usr|'
+mkdir "$CASE_DIR/mixed/lib"
+touch "$CASE_DIR/mixed/lib/libmpi.so"
+rm "$CASE_DIR/mixed/bin/mpicc"
+printf '#!/bin/sh\n[ "$1" != --showme:libdirs ] || exec echo %s\nexec %s "$@"\n' "$CASE_DIR/mixed/lib" "$(command -v mpicc.openmpi)" \
+    > "$CASE_DIR/mixed/bin/mpicc"
+chmod +x "$CASE_DIR/mixed/bin/mpicc"
+stops "links $CASE_DIR/mixed/lib/libmpi.so, and" mixed
+
+fake beside "s|^path:pkgincludedir:.*|path:pkgincludedir:$CASE_DIR|"
+mv "$CASE_DIR/beside/bin/mpicc" "$CASE_DIR/beside/bin/mpicc.openmpi"
+ln -s /bin/false "$CASE_DIR/beside/bin/mpicc"
+stops 'apt install libopenmpi-dev' beside
+
 fake sealed 's/^option:dlopen:.*/option:dlopen:no/'
 stops 'was configured with --disable-dlopen' sealed
 
@@ -56,6 +71,9 @@ stops 'has not been configured' bare --with-ompi-source="$CASE_DIR/source"
 
 fake_headers newer 's/#define OPAL_RELEASE_VERSION .*/#define OPAL_RELEASE_VERSION 98/'
 stops "are of another Open MPI than" newer
+
+fake_headers candidate 's/#define OPAL_GREEK_VERSION .*/#define OPAL_GREEK_VERSION "rc98"/'
+stops "are of another Open MPI than" candidate
 
 fake_headers debug 's/#define OPAL_ENABLE_DEBUG .*/#define OPAL_ENABLE_DEBUG 1/'
 stops 'were configured with other options than' debug
@@ -95,9 +113,11 @@ notes 'whether that tree was configured as Open MPI was... yes' alike
 
 # configure-ompi: the switches that ompi_info shows, but for directories, and only for the same version.
 mkdir "$CASE_DIR/tree"
-printf 'major=%s\nminor=%s\nrelease=%s\n' $(sed -e 's/[a-z].*//' -e 's/\./ /g' <<< "$version") > "$CASE_DIR/tree/VERSION"
+printf 'major=%s\nminor=%s\nrelease=%s\ngreek=%s\n' $(sed -e 's/[a-z]/ &/' -e 's/\./ /g' <<< "$version") > "$CASE_DIR/tree/VERSION"
 printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' > "$CASE_DIR/tree/configure"
 chmod +x "$CASE_DIR/tree/configure"
 fake switches "s|^ *Configure command line: .*|  Configure command line: '--prefix=/x' '--libdir=/y' '--with-package-string=A B'|"
 says '<--prefix=/x><--with-package-string=A B><--more>' "$SRC/packaging/configure-ompi" "$CASE_DIR/tree" "$CASE_DIR/switches" --more
 says 'is of 4.0.3' "$SRC/packaging/configure-ompi" "$CASE_DIR/tree" "$CASE_DIR/old"
+sed -i 's/^greek=.*/greek=rc98/' "$CASE_DIR/tree/VERSION"
+says "rc98, and $CASE_DIR/switches/bin/ompi_info is of $version" "$SRC/packaging/configure-ompi" "$CASE_DIR/tree" "$CASE_DIR/switches"
