@@ -49,6 +49,8 @@ assert volumes["key"]["emptyDir"]["medium"] == "Memory"
 assert [mount["name"] for mount in sshd["volumeMounts"]] == ["key"]
 names = {entry["name"]: entry["value"] for entry in launcher["containers"][0]["env"]}
 assert names["OMPI_MCA_pml"] == "crypt" and names["OMPI_MCA_crypt_psk_file"] == "/run/ompi-crypt/own/psk"
+assert launcher["containers"][0]["args"][:2] == ["--hostfile", "/etc/mpi/hostfile"]
+assert all(isinstance(value, str) for value in names.values())
 assert policy["spec"]["podSelector"] == policy["spec"]["ingress"][0]["from"][0]["podSelector"]
 assert key["command"] == ["sh", "-ec"]
 open(sys.argv[2], "w").write(key["args"][0] + "\n")
