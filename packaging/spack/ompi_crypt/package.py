@@ -33,7 +33,8 @@ class OmpiCrypt(AutotoolsPackage):
     depends_on("cxx", type="build")
     depends_on("gmake", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("openmpi@4.1.4:4.1,5.0.5:5.0")
+    # Those whose sources are named below.
+    depends_on("openmpi@4.1.4:4.1.8,5.0.5:5.0.10")
     depends_on("openssl@3:")
     depends_on("libsodium", when="+sodium")
     depends_on("cryptopp", when="+cryptopp")
