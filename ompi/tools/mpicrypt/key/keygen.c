@@ -205,7 +205,9 @@ const mpicrypt_verb_t mpicrypt_keygen_verb = {
         "Every node needs the same key. With --hosts it is installed on each of them, at the same place, "
         "through ssh; the key goes through ssh's standard input and is never an argument. A host that "
         "has this very key already is left as it is; one that has another key is refused without "
-        "--force. If a host fails, the others are still tried, the summary names it, and the exit status is 1.",
+        "--force. If a host fails, the others are still tried, the summary names it, and the exit status is 1.\n\n"
+        "Where the home directory is on a network file system, an administrator first makes a directory for the "
+        "user on every node, for example by install -d -m 700 -o alice /var/lib/alice.",
     .options = options,
     .examples =
         "  mpicrypt keygen --hosts node1,node2\n"
