@@ -24,16 +24,19 @@ mkdir -p "$directory"
 cd "$directory"
 
 if [ ! -e ca.key ]; then
-    openssl req -x509 -newkey ed25519 -nodes -keyout ca.key -out ca.pem -days 3650 -subj "/CN=CA of MPI jobs"
+    openssl req -x509 -newkey ed25519 -nodes -keyout ca.new -out ca.pem -days 3650 -subj "/CN=CA of MPI jobs"
+    mv ca.new ca.key
 fi
 for user; do
     [ ! -e "$user.key" ] || { echo "x509.sh: $user has a key already" >&2; exit 1; }
-    openssl genpkey -algorithm ed25519 -out "$user.key"
-    openssl req -new -key "$user.key" -subj "/CN=$user" -out "$user.csr"
+    # A key under its own name has its certificate: who was interrupted can begin again.
+    openssl genpkey -algorithm ed25519 -out "$user.new"
+    openssl req -new -key "$user.new" -subj "/CN=$user" -out "$user.csr"
     printf '%s\n' 'basicConstraints = critical, CA:FALSE' 'keyUsage = critical, digitalSignature' > extensions
     openssl x509 -req -in "$user.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -extfile extensions -days 365 \
         -out "$user.pem"
     rm -f "$user.csr" extensions
     chmod 644 "$user.pem" ca.pem
+    mv "$user.new" "$user.key"
     echo "$PWD/$user.pem: valid until $(openssl x509 -in "$user.pem" -noout -enddate | cut -d = -f 2)"
 done

@@ -77,8 +77,10 @@ for node in node0 node1; do
     vcluster exec "$node" bash -c "umask 077; cat > $key" < "$OMPI_MCA_crypt_psk_file"
 done
 mkdir "$HOME/.openmpi"
-sed "s|^crypt_psk_file = .*|crypt_psk_file = $key|; s|^crypt_report = .*|crypt_report = 1|" \
-    "$examples/mca-params.conf" > "$HOME/.openmpi/mca-params.conf"
+# The lines for a site without MUNGE in the place of those for one with it.
+sed -e "/^crypt_auth = munge/d; s|^# crypt_psk_file = .*|crypt_psk_file = $key|; s|^crypt_report = .*|crypt_report = 1|" \
+    -e 's/^# \(crypt_auth = psk\)/\1/' "$examples/mca-params.conf" > "$HOME/.openmpi/mca-params.conf"
+must grep -E '^crypt_(auth = psk|psk_file = )' "$HOME/.openmpi/mca-params.conf"
 (
     unset OMPI_MCA_pml OMPI_MCA_crypt_transport OMPI_MCA_crypt_psk_file
     says "AES-256-GCM" job -x HOME "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
@@ -89,6 +91,11 @@ echo "x509"
 command -v openssl > /dev/null || { echo "skipped: openssl is missing"; exit 0; }
 must "$examples/x509.sh" "$CASE_DIR/ca" alice 2> openssl.log || fail "$(cat openssl.log)"
 must_fail "$examples/x509.sh" "$CASE_DIR/ca" alice
+# Who was interrupted begins again.
+mkdir ca/bob.pem
+must_fail "$examples/x509.sh" "$CASE_DIR/ca" bob
+rmdir ca/bob.pem
+must "$examples/x509.sh" "$CASE_DIR/ca" bob
 x509=(--mca crypt_auth x509 --mca crypt_x509_ca "$CASE_DIR/ca/ca.pem" --mca crypt_x509_cert "$CASE_DIR/ca/alice.pem"
       --mca crypt_x509_key "$CASE_DIR/ca/alice.key" --mca crypt_report 1)
 unset OMPI_MCA_crypt_psk_file
