@@ -21,6 +21,7 @@ OMPI_CRYPT_TEST_DIR=${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart
 [ $# -le 1 ] && [[ ${1-} != -* ]] || { sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
 mountpoint -q / || die "/ is not a mount point, so virtual nodes cannot have mounts of their own: before chroot DIR, mount --bind DIR DIR"
 [ "$(id -u)" = 0 ] || die "packages, virtual nodes and packet captures need root: sudo $0"
+[ $# = 1 ] || not_configured
 
 PREFIX=${1:-$WORK/prefix}
 LOG=$WORK/log/quickstart.log
@@ -57,10 +58,14 @@ build() {
         -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmpi_crypt
 }
 
+# From a copy: in the user's tree there would be files of root's.
 install_prefix() {
-    cd "$SRC" && ./autogen.pl
-    mkdir -p "$WORK/build" && cd "$WORK/build"
-    "$SRC/configure" --prefix="$PREFIX"
+    rm -rf --one-file-system "$WORK/src"
+    mkdir -p "$WORK/src" "$WORK/build"
+    tar -C "$SRC" --exclude=./.git --exclude='./build*' -cf - . | tar -C "$WORK/src" --no-same-owner -xf -
+    cd "$WORK/src" && ./autogen.pl
+    cd "$WORK/build"
+    "$WORK/src/configure" --prefix="$PREFIX"
     make -j"$(nproc)"
     make install
 }

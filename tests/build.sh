@@ -133,11 +133,18 @@ make_variant() {
     fi
 }
 
+# Of a tree that is configured itself, automake's configure makes no second build.
+not_configured() {
+    [ ! -e "$SRC/config.status" ] ||
+        die "$SRC is configured itself: make distclean there, and build in another directory (docs/install.rst)"
+}
+
 # autogen.pl, when what it reads is not what it was; sets CONFIGURED to its
 # exit status.
 make_configure() {
     local sum
     [ -z "${CONFIGURED-}" ] || return 0
+    not_configured
     sum=$(cd "$SRC" && find . -name autom4te.cache -prune -o \( -name Makefile.am -o -name tests.list -o -name '*.m4' \
               -o -name configure.ac -o -name autogen.pl -o -name VERSION \) -print |
           grep -vE '^\./(aclocal|config/(lt|libtool|ompi_crypt_found).*)\.m4$' | sort | xargs cksum | cksum)
