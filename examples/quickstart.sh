@@ -29,20 +29,24 @@ STEPS=8
 
 # ---- progress: a line a step; on a terminal it lives while the step runs ----
 
-# step TITLE COMMAND...: run the command, with its output in the log.
-number=0
+# step TITLE COMMAND...: run the command, with its output in the log, in a process group of its own,
+# which ^C ends, too.
+number=0 pid=
 step() {
-    local title=$1 begin=$SECONDS pid rc=0; shift
+    local title=$1 begin=$SECONDS rc=0; shift
     number=$((number + 1))
     title="[$number/$STEPS] $title"
-    "$@" >>"$LOG" 2>&1 8>&- &
+    set -m
+    { set +m; "$@"; } >>"$LOG" 2>&1 8>&- </dev/null &
     pid=$!
+    set +m
     while [ -t 1 ] && kill -0 $pid 2>/dev/null; do
         printf '\r\033[K%s  %d s  \033[2m%s\033[m' "$title" $((SECONDS - begin)) \
             "$(tail -n 1 "$LOG" | tr -dc '[:print:]' | cut -c 1-40)"
         sleep 0.5
     done
     wait $pid || rc=$?
+    pid=
     [ ! -t 1 ] || printf '\r\033[K'
     printf '%-52s %4d s\n' "$title" $((SECONDS - begin))
     [ $rc = 0 ] || { tail -n 12 "$LOG" >&2; die "failed; all of it is in $LOG"; }
@@ -177,7 +181,7 @@ prepare_directories
 : > "$LOG"
 echo "ompi-crypt $(cat "$SRC/VERSION"): the log is $LOG"
 trap cluster_stop EXIT
-trap 'exit 130' INT TERM
+trap '[ -z "$pid" ] || kill -TERM -- "-$pid"; exit 130' INT TERM
 
 step "packages of Debian" install_packages
 step "$([ $# = 0 ] && echo "build and install into a prefix of its own" || echo "programs for $1")" build
