@@ -331,6 +331,7 @@ static void test_reseal(const memory_t *sealed, const memory_t *old)
         {"the sealed slots changed, all is written", {.during = kept_slots, .work = longer}, JOB_CANNOT_SEAL, JOB_SEALS},
         {"cut through a block, and lengthened", {.cut = HALF + 20 * BLOCK + 100}, JOB_SEALS, JOB_SEALS},
         {"cut between blocks, and lengthened", {.cut = 3 * BLOCK}, JOB_SEALS, JOB_SEALS},
+        {"a part is written on top of a block that is cut off", {.work = on_top, .cut = HALF}, JOB_SEALS, JOB_SEALS},
         {"an older block, cut off", {.during = older_block, .cut = HALF + 140 * BLOCK}, JOB_SEALS, JOB_SEALS},
         {"an older block, cut through", {.during = older_block, .cut = HALF + 140 * BLOCK + 5}, JOB_CANNOT_SEAL, JOB_SEALS}};
     memory_t memory;
