@@ -81,6 +81,26 @@ must file seal "$(here made)"
 says "root " file reencrypt "$(here made)"
 must file verify "$(here made)" --sealed                # a sealed file stays one
 must reads made
+if [ "$(id -u)" = 0 ]; then
+    chown :2345 made made.mpicrypt
+    chmod 640 made
+    chmod 660 made.mpicrypt
+    before=$(stat -c '%u:%g %a' made made.mpicrypt)
+    for verb in reencrypt compact; do
+        must file $verb "$(here made)"
+        [ "$(stat -c '%u:%g %a' made made.mpicrypt)" = "$before" ] || fail "$verb: $(stat -c '%n %u:%g %a' made made.mpicrypt)"
+    done
+    chown :0 made made.mpicrypt
+else
+    echo "not tried: another group's file, which root can make"
+fi
+mkfifo fifo.mpicrypt                                    # nobody waits for who writes there
+cp plain fifo
+for verb in info verify; do
+    rc=0; file $verb "$(here fifo)" > fifo.out 2>&1 || rc=$?
+    [ $rc = 1 ] || fail "$verb of a file beside a FIFO: status $rc, $(cat fifo.out)"
+done
+rm fifo fifo.mpicrypt
 
 echo "--- reencrypt, killed between its two renames"
 cp -a made was; cp -a made.mpicrypt was.mpicrypt

@@ -40,8 +40,9 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
     if (0 != fstat(posix->data_fd, &data)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | creating | O_NOFOLLOW | O_CLOEXEC,
-                             data.st_mode & 0666);
+    /* Without waiting: others may have put a FIFO there. */
+    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | creating | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+                                          | O_NOCTTY, data.st_mode & 0666);
     if (posix->sidecar_fd < 0) {
         return OPAL_CRYPT_ERR_STORAGE;
     }

@@ -182,7 +182,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     }
     if (from->header.sealed) {
         opal_crypt_why_t why = {.topic = NULL};
-        int rc = opal_cryptfile_seal_demand(from->file, NULL, &why);
+        int rc = mpicrypt_file_demand(from, NULL, &why);
         code = OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(path, rc, &why);
     }
     for (uint32_t i = 0; MPICRYPT_OK == code && i < from->map->region_count; ++i) {
@@ -323,6 +323,11 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     code = mpicrypt_file_begin_over(real, &part, &number);
     if (MPICRYPT_OK == code) {
         code = make_part(&with, &from, part, number, &made);
+        if (MPICRYPT_OK == code && (!mpicrypt_file_own_as(made.posix.data_fd, from.posix.data_fd)
+                                    || !mpicrypt_file_own_as(made.posix.sidecar_fd, from.posix.sidecar_fd))) {
+            code = failed(part);
+            mpicrypt_file_close(&made);
+        }
         if (MPICRYPT_OK == code) {
             code = mpicrypt_file_finish_over(real);
             mpicrypt_file_close(&made);

@@ -49,13 +49,11 @@ static int finish_region(const mpicrypt_file_t *file, uint32_t number)
 static int write_new(const mpicrypt_file_t *file, const char *path)
 {
     ompi_common_cryptmpio_posix_t posix;
-    struct stat status;
     int rc = OPAL_CRYPT_ERR_STORAGE;
 
     ompi_common_cryptmpio_posix_init(&posix, file->posix.data_fd, true);
     posix.sidecar_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (posix.sidecar_fd >= 0 && 0 == fstat(file->posix.sidecar_fd, &status) && 0 == fchmod(posix.sidecar_fd, status.st_mode & 0777) &&
-        (status.st_uid == geteuid() || 0 == fchown(posix.sidecar_fd, status.st_uid, status.st_gid))) {
+    if (posix.sidecar_fd >= 0 && mpicrypt_file_own_as(posix.sidecar_fd, file->posix.sidecar_fd)) {
         opal_cryptfile_storage_t *from = (opal_cryptfile_storage_t *) (uintptr_t) &file->posix.super;
         rc = opal_cryptfile_sidecar_compact(from, &posix.super, file->map);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync(&posix) : rc;

@@ -52,6 +52,9 @@ typedef struct mpicrypt_file {
  * them verifies; `best` says whether.  Another code after a message. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
 
+/* The owner, the group and the mode of `of`, for a file that takes its place; errno. */
+bool mpicrypt_file_own_as(int fd, int of);
+
 /* With both parts open: they are in use until they are closed.  A message if they cannot be. */
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
 
@@ -59,6 +62,9 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
  * seal that the options demand. */
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file);
+
+/* As opal_cryptfile_seal_demand; then file->bytes is the size that was sealed. */
+int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
 /* Make an empty encrypted file with one region for all bytes.  Nothing of it is
  * left after a failure. */

@@ -56,7 +56,7 @@ static int engine(const mpicrypt_file_options_t *options, mpicrypt_file_t *file,
 static int open_data(mpicrypt_file_t *file, int flags, unsigned mode)
 {
     struct stat status;
-    int fd = open(file->path, flags | O_CLOEXEC, mode);
+    int fd = open(file->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);     /* whatever somebody put there */
 
     ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
     if (fd < 0) {
@@ -141,6 +141,15 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
     return code;
 }
 
+bool mpicrypt_file_own_as(int fd, int of)
+{
+    struct stat now, wanted;
+
+    return 0 == fstat(fd, &now) && 0 == fstat(of, &wanted)
+           && ((now.st_uid == wanted.st_uid && now.st_gid == wanted.st_gid) || 0 == fchown(fd, wanted.st_uid, wanted.st_gid))
+           && 0 == fchmod(fd, wanted.st_mode & 0777);
+}
+
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
@@ -185,6 +194,15 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     return code;
 }
 
+int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_crypt_why_t *why)
+{
+    int rc = opal_cryptfile_seal_demand(file->file, wanted, why);
+
+    /* How long it is, is what was sealed, and not what storage said before. */
+    file->bytes = OPAL_CRYPT_OK == rc ? opal_cryptfile_sealed_bytes(file->file) : file->bytes;
+    return rc;
+}
+
 static int demand_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
 {
     uint8_t wanted[OPAL_CRYPT_HASH_BYTES];
@@ -193,7 +211,7 @@ static int demand_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *
     if (NULL != options->root && !opal_cryptfile_seal_parse(options->root, wanted)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--root: 64 hexadecimal digits");
     }
-    int rc = opal_cryptfile_seal_demand(file->file, NULL == options->root ? NULL : wanted, &why);
+    int rc = mpicrypt_file_demand(file, NULL == options->root ? NULL : wanted, &why);
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
 }
 

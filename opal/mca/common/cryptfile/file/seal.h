@@ -55,6 +55,9 @@ bool opal_cryptfile_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH_BY
  * file is not what was sealed. */
 int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
+/* After it: how long the file is that was sealed. */
+uint64_t opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file);
+
 /* Before the seal is taken off: is the region, whose key this process has, all of it what
  * was sealed, and with it the file's size, *bytes?  Its list is kept, for watching.  ERR_AUTH with `why`. */
 int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, uint64_t *bytes, opal_crypt_why_t *why);
