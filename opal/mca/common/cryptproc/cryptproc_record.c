@@ -62,13 +62,18 @@ void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRY
     }
 }
 
-static const mca_base_component_t *record_key(uint32_t of_life, mca_base_component_t *key)
+static const mca_base_component_t *key_of_life(const mca_base_component_t *of, uint32_t of_life, mca_base_component_t *key)
 {
-    *key = modex_key;
+    *key = *of;
     if (of_life > 0) {
-        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "record%" PRIu32, of_life);
+        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%s%" PRIu32, of->mca_component_name, of_life);
     }
     return key;
+}
+
+static const mca_base_component_t *record_key(uint32_t of_life, mca_base_component_t *key)
+{
+    return key_of_life(&modex_key, of_life, key);
 }
 
 int opal_cryptproc_choose_cipher(void)
@@ -169,7 +174,8 @@ static int make(const char *agreed)
     }
     opal_crypt_threads(&opal_uses_threads);
     warning = opal_crypt_local_warning(self);
-    if (NULL != warning && 0 == OPAL_PROC_MY_NAME.vpid) {
+    /* The method is the same everywhere; where a secret lies is each node's. */
+    if (NULL != warning && (0 == OPAL_PROC_MY_NAME.vpid || 0 != strcmp("auth-none", warning->topic))) {
         OPAL_CRYPTPROC_SHOW(CORE_HELP, warning->topic, warning->detail);
     }
     return publish();
@@ -245,8 +251,9 @@ opal_crypt_local_t *opal_cryptproc_local(void)
     return self;
 }
 
-int opal_cryptproc_renew(int64_t now)
+static int renew(int64_t now)
 {
+    mca_base_component_t key;
     opal_crypt_why_t why = {0};
     const uint8_t *fresh;
     size_t bytes;
@@ -259,8 +266,20 @@ int opal_cryptproc_renew(int64_t now)
     if (0 == bytes) {
         return OPAL_SUCCESS;
     }
-    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &renewal_key, (void *) fresh, bytes);
+    key_of_life(&renewal_key, life, &key);
+    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) fresh, bytes);
     return OPAL_SUCCESS == rc ? opal_cryptproc_commit() : rc;
+}
+
+/* Two threads may meet other jobs at once. */
+int opal_cryptproc_renew(int64_t now)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
+    int rc = renew(now);
+    pthread_mutex_unlock(&lock);
+    return rc;
 }
 
 /* What the peer published under this key; NULL if nothing. */
@@ -280,7 +299,9 @@ static const char renewal_name[] = "its credential, made anew";
 static uint8_t *fetch_renewal(const opal_process_name_t *name, opal_crypt_expect_t *expect)
 {
     static const uint8_t none;
-    uint8_t *fresh = fetch(name, &renewal_key, OPAL_CRYPTPROC_ANEW, renewal_name, &expect->fresh_bytes);
+    mca_base_component_t key;
+    uint8_t *fresh = fetch(name, key_of_life(&renewal_key, expect->instance, &key), OPAL_CRYPTPROC_ANEW, renewal_name,
+                           &expect->fresh_bytes);
 
     expect->fresh = NULL != fresh ? fresh : &none;
     return fresh;

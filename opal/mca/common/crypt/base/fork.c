@@ -8,7 +8,7 @@
  *   libcrypto's, between      a fork waits for those calls (secret_begin .. secret_end);
  *   two calls                 the contexts of threads that were in the middle of a
  *                             message are given another key in the child
- *   providers                 see to their own contexts (opal/mca/aead/aead_fork.h)
+ *   providers                 see to their own contexts (opal/mca/aead/aead_live.h)
  *
  * The child's part writes to memory and nothing else: of the process's threads it
  * has one, so that whatever another one held stays held.  A child that was made in

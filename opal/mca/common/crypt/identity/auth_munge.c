@@ -21,6 +21,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #if OPAL_CRYPT_HAVE_MUNGE
@@ -247,18 +248,20 @@ static int check(const munge_state_t *state, const uint8_t *text, size_t text_by
 static int munge_verify(const void *opaque, const opal_crypt_claim_t *claim, opal_crypt_why_t *why)
 {
     const munge_state_t *state = opaque;
-    int64_t encoded, age;
+    const int64_t now = (int64_t) time(NULL);
+    int64_t encoded, age, latest = claim->needed;
     int rc = check(state, claim->authenticator, claim->authenticator_bytes, title_body,
                    claim->body, claim->body_bytes, &encoded, why);
 
     if (OPAL_CRYPT_OK == rc && claim->needed - encoded > state->age_max && NULL != claim->fresh) {
         rc = check(state, claim->fresh, claim->fresh_bytes, title_again,
                    claim->body, claim->record_bytes, &encoded, why);
+        latest = now > latest ? now : latest;   /* the peer may have met others since */
     }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    age = claim->needed - encoded;
+    age = encoded > latest ? latest - encoded : encoded > claim->needed ? 0 : claim->needed - encoded;
     if (age > state->age_max || age < -state->age_max) {
         return opal_crypt_refuse(why, age > 0 ? OPAL_CRYPT_ERR_OLD : OPAL_CRYPT_ERR_PEER,
                                  age > 0 ? "munge-too-old" : "munge-clock",

@@ -40,7 +40,8 @@ typedef struct x509_state {
 
 static bool x509_configured(const opal_crypt_options_t *options)
 {
-    return NULL != options->x509_cert || NULL != options->x509_key || NULL != options->x509_ca;
+    return NULL != options->x509_cert || NULL != options->x509_key || NULL != options->x509_ca || NULL != options->x509_crl
+           || NULL != options->x509_peer;
 }
 
 static void x509_close(void *opaque)
