@@ -66,7 +66,7 @@ static const mca_base_component_t *key_of_life(const mca_base_component_t *of, u
 {
     *key = *of;
     if (of_life > 0) {
-        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%s%" PRIu32, of->mca_component_name, of_life);
+        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%.16s%" PRIu32, of->mca_component_name, of_life);
     }
     return key;
 }
