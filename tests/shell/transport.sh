@@ -37,10 +37,10 @@ VCLUSTER_IF=none0 refused 'its node had no network address'
 if [ "$SERIES" != 6.0 ]; then           # whose Debian has btl_tcp_if_include=lo in a file
     VCLUSTER_IF= refused 'its node had no network address' OMPI_MCA_btl_tcp_if_exclude=lo,et
     VCLUSTER_IF= refused 'its node had no network address' OMPI_MCA_btl_tcp_if_exclude=lo,10.0.0.0/8
+    VCLUSTER_IF= must vcluster mpirun -n 2 --map-by node "$program"
 fi
 VCLUSTER_IF=none0 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include eth0 "$program"
 VCLUSTER_IF=none0 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_exclude none0 "$program"
-VCLUSTER_IF= must vcluster mpirun -n 2 --map-by node "$program"
 
 # IPv6: each node has an address of it, and no other may be used.
 for i in 0 1; do
