@@ -5,7 +5,7 @@
 #
 #   tests/run.sh [--full | --soak] [--sanitize] [--list] [--no-packages] [CASE...]
 #
-#   (nothing)      the default tier: what CI runs, about 20 minutes on two processors
+#   (nothing)      the default tier: what CI runs, about 25 minutes on two processors
 #   --full         the default tier and everything tagged "full", all series
 #   --soak         everything tagged "soak": hours
 #   --sanitize     also unit tests and the cases tagged "sanitize", with
