@@ -176,13 +176,9 @@ for node in node0 node1; do
     vcluster exec "$node" bash -c 'setsid python3 "$0" < /dev/null > /dev/null 2>&1 & while [ ! -S /dev/shm/m/slow ]; do sleep 0.1; done' "$CASE_DIR/slow.py"
 done
 set_both crypt_auth=munge 'crypt_munge_socket=/dev/shm/m/${SLOW-s}' crypt_munge_age=6
-if [ "$SERIES" = 4.1 ]; then
-    export SLOW=slow
-    late 8 again
-    unset SLOW
-else
-    echo "not run: from 5.0 on the runtime goes on giving a process's first renewal (docs/troubleshooting.rst)"
-fi
+export SLOW=slow
+late 8 again
+unset SLOW
 set_both crypt_auth=munge crypt_munge_socket=/dev/shm/m/s crypt_munge_age=6
 # Twice with a connection between the children ends PRRTE's own daemons on 5.0,
 # also over ob1.

@@ -44,6 +44,7 @@ static mca_base_component_t life_key = {
 
 static opal_crypt_local_t *self;
 static uint32_t life;                   /* ours, from 0 */
+static uint32_t renewals;               /* of this life, published */
 static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of ours */
 static unsigned users;                  /* starts without their stops */
 static bool has_transport;
@@ -74,6 +75,18 @@ static const mca_base_component_t *key_of_life(const mca_base_component_t *of, u
 static const mca_base_component_t *record_key(uint32_t of_life, mca_base_component_t *key)
 {
     return key_of_life(&modex_key, of_life, key);
+}
+
+/* Each renewal has a key of its own, too: "renewal", then "renewal-1", "renewal-2". */
+static const mca_base_component_t *key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key)
+{
+    key_of_life(&renewal_key, of_life, key);
+    if (number > 0) {
+        size_t length = strlen(key->mca_component_name);
+
+        snprintf(key->mca_component_name + length, sizeof(key->mca_component_name) - length, "-%" PRIu32, number);
+    }
+    return key;
 }
 
 int opal_cryptproc_choose_cipher(void)
@@ -164,6 +177,7 @@ static int make(const char *agreed)
     opal_cryptproc_job_name(&OPAL_PROC_MY_NAME, job);
     identity.nspace = job;
     identity.instance = life = opal_crypt_instance();
+    renewals = 0;
     rc = identify_node(&identity, &why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_crypt_local_create(&p->options, &identity, &self, &why);
@@ -266,9 +280,14 @@ static int renew(int64_t now)
     if (0 == bytes) {
         return OPAL_SUCCESS;
     }
-    key_of_life(&renewal_key, life, &key);
+    key_of_renewal(life, renewals, &key);
     OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) fresh, bytes);
-    return OPAL_SUCCESS == rc ? opal_cryptproc_commit() : rc;
+    rc = OPAL_SUCCESS == rc ? opal_cryptproc_commit() : rc;
+    if (OPAL_SUCCESS == rc) {
+        renewals++;
+        opal_crypt_local_renewed(self, now);
+    }
+    return rc;
 }
 
 /* Two threads may meet other jobs at once. */
@@ -292,21 +311,6 @@ static uint8_t *fetch(const opal_process_name_t *name, const mca_base_component_
     return found;
 }
 
-static const char renewal_name[] = "its credential, made anew";
-
-/* The peer's renewal; where it published none we say so by 0 bytes, which are
- * refused. */
-static uint8_t *fetch_renewal(const opal_process_name_t *name, opal_crypt_expect_t *expect)
-{
-    static const uint8_t none;
-    mca_base_component_t key;
-    uint8_t *fresh = fetch(name, key_of_life(&renewal_key, expect->instance, &key), OPAL_CRYPTPROC_ANEW, renewal_name,
-                           &expect->fresh_bytes);
-
-    expect->fresh = NULL != fresh ? fresh : &none;
-    return fresh;
-}
-
 static int64_t milliseconds(void)
 {
     struct timespec now;
@@ -315,16 +319,22 @@ static int64_t milliseconds(void)
     return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* `had` is the renewal of an earlier meeting, or nothing, and the peer may be about to publish that of this one: the next,
- * or `had` if none comes within the seconds of a fetch after `begin`. */
-static uint8_t *later_renewal(const opal_process_name_t *name, opal_crypt_expect_t *expect, uint8_t *had, int64_t begin)
+/* The peer's renewal of this number, which it may be about to publish; NULL if that does not come within the seconds of
+ * a fetch after `begin`. */
+static uint8_t *fetch_renewal(const opal_process_name_t *name, uint32_t of_life, uint32_t number, int64_t begin, size_t *bytes)
 {
     enum { FIRST_PAUSE = 20, LAST_PAUSE = 1000 };
-    const opal_crypt_expect_t before = *expect;
-    opal_cryptproc_wait_t wait = {.doing = "the first contact with the peer", .awaited = renewal_name, .peer = *name};
+    static const char what[] = "its credential, made anew";
+    opal_cryptproc_wait_t wait = {.doing = "the first contact with the peer", .awaited = what, .peer = *name};
+    mca_base_component_t key;
+    uint8_t *found;
 
-    for (int64_t pause = FIRST_PAUSE; milliseconds() - begin < OPAL_CRYPTPROC_FETCH_SECONDS * 1000;
-         pause = 2 * pause < LAST_PAUSE ? 2 * pause : LAST_PAUSE) {
+    key_of_renewal(of_life, number, &key);
+    for (int64_t pause = FIRST_PAUSE;; pause = 2 * pause < LAST_PAUSE ? 2 * pause : LAST_PAUSE) {
+        found = fetch(name, &key, OPAL_CRYPTPROC_ANEW, what, bytes);
+        if (NULL != found || milliseconds() - begin >= OPAL_CRYPTPROC_FETCH_SECONDS * 1000) {
+            return found;
+        }
         (void) nanosleep(&(struct timespec) {.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000}, NULL);
         if (milliseconds() - begin >= 1000 * ((int64_t) wait.seconds + 1)) {
             opal_cryptproc_wait_tick(&wait);
@@ -332,15 +342,30 @@ static uint8_t *later_renewal(const opal_process_name_t *name, opal_crypt_expect
                 opal_cryptproc_still_here();
             }
         }
-        uint8_t *found = fetch_renewal(name, expect);
-        if (NULL != found && (expect->fresh_bytes != before.fresh_bytes || 0 != memcmp(found, before.fresh, before.fresh_bytes))) {
-            free(had);
-            return found;
-        }
-        free(found);
     }
-    *expect = before;
-    return had;
+}
+
+/* The record alone is too old: with the first of the peer's renewals that is not.  Those of its earlier meetings are, and
+ * the last may be on its way.  Without any, 0 bytes say so, which are refused. */
+static int schedule_renewed(const opal_process_name_t *name, const void *record, size_t bytes, opal_crypt_expect_t *expect,
+                            opal_crypt_schedule_t **schedule, opal_crypt_why_t *why)
+{
+    static const uint8_t none;
+    const int64_t begin = milliseconds();
+    int rc = OPAL_CRYPT_ERR_OLD;
+
+    for (uint32_t number = 0; OPAL_CRYPT_ERR_OLD == rc; number++) {
+        uint8_t *fresh = fetch_renewal(name, expect->instance, number, begin, &expect->fresh_bytes);
+
+        if (NULL == fresh && number > 0) {
+            break;                      /* `why` is that of the one before */
+        }
+        expect->fresh = NULL != fresh ? fresh : &none;
+        rc = opal_crypt_schedule_create(self, record, bytes, expect, schedule, why);
+        free(fresh);
+    }
+    expect->fresh = NULL;
+    return rc;
 }
 
 /* In which life of MPI the peer is, as it says itself; `otherwise` where it says nothing. */
@@ -395,7 +420,6 @@ int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_c
 {
     opal_crypt_expect_t expect = {.rank = name->vpid, .needed = met};
     char nspace[OPAL_CRYPTPROC_NSPACE_BYTES];
-    uint8_t *fresh = NULL;
     size_t bytes = 0;
     void *record = current_record(name, &expect.instance, &bytes);
     int rc;
@@ -409,16 +433,9 @@ int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_c
     }
     rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
     if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
-        const int64_t begin = milliseconds();
-        fresh = fetch_renewal(name, &expect);
-        rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
-        if (OPAL_CRYPT_ERR_OLD == rc || NULL == fresh) {
-            fresh = later_renewal(name, &expect, fresh, begin);
-            rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
-        }
+        rc = schedule_renewed(name, record, bytes, &expect, schedule, why);
     }
     free(record);
-    free(fresh);
     if (OPAL_CRYPT_OK == rc) {
         warn_of_clocks(*schedule, met);
     }

@@ -200,11 +200,13 @@ int opal_crypt_local_renew(opal_crypt_local_t *local, int64_t now,
     }
     rc = local->method->renew(local->auth_state, local->bytes, local->byte_count,
                               local->fresh, OPAL_CRYPT_RECORD_MAX, bytes, why);
-    if (OPAL_CRYPT_OK == rc) {
-        local->vouched = now;
-        *fresh = local->fresh;
-    }
+    *fresh = OPAL_CRYPT_OK == rc ? local->fresh : NULL;
     return rc;
+}
+
+void opal_crypt_local_renewed(opal_crypt_local_t *local, int64_t now)
+{
+    local->vouched = now;
 }
 
 /* ---- what callers may ask ---- */

@@ -95,6 +95,9 @@ const uint8_t *opal_crypt_local_record(const opal_crypt_local_t *local, size_t *
 int opal_crypt_local_renew(opal_crypt_local_t *local, int64_t now,
                            const uint8_t **fresh, size_t *bytes, opal_crypt_why_t *why);
 
+/* That renewal, made at `now`, is published. */
+void opal_crypt_local_renewed(opal_crypt_local_t *local, int64_t now);
+
 /* The options it was made with, and the hash of our own public key. */
 const opal_crypt_options_t *opal_crypt_local_options(const opal_crypt_local_t *local);
 const uint8_t *opal_crypt_local_key_hash(const opal_crypt_local_t *local);
