@@ -17,7 +17,7 @@ seen() {
     ( export "$@"; vcluster mpirun -n 4 "$marked" "$text" ) > "$CASE_DIR/out" 2>&1 || fail "$*: $(cat "$CASE_DIR/out")"
     capture_stop node0
     capture_stop node1
-    { grep -laF "$(rev <<<"$text")" "$CASE_DIR/node0" "$CASE_DIR/node1" || true; } | wc -l
+    { grep -laF "$(python3 -c 'print(input()[::-1])' <<<"$text")" "$CASE_DIR/node0" "$CASE_DIR/node1" || true; } | wc -l
 }
 
 shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)

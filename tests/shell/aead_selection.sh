@@ -106,7 +106,7 @@ refuses unknown '"openssl,nosuch"' --mca aead openssl,nosuch
 refuses unknown '"opens"' --mca aead opens
 # The provider of a build that encrypts nothing is in none of this one's files.
 refuses unknown '"PLAINTEXT"' --mca aead PLAINTEXT
-must_fail grep -la "no encryption" "$PREFIX"/lib/*.so "$PREFIX"/lib/ompi-crypt/*.so
+must_fail grep -lazx "no encryption" "$PREFIX"/lib/*.so "$PREFIX"/lib/ompi-crypt/*.so
 
 # 4. a cipher that a provider does not have
 if has sodium; then

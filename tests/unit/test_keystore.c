@@ -79,6 +79,8 @@ static void case_plain(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keyst
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "clear", &before, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
+    /* Of somebody who was killed while he wrote it. */
+    UNIT_CHECK(0 == shell("cp %s/clear.1 %s/clear.1.4711.new", options->directory, options->directory));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 2 == count);
     UNIT_CHECK(0 == shell("! grep -q '^key plain' %s/clear.*", options->directory));
     UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "clear", &before, out, &grant, &why));
@@ -259,6 +261,26 @@ static void case_revoke(opal_cryptfile_keystore_t *keystore, const char *directo
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "gone", version, &record, &why) && record.revoked);
     }
     UNIT_CHECK(OPAL_CRYPT_OK != opal_cryptfile_keystore_revoke(keystore, "gone", 1, &why));
+
+    UNIT_GROUP("all that can be read are revoked, whichever cannot, and that is said");
+    for (int bad = 1; bad <= 3; ++bad) {
+        char name[2][8];
+
+        snprintf(name[0], sizeof(name[0]), "bad%d", bad);
+        snprintf(name[1], sizeof(name[1]), "bad%d.%d", bad, bad);
+        for (int i = 0; i < 3; ++i) {
+            record = (opal_cryptfile_keystore_record_t) {.owner_count = 0};
+            strcpy(record.label, name[0]);
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, i > 0, &record, &why));
+        }
+        UNIT_CHECK(0 == shell("echo 'key plain 00' > %s/%s", directory, name[1]));
+        UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_revoke(keystore, name[0], 0, &why));
+        UNIT_CHECK(NULL != strstr(why.detail, name[1]));
+        for (uint16_t version = 1; version <= 3; ++version) {
+            UNIT_CHECK(version == bad || (OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, name[0], version, &record, &why)
+                                          && record.revoked));
+        }
+    }
 }
 
 /* Whoever can change the file of a recovery key, or what its name leads to, could read the files. */

@@ -375,6 +375,27 @@ static int file_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile
     return rc;
 }
 
+/* LABEL.VERSION.PID.new of put_file, whose process was killed, may hold a key in the clear. */
+static int remove_unfinished(const opal_cryptfile_keystore_t *keystore, DIR *directory, const char *label, opal_crypt_why_t *why)
+{
+    const size_t bytes = strlen(label);
+
+    for (struct dirent *entry; NULL != (entry = readdir(directory));) {
+        const char *rest = entry->d_name + bytes;
+
+        if (0 == strncmp(entry->d_name, label, bytes) && '.' == *rest) {
+            rest += 1 + strspn(rest + 1, "0123456789");
+            rest += '.' == *rest ? 1 + strspn(rest + 1, "0123456789") : 0;
+            if (0 == strcmp(rest, ".new") && 0 != unlinkat(dirfd(directory), entry->d_name, 0) && ENOENT != errno) {
+                return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s/%s: %s", keystore->directory,
+                                         entry->d_name, strerror(errno));
+            }
+        }
+    }
+    rewinddir(directory);
+    return OPAL_CRYPT_OK;
+}
+
 static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
                    opal_crypt_why_t *why)
 {
@@ -388,6 +409,7 @@ static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsig
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
+    rc = remove_unfinished(keystore, directory, label, why);
     while (OPAL_CRYPT_OK == rc && opal_cryptfile_keystore_next(directory, label, name, &version)) {
         rc = load_any(keystore, label, version, &content, &plain, why);
         if (OPAL_CRYPT_OK == rc) {

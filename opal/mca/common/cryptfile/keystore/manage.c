@@ -133,24 +133,50 @@ static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, ui
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_keystore_log(keystore, "revoke", label, version, NULL, NULL, why) : rc;
 }
 
-/* Revoke one version; of version 0, every one, the newest first, which new files use.  One
- * that is not there, or cannot be read, does not save those behind it; the first error counts. */
-static int revoke_versions(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
-                           opal_crypt_why_t *why)
-{
-    opal_cryptfile_keystore_record_t record;
-    int result = opal_cryptfile_keystore_look_up(keystore, label, version, true, &record, why);
-    unsigned first = 0 == version ? 1 : version, last = OPAL_CRYPT_OK == result ? record.version : 0;
+typedef struct versions {
+    unsigned newest;            /* of those that can be read; 0: none */
+    opal_crypt_why_t bad;       /* why the first of the others cannot; topic NULL: there is none */
+} versions_t;
 
-    for (unsigned i = last; i >= first; --i) {
+static int note_newest(const opal_cryptfile_keystore_record_t *record, void *arg)
+{
+    versions_t *versions = arg;
+
+    versions->newest = record->version > versions->newest ? record->version : versions->newest;
+    return OPAL_CRYPT_OK;
+}
+
+static void note_bad(const opal_crypt_why_t *why, void *arg)
+{
+    versions_t *versions = arg;
+
+    if (NULL == versions->bad.topic) {
+        versions->bad = *why;
+    }
+}
+
+/* Every version, the newest first, which new files use.  One that is not there, or cannot be read, does not save those
+ * beside it; the first error counts. */
+static int revoke_all(opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why)
+{
+    versions_t versions = {.newest = 0};
+    opal_crypt_why_t none;
+    int result = keystore->ops->walk(keystore, label, note_newest, note_bad, &versions, why);
+
+    if (OPAL_CRYPT_OK == result && NULL != versions.bad.topic) {
+        result = OPAL_CRYPT_ERR_CONFIG;
+        *(NULL == why ? &none : why) = versions.bad;
+    } else if (OPAL_CRYPT_OK == result && 0 == versions.newest) {
+        result = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-no-label", "%s, keystore %s %s", label,
+                                   keystore->ops->name, keystore->directory);
+    }
+    for (unsigned i = versions.newest; i >= 1; --i) {
         opal_crypt_why_t one = {.topic = NULL};
         int rc = revoke_one(keystore, label, (uint16_t) i, &one);
         bool missing = NULL != one.topic && 0 == strcmp("keystore-no-label", one.topic);
         if (OPAL_CRYPT_OK != rc && !missing && OPAL_CRYPT_OK == result) {
             result = rc;
-            if (NULL != why) {
-                *why = one;
-            }
+            *(NULL == why ? &none : why) = one;
         }
     }
     return result;
@@ -159,10 +185,13 @@ static int revoke_versions(opal_cryptfile_keystore_t *keystore, const char *labe
 int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const char *label,
                                    uint16_t version, opal_crypt_why_t *why)
 {
+    if (!opal_cryptfile_key_label_valid(label)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
+    }
     int fd, rc = begin_change(keystore, &fd, why);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = revoke_versions(keystore, label, version, why);
+        rc = 0 == version ? revoke_all(keystore, label, why) : revoke_one(keystore, label, version, why);
         end_change(keystore, fd);
     }
     return rc;
