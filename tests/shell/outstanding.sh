@@ -36,6 +36,10 @@ of() { sed -n "s/^rank $2: \(-\{0,1\}[0-9]*\) KiB, \([0-9]*\) ms, on a processor
 for what; do
     IFS=: read -r way bytes option <<< "$what:::"
     bytes=${bytes:-131072} option=${option%%:*}
+    if [ "$way" = get ] && [ "$SERIES" != 4.1 ]; then
+        echo "not run: get, as from Open MPI 5.0 on pml/crypt refuses windows over two nodes"
+        continue
+    fi
     job ob1 "$way" "$bytes" "$option"
     job crypt "$way" "$bytes" "$option"
     for rank in 0 1; do
