@@ -29,6 +29,14 @@ for i in 1 2 3; do
     survive OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_replace_after=20
 done
 
+# Nobody answers, for the time that the user allows.
+OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_crypt_connect_timeout=4 vcluster mpirun -n 2 --map-by node \
+    --with-ft ulfm -x MT_WATCHDOG="$LIMIT" -x SURVIVORS_PID="$CASE_DIR/pid" "$program" silent > "$CASE_DIR/out" 2>&1 || true
+tr -d '\0' < "$CASE_DIR/out"
+for text in 'no answer within crypt_connect_timeout' 'passed survivors: silent'; do
+    grep -aq "$text" "$CASE_DIR/out" || fail "\"$text\" is not there"
+done
+
 # Whoever leaves so has not called MPI_Finalize, which mpirun counts as a failure.
 OMPI_MCA_crypt_transport=btl vcluster mpirun -n 2 --map-by node --with-ft ulfm -x MT_WATCHDOG="$LIMIT" "$program" cut \
     > "$CASE_DIR/out" 2>&1 || true

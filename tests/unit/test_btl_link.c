@@ -227,6 +227,17 @@ static void *leave_b(void *link)
     return opal_btl_crypt_link_close(link, 60000) ? link : NULL;
 }
 
+/* Whatever the other end reads is there again at once, until it has gone. */
+static void *pour(void *opaque)
+{
+    static const uint8_t junk[65536];
+    const opal_btl_crypt_link_t *link = opaque;
+
+    while (send(link->fd, junk, sizeof(junk), MSG_NOSIGNAL) > 0 || EAGAIN == errno) {
+    }
+    return NULL;
+}
+
 /* The socket takes all of the data, and not the close_notify behind it. */
 static void no_room_for_the_end(void)
 {
@@ -252,6 +263,17 @@ static void no_room_for_the_end(void)
     }
     UNIT_CHECK(!ends.a->wants_write && 0 == opal_btl_crypt_ring_used(&ends.a->ring));
     UNIT_CHECK(!opal_btl_crypt_link_close(ends.a, 1));
+    ends_free(&ends);
+
+    UNIT_GROUP("nor to somebody who goes on sending what nobody asked for");
+    ends_open(&ends);
+    for (int i = 0; i < fit; i++) {
+        UNIT_CHECK(opal_btl_crypt_link_post(ends.a, &item));
+    }
+    UNIT_REQUIRE(0 == pthread_create(&other, NULL, pour, ends.b));
+    UNIT_CHECK(!opal_btl_crypt_link_close(ends.a, 100));
+    UNIT_CHECK(0 == shutdown(ends.a->fd, SHUT_RDWR));
+    UNIT_REQUIRE(0 == pthread_join(other, NULL));
     ends_free(&ends);
 
     UNIT_GROUP("two who leave, and have filled each other's sockets");

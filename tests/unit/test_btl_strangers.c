@@ -318,7 +318,11 @@ static void no_descriptors(void)
     UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &none));
     listener.polled = 5;
     opal_btl_crypt_listen_accept(&listener);
-    UNIT_CHECK(0 == listener.strangers.count && 6 == listener.starved_at);
+    UNIT_CHECK(0 == listener.strangers.count && 6 == listener.starved_at && !opal_btl_crypt_listen_starved(&listener));
+    listener.polled = 60000006;
+    UNIT_CHECK(!opal_btl_crypt_listen_starved(&listener));
+    listener.polled++;
+    UNIT_CHECK(opal_btl_crypt_listen_starved(&listener));
     listener.polled = 7;
     opal_btl_crypt_listen_accept(&listener);
     UNIT_CHECK(6 == listener.starved_at);

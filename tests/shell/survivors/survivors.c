@@ -4,6 +4,8 @@
  * survivors: a process dies in the middle of messages; the others find out, revoke, shrink, and go on.
  * survivors cut: nobody dies, but the first process cuts the newest of its connections with the last; each of the two takes
  * the other one for dead.
+ * survivors silent: the last process stops before anybody spoke to it, and its node takes connections as before; the first
+ * process, which sends to it, is told that it has failed.
  */
 #include "mt.h"
 
@@ -86,14 +88,71 @@ static int around(MPI_Comm comm, int rounds, int dies)
     return rc;
 }
 
+/* Its number is in the file that SURVIVORS_PID names, in place once it is whole. */
+static void stop(void)
+{
+    char beside[4096];
+    FILE *file;
+
+    snprintf(beside, sizeof(beside), "%s.new", getenv("SURVIVORS_PID"));
+    MT_CHECK(NULL != (file = fopen(beside, "w")), "%s", beside);
+    MT_CHECK(fprintf(file, "%ld\n", (long) getpid()) > 0 && 0 == fclose(file), "%s", beside);
+    MT_CHECK(0 == rename(beside, getenv("SURVIVORS_PID")), "%s", beside);
+    raise(SIGSTOP);
+}
+
+static int is_stopped(long *pid)
+{
+    char name[64], state = '?';
+    FILE *file = fopen(getenv("SURVIVORS_PID"), "r");
+
+    if (NULL == file || 1 != fscanf(file, "%ld", pid)) {
+        *pid = -1;
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    snprintf(name, sizeof(name), "/proc/%ld/stat", *pid);
+    file = *pid < 0 ? NULL : fopen(name, "r");
+    if (NULL != file) {
+        MT_CHECK(1 == fscanf(file, "%*d (%*[^)]) %c", &state), "%s", name);
+        fclose(file);
+    }
+    return 'T' == state;
+}
+
+static void silent(void)
+{
+    long pid;
+    int rc, kind;
+
+    if (mt_rank == mt_size - 1) {
+        stop();
+        return;
+    }
+    while (!is_stopped(&pid)) {
+        usleep(10000);
+    }
+    rc = MPI_Ssend(&pid, 1, MPI_LONG, mt_size - 1, 1, MPI_COMM_WORLD);
+    kill((pid_t) pid, SIGKILL);
+    MT_MPI(MPI_Error_class(rc, &kind));
+    MT_CHECK(MPIX_ERR_PROC_FAILED == kind, "error class %d", kind);
+    printf("passed survivors: silent\n");
+    fflush(stdout);
+    _exit(0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm left;
     int rc, kind, size, sum = 0, one = 1, cuts;
 
-    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    mt_start_alone(&argc, &argv, MPI_THREAD_SINGLE);
     cuts = mt_flag("cut");
     MT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    if (mt_flag("silent")) {
+        silent();
+    }
     MT_MPI(around(MPI_COMM_WORLD, ROUNDS, -1));
     rc = around(MPI_COMM_WORLD, cuts ? 100 * ROUNDS : ROUNDS, cuts ? 0 : mt_size - 1);
     MT_MPI(MPI_Error_class(rc, &kind));

@@ -139,6 +139,8 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool neede
         if (opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses)
             && group_found(endpoint, addresses.groups, &why)
             && OPAL_CRYPT_OK == opal_crypt_tls_name_make(peer->nspace, peer->rank, peer->instance, &endpoint->tls_name)) {
+            free(endpoint->why);                    /* of an earlier look */
+            endpoint->why = NULL;
             return true;
         }
         opal_crypt_schedule_destroy(endpoint->schedule);

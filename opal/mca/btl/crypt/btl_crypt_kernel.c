@@ -131,10 +131,10 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link)
         return;
     }
     if (came <= 0) {
-        if (0 == came || ECONNRESET == errno) {
-            opal_btl_crypt_link_cut(link);
-        } else if (EAGAIN != errno && EWOULDBLOCK != errno) {
+        if (came < 0 && (EBADMSG == errno || EMSGSIZE == errno || EINVAL == errno)) {
             opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
+        } else if (0 == came || (EAGAIN != errno && EWOULDBLOCK != errno)) {
+            opal_btl_crypt_link_cut(link);
         }
         return;
     }

@@ -310,7 +310,7 @@ static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
             link->deaf = true;
             return true;
         }
-        if (0 == rc || (rc < 0 && EINTR != errno)) {
+        if (0 == rc || (rc < 0 && EINTR != errno) || now >= end_ms) {
             return false;
         }
     }
@@ -360,11 +360,14 @@ static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
 /* ---- end ---- */
 
 /* What the other end sent and nobody will read: if it stays, close makes TCP say reset, and our
- * close_notify with what is before it may be lost at the other end. */
+ * close_notify with what is before it may be lost at the other end.  No more than a socket holds: who goes on sending has
+ * not left, and has no claim to it. */
 static void drain(opal_btl_crypt_link_t *link)
 {
+    enum { READS_MOST = 4096 };
+
     (void) shutdown(link->fd, SHUT_WR);
-    while (swallow(link) > 0) {
+    for (int i = 0; i < READS_MOST && swallow(link) > 0; i++) {
     }
 }
 

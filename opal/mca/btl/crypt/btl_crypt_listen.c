@@ -209,6 +209,13 @@ void opal_btl_crypt_listen_accept(opal_btl_crypt_listener_t *listener)
     }
 }
 
+bool opal_btl_crypt_listen_starved(const opal_btl_crypt_listener_t *listener)
+{
+    enum { MOST_US = 60000000 };
+
+    return 0 != listener->starved_at && listener->polled > listener->starved_at + MOST_US;
+}
+
 void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t now)
 {
     const uint64_t passed = now - listener->last;

@@ -47,6 +47,9 @@ int opal_btl_crypt_listen_at(unsigned min, unsigned range, uint16_t *port);
 /* The socket can be read: all that wait, or OPAL_BTL_CRYPT_ACCEPTS of them. */
 void opal_btl_crypt_listen_accept(opal_btl_crypt_listener_t *listener);
 
+/* Has there been no file descriptor for a minute in which we polled? */
+bool opal_btl_crypt_listen_starved(const opal_btl_crypt_listener_t *listener);
+
 /* A socket that is connected to us, however it came to be. */
 void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd);
 

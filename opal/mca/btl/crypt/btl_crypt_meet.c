@@ -163,6 +163,22 @@ static void no_answer(opal_btl_crypt_endpoint_t *endpoint)
     try_next(endpoint, addresses_of(endpoint, &addresses), "no answer");
 }
 
+/* A second has passed.  With fault tolerance crypt_connect_timeout ends the peer, and not the job; false then. */
+static bool tick(opal_btl_crypt_endpoint_t *endpoint)
+{
+    const unsigned limit = opal_cryptproc_params.connect_timeout;
+
+    if (opal_btl_crypt.tolerant && limit > 0 && endpoint->wait.seconds + 1 >= limit) {
+        if (NULL != endpoint->connecting) {
+            opal_btl_crypt_drop(endpoint->connecting);
+        }
+        opal_btl_crypt_endpoint_broken(endpoint, "no answer within crypt_connect_timeout");
+        return false;
+    }
+    opal_cryptproc_wait_tick(&endpoint->wait);
+    return true;
+}
+
 /* An attempt whose other end is authenticated is not given up: that end may keep it. */
 void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 {
@@ -172,7 +188,9 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
         endpoint->tick_at = now + SECOND_US;
     } else if (now >= endpoint->tick_at) {
         endpoint->tick_at = now + SECOND_US;
-        opal_cryptproc_wait_tick(&endpoint->wait);
+        if (!tick(endpoint)) {
+            return;
+        }
     }
     if (NULL == endpoint->connecting) {
         if (now >= endpoint->retry_at) {
@@ -334,9 +352,9 @@ static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     endpoint->link = NULL;
+    endpoint->replaced = link->last_came;           /* before reap, which gives up the lock */
     (void) opal_btl_crypt_endpoint_reap(endpoint, link);
     keep_waiting(endpoint, link);
-    endpoint->replaced = link->last_came;
     lost = NULL != link->queue.first || NULL != link->sealed.first;
     opal_btl_crypt_endpoint_keep(endpoint, link);
     pthread_mutex_unlock(&opal_btl_crypt.lock);

@@ -14,7 +14,6 @@
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/runtime/opal_progress.h"
 
-enum { STARVED_MOST_US = 60000000 };    /* polled time without a free file descriptor */
 
 /* ---- epoll ---- */
 
@@ -140,7 +139,7 @@ void opal_btl_crypt_progress_give(void)
 static void starved(void)
 {
     const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
-    const bool over = listener->polled - listener->starved_at > STARVED_MOST_US;
+    const bool over = opal_btl_crypt_listen_starved(listener);
     struct rlimit limit = {0};
 
     if (!over && opal_btl_crypt.said_starved) {
