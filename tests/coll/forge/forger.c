@@ -178,10 +178,13 @@ static void check_wiped(void)
 static void check_class(int rc)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
+    int length, class;
 
     MPI_Error_string(rc, text, &length);
     MT_CHECK(NULL != strstr(text, "MPI_ERR_CRYPT"), "returned %d: %s", rc, text);
+    MT_MPI(MPI_Error_class(rc, &class));
+    MPI_Error_string(class, text, &length);
+    MT_CHECK(rc != class && NULL != strstr(text, "MPI_ERR_CRYPT"), "returned %d of class %d: %s", rc, class, text);
 }
 
 static bool anywhere(bool here)

@@ -42,7 +42,7 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
         int anywhere = ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1);
 
         if (0 != anywhere) {
-            remember(call, ompi_common_cryptmpi_error_class());
+            remember(call, ompi_common_cryptmpi_error());
             call->wipe(call);
         }
     }

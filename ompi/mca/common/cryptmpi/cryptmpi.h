@@ -342,13 +342,16 @@ static inline int ompi_common_cryptmpi_device_check(const void *buffer)
 /* ---- failures ---- */
 
 /* A message from `rank` did not authenticate.  Under crypt_on_auth_failure =
- * abort this shows one text and ends the job; else it returns our own MPI
- * error class, to be put into the status.  Never names key material. */
+ * abort this shows one text and ends the job; else it returns an error of our own
+ * MPI class, to be put into the status.  Never names key material. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc)
     OPAL_CRYPT_RARE;
 
-/* That class, for ranks that learn of a failure from others. */
-OMPI_DECLSPEC int ompi_common_cryptmpi_error_class(void);
+/* As with abort, whatever is set: the peer cannot be told, and would wait. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_end_job(ompi_communicator_t *comm, int rank, int tag, int rc) OPAL_CRYPT_RARE;
+
+/* That error, for ranks that learn of a failure from others. */
+OMPI_DECLSPEC int ompi_common_cryptmpi_error(void);
 
 END_C_DECLS
 

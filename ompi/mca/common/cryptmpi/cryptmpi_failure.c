@@ -17,22 +17,36 @@
 #include "ompi/runtime/mpiruntime.h"
 
 static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
-static int error_class = MPI_SUCCESS;
+static int error_code = MPI_SUCCESS;            /* of a class of its own */
+
+/* A class, and a code of it, which is what functions return: to Open MPI a class is no code, and asked for the class of one it
+ * says that it is unknown.  The class comes first. */
+static bool add_with_text(const char *text, int *code)
+{
+    int class;
+
+    if (!ompi_common_cryptmpi_add_class(&class) || !ompi_common_cryptmpi_add_code(class, code)) {
+        return false;
+    }
+    ompi_common_cryptmpi_add_text(class, text);
+    ompi_common_cryptmpi_add_text(*code, text);
+    return true;
+}
 
 /* Made at the first failure, so that MPI_LASTUSEDCODE is what it always was in
  * programs that never meet one. */
-int ompi_common_cryptmpi_error_class(void)
+int ompi_common_cryptmpi_error(void)
 {
+    static const char text[] = "MPI_ERR_CRYPT: a message, or a peer, failed authentication";
+    int code;
+
     pthread_mutex_lock(&class_lock);
-    if (MPI_SUCCESS == error_class) {
-        if (!ompi_common_cryptmpi_add_class(&error_class)) {
-            error_class = MPI_ERR_OTHER;
-        } else {
-            ompi_common_cryptmpi_add_text(error_class, "MPI_ERR_CRYPT: a message, or a peer, failed authentication");
-        }
+    if (MPI_SUCCESS == error_code) {
+        error_code = add_with_text(text, &code) ? code : MPI_ERR_OTHER;
     }
+    code = error_code;
     pthread_mutex_unlock(&class_lock);
-    return error_class;
+    return code;
 }
 
 static const char *reason(int rc)
@@ -63,9 +77,17 @@ static bool fault_of_ours(int rc)
     return OPAL_CRYPT_ERR_LIBRARY == rc || OPAL_CRYPT_ERR_MEMORY == rc || OPAL_CRYPT_ERR_CONFIG == rc;
 }
 
-static void end_job(ompi_communicator_t *comm, const char *who, int rank, int tag, int rc)
+static const char *this_process(char who[128])
 {
-    opal_cryptproc_show_here(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", who,
+    snprintf(who, 128, "%s on %s", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
+    return who;
+}
+
+void ompi_common_cryptmpi_end_job(ompi_communicator_t *comm, int rank, int tag, int rc)
+{
+    char who[128];
+
+    opal_cryptproc_show_here(help_file, fault_of_ours(rc) ? "crypt-fault-abort" : "auth-failure-abort", this_process(who),
                                    ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
     ompi_mpi_abort(comm, 1);
 }
@@ -80,13 +102,12 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                         "pml:crypt: refused: %s, rank %d, tag %d: %s", comm->c_name, rank, tag, reason(rc));
     opal_cryptproc_happened(OPAL_CRYPTPROC_REFUSED, rank, tag, 0);
-    snprintf(who, sizeof(who), "%s on %s", OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), opal_process_info.nodename);
     if (fatal) {
-        end_job(comm, who, rank, tag, rc);
+        ompi_common_cryptmpi_end_job(comm, rank, tag, rc);
     }
-    OPAL_CRYPTPROC_COUNT(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", who,
+    OPAL_CRYPTPROC_COUNT(help_file, fault_of_ours(rc) ? "crypt-fault-error" : "auth-failure-error", this_process(who),
                               ompi_comm_rank(comm), rank, comm->c_name, tag, reason(rc));
-    return ompi_common_cryptmpi_error_class();
+    return ompi_common_cryptmpi_error();
 }
 
 /* Whatever the error handler of the communicator: the caller may be a collective, a
@@ -98,7 +119,7 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
     opal_cryptproc_happened(OPAL_CRYPTPROC_REFUSED, -1, -1, 0);
     if (OPAL_CRYPTPROC_ABORT != opal_cryptproc_params.on_failure) {
         opal_cryptproc_show_here(file, topic, detail);
-        return ompi_common_cryptmpi_error_class();
+        return ompi_common_cryptmpi_error();
     }
     /* Often every process of a node has one to refuse, for the same reason. */
     (void) opal_cryptproc_show_once(file, topic, detail);
@@ -112,9 +133,6 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
  * program can add any: so they have the same numbers in all processes, and what one found
  * can be told to the others.  libmpi_crypt, and a program without it, finds them by how their
  * texts begin, which therefore never changes.
- *
- * A class of its own is no error code to Open MPI: asked for the class of one it says that it
- * is unknown.  So each has a code, which is what functions return, and the class comes first.
  */
 
 static const struct {
@@ -131,11 +149,9 @@ static int codes[OMPI_CRYPTMPI_CLASSES];        /* MPI_SUCCESS: not yet */
 
 static void add_class(ompi_common_cryptmpi_class_t kind)
 {
-    int class, code;
+    int code;
 
-    if (MPI_SUCCESS == codes[kind] && ompi_common_cryptmpi_add_class(&class) && ompi_common_cryptmpi_add_code(class, &code)) {
-        ompi_common_cryptmpi_add_text(class, kinds[kind].text);
-        ompi_common_cryptmpi_add_text(code, kinds[kind].text);
+    if (MPI_SUCCESS == codes[kind] && add_with_text(kinds[kind].text, &code)) {
         codes[kind] = code;
     }
 }
@@ -156,6 +172,9 @@ void ompi_common_cryptmpi_classes_forget(void)
     for (int i = 0; i < OMPI_CRYPTMPI_CLASSES; ++i) {
         codes[i] = MPI_SUCCESS;
     }
+    pthread_mutex_lock(&class_lock);
+    error_code = MPI_SUCCESS;
+    pthread_mutex_unlock(&class_lock);
 }
 
 int ompi_common_cryptmpi_code(ompi_common_cryptmpi_class_t kind)

@@ -24,7 +24,7 @@ void ompi_common_cryptmpi_waits_start(void);
 void ompi_common_cryptmpi_waits_stop(void);
 
 /* A peer that cannot be authenticated, for the reason of that entry: the end of the job,
- * or, under crypt_on_auth_failure=error, our error class. */
+ * or, under crypt_on_auth_failure=error, an error of our own class. */
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail) OPAL_CRYPT_RARE;
 
 /* Of a communicator, or of a peer that is sent to, which are held across calls of the host: these may make progress

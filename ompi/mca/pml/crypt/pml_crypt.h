@@ -224,7 +224,7 @@ typedef struct ompi_pml_crypt_request {
     void *body;                             /* it goes here when the buffer is too small */
     void *bsend;                            /* our piece of the buffer that the user attached */
     ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
-    ompi_common_cryptmpi_atomic32_t life;   /* done | freed */
+    ompi_common_cryptmpi_atomic32_t life;   /* done | freed, and completions under way */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
     struct ompi_pml_crypt_request *made;    /* the one made before it */
     int64_t seen;                           /* since when it is pending, by the status page; 0: not seen yet */
@@ -249,6 +249,7 @@ typedef struct ompi_pml_crypt_request {
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
 
 /* Staging for a segment of this request; ends the job when there is no memory. */
+void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, size_t bytes) OPAL_CRYPT_RARE __attribute__((noreturn));
 ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes);
 
 ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,

@@ -186,9 +186,11 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
 {
     ompi_pml_crypt_request_t *r = stage->op.request;
     bool last = stage->op.segment == r->shape.count;
-    int rc = OMPI_SUCCESS == stage->rc ? OMPI_SUCCESS : MPI_ERR_INTERN;
+    int rc = MPI_ERR_INTERN;
 
-    if (OMPI_SUCCESS == rc) {
+    if (OPAL_CRYPT_OK != stage->rc) {       /* the receiver has the first part, and waits for this one */
+        ompi_common_cryptmpi_end_job(r->base.req_comm, ompi_comm_rank(r->base.req_comm), r->m.tag, stage->rc);
+    } else {
         /* Who sends synchronously learns from the last segment that a receive
          * matched, because a probe alone takes no more than the first part. */
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, stage->wire_bytes, &ompi_mpi_byte.dt, r->m.rank,
@@ -216,20 +218,20 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     stage->op.request = r;
     stage->op.segment = segment;
     stage->wire_bytes = plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD;
-    stage->rc = OMPI_SUCCESS;
+    stage->rc = OPAL_CRYPT_OK;
     stage->era = of_era;
     stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
-    if (NULL == flat) {
-        stage->rc = NULL != r->stream
-                        ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
-                        : ompi_common_cryptmpi_pack(r->m.buffer, r->m.count, r->m.type, offset,
-                                                    plain_bytes, stage->bytes);
+    if (NULL == flat && OMPI_SUCCESS != (NULL != r->stream
+                            ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
+                            : ompi_common_cryptmpi_pack(r->m.buffer, r->m.count, r->m.type, offset,
+                                                        plain_bytes, stage->bytes))) {
+        stage->rc = OPAL_CRYPT_ERR_LIBRARY;
     }
-    if (OMPI_SUCCESS == stage->rc && r->threads > 1) {
+    if (OPAL_CRYPT_OK == stage->rc && r->threads > 1) {
         ompi_pml_crypt_team_seal(&ompi_pml_crypt.sealing, stage);
         return;
     }
-    if (OMPI_SUCCESS == stage->rc) {
+    if (OPAL_CRYPT_OK == stage->rc) {
         stage->rc = opal_crypt_segment_seal(r->chop, segment, stage->plain, stage->bytes);
     }
     hand_over(stage);

@@ -101,9 +101,8 @@ static void receive_body(ompi_pml_crypt_request_t *r, const uint8_t *frame)
     ompi_pml_crypt_deliver(&r->m, total_bytes, NULL, 0);
     r->shape.total_bytes = total_bytes;
     r->body = fits ? NULL : malloc(total_bytes);
-    if (!fits && NULL == r->body) {
-        r->m.status.MPI_ERROR = MPI_ERR_NO_MEM;
-        return;
+    if (!fits && NULL == r->body) {                         /* its sender waits for a receive */
+        ompi_pml_crypt_no_memory(r, total_bytes);
     }
     r->rest.done = body_in;
     r->rest.request = r;

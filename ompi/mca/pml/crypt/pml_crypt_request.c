@@ -6,14 +6,15 @@
  *
  * `pending` counts those operations, plus one for whoever starts it; the last
  * to go completes the request.  `life` settles who gives it back: completion
- * and MPI_Request_free may come in either order, from two threads.
+ * and MPI_Request_free may come in either order, from two threads.  A persistent one may
+ * be started again before the completion of its last use has returned: these are counted.
  */
 #include "pml_crypt.h"
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"
 
-enum { DONE = 1, FREED = 2 };
+enum { DONE = 1, FREED = 2, COMPLETING = 4 };     /* and so on */
 
 static int request_free(ompi_request_t **request);
 static int request_cancel(ompi_request_t *request, int flag);
@@ -96,7 +97,9 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     r->work = r->window = r->gate_open = 0;
     r->parked = r->stuck = false;
     r->ahead = 0;
-    r->life &= FREED;
+    if (request->req_persistent) {
+        (void) __atomic_fetch_and((volatile int32_t *) &r->life, ~DONE, __ATOMIC_ACQ_REL);
+    }
     r->pending = 1;
 }
 
@@ -142,7 +145,7 @@ void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
     r->base.req_pml_complete = true;
     r->base.req_ompi.req_complete = REQUEST_COMPLETED;
     r->base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
-    r->life |= DONE;
+    (void) ompi_common_cryptmpi_set_bits(&r->life, DONE);
 }
 
 void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
@@ -167,7 +170,7 @@ OPAL_CRYPT_OFTEN
 static void complete(ompi_pml_crypt_request_t *r)
 {
     bool again = r->base.req_ompi.req_persistent;
-    int32_t life = 0;
+    int32_t life;
 
     if (MCA_PML_REQUEST_RECV == r->base.req_type
         && OPAL_UNLIKELY(OPAL_CRYPT_OK != r->failure || MPI_SUCCESS != r->host_error)) {
@@ -179,19 +182,18 @@ static void complete(ompi_pml_crypt_request_t *r)
     r->base.req_ompi.req_status = r->m.status;
     /* Once it is complete another thread may free it, and get it again for its next
      * message: so it is given back behind that.  A persistent one may be started
-     * again as soon as it is complete. */
+     * again as soon as it is complete: so it is done before. */
     if (again) {
-        life = ompi_common_cryptmpi_set_bits(&r->life, DONE);
+        (void) ompi_common_cryptmpi_add(&r->life, COMPLETING + DONE);
     }
     if (!r->hidden) {
         /* Before whoever waits sees it: status and message.  Open MPI's own exchange is but an acquire. */
         __atomic_thread_fence(__ATOMIC_RELEASE);
         ompi_request_complete(&r->base.req_ompi, true);
     }
-    if (!again) {
-        life = ompi_common_cryptmpi_set_bits(&r->life, DONE);
-    }
-    if (life & FREED) {
+    life = again ? ompi_common_cryptmpi_add(&r->life, -COMPLETING)
+                 : DONE | ompi_common_cryptmpi_set_bits(&r->life, DONE);
+    if ((DONE | FREED) == life) {
         give_back(r);
     }
 }
@@ -210,7 +212,7 @@ static int request_free(ompi_request_t **request)
     ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) *request;
 
     r->base.req_free_called = true;
-    if (ompi_common_cryptmpi_set_bits(&r->life, FREED) & DONE) {
+    if (DONE == ompi_common_cryptmpi_set_bits(&r->life, FREED)) {
         give_back(r);
     }
     *request = MPI_REQUEST_NULL;
