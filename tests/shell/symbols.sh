@@ -6,7 +6,8 @@
 set -eu
 . "$SRC/tests/lib.sh"
 
-exported() { nm --dynamic --defined-only --format=posix "$1" | cut -d ' ' -f 1; }
+# Not what a compiler makes of the C++ library's own templates in each object that uses them, weak, and the same everywhere.
+exported() { nm --dynamic --defined-only --format=posix "$1" | sed -E '/^_ZN?K?St[^ ]* [VWu] /d' | cut -d ' ' -f 1; }
 
 # only FILE REGEX: it exports something, and nothing else.
 only() {

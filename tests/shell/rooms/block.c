@@ -50,7 +50,7 @@ static opal_cryptfile_t *open_it(memory_t *memory, const uint8_t uuid[16])
 
 int main(void)
 {
-    static const uint8_t uuid[16] = "one of a program";
+    static const uint8_t uuid[16] = "one of programs";
     static uint8_t text[4096], back[4096];
     opal_cryptfile_outcome_t outcome;
     opal_cryptfile_request_t request = {text, 0, sizeof(text)};

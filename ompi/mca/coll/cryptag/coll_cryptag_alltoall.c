@@ -90,14 +90,14 @@ static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
     return can(alltoall, algorithm) ? algorithm : by_messages(alltoall, block);
 }
 
-static int check_device(const ompi_coll_cryptag_side_t *side, int ranks)
+static void check_device(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_side_t *side)
 {
     size_t bytes = 0;
 
-    for (int i = 0; i < ranks && MPI_IN_PLACE != side->buffer; i++) {
+    for (int i = 0; i < call->topo->ranks && MPI_IN_PLACE != side->buffer; i++) {
         bytes += ompi_coll_cryptag_cell(side, i).bytes;
     }
-    return ompi_coll_cryptag_device_check(side->buffer, bytes);
+    ompi_coll_cryptag_device_check(call, side->buffer, bytes);
 }
 
 /* As MPI wants it of equal blocks.  A block that is shorter than the other side says would
@@ -125,11 +125,8 @@ static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
         ompi_coll_cryptag_scratch_reset(&call->module->scratch);
         return *left ? OMPI_SUCCESS : ompi_coll_cryptag_alltoall_pairs(alltoall);
     }
-    rc = check_device(&alltoall->out, call->topo->ranks);
-    rc = OMPI_SUCCESS == rc ? check_device(&alltoall->in, call->topo->ranks) : rc;
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
+    check_device(call, &alltoall->out);
+    check_device(call, &alltoall->in);
     call->sequence = call->module->sequence++;
     alltoall->in_place = MPI_IN_PLACE == alltoall->out.buffer;
     if (alltoall->in_place) {

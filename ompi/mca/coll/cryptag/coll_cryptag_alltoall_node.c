@@ -7,10 +7,13 @@
  * opens it, and sends it.  With l ranks a node this is N (N - 1) messages
  * instead of p (p - l).
  *
- *     | received[here][ranks] 4 | packed[here][nodes] 8 | outgoing | incoming |
+ *     | received[here][ranks] 4 | packed[here][nodes] 8 | sent[here][here] 4 | spoiled[nodes] 4 | outgoing | incoming |
  *
  *     received   bytes that a local rank gets from each rank in this way
  *     packed     bytes that a local rank put into its region for a node
+ *     sent       bytes in a local rank's region for another one of the node
+ *     spoiled    what came from this node, or another one that the same rank opens, is not as long as those who
+ *                receive it say, which is the program's mistake
  *     outgoing   regions, by local rank and node; blocks one behind the other
  *     incoming   by node: its ranks' blocks for this node, as they were sealed
  *
@@ -44,6 +47,7 @@ typedef struct {
     uint64_t phase;
     uint32_t *received;
     uint64_t *packed;
+    uint32_t *sent, *spoiled;
     uint8_t *outgoing, *incoming;
 } node_run_t;
 
@@ -56,7 +60,8 @@ typedef struct {
 static size_t tables_bytes(const ompi_coll_cryptag_topo_t *topo, size_t here)
 {
     return aligned(here * (size_t) topo->ranks * sizeof(uint32_t))
-           + aligned(here * (size_t) topo->nodes * sizeof(uint64_t));
+           + aligned(here * (size_t) topo->nodes * sizeof(uint64_t)) + aligned(here * here * sizeof(uint32_t))
+           + aligned((size_t) topo->nodes * sizeof(uint32_t));
 }
 
 size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t *alltoall)
@@ -73,8 +78,12 @@ static void lay_out(node_run_t *run)
     uint8_t *data = run->shm->data;
 
     run->received = (uint32_t *) (void *) data;
-    run->packed = (uint64_t *) (void *) (data + aligned(here * ranks * sizeof(uint32_t)));
-    run->outgoing = data + tables_bytes(run->topo, here);
+    data += aligned(here * ranks * sizeof(uint32_t));
+    run->packed = (uint64_t *) (void *) data;
+    data += aligned(here * (size_t) run->topo->nodes * sizeof(uint64_t));
+    run->sent = (uint32_t *) (void *) data;
+    run->spoiled = (uint32_t *) (void *) (data + aligned(here * here * sizeof(uint32_t)));
+    run->outgoing = run->shm->data + tables_bytes(run->topo, here);
     run->incoming = run->outgoing + here * ranks * run->alltoall->slot;
 }
 
@@ -93,6 +102,11 @@ static uint64_t *packed_of(const node_run_t *run, int local, int node)
 static uint32_t *received_of(const node_run_t *run, int local, int rank)
 {
     return &run->received[(size_t) local * (size_t) run->topo->ranks + (size_t) rank];
+}
+
+static uint32_t *sent_of(const node_run_t *run, int local, int to_local)
+{
+    return &run->sent[(size_t) local * (size_t) run->shm->here + (size_t) to_local];
 }
 
 static uint8_t *incoming_of(const node_run_t *run, int node)
@@ -122,6 +136,9 @@ static void pack_blocks(node_run_t *run)
             const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, rank);
 
             *received_of(run, topo->local, rank) = travels_alone(run, &in) ? 0 : (uint32_t) in.bytes;
+            if (node == topo->node) {
+                *sent_of(run, topo->local, topo->local_of[rank]) = travels_alone(run, &out) ? 0 : (uint32_t) out.bytes;
+            }
             if (!travels_alone(run, &out)) {
                 ompi_coll_cryptag_cell_pack(run->call, &out, end);
                 end += out.bytes;
@@ -204,6 +221,7 @@ static int post_pairs(node_run_t *run, pair_t *pairs)
 static void open_pairs(node_run_t *run, const pair_t *pairs, int count)
 {
     for (int i = 0; i < count; i++) {
+        run->spoiled[pairs[i].node] = run->call->spoiled;
         const ompi_coll_cryptag_name_t name = { pairs[i].peer, (uint32_t) run->topo->rank, 0 };
 
         if (pairs[i].in.plain_bytes > 0) {
@@ -237,6 +255,22 @@ static void post_long(node_run_t *run)
 
 /* ---- 3. our blocks out of the segment ---- */
 
+/* Out of a neighbor's region, by its own lengths. */
+static void deliver_local(node_run_t *run, int rank, const ompi_coll_cryptag_cell_t *in)
+{
+    const int sender = run->topo->local_of[rank];
+    const uint8_t *from = region_of(run, sender, run->topo->node);
+
+    for (int local = 0; local < run->topo->local; local++) {
+        from += *sent_of(run, sender, local);
+    }
+    if (*sent_of(run, sender, run->topo->local) != *received_of(run, run->topo->local, rank)) {
+        ompi_coll_cryptag_broken(run->call, MPI_ERR_TRUNCATE);
+    } else if (!travels_alone(run, in)) {
+        ompi_coll_cryptag_cell_unpack(run->call, in, from);
+    }
+}
+
 static void deliver_blocks(node_run_t *run)
 {
     const ompi_coll_cryptag_topo_t *topo = run->topo;
@@ -244,12 +278,17 @@ static void deliver_blocks(node_run_t *run)
     for (int node = 0; node < topo->nodes; node++) {
         const uint8_t *from = incoming_of(run, node);
 
+        if (node != topo->node && 0 != run->spoiled[node]) {
+            ompi_coll_cryptag_broken(run->call, MPI_ERR_TRUNCATE);
+        }
+
         for (int i = topo->node_first[node]; i < topo->node_first[node + 1]; i++) {
             const int rank = topo->by_node[i];
             const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, rank);
 
             if (node == topo->node) {
-                from = region_of(run, topo->local_of[rank], node);
+                deliver_local(run, rank, &in);
+                continue;
             }
             for (int local = 0; local < run->shm->here; local++) {
                 if (local == topo->local && !travels_alone(run, &in)) {

@@ -49,13 +49,19 @@ static int choose(const ompi_coll_cryptag_bcast_t *bcast)
     return algorithm;
 }
 
+int ompi_coll_cryptag_bcast_segments(size_t bytes)
+{
+    const size_t segment = mca_coll_cryptag_component.bcast_segment;
+
+    return (int) ((bytes + segment - 1) / segment);
+}
+
 static void cut(ompi_coll_cryptag_bcast_t *bcast)
 {
-    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
-    const size_t segment = c->bcast_segment;
+    const size_t segment = mca_coll_cryptag_component.bcast_segment;
 
     bcast->segment = bcast->bytes < segment ? bcast->bytes : segment;
-    bcast->segments = (int) ((bcast->bytes + bcast->segment - 1) / bcast->segment);
+    bcast->segments = ompi_coll_cryptag_bcast_segments(bcast->bytes);
     bcast->share = bcast->call.topo->widest > 1 && bcast->bytes >= SHARE_MIN
                    && ompi_coll_cryptag_shm_ensure(&bcast->call, ompi_coll_cryptag_bcast_slot_bytes(bcast)
                           * (size_t) (bcast->segments < OMPI_COLL_CRYPTAG_BCAST_SLOTS
@@ -91,10 +97,7 @@ int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, om
         OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, bcast);
         return rc;
     }
-    rc = ompi_coll_cryptag_device_check(buffer, bcast.bytes);
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
+    ompi_coll_cryptag_device_check(&bcast.call, buffer, bcast.bytes);
     bcast.call.sequence = module->sequence++;
     bcast.dense = ompi_common_cryptmpi_contiguous(buffer, dtype, bcast.count);
     cut(&bcast);

@@ -31,6 +31,8 @@ static inline size_t ompi_coll_cryptag_bcast_slot_bytes(const ompi_coll_cryptag_
     return (ompi_coll_cryptag_sealed_bytes(&bcast->call, bcast->segment) + LINE - 1) / LINE * LINE;
 }
 
+int ompi_coll_cryptag_bcast_segments(size_t bytes);
+
 /* BINOMIAL and CHAIN (coll_cryptag_bcast_tree.c). */
 void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast);
 

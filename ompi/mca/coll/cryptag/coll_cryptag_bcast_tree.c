@@ -254,23 +254,39 @@ static void hand_on(tree_run_t *run, int s)
     }
 }
 
-/* A rank that only opens what the chief of its node publishes. */
-static void read_all(tree_run_t *run)
+/* A rank that only opens what the chief of its node publishes.  Where the two do not mean the same length, which is
+ * the program's mistake, it reads nothing, and keeps in step.  Returns how many segments there were. */
+static int read_all(tree_run_t *run)
 {
-    for (int s = 0; s < run->bcast->segments; s++) {
+    const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
+    uint64_t bytes;
+    int segments = 1;
+
+    for (int s = 0; s < segments; s++) {
         ompi_coll_cryptag_shm_await(run->shm, run->chief_local, run->phase + (uint64_t) s + 1);
-        open_segment(run, s);
-        copy(run, s, true);
+        if (0 == s) {
+            bytes = ompi_coll_cryptag_shm_said(run->shm, run->chief_local);
+            segments = ompi_coll_cryptag_bcast_segments(bytes);
+        }
+        if (bytes == bcast->bytes) {
+            open_segment(run, s);
+            copy(run, s, true);
+        }
         ompi_coll_cryptag_shm_arrive(run->shm, run->phase + (uint64_t) s + 1);
     }
+    if (bytes != bcast->bytes) {
+        ompi_coll_cryptag_broken(run->call, MPI_ERR_TRUNCATE);
+    }
+    return segments;
 }
 
-static void write_all(tree_run_t *run)
+static int write_all(tree_run_t *run)
 {
     const int segments = run->bcast->segments;
 
     if (run->shared) {      /* of the last call's data nobody reads any more */
         ompi_coll_cryptag_shm_await_all(run->shm, run->phase);
+        ompi_coll_cryptag_shm_say(run->shm, run->bcast->bytes);
     }
     for (int k = 0; k <= segments; k++) {
         if (k < segments) {
@@ -284,12 +300,14 @@ static void write_all(tree_run_t *run)
         }
         ompi_coll_cryptag_wait(run->call);
     }
+    return segments;
 }
 
 void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
 {
     const size_t sealed_bytes = ompi_coll_cryptag_sealed_bytes(&bcast->call, bcast->segment);
     tree_run_t run = { .bcast = bcast, .call = &bcast->call };
+    int segments;
 
     /* 1. who is above and below us */
     plan_nodes(&run);
@@ -300,13 +318,9 @@ void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
     }
 
     /* 2. hand on, segment by segment */
-    if (run.shared && bcast->call.topo->local != run.chief_local) {
-        read_all(&run);
-    } else {
-        write_all(&run);
-    }
+    segments = run.shared && bcast->call.topo->local != run.chief_local ? read_all(&run) : write_all(&run);
     if (run.shared) {
-        run.shm->phase = run.phase + (uint64_t) bcast->segments + 1;
+        run.shm->phase = run.phase + (uint64_t) segments + 1;
         ompi_coll_cryptag_shm_arrive(run.shm, run.shm->phase);
     }
 }

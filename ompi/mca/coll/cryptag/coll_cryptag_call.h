@@ -107,6 +107,7 @@ struct ompi_coll_cryptag_call {
     uint8_t *plain;
 
     ompi_coll_cryptag_metrics_t metrics;
+    bool spoiled;               /* a piece did not come as announced */
     int failure;                /* first failure: an MPI error class or Open MPI error code; 0 so far */
 };
 
@@ -269,9 +270,9 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 
 /* ---- the user's buffers (coll_cryptag_user.c) ---- */
 
-/* OMPI_SUCCESS, or an error (shown) when `bytes` bytes are in an accelerator's
- * memory, or to be put there.  MPI_IN_PLACE is allowed. */
-int ompi_coll_cryptag_device_check(const void *buffer, size_t bytes);
+/* When `bytes` bytes are in an accelerator's memory, or to be put there, this ends the job, as others would wait for
+ * this rank.  MPI_IN_PLACE is allowed. */
+void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, size_t bytes);
 /* Elements in the block of `rank`. */
 size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int rank);
 /* Copy our contribution to `to`, in packed form. */

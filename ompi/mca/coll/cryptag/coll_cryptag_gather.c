@@ -93,13 +93,16 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)
 }
 
 /* A maximum may be counted twice, so the partners of a doubling do for any
- * number of ranks. */
+ * number of ranks.  Where they agree on a failure, one of the agreement itself ends the job: this
+ * rank would pass on what it does not know. */
 int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value)
 {
     const int n = ompi_comm_size(call->comm), rank = ompi_comm_rank(call->comm);
     const int rounds = ompi_coll_cryptag_rounds(OMPI_COLL_CRYPTAG_DOUBLING, n);
     const ompi_coll_cryptag_metrics_t before = call->metrics;
+    const int failure = call->failure;
 
+    call->failure = OMPI_SUCCESS;
     for (int i = 0; i < rounds; i++) {
         int other = 0;
         ompi_coll_cryptag_part_t mine = { (uint8_t *) &value, sizeof(value), sizeof(value) };
@@ -111,7 +114,11 @@ int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value)
         ompi_coll_cryptag_send(call, round.to, OMPI_COLL_CRYPTAG_PLAIN, &mine, 1);
         ompi_coll_cryptag_wait(call);
         value = other > value ? other : value;
+        if (OMPI_SUCCESS != call->failure && OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure) {
+            ompi_coll_cryptag_end_job(call->comm, "agreement-failed", call->comm->c_name);
+        }
     }
+    call->failure = OMPI_SUCCESS != failure ? failure : call->failure;
     call->metrics = before;
     return value;
 }

@@ -36,6 +36,21 @@ void ompi_coll_cryptag_shm_arrive(ompi_coll_cryptag_shm_t *shm, uint64_t phase)
     __atomic_store_n(flag_of(shm, shm->local), phase, __ATOMIC_RELEASE);
 }
 
+static uint64_t *length_of(ompi_coll_cryptag_shm_t *shm, int local)
+{
+    return flag_of(shm, local) + 1;
+}
+
+void ompi_coll_cryptag_shm_say(ompi_coll_cryptag_shm_t *shm, uint64_t bytes)
+{
+    *length_of(shm, shm->local) = bytes;
+}
+
+uint64_t ompi_coll_cryptag_shm_said(ompi_coll_cryptag_shm_t *shm, int local)
+{
+    return *length_of(shm, local);
+}
+
 void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64_t phase)
 {
     const uint64_t *flag = flag_of(shm, local);
@@ -208,6 +223,7 @@ bool ompi_coll_cryptag_shm_ensure(ompi_coll_cryptag_call_t *call, size_t bytes)
     while (data_bytes < bytes) {
         data_bytes *= 2;
     }
+    data_bytes = data_bytes > mca_coll_cryptag_component.shm_max ? bytes : data_bytes;
     drop_segment(shm);
     have = replace_segment(call, shm, (size_t) shm->here * FLAG_BYTES + data_bytes);
     have = 0 == ompi_coll_cryptag_agree(call, have ? 0 : 1);

@@ -3,7 +3,7 @@
  *
  * The shared segment of the ranks of one node, for HS1, HS2 and HS3.
  *
- *     | flag of local rank 0, 64 | flag 1, 64 | ... | data |
+ *     | flag of local rank 0, 8, its length, 8, nothing, 48 | flag 1, 64 | ... | data |
  *
  * Mode 0600, its name removed as soon as all ranks of the node have mapped it
  * and before anything is written to it; it grows and never shrinks.
@@ -37,5 +37,9 @@ void ompi_coll_cryptag_shm_free(ompi_coll_cryptag_shm_t *shm);
 void ompi_coll_cryptag_shm_arrive(ompi_coll_cryptag_shm_t *shm, uint64_t phase);
 void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64_t phase);
 void ompi_coll_cryptag_shm_await_all(ompi_coll_cryptag_shm_t *shm, uint64_t phase);
+
+/* How long the call's data are for us, before we raise our flag; and for another one, after it raised its own. */
+void ompi_coll_cryptag_shm_say(ompi_coll_cryptag_shm_t *shm, uint64_t bytes);
+uint64_t ompi_coll_cryptag_shm_said(ompi_coll_cryptag_shm_t *shm, int local);
 
 #endif

@@ -19,6 +19,7 @@ enum { STAGE_MAX = 65536 };
 /* What a posted request will bring; bytes is SIZE_MAX for a send. */
 struct ompi_coll_cryptag_arrival {
     int peer;
+    ompi_coll_cryptag_form_t form;
     size_t bytes;
     uint8_t *staged;                        /* to be spread over the parts, or NULL */
     const ompi_coll_cryptag_part_t *parts;
@@ -78,7 +79,8 @@ static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
         step->requests[step->count] = MPI_REQUEST_NULL;
         ompi_coll_cryptag_broken(call, rc);
     }
-    step->arrivals[step->count++] = *arrival;
+    step->arrivals[step->count] = *arrival;
+    step->arrivals[step->count++].form = form;
 }
 
 /* Sealed bytes go to the host in fragments that it sends without asking first,
@@ -214,11 +216,12 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
 
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
         ompi_coll_cryptag_broken(call, status->MPI_ERROR);
-    } else if (!right && !ompi_coll_cryptag_seals(call)) {
-        ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);       /* the program, as nobody else can */
+    } else if (!right && (!ompi_coll_cryptag_seals(call) || OMPI_COLL_CRYPTAG_PLAIN == arrival->form)) {
+        ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);       /* the program: who carries it has authenticated it */
     } else if (!right) {
         ompi_coll_cryptag_fail(call, OPAL_CRYPT_ERR_AUTH, arrival->peer);
     }
+    call->spoiled = call->spoiled || (!right && OMPI_COLL_CRYPTAG_SEALED == arrival->form);
     for (int i = 0; i < arrival->count; i++) {
         if (!right) {
             memset(arrival->parts[i].base, 0, arrival->parts[i].wire_bytes);

@@ -7,9 +7,11 @@
 
 #include <string.h>
 
-int ompi_coll_cryptag_device_check(const void *buffer, size_t bytes)
+void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, size_t bytes)
 {
-    return MPI_IN_PLACE == buffer || 0 == bytes ? OMPI_SUCCESS : ompi_common_cryptmpi_device_check(buffer);
+    if (MPI_IN_PLACE != buffer && 0 != bytes && OMPI_SUCCESS != ompi_common_cryptmpi_device_check(buffer)) {
+        ompi_coll_cryptag_end_job(call->comm, "device-buffer", ompi_comm_rank(call->comm), call->comm->c_name);
+    }
 }
 
 static char *place_of(const ompi_coll_cryptag_user_t *user, int rank)

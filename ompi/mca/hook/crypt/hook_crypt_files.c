@@ -75,12 +75,18 @@ static bool is_encrypted(const char *path)
 }
 
 /* ROMIO takes "ufs:/dir/file" for /dir/file. */
-static bool is_ours(const char *path, opal_info_t *info)
+static bool leads_to_encrypted(const char *path)
 {
     const char *colon = strchr(path, ':');
+
+    return is_encrypted(path) || (NULL != colon && is_encrypted(colon + 1));
+}
+
+static bool is_ours(const char *path, opal_info_t *info)
+{
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
 
-    return always || is_encrypted(path) || (NULL != colon && is_encrypted(colon + 1))
+    return always || leads_to_encrypted(path)
            || (NULL != info && ompi_common_cryptmpi_info_get(info, "crypt_key_label", label, sizeof(label)));
 }
 
@@ -203,7 +209,7 @@ static const ompi_common_cryptmpi_io_module_t *query(struct guard *guard, struct
 static int delete_query(struct guard *guard, const char *path, struct opal_info_t *info,
                         struct mca_io_base_delete_t **data, bool *usable, int *priority)
 {
-    if (is_encrypted(path)) {
+    if (leads_to_encrypted(path)) {
         missing_t missing = look_for_components();
         if (!may_have(guard, NOTHING == missing ? OMPIO : NOBODY)) {
             if (guard == guards && NOTHING != missing) {
