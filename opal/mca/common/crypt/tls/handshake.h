@@ -10,7 +10,8 @@
  *                 Finished    -->                          done
  *                 done
  *
- * A stranger gets no answer, costs no OpenSSL object, and is heard for one record.
+ * A stranger gets no answer, and is heard for one record.  He costs an OpenSSL object only if he claims the name of a
+ * process of the job.
  * What is refused stays refused.  No alert is sent: the caller closes the socket.
  *
  * Threads: a tls object by any number, a handshake by one at a time.
