@@ -3,6 +3,9 @@
  *
  * Programs that are wrong: a rank means another length than the one it gets data from.  It is told so, whoever did nothing
  * wrong gets what is its own, and the calls behind it are right.  3 ranks a node; the algorithms are given by parameters.
+ * In broadcasts it is a rank beside the one that receives for its node, and blocks travel alone on both sides, or on neither:
+ * other mistakes may hang, or be met by a later call, as with Open MPI's own collectives.  mismatch unsealed: over btl/crypt,
+ * where a short block between nodes may be wrong, too; all of that node are told, since one rank receives for them.
  */
 #include "mt.h"
 
@@ -33,10 +36,11 @@ static void broadcast(int round, int bytes, int wrong, int its)
     MT_CHECK(mine || 0 == memcmp(sent, got, (size_t) bytes), "broadcast %d", round);
 }
 
-/* Blocks of `bytes`, but one of `first` from rank 0 to `wrong`, which means `its`. */
+/* Blocks of `bytes`, but one of `first` from rank 0 to `wrong`, which means `its`; of `wrong` 5 and short blocks its node is told. */
 static void exchange(int round, int bytes, int wrong, int first, int its)
 {
-    int out[2][16], in[2][16], rc;
+    const bool told = mt_rank == wrong || (5 == wrong && first < 4096 && mt_rank >= 3);
+    int out[2][16] = {{0}}, in[2][16] = {{0}}, rc;
 
     for (int i = 0; i < mt_size; i++) {
         out[0][i] = 0 == mt_rank && i == wrong ? first : bytes;
@@ -46,9 +50,9 @@ static void exchange(int round, int bytes, int wrong, int first, int its)
     }
     memset(got, 0, sizeof(got));
     rc = MPI_Alltoallv(sent, out[0], out[1], MPI_BYTE, got, in[0], in[1], MPI_BYTE, MPI_COMM_WORLD);
-    expect(rc, mt_rank == wrong ? MPI_ERR_TRUNCATE : MPI_SUCCESS, "an all-to-all");
+    expect(rc, told ? MPI_ERR_TRUNCATE : MPI_SUCCESS, "an all-to-all");
     for (int i = 0; i < mt_size; i++) {
-        if (0 != i || mt_rank != wrong) {
+        if (!told || i >= 3 || (0 != i && mt_rank < 3)) {
             MT_SAME(got + in[1][i], (size_t) in[0][i], mt_key(2, round, i, mt_rank), "all-to-all");
         }
     }
@@ -78,6 +82,10 @@ int main(int argc, char **argv)
     exchange(round++, 9000, RIGHT, 0, 0);
     exchange(round++, 40, 1, 8000, 5000);           /* blocks that travel alone */
     exchange(round++, 40, 5, 8000, 5000);
+    if (mt_flag("unsealed")) {
+        exchange(round++, 40, 5, 60, 100);
+        exchange(round++, 40, 5, 100, 60);
+    }
     exchange(round++, 40, RIGHT, 0, 0);
     mt_group("all-to-alls");
     return mt_end();

@@ -12,7 +12,7 @@
  *     received   bytes that a local rank gets from each rank in this way
  *     packed     bytes that a local rank put into its region for a node
  *     sent       bytes in a local rank's region for another one of the node
- *     spoiled    what came from this node, or another one that the same rank opens, is not as long as those who
+ *     spoiled    (where nothing is sealed) what came from this node, or another one that the same rank opens, is not as long as those who
  *                receive it say, which is the program's mistake
  *     outgoing   regions, by local rank and node; blocks one behind the other
  *     incoming   by node: its ranks' blocks for this node, as they were sealed

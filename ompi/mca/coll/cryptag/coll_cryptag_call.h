@@ -107,7 +107,7 @@ struct ompi_coll_cryptag_call {
     uint8_t *plain;
 
     ompi_coll_cryptag_metrics_t metrics;
-    bool spoiled;               /* a piece did not come as announced */
+    bool spoiled;               /* nothing is sealed, and what would be did not come as announced */
     int failure;                /* first failure: an MPI error class or Open MPI error code; 0 so far */
 };
 

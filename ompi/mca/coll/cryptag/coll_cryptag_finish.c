@@ -6,7 +6,8 @@
  * By default a failure ends the job where it is found.  Where the user asked
  * for an error instead (crypt_on_auth_failure=error), a call is followed by
  * one small exchange from which every rank learns whether any of them failed;
- * if so all of them wipe what was received and return the error.
+ * if so all of them wipe what was received and return the error.  Where ranks mean different lengths, which
+ * is the program's mistake, only those that noticed it return that.
  */
 #include "coll_cryptag.h"
 
@@ -36,12 +37,14 @@ void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc)
     remember(call, rc);
 }
 
+enum { GOOD, MISTAKEN, FAILED };
+
 int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
 {
     if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure) {
-        int anywhere = ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1);
+        const int here = OMPI_SUCCESS == call->failure ? GOOD : MPI_ERR_TRUNCATE == call->failure ? MISTAKEN : FAILED;
 
-        if (0 != anywhere) {
+        if (FAILED == ompi_coll_cryptag_agree(call, here)) {
             remember(call, ompi_common_cryptmpi_error());
             call->wipe(call);
         }

@@ -218,10 +218,10 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
         ompi_coll_cryptag_broken(call, status->MPI_ERROR);
     } else if (!right && (!ompi_coll_cryptag_seals(call) || OMPI_COLL_CRYPTAG_PLAIN == arrival->form)) {
         ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);       /* the program: who carries it has authenticated it */
+        call->spoiled = call->spoiled || OMPI_COLL_CRYPTAG_SEALED == arrival->form;
     } else if (!right) {
         ompi_coll_cryptag_fail(call, OPAL_CRYPT_ERR_AUTH, arrival->peer);
     }
-    call->spoiled = call->spoiled || (!right && OMPI_COLL_CRYPTAG_SEALED == arrival->form);
     for (int i = 0; i < arrival->count; i++) {
         if (!right) {
             memset(arrival->parts[i].base, 0, arrival->parts[i].wire_bytes);

@@ -248,8 +248,11 @@ typedef struct ompi_pml_crypt_request {
 } ompi_pml_crypt_request_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
 
+/* The end of the job, with this text about so many bytes: a peer would wait. */
+void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, const char *topic, size_t bytes) OPAL_CRYPT_RARE
+    __attribute__((noreturn));
+
 /* Staging for a segment of this request; ends the job when there is no memory. */
-void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, size_t bytes) OPAL_CRYPT_RARE __attribute__((noreturn));
 ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes);
 
 ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,

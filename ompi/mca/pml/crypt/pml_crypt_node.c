@@ -102,7 +102,7 @@ static void receive_body(ompi_pml_crypt_request_t *r, const uint8_t *frame)
     r->shape.total_bytes = total_bytes;
     r->body = fits ? NULL : malloc(total_bytes);
     if (!fits && NULL == r->body) {                         /* its sender waits for a receive */
-        ompi_pml_crypt_no_memory(r, total_bytes);
+        ompi_pml_crypt_no_memory(r, "no-memory-truncated", total_bytes);
     }
     r->rest.done = body_in;
     r->rest.request = r;

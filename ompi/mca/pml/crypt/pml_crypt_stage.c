@@ -154,9 +154,9 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes)
 
 /* As when a pool cannot grow, there is no way to go on: the partner waits for,
  * or sends, a segment that nobody could take. */
-void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, size_t bytes)
+void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, const char *topic, size_t bytes)
 {
-    OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "no-memory", bytes);
+    OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", topic, bytes);
     ompi_mpi_abort(r->base.req_comm, 1);
     abort();
 }
@@ -185,7 +185,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t 
     }
     stage = ompi_pml_crypt_stage_of(wire_bytes);
     if (NULL == stage) {
-        ompi_pml_crypt_no_memory(r, wire_bytes);
+        ompi_pml_crypt_no_memory(r, "no-memory", wire_bytes);
     }
     return stage;
 }

@@ -279,7 +279,7 @@ static uint64_t now_ms(void)
 static int swallow(const opal_btl_crypt_link_t *link)
 {
     opal_crypt_tls_record_kind_t kind = OPAL_CRYPT_TLS_RECORD_DATA;
-    uint8_t bytes[4096];
+    uint8_t bytes[65536];
     struct iovec piece = {bytes, sizeof(bytes)};
     ssize_t came;
 
@@ -360,8 +360,8 @@ static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
 /* ---- end ---- */
 
 /* What the other end sent and nobody will read: if it stays, close makes TCP say reset, and our
- * close_notify with what is before it may be lost at the other end.  No more than a socket holds: who goes on sending has
- * not left, and has no claim to it. */
+ * close_notify with what is before it may be lost at the other end.  That is at most 256 MiB, more than sockets hold: who goes
+ * on sending has not left, and has no claim to it. */
 static void drain(opal_btl_crypt_link_t *link)
 {
     enum { READS_MOST = 4096 };

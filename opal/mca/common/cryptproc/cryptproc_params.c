@@ -188,7 +188,7 @@ int opal_cryptproc_params_register(void)
                                            "is the host, TCP the only network, and nothing is set that btl lacks; else pml)",
                               transport_values, OPAL_INFO_LVL_4, &p->transport);
     rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
-                                                 "(abort the job) or error (the call returns an MPI error class "
+                                                 "(abort the job) or error (the call returns an error of an MPI class "
                                                  "of its own, and the buffer is wiped)",
                               failure_values, OPAL_INFO_LVL_4, &p->on_failure);
     rc = rc ? rc : add_choice("on_missing", "What to do if MPI_Finalize finds that messages from other nodes "
@@ -201,7 +201,8 @@ int opal_cryptproc_params_register(void)
                               audit_values, OPAL_INFO_LVL_4, &p->audit);
     rc = rc ? rc : add("connect_timeout", "Abort the job if a process waits this many seconds for the launcher's "
                                           "data about a peer at first contact (on Open MPI 4.1 also in a spawn "
-                                          "or a connect), or for a connection of btl/crypt; 0: never. After 120 seconds it warns (default: 0)",
+                                          "or a connect), or for a connection of btl/crypt (with fault tolerance the peer has then failed); "
+                                          "0: never. After 120 seconds it warns (default: 0)",
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &p->connect_timeout);
     rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
                                       "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_1, (const char **) &p->report);
