@@ -170,6 +170,8 @@ for others in ${romio:+"io $romio"} "fs ufs" "fbtl posix"; do
     says "MPI-IO components that can encrypt are not selected" read_it -n 4 --mca $others
     must_fail read_it -n 4 --mca $others
     must_fail vcluster mpirun -n 1 --mca $others "$program" delete "$CASE_DIR/plain" "$CASE_DIR/file"
+    # As ROMIO may be asked for it.
+    must_fail vcluster mpirun -n 1 --mca $others "$program" delete "$CASE_DIR/plain" "ufs:$CASE_DIR/file"
     must_fail vcluster mpirun -n 4 --mca $others --mca fs_crypt_key_label lab "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/new"
     [ ! -e new ] || fail "a file was made"
     must_fail vcluster mpirun -n 4 --mca $others "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/asked"
