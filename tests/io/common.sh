@@ -1,6 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What the scripts here share.
+set -eu
 . "$SRC/tests/lib.sh"
 
 export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
