@@ -167,6 +167,16 @@ says "it is no regular file" file mv "$(here there)" "$(here none)"
 says "--block-size is a power of two" file encrypt "$(here plain)" "$(here none)" --label lab --block-size 4194368K
 [ ! -e none ] && [ ! -e none.mpicrypt ] || fail "something was left"
 
+if ! in_other_root; then
+    echo "--- with closed streams"
+    before=$(cksum moved moved.mpicrypt)
+    ! file rekey "$(here moved)" --keystore-dir "$(here nowhere)" 2>&- || fail "rekey without a keystore"
+    ! file verify "$(here moved)" --root 0 2>&- || fail "--root 0"
+    ! file verify "$(here moved)" >&- || fail "nothing could be said, and the status is 0"
+    must file verify "$(here moved)" <&-
+    [ "$(cksum moved moved.mpicrypt)" = "$before" ] || fail "what was for a closed stream went into the file"
+fi
+
 echo "--- ended by a signal"
 # ended SIGNAL TARGET COMMAND...: sent once the part file is there, and nothing may be left
 ended() {

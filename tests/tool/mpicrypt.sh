@@ -139,6 +139,8 @@ cp -p "$work/keys/lab.1" "$work/keys/other.1"
 expect 1 "$work/keys/other.1: it is not what was written there" key list "${keys[@]}"
 check "the others are listed" test "$(grep -c '^lab ' "$work/out")" -eq 2
 rm "$work/keys/other.1"
+"$tool" key rotate nobody "${keys[@]}" 2>&-
+check "what was for a closed stderr is not in the log" sh -c '! grep -q "^mpicrypt" "$1"' - "$work/keys/log"
 pids=()
 for i in 1 2 3 4 5 6 7 8; do
     "$tool" key rotate lab "${keys[@]}" > "$work/rotate.$i" 2>&1 &

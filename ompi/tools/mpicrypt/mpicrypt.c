@@ -88,6 +88,7 @@ static int flushed(int rc)
 
 int main(int argc, char **argv)
 {
+    mpicrypt_streams_open();
     if (argc < 2) {
         mpicrypt_help_program(stderr, verbs);
         return MPICRYPT_USAGE;

@@ -113,6 +113,9 @@ void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb);
  * `return mpicrypt_error(MPICRYPT_USAGE, ...)`. */
 int mpicrypt_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* First of all: a standard stream that is closed gets /dev/null. */
+void mpicrypt_streams_open(void);
+
 /* ---- tables: one object, written as text, CSV or JSON ---- */
 
 typedef struct mpicrypt_table mpicrypt_table_t;

@@ -132,17 +132,6 @@ static void take_signal(run_t *run)
     reap(run);
 }
 
-/* What a child's are made of must not be one of them. */
-static void open_standard_streams(void)
-{
-    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    while (fd >= 0 && fd <= STDERR_FILENO) {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    }
-    close(fd);
-}
-
 static void block_signals(run_t *run)
 {
     static const int fatal[] = {SIGINT, SIGTERM, SIGHUP};
@@ -285,7 +274,6 @@ int mpicrypt_keygen_install(const mpicrypt_keygen_job_t *job)
     for (int i = 0; i < run.count; ++i) {
         run.host[i] = (host_t){.name = job->hosts->value[i], .said = -1};
     }
-    open_standard_streams();
     block_signals(&run);
     while (run.ended < run.count && (0 == run.caught || run.running > 0)) {
         while (0 == run.caught && run.started < run.count && (size_t) run.running < job->at_once) {

@@ -212,6 +212,8 @@ static int run(const char *verb)
 int main(int argc, char **argv)
 {
     int operands;
+
+    mpicrypt_streams_open();
     int rc = mpicrypt_options_parse(&program, argc - 1, argv + 1, &operands);
 
     if (MPICRYPT_OK == rc && 1 != operands) {
