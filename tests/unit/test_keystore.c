@@ -7,7 +7,9 @@
 
 #include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 static void make_labels(opal_cryptfile_keystore_t *keystore)
 {
@@ -176,6 +178,63 @@ static void case_machine_key(opal_cryptfile_keystore_options_t options)
     opal_cryptfile_keystore_close(keystore);
 }
 
+#define NOT_LOGGED(call) UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == (call) && 0 == strcmp(why.topic, "keystore-log"))
+
+/* The log is /dev/full.  Ends with the keystore closed. */
+static void case_unlogged(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_options_t *options)
+{
+    opal_cryptfile_keystore_record_t record = {.label = "late"}, lab = {.label = "lab"};
+    opal_crypt_why_t why = {.topic = ""};
+    char public_pem[160], machine[160];
+    unsigned count;
+
+    UNIT_GROUP("a change of a key that cannot be logged is not made");
+    snprintf(public_pem, sizeof(public_pem), "%s/ec.pub", options->directory);
+    snprintf(machine, sizeof(machine), "%s/machine", options->directory);
+    UNIT_CHECK(0 == shell("cd %s && cksum *.[0-9]* > before", options->directory));
+    NOT_LOGGED(opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    NOT_LOGGED(opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &lab, &why));
+    NOT_LOGGED(opal_cryptfile_keystore_revoke(keystore, "lab", 1, &why));
+    NOT_LOGGED(opal_cryptfile_keystore_revoke(keystore, "lab", 0, &why));
+    NOT_LOGGED(opal_cryptfile_keystore_escrow(keystore, "lab", public_pem, &why));
+    options->machine_key_file = machine;
+    keystore = reopen(keystore, options, NOW);
+    NOT_LOGGED(opal_cryptfile_keystore_protect(keystore, "lab", &count, &why));
+    options->machine_key_file = NULL;
+    opal_cryptfile_keystore_close(keystore);
+    UNIT_CHECK(0 == shell("cd %s && cksum *.[0-9]* | cmp - before", options->directory));
+}
+
+/* What was logged, and then could not be done. */
+static void case_unfinished(opal_cryptfile_keystore_options_t options)
+{
+    opal_cryptfile_keystore_record_t record = {.label = "late"};
+    struct rlimit limit, small;
+    opal_crypt_why_t why = {.topic = ""};
+
+    UNIT_GROUP("a change that fails after it was logged has a line that says so");
+    options.log_file = NULL;
+    opal_cryptfile_keystore_t *keystore = reopen(NULL, &options, NOW);
+    UNIT_CHECK(0 == shell("mkdir %s/lab.1.%ld.new %s/late.1.%ld.new", options.directory, (long) getpid(), options.directory, (long) getpid()));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_revoke(keystore, "lab", 1, &why) && 0 == strcmp(why.topic, "keystore-file"));
+    UNIT_CHECK(1 == log_lines(options.directory, " revoke ", "label=lab version=1 ", "refused: the keystore could not be changed"));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    UNIT_CHECK(1 == log_lines(options.directory, " new ", "label=late version=1 ", "refused: the keystore could not be changed"));
+    UNIT_CHECK(0 == shell("rmdir %s/*.new", options.directory));
+
+    UNIT_GROUP("what a short write means is said");
+    options.log_file = "/dev/null";
+    keystore = reopen(keystore, &options, NOW);
+    UNIT_REQUIRE(0 == getrlimit(RLIMIT_FSIZE, &limit));
+    small = limit;
+    small.rlim_cur = 100;
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_FSIZE, &small));
+    int rc = opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why);
+    UNIT_REQUIRE(0 == setrlimit(RLIMIT_FSIZE, &limit));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == rc && NULL != strstr(why.detail, strerror(ENOSPC)));
+    opal_cryptfile_keystore_close(keystore);
+}
+
 static void case_log(opal_cryptfile_keystore_options_t options)
 {
     opal_cryptfile_keystore_t *keystore = NULL;
@@ -187,7 +246,8 @@ static void case_log(opal_cryptfile_keystore_options_t options)
     keystore = reopen(NULL, &options, NOW);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-log") && 0 == wrapped.bytes);
-    opal_cryptfile_keystore_close(keystore);
+    case_unlogged(keystore, &options);
+    case_unfinished(options);
     options.log_file = "/";
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_open(&options, &keystore, &why));
     options.log_file = NULL;

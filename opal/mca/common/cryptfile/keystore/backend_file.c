@@ -294,9 +294,13 @@ static int put_file(const char *path, const char *text, size_t bytes, bool creat
         }
         return rc;
     }
+    errno = ENOSPC;                     /* what a short write means */
     bool good = (ssize_t) bytes == write(fd, text, bytes) && 0 == fsync(fd);
     int error = errno;
-    good = 0 == close(fd) && good;
+    if (0 != close(fd) && good) {
+        good = false;
+        error = errno;
+    }
     if (good) {
         good = 0 == (create ? link(beside, path) : rename(beside, path));
         error = errno;

@@ -24,6 +24,22 @@ static void end_change(opal_cryptfile_keystore_t *keystore, int fd)
     opal_cryptfile_keystore_unlock(fd);
 }
 
+/* A change is logged before it is made, so that none is made that is not in the log. */
+static int log_change(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, unsigned version,
+                      opal_crypt_why_t *why)
+{
+    return opal_cryptfile_keystore_log(keystore, verb, label, version, NULL, NULL, why);
+}
+
+/* One that then failed gets a second line.  Returns `rc`. */
+static int end_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, unsigned version, int rc)
+{
+    if (OPAL_CRYPT_OK != rc) {
+        (void) opal_cryptfile_keystore_log(keystore, verb, label, version, NULL, "the keystore could not be changed", NULL);
+    }
+    return rc;
+}
+
 /* Whoever rotates a key changes the key, and not who may use it until when. */
 static int take_over(const opal_cryptfile_keystore_t *keystore, unsigned how,
                      const opal_cryptfile_keystore_record_t *newest, opal_cryptfile_keystore_record_t *record,
@@ -54,6 +70,7 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
                    opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
     const bool rotate = 0 != (how & OPAL_CRYPTFILE_KEYSTORE_ROTATE);
+    const char *verb = rotate ? "rotate" : "new";
     opal_cryptfile_keystore_record_t newest;
     int rc = opal_cryptfile_keystore_look_up(keystore, record->label, 0, true, &newest, why);
 
@@ -78,9 +95,8 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
     record->created = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
     record->revoked = false;
     record->changes = 0;
-    rc = keystore->ops->create(keystore, record, why);
-    return OPAL_CRYPT_OK != rc ? rc : opal_cryptfile_keystore_log(keystore, rotate ? "rotate" : "new", record->label,
-                                                                  record->version, NULL, NULL, why);
+    rc = log_change(keystore, verb, record->label, record->version, why);
+    return OPAL_CRYPT_OK != rc ? rc : end_log(keystore, verb, record->label, record->version, keystore->ops->create(keystore, record, why));
 }
 
 int opal_cryptfile_keystore_new(opal_cryptfile_keystore_t *keystore, unsigned how,
@@ -110,14 +126,15 @@ int opal_cryptfile_keystore_list(opal_cryptfile_keystore_t *keystore,
     return rc;
 }
 
-static int change(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
+static int change(opal_cryptfile_keystore_t *keystore, const char *verb, opal_cryptfile_keystore_record_t *record,
                   opal_crypt_why_t *why)
 {
     if (UINT32_MAX == record->changes) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
     ++record->changes;
-    return keystore->ops->update(keystore, record, why);
+    int rc = log_change(keystore, verb, record->label, record->version, why);
+    return OPAL_CRYPT_OK != rc ? rc : end_log(keystore, verb, record->label, record->version, keystore->ops->update(keystore, record, why));
 }
 
 static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
@@ -126,11 +143,14 @@ static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, ui
     opal_cryptfile_keystore_record_t record;
     int rc = keystore->ops->read(keystore, label, version, &record, why);
 
-    if (OPAL_CRYPT_OK == rc && !record.revoked) {
-        record.revoked = true;
-        rc = change(keystore, &record, why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_keystore_log(keystore, "revoke", label, version, NULL, NULL, why) : rc;
+    if (record.revoked) {
+        return log_change(keystore, "revoke", label, version, why);
+    }
+    record.revoked = true;
+    return change(keystore, "revoke", &record, why);
 }
 
 typedef struct versions {
@@ -205,13 +225,7 @@ static int set_escrow(opal_cryptfile_keystore_t *keystore, const char *label, co
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_escrow_key(keystore, public_pem, record.escrow, &record.escrow_bytes, why);
     }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = change(keystore, &record, why);
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_keystore_log(keystore, "escrow", label, record.version, NULL, NULL, why);
-    }
-    return rc;
+    return OPAL_CRYPT_OK == rc ? change(keystore, "escrow", &record, why) : rc;
 }
 
 int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const char *label,
@@ -239,10 +253,8 @@ int opal_cryptfile_keystore_protect(opal_cryptfile_keystore_t *keystore, const c
     }
     int fd, rc = begin_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = keystore->ops->protect(keystore, label, count, why);
-        if (OPAL_CRYPT_OK == rc && *count > 0) {
-            rc = opal_cryptfile_keystore_log(keystore, "protect", label, 0, NULL, NULL, why);
-        }
+        rc = log_change(keystore, "protect", label, 0, why);
+        rc = OPAL_CRYPT_OK == rc ? end_log(keystore, "protect", label, 0, keystore->ops->protect(keystore, label, count, why)) : rc;
         end_change(keystore, fd);
     }
     return rc;
