@@ -106,6 +106,51 @@ keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
 keygen 0 "c: installed" --existing --force --hosts c --rsh "$work/rsh"
 check "the existing one, in the place of another" cmp -s "$psk" "$work/hosts/c/.ompi-crypt/psk"
 
+echo "a place on a host that does not suit"
+at() { echo "$work/hosts/$1/.ompi-crypt/psk"; }
+mkdir -p "$(at dir)"
+for how in "" --force; do
+    keygen 1 "dir: the key was not installed: its place there is a directory" --existing $how --hosts dir --rsh "$work/rsh"
+    check "nothing is in it" test -z "$(ls "$(at dir)")"
+done
+for host in link mode read owner; do
+    mkdir -p "$work/hosts/$host/.ompi-crypt"
+    cp "$psk" "$(at $host)"
+done
+mv "$(at link)" "$(at link).other"
+ln -s psk.other "$(at link)"
+chmod 644 "$(at mode)"
+chmod 400 "$(at read)"
+unfit="this key is there already, but jobs will refuse it"
+keygen 1 "link: $unfit" --existing --hosts link --rsh "$work/rsh"
+keygen 1 "mode: $unfit" --existing --hosts mode --rsh "$work/rsh"
+check "as it was" grep -qF 'refused, as they were (1): mode' "$work/err"
+keygen 0 "read: installed" --existing --hosts read --rsh "$work/rsh"
+if [ "$(id -u)" = 0 ]; then
+    chown 4711 "$(at owner)"
+    keygen 1 "owner: $unfit" --existing --hosts owner --rsh "$work/rsh"
+else
+    echo "    not tried: another owner's key, which root can make"
+fi
+keygen 0 "mode: installed" --existing --force --hosts link,mode --rsh "$work/rsh"
+check "files of their own" test "$(stat -c '%F %a' "$(at link)" "$(at mode)" | sort -u)" = "regular file 600"
+
+echo "a file that holds no key, and one without the end of its line"
+(
+    umask 077
+    printf '%064d\n' 0 | tr 0 g >"$work/letters"
+    printf '%064d\n' 0 >"$work/zeros"
+    { tr -d '\n' <"$psk"; echo -n ' '; } >"$work/blank"
+    mkdir -p "$work/short/.ompi-crypt"
+    tr -d '\n' <"$psk" >"$work/short/.ompi-crypt/psk"
+)
+keygen 1 "does not hold hexadecimal digits" --existing --out "$work/letters" --hosts g --rsh "$work/rsh"
+keygen 1 "does not hold hexadecimal digits" --existing --out "$work/blank" --hosts g --rsh "$work/rsh"
+keygen 1 "consists of zeros" --existing --out "$work/zeros" --hosts g --rsh "$work/rsh"
+check "nobody was called" test ! -e "$work/hosts/g"
+HOME=$work/short keygen 0 "g: installed" --existing --hosts g --rsh "$work/rsh"
+check "a whole line there" cmp "$(at g)" "$psk"
+
 echo "lists of hosts"
 # ranges LIST HOST...: whom it calls, in the order in which it reports.
 ranges() {

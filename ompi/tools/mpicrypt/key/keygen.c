@@ -12,7 +12,9 @@
 
 #include "keygen.h"
 #include "keygen_make.h"
+#include "keystore.h"
 #include "opal/mca/common/crypt/identity/local.h"
+#include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
@@ -47,15 +49,16 @@ static const mpicrypt_option_t options[] = {
 };
 
 /* What runs on a host; the key is its standard input.  $f is set before it, and
- * $local: kinds of file systems.  Exit 4: there is another key; 5: writing it there
- * may send it over a network. */
+ * $local: kinds of file systems.  Exit 4 and more: see keygen.h.  What is there is
+ * judged as jobs judge it (crypt/base/secret_file.c). */
 static const char remote[] =
-    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; t=$f.new.$(uname -n).$$; "
+    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; [ ! -d \"$f\" ] || exit 6; t=$f.new.$(uname -n).$$; "
     "case $local in any | *\" $(stat -f -c %t \"$d\") \"*) ;; *) exit 5 ;; esac; "
     "trap 'rm -f \"$t\"' EXIT; (set -C; cat >\"$t\") || exit 3; "
     "[ \"$(wc -c <\"$t\")\" -eq 65 ] || exit 3; "
-    "if [ -n \"$force\" ]; then mv -f \"$t\" \"$f\" || exit 3; exit 0; fi; "
-    "ln \"$t\" \"$f\" 2>/dev/null && exit 0; cmp -s \"$t\" \"$f\" && exit 0; exit 4";
+    "if [ -n \"$force\" ]; then mv -fT \"$t\" \"$f\" || exit 3; exit 0; fi; "
+    "ln -T \"$t\" \"$f\" 2>/dev/null && exit 0; cmp -s \"$t\" \"$f\" || exit 4; "
+    "[ ! -L \"$f\" ] && [ -O \"$f\" ] && case $(stat -c %a \"$f\") in 400 | 600) exit 0 ;; esac; exit 7";
 
 /* `text`, quoted for a shell; the number of characters, or -1. */
 static int quote(const char *text, char *quoted, size_t room)
@@ -97,24 +100,42 @@ static int command(const char *path, char *text, size_t text_bytes)
     return bytes < 0 || (size_t) bytes >= text_bytes ? -1 : 0;
 }
 
+/* The key as jobs read it, as a line of 64 digits; secret memory. */
+static int read_key(const char *path, char **line, opal_crypt_why_t *why)
+{
+    uint8_t *key;
+    int rc = opal_crypt_secret_file_hex(path, "pre-shared key", netfs, &key, NULL, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    *line = opal_crypt_secmem_alloc(MPICRYPT_KEYGEN_KEY_BYTES + 1);
+    if (NULL == *line) {
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "%s", path);
+    } else {
+        opal_crypt_hex_write(key, MPICRYPT_KEYGEN_KEY_BYTES / 2, *line);
+        (*line)[MPICRYPT_KEYGEN_KEY_BYTES - 1] = '\n';
+    }
+    opal_crypt_secmem_free(key);
+    return rc;
+}
+
 static int install(const char *path)
 {
-    opal_crypt_secret_file_t key;
-    opal_crypt_why_t why;
-    char text[5 * PATH_BYTES];
+    opal_crypt_why_t why = {.topic = NULL};
+    char text[5 * PATH_BYTES], *key;
 
     if (0 != command(path, text, sizeof(text))) {
         return mpicrypt_error(MPICRYPT_USAGE, "the file's name is too long: %s", path);
     }
-    if (OPAL_CRYPT_OK != opal_crypt_secret_file_read(path, "pre-shared key", MPICRYPT_KEYGEN_KEY_BYTES,
-                                                     MPICRYPT_KEYGEN_KEY_BYTES, netfs, &key, &why)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s", why.detail);
+    int rc = read_key(path, &key, &why);
+    if (OPAL_CRYPT_OK != rc) {
+        return mpicrypt_refused("there is no key to install", rc, &why);
     }
-    const mpicrypt_keygen_job_t job = {.hosts = &hosts, .at_once = at_once, .rsh = rsh, .command = text, .key = key.bytes,
-                                       .replaces = force};
-    int rc = mpicrypt_keygen_install(&job);
-
-    opal_crypt_secmem_free(key.bytes);
+    const mpicrypt_keygen_job_t job = {.hosts = &hosts, .at_once = at_once, .rsh = rsh, .command = text,
+                                       .key = (const unsigned char *) key, .replaces = force};
+    rc = mpicrypt_keygen_install(&job);
+    opal_crypt_secmem_free(key);
     return rc;
 }
 
@@ -204,8 +225,9 @@ const mpicrypt_verb_t mpicrypt_keygen_verb = {
         "without --force.\n\n"
         "Every node needs the same key. With --hosts it is installed on each of them, at the same place, "
         "through ssh; the key goes through ssh's standard input and is never an argument. A host that "
-        "has this very key already is left as it is; one that has another key is refused without "
-        "--force. If a host fails, the others are still tried, the summary names it, and the exit status is 1.\n\n"
+        "has this very key already is left as it is; one that has another key, or this one in a file that "
+        "jobs refuse, is refused without --force. If a host fails, the others are still tried, the summary "
+        "names it, and the exit status is 1.\n\n"
         "Where the home directory is on a network file system, an administrator first makes a directory for the "
         "user on every node, for example by install -d -m 700 -o alice /var/lib/alice.",
     .options = options,

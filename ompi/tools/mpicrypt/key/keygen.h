@@ -11,7 +11,12 @@
 enum { MPICRYPT_KEYGEN_KEY_BYTES = 65 };        /* 64 digits and the end of their line */
 
 /* Exit statuses of what runs on a host. */
-enum { MPICRYPT_KEYGEN_OTHER_KEY = 4, MPICRYPT_KEYGEN_NETFS = 5 };
+enum {
+    MPICRYPT_KEYGEN_OTHER_KEY = 4,      /* there is another key */
+    MPICRYPT_KEYGEN_NETFS = 5,          /* writing it there may send it over a network */
+    MPICRYPT_KEYGEN_DIRECTORY = 6,      /* its place is a directory */
+    MPICRYPT_KEYGEN_UNFIT = 7           /* there is this key, in a file that jobs refuse */
+};
 
 typedef struct mpicrypt_keygen_job {
     const mpicrypt_names_t *hosts;

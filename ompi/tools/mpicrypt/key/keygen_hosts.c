@@ -89,7 +89,7 @@ static state_t outcome(const run_t *run, const host_t *host)
     if (0 == host->status && !host->cut) {
         return INSTALLED;
     }
-    return MPICRYPT_KEYGEN_OTHER_KEY == host->status || MPICRYPT_KEYGEN_NETFS == host->status ? REFUSED
+    return host->status >= MPICRYPT_KEYGEN_OTHER_KEY && host->status <= MPICRYPT_KEYGEN_UNFIT ? REFUSED
            : 0 != run->caught ? BROKEN_OFF : FAILED;
 }
 
@@ -184,6 +184,11 @@ static void show(const run_t *run, const host_t *host)
     } else if (MPICRYPT_KEYGEN_NETFS == host->status) {
         mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not sent: its place there is on a network file system, or on one "
                        "of an unknown kind (--allow-netfs)", host->name);
+    } else if (MPICRYPT_KEYGEN_DIRECTORY == host->status) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed: its place there is a directory", host->name);
+    } else if (MPICRYPT_KEYGEN_UNFIT == host->status) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: this key is there already, but jobs will refuse it: its file is a symbolic link, has "
+                       "another owner, or a mode other than 400 and 600; --existing --force replaces it", host->name);
     } else if (BROKEN_OFF == host->state) {
         mpicrypt_error(MPICRYPT_FAILED, "%s: interrupted; it may have the new key or not", host->name);
     } else if (127 == host->status) {
