@@ -67,6 +67,35 @@ must file cp --new-key "$(here zeros)" "$(here zeros2)"
 [ "$(stat -c %b zeros2)" -ge 9000 ] || fail "where there are zeros, a hole shows it"
 must file verify "$(here zeros2)"
 
+echo "--- cp --new-key: somebody else's file"
+if [ "$(id -u)" = 0 ] && ! in_other_root; then
+    chown 4711:2345 made made.mpicrypt
+    chmod 644 made made.mpicrypt
+    must file cp --new-key "$(here made)" "$(here theirs)"
+    [ "$(stat -c '%u:%g %a' theirs theirs.mpicrypt | sort -u)" = "4711:2345 644" ] ||
+        fail "root's copy: $(stat -c '%n %u:%g %a' theirs theirs.mpicrypt)"
+    must reads theirs
+    away=$(mktemp -d)                                       # where another user may come
+    trap 'rm -rf "$away"; vcluster down >/dev/null 2>&1 || true' EXIT
+    user() { setpriv --reuid=4712 --regid=4712 --clear-groups "$@"; }
+    chmod 711 "$away"
+    cp -a made made.mpicrypt "$away"
+    cp -r keys "$away/keys"
+    mkdir "$away/own"
+    chown -R 4712:4712 "$away/keys" "$away/own"
+    if user test -x "$PREFIX/bin/mpicrypt"; then
+        must user mpicrypt file cp --new-key "$away/made" "$away/own/copy" --keystore-dir "$away/keys" --allow-netfs
+        [ "$(stat -c '%u:%g' "$away/own/copy" "$away/own/copy.mpicrypt" | sort -u)" = 4712:4712 ] || fail "whose is the copy?"
+        must file decrypt "$away/own/copy" "$(here theirs.plain)"
+        must cmp plain theirs.plain
+    else
+        echo "not tried: a copy by another user, who cannot run $PREFIX/bin/mpicrypt"
+    fi
+    chown 0:0 made made.mpicrypt
+else
+    echo "not tried: somebody else's file, which root can make"
+fi
+
 echo "--- reencrypt: the same name"
 before=$(uuid made)
 old=$(cksum < made)

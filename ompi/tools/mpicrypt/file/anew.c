@@ -214,7 +214,10 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         to->bytes = from->bytes;
         code = mpicrypt_file_make_seal(to);
     }
-    if (MPICRYPT_OK == code && status.st_uid != geteuid() && 0 != fchown(to->posix.data_fd, status.st_uid, status.st_gid)) {
+    /* What takes the place of FILE stays its owner's; so does what root copies. */
+    if (MPICRYPT_OK == code && (options->alone || 0 == geteuid())
+        && (!mpicrypt_file_own_as(to->posix.data_fd, from->posix.data_fd)
+            || !mpicrypt_file_own_as(to->posix.sidecar_fd, from->posix.sidecar_fd))) {
         code = failed(part);
     }
     if (MPICRYPT_OK != code) {
@@ -323,11 +326,6 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     code = mpicrypt_file_begin_over(real, &part, &number);
     if (MPICRYPT_OK == code) {
         code = make_part(&with, &from, part, number, &made);
-        if (MPICRYPT_OK == code && (!mpicrypt_file_own_as(made.posix.data_fd, from.posix.data_fd)
-                                    || !mpicrypt_file_own_as(made.posix.sidecar_fd, from.posix.sidecar_fd))) {
-            code = failed(part);
-            mpicrypt_file_close(&made);
-        }
         if (MPICRYPT_OK == code) {
             code = mpicrypt_file_finish_over(real);
             mpicrypt_file_close(&made);
