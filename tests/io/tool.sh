@@ -43,6 +43,18 @@ must file encrypt "$(here zeros)" "$(here zeros.made)" --label lab
 must file decrypt "$(here zeros.made)" "$(here zeros.again)"
 must cmp zeros zeros.again
 
+echo "--- JSON, whatever the name"
+name=$'n\xe9 \xc3\xa9 \xe2\x82 \xed\xa0\x80 \xf0\x9f\x98\x80 \xf4\x90\x80\x80 \xc0\xaf \x01\xc3'
+cp -a made "$name"; cp -a made.mpicrypt "$name.mpicrypt"
+file info "$(here "$name")" --json > name.json || fail "info of a name that is no UTF-8"
+python3 - name.json "$(here "$name")" <<'END'
+import json, os, re, sys
+said = json.load(open(sys.argv[1], encoding="utf-8"))["file"]
+wanted = os.fsencode(sys.argv[2]).decode("utf-8", "replace")
+assert re.sub("\ufffd+", "\ufffd", said) == re.sub("\ufffd+", "\ufffd", wanted), ascii(said)
+END
+rm "$name" "$name.mpicrypt"
+
 echo "--- what was changed"
 entry() { # entry FILE BLOCK: where in the sidecar
     echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2))
@@ -108,6 +120,7 @@ must key new third --recovery "$(here recovery.pem)"    # what failed left no ke
 echo "--- seal"
 root_of() { file seal "$(here "$1")" | sed -n 's/^root //p'; }
 must file encrypt "$(here plain)" "$(here kept)" --label lab --block-size 4K
+must_refuse "--json is for info and verify" file seal "$(here kept)" --json
 says "there is none" file verify "$(here kept)" --sealed
 must_fail file verify "$(here kept)" --sealed
 root=$(root_of kept)

@@ -141,7 +141,7 @@ void mpicrypt_table_bytes(mpicrypt_table_t *table, size_t value);   /* printed a
 void mpicrypt_table_print(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array of objects */
-void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped */
+void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped; U+FFFD for what is no UTF-8 */
 void mpicrypt_xml_text(FILE *out, const char *text);                /* escaped, for SVG and HTML */
 
 /* Can `path` be written?  Asked before a long measurement; NULL and "-" can.  A

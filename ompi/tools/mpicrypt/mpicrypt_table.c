@@ -243,34 +243,6 @@ int mpicrypt_table_csv_file(const mpicrypt_table_t *table, const char *path)
 
 /* ---- JSON ---- */
 
-void mpicrypt_json_text(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; '\0' != *text; ++text) {
-        if ('"' == *text || '\\' == *text) {
-            fprintf(out, "\\%c", *text);
-        } else if ((unsigned char) *text < 0x20) {
-            fprintf(out, "\\u%04x", (unsigned char) *text);
-        } else {
-            fputc(*text, out);
-        }
-    }
-    fputc('"', out);
-}
-
-void mpicrypt_xml_text(FILE *out, const char *text)
-{
-    for (; '\0' != *text; ++text) {
-        switch (*text) {
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '&': fputs("&amp;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default: fputc(*text, out);
-        }
-    }
-}
-
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out)
 {
     fputc('[', out);

@@ -64,6 +64,9 @@ static int run(int operand_count, char **operands)
 
     for (size_t i = 0; operand_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
         if (0 == strcmp(operands[0], verbs[i].verb) && operand_count == 1 + verbs[i].files) {
+            if (with.json && 0 != strcmp(operands[0], "info") && 0 != strcmp(operands[0], "verify")) {
+                return mpicrypt_error(MPICRYPT_USAGE, "--json is for info and verify");
+            }
             return 0 == strcmp(operands[0], "mv") ? mpicrypt_file_mv(operands[1], operands[2])
                                                   : with_providers(operands[0], operands + 1);
         }

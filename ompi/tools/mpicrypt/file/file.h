@@ -85,8 +85,13 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file);
 /* Hold everything that there is a key of against the seal, if the file has one; a message if it is another. */
 int mpicrypt_file_check_seal(const mpicrypt_file_t *file);
 
-/* Open every block and print what was found: `good`, if all can be read. */
-int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good);
+/* What was found besides the blocks: the seal holds, or there is none; the copies of the map are as they should be. */
+typedef struct mpicrypt_file_around {
+    bool seal, copies;
+} mpicrypt_file_around_t;
+
+/* Open every block and print what was found: as JSON, with what is `around`, or (NULL) as tables. */
+int mpicrypt_file_check(const mpicrypt_file_t *file, const mpicrypt_file_around_t *around);
 
 /* ---- file/part.c: one file at a time is being made ---- */
 

@@ -58,7 +58,6 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
 {
     mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
-    bool good;
 
     with.alone = true;
     int code = mpicrypt_file_open_verified(&with, path, true, &file);
@@ -70,9 +69,9 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
     if (MPICRYPT_OK == code && !options->anew && file.header.sealed) {
         opal_cryptfile_seal_watch(file.file, file.bytes);       /* what was sealed is all that may be */
     }
-    code = MPICRYPT_OK == code ? mpicrypt_file_check(options, &file, &good) : code;
+    code = MPICRYPT_OK == code ? mpicrypt_file_check(&file, NULL) : code;
     if (MPICRYPT_OK == code) {
-        printf("%s", options->json ? "" : "\n");
+        printf("\n");
         code = mpicrypt_file_make_seal(&file);
     }
     mpicrypt_file_close(&file);

@@ -96,16 +96,21 @@ static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tal
     return code;
 }
 
-static void print(const mpicrypt_file_options_t *options, const mpicrypt_table_t *regions, const tally_t *tally, bool good)
+static const char *truth(bool value) { return value ? "true" : "false"; }
+
+static void print_json(const mpicrypt_file_t *file, const mpicrypt_table_t *regions, const tally_t *tally, bool good,
+                       const mpicrypt_file_around_t *around)
 {
-    if (options->json) {
-        printf("{\"good\": %s, \"regions\": ", good ? "true" : "false");
-        mpicrypt_table_json(regions, stdout);
-        printf(", \"blocks\": ");
-        mpicrypt_table_json(tally->listed, stdout);
-        printf("}\n");
-        return;
-    }
+    printf("{\"good\": %s, \"seal\": \"%s\", \"copies\": %s, \"regions\": ", truth(good && around->seal && around->copies),
+           !file->header.sealed ? "none" : around->seal ? "holds" : "broken", truth(around->copies));
+    mpicrypt_table_json(regions, stdout);
+    printf(", \"blocks\": ");
+    mpicrypt_table_json(tally->listed, stdout);
+    printf("}\n");
+}
+
+static void print(const mpicrypt_table_t *regions, const tally_t *tally, bool good)
+{
     mpicrypt_table_print(regions, stdout);
     if (!good) {
         printf("\n");
@@ -113,17 +118,19 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_table_t
     }
 }
 
-int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, bool *good)
+int mpicrypt_file_check(const mpicrypt_file_t *file, const mpicrypt_file_around_t *around)
 {
     mpicrypt_table_t *regions = mpicrypt_table_new(region_columns);
     tally_t tally = {.listed = mpicrypt_table_new(listed_columns)};
+    bool good = true;
+    int code = check_all(file, regions, &tally, &good);
 
-    *good = true;
-    int code = check_all(file, regions, &tally, good);
-    if (MPICRYPT_OK == code) {
-        print(options, regions, &tally, *good);
+    if (MPICRYPT_OK == code && NULL != around) {
+        print_json(file, regions, &tally, good, around);
+    } else if (MPICRYPT_OK == code) {
+        print(regions, &tally, good);
     }
-    if (MPICRYPT_OK == code && !*good) {
+    if (MPICRYPT_OK == code && !good) {
         code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, could not be checked, or lie beyond the end", file->path);
     }
     mpicrypt_table_free(tally.listed);
@@ -197,14 +204,14 @@ static int check_seal(const mpicrypt_file_options_t *options, const mpicrypt_fil
 int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path)
 {
     mpicrypt_file_t file;
-    bool good;
     int code = mpicrypt_file_open_verified(options, path, false, &file);
 
     if (MPICRYPT_OK != code) {
         return code;
     }
     int seal = check_seal(options, &file), copies = check_copies(&file);
-    code = mpicrypt_file_check(options, &file, &good);
+    const mpicrypt_file_around_t around = {.seal = MPICRYPT_OK == seal, .copies = MPICRYPT_OK == copies};
+    code = mpicrypt_file_check(&file, options->json ? &around : NULL);
     mpicrypt_file_close(&file);
     return MPICRYPT_OK != code ? code : MPICRYPT_OK != seal ? seal : copies;
 }

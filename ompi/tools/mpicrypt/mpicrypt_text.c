@@ -1,0 +1,64 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Text as JSON and XML have it.  It may come from a node or from the name of a file, so it may hold any bytes.
+ */
+#include "mpicrypt.h"
+
+/* How many bytes the character that begins here has in UTF-8 (RFC 3629); 0: it is none. */
+static int utf8_bytes(const unsigned char *text)
+{
+    static const struct {
+        unsigned char first, last, least, most;         /* of the first byte, of the second */
+        int bytes;
+    } forms[] = {{0x01, 0x7f, 0, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+                 {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+                 {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    size_t i = 0;
+
+    while (i < sizeof(forms) / sizeof(forms[0]) && (text[0] < forms[i].first || text[0] > forms[i].last)) {
+        ++i;
+    }
+    if (i == sizeof(forms) / sizeof(forms[0]) || text[1] < forms[i].least || text[1] > forms[i].most) {
+        return 0;
+    }
+    for (int at = 2; at < forms[i].bytes; ++at) {
+        if (0x80 != (text[at] & 0xc0)) {
+            return 0;
+        }
+    }
+    return forms[i].bytes;
+}
+
+void mpicrypt_json_text(FILE *out, const char *text)
+{
+    int bytes;
+
+    fputc('"', out);
+    for (; '\0' != *text; text += 0 == bytes ? 1 : bytes) {
+        bytes = utf8_bytes((const unsigned char *) text);
+        if (0 == bytes) {
+            fputs("\\ufffd", out);
+        } else if ('"' == *text || '\\' == *text) {
+            fprintf(out, "\\%c", *text);
+        } else if ((unsigned char) *text < 0x20) {
+            fprintf(out, "\\u%04x", (unsigned char) *text);
+        } else {
+            fwrite(text, 1, (size_t) bytes, out);
+        }
+    }
+    fputc('"', out);
+}
+
+void mpicrypt_xml_text(FILE *out, const char *text)
+{
+    for (; '\0' != *text; ++text) {
+        switch (*text) {
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc(*text, out);
+        }
+    }
+}
