@@ -141,6 +141,10 @@ check "the others are listed" test "$(grep -c '^lab ' "$work/out")" -eq 2
 rm "$work/keys/other.1"
 "$tool" key rotate nobody "${keys[@]}" 2>&-
 check "what was for a closed stderr is not in the log" sh -c '! grep -q "^mpicrypt" "$1"' - "$work/keys/log"
+mkdir "$work/home"
+( for name in keystore{,_dir,_log,_machine_key} pkcs11_{module,token,pin_file}; do export "OMPI_MCA_crypt_$name="; done
+  HOME=$work/home exec "$tool" key new lab --allow-netfs ) > "$work/out" 2> "$work/err"
+check "an empty parameter is one that is not set" test -e "$work/home/.ompi-crypt/keys/lab.1"
 pids=()
 for i in 1 2 3 4 5 6 7 8; do
     "$tool" key rotate lab "${keys[@]}" > "$work/rotate.$i" 2>&1 &

@@ -15,9 +15,12 @@
 #include "opal/mca/common/crypt/wire/parameter.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
+/* An empty parameter is one that is not set, as for jobs. */
 static const char *setting(const char *option, const char *variable)
 {
-    return NULL != option ? option : getenv(variable);
+    const char *value = getenv(variable);
+
+    return NULL != option ? option : NULL == value || '\0' == *value ? NULL : value;
 }
 
 /* True as Open MPI reads it. */
