@@ -86,6 +86,10 @@ echo "files"
 export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
 must mpicrypt key new lab --keystore-dir "$CASE_DIR/keys"
 mkdir "$CASE_DIR/files"
+for name in a b c; do           # somebody's, who calls them so
+    echo theirs > "$CASE_DIR/$name"
+    ln -s "$CASE_DIR/$name" "$CASE_DIR/files/mpicrypt-bench-$name"
+done
 must bench io "${quick[@]}" --dir "$CASE_DIR/files" --label lab --ranks 4 --data 256K --row 64K --bits 128,256 --block-size 4K,64K \
     --workload tile,matmul --access row,block --csv "$CASE_DIR/p.csv"
 same "files" "$(for v in "tile row write" "tile row read" "tile row overwrite" "tile block write" "tile block read" \
@@ -97,7 +101,8 @@ must bench io "${quick[@]}" --quick --dir "$CASE_DIR/files" --label lab --ranks 
 same "numbers of ranks" "$(for n in 2 4; do
     for v in write read; do for c in plain plain-cycles messages file; do echo "tile row $v $n ranks $n $c"; done; done
 done)" "$CASE_DIR/p.csv" variant ranks column
-[ -z "$(ls "$CASE_DIR/files")" ] || fail "files are left"
+[ "$(echo $(ls "$CASE_DIR/files"))" = "mpicrypt-bench-a mpicrypt-bench-b mpicrypt-bench-c" ] || fail "files are left, or gone"
+[ "$(sort -u "$CASE_DIR"/[abc])" = theirs ] || fail "it wrote to somebody's file"
 refuses 2 "there is no 'sideways'" bench io --label lab --access sideways
 refuses 2 "io needs --label" bench io
 

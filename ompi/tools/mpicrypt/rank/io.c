@@ -10,11 +10,14 @@
  *     matmul     C = A B: bands of A and C, panels of B that all read
  *
  * An encrypted file has a map by rows: of `row` access it is the view.  Timed is
- * everything from opening to closing, MPI_File_sync included after writing.
+ * everything from opening to closing, MPI_File_sync included after writing.  The
+ * files are in a directory of their own, which is made, and removed at the end.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpi_crypt.h"
 #include "rank.h"
@@ -22,6 +25,7 @@
 static mpicrypt_mpi_io_t *const io = &mpicrypt_mpi_job.io;
 static unsigned char *buffer, *other;
 static size_t block_bytes, data_bytes, row_bytes, calls;
+static char directory[4000];            /* which nobody else has */
 static char path[3][4096];              /* A, B, C; others use the first */
 
 static void check(int rc, const char *what)
@@ -134,6 +138,24 @@ static void delete(const char *name)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void make_scratch(void)
+{
+    int bytes = snprintf(directory, sizeof(directory), "%s/mpicrypt-bench-XXXXXX", io->directory);
+
+    errno = ENAMETOOLONG;
+    if (0 == mpicrypt_mpi_rank && (bytes >= (int) sizeof(directory) || NULL == mkdtemp(directory))) {
+        mpicrypt_mpi_abort(MPICRYPT_FAILED, "%s: %s", io->directory, strerror(errno));
+    }
+    MPI_Bcast(directory, sizeof(directory), MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void remove_scratch(void)
+{
+    if (0 == mpicrypt_mpi_rank && 0 != rmdir(directory)) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: %s", directory, strerror(errno));
+    }
+}
+
 /* ---- the matrix product ---- */
 
 static void multiply(const double *a, const double *b, double *c, size_t rows, size_t n, size_t columns, size_t first)
@@ -195,8 +217,7 @@ static void prepare(size_t bytes)
     buffer = mpicrypt_mpi_memory(data_bytes);
     other = mpicrypt_mpi_memory(data_bytes);
     for (int i = 0; i < 3; ++i) {
-        snprintf(path[i], sizeof(path[i]), "%s/mpicrypt-bench-%s", io->directory, names[i]);
-        delete(path[i]);
+        snprintf(path[i], sizeof(path[i]), "%s/%s", directory, names[i]);
     }
     fill();
     transfer(path[0], io->access, mpicrypt_mpi_rank, true, true, buffer);
@@ -238,6 +259,7 @@ void mpicrypt_mpi_io(void)
     if (0 == mpicrypt_mpi_rank) {
         printf("@mpicrypt unit 0\n");
     }
+    make_scratch();
     for (int s = 0; s < job->sizes.count; ++s) {
         prepare(job->sizes.value[s]);
         for (size_t i = 0; i < job->laps; ++i) {
@@ -253,4 +275,5 @@ void mpicrypt_mpi_io(void)
         free(buffer);
         free(other);
     }
+    remove_scratch();
 }
