@@ -64,3 +64,24 @@ for what in "compact rename 1" "reencrypt rename 2" "seal fsync 1" "rekey fsync 
     must run_io 3 "$program" read "$(here plain)" "$(here made)"
     must file verify "$(here made)"
 done
+
+for whose in ours theirs; do
+    echo "--- somebody makes the target between the two renames of cp, and the sidecar there is $whose"
+    made
+    rm -f ready end target target.mpicrypt
+    in_variant env LD_PRELOAD="$(here pause.so)" PAUSE_IN=renameat2 PAUSE_AT=2 PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
+        mpicrypt file cp --new-key "$(here made)" "$(here target)" --keystore-dir "$CASE_DIR/keys" & tool=$!
+    wait_for ready $tool
+    [ -e target.mpicrypt ] && [ ! -e target ] || fail "it is not between them"
+    echo theirs > target
+    [ $whose = ours ] || { echo theirs > other; mv other target.mpicrypt; }
+    : > end
+    ! wait $tool || fail "it went over what is there"
+    [ "$(cat target)" = theirs ] || fail "their file was changed"
+    if [ $whose = ours ]; then
+        [ ! -e target.mpicrypt ] || fail "our sidecar was left beside their file"
+    else
+        [ "$(cat target.mpicrypt)" = theirs ] || fail "their sidecar was removed"
+    fi
+    [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+done

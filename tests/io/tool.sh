@@ -153,8 +153,23 @@ mkdir there
 must file mv "$(here made)" "$(here there)"
 must reads there/made
 [ ! -e made ] && [ ! -e made.mpicrypt ] || fail "something was left behind"
+cp -a ours there/ours                                   # which have nothing to do with the sidecar that is there
+cp plain there/bare
+cp -a there/made.mpicrypt strange.mpicrypt
+for name in ours bare; do
+    must_refuse "$(here strange.mpicrypt) is there, and is not the sidecar of $(here there/$name)" \
+        file mv "$(here there/$name)" "$(here strange)"
+    [ -e there/$name ] && [ ! -e strange ] || fail "it was moved beside the sidecar of another file"
+done
+rm there/ours there/bare strange.mpicrypt
 must mv there/made.mpicrypt moved.mpicrypt              # as an mv that was killed
-must file mv "$(here there/made)" "$(here moved)"
+if python3 -c "import os; os.getxattr('there/made', 'user.mpicrypt.map')" 2>/dev/null; then
+    must file mv "$(here there/made)" "$(here moved)"
+else
+    echo "not tried: to finish an mv, which needs attributes of the file system"
+    must_fail file mv "$(here there/made)" "$(here moved)"
+    must mv there/made moved
+fi
 must reads moved
 must_fail file mv "$(here moved)" "$(here ours)"
 must reads moved

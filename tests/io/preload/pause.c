@@ -4,7 +4,7 @@
  * Loaded before mpicrypt (LD_PRELOAD): it stops before one of its renames, or of its calls that
  * bring a file to the storage, until it may go on.
  *
- *   PAUSE_IN      rename or fsync
+ *   PAUSE_IN      rename, renameat2 or fsync
  *   PAUSE_AT      before which of them, from 1
  *   PAUSE_READY   a file that is made then
  *   PAUSE_END     it goes on when this is there
@@ -36,6 +36,13 @@ int rename(const char *from, const char *to)
 {
     come_by("rename");
     return ((int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+
+int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned flags)
+{
+    come_by("renameat2");
+    return ((int (*)(int, const char *, int, const char *, unsigned)) dlsym(RTLD_NEXT, "renameat2"))(from_directory, from, to_directory,
+                                                                                                     to, flags);
 }
 
 int fsync(int fd)

@@ -3,7 +3,8 @@
  *
  * mpicrypt file mv: both parts of a file, the sidecar first.  Killed between,
  * it leaves a file that no job opens ("the sidecar is missing"); the same
- * command again finishes the move.
+ * command again finishes the move, if the sidecar that is there already has the
+ * UUID that the file's attribute has.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -57,6 +58,32 @@ static int target_path(const char *from, const char *to, char path[PATH_MAX])
                ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_USAGE, "%s: %s", to, strerror(ENAMETOOLONG));
 }
 
+/* Have the file's attribute and the sidecar the same UUID?  Nobody verifies either here: a file of one name is to be told
+ * from that of another. */
+static bool is_sidecar_of(const char *sidecar, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    ompi_common_cryptmpio_posix_t posix;
+    opal_cryptfile_sidecar_header_t header;
+    opal_cryptfile_copy_state_t map = {.map = NULL};
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+
+    ompi_common_cryptmpio_posix_init(&posix, fd, false);
+    bool same = fd >= 0 && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&posix, sidecar, 0)
+                && OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&posix.super, &header)
+                && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(&posix, &bytes, &count)
+                && OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, NULL, &map) && (map.digest || NULL != map.map)
+                && 0 == memcmp(map.head.uuid, header.uuid, sizeof(header.uuid));
+    opal_cryptfile_copy_free(&map);
+    free(bytes);
+    ompi_common_cryptmpio_posix_close(&posix);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return same;
+}
+
 int mpicrypt_file_mv(const char *from, const char *to)
 {
     char target[PATH_MAX], target_sidecar[PATH_MAX];
@@ -82,5 +109,9 @@ int mpicrypt_file_mv(const char *from, const char *to)
     bool moved = !exists(sidecar) && exists(target_sidecar);    /* an earlier move was cut short */
     int code = moved ? MPICRYPT_OK : mpicrypt_file_rename(sidecar, target_sidecar);
     free(sidecar);
+    if (moved && !is_sidecar_of(target_sidecar, from)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s is there, and is not the sidecar of %s: the UUIDs of the two differ, or cannot be "
+                              "read", target_sidecar, from);
+    }
     return MPICRYPT_OK == code ? mpicrypt_file_rename(from, target) : code;
 }

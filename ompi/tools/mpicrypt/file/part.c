@@ -123,16 +123,19 @@ void mpicrypt_file_drop(void)
 /* What lies at `part` belongs to the sidecar at TO already: it stays, whatever happens. */
 static bool belongs;
 
-/* The sidecar first, as mv does it: a file without its map is never at TO. */
+/* The sidecar first, as mv does it: a file without its map is never at TO.  If somebody has made TO meanwhile, the sidecar
+ * may be theirs, too. */
 static int rename_both(const char *to)
 {
     char sidecar[PATH_MAX];
+    struct stat ours, there;
 
     (void) sidecar_of(to, sidecar);
+    bool known = 0 == lstat(part_sidecar, &ours);
     int code = mpicrypt_file_rename(part_sidecar, sidecar);
     if (MPICRYPT_OK == code) {
         code = mpicrypt_file_rename(part, to);
-        if (MPICRYPT_OK != code) {
+        if (MPICRYPT_OK != code && known && 0 == lstat(sidecar, &there) && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino) {
             (void) unlink(sidecar);
         }
     }
