@@ -16,6 +16,7 @@
  *   odd write FILE     open for writing alone, close
  *   odd own FILE       open a new one that may not be there, close
  *   odd once FILE      so, for writing alone, where rank 0 alone may read what it made
+ *   odd late FILE      open an empty one for reading, with a label: nothing is there; then somebody puts plain bytes there
  *   odd gone FILE      open to delete it when it is closed
  *
  * 0 when nothing was refused.
@@ -123,9 +124,45 @@ static int amode_of(const char *mode)
 {
     return 0 == strcmp(mode, "open") || 0 == strcmp(mode, "locks") ? MPI_MODE_RDWR
            : 0 == strcmp(mode, "write") ? MPI_MODE_WRONLY
+           : 0 == strcmp(mode, "late") ? MPI_MODE_RDONLY
            : 0 == strcmp(mode, "once") ? MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL
            : 0 == strcmp(mode, "own") ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
            : 0 == strcmp(mode, "gone") ? MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE : 0;
+}
+
+/* Read by all, together, alone, and without waiting. */
+static void read_each(MPI_File f, int wanted, const char *what)
+{
+    for (int way = 0; way < 3; way++) {
+        char bytes[4] = {0};
+        MPI_Request request;
+        MPI_Status status;
+        int class, count, rc = 0 == way ? MPI_File_read_at(f, 0, bytes, 4, MPI_CHAR, &status)
+                               : 1 == way ? MPI_File_read_at_all(f, 0, bytes, 4, MPI_CHAR, &status)
+                                          : MPI_File_iread_at(f, 0, bytes, 4, MPI_CHAR, &request);
+
+        rc = 2 == way && MPI_SUCCESS == rc ? MPI_Wait(&request, &status) : rc;
+        MT_MPI(MPI_Error_class(rc, &class));
+        MT_CHECK(wanted == class && 0 == bytes[0], "%s, way %d: class %d, '%c'", what, way, class, bytes[0]);
+        if (MPI_SUCCESS == rc) {
+            MT_MPI(MPI_Get_count(&status, MPI_CHAR, &count));
+            MT_CHECK(0 == count, "%s, way %d: %d bytes", what, way, count);
+        }
+    }
+}
+
+static void fill_late(MPI_File f, const char *path)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);     /* of MPI_Wait */
+    read_each(f, MPI_SUCCESS, "empty");
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    if (0 == mt_rank) {
+        FILE *file = fopen(path, "w");
+
+        MT_CHECK(NULL != file && EOF != fputs("EVIL", file) && 0 == fclose(file), "%s", path);
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    read_each(f, MPI_ERR_ACCESS, "filled");
 }
 
 int main(int argc, char **argv)
@@ -141,6 +178,9 @@ int main(int argc, char **argv)
     int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], made ? MPI_MODE_RDWR | MPI_MODE_CREATE : amode, MPI_INFO_NULL, &f);
     if (MPI_SUCCESS == rc) {
         rc = made ? set_maps(f, argv[1]) : MPI_SUCCESS;
+        if (0 == strcmp(argv[1], "late")) {
+            fill_late(f, argv[2]);
+        }
         int closed = MPI_File_close(&f);
         rc = MPI_SUCCESS == rc ? closed : rc;
     }

@@ -149,6 +149,12 @@ cp plain $long
 must vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm "$program" read "$CASE_DIR/plain" "$CASE_DIR/$long"
 must_fail vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/${long/n/m}"
 must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
+# Too long only for the files with which nodes try whether they see one another's bytes.
+long=$(printf 'n%.0s' {1..242})
+says "could not be tested" vcluster mpirun -n 2 --map-by node --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab \
+    "$program" write "$CASE_DIR/plain" "$CASE_DIR/$long"
+must vcluster mpirun -n 1 --mca sharedfp ^lockedfile,sm "$program" read "$CASE_DIR/plain" "$CASE_DIR/$long"
+must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
 piped() { vcluster mpirun -n 1 "$@" bash -c 'set -o pipefail; "$1" write /dev/stdout | cat' - "$odd"; }
 must piped
 must_fail piped --mca fs_crypt_require 1
@@ -159,6 +165,12 @@ chmod 200 only lost
 must unable write "$CASE_DIR/only"
 must_fail unable write "$CASE_DIR/lost"         # of an encrypted file, without its second part
 must_fail unable open "$CASE_DIR/only"          # able, after all?
+
+# Empty when it was opened, and filled by somebody else since.
+for setting in "fs_crypt_key_label lab" "fs_crypt_require 1" "fs_crypt_seal 1"; do
+    : > late
+    must vcluster mpirun -n 2 --map-by node --mca $setting "$odd" late "$CASE_DIR/late"
+done
 
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file in clear where it was to be encrypted.

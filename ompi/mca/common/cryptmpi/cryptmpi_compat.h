@@ -156,6 +156,8 @@ typedef int (*ompi_common_cryptmpi_set_info_fn_t)(struct ompi_file_t *fh, struct
 #    define ompi_common_cryptmpi_io_counted(piece)  ((void) (piece), false)
 #    define ompi_common_cryptmpi_io_has_all(request) ((void) (request), true)
 #endif
+/* Does it go on as if a non-blocking call had begun whose start failed?  Then somebody has to complete its request. */
+enum { OMPI_COMMON_CRYPTMPI_IO_FORGETS_ERRORS = OMPI_MAJOR_VERSION < 6 };
 /* Does a file's info show OMPIO's own value of a hint that nobody gave? */
 enum { OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS = OMPI_MAJOR_VERSION >= 6 };
 

@@ -66,7 +66,9 @@ typedef struct ompi_common_cryptmpio_file {
     bool fresh;                         /* its map was made by this open, from defaults, and nothing is written */
     bool making;                        /* by this communicator, whose rank 0 has the maker's lock */
     bool joined;                        /* its map was made by others since this open */
+    bool untested;                      /* by several nodes: whether they see one another's bytes could not be tried */
     uint64_t made_bytes;                /* how long the sidecar was when it was made here */
+    bool bare;                          /* plain and empty when it was opened, where plain bytes are refused: none are read */
     bool must;                          /* fs_crypt_require, of rank 0: plain bytes are not written */
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];  /* asked for at opening; "": none */
     bool fits;                          /* regions with that label are what was asked for */

@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- info keys ---- */
 
@@ -220,9 +221,17 @@ void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common
     }
 }
 
+/* Somebody has put them there since; what cannot be asked may have. */
+static bool has_bytes(const ompi_common_cryptmpio_file_t *state)
+{
+    struct stat status;
+
+    return 0 != fstat(state->posix.data_fd, &status) || status.st_size > 0;
+}
+
 bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bool writing)
 {
-    return !state->encrypted && (0 != state->denied || (writing && state->must));
+    return !state->encrypted && (0 != state->denied || (writing ? state->must : state->bare && has_bytes(state)));
 }
 
 const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t *state, bool writing, uint32_t region)
@@ -238,6 +247,10 @@ const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t
     }
     if (plain && 0 != state->denied) {
         return "these bytes are plain, and the encryption that the program asked for was refused";
+    }
+    if (NULL == map && !writing && state->bare) {
+        return "the file was empty when it was opened, and got plain bytes since, where plain ones are refused (a label, fs_crypt_require "
+               "or fs_crypt_seal)";
     }
     if (plain && state->must && (NULL == map || '\0' == state->label[0] || state->asked[region])) {
         return "these bytes are plain, and fs_crypt_require is set";

@@ -227,13 +227,18 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
         return ompi_common_cryptmpio_refuses(state, true) ? ompi_common_cryptmpio_report(state, true, &refused)
                                                           : state->io.io_module_file_preallocate(fh, bytes);
     }
+    (void) ompi_common_cryptmpio_posix_refresh(&state->posix);     /* as in set_size */
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 
     if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > now) {
         do {
-            rc = posix_fallocate(state->posix.data_fd, 0, bytes);
+            rc = posix_fallocate(state->posix.data_fd, now, bytes - now);
         } while (EINTR == rc);
         rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);
+    }
+    rc = ompi_common_cryptmpio_agree(state->fh, rc);
+    if (MPI_SUCCESS == rc && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
+        rc = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
     }
     return ompi_common_cryptmpio_agree(state->fh, rc);
 }

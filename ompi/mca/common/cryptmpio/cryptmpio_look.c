@@ -216,7 +216,10 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
 
     if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
-    } else if (bytes > 0 && was_empty) {
+        return false;
+    }
+    look->bare = 0 == bytes && !meant && (look->require || (!state->posix.may_write && (wanted || look->seal)));
+    if (bytes > 0 && was_empty) {
         return true;                    /* somebody made it at this moment, and may have put a map before the data */
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");

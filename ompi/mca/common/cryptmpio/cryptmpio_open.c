@@ -90,6 +90,7 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
     state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
     state->seal = look->seal;
     state->must = look->require;
+    state->bare = look->bare;
     if (look->durable) {
         ompi_common_cryptmpio_posix_durable(&state->posix);
     }
@@ -317,7 +318,7 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
         return error;
     }
     *state = made;
-    if (made->encrypted || made->must) {
+    if (made->encrypted || made->must || made->bare) {
         ompi_common_cryptmpio_hook(made);
     }
     ompi_common_cryptmpio_watch_views(made);

@@ -99,7 +99,7 @@ int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
     if (root && !apart && !p->trust_locks && !(OMPI_CRYPTMPIO_NFS_ALLOW == p->nfs && state->posix.nfs)) {
         error = look_and_mark(state, mark);
     } else if (root && (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false) ||
-                        (apart && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {
+                        (apart && !state->untested && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {
         error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);

@@ -134,12 +134,13 @@ static void remove_both(const names_t *names)
     (void) unlink(names->data);
 }
 
-/* In a directory that cannot be written to there is nothing to try with. */
+/* In a directory that cannot be written to there is nothing to try with, which is said. */
 static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 {
     bool root = 0 == state->fh->f_rank, ready = false;
     ompi_common_cryptmpio_posix_t probe;
     names_t names = {NULL, NULL};
+    int why = ENOMEM;
 
     ompi_common_cryptmpio_posix_init(&probe, -1, true);
     if (asprintf(&names.sidecar, "%s.probe", state->sidecar) < 0) {
@@ -151,8 +152,13 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
     if (root && NULL != names.sidecar && NULL != names.data) {
         remove_both(&names);            /* of a process that was killed here */
         ready = open_both(state, &names, O_CREAT | O_EXCL, &probe);
+        why = errno;
     }
     int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &ready, sizeof(ready)) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    state->untested = !ready;
+    if (root && MPI_SUCCESS == error && !ready) {
+        (void) ompi_common_cryptmpio_show_sidecar(state, "file-untested", why);
+    }
     if (MPI_SUCCESS == error && ready) {
         error = failed(state, root || open_both(state, &names, 0, &probe));
         error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;

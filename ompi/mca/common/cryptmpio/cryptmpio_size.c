@@ -31,7 +31,7 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
     if (MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
         error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* the others' node may keep the old size */
     }
-    return error;
+    return ompi_common_cryptmpio_agree(state->fh, error);       /* the others would wait for who returns an error */
 }
 
 /* By MPI_MODE_EXCL, rank 0 made it.  One that got its map stays: it is whole, if empty. */

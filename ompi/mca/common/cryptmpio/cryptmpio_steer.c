@@ -149,6 +149,9 @@ int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state)
     mca_fcoll_base_component_t *component;
     int priority;
 
+    if (!state->encrypted) {
+        return MPI_SUCCESS;
+    }
     if (0 == strcmp(now, wanted) || (!alone && 0 == strcmp(now, "individual"))) {
         return MPI_SUCCESS;
     }

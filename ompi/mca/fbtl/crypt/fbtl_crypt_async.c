@@ -236,10 +236,10 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
     whole_t *whole = NULL;
     const mca_fbtl_base_module_t *under = ompi_fbtl_crypt_module_of(fh)->under;
     const ompi_common_cryptmpio_file_t *state = ompi_fbtl_crypt_module_of(fh)->fs->state;
-    bool encrypted = state->encrypted, refused = ompi_common_cryptmpio_refuses(state, writing);
+    bool encrypted = state->encrypted, refused = ompi_common_cryptmpio_refuses(state, writing), nothing = !writing && state->bare;
     mca_fbtl_base_module_ipreadv_fn_t by_itself = writing ? under->fbtl_ipwritev : under->fbtl_ipreadv;
 
-    if (!encrypted && !refused && NULL != by_itself) {
+    if (!encrypted && !refused && !nothing && NULL != by_itself) {
         return by_itself(fh, request);
     }
     if (NULL != parent) {
@@ -252,6 +252,8 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
         if (NULL != parent) {
             parent->req_ompi.req_status.MPI_ERROR = MPI_ERR_NO_MEM;
             ompi_request_complete(&parent->req_ompi, true);
+        } else if (OMPI_COMMON_CRYPTMPI_IO_FORGETS_ERRORS) {
+            ompi_request_complete(&of->req_ompi, true);
         }
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -266,7 +268,7 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
         do_now(fh, job);
     } else if (refused) {
         job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
-    } else {                            /* the component below has no requests */
+    } else if (!nothing) {              /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
         if (job->bytes < 0) {           /* not a count; of errno it promises nothing */
             job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_STORAGE, .region = UINT32_MAX, .error = EIO};

@@ -73,7 +73,7 @@ static ssize_t preadv_(ompio_file_t *fh)
     ompi_common_cryptmpio_file_t *state = module->fs->state;
 
     return state->encrypted || ompi_common_cryptmpio_refuses(state, false) ? transfer_now(fh, state, false)
-                                                                           : module->under->fbtl_preadv(fh);
+           : state->bare ? 0 : module->under->fbtl_preadv(fh);
 }
 
 static ssize_t pwritev_(ompio_file_t *fh)

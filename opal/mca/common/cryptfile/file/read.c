@@ -8,6 +8,7 @@
  */
 #include "file_object.h"
 
+#include <errno.h>
 #include <string.h>
 
 typedef struct reader {
@@ -216,6 +217,7 @@ int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *
 
     opal_cryptfile_outcome_init(outcome);
     rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &plan.end);
+    outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? errno : 0;
     if (OPAL_CRYPT_OK == rc && file->sealed && plan.end != file->sealed_bytes) {
         rc = OPAL_CRYPT_ERR_AUTH;
     }

@@ -279,6 +279,7 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
                                       OPAL_CRYPTFILE_GRANT_SEAL, outcome);
         if (OPAL_CRYPT_OK == rc && atomic) {
             rc = opal_cryptfile_hold(file, &plan, true, &held);
+            outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? errno : outcome->error;
         }
         if (OPAL_CRYPT_OK == rc) {
             rc = write_pieces(&w);
