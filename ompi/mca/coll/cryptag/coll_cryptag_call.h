@@ -262,8 +262,9 @@ void ompi_coll_cryptag_stream(ompi_coll_cryptag_call_t *call, const int *members
 /* Ring or doubling for items of this size, by parameter. */
 ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes);
 
-/* The largest of all ranks' values, known to all; uncounted. */
-int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value);
+/* The largest of all ranks' values, known to all; uncounted.  A message of this exchange that fails counts as
+ * `lost`, here and for those that learn through us, and is the call's failure. */
+int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value, int lost);
 
 /* C-Ring and C-RD, by the kind of their gathers (coll_cryptag_concurrent.c). */
 void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind);

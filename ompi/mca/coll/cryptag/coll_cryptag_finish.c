@@ -44,7 +44,7 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
     if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure) {
         const int here = OMPI_SUCCESS == call->failure ? GOOD : MPI_ERR_TRUNCATE == call->failure ? MISTAKEN : FAILED;
 
-        if (FAILED == ompi_coll_cryptag_agree(call, here)) {
+        if (FAILED == ompi_coll_cryptag_agree(call, here, FAILED)) {
             remember(call, ompi_common_cryptmpi_error());
             call->wipe(call);
         }

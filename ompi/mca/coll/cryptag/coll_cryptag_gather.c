@@ -93,9 +93,8 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)
 }
 
 /* A maximum may be counted twice, so the partners of a doubling do for any
- * number of ranks.  Where they agree on a failure, one of the agreement itself ends the job: this
- * rank would pass on what it does not know. */
-int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value)
+ * number of ranks. */
+int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value, int lost)
 {
     const int n = ompi_comm_size(call->comm), rank = ompi_comm_rank(call->comm);
     const int rounds = ompi_coll_cryptag_rounds(OMPI_COLL_CRYPTAG_DOUBLING, n);
@@ -114,8 +113,8 @@ int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value)
         ompi_coll_cryptag_send(call, round.to, OMPI_COLL_CRYPTAG_PLAIN, &mine, 1);
         ompi_coll_cryptag_wait(call);
         value = other > value ? other : value;
-        if (OMPI_SUCCESS != call->failure && OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure) {
-            ompi_coll_cryptag_end_job(call->comm, "agreement-failed", call->comm->c_name);
+        if (OMPI_SUCCESS != call->failure) {        /* what it would have said is not known, and not passed on as nothing */
+            value = lost > value ? lost : value;
         }
     }
     call->failure = OMPI_SUCCESS != failure ? failure : call->failure;

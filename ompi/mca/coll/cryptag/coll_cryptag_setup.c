@@ -45,7 +45,7 @@ static void setup_failed(ompi_communicator_t *comm)
 static int agree_on_success(ompi_coll_cryptag_call_t *call)
 {
     if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure
-        && 0 != ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1)) {
+        && 0 != ompi_coll_cryptag_agree(call, OMPI_SUCCESS == call->failure ? 0 : 1, 0)) {
         return ompi_common_cryptmpi_error();
     }
     if (OMPI_SUCCESS != call->failure) {

@@ -226,7 +226,7 @@ bool ompi_coll_cryptag_shm_ensure(ompi_coll_cryptag_call_t *call, size_t bytes)
     data_bytes = data_bytes > mca_coll_cryptag_component.shm_max ? mca_coll_cryptag_component.shm_max : data_bytes;
     drop_segment(shm);
     have = replace_segment(call, shm, (size_t) shm->here * FLAG_BYTES + data_bytes);
-    have = 0 == ompi_coll_cryptag_agree(call, have ? 0 : 1);
+    have = 0 == ompi_coll_cryptag_agree(call, have ? 0 : 1, 0);
     if (have) {
         shm->data_bytes = data_bytes;
     } else {
