@@ -265,7 +265,7 @@ static void deliver_local(node_run_t *run, int rank, const ompi_coll_cryptag_cel
         from += *sent_of(run, sender, local);
     }
     if (*sent_of(run, sender, run->topo->local) != *received_of(run, run->topo->local, rank)) {
-        ompi_coll_cryptag_broken(run->call, MPI_ERR_TRUNCATE);
+        ompi_coll_cryptag_mistaken(run->call);
     } else if (!travels_alone(run, in)) {
         ompi_coll_cryptag_cell_unpack(run->call, in, from);
     }
@@ -279,7 +279,7 @@ static void deliver_blocks(node_run_t *run)
         const uint8_t *from = incoming_of(run, node);
 
         if (node != topo->node && 0 != run->spoiled[node]) {
-            ompi_coll_cryptag_broken(run->call, MPI_ERR_TRUNCATE);
+            ompi_coll_cryptag_mistaken(run->call);
         }
 
         for (int i = topo->node_first[node]; i < topo->node_first[node + 1]; i++) {

@@ -275,7 +275,7 @@ static int read_all(tree_run_t *run)
         ompi_coll_cryptag_shm_arrive(run->shm, run->phase + (uint64_t) s + 1);
     }
     if (bytes != bcast->bytes) {
-        ompi_coll_cryptag_broken(run->call, MPI_ERR_TRUNCATE);
+        ompi_coll_cryptag_mistaken(run->call);
     }
     return segments;
 }

@@ -108,6 +108,7 @@ struct ompi_coll_cryptag_call {
 
     ompi_coll_cryptag_metrics_t metrics;
     bool spoiled;               /* nothing is sealed, and what would be did not come as announced */
+    bool failed;                /* with what may have reached others: not only a mistake about a length */
     int failure;                /* first failure: an MPI error class or Open MPI error code; 0 so far */
 };
 
@@ -290,6 +291,8 @@ void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call);
 void ompi_coll_cryptag_fail(ompi_coll_cryptag_call_t *call, int crypt_rc, int peer);
 /* The PML or the datatype engine refused: rc is what it said. */
 void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc);
+/* What only this rank gets is of another length than it means: MPI_ERR_TRUNCATE, of which nobody else is told. */
+void ompi_coll_cryptag_mistaken(ompi_coll_cryptag_call_t *call);
 /* The end of every call: all ranks learn whether it failed anywhere. */
 int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call);
 /* Shows the text, which it frees, and ends the job.  NULL: another rank does both,

@@ -20,8 +20,16 @@
 
 #define PATIENCE_SECONDS 10
 
+void ompi_coll_cryptag_mistaken(ompi_coll_cryptag_call_t *call)
+{
+    if (OMPI_SUCCESS == call->failure) {
+        call->failure = MPI_ERR_TRUNCATE;
+    }
+}
+
 static void remember(ompi_coll_cryptag_call_t *call, int rc)
 {
+    call->failed = true;
     if (OMPI_SUCCESS == call->failure) {
         call->failure = rc;
     }
@@ -42,7 +50,7 @@ enum { GOOD, MISTAKEN, FAILED };
 int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
 {
     if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure) {
-        const int here = OMPI_SUCCESS == call->failure ? GOOD : MPI_ERR_TRUNCATE == call->failure ? MISTAKEN : FAILED;
+        const int here = OMPI_SUCCESS == call->failure ? GOOD : call->failed ? FAILED : MISTAKEN;
 
         if (FAILED == ompi_coll_cryptag_agree(call, here, FAILED)) {
             remember(call, ompi_common_cryptmpi_error());

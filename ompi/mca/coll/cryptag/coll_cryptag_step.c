@@ -217,7 +217,12 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
         ompi_coll_cryptag_broken(call, status->MPI_ERROR);
     } else if (!right && (!ompi_coll_cryptag_seals(call) || OMPI_COLL_CRYPTAG_PLAIN == arrival->form)) {
-        ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);       /* the program: who carries it has authenticated it */
+        /* The program: who carries it has authenticated it.  Parts may be passed on, as zeros. */
+        if (0 == arrival->count) {
+            ompi_coll_cryptag_mistaken(call);
+        } else {
+            ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);
+        }
         call->spoiled = call->spoiled || OMPI_COLL_CRYPTAG_SEALED == arrival->form;
     } else if (!right) {
         ompi_coll_cryptag_fail(call, OPAL_CRYPT_ERR_AUTH, arrival->peer);

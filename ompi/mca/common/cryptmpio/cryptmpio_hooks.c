@@ -232,7 +232,10 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
 
     if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > now) {
         do {
-            rc = posix_fallocate(state->posix.data_fd, now, bytes - now);
+            rc = 0 == fallocate(state->posix.data_fd, 0, 0, bytes) ? 0 : errno;
+            if (EOPNOTSUPP == rc) {     /* the C library would write into what is there */
+                rc = posix_fallocate(state->posix.data_fd, now, bytes - now);
+            }
         } while (EINTR == rc);
         rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);
     }
