@@ -94,12 +94,13 @@ select_cases() {
     for case in "${CASES[@]}"; do
         case ${case%%/*} in
             *-asan) [ "$sanitize" = yes ] || continue ;;
-            *-5.0)  [ "$tier" != default ] || tagged "$case" 5.0 || continue ;;
-            *-6.0)  [ "$tier" != default ] || tagged "$case" 6.0 || continue ;;
+            *-5.0)  [ "$tier" = full ] || [ "$tier" = soak ] || tagged "$case" 5.0 || continue ;;
+            *-6.0)  [ "$tier" = full ] || [ "$tier" = soak ] || tagged "$case" 6.0 || continue ;;
         esac
         case $tier in
             default) tagged "$case" default ;;
-            full)    tagged "$case" default || tagged "$case" full ;;
+            ci)      tagged "$case" default || tagged "$case" ci ;;
+            full)    tagged "$case" default || tagged "$case" ci || tagged "$case" full ;;
             soak)    tagged "$case" soak ;;
         esac && SELECTED+=("$case")
     done

@@ -3,10 +3,11 @@
 #
 # run.sh - install what is missing, build, and run the tests.
 #
-#   tests/run.sh [--full | --soak] [--sanitize] [--list] [--no-packages] [CASE...]
+#   tests/run.sh [--ci | --full | --soak] [--sanitize] [--list] [--no-packages] [CASE...]
 #
-#   (nothing)      the default tier: what CI runs, about 25 minutes on two processors
-#   --full         the default tier and everything tagged "full", all series
+#   (nothing)      the default tier: about 15 minutes on two processors
+#   --ci           the default tier and everything tagged "ci": what CI runs
+#   --full         both, and everything tagged "full", all series
 #   --soak         everything tagged "soak": hours
 #   --sanitize     also unit tests and the cases tagged "sanitize", with
 #                  AddressSanitizer and UndefinedBehaviorSanitizer
@@ -35,7 +36,7 @@ usage() { sed -n '4,/^set -uo/{/^set -uo/d;s/^# \{0,1\}//;p}' "$SRC/tests/run.sh
 tier=default sanitize=no list=no packages=yes patterns=()
 while (($#)); do
     case $1 in
-        --full|--soak) tier=${1#--} ;;
+        --ci|--full|--soak) tier=${1#--} ;;
         --sanitize)    sanitize=yes ;;
         --list)        list=yes ;;
         --no-packages) packages=no ;;
@@ -53,7 +54,7 @@ if [ "$list" = yes ]; then
 fi
 
 exec </dev/null
-[ "$packages" = no ] || install_packages tests $([ "$tier" = default ] || echo full)
+[ "$packages" = no ] || install_packages tests $([[ $tier = @(default|ci) ]] || echo full)
 prepare_directories
 echo "this system's Open MPI: $NATIVE"
 begin=$SECONDS
