@@ -56,9 +56,10 @@ static bool kernel_takes(const opal_crypt_tls_records_t *records, const record_d
     const opal_crypt_tls_suite_t *suite = records->suite;
     const size_t raw_bytes = opal_aead_raw_key_bytes(suite->cipher);
     uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];
-    kernel_key_t key = {.info = {0}};
+    kernel_key_t key;
     bool taken = false;
 
+    memset(&key, 0, sizeof(key));       /* rec_seq, too: an initializer of a union leaves the rest as it was */
     if (OPAL_CRYPT_OK == opal_crypt_tls_expand(suite->sha384, direction->secret, "key", raw, raw_bytes)) {
         const socklen_t bytes = kernel_key_fill(&key, raw, raw_bytes, direction->iv);
 
