@@ -217,7 +217,7 @@ static void failed_map(const char *directory)
 {
     MPI_File f = open_as(directory, "failed", NULL);
 
-    class_is(set_run(f, 0, REGION, "lab", "aes-128-cbc", false), MPI_ERR_ARG, "an algorithm that is none");
+    class_is(set_run(f, 0, REGION, "lab", "aes-128-cbc", false), MPI_ERR_INFO_VALUE, "an algorithm that is none");
     write_is(f, 0, MPI_ERR_ACCESS, "writing after a map was refused");
     read_is(f, 0, MPI_ERR_ACCESS, "reading after a map was refused");
     class_is(MPI_File_write_shared(f, secret, SECRET, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ACCESS, "the shared pointer");
@@ -225,6 +225,22 @@ static void failed_map(const char *directory)
     write_is(f, 0, MPI_SUCCESS, "writing after a map was taken");
     close_and_look(&f, directory, "failed", "a map that was refused");
     mt_group("after a map that was refused nothing is written or read");
+}
+
+/* Makes a file with what rank 0 says in `info`, which is freed. */
+static void valued(const char *directory, MPI_Info info, int wanted, const char *what)
+{
+    MPI_File f;
+    int rc = MPI_File_open(MPI_COMM_WORLD, named(directory, "valued"), MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                           0 == mt_rank ? info : MPI_INFO_NULL, &f);
+
+    class_is(rc, wanted, what);
+    if (MPI_SUCCESS == rc) {
+        MT_MPI(MPI_File_close(&f));
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MT_CHECK(0 != access(path, F_OK), "%s: the file is there", what);
+    MT_MPI(MPI_Info_free(&info));
 }
 
 static void misspelt(const char *directory)
@@ -250,9 +266,15 @@ static void misspelt(const char *directory)
         MT_MPI(MPI_Info_free(&info));
     }
     info = info_of("lab", "aes-128-gcm", "4096x");
-    class_is(MPI_File_open(MPI_COMM_WORLD, named(directory, "sized"), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f), MPI_ERR_INFO_VALUE,
-             "a number that is none");
-    MT_MPI(MPI_Info_free(&info));
+    valued(directory, info, MPI_ERR_INFO_VALUE, "a number that is none");
+    info = info_of("lab", "aes-128-cbc", "4096");
+    valued(directory, info, MPI_ERR_INFO_VALUE, "an algorithm that is none, at opening");
+    info = info_of("lab", "aes-128-gcm", "4096");
+    MT_MPI(MPI_Info_delete(info, "crypt_key_label"));
+    valued(directory, info, MPI_ERR_INFO_VALUE, "an algorithm and no label");
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_Info_set(info, "crypt_algorithm", "plain"));
+    valued(directory, info, MPI_SUCCESS, "a plain file, asked for as one");
     mt_group("misspelt info keys, and values that are none");
 }
 

@@ -55,12 +55,19 @@ static int show_key(const ompi_common_cryptmpio_file_t *state, int error, const 
 static int info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
 {
     char key[MPI_MAX_INFO_KEY + 1], value[64];
+    ompi_common_cryptmpio_ask_t ask;
+    opal_crypt_why_t why;
     uint32_t bytes;
 
     for (int i = 0; ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
         if (0 == strncmp(key, PREFIX, strlen(PREFIX)) && !is_known(key)) {
             return show_key(state, MPI_ERR_INFO_KEY, key, "");
         }
+    }
+    if (ompi_common_cryptmpi_info_get(info, "crypt_algorithm", value, sizeof(value))
+        && OPAL_CRYPT_OK != ompi_common_cryptmpio_ask_algorithm(&ask, value, &why)) {
+        ompi_common_cryptmpio_show(state, &why);
+        return MPI_ERR_INFO_VALUE;
     }
     if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", value, sizeof(value))
         && !ompi_common_cryptmpio_block_parse(value, &bytes)) {

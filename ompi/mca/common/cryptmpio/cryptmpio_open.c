@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef ompi_common_cryptmpio_look_t look_t;
 
@@ -31,12 +32,15 @@ static void wishes(const char *filename, opal_info_t *info, look_t *look)
     if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", look->label, sizeof(look->label))) {
         snprintf(look->label, sizeof(look->label), "%s", NULL == p->key_label ? "" : p->key_label);
     }
-    if (!ompi_common_cryptmpi_info_get(info, "crypt_algorithm", look->algorithm, sizeof(look->algorithm))) {
+    if (ompi_common_cryptmpi_info_get(info, "crypt_algorithm", look->algorithm, sizeof(look->algorithm))) {
+        look->asked = 0 != strcasecmp(look->algorithm, "plain");
+    } else {
         snprintf(look->algorithm, sizeof(look->algorithm), "%s", NULL == p->algorithm ? "" : p->algorithm);
     }
     (void) ompi_common_cryptmpi_info_get(info, "crypt_seal_root", look->root, sizeof(look->root));
     look->block_size = p->block_size;
     if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))) {
+        look->asked = look->asked || 0 != strcasecmp(look->algorithm, "plain");
         (void) ompi_common_cryptmpio_block_parse(number, &look->block_size);        /* it was checked */
     }
 }
@@ -47,6 +51,12 @@ static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *want
     bool label = '\0' == wanted->label[0] || 0 == strcmp(wanted->label, look->label);
     opal_crypt_why_t why;
 
+    if (wanted->asked && OMPI_CRYPTMPIO_LOOK_PLAIN == look->kind && '\0' == look->label[0]) {
+        (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-info-value",
+                                 "crypt_algorithm or crypt_block_size, of a plain file, without a label");
+        ompi_common_cryptmpio_show(state, &why);
+        return MPI_ERR_INFO_VALUE;
+    }
     if (label && ('\0' == wanted->root[0] || 0 == strcmp(wanted->root, look->root))) {
         return MPI_SUCCESS;
     }
