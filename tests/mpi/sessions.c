@@ -3,9 +3,10 @@
  *
  * MPI sessions: made, used and ended several times in one process, beside and
  * without MPI_COMM_WORLD's life; each time all sizes over a communicator made
- * from a process set.  "sessions LIVES [mix]": a mix has a life of MPI_Init, one of
+ * from a process set.  "sessions LIVES [mix [DIR]]": a mix has a life of MPI_Init, one of
  * MPI_Init with a session that ends before it, and sessions that overlap, so that
- * MPI lives on from one to the other.  Of more than one rank a node plain Open MPI
+ * MPI lives on from one to the other; with a directory that all share, each life but one has
+ * a file, too.  Of more than one rank a node plain Open MPI
  * 5.0.7 makes a second life fail between nodes (btl/tcp connects to the first life's
  * port): shell/lives knows how to help it.
  */
@@ -35,6 +36,23 @@ static void talk(MPI_Comm comm, int seed)
     }
 }
 
+static const char *directory;
+
+static void keep(MPI_Comm comm, int life, int rank)
+{
+    char path[1024];
+    int said = 1000 * life + rank, read = -1;
+    MPI_File f;
+    snprintf(path, sizeof(path), "%s/file", directory);
+    MT_MPI(MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    MT_MPI(MPI_File_write_at_all(f, rank * (MPI_Offset) sizeof(said), &said, 1, MPI_INT, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_read_at_all(f, rank * (MPI_Offset) sizeof(said), &read, 1, MPI_INT, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_close(&f));
+    if (read != said) {
+        mt_fail(__FILE__, __LINE__, "life %d: the file has %d instead of %d", life, read, said);
+    }
+}
+
 static int speak(MPI_Comm comm, int life)
 {
     int rank, size, sum = 0;
@@ -44,6 +62,9 @@ static int speak(MPI_Comm comm, int life)
     MT_MPI(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
     if (size * (size - 1) / 2 != sum) {
         mt_fail(__FILE__, __LINE__, "the sum of the ranks is %d", sum);
+    }
+    if (NULL != directory && 2 != life) {
+        keep(comm, life, rank);
     }
     return rank;
 }
@@ -102,6 +123,7 @@ int main(int argc, char **argv)
 {
 #if MT_HAS_MPI4
     int rank = -1, lives = argc > 1 ? atoi(argv[1]) : 1, mix = argc > 2 && 0 == strcmp("mix", argv[2]);
+    directory = argc > 3 ? argv[3] : NULL;
     for (int life = 0; life < lives; life++) {
         rank = one_life(life, mix);
     }

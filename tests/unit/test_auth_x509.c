@@ -102,6 +102,18 @@ static void test_own(void)
     options.x509_crl = file("ca", "pem");
     UNIT_CHECK(fixture_local_refused(&options, "x509-crl", "ca.pem"));
 
+    UNIT_GROUP("our own: an issuing CA is the authority, and its list alone counts");
+    options = with("below");
+    options.x509_ca = file("sub", "pem");
+    options.x509_crl = file("sub", "crl");
+    opal_crypt_local_destroy(fixture_local(&options, 0));
+    options.x509_crl = file("ca", "crl");
+    UNIT_CHECK(fixture_local_refused(&options, "x509-crl", "unable to get certificate CRL"));
+    options = with("gone");
+    options.x509_ca = file("sub", "pem");
+    options.x509_crl = file("sub", "crl");
+    UNIT_CHECK(fixture_local_refused(&options, "x509-revoked", "CN=alice"));
+
     UNIT_GROUP("our own: keys of other certificates");
     options = with("ed25519");
     options.x509_key = file("bob", "key");

@@ -105,6 +105,7 @@ root other "/O=Other/CN=CA"
     leaf guest "$me" other named $from $to $ed
     leaf sub "/O=Site/CN=Sub CA" ca root $from $to $ed
     leaf below "$me" sub leaf $from $to $ed
+    leaf gone "$me" sub leaf $from $to $ed
 }
 cat below.pem sub.pem >chain.pem
 cp below.key chain.key
@@ -126,3 +127,5 @@ chmod 600 ./*.key both.pem
 quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out empty.crl
 quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke revoked.pem
 quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out ca.crl
+quiet openssl ca -config ca.cnf -cert sub.pem -keyfile sub.key -revoke gone.pem
+quiet openssl ca -config ca.cnf -cert sub.pem -keyfile sub.key -gencrl -out sub.crl

@@ -9,6 +9,8 @@
 
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/common/crypt/base/library.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/base/thread.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +34,9 @@ int ompi_common_cryptmpio_start(void)
         rc = mca_base_framework_open(&opal_aead_base_framework, 0);
         framework_open = OPAL_SUCCESS == rc;
     }
-    users += OMPI_SUCCESS == rc;
+    if (OMPI_SUCCESS == rc && 0 == users++) {
+        opal_crypt_base_begin();
+    }
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -44,6 +48,9 @@ void ompi_common_cryptmpio_stop(void)
         opal_cryptfile_keystore_close(keystore);
         keystore = NULL;
         keystore_tried = false;
+        if (!opal_crypt_forked()) {
+            opal_crypt_base_finalize();
+        }
         if (framework_open) {
             mca_base_framework_close(&opal_aead_base_framework);
             framework_open = false;

@@ -312,10 +312,24 @@ static int io_open(mca_base_open_flag_t flags)
     return rc;
 }
 
+/* Open MPI opens these for each file, and never closes them, but unloads fs/crypt and fbtl/crypt where this life
+ * of MPI ends: the next one would find their names in the lists still, and nothing behind them. */
+static void close_at_last(mca_base_framework_t *framework)
+{
+    if (mca_base_framework_is_open(framework)) {
+        framework->framework_refcnt = 1;
+        (void) mca_base_framework_close(framework);
+    }
+}
+
 static int io_close(void)
 {
     unguard_components();
-    return NULL != framework_close ? framework_close() : mca_base_framework_components_close(&ompi_io_base_framework, NULL);
+    int rc = NULL != framework_close ? framework_close() : mca_base_framework_components_close(&ompi_io_base_framework, NULL);
+
+    close_at_last(&ompi_fbtl_base_framework);
+    close_at_last(&ompi_fs_base_framework);
+    return rc;
 }
 
 void ompi_hook_crypt_files_guard(void)

@@ -28,7 +28,8 @@ enum {
 typedef struct named {
     opal_crypt_status_wait_t wait;
     ompi_common_cryptmpi_comm_t *c;     /* may be gone, unless `comm` is set */
-    const ompi_communicator_t *comm;    /* of a call that blocks: it stays */
+    const ompi_communicator_t *comm;
+    ompi_communicator_t *retained;      /* that of a call that blocks, which another thread may leave */
 } named_t;
 
 typedef struct tally {
@@ -145,7 +146,11 @@ static void look_inside(ompi_common_cryptmpi_inside_t *inside, void *context)
     }
     named = &look->inside[look->inside_count++];
     *named = (named_t){.wait = {.since = inside->since, .bytes = inside->bytes, .kind = inside->kind, .peer = inside->peer,
-                                .tag = inside->tag, .blocking = 1}, .comm = inside->comm};
+                                .tag = inside->tag, .blocking = 1}, .comm = inside->comm,
+                       .retained = (ompi_communicator_t *) (uintptr_t) inside->comm};
+    if (NULL != named->retained) {
+        OBJ_RETAIN(named->retained);
+    }
     if (NULL != inside->text) {
         opal_cryptproc_cut(named->wait.text, sizeof(named->wait.text), inside->text);
     }
@@ -259,6 +264,20 @@ static bool worth_asking(const look_t *look, const opal_crypt_status_wait_t *w)
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
 }
 
+/* Until its destructor has come as far as this component, a communicator is still in the list. */
+static ompi_communicator_t *retain_living(ompi_communicator_t *comm)
+{
+    opal_object_t *object = (opal_object_t *) comm;
+    int32_t count = object->obj_reference_count;
+
+    while (count > 0) {
+        if (opal_atomic_compare_exchange_strong_32(&object->obj_reference_count, &count, count + 1)) {
+            return comm;
+        }
+    }
+    return NULL;
+}
+
 static void look_at_comm(look_t *look, named_t *named)
 {
     ompi_communicator_t *ask = NULL;
@@ -272,9 +291,8 @@ static void look_at_comm(look_t *look, named_t *named)
     if (NULL != named->comm && NULL != named->c) {
         look_at_held(look, named);
         if (worth_asking(look, &named->wait)) {
-            ask = named->c->comm;
+            ask = retain_living(named->c->comm);
             peer_count = named->c->peer_count;
-            OBJ_RETAIN(ask);
         }
     }
     ompi_common_cryptmpi_comms_release();
@@ -396,6 +414,9 @@ void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool l
     ompi_common_cryptmpi_insides_look(look_inside, &look);
     for (unsigned i = 0; i < look.inside_count; i++) {
         look_at_comm(&look, &look.inside[i]);
+        if (NULL != look.inside[i].retained) {
+            OBJ_RELEASE(look.inside[i].retained);
+        }
     }
     for (unsigned i = 0; i < look.receive_count; i++) {
         look_at_comm(&look, &look.receives[i]);

@@ -15,7 +15,7 @@
 
 enum {
     CLOSE_MS = 10000,           /* for what a peer that we leave has not taken yet */
-    ASK_AGAIN_US = 10000000     /* polled time: for a record that was missing, for somebody who is not authenticated */
+    ASK_AGAIN_US = 10000000     /* real time: for a record that was missing, for somebody who is not authenticated */
 };
 
 static void endpoint_construct(opal_btl_crypt_endpoint_t *endpoint)
@@ -103,7 +103,7 @@ static bool may_ask(const opal_btl_crypt_endpoint_t *endpoint, bool needed)
 
     return NULL == endpoint->why
            || (NULL != topic && 0 == strcmp(topic, "record-missing")
-               && (needed || opal_btl_crypt.listener.polled >= endpoint->ask_at));
+               && (needed || opal_btl_crypt.listener.last >= endpoint->ask_at));
 }
 
 /* Whoever of the two looks first says the same of it. */
@@ -146,7 +146,7 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool neede
         opal_crypt_schedule_destroy(endpoint->schedule);
         endpoint->schedule = NULL;
     }
-    endpoint->ask_at = opal_btl_crypt.listener.polled + ASK_AGAIN_US;
+    endpoint->ask_at = opal_btl_crypt.listener.last + ASK_AGAIN_US;
     endpoint->why = NULL != endpoint->why ? endpoint->why : malloc(sizeof(why));
     if (NULL != endpoint->why) {
         *endpoint->why = why;

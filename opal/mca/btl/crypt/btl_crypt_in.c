@@ -188,7 +188,7 @@ static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes
     if (OPAL_CRYPT_ERR_CONFIG == rc) {
         opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
     } else if (OPAL_CRYPT_OK != rc) {
-        opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
+        opal_btl_crypt_link_fail(link, OPAL_BTL_CRYPT_CHANGED);
     } else if (OPAL_CRYPT_TLS_RECORD_DATA == kind) {
         data_came(link, plain);
     } else if (OPAL_CRYPT_TLS_RECORD_CLOSED == kind) {
@@ -202,7 +202,7 @@ static size_t open_run(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
     size_t taken, plain;
 
     if (OPAL_CRYPT_OK != opal_crypt_tls_records_open_run(link->records, wire, bytes, link->put_at, (size_t) link->put_left, &taken, &plain)) {
-        opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
+        opal_btl_crypt_link_fail(link, OPAL_BTL_CRYPT_CHANGED);
     } else if (taken > 0) {
         data_came(link, plain);
     }

@@ -132,7 +132,7 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link)
     }
     if (came <= 0) {
         if (came < 0 && (EBADMSG == errno || EMSGSIZE == errno || EINVAL == errno)) {
-            opal_btl_crypt_link_fail(link, "a record was changed, repeated, or left out");
+            opal_btl_crypt_link_fail(link, OPAL_BTL_CRYPT_CHANGED);
         } else if (0 == came || (EAGAIN != errno && EWOULDBLOCK != errno)) {
             opal_btl_crypt_link_cut(link);
         }

@@ -162,6 +162,7 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds);
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link);
 
 void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason);
+#define OPAL_BTL_CRYPT_CHANGED "a record was changed, repeated, or left out"
 /* OPEN or GREETING, and nothing else, becomes ENDED: somebody who sends may find that it has failed at the same time. */
 void opal_btl_crypt_link_ended(opal_btl_crypt_link_t *link);
 
@@ -181,6 +182,8 @@ bool opal_btl_crypt_link_has_more(const opal_btl_crypt_link_t *link);      /* of
 
 /* Nothing that is posted now goes over this connection: it is being replaced. */
 bool opal_btl_crypt_link_is_last(const opal_btl_crypt_link_t *link);
+/* What is posted now on an idle link is sealed at once. */
+bool opal_btl_crypt_link_seals_now(const opal_btl_crypt_link_t *link);
 
 /* The next item that is done with, or NULL. */
 opal_btl_crypt_item_t *opal_btl_crypt_link_reap(opal_btl_crypt_link_t *link);

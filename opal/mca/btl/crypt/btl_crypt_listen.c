@@ -1,7 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Listening, strangers, and callers.  What a stranger can do here is to be one of 64 for 2 seconds.
+ * Listening, strangers, and callers.  What a stranger can do here is to be one of 64 for 2 seconds, and, for each
+ * process of the job that he names, to have its record fetched and checked once.
  */
 #include "btl_crypt_listen.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { BATCH_FIRST = 64 << 10, BATCH_MOST = 240 << 10, APART = 4096 };
+enum { BATCH_FIRST = 64 << 10, BATCH_MOST = 240 << 10, APART = 4096, WRITE_MOST = 2 << 20 };
 
 void opal_btl_crypt_queue_append(opal_btl_crypt_queue_t *queue, opal_btl_crypt_item_t *item)
 {
@@ -161,6 +161,12 @@ static size_t rounded(uint64_t left, size_t most)
                                       * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
 }
 
+/* Another thread may have received, just now, what ends the connection for both directions. */
+static void cannot_seal(opal_btl_crypt_link_t *link, int rc)
+{
+    opal_btl_crypt_link_fail(link, OPAL_CRYPT_ERR_AUTH == rc ? OPAL_BTL_CRYPT_CHANGED : "what is to be sent cannot be sealed");
+}
+
 /* Some of the first item into the ring, about `most` or as much as has a place; how many bytes of plaintext, or 0. */
 static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 {
@@ -179,8 +185,9 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
         return 0;
     }
     count = opal_btl_crypt_item_part(item, bytes, part);
-    if (OPAL_CRYPT_OK != opal_crypt_tls_records_seal(link->records, part, count, place, place_bytes, &wire_bytes)) {
-        opal_btl_crypt_link_fail(link, "what is to be sent cannot be sealed");
+    int rc = opal_crypt_tls_records_seal(link->records, part, count, place, place_bytes, &wire_bytes);
+    if (OPAL_CRYPT_OK != rc) {
+        cannot_seal(link, rc);
         return 0;
     }
     link->ring.tail += wire_bytes;
@@ -221,9 +228,10 @@ static void seal_last(opal_btl_crypt_link_t *link)
     if (NULL == place) {
         return;
     }
-    if (OPAL_CRYPT_OK != opal_crypt_tls_records_seal(link->records, &piece, 1, place, place_bytes, &wire_bytes)
-        || OPAL_CRYPT_OK != opal_crypt_tls_records_close(link->records, place + wire_bytes)) {
-        opal_btl_crypt_link_fail(link, "what is to be sent cannot be sealed");
+    int rc = opal_crypt_tls_records_seal(link->records, &piece, 1, place, place_bytes, &wire_bytes);
+    rc = OPAL_CRYPT_OK == rc ? opal_crypt_tls_records_close(link->records, place + wire_bytes) : rc;
+    if (OPAL_CRYPT_OK != rc) {
+        cannot_seal(link, rc);
         return;
     }
     wire_bytes += OPAL_CRYPT_TLS_RECORD_CLOSE;
@@ -279,9 +287,19 @@ static bool write_some(opal_btl_crypt_link_t *link)
 }
 
 /* There is something for this connection.  A server does not send very much before it knows whether a kernel opens it. */
+static bool is_early(const opal_btl_crypt_link_t *link)
+{
+    return !link->hello_came && link->records_sent >= OPAL_BTL_CRYPT_EARLY_MOST;
+}
+
 static bool may_seal(const opal_btl_crypt_link_t *link)
 {
-    return NULL != link->queue.first && !link->last_sent && (link->hello_came || link->records_sent < OPAL_BTL_CRYPT_EARLY_MOST);
+    return NULL != link->queue.first && !link->last_sent && !is_early(link);
+}
+
+bool opal_btl_crypt_link_seals_now(const opal_btl_crypt_link_t *link)
+{
+    return !opal_btl_crypt_link_is_last(link) && !is_early(link);
 }
 
 static void seal_batch(opal_btl_crypt_link_t *link, size_t batch)
@@ -312,16 +330,27 @@ static size_t next_batch(const opal_btl_crypt_link_t *link)
     return NULL != link->queue.first && link->queue.first->sealed >= BATCH_FIRST ? BATCH_MOST : BATCH_FIRST;
 }
 
+/* A link may be faster than the cipher, and others wait for the lock: what is left goes on when epoll has been asked. */
+static bool had_its_turn(opal_btl_crypt_link_t *link, uint64_t before)
+{
+    if (link->written_bytes - before < WRITE_MOST || !opal_btl_crypt_link_has_more(link)) {
+        return false;
+    }
+    link->wants_write = true;
+    return true;
+}
+
 void opal_btl_crypt_link_pump(opal_btl_crypt_link_t *link)
 {
+    const uint64_t before = link->written_bytes;
     bool goes = true;
 
     while (goes && link->kernel_out && opal_btl_crypt_link_has_more(link)) {
-        goes = opal_btl_crypt_kernel_write(link);
+        goes = opal_btl_crypt_kernel_write(link) && !had_its_turn(link, before);
     }
     while (goes && !link->kernel_out && opal_btl_crypt_link_has_more(link) && ring_needed(link)) {
         seal_batch(link, next_batch(link));
-        goes = OPAL_BTL_CRYPT_FAILED != link->state && write_some(link);
+        goes = OPAL_BTL_CRYPT_FAILED != link->state && write_some(link) && !had_its_turn(link, before);
     }
     ring_release(link);
     if (is_over(link)) {

@@ -167,6 +167,7 @@ static int make(const char *agreed)
     char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
     int rc = opal_cryptproc_choose_cipher();
 
+    opal_crypt_base_begin();            /* destroy() ends it, whatever comes of this */
     rc = OPAL_SUCCESS == rc ? opal_cryptproc_provider_start() : rc;
     if (OPAL_SUCCESS != rc) {
         return rc;

@@ -39,7 +39,7 @@ bool opal_crypt_timing = false;
 static const bool always = true;
 const bool *opal_crypt_multiple = &always;
 
-static unsigned generation = 1;
+static unsigned generation = 1, users;
 
 /* Sixteen bytes of the room that libc keeps for libraries that are loaded late, so
  * that a message need not ask the dynamic linker where they are.  Where others have
@@ -338,10 +338,29 @@ void opal_crypt_stats(opal_crypt_stats_t *stats)
     pthread_mutex_unlock(&lock);
 }
 
+void opal_crypt_base_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    ++users;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool still_used(void)
+{
+    pthread_mutex_lock(&lock);
+    users -= users > 0;
+    const bool used = users > 0;
+    pthread_mutex_unlock(&lock);
+    return used;
+}
+
 void opal_crypt_base_finalize(void)
 {
     opal_crypt_thread_t *gone = NULL, *next;
 
+    if (still_used()) {
+        return;
+    }
     opal_crypt_threads(NULL);
     pthread_mutex_lock(&lock);
     __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);

@@ -104,7 +104,9 @@ void opal_crypt_count_epoch(void);
 /* One more failed open; returns OPAL_CRYPT_ERR_AUTH. */
 int opal_crypt_count_failed(void) OPAL_CRYPT_RARE;
 
-/* The end of this room: states of threads, memory of secrets, OpenSSL's objects. */
+/* Messages and files of a process begin and end this room on their own, and the last end counts: states of
+ * threads, memory of secrets, OpenSSL's objects. */
+void opal_crypt_base_begin(void);
 void opal_crypt_base_finalize(void);
 
 #pragma GCC visibility pop
