@@ -40,7 +40,33 @@ for mode in write read; do
     done
 done
 
-busy='mpicrypt file compact, reencrypt, rekey or seal is working on it'
+# A job seals only what it has alone.  What another writes later would lie under a seal that does not hold.
+echo "--- a job closes it, to be sealed, that another has open"
+made
+rm -f ready end
+vcluster mpirun -n 2 "$hold" "$(here made)" "$(here ready)" "$(here end)" write & job=$!
+wait_for ready $job
+says "since somebody" vcluster mpirun -n 3 --mca fs_crypt_seal 1 "$program" over "$(here plain)" "$(here made)"
+must_fail run_io 2 --mca fs_crypt_seal 1 "$program" read "$(here plain)" "$(here made)"
+: > end
+wait $job || fail "the job: status $?"
+must run_io 3 "$program" over "$(here plain)" "$(here made)"
+must file verify "$(here made)"
+
+busy='mpicrypt file compact, reencrypt, rekey or seal is working on it, or a job that seals it'
+echo "--- open it while a job seals it"
+rm -f ready end
+vcluster mpirun -n 1 --mca fs_crypt_seal 1 env LD_PRELOAD="$(here pause.so)" PAUSE_IN=fsync PAUSE_AT=3 PAUSE_READY="$(here ready)" \
+    PAUSE_END="$(here end)" "$program" over "$(here plain)" "$(here made)" & job=$!
+wait_for ready $job
+must_refuse "$busy" run_io 3 "$program" read "$(here plain)" "$(here made)"
+must_refuse "$busy" run_io 3 "$program" over "$(here plain)" "$(here made)"
+: > end
+wait $job || fail "the job: status $?"
+must run_io 2 --mca fs_crypt_seal 1 "$program" read "$(here plain)" "$(here made)"
+must run_io 3 "$program" over "$(here plain)" "$(here made)"
+must file verify "$(here made)"
+
 # seal stops when the old seal is gone, rekey when one of the maps is the new one.
 for what in "compact rename 1" "reencrypt rename 2" "seal fsync 1" "rekey fsync 1"; do
     read -r verb in at <<< "$what"

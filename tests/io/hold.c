@@ -4,7 +4,8 @@
  * Have a file open for writing until told otherwise.  hold FILE [READY END [read]]
  *
  * Once it is open the file READY is made; when END is there, it is closed.  Without
- * these two names it is closed at once.  read: it is open for reading alone.
+ * these two names it is closed at once.  read: it is open for reading alone; else it is written
+ * first, and last, too.
  */
 #include "mt.h"
 
@@ -16,6 +17,7 @@ int main(int argc, char **argv)
     static unsigned char bytes[100];
     MPI_File f;
     MPI_Info info;
+    MPI_Offset at;
     bool reads = argc > 4 && 0 == strcmp(argv[4], "read");
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
@@ -26,8 +28,9 @@ int main(int argc, char **argv)
     MT_MPI(MPI_Info_set(info, "crypt_key_label", "lab"));
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, argv[1], reads ? MPI_MODE_RDONLY : MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f));
     MT_MPI(MPI_Info_free(&info));
+    at = (MPI_Offset) sizeof(bytes) * mt_rank;
     if (!reads) {
-        MT_MPI(MPI_File_write_at(f, (MPI_Offset) sizeof(bytes) * mt_rank, bytes, sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE));
+        MT_MPI(MPI_File_write_at(f, at, bytes, sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE));
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (argc > 3) {
@@ -36,6 +39,9 @@ int main(int argc, char **argv)
         close(fd);
         while (0 != access(argv[3], F_OK)) {
             usleep(10000);
+        }
+        if (!reads) {
+            MT_MPI(MPI_File_write_at(f, at, bytes, sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE));
         }
     }
     MT_MPI(MPI_File_close(&f));

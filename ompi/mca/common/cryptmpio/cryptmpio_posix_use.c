@@ -6,8 +6,8 @@
  * read what does not fit.  `rekey` puts a map that it has read over both maps, and would undo
  * what a job or another rekey has changed in between; `seal` makes a seal of blocks that must
  * not change meanwhile, by pages that a reader must not see half made.  So everybody has a
- * lock on one byte of the sidecar for as long as the file is open, shared, and these four have
- * it alone:
+ * lock on one byte of the sidecar for as long as the file is open, shared, and these four, and a job
+ * that seals the file when it closes it, have it alone:
  *
  *     a job       open the data | open the sidecar, lock | both still there? | use ...
  *     compact                                open, lock alone | new sidecar | rename
@@ -50,6 +50,6 @@ int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, 
 
 const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use)
 {
-    return OMPI_CRYPTMPIO_USE_BUSY == use ? "mpicrypt file compact, reencrypt, rekey or seal is working on it"
+    return OMPI_CRYPTMPIO_USE_BUSY == use ? "mpicrypt file compact, reencrypt, rekey or seal is working on it, or a job that seals it"
                                           : "another file was put in its place while it was opened";
 }

@@ -7,7 +7,8 @@
  *     writing   of each region, the lowest rank that has its key holds all of it against
  *               the seal; then rank 0 takes the seal off, and what is written is watched
  *
- *     1. everybody brings what it wrote to the storage, and says by which S
+ *     1. everybody brings what it wrote to the storage, and says by which S; rank 0 gets the
+ *        file alone (cryptmpio_posix_use.c) and keeps it so to the end, or it stays unsealed
  *     2. of each region, the same rank makes list and root, of what may be sealed
  *     3. rank 0, when all of that is on the storage, says "sealed" and shows the
  *        hash of the roots
@@ -155,14 +156,42 @@ static int tell(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, errno);
 }
 
+/* Who has the file open may write to it, and would write under a seal that holds. */
+static int have_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    opal_crypt_why_t why;
+    int rc = 0 == state->fh->f_rank ? OPAL_CRYPT_OK : storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_USE, 1);
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
+
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        rc = ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, true, alone);
+        error = ompi_common_cryptmpio_error(rc, errno);
+        if (MPI_SUCCESS == error && !*alone) {
+            (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-seal-shared", "a job or mpicrypt");
+            ompi_common_cryptmpio_show(state, &why);
+        }
+    }
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, alone, sizeof(*alone))) {
+        error = MPI_ERR_INTERN;
+    }
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
 int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int *owners = calloc(state->region_count, sizeof(*owners));
     int rc = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
     seal_t seal = {.bytes = 0};
+    bool alone = false;
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : rc);
 
+    error = MPI_SUCCESS == error ? have_alone(state, &alone) : error;
+    if (MPI_SUCCESS != error || !alone) {
+        free(owners);
+        return error;
+    }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
         /* Others may have written its end, on other nodes. */
         error = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_refresh(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
