@@ -37,7 +37,7 @@ for f in data["findings"]:
 END
 finds() {
     local wanted=$1 status=0 text; shift
-    mpicrypt doctor --json --mpirun "$SRC/tests/vcluster mpirun -x HOME" --program "$CASE_DIR/with" \
+    mpicrypt doctor --json --mpirun "$SRC/tests/vcluster mpirun -x HOME${words:+ $words}" --program "$CASE_DIR/with" \
         ${directory:+--dir "$directory"} > "$CASE_DIR/json" 2> "$CASE_DIR/err" || status=$?
     python3 "$CASE_DIR/read.py" "$CASE_DIR/json" > "$CASE_DIR/out" ||
         fail "$wanted: no JSON: status $status, $(cat "$CASE_DIR/err")"
@@ -48,7 +48,7 @@ finds() {
     done
     echo "found: ${wanted:-nothing}"
 }
-clean() { set_node node0; set_node node1; directory=; }
+clean() { set_node node0; set_node node1; directory= words=; }
 
 # Keys lie in /dev/shm, of which every node has its own.
 psk=/dev/shm/psk
@@ -63,6 +63,12 @@ clean
 echo "in order"
 directory=$CASE_DIR
 finds "" "1 of 1 authenticated by psk" "an encrypted job of 2 processes runs" "self-test passed"
+clean
+
+echo "the launcher's words have another PML: what runs is plain"
+words="--mca pml ob1"
+finds "job:launcher" "the PML should be crypt, but parameter pml is 'ob1'"
+! grep -q "an encrypted job" "$CASE_DIR/out" || fail "it says that an encrypted job runs"
 clean
 
 echo "1. a component is missing on one node"

@@ -50,6 +50,9 @@ static void make_command(const char *verb, mpicrypt_words_t *command)
     }
     mpicrypt_words_add(command, "%s", program);
     mpicrypt_words_add(command, "%s", verb);
+    if (0 == strcmp(verb, "nodes")) {           /* a command line may have another PML than the environment */
+        mpicrypt_words_add(command, "--pml=crypt");
+    }
     if (0 != strcmp(verb, "check")) {
         return;
     }
