@@ -50,7 +50,7 @@ mkdir -p "$HOME"
 exec sh -c "$*"
 RSH
 mkdir "$work/nfs"
-printf '#!/bin/sh\necho 6969\n' >"$work/nfs/stat"
+printf '#!/bin/sh\n[ "$1" != -f ] || { echo 6969; exit; }\nexec %s "$@"\n' "$(command -v stat)" >"$work/nfs/stat"
 chmod +x "$work/nfs/stat"
 chmod +x "$work/rsh"
 export work
@@ -78,6 +78,24 @@ keygen 2 "is a directory; name a file in it" --out "$work/place"
 keygen 2 "is a directory; name a file in it" --force --out "$work/place"
 check "it is empty" rmdir "$work/place"
 keygen 1 "/proc" --out /proc/psk
+mkdir "$work/open" "$work/sticky"
+chmod 1777 "$work/sticky"
+keygen 0 "a new key" --out "$work/sticky/psk"
+for mode in 770 757 2775; do
+    chmod $mode "$work/open"
+    keygen 1 "Jobs would refuse the key" --out "$work/open/psk"
+    keygen 1 "Jobs would refuse the key" --force --out "$work/open/psk"
+done
+chmod 755 "$work/open"
+if [ "$(id -u)" = 0 ]; then
+    chown 4711 "$work/open"
+    keygen 1 "its directory belongs to user id 4711" --out "$work/open/psk"
+    chown 0 "$work/open"
+else
+    echo "    not tried: another owner's directory, which root can make"
+fi
+check "no key is there" test -z "$(ls -A "$work/open")"
+keygen 0 "a new key" --out "$work/open/psk"
 
 echo "hosts"
 keygen 1 "there is a key already" --hosts a,b --rsh "$work/rsh"
@@ -133,6 +151,27 @@ else
     echo "    not tried: another owner's key, which root can make"
 fi
 keygen 0 "mode: installed" --existing --force --hosts link,mode --rsh "$work/rsh"
+unsafe="unsafe: the key was not installed: jobs would refuse it, because its directory"
+mkdir -p "$work/hosts/unsafe/.ompi-crypt"
+for mode in 720 702 2777; do
+    chmod $mode "$work/hosts/unsafe/.ompi-crypt"
+    keygen 1 "$unsafe" --existing --hosts unsafe --rsh "$work/rsh"
+    keygen 1 "$unsafe" --existing --force --hosts unsafe --rsh "$work/rsh"
+done
+check "as it was" grep -qF 'refused, as they were (1): unsafe' "$work/err"
+if [ "$(id -u)" = 0 ]; then
+    chmod 755 "$work/hosts/unsafe/.ompi-crypt"
+    chown 4711 "$work/hosts/unsafe/.ompi-crypt"
+    keygen 1 "$unsafe" --existing --hosts unsafe --rsh "$work/rsh"
+    chown 0 "$work/hosts/unsafe/.ompi-crypt"
+else
+    echo "    not tried: another owner's directory, which root can make"
+fi
+check "no key is there" test -z "$(ls -A "$work/hosts/unsafe/.ompi-crypt")"
+for mode in 1777 750; do
+    chmod $mode "$work/hosts/unsafe/.ompi-crypt"
+    keygen 0 "unsafe: installed" --existing --hosts unsafe --rsh "$work/rsh"
+done
 check "files of their own" test "$(stat -c '%F %a' "$(at link)" "$(at mode)" | sort -u)" = "regular file 600"
 
 echo "a file that holds no key, and one without the end of its line"

@@ -54,6 +54,8 @@ static const mpicrypt_option_t options[] = {
 static const char remote[] =
     "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; [ ! -d \"$f\" ] || exit 6; t=$f.new.$(uname -n).$$; "
     "case $local in any | *\" $(stat -f -c %t \"$d\") \"*) ;; *) exit 5 ;; esac; "
+    "case $(stat -L -c %u \"$d\") in 0 | \"$(id -u)\") ;; *) exit 8 ;; esac; "
+    "case $(stat -L -c %a \"$d\") in [1357]??\?) ;; *[2367]? | *[2367]) exit 8 ;; esac; "
     "trap 'rm -f \"$t\"' EXIT; (set -C; cat >\"$t\") || exit 3; "
     "[ \"$(wc -c <\"$t\")\" -eq 65 ] || exit 3; "
     "if [ -n \"$force\" ]; then mv -fT \"$t\" \"$f\" || exit 3; exit 0; fi; "
@@ -204,6 +206,9 @@ static int run(int operand_count, char **operands)
             rc = mpicrypt_error(MPICRYPT_FAILED, "%s. That is no disk of this node: the key would cross the network "
                                 "that it is to protect. Choose a local place with --out, or use --allow-netfs.",
                                 why.detail);
+        } else if (0 == strcmp(why.topic, "secret-directory")) {
+            rc = mpicrypt_error(MPICRYPT_FAILED, "%s. Jobs would refuse the key: the directory has to be yours or root's, and "
+                                "only its owner may write to it (chmod go-w), unless it has the sticky bit.", why.detail);
         } else {
             rc = mpicrypt_error(MPICRYPT_FAILED, "%s", why.detail);
         }
@@ -226,7 +231,7 @@ const mpicrypt_verb_t mpicrypt_keygen_verb = {
         "Every node needs the same key. With --hosts it is installed on each of them, at the same place, "
         "through ssh; the key goes through ssh's standard input and is never an argument. A host that "
         "has this very key already is left as it is; one that has another key, or this one in a file that "
-        "jobs refuse, is refused without --force. If a host fails, the others are still tried, the summary "
+        "jobs refuse, is refused without --force. A directory in which jobs refuse keys is refused here and there. If a host fails, the others are still tried, the summary "
         "names it, and the exit status is 1.\n\n"
         "Where the home directory is on a network file system, an administrator first makes a directory for the "
         "user on every node, for example by install -d -m 700 -o alice /var/lib/alice.",

@@ -15,7 +15,8 @@ enum {
     MPICRYPT_KEYGEN_OTHER_KEY = 4,      /* there is another key */
     MPICRYPT_KEYGEN_NETFS = 5,          /* writing it there may send it over a network */
     MPICRYPT_KEYGEN_DIRECTORY = 6,      /* its place is a directory */
-    MPICRYPT_KEYGEN_UNFIT = 7           /* there is this key, in a file that jobs refuse */
+    MPICRYPT_KEYGEN_UNFIT = 7,          /* there is this key, in a file that jobs refuse */
+    MPICRYPT_KEYGEN_UNSAFE = 8          /* jobs refuse whatever is in its directory */
 };
 
 typedef struct mpicrypt_keygen_job {

@@ -89,7 +89,7 @@ static state_t outcome(const run_t *run, const host_t *host)
     if (0 == host->status && !host->cut) {
         return INSTALLED;
     }
-    return host->status >= MPICRYPT_KEYGEN_OTHER_KEY && host->status <= MPICRYPT_KEYGEN_UNFIT ? REFUSED
+    return host->status >= MPICRYPT_KEYGEN_OTHER_KEY && host->status <= MPICRYPT_KEYGEN_UNSAFE ? REFUSED
            : 0 != run->caught ? BROKEN_OFF : FAILED;
 }
 
@@ -189,6 +189,9 @@ static void show(const run_t *run, const host_t *host)
     } else if (MPICRYPT_KEYGEN_UNFIT == host->status) {
         mpicrypt_error(MPICRYPT_FAILED, "%s: this key is there already, but jobs will refuse it: its file is a symbolic link, has "
                        "another owner, or a mode other than 400 and 600; --existing --force replaces it", host->name);
+    } else if (MPICRYPT_KEYGEN_UNSAFE == host->status) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed: jobs would refuse it, because its directory there is neither "
+                       "yours nor root's, or others may write to it (chmod go-w)", host->name);
     } else if (BROKEN_OFF == host->state) {
         mpicrypt_error(MPICRYPT_FAILED, "%s: interrupted; it may have the new key or not", host->name);
     } else if (127 == host->status) {

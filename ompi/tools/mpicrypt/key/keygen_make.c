@@ -24,7 +24,7 @@ static int refuse(const char *topic, const char *path, int error, opal_crypt_why
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, topic, "%s: %s", path, strerror(error));
 }
 
-/* The directory of `path`, made if it is missing. */
+/* The directory of `path`, made if it is missing; one in which jobs refuse a key is refused. */
 static int make_directory(const char *path, opal_crypt_why_t *why)
 {
     char directory[PATH_BYTES];
@@ -32,14 +32,17 @@ static int make_directory(const char *path, opal_crypt_why_t *why)
 
     memcpy(directory, path, strlen(path) + 1);
     slash = strrchr(directory, '/');
-    if (NULL == slash || slash == directory) {
-        return OPAL_CRYPT_OK;
+    if (NULL != slash && slash != directory) {
+        *slash = 0;
+        if (0 != mkdir(directory, 0700) && EEXIST != errno) {
+            return refuse("keygen-directory", directory, errno, why);
+        }
     }
-    *slash = 0;
-    if (0 != mkdir(directory, 0700) && EEXIST != errno) {
-        return refuse("keygen-directory", directory, errno, why);
+    int fd, rc = opal_crypt_secret_file_directory(path, "pre-shared key", &fd, why);
+    if (OPAL_CRYPT_OK == rc) {
+        close(fd);
     }
-    return OPAL_CRYPT_OK;
+    return rc;
 }
 
 /* A fresh key into an open file of mode 0600. */

@@ -133,29 +133,42 @@ static int check_secret(int fd, const char *path, const char *what, struct stat 
 
 /* Whoever can rename the file can put another one of ours in its place, one of an earlier day.  In
  * a directory with the sticky bit (/tmp) only its owner can. */
-static int open_in_directory(const char *path, const char *what, int *fd, opal_crypt_why_t *why)
+int opal_crypt_secret_file_directory(const char *path, const char *what, int *directory, opal_crypt_why_t *why)
 {
     const char *slash = strrchr(path, '/');
     char *name = NULL == slash ? strdup(".") : strndup(path, (size_t) (slash - path) + 1);
-    int directory = NULL == name ? -1 : open(name, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno;
+    int fd = NULL == name ? -1 : open(name, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno, rc;
     struct stat status;
 
     free(name);
-    if (directory < 0 || 0 != fstat(directory, &status)) {
-        error = directory < 0 ? error : errno;
+    if (fd < 0 || 0 != fstat(fd, &status)) {
+        rc = refuse_open(path, what, fd < 0 ? error : errno, why);
     } else if ((0 != status.st_uid && geteuid() != status.st_uid)
                || (0 != (status.st_mode & (S_IWGRP | S_IWOTH)) && 0 == (status.st_mode & S_ISVTX))) {
-        close(directory);
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-directory",
-                                 "%s %s: its directory belongs to user id %lu and has the mode 0%o", what, path,
-                                 (unsigned long) status.st_uid, (unsigned) status.st_mode & 07777);
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-directory",
+                               "%s %s: its directory belongs to user id %lu and has the mode 0%o", what, path,
+                               (unsigned long) status.st_uid, (unsigned) status.st_mode & 07777);
     } else {
-        *fd = openat(directory, NULL == slash ? path : slash + 1, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        error = *fd < 0 ? errno : 0;
+        *directory = fd;
+        return OPAL_CRYPT_OK;
     }
-    if (directory >= 0) {
-        close(directory);
+    if (fd >= 0) {
+        close(fd);
     }
+    return rc;
+}
+
+static int open_in_directory(const char *path, const char *what, int *fd, opal_crypt_why_t *why)
+{
+    const char *slash = strrchr(path, '/');
+    int directory, rc = opal_crypt_secret_file_directory(path, what, &directory, why);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    *fd = openat(directory, NULL == slash ? path : slash + 1, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int error = *fd < 0 ? errno : 0;
+    close(directory);
     return 0 == error ? OPAL_CRYPT_OK : refuse_open(path, what, error, why);
 }
 

@@ -49,6 +49,10 @@ typedef struct opal_crypt_secret_file {
 int opal_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
                                  opal_crypt_why_t *warning, opal_crypt_why_t *why);
 
+/* Open (O_PATH) the directory of a secret; refuse one where somebody else can replace the file: it is neither ours nor
+ * root's, or others may write to it and it has no sticky bit. */
+int opal_crypt_secret_file_directory(const char *path, const char *what, int *directory, opal_crypt_why_t *why);
+
 /* At least `min`, at most `max` bytes.  `what` names the file for messages
  * ("pre-shared key").  ERR_CONFIG with `why` filled. */
 int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max,
