@@ -173,6 +173,33 @@ vcluster exec node1 mount -t ramfs none "$directory"
 finds "directory:node1" "no extended attributes user.*" "ext4, xfs, btrfs"
 vcluster exec node1 umount "$directory"
 
+echo "core files: whether there are any, and who gets them"
+clean
+echo core > "$CASE_DIR/pattern.file"
+echo '|/usr/libexec/collect %p %s' > "$CASE_DIR/pattern.pipe"
+core() { # core PATTERN LIMIT TEXT...: with that pattern and soft limit in bytes on both nodes
+    local pattern=$1 limit=$2 node; shift 2
+    clean
+    for node in node0 node1; do
+        echo "prlimit --pid \$\$ --core=$limit:" >> "$CASE_DIR/$node.env"
+        vcluster exec $node mount --bind "$CASE_DIR/pattern.$pattern" /proc/sys/kernel/core_pattern
+    done
+    finds "" "$@"
+    for node in node0 node1; do
+        vcluster exec $node umount /proc/sys/kernel/core_pattern
+    done
+}
+core pipe 0 "note core core files go to the program /usr/libexec/collect, also with ulimit -c 0"
+core file 0 "ok core no core files"
+if ( ulimit -Sc unlimited ) 2>/dev/null; then
+    core pipe unlimited "note core core files go to the program /usr/libexec/collect, also with ulimit -c 0"
+    core file unlimited "note core core files are written"
+    core pipe 1 "ok core no core files"
+    core file 1 "ok core no core files"
+else
+    echo "not tried: other limits of core files, which the hard limit forbids here"
+fi
+
 echo "11. parameters that are misspelt, cannot be read, or are out of bounds"
 clean
 set_node node1 crypt_audti=abort fs_crytp_key_label=site pml_crypt_k=eight pml_crypt_chunk_size=0

@@ -43,15 +43,38 @@ static void check_memlock(mpicrypt_report_t *report)
                         locked ? "keys stay in memory (limit: %s)" : "keys may be swapped to disk (limit: %s)", text);
 }
 
+/* The program that gets core files, if the kernel's core_pattern is a pipe. */
+static bool core_program(char *text, size_t bytes)
+{
+    FILE *in = fopen("/proc/sys/kernel/core_pattern", "r");
+    bool pipe = NULL != in && '|' == fgetc(in) && NULL != fgets(text, (int) bytes, in);
+
+    if (NULL != in) {
+        fclose(in);
+    }
+    if (pipe) {
+        text[strcspn(text, " \t\n")] = '\0';
+    }
+    return pipe;
+}
+
+/* Linux calls a core_pattern's program whatever the soft limit is, but for one byte (aead_util.h). */
 static void check_core(mpicrypt_report_t *report)
 {
     struct rlimit limit = {0, 0};
+    char program[256];
 
     getrlimit(RLIMIT_CORE, &limit);
-    mpicrypt_report_add(report, 0 == limit.rlim_cur ? MPICRYPT_FOUND_OK : MPICRYPT_FOUND_NOTE, "core",
-                        0 == limit.rlim_cur ? "" : "To have none: ulimit -c 0.",
-                        0 == limit.rlim_cur ? "no core files"
-                        : "core files are written: without keys, but with the application's data");
+    if (1 != limit.rlim_cur && core_program(program, sizeof(program))) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_NOTE, "core", "No limit but a soft one of 1 byte stops that; see kernel.core_pattern.",
+                            "core files go to the program %s, also with ulimit -c 0: without keys, but with the application's data",
+                            program);
+    } else if (limit.rlim_cur > 1) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_NOTE, "core", "To have none: ulimit -c 0.",
+                            "core files are written: without keys, but with the application's data");
+    } else {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "core", "", "no core files");
+    }
 }
 
 /* ---- temporary files ---- */
