@@ -143,6 +143,27 @@ must reads made
 must file verify "$(here made)" --sealed
 [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
 
+echo "--- reencrypt beside a file with the part's name, which is none of its own"
+part_of() { echo "$1.$(od -An -tx8 -j16 -N8 "$1.mpicrypt" | tr -d ' ').part"; }
+for kind in link copy plain other; do
+    part=$(part_of made)
+    before=$(uuid made)
+    case $kind in
+        link)  ln made "$part" ;;                       # to which rename() does nothing
+        copy)  cp -a made "$part" ;;
+        plain) cp plain "$part" ;;
+        other) cp -a other "$part" ;;
+    esac
+    kept=$(cksum < "$part")
+    output=$(file reencrypt "$(here made)") || fail "$kind: $output"
+    ! grep -q finished <<< "$output" || fail "$kind: $output"
+    [ "$(uuid made)" != "$before" ] || fail "$kind: nothing was encrypted anew"
+    [ "$(cksum < "$part")" = "$kept" ] || fail "$kind: somebody's file was taken"
+    must reads made
+    must file verify "$(here made)" --sealed
+    rm "$part"
+done
+
 echo "--- reencrypt of what cannot be read"
 cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
 must file compact "$(here bad)"

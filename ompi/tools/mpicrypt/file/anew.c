@@ -269,9 +269,11 @@ static int sync_directory(const char *path)
 }
 
 /* The name of what an earlier run left, by the number at the head of the UUID that the sidecar has;
- * false: there is none. */
+ * false: there is none.  The number is public, so anybody may have made a file of that name: it has to belong to the
+ * sidecar, and FILE to another one. */
 static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
 {
+    uint8_t of_part[OPAL_CRYPTFILE_UUID_BYTES], of_file[OPAL_CRYPTFILE_UUID_BYTES];
     uint64_t number;
 
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0) ||
@@ -279,11 +281,13 @@ static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
         return false;
     }
     memcpy(&number, file->header.uuid, sizeof(number));
-    return mpicrypt_file_part_name(file->path, number, part) && 0 == access(part, F_OK);
+    return mpicrypt_file_part_name(file->path, number, part)
+           && mpicrypt_file_uuid(part, of_part) && 0 == memcmp(of_part, file->header.uuid, sizeof(of_part))
+           && mpicrypt_file_uuid(file->path, of_file) && 0 != memcmp(of_file, file->header.uuid, sizeof(of_file));
 }
 
-/* An earlier run has put its sidecar in place, but not its data. */
-static int finish_earlier(const char *path, bool *finished)
+/* An earlier run has put its sidecar in place, but not its data.  What results has to be a file that our keys open. */
+static int finish_earlier(const mpicrypt_file_options_t *options, const char *path, bool *finished)
 {
     mpicrypt_file_t file = {.path = path, .sidecar = ompi_common_cryptmpio_posix_sidecar(path)};
     char part[PATH_MAX];
@@ -297,6 +301,10 @@ static int finish_earlier(const char *path, bool *finished)
     }
     mpicrypt_file_close(&file);
     if (*finished && MPICRYPT_OK == code) {
+        code = mpicrypt_file_open_verified(options, path, true, &file);
+    }
+    if (*finished && MPICRYPT_OK == code) {
+        mpicrypt_file_close(&file);
         printf("%s: finished what an earlier reencrypt began\n", path);
     }
     return code;
@@ -314,11 +322,11 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     if (NULL == realpath(path, real)) {         /* a link stays one */
         return failed(path);
     }
-    int code = finish_earlier(real, &finished);
+    with.alone = true;
+    int code = finish_earlier(&with, real, &finished);
     if (MPICRYPT_OK != code || finished) {
         return code;
     }
-    with.alone = true;
     code = open_from(&with, real, &from);
     if (MPICRYPT_OK != code) {
         return code;

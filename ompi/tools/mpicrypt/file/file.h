@@ -112,6 +112,9 @@ bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX
 /* Never over something that exists (file/mv.c). */
 int mpicrypt_file_rename(const char *from, const char *to);
 
+/* The UUID in the attribute of a file, which nobody has verified; false: there is none (file/mv.c). */
+bool mpicrypt_file_uuid(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
+
 /* ---- what is done, each in a file of its own; exit codes ---- */
 
 int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path);

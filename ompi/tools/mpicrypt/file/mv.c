@@ -58,25 +58,50 @@ static int target_path(const char *from, const char *to, char path[PATH_MAX])
                ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_USAGE, "%s: %s", to, strerror(ENAMETOOLONG));
 }
 
+static int open_part(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); }
+
+static bool uuid_of(const ompi_common_cryptmpio_posix_t *posix, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
+{
+    opal_cryptfile_copy_state_t map = {.map = NULL};
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    bool known = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(posix, &bytes, &count)
+                 && OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, NULL, &map) && (map.digest || NULL != map.map);
+
+    if (known) {
+        memcpy(uuid, map.head.uuid, OPAL_CRYPTFILE_UUID_BYTES);
+    }
+    opal_cryptfile_copy_free(&map);
+    free(bytes);
+    return known;
+}
+
+bool mpicrypt_file_uuid(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
+{
+    ompi_common_cryptmpio_posix_t posix;
+    int fd = open_part(path);
+
+    ompi_common_cryptmpio_posix_init(&posix, fd, false);
+    bool known = fd >= 0 && uuid_of(&posix, uuid);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return known;
+}
+
 /* Have the file's attribute and the sidecar the same UUID?  Nobody verifies either here: a file of one name is to be told
  * from that of another. */
 static bool is_sidecar_of(const char *sidecar, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
     ompi_common_cryptmpio_posix_t posix;
     opal_cryptfile_sidecar_header_t header;
-    opal_cryptfile_copy_state_t map = {.map = NULL};
-    uint8_t *bytes = NULL;
-    size_t count = 0;
+    int fd = open_part(path);
 
     ompi_common_cryptmpio_posix_init(&posix, fd, false);
     bool same = fd >= 0 && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&posix, sidecar, 0)
                 && OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&posix.super, &header)
-                && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(&posix, &bytes, &count)
-                && OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, NULL, &map) && (map.digest || NULL != map.map)
-                && 0 == memcmp(map.head.uuid, header.uuid, sizeof(header.uuid));
-    opal_cryptfile_copy_free(&map);
-    free(bytes);
+                && uuid_of(&posix, uuid) && 0 == memcmp(uuid, header.uuid, sizeof(uuid));
     ompi_common_cryptmpio_posix_close(&posix);
     if (fd >= 0) {
         close(fd);
