@@ -179,6 +179,11 @@ before=$(cksum ours ours.mpicrypt)
 must_fail file encrypt "$(here plain)" "$(here ours)" --label lab
 must_fail file decrypt "$(here moved)" "$(here ours)"
 [ "$(cksum ours ours.mpicrypt)" = "$before" ] || fail "a file that existed was changed"
+cp -a ours.mpicrypt left.mpicrypt
+must_refuse "$(here left.mpicrypt): File exists; a file beside it is taken for an encrypted one" \
+    file decrypt "$(here moved)" "$(here left)"
+[ ! -e left ] || fail "a plain file was made beside a sidecar"
+rm left.mpicrypt
 must_fail file encrypt "$(here plain)" "$(here none)" --label nobody
 must_fail file encrypt "$(here plain)" "$(here none)" --label lab --block-size 1000
 says "authenticates nothing" file encrypt "$(here plain)" "$(here none)" --label lab --algorithm aes-256-xts

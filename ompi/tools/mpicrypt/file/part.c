@@ -105,8 +105,12 @@ int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, ui
     if (!sidecar_of(to, sidecar)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
     }
-    if (exists(to) || (with_sidecar && exists(sidecar))) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", exists(to) ? to : sidecar, strerror(EEXIST));
+    if (exists(to)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
+    }
+    if (exists(sidecar)) {              /* beside it everybody takes what is at TO for encrypted */
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s", sidecar, strerror(EEXIST),
+                              with_sidecar ? "" : "; a file beside it is taken for an encrypted one");
     }
     return begin(to, name, number);
 }
