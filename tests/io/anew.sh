@@ -189,6 +189,17 @@ must run_io 1 "$program" over "$(here plain)" "$(here big)"     # and it can be 
 must reads big
 must file verify "$(here big)"
 
+echo "--- with the key of one of two regions"
+must run_io 2 "$program" write "$(here plain)" "$(here two)"
+must file seal "$(here two)"
+cp -a keys some
+rm some/lab.*
+file verify "$(here two)" --keystore-dir "$(here some)" > some.out && fail "regions were not checked, and the status is 0"
+cat some.out
+grep -q '^seal: the regions whose keys are here are as they were sealed; the others were not checked$' some.out || fail "its seal"
+file verify "$(here two)" --json --keystore-dir "$(here some)" > some.json && fail "regions were not checked, and the status is 0"
+grep -q '"good": false, "seal": "partly"' some.json || fail "$(cat some.json)"
+
 echo "--- as tar and cp keep it sparse"
 cp --sparse=always big.mpicrypt copied.mpicrypt
 tar -Scf sparse.tar big.mpicrypt

@@ -98,11 +98,22 @@ static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tal
 
 static const char *truth(bool value) { return value ? "true" : "false"; }
 
+/* A seal has a part for each region, which takes its key to check. */
+static bool all_keys(const mpicrypt_file_t *file)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        all = all && (!file->map->regions[i].encrypted || NULL != file->keys[i].data_key);
+    }
+    return all;
+}
+
 static void print_json(const mpicrypt_file_t *file, const mpicrypt_table_t *regions, const tally_t *tally, bool good,
                        const mpicrypt_file_around_t *around)
 {
     printf("{\"good\": %s, \"seal\": \"%s\", \"copies\": %s, \"regions\": ", truth(good && around->seal && around->copies),
-           !file->header.sealed ? "none" : around->seal ? "holds" : "broken", truth(around->copies));
+           !file->header.sealed ? "none" : !around->seal ? "broken" : all_keys(file) ? "holds" : "partly", truth(around->copies));
     mpicrypt_table_json(regions, stdout);
     printf(", \"blocks\": ");
     mpicrypt_table_json(tally->listed, stdout);
@@ -196,7 +207,8 @@ static int check_seal(const mpicrypt_file_options_t *options, const mpicrypt_fil
     int code = mpicrypt_file_check_seal(file);
 
     if (MPICRYPT_OK == code && !options->json) {
-        printf("seal: %s\n", file->header.sealed ? "the file is as it was sealed" : "none");
+        printf("seal: %s\n", !file->header.sealed ? "none" : all_keys(file) ? "the file is as it was sealed"
+               : "the regions whose keys are here are as they were sealed; the others were not checked");
     }
     return code;
 }
