@@ -200,6 +200,15 @@ grep -q '^seal: the regions whose keys are here are as they were sealed; the oth
 file verify "$(here two)" --json --keystore-dir "$(here some)" > some.json && fail "regions were not checked, and the status is 0"
 grep -q '"good": false, "seal": "partly"' some.json || fail "$(cat some.json)"
 
+echo "--- rekey that is refused at the second region says nothing of the first"
+must in_variant mpicrypt key rotate lab --keystore-dir "$(here keys)"
+must in_variant mpicrypt key rotate other --not-after 2020-01-01 --keystore-dir "$(here keys)"     # it only decrypts
+before=$(cksum < two.mpicrypt)
+file rekey "$(here two)" > rekey.out 2>&1 && fail "$(cat rekey.out)"
+cat rekey.out
+! grep -q "version 2, was 1" rekey.out || fail "it names what it did not store"
+[ "$(cksum < two.mpicrypt)" = "$before" ] || fail "something was stored"
+
 echo "--- as tar and cp keep it sparse"
 cp --sparse=always big.mpicrypt copied.mpicrypt
 tar -Scf sparse.tar big.mpicrypt

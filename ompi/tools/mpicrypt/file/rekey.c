@@ -9,6 +9,7 @@
  * a region that a job adds, or what another rekey wraps, would be lost.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "file.h"
@@ -21,31 +22,39 @@ static int version_of(const opal_cryptfile_wrapped_t *wrapped)
     return OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(wrapped, &backend, &version) ? version : 0;
 }
 
-static int wrap_all(mpicrypt_file_t *file, unsigned *count)
+/* `before` gets the versions that there were. */
+static int wrap_all(mpicrypt_file_t *file, int *before, unsigned *count)
 {
     opal_crypt_why_t why = {.topic = NULL};
 
     *count = 0;
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
         opal_cryptfile_region_t *region = &file->map->regions[i];
-        if (!region->encrypted) {
+        if (!region->encrypted || NULL == file->keys[i].data_key) {
             continue;
         }
-        if (NULL == file->keys[i].data_key) {
-            printf("region %u: %s: there is no key for it here; it stays under version %d\n", (unsigned) i, region->label,
-                   version_of(region->wrapped));
-            continue;
-        }
-        int before = version_of(region->wrapped);
+        before[i] = version_of(region->wrapped);
         int rc = opal_cryptfile_keystore_wrap(file->keystore, region->label, file->map->uuid, file->keys[i].data_key,
                                               region->wrapped, &why);
         if (OPAL_CRYPT_OK != rc) {
             return mpicrypt_refused(file->path, rc, &why);
         }
-        printf("region %u: %s: version %d, was %d\n", (unsigned) i, region->label, version_of(region->wrapped), before);
         ++*count;
     }
     return MPICRYPT_OK;
+}
+
+static void print(const mpicrypt_file_t *file, const int *before)
+{
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        const opal_cryptfile_region_t *region = &file->map->regions[i];
+        if (region->encrypted && NULL != file->keys[i].data_key) {
+            printf("region %u: %s: version %d, was %d\n", (unsigned) i, region->label, version_of(region->wrapped), before[i]);
+        } else if (region->encrypted) {
+            printf("region %u: %s: there is no key for it here; it stays under version %d\n", (unsigned) i, region->label,
+                   version_of(region->wrapped));
+        }
+    }
 }
 
 /* The new map to one slot, then to the other, each over what it had: at any time a
@@ -64,11 +73,27 @@ static int store(mpicrypt_file_t *file)
                                                               OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_crypt_strerror(rc));
 }
 
+/* What is printed is stored. */
+static int rekey(mpicrypt_file_t *file)
+{
+    int *before = calloc(file->map->region_count + 1, sizeof(*before));
+    unsigned count = 0;
+    int code = NULL == before ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : wrap_all(file, before, &count);
+
+    if (MPICRYPT_OK == code && count > 0) {
+        code = store(file);
+    }
+    if (MPICRYPT_OK == code) {
+        print(file, before);
+    }
+    free(before);
+    return code;
+}
+
 int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path)
 {
     mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
-    unsigned count = 0;
 
     with.alone = true;
     int code = mpicrypt_file_open_verified(&with, path, true, &file);
@@ -77,10 +102,7 @@ int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path
         return code;
     }
     code = NULL == file.keystore ? mpicrypt_error(MPICRYPT_FAILED, "%s: without a keystore there is nothing to wrap under", path)
-                                 : wrap_all(&file, &count);
-    if (MPICRYPT_OK == code && count > 0) {
-        code = store(&file);
-    }
+                                 : rekey(&file);
     mpicrypt_file_close(&file);
     return code;
 }
