@@ -164,6 +164,41 @@ for kind in link copy plain other; do
     rm "$part"
 done
 
+echo "--- lists of who may do what"
+# 4713 may read and write, the owning group may do nothing; the mask is rw.
+acl() { # acl set|get FILE...
+    python3 - "$@" <<'END'
+import errno, os, struct, sys
+name = "system.posix_acl_access"
+entries = [(1, 6, 2**32 - 1), (2, 6, 4713), (4, 0, 2**32 - 1), (16, 6, 2**32 - 1), (32, 0, 2**32 - 1)]
+wanted = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+for path in sys.argv[2:]:
+    if sys.argv[1] == "set":
+        try:
+            os.setxattr(path, name, wanted)
+        except OSError as e:
+            sys.exit(2 if e.errno == errno.EOPNOTSUPP else str(e))
+    elif os.getxattr(path, name) != wanted:
+        sys.exit("%s has %s" % (path, os.getxattr(path, name).hex()))
+END
+}
+rc=0; acl set made made.mpicrypt || rc=$?
+if [ $rc = 0 ]; then
+    for verb in reencrypt compact; do
+        must file $verb "$(here made)"
+        must acl get made made.mpicrypt
+        [ "$(stat -c %a made made.mpicrypt | sort -u)" = 660 ] || fail "$verb: $(stat -c '%n %a' made made.mpicrypt)"
+    done
+    must file encrypt "$(here made)" "$(here twice)" --label lab
+    must_fail acl get twice
+    [ "$(stat -c %a twice)" = 600 ] || fail "what the list gives to others became the group's: $(stat -c %a twice)"
+    python3 -c "import os
+for name in 'made', 'made.mpicrypt': os.removexattr(name, 'system.posix_acl_access'); os.chmod(name, 0o640)"
+else
+    [ $rc = 2 ] || fail "the list of made cannot be set"
+    echo "not tried: lists of who may do what, which the file system has none of"
+fi
+
 echo "--- reencrypt of what cannot be read"
 cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
 must file compact "$(here bad)"

@@ -202,8 +202,9 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
                      mpicrypt_file_t *to)
 {
     struct stat status;
-    int code = 0 == fstat(from->posix.data_fd, &status) ? mpicrypt_file_make_like(options, from, part, status.st_mode & 0777, number, to)
-                                                        : failed(from->path);
+    int code = 0 == fstat(from->posix.data_fd, &status)
+                   ? mpicrypt_file_make_like(options, from, part, mpicrypt_file_mode(from->posix.data_fd, &status), number, to)
+                   : failed(from->path);
 
     if (MPICRYPT_OK != code) {
         return code;

@@ -105,7 +105,7 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_make(options, part, status.st_mode & 0777, &file);
+    code = mpicrypt_file_make(options, part, mpicrypt_file_mode(from, &status), &file);
     if (MPICRYPT_OK == code) {
         code = fill(options, &file, from, from_path, (uint64_t) status.st_size, bytes);
         mpicrypt_file_close(&file);

@@ -8,6 +8,7 @@
 #define MPICRYPT_FILE_FILE_H
 
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "ompi/tools/mpicrypt/key/keystore.h"
@@ -52,8 +53,11 @@ typedef struct mpicrypt_file {
  * them verifies; `best` says whether.  Another code after a message. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
 
-/* The owner, the group and the mode of `of`, for a file that takes its place; errno. */
+/* The owner, the group, the mode and the access control list of `of`, for a file that takes its place; errno. */
 bool mpicrypt_file_own_as(int fd, int of);
+
+/* The mode for a file of one's own that is made from `of`: without rights of the group where a list has them. */
+unsigned mpicrypt_file_mode(int of, const struct stat *status);
 
 /* With both parts open: they are in use until they are closed.  A message if they cannot be. */
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
