@@ -51,6 +51,26 @@ must bench pairs "${quick[@]}" --pairs 1,2 --window 3 --size 200K --schemes naiv
 same "pairs" "$(for n in "1 pair" "2 pairs"; do
     for c in plain naive crypt; do echo "$n x 3 $((2 * ${n% *})) $c"; done
 done)" "$CASE_DIR/p.csv" variant ranks column
+# What is printed is under which conditions each variant ran: the second has more ranks than processors.
+many=$(($(nproc) / 2 + 1))
+if [ $many -le 8 ]; then
+    placed=(pairs "${quick[@]}" --pairs 1,$many --window 3 --size 1K --schemes crypt)
+    must bench "${placed[@]}"
+    for line in "nodes and ranks: differs by variant" "    1 pair x 3: 2 nodes (virtual: they share one machine), ranks pinned" \
+        "    $many pairs x 3: 2 nodes (virtual: they share one machine), ranks not pinned, more ranks than processors"; do
+        grep -qxF -- "$line" "$CASE_DIR/out" || fail "it does not print '$line'"
+    done
+    must bench "${placed[@]}" --json
+    python3 -c '
+import json, sys
+data = json.load(open(sys.argv[1]))
+assert (data["nodes"], data["ranks"], data["more_ranks_than_processors"]) == (2, None, None), data
+assert [(v["nodes"], v["ranks"], v["more_ranks_than_processors"]) for v in data["variants"]] == \
+    [(2, "pinned", False), (2, "not pinned", True)], data
+assert [v["variant"] for v in data["variants"]] == sorted({r["variant"] for r in data["results"]}), data' "$CASE_DIR/out"
+else
+    echo "not tried: more ranks than these $(nproc) processors"
+fi
 must bench pairs "${quick[@]}" --pairs 2 --window 3 --both --size 1,200K,1M --schemes naive,btl,socket,socket-sealed,socket-copied \
     --csv "$CASE_DIR/p.csv"
 same "both ways" "$(for bytes in 1 204800 1048576; do for c in plain naive btl socket socket-sealed socket-copied; do
@@ -96,6 +116,8 @@ same "files" "$(for v in "tile row write" "tile row read" "tile row overwrite" "
         "tile block overwrite" "matmul row run"; do
     for bytes in 4096 65536; do for c in plain plain-cycles messages-128 file-128 file-256; do echo "$v $bytes $c"; done; done
 done)" "$CASE_DIR/p.csv" variant bytes column
+results "$CASE_DIR/p.csv" variant MBps | awk '($1 == "matmul") != ($4 == "") { print; bad = 1 } END { exit bad }' ||
+    fail "a speed of matmul, which computes, or none of another"
 must bench io "${quick[@]}" --quick --dir "$CASE_DIR/files" --label lab --ranks 2,4 --data 256K --row 64K --workload tile --access row \
     --csv "$CASE_DIR/p.csv"
 same "numbers of ranks" "$(for n in 2 4; do

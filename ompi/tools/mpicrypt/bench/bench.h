@@ -230,6 +230,12 @@ int mpicrypt_bench_nas(mpicrypt_bench_plan_t *plan, const char *csv_path, bool j
  * of another, within a round. */
 mpicrypt_spread_t mpicrypt_bench_ratio(const mpicrypt_bench_values_t *values, int column, int to, int size);
 
+/* The head of both (bench/conditions.c): places[v] are those of values[v]; without values (count 0), one for all. */
+void mpicrypt_bench_print_places(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
+                                 const mpicrypt_bench_values_t *values, int count, FILE *out);
+void mpicrypt_bench_json_places(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
+                                const mpicrypt_bench_values_t *values, int count);
+
 mpicrypt_table_t *mpicrypt_bench_table(void);
 void mpicrypt_bench_add(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values,
                         mpicrypt_table_t *table);
@@ -241,7 +247,7 @@ void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
 /* Collectives: ratios to plain, a line for each size and a column for each column. */
 void mpicrypt_bench_matrix(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values, FILE *out);
 void mpicrypt_bench_json(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
-                         const mpicrypt_table_t *table);
+                         const mpicrypt_bench_values_t *values, int count, const mpicrypt_table_t *table);
 int mpicrypt_bench_plot(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_values_t *values, int count,
                         const char *path);
 

@@ -56,7 +56,7 @@ static int output(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_output
         mpicrypt_bench_add_raw(plan, &values[v], raw);
     }
     if (to->json) {
-        mpicrypt_bench_json(plan, places, table);
+        mpicrypt_bench_json(plan, places, values, count, table);
     } else if (!csv_on_stdout) {
         mpicrypt_bench_print(plan, places, values, count, table, stdout);
     }
@@ -97,19 +97,15 @@ int mpicrypt_bench_measure(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_out
     mpicrypt_bench_variant_t *variant = NULL;
     int rc = make_variants(plan, &variant, &count);
     mpicrypt_bench_values_t *values = calloc((size_t) count + 1, sizeof(*values));
-    mpicrypt_bench_places_t places = {.nodes = 0}, next;
+    mpicrypt_bench_places_t *places = calloc((size_t) count + 1, sizeof(*places));
 
-    if (MPICRYPT_OK == rc && NULL == values) {
+    if (MPICRYPT_OK == rc && (NULL == values || NULL == places)) {
         rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
     }
     while (done < count && MPICRYPT_OK == rc) {
-        rc = mpicrypt_bench_places(plan, &variant[done], &next);
+        rc = mpicrypt_bench_places(plan, &variant[done], &places[done]);
         if (MPICRYPT_OK == rc) {
-            mpicrypt_bench_places_free(&places);
-            places = next;
-            rc = mpicrypt_bench_rounds(plan, &variant[done], &places, &values[done]);
-        } else {
-            mpicrypt_bench_places_free(&next);
+            rc = mpicrypt_bench_rounds(plan, &variant[done], &places[done], &values[done]);
         }
         if (MPICRYPT_OK == rc) {
             warn_incomplete(plan, &values[done++]);
@@ -120,14 +116,15 @@ int mpicrypt_bench_measure(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_out
         fprintf(stderr, "mpicrypt bench: only %d of %d parts have been measured; these are shown\n", done, count);
     }
     if (MPICRYPT_OK == rc || done > 0) {
-        int written = output(plan, to, &places, values, done);
+        int written = output(plan, to, places, values, done);
         rc = rc ? rc : written;
     }
-    for (int v = 0; v < count && NULL != values; ++v) {
+    for (int v = 0; v < count && NULL != values && NULL != places; ++v) {
         mpicrypt_bench_values_free(&values[v]);
+        mpicrypt_bench_places_free(&places[v]);
         mpicrypt_sizes_free(&variant[v].work);
     }
-    mpicrypt_bench_places_free(&places);
+    free(places);
     free(values);
     free(variant);
     return rc;

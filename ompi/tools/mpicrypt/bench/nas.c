@@ -230,7 +230,7 @@ static int show(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t
         add_row(plan, results, 0, results->programs - 1, c, "sum", table);
     }
     if (json) {
-        mpicrypt_bench_json(plan, places, table);
+        mpicrypt_bench_json(plan, places, NULL, 0, table);
     } else if (NULL == csv_path || 0 != strcmp(csv_path, "-")) {
         mpicrypt_bench_print(plan, places, NULL, 0, table, stdout);
         print_paper(plan, stdout);

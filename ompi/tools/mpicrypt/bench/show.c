@@ -77,14 +77,15 @@ void mpicrypt_bench_variant_text(const mpicrypt_bench_plan_t *plan, const mpicry
     }
 }
 
-/* Bytes that the value's time moved: in a stencil those that a rank sends, in
+/* Bytes that the value's time moved, NAN if that says nothing: of files all of them; in a stencil those that a rank sends, in
  * allgather and alltoall those that it gets from others. */
 static double moved(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant, int size)
 {
     double bytes = (double) plan->sizes.value[size];
 
     if (0 == strcmp(plan->pattern, "io")) {
-        return (double) plan->data.value[0] * (double) variant->ranks;
+        /* In matmul a rank reads matrix B more than once, and computes. */
+        return 0 == strcmp(variant->workload, "matmul") ? NAN : (double) plan->data.value[0] * (double) variant->ranks;
     }
     return 0 == strcmp(plan->pattern, "pairs") ? bytes * (double) (variant->pairs * plan->window * (plan->both ? 2 : 1))
          : 0 == strcmp(plan->pattern, "stencil") ? bytes * (double) variant->messages
@@ -195,17 +196,10 @@ void mpicrypt_bench_add_raw(const mpicrypt_bench_plan_t *plan, const mpicrypt_be
 
 /* ---- the head of a report ---- */
 
-static const char *pinning(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places)
-{
-    return !plan->pin || places->yield ? "not pinned" : NULL == places->cpus ? "bound by the launcher" : "pinned";
-}
-
 void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
                           const mpicrypt_bench_values_t *values, int count, const mpicrypt_table_t *table, FILE *out)
 {
-    fprintf(out, "%s\n%zu node%s%s, ranks %s%s\nTCP congestion control: %s\n\n", places->library, places->nodes,
-            1 == places->nodes ? "" : "s", places->shared ? " (virtual: they share one machine)" : "",
-            pinning(plan, places), places->yield ? ", more ranks than processors" : "", places->tcp);
+    mpicrypt_bench_print_places(plan, places, values, count, out);
     for (int c = 0; c < plan->column_count; ++c) {
         fprintf(out, "%-14s %s", plan->column[c].label, plan->column[c].joined ? "the same job" :
                 plan->column[c].naive ? "sealed by the benchmark;" : "");
@@ -231,12 +225,11 @@ void mpicrypt_bench_print(const mpicrypt_bench_plan_t *plan, const mpicrypt_benc
 }
 
 void mpicrypt_bench_json(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_places_t *places,
-                         const mpicrypt_table_t *table)
+                         const mpicrypt_bench_values_t *values, int count, const mpicrypt_table_t *table)
 {
-    printf("{\n  \"benchmark\": \"%s\",\n  \"library\": ", plan->pattern);
-    mpicrypt_json_text(stdout, places->library);
-    printf(",\n  \"nodes\": %zu, \"one_machine\": %s, \"ranks\": \"%s\", \"tcp\": \"%s\",\n  \"rule\": ",
-           places->nodes, places->shared ? "true" : "false", pinning(plan, places), places->tcp);
+    printf("{\n  \"benchmark\": \"%s\",\n  ", plan->pattern);
+    mpicrypt_bench_json_places(plan, places, values, count);
+    printf(",\n  \"rule\": ");
     mpicrypt_json_text(stdout, mpicrypt_bench_rule(plan));
     printf(",\n  \"columns\": {");
     for (int c = 0; c < plan->column_count; ++c) {
