@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * `mpicrypt tune`: the search around the prediction.  Chunk size first, then
- * depth, then the limits of btl/tcp: one thing at a time, each beside what was
- * best before and beside the defaults, in the same rounds.
+ * depth, then the limits of btl/tcp: one thing at a time, each beside what the
+ * steps before have chosen (column "default"), in the same rounds.
  *
- * A value is taken if it is faster than the default by more than WORTH: less
- * is noise, and a file of defaults is better than a file of noise.
+ * A value is taken if it is faster than its own default, with the rest as chosen, by
+ * more than WORTH: less is noise, and a file of defaults is better than a file of noise.
  */
 #include <math.h>
 #include <stdlib.h>

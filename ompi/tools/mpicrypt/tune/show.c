@@ -57,7 +57,8 @@ static void print_choice(const mpicrypt_tune_t *tune)
     }
     printf("\nSearched, the best of what was tried (0: the default):\n    chunk size %zu, depth %zu, limits of "
            "btl/tcp %zu\n", choice->chunk_size, choice->in_flight, choice->limit);
-    printf("Encrypted over plain time, geometric mean of 64K, 256K, 1M, 4M: %.3f with the defaults, %.3f now.\n",
+    printf("Encrypted over plain time, geometric mean of 64K, 256K, 1M, 4M: %.3f with the defaults, in the first step's "
+           "rounds; %.3f now, in the last step's.\n",
            tune->before, tune->after);
 }
 
