@@ -237,7 +237,7 @@ make_root() {
     elif ! command -v debootstrap >/dev/null; then
         ROOT_REASON="Open MPI $1: debootstrap is not installed"
     elif [ "$1" != 5.0 ] && [[ $tier = @(default|ci) ]] && [ ${#patterns[@]} = 0 ]; then
-        ROOT_REASON="Open MPI $1: there is no $name root yet, and the default tier makes none: tests/run.sh --full does"
+        ROOT_REASON="Open MPI $1: there is no $name root yet, and this tier makes none: tests/run.sh --full does"
     else
         ( set -e; flock 9; fill_root "$1" "$root" "$suite" ) 9>"$CACHE/$suite-root.lock" >"$log" 2>&1
         [ $? = 0 ] || ROOT_REASON="Open MPI $1: no $name root: $(tail -n 1 "$log" | cut -c 1-120) ($log)"

@@ -109,6 +109,11 @@ static void test_own(void)
     opal_crypt_local_destroy(fixture_local(&options, 0));
     options.x509_crl = file("ca", "crl");
     UNIT_CHECK(fixture_local_refused(&options, "x509-crl", "unable to get certificate CRL"));
+    options.x509_ca = file("levels", "pem");
+    options.x509_crl = file("lists", "crl");
+    opal_crypt_local_destroy(fixture_local(&options, 0));
+    options.x509_crl = file("no_lists", "crl");
+    UNIT_CHECK(fixture_local_refused(&options, "x509-revoked", "of its CA"));
     options = with("gone");
     options.x509_ca = file("sub", "pem");
     options.x509_crl = file("sub", "crl");

@@ -129,3 +129,7 @@ quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke revoked.pem
 quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out ca.crl
 quiet openssl ca -config ca.cnf -cert sub.pem -keyfile sub.key -revoke gone.pem
 quiet openssl ca -config ca.cnf -cert sub.pem -keyfile sub.key -gencrl -out sub.crl
+cat sub.crl ca.crl >lists.crl
+quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke sub.pem
+quiet openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out no_sub.crl
+cat sub.crl no_sub.crl >no_lists.crl

@@ -98,9 +98,10 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 #define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
 #define OMPI_CRYPTMPIO_LOCK_MAKER   ((UINT64_C(1) << 62) - 2)
 #define OMPI_CRYPTMPIO_LOCK_REFRESH ((UINT64_C(1) << 62) - 3)
-#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these three: of the sidecar alone */
+#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these four: of the sidecar alone */
 #define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
 #define OMPI_CRYPTMPIO_LOCK_USE     ((UINT64_C(1) << 62) - 34)
+#define OMPI_CRYPTMPIO_LOCK_WRITERS ((UINT64_C(1) << 62) - 35)
 #define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
 
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */

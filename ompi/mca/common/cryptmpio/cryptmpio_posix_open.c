@@ -9,6 +9,7 @@
 #endif
 #include "cryptmpio_posix.h"
 
+#include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/cryptfile/file/store.h"
 
 #include <errno.h>
@@ -57,6 +58,9 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
 void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
 {
     if (posix->sidecar_fd >= 0) {
+        if (!opal_crypt_forked()) {         /* a child that was forked meanwhile has them, too, as long as it lives */
+            (void) posix->super.unlock(&posix->super, OMPI_CRYPTMPIO_LOCK_WRITERS, 2);
+        }
         close(posix->sidecar_fd);
         posix->sidecar_fd = -1;
     }

@@ -6,13 +6,16 @@
  * read what does not fit.  `rekey` puts a map that it has read over both maps, and would undo
  * what a job or another rekey has changed in between; `seal` makes a seal of blocks that must
  * not change meanwhile, by pages that a reader must not see half made.  So everybody has a
- * lock on one byte of the sidecar for as long as the file is open, shared, and these four, and a job
- * that seals the file when it closes it, have it alone:
+ * lock on one byte of the sidecar for as long as the file is open, shared, and these four have
+ * it alone:
  *
  *     a job       open the data | open the sidecar, lock | both still there? | use ...
  *     compact                                open, lock alone | new sidecar | rename
  *
- * Nobody waits for it.  Who opened the old parts and gets the lock after a rename finds that
+ * Who may write has a second byte, shared.  A job that seals the file when it closes it has that alone
+ * to the end of the sealing: what is written later would lie under a seal that holds.
+ *
+ * Nobody waits for either.  Who opened the old parts and gets the lock after a rename finds that
  * other files lie there.
  */
 #include "cryptmpio_posix.h"
@@ -37,6 +40,10 @@ int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, 
     char *data = strndup(sidecar, strlen(sidecar) - strlen(OPAL_CRYPTFILE_SIDECAR_SUFFIX));
     bool got = false;
     int rc = NULL == data ? OPAL_CRYPT_ERR_STORAGE : ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, alone, &got);
+
+    if (OPAL_CRYPT_OK == rc && got && posix->may_write && !alone) {
+        rc = ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_WRITERS, false, &got);
+    }
 
     if (OPAL_CRYPT_OK == rc) {
         *use = !got ? OMPI_CRYPTMPIO_USE_BUSY

@@ -7,8 +7,8 @@
  *     writing   of each region, the lowest rank that has its key holds all of it against
  *               the seal; then rank 0 takes the seal off, and what is written is watched
  *
- *     1. everybody brings what it wrote to the storage, and says by which S; rank 0 gets the
- *        file alone (cryptmpio_posix_use.c) and keeps it so to the end, or it stays unsealed
+ *     1. everybody brings what it wrote to the storage, and says by which S; rank 0 gets
+ *        writing alone (cryptmpio_posix_use.c) and keeps it so to the end, or it stays unsealed
  *     2. of each region, the same rank makes list and root, of what may be sealed
  *     3. rank 0, when all of that is on the storage, says "sealed" and shows the
  *        hash of the roots
@@ -156,19 +156,19 @@ static int tell(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, errno);
 }
 
-/* Who has the file open may write to it, and would write under a seal that holds. */
+/* Does nobody else have the file open to write to it? */
 static int have_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     opal_crypt_why_t why;
-    int rc = 0 == state->fh->f_rank ? OPAL_CRYPT_OK : storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_USE, 1);
+    int rc = 0 == state->fh->f_rank ? OPAL_CRYPT_OK : storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_WRITERS, 1);
     int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        rc = ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, true, alone);
+        rc = ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_WRITERS, true, alone);
         error = ompi_common_cryptmpio_error(rc, errno);
         if (MPI_SUCCESS == error && !*alone) {
-            (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-seal-shared", "a job or mpicrypt");
+            (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-seal-shared", "a job, or another handle of this one");
             ompi_common_cryptmpio_show(state, &why);
         }
     }
@@ -222,6 +222,9 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
         error = MPI_SUCCESS == error ? tell(state) : error;
     }
     free(owners);
+    if (0 == state->fh->f_rank) {           /* before anybody returns, and may open it again */
+        (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_WRITERS, 1);
+    }
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 

@@ -308,14 +308,35 @@ static const char *topic_of(int error)
     }
 }
 
-/* An issuing CA in the CA file is trusted as it is: no list of its own issuer is asked for.  OpenSSL 3 asks for one, and
+/* Has a list of its issuer the anchor, whoever signed that list? */
+static bool anchor_is_listed(X509_STORE_CTX *context, X509 *anchor)
+{
+    STACK_OF(X509_CRL) *lists = X509_STORE_CTX_get1_crls(context, X509_get_issuer_name(anchor));
+    X509_REVOKED *entry;
+    bool listed = false;
+
+    for (int i = 0; i < sk_X509_CRL_num(lists); ++i) {
+        listed = listed || 0 != X509_CRL_get0_by_cert(sk_X509_CRL_value(lists, i), &entry, anchor);
+    }
+    sk_X509_CRL_pop_free(lists, X509_CRL_free);
+    return listed;
+}
+
+/* An issuing CA in the CA file is trusted as it is: no list of its own issuer is needed.  OpenSSL 3 asks for one, and
  * has found whom to trust by then. */
 static int without_list_of_anchor(int ok, X509_STORE_CTX *context)
 {
+    STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(context);
     const int depth = X509_STORE_CTX_get_error_depth(context);
-    const bool is_anchor = depth > 0 && depth == sk_X509_num(X509_STORE_CTX_get0_chain(context)) - 1;
 
-    return ok || (is_anchor && 0 == strcmp("x509-crl", topic_of(X509_STORE_CTX_get_error(context))));
+    if (ok || depth <= 0 || depth != sk_X509_num(chain) - 1 || 0 != strcmp("x509-crl", topic_of(X509_STORE_CTX_get_error(context)))) {
+        return ok;
+    }
+    if (anchor_is_listed(context, sk_X509_value(chain, depth))) {
+        X509_STORE_CTX_set_error(context, X509_V_ERR_CERT_REVOKED);
+        return 0;
+    }
+    return 1;
 }
 
 int opal_crypt_chain_verify(const opal_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
