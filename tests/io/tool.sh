@@ -243,3 +243,13 @@ OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys must in_variant mpicrypt file info "$
 OMPI_MCA_crypt_keystore_dir=$CASE_DIR/elsewhere says "NOT VERIFIED" in_variant mpicrypt file info "$(here moved)"
 OMPI_MCA_crypt_keystore_dir=$CASE_DIR/elsewhere must file info "$(here moved)"
 OMPI_MCA_crypt_keystore=pkcs12 says "not 'pkcs12'" in_variant mpicrypt file info "$(here moved)"
+
+echo "--- a job whose keystore has a machine key, with which it ends, too"
+( umask 077; od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' > machine )
+for label in lab other; do
+    must in_variant mpicrypt key new $label --keystore-dir "$(here locked)" --machine-key "$(here machine)"
+done
+for pml in crypt ob1; do
+    must vcluster mpirun -n 2 --mca pml $pml --mca crypt_keystore_dir "$(here locked)" --mca crypt_keystore_machine_key "$(here machine)" \
+        "$program" write "$(here plain)" "$(here with-$pml)"
+done
