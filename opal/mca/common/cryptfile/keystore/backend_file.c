@@ -1,37 +1,17 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The backend `file`: one file LABEL.VERSION for each key, mode 0600.
- *
- *     the record's lines (cryptfile/keystore/record.c)
- *     key plain HEX64            on local storage
- *     key wrapped HEX80          RFC 3394 under the machine key: for shared storage.  Where a
- *                                machine key is set, a plain one is refused: whoever serves
- *                                the storage could have put a key of his own there
- *     mac HEX64                  over all lines before, under a key derived from the key
+ * The backend `file`: one file LABEL.VERSION for each key, mode 0600 (cryptfile/keystore/key_file.c).
  *
  * The key is in secret memory from reading to the end of the one call that
  * uses it.
  */
-#include "keystore_object.h"
-#include "opal/mca/common/crypt/base/hex.h"
-#include "opal/mca/common/crypt/base/kdf.h"
+#include "key_file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { KEY_BYTES = 32, MAC_BYTES = OPAL_CRYPT_HASH_BYTES, MAC_LINE_BYTES = 4 + 2 * MAC_BYTES + 1 };
-
-/* What a key file holds; secret memory. */
-typedef struct content {
-    opal_cryptfile_keystore_record_t record;
-    uint8_t key[KEY_BYTES];
-} content_t;
 
 static int open_file(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_options_t *options,
                      opal_crypt_why_t *why)
@@ -48,153 +28,13 @@ static void close_file(opal_cryptfile_keystore_t *keystore)
     opal_crypt_secmem_free(keystore->machine_key);
 }
 
-static int path_of(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
-                   char *path, size_t max, opal_crypt_why_t *why)
-{
-    int bytes = snprintf(path, max, "%s/%s.%u", keystore->directory, label, version);
-
-    return bytes > 0 && (size_t) bytes < max
-               ? OPAL_CRYPT_OK
-               : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%s: the path is too long",
-                                   keystore->directory);
-}
-
-static int mac_of(const uint8_t key[KEY_BYTES], const char *text, size_t bytes, uint8_t mac[MAC_BYTES])
-{
-    opal_crypt_input_t piece = {text, bytes};
-    uint8_t *mac_key = opal_crypt_secmem_alloc(OPAL_CRYPT_SECRET_BYTES);
-    int rc = NULL == mac_key ? OPAL_CRYPT_ERR_MEMORY
-                             : opal_crypt_kdf_expand(key, OPAL_CRYPT_LABEL_KEYSTORE_RECORD, NULL, 0, mac_key,
-                                                     OPAL_CRYPT_SECRET_BYTES);
-
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_hmac(mac_key, &piece, 1, mac);
-    }
-    opal_crypt_secmem_free(mac_key);
-    return rc;
-}
-
 /* ---- reading ---- */
-
-static int key_line(const opal_cryptfile_keystore_t *keystore, const char **at, const char *stop,
-                    uint8_t key[KEY_BYTES], bool *plain)
-{
-    static const char plain_name[] = "key plain ", wrapped_name[] = "key wrapped ";
-    uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES];
-    size_t left = (size_t) (stop - *at);
-
-    *plain = left > sizeof(plain_name) && 0 == memcmp(*at, plain_name, sizeof(plain_name) - 1);
-    if (*plain) {
-        const char *hex = *at + sizeof(plain_name) - 1;
-        *at = hex + 2 * KEY_BYTES + 1;
-        return *at <= stop && '\n' == (*at)[-1] && opal_crypt_hex_read(hex, key, KEY_BYTES) ? OPAL_CRYPT_OK
-                                                                                                   : OPAL_CRYPT_ERR_AUTH;
-    }
-    if (left <= sizeof(wrapped_name) || 0 != memcmp(*at, wrapped_name, sizeof(wrapped_name) - 1)) {
-        return OPAL_CRYPT_ERR_AUTH;
-    }
-    const char *hex = *at + sizeof(wrapped_name) - 1;
-    *at = hex + 2 * sizeof(wrapped) + 1;
-    if (*at > stop || '\n' != (*at)[-1] || !opal_crypt_hex_read(hex, wrapped, sizeof(wrapped))) {
-        return OPAL_CRYPT_ERR_AUTH;
-    }
-    return NULL == keystore->machine_key ? OPAL_CRYPT_ERR_CONFIG
-                                         : opal_cryptfile_rfc3394_unwrap(keystore->machine_key, wrapped, key);
-}
-
-static int parse_label(const opal_cryptfile_keystore_t *keystore, const char *text, size_t bytes, content_t *content,
-                       bool *plain)
-{
-    uint8_t mac[MAC_BYTES], written[MAC_BYTES];
-    const char *at, *stop = text + bytes;
-    size_t used;
-    int rc = opal_cryptfile_keystore_record_parse(text, bytes, &used, &content->record);
-
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
-    }
-    at = text + used;
-    rc = key_line(keystore, &at, stop, content->key, plain);
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
-    }
-    if (MAC_LINE_BYTES != stop - at || 0 != memcmp(at, "mac ", 4) || '\n' != stop[-1] ||
-        !opal_crypt_hex_read(at + 4, written, sizeof(written))) {
-        return OPAL_CRYPT_ERR_AUTH;
-    }
-    rc = mac_of(content->key, text, (size_t) (at - text), mac);
-    return OPAL_CRYPT_OK != rc ? rc
-           : 0 == opal_crypt_differ(mac, written, sizeof(mac)) ? OPAL_CRYPT_OK
-                                                                      : OPAL_CRYPT_ERR_AUTH;
-}
-
-static int explain(int rc, const char *path, opal_crypt_why_t *why)
-{
-    if (OPAL_CRYPT_ERR_CONFIG == rc) {
-        return opal_crypt_refuse(why, rc, "keystore-machine-key", "%.512s", path);
-    }
-    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPT_ERR_CONFIG : rc, "keystore-file",
-                             "%.512s: it is not what was written there", path);
-}
-
-/* The content of LABEL.VERSION, in secret memory of the caller, and whether its key lies there
- * in the clear. */
-static int load_any(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
-                    content_t **content, bool *plain, opal_crypt_why_t *why)
-{
-    opal_crypt_secret_file_t file;
-    char path[4200];
-    int rc = path_of(keystore, label, version, path, sizeof(path), why);
-
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_secret_file_read(path, "key", 1, OPAL_CRYPTFILE_RECORD_TEXT_MAX, true, &file, why);
-    }
-    if (OPAL_CRYPT_ERR_CONFIG == rc && 0 != access(path, F_OK) && ENOENT == errno) {
-        return opal_crypt_refuse(why, rc, "keystore-no-label", "%s, version %u, keystore file %.512s", label, version,
-                                 keystore->directory);
-    }
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
-    }
-    content_t *made = opal_crypt_secmem_alloc(sizeof(*made));
-    rc = NULL == made ? OPAL_CRYPT_ERR_MEMORY : parse_label(keystore, (const char *) file.bytes, file.count, made, plain);
-    opal_crypt_secmem_free(file.bytes);
-    if (OPAL_CRYPT_OK != rc) {
-        rc = explain(rc, path, why);
-    } else if (*plain && NULL != file.warning.topic && !keystore->secret_on_netfs) {
-        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-netfs", "%s", file.warning.detail);
-    } else if (0 != strcmp(made->record.label, label) || made->record.version != version) {
-        rc = explain(OPAL_CRYPT_ERR_AUTH, path, why);
-    }
-    if (OPAL_CRYPT_OK != rc) {
-        opal_crypt_secmem_free(made);
-        return rc;
-    }
-    *content = made;
-    return OPAL_CRYPT_OK;
-}
-
-static int load_label(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
-                      content_t **content, opal_crypt_why_t *why)
-{
-    bool plain;
-    int rc = load_any(keystore, label, version, content, &plain, why);
-
-    if (OPAL_CRYPT_OK == rc && plain && NULL != keystore->machine_key) {
-        opal_crypt_secmem_free(*content);
-        *content = NULL;
-        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-plain",
-                               "%.400s/%s.%u: its key lies in the clear, and a machine key is set; \"mpicrypt key "
-                               "protect %s\" wraps it", keystore->directory, label, version, label);
-    }
-    return rc;
-}
 
 static int file_read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
                             opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
-    content_t *content;
-    int rc = load_label(keystore, label, version, &content, why);
+    opal_cryptfile_key_file_t *content;
+    int rc = opal_cryptfile_key_file_load(keystore, label, version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         *record = content->record;
@@ -230,110 +70,7 @@ static int file_walk(opal_cryptfile_keystore_t *keystore, const char *label,
     return rc;
 }
 
-/* ---- writing ---- */
-
-/* The file's text in secret memory of the caller; returns its length. */
-static int compose(const opal_cryptfile_keystore_t *keystore, const content_t *content, char **text)
-{
-    uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES], mac[MAC_BYTES];
-    char *made = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_RECORD_TEXT_MAX);
-    int used = NULL == made ? OPAL_CRYPT_ERR_MEMORY
-                            : opal_cryptfile_keystore_record_write(&content->record, made,
-                                                                   OPAL_CRYPTFILE_RECORD_TEXT_MAX - 512);
-    int rc = used < 0 ? used : OPAL_CRYPT_OK;
-
-    if (OPAL_CRYPT_OK == rc && NULL != keystore->machine_key) {
-        rc = opal_cryptfile_rfc3394_wrap(keystore->machine_key, content->key, wrapped);
-        used += sprintf(made + used, "key wrapped ");
-        opal_crypt_hex_write(wrapped, sizeof(wrapped), made + used);
-        used += 2 * (int) sizeof(wrapped);
-    } else if (OPAL_CRYPT_OK == rc) {
-        used += sprintf(made + used, "key plain ");
-        opal_crypt_hex_write(content->key, KEY_BYTES, made + used);
-        used += 2 * KEY_BYTES;
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        made[used++] = '\n';
-        rc = mac_of(content->key, made, (size_t) used, mac);
-    }
-    if (OPAL_CRYPT_OK != rc) {
-        opal_crypt_secmem_free(made);
-        return rc;
-    }
-    used += sprintf(made + used, "mac ");
-    opal_crypt_hex_write(mac, sizeof(mac), made + used);
-    used += 2 * MAC_BYTES;
-    made[used++] = '\n';
-    *text = made;
-    return used;
-}
-
-static int open_directory_of(const char *path)
-{
-    char directory[4200];
-    const char *slash = strrchr(path, '/');
-
-    snprintf(directory, sizeof(directory), "%.*s", NULL == slash ? 1 : (int) (slash - path), NULL == slash ? "." : path);
-    return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Written beside and moved into place: a key file is whole or absent.  Then the directory has its name for good, as files
- * that are wrapped with it may outlive a loss of power; some file systems cannot sync a directory. */
-static int put_file(const char *path, const char *text, size_t bytes, bool create, opal_crypt_why_t *why)
-{
-    char beside[4240];
-
-    snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long) getpid());
-    (void) unlink(beside);              /* of a process with this number that was killed: the keystore is locked */
-    int directory = open_directory_of(path);
-    int fd = directory < 0 ? -1 : open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        int rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", beside, strerror(errno));
-        if (directory >= 0) {
-            close(directory);
-        }
-        return rc;
-    }
-    errno = ENOSPC;                     /* what a short write means */
-    bool good = (ssize_t) bytes == write(fd, text, bytes) && 0 == fsync(fd);
-    int error = errno;
-    if (0 != close(fd) && good) {
-        good = false;
-        error = errno;
-    }
-    if (good) {
-        good = 0 == (create ? link(beside, path) : rename(beside, path));
-        error = errno;
-    }
-    if (!good || create) {
-        unlink(beside);
-    }
-    if (good && 0 != fsync(directory) && EINVAL != errno) {
-        good = false;
-        error = errno;
-    }
-    close(directory);
-    if (!good) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG,
-                                 EEXIST == error ? "keystore-label-exists" : "keystore-file", "%.512s: %s", path,
-                                 strerror(error));
-    }
-    return OPAL_CRYPT_OK;
-}
-
-static int store(const opal_cryptfile_keystore_t *keystore, const content_t *content, bool create,
-                 opal_crypt_why_t *why)
-{
-    char path[4200], *text = NULL;
-    int rc = path_of(keystore, content->record.label, content->record.version, path, sizeof(path), why);
-
-    if (OPAL_CRYPT_OK == rc) {
-        int bytes = compose(keystore, content, &text);
-        rc = bytes < 0 ? bytes : put_file(path, text, (size_t) bytes, create, why);
-    }
-    opal_crypt_secmem_free(text);
-    return rc;
-}
+/* ---- changing ---- */
 
 /* A key in the clear belongs on storage of this node only. */
 static int check_key_directory(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why)
@@ -353,14 +90,14 @@ static int file_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile
                        opal_crypt_why_t *why)
 {
     int rc = check_key_directory(keystore, why);
-    content_t *content = OPAL_CRYPT_OK == rc ? opal_crypt_secmem_alloc(sizeof(*content)) : NULL;
+    opal_cryptfile_key_file_t *content = OPAL_CRYPT_OK == rc ? opal_crypt_secmem_alloc(sizeof(*content)) : NULL;
 
     if (OPAL_CRYPT_OK != rc || NULL == content) {
         return OPAL_CRYPT_OK != rc ? rc : OPAL_CRYPT_ERR_MEMORY;
     }
     content->record = *record;
     opal_crypt_random(content->key, sizeof(content->key));
-    rc = store(keystore, content, true, why);
+    rc = opal_cryptfile_key_file_store(keystore, content, true, why);
     opal_crypt_secmem_free(content);
     return rc;
 }
@@ -368,18 +105,18 @@ static int file_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile
 static int file_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                        opal_crypt_why_t *why)
 {
-    content_t *content;
-    int rc = load_label(keystore, record->label, record->version, &content, why);
+    opal_cryptfile_key_file_t *content;
+    int rc = opal_cryptfile_key_file_load(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         content->record = *record;
-        rc = store(keystore, content, false, why);
+        rc = opal_cryptfile_key_file_store(keystore, content, false, why);
         opal_crypt_secmem_free(content);
     }
     return rc;
 }
 
-/* LABEL.VERSION.PID.new of put_file, whose process was killed, may hold a key in the clear. */
+/* LABEL.VERSION.PID.new, left by a store whose process was killed, may hold a key in the clear. */
 static int remove_unfinished(const opal_cryptfile_keystore_t *keystore, DIR *directory, const char *label, opal_crypt_why_t *why)
 {
     const size_t bytes = strlen(label);
@@ -404,7 +141,7 @@ static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsig
                    opal_crypt_why_t *why)
 {
     char name[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1];
-    content_t *content;
+    opal_cryptfile_key_file_t *content;
     uint16_t version;
     bool plain;
     DIR *directory;
@@ -415,9 +152,9 @@ static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsig
     }
     rc = remove_unfinished(keystore, directory, label, why);
     while (OPAL_CRYPT_OK == rc && opal_cryptfile_keystore_next(directory, label, name, &version)) {
-        rc = load_any(keystore, label, version, &content, &plain, why);
+        rc = opal_cryptfile_key_file_load_any(keystore, label, version, &content, &plain, why);
         if (OPAL_CRYPT_OK == rc) {
-            rc = plain ? store(keystore, content, false, why) : OPAL_CRYPT_OK;
+            rc = plain ? opal_cryptfile_key_file_store(keystore, content, false, why) : OPAL_CRYPT_OK;
             *count += plain && OPAL_CRYPT_OK == rc;
             opal_crypt_secmem_free(content);
         }
@@ -432,8 +169,8 @@ static int file_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_k
                      const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
                      opal_crypt_why_t *why)
 {
-    content_t *content;
-    int rc = load_label(keystore, record->label, record->version, &content, why);
+    opal_cryptfile_key_file_t *content;
+    int rc = opal_cryptfile_key_file_load(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_rfc3394_wrap(content->key, data_key, wrapped);
@@ -445,8 +182,8 @@ static int file_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_k
 static int file_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                        const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why)
 {
-    content_t *content;
-    int rc = load_label(keystore, record->label, record->version, &content, why);
+    opal_cryptfile_key_file_t *content;
+    int rc = opal_cryptfile_key_file_load(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         for (*which = 0; OPAL_CRYPT_OK == rc && *which < count; *which += OPAL_CRYPT_OK == rc) {

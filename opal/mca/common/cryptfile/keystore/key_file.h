@@ -1,0 +1,29 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * A key file of the backend `file`, which holds a label's record and its key.
+ */
+#ifndef OPAL_CRYPTFILE_KEYSTORE_KEY_FILE_H
+#define OPAL_CRYPTFILE_KEYSTORE_KEY_FILE_H
+
+#include "keystore_object.h"
+
+enum { OPAL_CRYPTFILE_LABEL_KEY_BYTES = 32 };
+
+/* What a key file holds; secret memory. */
+typedef struct opal_cryptfile_key_file {
+    opal_cryptfile_keystore_record_t record;
+    uint8_t key[OPAL_CRYPTFILE_LABEL_KEY_BYTES];
+} opal_cryptfile_key_file_t;
+
+/* The content of LABEL.VERSION, in secret memory of the caller.  One in the clear is refused where a machine key is set. */
+int opal_cryptfile_key_file_load(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
+                                 opal_cryptfile_key_file_t **content, opal_crypt_why_t *why);
+/* The same without that refusal; *plain: its key lies there in the clear. */
+int opal_cryptfile_key_file_load_any(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
+                                     opal_cryptfile_key_file_t **content, bool *plain, opal_crypt_why_t *why);
+/* `create`: never over one that exists. */
+int opal_cryptfile_key_file_store(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_key_file_t *content,
+                                  bool create, opal_crypt_why_t *why);
+
+#endif
