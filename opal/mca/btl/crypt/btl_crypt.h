@@ -7,6 +7,7 @@
  *     module      the table of functions; progress
  *     frag        descriptors: alloc, prepare_src, send, sendi, put
  *     endpoint    peers: what is queued for one, and over which connection it goes
+ *     leave       the end of one: it leaves, or has failed
  *     meet        who connects, which connection is kept
  *     look        what of peers is shown to `mpicrypt ps`
  */
@@ -21,6 +22,7 @@
 #include "opal/class/opal_free_list.h"
 
 #define OPAL_BTL_CRYPT_HELP "help-opal-btl-crypt.txt"
+#define OPAL_BTL_CRYPT_NO_COMMON_GROUP "tls-group"  /* a topic of our own; all others are the core's */
 
 /* A peer.  Made by add_procs, or when it connects to us. */
 typedef struct mca_btl_base_endpoint_t {
@@ -165,11 +167,6 @@ void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_cryp
 
 int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable);
-int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
-                             opal_btl_crypt_endpoint_t **endpoints);
-
-/* Those that del_procs has named.  With progress. */
-void opal_btl_crypt_endpoints_leave(void);
 
 /* Of a name that somebody claims.  NULL: of no process that may be heard, or there is no memory. */
 opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity);
@@ -193,11 +190,22 @@ int opal_btl_crypt_endpoints_progress(void);
 /* What is behind us of those that were sent over this connection.  With the lock, which is given up for callbacks. */
 int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
 
+/* ---- btl_crypt_leave.c ---- */
+
+int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                             opal_btl_crypt_endpoint_t **endpoints);
+
+/* Those that del_procs has named.  With progress. */
+void opal_btl_crypt_endpoints_leave(void);
+
 /* Of a connection that is over: what it has not taken waits, for whoever says that it is lost.  With the lock. */
 void opal_btl_crypt_endpoint_keep(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
 
 /* No connection, and none will come.  Ends the job; with fault tolerance the peer has failed, and its callers go on. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason);
+
+/* To a peer that has failed, sent before, or by another thread since.  With the lock, which is given up for callbacks. */
+int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint);
 
 /* ---- btl_crypt_look.c ---- */
 

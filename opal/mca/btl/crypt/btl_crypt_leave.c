@@ -1,0 +1,211 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * How a peer ends: del_procs, once it has taken what was sent to it; or its connection is lost for good.
+ */
+#include "btl_crypt.h"
+
+#include <time.h>
+
+#include "opal/mca/common/crypt/base/secmem.h"
+
+enum { CLOSE_MS = 10000 };      /* for what a peer that we leave has not taken yet */
+
+/* ---- no connection, and none will come ---- */
+
+static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *reason, const char *topic)
+{
+    char job[OPAL_CRYPTPROC_NSPACE_BYTES];
+    const char *host = NULL == endpoint->proc ? NULL : opal_get_proc_hostname(endpoint->proc);
+
+    if (NULL != endpoint->why && NULL != endpoint->why->topic) {
+        OPAL_CRYPTPROC_SHOW(0 == strcmp(endpoint->why->topic, OPAL_BTL_CRYPT_NO_COMMON_GROUP) ? OPAL_BTL_CRYPT_HELP
+                                                                                              : "help-opal-common-crypt.txt",
+                            endpoint->why->topic, endpoint->why->detail);
+        return;
+    }
+    opal_cryptproc_job_name(&endpoint->name, job);
+    OPAL_CRYPTPROC_SHOW(OPAL_BTL_CRYPT_HELP, topic, opal_process_info.nodename,
+                        (unsigned long) OPAL_PROC_MY_NAME.vpid, job, (unsigned long) endpoint->name.vpid,
+                        NULL == host ? "a host that is not known" : host, reason);
+}
+
+void opal_btl_crypt_endpoint_keep(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_queue_t *queues[] = {&link->sealed, &link->queue};
+    opal_btl_crypt_item_t *item;
+
+    for (int i = 0; i < 2; i++) {
+        while (NULL != (item = opal_btl_crypt_queue_take(queues[i]))) {
+            if (item != &link->hello) {
+                opal_btl_crypt_queue_append(&endpoint->waiting, item);
+            }
+        }
+    }
+}
+
+int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_btl_crypt_item_t *item;
+    int done = 0;
+
+    while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        opal_btl_crypt_frag_lost(endpoint, item);
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        done++;
+    }
+    return done;
+}
+
+/* Fault tolerance: it is taken for dead.  It may have connected to us without ever having been added here. */
+static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_proc_t *proc = NULL != endpoint->proc ? endpoint->proc : opal_proc_for_name(endpoint->name);
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    endpoint->failed = true;
+    (void) opal_btl_crypt_endpoint_lose(endpoint);
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    if (NULL != opal_btl_crypt.error_cb) {
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, 0, proc, (char *) (uintptr_t) "btl/crypt lost a connection");
+    }
+}
+
+/* Who cannot be authenticated has not failed: the job ends in any case. */
+void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
+{
+    const bool goes_on = opal_btl_crypt.tolerant && NULL != endpoint->schedule;
+
+    show_broken(endpoint, reason, goes_on ? "peer-failed" : "connection-lost");
+    if (goes_on) {
+        peer_failed(endpoint);
+        return;
+    }
+    if (NULL != opal_btl_crypt.error_cb) {
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
+                                (char *) (uintptr_t) "btl/crypt lost a connection");
+    }
+    opal_btl_crypt_end_job();
+}
+
+/* ---- leaving ---- */
+
+static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
+{
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    for (opal_btl_crypt_endpoint_t **at = &opal_btl_crypt.busy; NULL != *at; at = &(*at)->next_busy) {
+        if (*at == endpoint) {
+            __atomic_store_n(at, endpoint->next_busy, __ATOMIC_RELAXED);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+}
+
+static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    const opal_btl_crypt_link_t *link;
+    bool between;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    link = endpoint->link;
+    between = NULL == link ? endpoint->replaced && NULL != endpoint->waiting.first
+                           : (link->last_came || opal_btl_crypt_link_is_last(link)) && NULL != link->queue.first;
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return between;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+static void leave(opal_btl_crypt_endpoint_t *endpoint)
+{
+    const uint64_t end_ms = now_ms() + CLOSE_MS;
+    opal_btl_crypt_link_t *link;
+    char text[100];
+    bool closed;
+
+    while (between_connections(endpoint) && now_ms() < end_ms) {
+        (void) opal_btl_crypt_go_round();
+    }
+    link = endpoint->link;
+    forget_busy(endpoint);
+    if (NULL != endpoint->connecting) {
+        opal_btl_crypt_drop(endpoint->connecting);
+    }
+    snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
+    if (between_connections(endpoint)) {
+        opal_btl_crypt_endpoint_broken(endpoint, text);
+    }
+    if (NULL != link) {
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        endpoint->link = NULL;
+        closed = opal_btl_crypt_link_close(link, CLOSE_MS);
+        opal_btl_crypt_endpoint_keep(endpoint, link);
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        if (!closed) {
+            opal_btl_crypt_endpoint_broken(endpoint, NULL != link->reason ? link->reason : text);
+        }
+        opal_btl_crypt_drop(link);
+    }
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    opal_list_remove_item(&opal_btl_crypt.endpoints, &endpoint->super);
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    OBJ_RELEASE(endpoint);
+}
+
+/* Another thread may be adding some. */
+static opal_btl_crypt_endpoint_t *next_leaving(void)
+{
+    opal_btl_crypt_endpoint_t *at, *found = NULL;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
+        if (at->leaving) {
+            found = at;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return found;
+}
+
+void opal_btl_crypt_endpoints_leave(void)
+{
+    opal_btl_crypt_endpoint_t *endpoint;
+
+    opal_btl_crypt.some_leave = false;
+    while (NULL != (endpoint = next_leaving())) {
+        leave(endpoint);
+    }
+}
+
+/* In a callback the one who makes progress is in the middle of a connection, perhaps of this one: then he does it when
+ * he is through. */
+int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
+                             opal_btl_crypt_endpoint_t **endpoints)
+{
+    bool taken;
+
+    (void) btl, (void) procs;
+    if (opal_crypt_forked()) {
+        return OPAL_SUCCESS;
+    }
+    taken = opal_btl_crypt_progress_take();
+    for (size_t i = 0; i < count; i++) {
+        if (NULL != endpoints[i]) {
+            endpoints[i]->leaving = opal_btl_crypt.some_leave = true;
+        }
+    }
+    if (taken) {
+        opal_btl_crypt_endpoints_leave();
+        opal_btl_crypt_progress_give();
+    }
+    return OPAL_SUCCESS;
+}
