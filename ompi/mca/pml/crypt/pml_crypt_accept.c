@@ -11,7 +11,7 @@
  *
  * Exactly one of the two gives the serial back: it is 0 from then on, and 0 is none.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 OPAL_CRYPT_OFTEN
 void ompi_pml_crypt_serial_take(ompi_pml_crypt_message_t *m, bool any_tag)

@@ -17,7 +17,7 @@
  * Which are safe is known by name (cryptmpi_names.c).  With crypt_audit = warn
  * all of it is said, and nothing done.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -28,7 +28,7 @@
  * The question carries no hint of the component that is asked, hence one small
  * function for each place in the table.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <stdio.h>
 

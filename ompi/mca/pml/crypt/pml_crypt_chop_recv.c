@@ -17,7 +17,7 @@
  * As in pump(), one caller at a time works on a request; the others, the
  * callbacks of the operations that it posts among them, leave a note.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 #include <stddef.h>
 

@@ -25,7 +25,7 @@
  * front is never worked on twice, no lock is held while the host is called,
  * and a host that completes at once makes a loop, not a recursion.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 #include <stddef.h>
 

@@ -10,7 +10,7 @@
  * selection publishes the name of the best component.  Between the end of
  * init and enable our component therefore carries its host's name.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef MCA_PML_CRYPT_HELD_H
 #define MCA_PML_CRYPT_HELD_H
 
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 struct ompi_pml_crypt_held {
     opal_list_item_t super;         /* in the communicator's list, or with an ompi_message_t */

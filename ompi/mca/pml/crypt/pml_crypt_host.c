@@ -11,7 +11,7 @@
  * "auto" is what Open MPI itself would take of those that can be wrapped: each is asked for its
  * priority, as by pml/base.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <string.h>
 

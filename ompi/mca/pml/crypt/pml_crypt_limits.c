@@ -9,7 +9,7 @@
  * limits are: what Open MPI's own is, the transport knows once it has started (where
  * it finds XPMEM, 32 KiB), and it makes its buffers later, when it gets its peers.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
  * use TCP.  A receiver of other settings than the sender's may not have the room:
  * processes must agree (pml_crypt_start.c).
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <limits.h>
 #include <stdio.h>

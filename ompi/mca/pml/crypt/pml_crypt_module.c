@@ -3,7 +3,8 @@
  *
  * The module: what Open MPI calls, and what happens at the edges of its life.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
+#include "pml_crypt_recv.h"
 
 #include <signal.h>
 #include <string.h>

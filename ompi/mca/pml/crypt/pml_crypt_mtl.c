@@ -18,7 +18,7 @@
  *   - Nobody knows how the library reaches a process, so all of them are SEALED (common/cryptmpi), and no message to
  *     the host is longer than a segment, whatever an MTL's largest message is.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <string.h>
 

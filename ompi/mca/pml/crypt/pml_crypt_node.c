@@ -8,7 +8,7 @@
  *     longer               | header | token | total | id |, then the user's buffer as it
  *                          is, on a tag that only the pair can know
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * to.  Such a part matched MPI_ANY_SOURCE, and who sent it cannot be found out in a callback, since
  * the runtime may have to be asked.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 #include <stddef.h>
 

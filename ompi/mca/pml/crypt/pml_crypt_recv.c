@@ -17,7 +17,7 @@
  * Nothing is done because a header says so: the peer table says whether this source is LOCAL
  * or SEALED, and a frame of the other kind is a forgery.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 /* ---- what is it? ---- */
 

@@ -9,7 +9,7 @@
  * and MPI_Request_free may come in either order, from two threads.  A persistent one may
  * be started again before the completion of its last use has returned: these are counted.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_recv.h"
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"

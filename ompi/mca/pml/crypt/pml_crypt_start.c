@@ -3,7 +3,7 @@
  *
  * What a process finds out about its Open MPI before its first message.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * One mode for a process and all its peers: a receive from any source could not tell a frame from a plain message.  It is
  * in the record, as a text on which both sides must agree (btl/crypt's).
  */
-#include "pml_crypt.h"
+#include "pml_crypt_host.h"
 
 #include <stdio.h>
 #include <string.h>

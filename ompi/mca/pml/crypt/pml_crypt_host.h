@@ -1,0 +1,48 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Before the first message: the host PML and its limits, or ob1 above btl/crypt, and the audit of other components.
+ */
+#ifndef MCA_PML_CRYPT_HOST_H
+#define MCA_PML_CRYPT_HOST_H
+
+#include "pml_crypt.h"
+
+/* ---- the host, and its limits ---- */
+
+/* `name` is what is wanted, and becomes what is there. */
+mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads);
+int ompi_pml_crypt_host_finalize(void);
+void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *params);    /* defaults where nothing is raised */
+void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after it */
+void ompi_pml_crypt_limits_ucx_restore(const char *host);
+bool ompi_pml_crypt_limits_ucx_raised(void);
+void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host has peers */
+bool ompi_pml_crypt_limits_eager(size_t wire_bytes);    /* a message of this length leaves eagerly; after raise */
+void ompi_pml_crypt_host_close(void);
+bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
+
+/* ---- the host cm: mtl.c ---- */
+
+enum { OMPI_PML_CRYPT_MTL_ROOM = 1 << 16 };
+bool ompi_pml_crypt_mtl_fits(void);         /* false after a text */
+const char *ompi_pml_crypt_mtl_name(void);  /* NULL: another host */
+int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
+                            mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+
+/* ---- pml_crypt_transport.c: crypt_transport=btl ---- */
+
+/* NULL after a text. */
+mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads);
+void ompi_pml_crypt_find_threads(bool mpi_threads);
+const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
+int ompi_pml_crypt_cryptag_priority(void);
+int ompi_pml_crypt_audit(void);
+int ompi_pml_crypt_audit_transport(void);   /* of what btl/crypt does not look at itself */
+void ompi_pml_crypt_audit_osc(void);
+void ompi_pml_crypt_audit_osc_end(void);
+/* True: act on it.  Shown if fatal, or if crypt_audit is warn (then false). */
+bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal);
+void ompi_pml_crypt_disable(void);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Receiving: what came in, whether it was seen before, and what a probe holds for later.
+ */
+#ifndef MCA_PML_CRYPT_RECV_H
+#define MCA_PML_CRYPT_RECV_H
+
+#include "pml_crypt.h"
+
+/* ---- receiving ---- */
+
+typedef struct ompi_pml_crypt_held ompi_pml_crypt_held_t;
+
+/* What came in, decided once: the peer table says what it may be, and its header which of that. */
+typedef enum {
+    OMPI_PML_CRYPT_IS_DIRECT,
+    OMPI_PML_CRYPT_IS_FIRST,
+    OMPI_PML_CRYPT_IS_LOCAL,            /* within this node, not looked into yet */
+    OMPI_PML_CRYPT_IS_LOCAL_LARGE,      /* and its body follows */
+    OMPI_PML_CRYPT_IS_STRANGERS,        /* of a process that was never spoken to */
+    OMPI_PML_CRYPT_IS_FORGED,
+    OMPI_PML_CRYPT_IS_NOTHING           /* cancelled, or lost by the host */
+} ompi_pml_crypt_what_t;
+
+/* Of what arrived WHOLE: m->in and m->peer are set. */
+static inline ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_message_t *m, const uint8_t *frame)
+{
+    const size_t wire_bytes = m->in.wire_bytes;
+    const int type = opal_crypt_frame_type(frame, wire_bytes);
+
+    switch (ompi_common_cryptmpi_kind(m->peer)) {
+    case OMPI_COMMON_CRYPTMPI_SEALED:
+        return OPAL_CRYPT_FRAME_DIRECT == type && wire_bytes >= OPAL_CRYPT_DIRECT_OVERHEAD ? OMPI_PML_CRYPT_IS_DIRECT
+               : OPAL_CRYPT_FRAME_FIRST == type && wire_bytes >= OPAL_CRYPT_FIRST_OVERHEAD ? OMPI_PML_CRYPT_IS_FIRST
+                                                                                           : OMPI_PML_CRYPT_IS_FORGED;
+    case OMPI_COMMON_CRYPTMPI_LOCAL:
+        return OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? OMPI_PML_CRYPT_IS_LOCAL_LARGE : OMPI_PML_CRYPT_IS_LOCAL;
+    default:
+        return OMPI_PML_CRYPT_IS_STRANGERS;
+    }
+}
+
+int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r);
+void ompi_pml_crypt_first_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);
+void ompi_pml_crypt_open_first_part(ompi_pml_crypt_request_t *r, ompi_pml_crypt_what_t what);
+
+/* Open and accept what is DIRECT, or FIRST; OPAL_CRYPT_OK, or why it is refused, and then all of it is
+ * wiped.  *packed: where the text lies, if it is not in its place in the buffer yet; else NULL. */
+int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed);
+int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed,
+                              opal_crypt_shape_t *shape, uint64_t *counter, opal_crypt_chop_t **chop);
+/* A message of total_bytes: its length, or that the buffer is too short; and the first bytes of it, which are
+ * still `packed`. */
+void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, const uint8_t *packed, size_t packed_bytes);
+void ompi_pml_crypt_fail(ompi_pml_crypt_message_t *m, int rc) OPAL_CRYPT_RARE;      /* report, set the status */
+void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_bytes) OPAL_CRYPT_RARE;
+
+/* Where text of this length is opened to: the buffer, if it fits in there as it is; else over the
+ * ciphertext, behind the header. */
+static inline uint8_t *ompi_pml_crypt_place(const ompi_pml_crypt_message_t *m, size_t plain_bytes, uint8_t *frame,
+                                            size_t header, size_t *room, const uint8_t **packed)
+{
+    uint8_t *place = plain_bytes > 0 && plain_bytes <= m->plain_bytes
+                         ? ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count) : NULL;
+
+    *packed = NULL != place ? NULL : frame + header;
+    *room = NULL != place ? m->plain_bytes : ompi_pml_crypt.stage_bytes - header;
+    return NULL != place ? place : frame + header;
+}
+
+/* ---- seen before?  in MPI's order? ---- */
+
+/* A receive, or a probe that takes a message, has a serial from here until it is given back. */
+void ompi_pml_crypt_serial_take(ompi_pml_crypt_message_t *m, bool any_tag);
+void ompi_pml_crypt_serial_drop(ompi_pml_crypt_message_t *m);
+/* What was opened, with `rc`: OPAL_CRYPT_OK, or why it is refused.  The serial is given back. */
+int ompi_pml_crypt_accept(ompi_pml_crypt_message_t *m, const opal_crypt_envelope_t *envelope, int rc, uint64_t counter);
+
+/* ---- chopped ---- */
+
+void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);         /* opens the first part */
+/* The first part was opened; `packed` is what of it is not in its place. */
+void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packed, uint64_t counter);
+void ompi_pml_crypt_arriving_start(void);
+void ompi_pml_crypt_arriving_stalled(void); /* from the progress function */
+int ompi_pml_crypt_opened(void);            /* from the progress function: what workers have opened */
+
+/* ---- held messages ---- */
+
+/* A held message for this receive, or NULL; under the communicator's lock. */
+ompi_pml_crypt_held_t *ompi_pml_crypt_held_take(ompi_common_cryptmpi_comm_t *c, int source, int tag);
+int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t *held);
+void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c);
+
+#endif
