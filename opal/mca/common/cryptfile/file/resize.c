@@ -6,6 +6,10 @@
  * forged: the block that is cut is sealed anew at its new length, the entries
  * behind it become zeros, and the data goes last; with a barrier before that, where
  * the storage has one.
+ *
+ * Whatever the new size is, the block that the file ended in may be behind: whoever
+ * was killed there made it longer, and finishing that later would bring back what lies
+ * behind the end.  So it is finished first, and then cut.
  */
 #include "file_object.h"
 
@@ -13,42 +17,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The block that the cut goes through keeps its first `keep` bytes. */
+/* What was found of the block, and is in work->plain, is sealed anew without what lies behind `keep`. */
+static int seal_shorter(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                        uint32_t keep, uint64_t entry_at)
+{
+    const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
+    int rc = opal_cryptfile_block_seal(file->regions[region]->blocks, block, work->plain, keep, work->cipher,
+                                       &work->fresh[0]);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    (void) opal_cryptfile_entry_next(work->slots[0].slot, &work->fresh[0].generation);
+    rc = opal_cryptfile_commit_begin(file, work, &run, entry_at);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_part(file, work, &run, 0, 1) : rc;
+    return opal_cryptfile_commit_end(file, work, &run, OPAL_CRYPT_OK == rc ? 1 : 0, entry_at, rc);
+}
+
+/* The block that the file is going to end in, or, if it gets longer, ended in (then `cuts` is false),
+ * keeps its first `keep` bytes. */
 static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
-                     uint32_t keep)
+                     uint32_t keep, bool cuts)
 {
     opal_cryptfile_found_t found;
     uint64_t entry_at;
 
     int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &entry_at);
-    int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
-    if (OPAL_CRYPT_OK == rc && (newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep)) {
-        /* There is nothing to cut, says storage: who seals asks whether that was so. */
-        const opal_cryptfile_slot_t none = {.used = false};
-        return opal_cryptfile_seal_based(file, region, block, newer < 0 ? &none : &work->slots[0].slot[newer]);
-    }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
+    int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
+    if (!work->slots[0].behind && (!cuts || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep)) {
+        /* There is nothing to cut, says storage: who seals asks whether that was so. */
+        const opal_cryptfile_slot_t none = {.used = false};
+        return !cuts ? OPAL_CRYPT_OK
+                     : opal_cryptfile_seal_based(file, region, block, newer < 0 ? &none : &work->slots[0].slot[newer]);
+    }
+    if (file->regions[region]->grant < OPAL_CRYPTFILE_GRANT_SEAL) {
+        return OPAL_CRYPT_ERR_ACCESS;
+    }
     rc = opal_cryptfile_finish(file, work, region, block, work->plain, &found, &work->slots[0]);
+    if (!cuts && (OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc)) {
+        return OPAL_CRYPT_OK;           /* no version is there, and none can come back */
+    }
     if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: half an entry goes, and it stays torn */
         return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, entry_at, OPAL_CRYPTFILE_ENTRY_BYTES);
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_seal_based(file, region, block, &found.slot);
     }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_block_seal(file->regions[region]->blocks, block, work->plain, keep, work->cipher,
-                                       &work->fresh[0]);
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        (void) opal_cryptfile_entry_next(work->slots[0].slot, &work->fresh[0].generation);
-        const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
-        rc = opal_cryptfile_commit_begin(file, work, &run, entry_at);
-        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_part(file, work, &run, 0, 1) : rc;
-        rc = opal_cryptfile_commit_end(file, work, &run, OPAL_CRYPT_OK == rc ? 1 : 0, entry_at, rc);
-    }
-    return rc;
+    return OPAL_CRYPT_OK == rc && found.slot.plain_bytes > keep ? seal_shorter(file, work, region, block, keep, entry_at) : rc;
 }
 
 /* Blocks from `first` on were never written. */
@@ -81,7 +99,7 @@ static bool goes_through(const opal_cryptfile_region_t *of, uint64_t now, uint64
     return 0 != plain % of->block_bytes && plain < opal_cryptfile_tiling_before(&of->tiling, now);
 }
 
-/* Takes the lock of everything behind the new end, which the caller gives back when
+/* Takes the lock of everything behind `bytes`, which the caller gives back when
  * the data is cut, too: nobody shall see data without its entry. */
 static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, opal_cryptfile_range_t *range)
 {
@@ -106,14 +124,14 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
     if (first >= OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX) {   /* no region has so many */
         return rc;
     }
-    if (goes_through(of, now, bytes)) {
+    if (0 != keep) {
         rc = opal_cryptfile_work_room(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
-            rc = cut_block(file, work, region, first, keep);
+            rc = cut_block(file, work, region, first, keep, goes_through(of, now, bytes));
         }
     }
     first += keep > 0 ? 1 : 0;
-    return OPAL_CRYPT_OK == rc ? clear_entries(file, region, first) : rc;
+    return OPAL_CRYPT_OK == rc && bytes < now ? clear_entries(file, region, first) : rc;
 }
 
 /* A block that is cut has to be opened and sealed. */
@@ -128,7 +146,7 @@ static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, o
     return OPAL_CRYPT_OK;
 }
 
-/* Under the locks of all behind `bytes`. */
+/* Under the locks of all behind `bytes`, which may be where the file ends. */
 static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_work_t *work = NULL;
@@ -149,16 +167,51 @@ static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptf
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
 }
 
-/* How long it is, is asked when nobody can lengthen it any more.  What a job has to seal is at least as long as it was,
- * whatever storage says. */
-static int resize_locked(opal_cryptfile_t *file, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
+/* What a job has to seal is at least as long as it was, whatever storage says. */
+static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
+{
+    int rc = file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, now);
+
+    *now = file->watched && file->before_bytes > *now ? file->before_bytes : *now;
+    return rc;
+}
+
+/* Under the locks of all behind `from`.  How long it is, is asked again when nobody can lengthen it any
+ * more.  *again: it was cut since, and has its end before `from`. */
+static int resize_locked(opal_cryptfile_t *file, uint64_t from, uint64_t bytes, bool *again, opal_cryptfile_outcome_t *outcome)
 {
     uint64_t now = 0;
-    int rc = file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &now);
+    int rc = end_of_data(file, &now);
 
-    now = file->watched && file->before_bytes > now ? file->before_bytes : now;
-    rc = OPAL_CRYPT_OK == rc && bytes < now ? cut(file, now, bytes, outcome) : rc;
+    *again = OPAL_CRYPT_OK == rc && now < from;
+    if (*again) {
+        return rc;
+    }
+    rc = OPAL_CRYPT_OK == rc ? cut(file, now, bytes < now ? bytes : now, outcome) : rc;
     return OPAL_CRYPT_OK == rc ? file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes) : rc;
+}
+
+static int resize_once(opal_cryptfile_t *file, opal_cryptfile_range_t *ranges, uint64_t bytes, bool *again,
+                       opal_cryptfile_outcome_t *outcome)
+{
+    uint64_t now = 0, from;
+    int rc = end_of_data(file, &now);
+
+    *again = false;
+    from = bytes < now ? bytes : now;
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        ranges[i].last = 0;
+        if (OPAL_CRYPT_OK == rc && file->map->regions[i].encrypted) {
+            rc = lock_region(file, i, from, &ranges[i]);
+        }
+    }
+    rc = OPAL_CRYPT_OK == rc ? resize_locked(file, from, bytes, again, outcome) : rc;
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        if (0 != ranges[i].last) {
+            rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);
+        }
+    }
+    return rc;
 }
 
 int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
@@ -166,18 +219,11 @@ int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
 {
     opal_cryptfile_range_t *ranges = NULL == file->map ? NULL : calloc(file->map->region_count, sizeof(*ranges));
     int rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : NULL == ranges ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+    bool again = OPAL_CRYPT_OK == rc;
 
     opal_cryptfile_outcome_init(outcome);
-    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
-        if (file->map->regions[i].encrypted) {
-            rc = lock_region(file, i, bytes, &ranges[i]);
-        }
-    }
-    rc = OPAL_CRYPT_OK == rc ? resize_locked(file, bytes, outcome) : rc;
-    for (uint32_t i = 0; NULL != ranges && i < file->map->region_count; ++i) {
-        if (0 != ranges[i].last) {
-            rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);
-        }
+    while (OPAL_CRYPT_OK == rc && again) {
+        rc = resize_once(file, ranges, bytes, &again, outcome);
     }
     if (OPAL_CRYPT_ERR_STORAGE == rc && 0 == outcome->error) {
         outcome->error = errno;
