@@ -40,6 +40,7 @@ int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix
  * has no attributes. */
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
                                                 const opal_cryptfile_map_t *map);
+int ompi_common_cryptmpio_posix_attribute_remove(const ompi_common_cryptmpio_posix_t *posix);
 
 /* Both parts to storage.  Who syncs the data himself: begin before, the sidecar
  * after, so that the sidecar is on its way while he waits for the data. */

@@ -3,11 +3,16 @@
  *
  * Writing a file's map, by rank 0: sidecar first, then the data's attribute.  A
  * new file's, and one that takes the place of a map from defaults, under the
- * maker's lock, which tells others that the parts do not fit together yet.
+ * maker's lock, which tells others that the parts do not fit together yet.  Whoever
+ * comes after a maker that was killed finds an empty file without an attribute, as
+ * where nobody had made anything, and a sidecar to make or to set aside:
+ *
+ *     map from defaults   no attribute | sidecar: vacant | header, map | attribute
  */
 #include "cryptmpio_internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* A map that is there after a loss of power, with all that leads to it. */
 static int keep_map(ompi_common_cryptmpio_file_t *state)
@@ -52,8 +57,9 @@ static int show_came_late(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
-/* Is what the defaults made, by this very open, still as it was then? */
-static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+/* Is what the defaults made, by this very open, still as it was then?  *lost: it is gone, and nothing
+ * is in its place. */
+static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool *lost)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     uint64_t bytes;
@@ -65,27 +71,50 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
     }
     rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &bytes);
     int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
-                : !there || bytes != state->made_bytes ? show_came_late(state) : write_map(state, map, true);
+                : !there || bytes != state->made_bytes ? show_came_late(state) : MPI_SUCCESS;
+    if (MPI_SUCCESS == error) {
+        rc = ompi_common_cryptmpio_posix_attribute_remove(&state->posix);
+        error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
+    }
+    if (MPI_SUCCESS == error) {
+        error = write_map(state, map, true);
+        *lost = MPI_SUCCESS != error;
+        (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);      /* as the next try finds it */
+    }
     ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
     return error;
+}
+
+/* No map leads to what would be written under the one in use. */
+static void close_regions(ompi_common_cryptmpio_file_t *state)
+{
+    state->fits = false;                /* when limits are set anew, too */
+    memset(state->asked, 0, sizeof(state->asked));
+    for (uint32_t i = 0; NULL != state->file && i < opal_cryptfile_map_of(state->file)->region_count; ++i) {
+        opal_cryptfile_limit(state->file, i, OPAL_CRYPTFILE_GRANT_NONE);
+    }
 }
 
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = state->making ? ompi_common_cryptmpio_open_sidecar(state) : MPI_SUCCESS;
+    bool lost = false;
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        error = anew && !state->making ? write_over_defaults(state, map) : write_map(state, map, anew);
+        error = anew && !state->making ? write_over_defaults(state, map, &lost) : write_map(state, map, anew);
         if (MPI_SUCCESS == error && state->making) {
             (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);
             ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
             state->making = false;
         }
     }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
+    error = ompi_common_cryptmpio_agree_any(state->fh, error, &lost);
     if (MPI_SUCCESS == error) {
         state->making = false;
+    }
+    if (lost) {
+        close_regions(state);
     }
     return error;
 }

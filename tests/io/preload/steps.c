@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Loaded before a program (LD_PRELOAD): something happens at one of the calls by which its rank 0
+ * changes the file STEP_FILE or its sidecar.
+ *
+ *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
+ *              full      from that call on, what writes to the sidecar or an attribute finds no space
+ *              run       when the data was unlinked, STEP_DO is run by a shell
+ *              no-attr   (all ranks) nobody may write attributes, and to ask for one finds none
+ *   STEP_LOG   gets a line when it has happened
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define REAL(name, type) ((type) dlsym(RTLD_NEXT, name))
+
+enum { NEITHER, DATA, SIDECAR };
+
+static int part_of(const char *path)
+{
+    const char *file = getenv("STEP_FILE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    size_t n = NULL == file ? 0 : strlen(file);
+
+    if (0 == n || NULL == rank || 0 != strcmp(rank, "0") || 0 != strncmp(path, file, n)) {
+        return NEITHER;
+    }
+    return '\0' == path[n] ? DATA : 0 == strcmp(path + n, ".mpicrypt") ? SIDECAR : NEITHER;
+}
+
+static int part_of_fd(int fd)
+{
+    char link[64], path[4096];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    path[n < 0 ? 0 : n] = '\0';
+    return part_of(path);
+}
+
+static int is_so(const char *how)
+{
+    const char *wanted = getenv("STEP_HOW");
+
+    return NULL != wanted && 0 == strcmp(wanted, how);
+}
+
+static void say(const char *call)
+{
+    FILE *log = fopen(getenv("STEP_LOG"), "a");
+
+    if (NULL == log || fprintf(log, "%s\n", call) < 0 || 0 != fclose(log)) {
+        abort();
+    }
+}
+
+/* 0: go on. */
+static int step(int part, int writes, const char *call)
+{
+    static int steps;
+
+    if (NEITHER == part || (!is_so("kill") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
+        return 0;
+    }
+    if (is_so("kill")) {
+        say(call);
+        raise(SIGKILL);
+    } else if (writes) {
+        say(call);
+        errno = ENOSPC;
+        return -1;
+    }
+    return 0;
+}
+
+ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
+{
+    int part = part_of_fd(fd);
+
+    return 0 != step(part, SIDECAR == part, "pwritev") ? -1
+               : REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, vector, count, at);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at) __attribute__((alias("pwritev")));
+
+int ftruncate(int fd, off_t bytes)
+{
+    return 0 != step(part_of_fd(fd), 0, "ftruncate") ? -1 : REAL("ftruncate", int (*)(int, off_t))(fd, bytes);
+}
+
+int ftruncate64(int fd, off64_t bytes) __attribute__((alias("ftruncate")));
+
+int fsetxattr(int fd, const char *name, const void *value, size_t bytes, int flags)
+{
+    if (is_so("no-attr")) {
+        errno = EPERM;
+        return -1;
+    }
+    return 0 != step(part_of_fd(fd), 1, "fsetxattr") ? -1
+               : REAL("fsetxattr", int (*)(int, const char *, const void *, size_t, int))(fd, name, value, bytes, flags);
+}
+
+ssize_t fgetxattr(int fd, const char *name, void *value, size_t bytes)
+{
+    if (is_so("no-attr")) {
+        errno = ENODATA;
+        return -1;
+    }
+    return REAL("fgetxattr", ssize_t (*)(int, const char *, void *, size_t))(fd, name, value, bytes);
+}
+
+int fremovexattr(int fd, const char *name)
+{
+    return 0 != step(part_of_fd(fd), 0, "fremovexattr") ? -1 : REAL("fremovexattr", int (*)(int, const char *))(fd, name);
+}
+
+int rename(const char *from, const char *to)
+{
+    return 0 != step(part_of(from), 0, "rename") ? -1 : REAL("rename", int (*)(const char *, const char *))(from, to);
+}
+
+int unlink(const char *path)
+{
+    int part = part_of(path);
+    int rc = 0 != step(part, 0, "unlink") ? -1 : REAL("unlink", int (*)(const char *))(path);
+
+    if (DATA == part && 0 == rc && is_so("run")) {
+        unsetenv("LD_PRELOAD");
+        say(0 == system(getenv("STEP_DO")) ? "done" : "failed");
+    }
+    return rc;
+}
