@@ -45,3 +45,59 @@ for how in kill full; do
     came map.out "open 0" "map 0" "write 0" "close 0"
     [ $at -gt 10 ] || fail "only $at steps"
 done
+
+echo "--- another file is made while one is deleted"
+for mode in delete gone; do
+    rm -f log
+    must begun use "$(here file)" "$(here use.out)"
+    must begun use "$(here other)" "$(here use.out)"
+    STEP_DO="mv other file && mv other.mpicrypt file.mpicrypt" must stepped run 1 $mode "$(here file)" "$(here delete.out)"
+    [ "$(cat log)" = done ] || fail "$mode: $(cat log)"
+    ! grep -v ' 0$' delete.out || fail "$mode: it failed"
+    must begun read "$(here file)" "$(here use.out)"
+    came use.out "read 0"
+done
+
+echo "--- who deletes has the sidecar to himself, and waits for nobody for long"
+cat > lock.py <<'END'
+import fcntl, os, struct, sys, time
+path, ready, until = sys.argv[1:4]
+fd = os.open(path, os.O_RDWR)
+lock = struct.pack("hhlli4x", fcntl.F_WRLCK, os.SEEK_SET, (1 << 62) - 2, 1, 0)
+try:
+    fcntl.fcntl(fd, 37, lock)           # F_OFD_SETLK
+    got = "got"
+except OSError:
+    got = "busy"
+with open(ready, "w") as f:
+    f.write(got)
+while until and os.path.exists(until):
+    time.sleep(0.01)
+END
+rm -f log
+must begun use "$(here file)" "$(here use.out)"
+STEP_DO="python3 lock.py file.mpicrypt locked ''" must stepped run 1 delete "$(here file)" "$(here delete.out)"
+[ "$(cat locked)" = busy ] && [ "$(cat log)" = done ] || fail "somebody else got the sidecar: $(cat locked log)"
+must begun use "$(here file)" "$(here use.out)"
+rm -f locked; touch until
+python3 lock.py file.mpicrypt locked until & holder=$!
+while [ ! -s locked ]; do sleep 0.05; done
+[ "$(cat locked)" = got ] || fail "the maker's lock: $(cat locked)"
+must begun delete "$(here file)" "$(here delete.out)"
+came delete.out "delete 0"
+[ ! -e file ] && [ ! -e file.mpicrypt ] || fail "a part is left"
+rm until; wait $holder
+
+echo "--- odd sidecars go with their files"
+gone() {
+    must run_io 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$program" delete "$(here file)" "$(here delete.out)"    # without a key
+    came delete.out "delete 0"
+    [ ! -e file ] && [ ! -L file.mpicrypt ] && [ ! -e file.mpicrypt ] || fail "a part is left"
+}
+made() { must begun use "$(here file)" "$(here use.out)"; }
+made; : > file.mpicrypt; gone
+made; rm file.mpicrypt; gone
+made; rm file.mpicrypt; mkfifo file.mpicrypt; gone
+made; rm file.mpicrypt; ln -s nowhere file.mpicrypt; gone
+made; chmod 0 file.mpicrypt; gone
+made; gone

@@ -26,6 +26,8 @@
 #include "ompi/mca/fs/base/base.h"
 #include "ompi/mca/fs/fs.h"
 
+#include <sys/stat.h>
+
 BEGIN_C_DECLS
 
 /* ---- parameters: fs_crypt_*, and crypt_keystore_* for the keystore ---- */
@@ -146,8 +148,16 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *s
  * that the user can keep. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state);
 
-/* Delete the sidecar of a file that is gone. */
-OMPI_DECLSPEC int ompi_common_cryptmpio_delete_sidecar(const char *sidecar);
+/* Local: before a file is deleted, and after; `rc`: what came of it, and 0 if its sidecar is gone, too. */
+typedef struct ompi_common_cryptmpio_doomed {
+    ompi_common_cryptmpio_posix_t posix;        /* the sidecar alone */
+    char *sidecar;
+    struct stat status;
+    bool there, used;
+} ompi_common_cryptmpio_doomed_t;
+
+OMPI_DECLSPEC void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed);
+OMPI_DECLSPEC int ompi_common_cryptmpio_delete_end(const char *filename, ompi_common_cryptmpio_doomed_t *doomed, int rc);
 
 /* Collective: the largest of all MPI error codes; this process's own if it has
  * one. */

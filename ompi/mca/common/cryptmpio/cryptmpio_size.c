@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Cutting, lengthening and deleting.
+ * Cutting and lengthening; and what was made in vain goes again.
  */
 #include "cryptmpio_internal.h"
 
@@ -44,11 +44,4 @@ void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, con
         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino) {
         (void) unlink(filename);
     }
-}
-
-int ompi_common_cryptmpio_delete_sidecar(const char *sidecar)
-{
-    bool gone = 0 == unlink(sidecar) || ENOENT == errno || ENAMETOOLONG == errno;
-
-    return gone ? OMPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
 }

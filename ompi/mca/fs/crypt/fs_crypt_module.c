@@ -91,17 +91,15 @@ static int file_close(ompio_file_t *fh)
 
 static int file_delete(char *filename, opal_info_t *info)
 {
+    ompi_common_cryptmpio_doomed_t doomed;
     struct stat status;
-    /* Of a link, only the link goes: the file that it leads to is still one of two parts. */
-    bool link = 0 == lstat(filename, &status) && S_ISLNK(status.st_mode);
-    char *sidecar = link ? NULL : ompi_common_cryptmpio_posix_sidecar(filename);
-    int rc = deleter.under->fs_file_delete(filename, info);
 
-    if (OMPI_SUCCESS == rc && NULL != sidecar) {
-        rc = ompi_common_cryptmpio_delete_sidecar(sidecar);
+    /* Of a link, only the link goes: the file that it leads to is still one of two parts. */
+    if (0 == lstat(filename, &status) && S_ISLNK(status.st_mode)) {
+        return deleter.under->fs_file_delete(filename, info);
     }
-    free(sidecar);
-    return rc;
+    ompi_common_cryptmpio_delete_begin(filename, &doomed);
+    return ompi_common_cryptmpio_delete_end(filename, &doomed, deleter.under->fs_file_delete(filename, info));
 }
 
 static int file_set_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE size)
