@@ -47,6 +47,7 @@ for how in kill full; do
 done
 
 echo "--- another file is made while one is deleted"
+ranks=1     # of several, Open MPI has each delete the name when the file is closed
 for mode in delete gone; do
     rm -f log
     must begun use "$(here file)" "$(here use.out)"
@@ -58,6 +59,7 @@ for mode in delete gone; do
     came use.out "read 0"
 done
 
+ranks=2
 echo "--- who deletes has the sidecar to himself, and waits for nobody for long"
 cat > lock.py <<'END'
 import fcntl, os, struct, sys, time
@@ -101,3 +103,15 @@ made; rm file.mpicrypt; mkfifo file.mpicrypt; gone
 made; rm file.mpicrypt; ln -s nowhere file.mpicrypt; gone
 made; chmod 0 file.mpicrypt; gone
 made; gone
+
+echo "--- where attributes cannot be written, nobody sets a sidecar aside that is in use"
+rm -f ready end
+stepped no-attr 1 hold "$(here file)" "$(here hold.out)" "$(here ready)" "$(here end)" > hold.log 2>&1 & holder=$!
+while [ ! -e ready ]; do kill -0 $holder 2>/dev/null || { cat hold.log; fail "it ended"; }; sleep 0.05; done
+says "is in use" stepped no-attr 1 use "$(here file)" "$(here use.out)"
+[ "$(cut -d ' ' -f 1 use.out)" = open ] && ! grep -qx 'open 0' use.out || { cat use.out; fail "it was opened"; }
+touch end
+wait $holder || { cat hold.log; fail "who had it open"; }
+came hold.out "open 0" "write 0" "close 0"
+must stepped no-attr 1 read "$(here file)" "$(here use.out)"
+came use.out "read 0"

@@ -9,7 +9,7 @@
  *     it does not                      wait for the maker's lock, and look once more
  *         whole by now                     take it
  *         vacant, and so is the file       ours, and the lock stays: make it, or delete it
- *         of a file that is gone           set aside, and look again
+ *         of a file that is gone           set aside, unless somebody uses it, and look again
  *         else                             refused: nobody is making this
  *
  * Nothing here is collective.  Whoever keeps the lock goes on with processes that
@@ -148,10 +148,18 @@ static void judge(ompi_common_cryptmpio_file_t *state, look_t *look, const verdi
 
 /* The file that it belonged to is gone from here, and must not stand in the way of a new one;
  * it may live on elsewhere, so nothing is deleted.  Whoever could bring this about could have
- * deleted the sidecar, too. */
+ * deleted the sidecar, too.  But where files can have no attributes, and do not say so, it may be
+ * in use. */
 static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_crypt_why_t why;
+    bool got;
+
+    if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, true, &got) && !got) {
+        ompi_common_cryptmpio_posix_close(&state->posix);
+        refuse(state, look, MPI_ERR_FILE_IN_USE, "file-busy", "its sidecar seems to belong to another file, but is in use");
+        return false;
+    }
     int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar);
 
     if (OPAL_CRYPT_OK != rc) {
