@@ -38,9 +38,14 @@ static int make_directory(const char *path, opal_crypt_why_t *why)
             return refuse("keygen-directory", directory, errno, why);
         }
     }
-    int fd, rc = opal_crypt_secret_file_directory(path, "pre-shared key", &fd, why);
+    opal_crypt_why_t found;
+    int fd, rc = opal_crypt_secret_file_directory(path, "pre-shared key", &fd, &found);
     if (OPAL_CRYPT_OK == rc) {
         close(fd);
+    } else if (0 != strcmp("secret-directory", found.topic)) {
+        return OPAL_CRYPT_OK;           /* what cannot be opened cannot be written to, which is said then */
+    } else if (NULL != why) {
+        *why = found;
     }
     return rc;
 }
