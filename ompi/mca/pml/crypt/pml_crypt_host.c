@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_component_repository.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "ompi/mca/pml/base/base.h"
 
 /* ob1 comes last: it starts no transports where a better one was found. */
@@ -123,6 +124,20 @@ static bool allowed(const char *name)
 
 /* ---- one of them ---- */
 
+static bool has_text(const char *name)
+{
+    const mca_base_var_storage_t *value = NULL;
+    int index = mca_base_var_find("opal", "opal_common", "ucx", name);
+
+    return index < 0 || (OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value && NULL != value->stringval);
+}
+
+/* In a second life of MPI (sessions) ucx of Open MPI 5.0 has lost its defaults, and would crash over that. */
+static bool is_lost(const char *name)
+{
+    return 0 == strcmp(name, "ucx") && !(has_text("tls") && has_text("devices"));
+}
+
 /* NULL: it is live.  Else why it is not, a topic of the help file. */
 static const char *host_start(host_t *host, const char *name, int best, bool progress_threads, bool mpi_threads)
 {
@@ -139,6 +154,9 @@ static const char *host_start(host_t *host, const char *name, int best, bool pro
     host->component = (mca_pml_base_component_t *) base;        /* to be closed, also if it does not open, as pml/base does */
     if ((NULL != base->mca_register_component_params && OMPI_SUCCESS != base->mca_register_component_params())
         || (NULL != base->mca_open_component && OMPI_SUCCESS != base->mca_open_component())) {
+        return "host-failed";
+    }
+    if (is_lost(name)) {
         return "host-failed";
     }
     host->module = host->component->pmlm_init(&host->priority, progress_threads, mpi_threads);
