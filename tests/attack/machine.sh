@@ -44,13 +44,14 @@ fi
 # job ARGUMENT...: what it prints of single failures is thousands of lines.
 job() {
     echo "+ machine $*"
+    rm -f "$CASE_DIR/at.ends"
     if ! vcluster mpirun -n 4 "${mpirun[@]}" "$machine" "at=$CASE_DIR/at" ${arguments[@]+"${arguments[@]}"} "$@" \
             > "$CASE_DIR/out" 2>&1; then
         grep -avE 'failed authentication|receiver:|claimed from:|communicator:|tag:  |reason:|reached the application|^-*$|help message|help / error' \
             "$CASE_DIR/out" | head -n 300 || true
         fail "in step $(cat "$CASE_DIR/at"): run it again with MACHINE=\"$* to=$(cat "$CASE_DIR/at")\", perhaps from=$(cat "$CASE_DIR/at")"
     fi
-    grep -a '^machine: ' "$CASE_DIR/out" | tee -a "$CASE_DIR/all"
+    tee -a "$CASE_DIR/all" < "$CASE_DIR/at.ends"
 }
 
 if [ -n "${MACHINE-}" ]; then

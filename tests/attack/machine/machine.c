@@ -173,6 +173,26 @@ static void say_where(const char *path, long number)
     }
 }
 
+/* Also into PATH.ends: mpirun of Open MPI 5.0 may lose the last lines that a job prints. */
+static void say_ends(const char *path, long steps)
+{
+    char text[160], name[1024];
+    FILE *f;
+
+    if (0 != mt_rank) {
+        return;
+    }
+    snprintf(text, sizeof(text), "machine: %ld steps; %ld receives exact, %ld truncated, %ld refused, %ld cancelled\n", steps,
+             tally.exact, tally.cut, tally.refused, tally.cancelled);
+    fputs(text, stdout);
+    snprintf(name, sizeof(name), "%s.ends", NULL == path ? "" : path);
+    f = NULL == path ? NULL : fopen(name, "w");
+    if (NULL != f) {
+        fputs(text, f);
+        fclose(f);
+    }
+}
+
 static int print(int argc, char **argv)
 {
     char text[TEXT];
@@ -223,10 +243,7 @@ int main(int argc, char **argv)
         go_on = run_step(&step, number++, until);
     }
     say_where(at, number);
-    if (0 == mt_rank) {
-        printf("machine: %ld steps; %ld receives exact, %ld truncated, %ld refused, %ld cancelled\n",
-               number - mt_arg("from", 0), tally.exact, tally.cut, tally.refused, tally.cancelled);
-    }
+    say_ends(at, number - mt_arg("from", 0));
     tear_down();
     return mt_end();
 }
