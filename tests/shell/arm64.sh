@@ -86,7 +86,7 @@ cd tests/unit
 not_run() {
     if [ "$1" = test_secmem ]; then
         echo "QEMU does not hand on MADV_DONTDUMP"
-    elif grep -q /proc/self/exe "$srcdir/$1.c"; then
+    elif grep -qE '/proc/self/exe|arguments\[0\]|argv\[0\]' "$srcdir/$1.c"; then
         echo "it starts itself, for which the kernel would have to know QEMU"
     elif grep -qE "^$1( .*)? once( |$)" "$srcdir/tests.list"; then
         echo "it is a long one, about rules that no processor changes"
