@@ -116,7 +116,7 @@ for program in "${run[@]}"; do
     esac
 done
 echo "$count programs passed, $left were not run"
-must test $count -ge $((6 * left))
+must test $count -ge $((4 * left))
 
 echo "3. a ring"
 cd "$CASE_DIR"
