@@ -120,6 +120,9 @@ check "kept on c" test "$(cat "$work/hosts/c/.ompi-crypt/psk")" = "$first"
 check "nothing is left over" test "$(ls -A "$work/hosts/c/.ompi-crypt")" = psk
 keygen 0 "f: installed" --out "$work/it's \$a \"key\"" --hosts f --rsh "$work/rsh"
 keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
+gcc -Wall -Wextra -Werror -shared -fPIC -o "$work/other_thread.so" "$(dirname "$0")/preload/other_thread.c" -ldl -pthread ||
+    failures=$((failures + 1))
+LD_PRELOAD=$work/other_thread.so keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
 
 keygen 0 "c: installed" --existing --force --hosts c --rsh "$work/rsh"
 check "the existing one, in the place of another" cmp -s "$psk" "$work/hosts/c/.ompi-crypt/psk"

@@ -6,12 +6,15 @@
  *     start (the key goes into the child's standard input)  ->  a signal: a child ended,
  *     or we are to end  ->  reap  ->  report, in the order of the list  ->  summary
  *
- * All signals of interest are blocked and taken one by one, so that nothing happens between
- * two lines of this code.  What a child says is kept, and shown if it failed.
+ * Signals are let in at one place only (ppoll), so that nothing happens between two lines of
+ * this code.  They come through a pipe: a library that we are linked with may have a thread of
+ * its own, which takes a signal in our place, and one without a handler (sigwait) is lost there.
+ * What a child says is kept, and shown if it failed.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +26,9 @@
 #include "keygen.h"
 
 enum { SAID_BYTES = 2000, END_SECONDS = 5 };
+
+static const int signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
 typedef enum { WAITS, RUNS, INSTALLED, REFUSED, FAILED, BROKEN_OFF } state_t;
 
@@ -40,8 +46,58 @@ typedef struct {
     host_t *host;
     int count, started, running, ended, shown;
     int caught;                 /* the signal by which we are to end, or 0 */
-    sigset_t before, wanted;
+    struct sigaction action_before[SIGNALS];
+    sigset_t before, waiting;   /* masks */
 } run_t;
+
+/* ---- signals ---- */
+
+static int noted[2] = {-1, -1};         /* a pipe: their numbers */
+
+static void note(int number)
+{
+    const int error = errno;
+    const unsigned char byte = (unsigned char) number;
+
+    if (write(noted[1], &byte, 1) < 0) {
+        /* It is full: of signals, one of which is enough. */
+    }
+    errno = error;
+}
+
+static bool hold_signals(run_t *run)
+{
+    const struct sigaction action = {.sa_handler = note};
+    sigset_t held;
+
+    if (0 != pipe2(noted, O_CLOEXEC | O_NONBLOCK)) {
+        return false;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&held);
+    for (int i = 0; i < SIGNALS; ++i) {
+        sigaddset(&held, signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &held, &run->before);
+    run->waiting = run->before;
+    for (int i = 0; i < SIGNALS; ++i) {
+        sigdelset(&run->waiting, signals[i]);
+        sigaction(signals[i], NULL, &run->action_before[i]);
+        if (SIG_IGN != run->action_before[i].sa_handler) {      /* nohup */
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+    return true;
+}
+
+static void release_signals(const run_t *run)
+{
+    for (int i = 0; i < SIGNALS; ++i) {
+        sigaction(signals[i], &run->action_before[i], NULL);
+    }
+    sigprocmask(SIG_SETMASK, &run->before, NULL);
+}
 
 /* ---- children ---- */
 
@@ -51,7 +107,7 @@ static void become(const run_t *run, const host_t *host, int input)
         _exit(126);
     }
     signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &run->before, NULL);
+    release_signals(run);
     execlp(run->job->rsh, run->job->rsh, host->name, run->job->command, (char *) NULL);
     dprintf(STDERR_FILENO, "%s: %s\n", run->job->rsh, strerror(errno));
     _exit(127);
@@ -121,32 +177,16 @@ static void kill_all(const run_t *run, int signal_number)
 static void take_signal(run_t *run)
 {
     const struct timespec end = {.tv_sec = END_SECONDS};
-    int number = 0 == run->caught ? sigwaitinfo(&run->wanted, NULL) : sigtimedwait(&run->wanted, NULL, &end);
+    struct pollfd signal_pipe = {.fd = noted[0], .events = POLLIN};
+    unsigned char number;
 
-    if (number < 0 && EAGAIN == errno) {
+    if (0 == ppoll(&signal_pipe, 1, 0 == run->caught ? NULL : &end, &run->waiting)) {
         kill_all(run, SIGKILL);
-    } else if (number > 0 && SIGCHLD != number) {
+    } else if (1 == read(noted[0], &number, 1) && SIGCHLD != number) {
         kill_all(run, 0 == run->caught ? SIGTERM : SIGKILL);
         run->caught = number;
     }
     reap(run);
-}
-
-static void block_signals(run_t *run)
-{
-    static const int fatal[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action;
-
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
-    sigemptyset(&run->wanted);
-    sigaddset(&run->wanted, SIGCHLD);
-    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); ++i) {
-        if (0 == sigaction(fatal[i], NULL, &action) && SIG_IGN != action.sa_handler) {     /* nohup */
-            sigaddset(&run->wanted, fatal[i]);
-        }
-    }
-    sigprocmask(SIG_BLOCK, &run->wanted, &run->before);
 }
 
 /* ---- what became of them ---- */
@@ -282,7 +322,10 @@ int mpicrypt_keygen_install(const mpicrypt_keygen_job_t *job)
     for (int i = 0; i < run.count; ++i) {
         run.host[i] = (host_t){.name = job->hosts->value[i], .said = -1};
     }
-    block_signals(&run);
+    if (!hold_signals(&run)) {
+        free(run.host);
+        return mpicrypt_error(MPICRYPT_FAILED, "no pipe for signals: %s", strerror(errno));
+    }
     while (run.ended < run.count && (0 == run.caught || run.running > 0)) {
         while (0 == run.caught && run.started < run.count && (size_t) run.running < job->at_once) {
             start(&run, &run.host[run.started++]);
@@ -297,10 +340,10 @@ int mpicrypt_keygen_install(const mpicrypt_keygen_job_t *job)
 
     free(run.host);
     fflush(NULL);
+    release_signals(&run);
     if (0 != run.caught) {
         signal(run.caught, SIG_DFL);
         raise(run.caught);
     }
-    sigprocmask(SIG_SETMASK, &run.before, NULL);        /* the end, if a signal came */
     return rc;
 }
