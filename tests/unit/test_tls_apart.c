@@ -33,7 +33,7 @@ int main(void)
     UNIT_REQUIRE((void *) (uintptr_t) SSL_new == dlsym(RTLD_DEFAULT, "SSL_new"));
     tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
     UNIT_REQUIRE(NULL != tls);
-    client = tls_connect(tls, job.psk);
+    client = tls_connect(tls, &job.psk);
     server = tls_accept(tls, &job);
     UNIT_CHECK(tls_shake(client, server, 8192));
     opal_crypt_handshake_destroy(client);

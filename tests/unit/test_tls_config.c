@@ -30,7 +30,7 @@ static void lengths(const char *what, bool control)
 
     UNIT_GROUP("%s", what);
     UNIT_REQUIRE(NULL != tls);
-    client = tls_connect(tls, job.psk);
+    client = tls_connect(tls, &job.psk);
     server = tls_accept(tls, &job);
     flight[0] = tls_output(client);
     UNIT_CHECK(0 == tls_input(server, &flight[0], 8192));

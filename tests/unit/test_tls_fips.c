@@ -41,7 +41,7 @@ static void good(opal_aead_cipher_t cipher)
 
     UNIT_GROUP("%s, P-256", opal_crypt_tls_suite(cipher)->name);
     UNIT_REQUIRE(NULL != tls);
-    client = tls_connect(tls, job.psk);
+    client = tls_connect(tls, &job.psk);
     server = tls_accept(tls, &job);
     UNIT_CHECK(tls_shake(client, server, 8192));
     opal_crypt_handshake_destroy(client);

@@ -40,7 +40,7 @@ static void talk(opal_crypt_handshake_t *client, opal_crypt_handshake_t *server)
 static void good(const opal_crypt_tls_t *tls, size_t piece)
 {
     job_t job = {.psk = tls_psk(7)};
-    opal_crypt_handshake_t *client = tls_connect(tls, job.psk), *server = tls_accept(tls, &job);
+    opal_crypt_handshake_t *client = tls_connect(tls, &job.psk), *server = tls_accept(tls, &job);
     const opal_crypt_tls_identity_t identity = tls_identity();
 
     UNIT_CHECK(5 == opal_crypt_handshake_wants(server) && TLS_STATE(server, RUNNING));
@@ -93,7 +93,7 @@ static void one_group(opal_crypt_tls_t *tls)
                            && NULL == none);
                 continue;
             }
-            client = tls_connect(tls, psk);
+            client = tls_connect(tls, &psk);
             server = tls_accept(tls, &job);
             flight = tls_output(client);
             tls_group = groups[theirs];
@@ -111,7 +111,7 @@ static void one_group(opal_crypt_tls_t *tls)
 static void what_follows(const opal_crypt_tls_t *tls)
 {
     job_t job = {.psk = tls_psk(7)};
-    opal_crypt_handshake_t *client = tls_connect(tls, job.psk), *server = tls_accept(tls, &job);
+    opal_crypt_handshake_t *client = tls_connect(tls, &job.psk), *server = tls_accept(tls, &job);
     flight_t flight = tls_output(client);
     size_t at = 0, taken;
 
@@ -156,7 +156,7 @@ static void from_schedules(const opal_crypt_tls_t *tls)
     UNIT_CHECK(0 != memcmp(psk[0].bytes, psk[2].bytes, 32));
     for (int i = 1; i < 3; ++i) {
         job_t job = {.psk = psk[i]};
-        opal_crypt_handshake_t *client = tls_connect(tls, psk[0]), *server = tls_accept(tls, &job);
+        opal_crypt_handshake_t *client = tls_connect(tls, &psk[0]), *server = tls_accept(tls, &job);
         UNIT_CHECK((1 == i) == tls_shake(client, server, 8192));
         UNIT_CHECK(1 == i || tls_refused(server));
         opal_crypt_handshake_destroy(client);
@@ -182,7 +182,7 @@ static inline void forgets(const opal_crypt_tls_t *tls)
     UNIT_GROUP("secrets are gone with their connection");
     search_begin(-1);
     opal_crypt_random(job.psk.bytes, sizeof(job.psk.bytes));
-    client = tls_connect(tls, job.psk);
+    client = tls_connect(tls, &job.psk);
     server = tls_accept(tls, &job);
     search_add("psk", job.psk.bytes);
     psks = search_self(0);
@@ -257,7 +257,7 @@ static void idle(const opal_crypt_tls_t *tls)
     }
     before = mallinfo2().uordblks;
     for (int i = 0; i < MANY; ++i) {
-        opal_crypt_handshake_t *client = tls_connect(tls, job.psk);
+        opal_crypt_handshake_t *client = tls_connect(tls, &job.psk);
         const flight_t hello = tls_output(client);
         waiting[i] = tls_accept(tls, &job);
         UNIT_CHECK(0 == tls_input(waiting[i], &hello, 8192) && TLS_STATE(waiting[i], RUNNING));
@@ -365,7 +365,7 @@ static void timed(const opal_crypt_tls_t *tls, double *connects, double *listens
     double at[7];
 
     at[0] = cpu_us();
-    client = tls_connect(tls, job.psk);
+    client = tls_connect(tls, &job.psk);
     hello = tls_output(client);
     at[1] = cpu_us();
     server = tls_accept(tls, &job);

@@ -176,7 +176,7 @@ static void both(opal_aead_cipher_t cipher, opal_crypt_tls_group_t of)
     suite = opal_crypt_tls_suite(cipher);
     group = opal_crypt_tls_group(of);
     UNIT_GROUP("%s, %s", suite->name, group->name);
-    a = tls_connect(tls, job.psk);
+    a = tls_connect(tls, &job.psk);
     b = tls_accept(tls, &job);
     flight = tls_output(a);
     UNIT_CHECK(flight.bytes <= 5 + OPAL_CRYPT_TLS_HELLO_MAX);

@@ -91,7 +91,7 @@ static void both_ways(const opal_crypt_tls_t *tls)
 {
     for (int listens = 0; listens < 2; ++listens) {
         job_t job = {.psk = tls_psk(7)};
-        opal_crypt_handshake_t *ours = listens ? tls_accept(tls, &job) : tls_connect(tls, job.psk);
+        opal_crypt_handshake_t *ours = listens ? tls_accept(tls, &job) : tls_connect(tls, &job.psk);
         peer_t *peer = peer_make(!listens, (odd_t) {0}, 7);
         opal_crypt_tls_records_t *records;
 
@@ -115,7 +115,8 @@ static void both_ways(const opal_crypt_tls_t *tls)
 /* What OpenSSL may send of itself, and ours never takes. */
 static void unwanted(const opal_crypt_tls_t *tls, bool tickets)
 {
-    opal_crypt_handshake_t *ours = tls_connect(tls, tls_psk(7));
+    const opal_crypt_tls_psk_t psk = tls_psk(7);
+    opal_crypt_handshake_t *ours = tls_connect(tls, &psk);
     peer_t *peer = peer_make(true, (odd_t) {.tickets = tickets}, 7);
     opal_crypt_tls_records_t *records;
     flight_t flight = tls_output(ours);

@@ -20,7 +20,7 @@ static two_t *two_make(void)
 
     UNIT_REQUIRE(NULL != two);
     two->job.psk = tls_psk(7);
-    two->client = tls_connect(tls, two->job.psk);
+    two->client = tls_connect(tls, &two->job.psk);
     two->server = tls_accept(tls, &two->job);
     return two;
 }
@@ -153,7 +153,8 @@ static void odd_clients(void)
 /* An end of OpenSSL's in the place of our listener. */
 static void odd_server(const char *what, odd_t odd, uint8_t psk, bool passes)
 {
-    opal_crypt_handshake_t *client = tls_connect(tls, tls_psk(7));
+    const opal_crypt_tls_psk_t member = tls_psk(7);
+    opal_crypt_handshake_t *client = tls_connect(tls, &member);
     peer_t *peer = peer_make(true, odd, psk);
     flight_t flight = tls_output(client);
 
@@ -185,7 +186,8 @@ static void retry(void)
     static const uint8_t random[32] = {
         0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
         0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
-    opal_crypt_handshake_t *client = tls_connect(tls, tls_psk(7));
+    const opal_crypt_tls_psk_t psk = tls_psk(7);
+    opal_crypt_handshake_t *client = tls_connect(tls, &psk);
     flight_t flight = {.bytes = 0};
     const uint8_t head[] = {22, 3, 3, 0, 57, 2, 0, 0, 53, 3, 3}, tail[] = {0, 0x13, 1, 0, 0, 13, 0, 43, 0, 2, 3, 4, 0, 44, 0, 3, 0, 1, 'c'};
 

@@ -86,12 +86,13 @@ static inline int job_find(void *arg, const opal_crypt_tls_identity_t *identity,
     return OPAL_CRYPT_OK;
 }
 
-static inline opal_crypt_handshake_t *tls_connect(const opal_crypt_tls_t *tls, opal_crypt_tls_psk_t psk)
+/* The PSK by its address: a call by value could leave a copy in the frame of the caller (ARM), where a search finds it. */
+static inline opal_crypt_handshake_t *tls_connect(const opal_crypt_tls_t *tls, const opal_crypt_tls_psk_t *psk)
 {
     const opal_crypt_tls_identity_t identity = tls_identity();
     opal_crypt_handshake_t *handshake = NULL;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(tls, tls_group, &identity, &psk, &handshake));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(tls, tls_group, &identity, psk, &handshake));
     return handshake;
 }
 
