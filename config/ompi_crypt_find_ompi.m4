@@ -104,6 +104,8 @@ AC_DEFUN([OMPI_CRYPT_FIND_HEADERS], [
              AS_CASE([$ompi_crypt_flag],
                      [-I*], [ompi_crypt_incdirs="$ompi_crypt_incdirs `echo $ompi_crypt_flag | $SED s/^-I//`"])
          done
+         dnl The tree's mpi.h includes a header that only make would put beside it.
+         ompi_crypt_incdirs="$ompi_crypt_incdirs `$MPICC --showme:incdirs`"
          ompi_crypt_ompi_from="sources in $ompi_crypt_source"],
         [ompi_crypt_dir=$ompi_crypt_ompi_pkgincludedir
          AS_IF([test ! -f "$ompi_crypt_dir/ompi/mca/pml/pml.h"],
