@@ -143,6 +143,19 @@ must reads made
 must file verify "$(here made)" --sealed
 [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
 
+echo "--- reencrypt, whose end a signal that another thread takes does not undo"
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/thread.so" \
+    "$SRC/tests/tool/preload/other_thread.c" -ldl -pthread
+for at in 1 2; do
+    rc=0
+    in_variant env LD_PRELOAD="$CASE_DIR/thread.so" RENAME_AT=$at mpicrypt file --keystore-dir "$CASE_DIR/keys" reencrypt \
+        "$(here made)" || rc=$?
+    [ $rc = 143 ] || fail "reencrypt ended with status $rc, not by the signal"
+    must reads made
+done
+must file verify "$(here made)" --sealed
+[ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+
 echo "--- reencrypt beside a file with the part's name, which is none of its own"
 part_of() { echo "$1.$(od -An -tx8 -j16 -N8 "$1.mpicrypt" | tr -d ' ').part"; }
 for kind in link copy plain other; do

@@ -14,15 +14,16 @@ program=$(mpi_program tool hang)
 cat > "$CASE_DIR/rsh" <<END
 #!/bin/sh
 [ "\$1" != down ] || exit 255
+[ "\${1#talks}" = "\$1" ] || { yes "what somebody's start-up script says" ; exit; }
 exec "$SRC/tests/vcluster" agent "\$@"
 END
 chmod +x "$CASE_DIR/rsh"
 
-after=1
+after=1 before=
 # look ARG...: mpicrypt ps of both nodes, from node0, into $CASE_DIR/seen.
 look() {
     status=0
-    vcluster exec node0 "$PREFIX/bin/mpicrypt" ps --after "$after" --rsh "$CASE_DIR/rsh" --host 'node[0-1]' "$@" \
+    vcluster exec node0 $before "$PREFIX/bin/mpicrypt" ps --after "$after" --rsh "$CASE_DIR/rsh" --host 'node[0-1]' "$@" \
         > "$CASE_DIR/seen" 2> "$CASE_DIR/said" || status=$?
 }
 
@@ -98,6 +99,16 @@ END
     look --host node0,down
     [ $status = 3 ] && grep -q '^mpicrypt ps: down: it cannot be looked at' "$CASE_DIR/said" || fail "down: $(cat "$CASE_DIR/said")"
     grep -q 'no page of rank 1 was seen' "$CASE_DIR/seen" || fail "down: $(cat "$CASE_DIR/seen")"
+    # Two that talk, and never stop of themselves.
+    look --host 'talks[1-2],node1'
+    [ $status = 3 ] && [ "$(grep -c "^mpicrypt ps: talks[12]: it cannot be looked at (what it answers is not" "$CASE_DIR/said")" = 2 ] ||
+        fail "talks: $(cat "$CASE_DIR/said")"
+    grep -q 'no page of rank 0 was seen' "$CASE_DIR/seen" || fail "talks: $(cat "$CASE_DIR/seen")"
+    # Started where nobody waits for children.
+    before='env --ignore-signal=CHLD'
+    look
+    before=
+    grep -q 'rank 1' "$CASE_DIR/seen" && ! grep -q 'cannot be looked at' "$CASE_DIR/said" || fail "SIGCHLD ignored: $status, $(cat "$CASE_DIR/said")"
     end
 }
 

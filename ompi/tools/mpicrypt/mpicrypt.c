@@ -4,6 +4,7 @@
  * mpicrypt VERB [options]: the one command-line tool.  This file finds the
  * verb, has its options parsed and runs it; every verb has a file of its own.
  */
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ static int flushed(int rc)
 int main(int argc, char **argv)
 {
     mpicrypt_streams_open();
+    (void) signal(SIGCHLD, SIG_DFL);            /* if it was ignored, nobody could be waited for */
     if (argc < 2) {
         mpicrypt_help_program(stderr, verbs);
         return MPICRYPT_USAGE;

@@ -116,7 +116,8 @@ static void collect(int out, int err, FILE *to_out, FILE *to_err)
 
 int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, mpicrypt_launch_t *result)
 {
-    int out[2], err[2], status;
+    int out[2], err[2], status = 0;
+    pid_t ended;
     size_t out_bytes, err_bytes;
 
     *result = (mpicrypt_launch_t){.code = 127};
@@ -149,9 +150,13 @@ int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *set
         mpicrypt_signals_over();
         return mpicrypt_error(MPICRYPT_FAILED, "no process for %s: %s", command->value[0], strerror(errno));
     }
-    while (waitpid(child, &status, 0) < 0 && EINTR == errno) {
+    while ((ended = waitpid(child, &status, 0)) < 0 && EINTR == errno) {
     }
     mpicrypt_signals_over();
+    if (ended < 0) {
+        mpicrypt_launch_free(result);
+        return mpicrypt_error(MPICRYPT_FAILED, "%s cannot be waited for: %s", command->value[0], strerror(errno));
+    }
     if (mpicrypt_signals_caught()) {
         mpicrypt_launch_free(result);
         return MPICRYPT_FAILED;

@@ -17,13 +17,18 @@ static struct sigaction before[FATAL_COUNT];
 static sigset_t mask_before;
 static volatile sig_atomic_t caught;
 static volatile pid_t running = -1;
+static volatile sig_atomic_t missed;            /* by a child that was not known yet */
 
 static void hand_on(int number, siginfo_t *info, void *context)
 {
     (void) context;
     caught = number;
-    if (running > 0 && (SI_USER == info->si_code || SI_TKILL == info->si_code || SI_QUEUE == info->si_code)) {
-        (void) kill(running, number);
+    if (SI_USER == info->si_code || SI_TKILL == info->si_code || SI_QUEUE == info->si_code) {
+        if (running > 0) {
+            (void) kill(running, number);
+        } else {
+            missed = number;
+        }
     }
 }
 
@@ -61,6 +66,10 @@ void mpicrypt_signals_child(void)
 void mpicrypt_signals_parent(pid_t child)
 {
     running = child;
+    if (child > 0 && 0 != missed) {             /* a thread of a library took it, whatever is blocked here */
+        (void) kill(child, missed);
+    }
+    missed = 0;
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 

@@ -10,10 +10,14 @@
  *
  * TO is there in full, or not at all; who is killed by SIGKILL leaves a file whose name
  * says what it is.
+ *
+ * A signal may be taken by a thread of a library, whatever is blocked here.  So who deletes and who
+ * renames ask each other first.
  */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,13 +33,24 @@ enum { FATAL_COUNT = sizeof(fatal) / sizeof(fatal[0]) };
 
 static char part[PATH_MAX], part_sidecar[PATH_MAX + sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX)];
 static struct sigaction before[FATAL_COUNT];
+enum { WORKS, RENAMES, DELETES };
+static atomic_int doing, noted;
 
-/* The action is SIG_DFL again when this runs; the signal comes once it returns. */
+/* What lies at `part` belongs to the sidecar at TO already: it stays, whatever happens. */
+static bool belongs;
+
 static void remove_part(int signal_number)
 {
-    (void) unlink(part);
-    (void) unlink(part_sidecar);
-    (void) raise(signal_number);
+    int works = WORKS;
+
+    if (atomic_compare_exchange_strong(&doing, &works, DELETES)) {
+        (void) unlink(part);
+        (void) unlink(part_sidecar);
+        (void) signal(signal_number, SIG_DFL);
+        (void) raise(signal_number);            /* it comes when this returns */
+    } else if (RENAMES == works) {
+        atomic_store(&noted, signal_number);
+    }
 }
 
 static void fatal_set(sigset_t *set)
@@ -48,7 +63,7 @@ static void fatal_set(sigset_t *set)
 
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = remove_part, .sa_flags = (int) SA_RESETHAND};
+    struct sigaction action = {.sa_handler = remove_part, .sa_flags = SA_RESTART};
 
     fatal_set(&action.sa_mask);
     for (int i = 0; i < FATAL_COUNT; ++i) {
@@ -93,6 +108,8 @@ static int begin(const char *to, const char **name, uint64_t *number)
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
     }
     strcat(strcpy(part_sidecar, part), OPAL_CRYPTFILE_SIDECAR_SUFFIX);
+    belongs = false;
+    atomic_store(&doing, WORKS);
     catch_signals();
     *name = part;
     return MPICRYPT_OK;
@@ -123,9 +140,6 @@ void mpicrypt_file_drop(void)
     (void) unlink(part_sidecar);
     leave_signals();
 }
-
-/* What lies at `part` belongs to the sidecar at TO already: it stays, whatever happens. */
-static bool belongs;
 
 /* The sidecar first, as mv does it: a file without its map is never at TO.  If somebody has made TO meanwhile, the sidecar
  * may be theirs, too. */
@@ -168,9 +182,13 @@ static int rename_both_over(const char *to)
 static int finish(const char *to, int (*renaming)(const char *))
 {
     sigset_t set, old;
+    int works = WORKS;
 
     fatal_set(&set);
     sigprocmask(SIG_BLOCK, &set, &old);
+    while (!atomic_compare_exchange_strong(&doing, &works, RENAMES)) {
+        pause();                                /* a thread has taken the signal by which we end */
+    }
     int code = renaming(to);
     if (MPICRYPT_OK == code || belongs) {
         leave_signals();
@@ -178,6 +196,9 @@ static int finish(const char *to, int (*renaming)(const char *))
         mpicrypt_file_drop();
     }
     sigprocmask(SIG_SETMASK, &old, NULL);
+    if (0 != atomic_load(&noted)) {
+        (void) raise(atomic_load(&noted));
+    }
     return code;
 }
 

@@ -74,7 +74,6 @@ static bool hold_signals(run_t *run)
         return false;
     }
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
     sigemptyset(&held);
     for (int i = 0; i < SIGNALS; ++i) {
         sigaddset(&held, signals[i]);

@@ -11,6 +11,7 @@
  * A line may come from anybody who has an account there: it is checked as a page is.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -90,15 +91,13 @@ static bool start(child_t *child, const char *name, mpicrypt_words_t *words)
     int ends[2];
 
     *child = (child_t){.pid = -1, .name = name};
-    if (0 != pipe(ends)) {
+    if (0 != pipe2(ends, O_CLOEXEC)) {
         return false;
     }
     fflush(NULL);
     child->pid = fork();
     if (0 == child->pid) {
         (void) dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
         close(STDIN_FILENO);
         execvp(words->value[0], words->value);
         _exit(127);
