@@ -190,6 +190,38 @@ static void kept_handles(size_t n)
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* The communicator goes before its message is received, and nothing else of this process keeps it; another one, of other
+ * ranks, may lie where it lay. */
+static void freed_between(int sender, size_t n)
+{
+    unsigned char *p = malloc(n + 1);
+    MPI_Comm comm, next;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Request out = MPI_REQUEST_NULL;
+    MPI_Status status;
+    mt_buf_t buf;
+    mt_fill(p, n, mt_key(40, sender, (int) n, 0));
+    MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    if (sender == mt_rank) {
+        MT_MPI(MPI_Isend(p, (int) n, MPI_BYTE, to_next, 7, comm, &out));
+    } else if (sender == from_prev) {
+        MT_MPI(MPI_Mprobe(from_prev, 7, comm, &message, &status));
+        MT_STATUS(&status, from_prev, 7, n);
+    }
+    MT_MPI(MPI_Comm_free(&comm));
+    MT_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, -mt_rank, &next));
+    if (MPI_MESSAGE_NULL != message) {
+        mt_buf_new(&buf, n);
+        MT_MPI(MPI_Mrecv(buf.p, (int) n, MPI_BYTE, &message, &status));
+        MT_STATUS(&status, from_prev, 7, n);
+        MT_BUF(&buf, n, mt_key(40, from_prev, (int) n, 0));
+        mt_buf_free(&buf);
+    }
+    MT_MPI(MPI_Wait(&out, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_Comm_free(&next));
+    free(p);
+}
+
 int main(int argc, char **argv)
 {
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
@@ -209,6 +241,12 @@ int main(int argc, char **argv)
             kept_handles(mt_few_sizes[i]);
         }
         mt_group("order of probed messages, kept handles, distance %d", d);
+        for (int i = 0; i < mt_few_sizes_count; i++) {
+            for (int sender = 0; sender < mt_size; sender++) {
+                freed_between(sender, mt_few_sizes[i]);
+            }
+        }
+        mt_group("received after its communicator was freed, distance %d", d);
     }
     proc_null();
     mt_group("MPI_PROC_NULL");

@@ -247,7 +247,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
         return;
     }
     do {
-        seen = r->work;
+        seen = __atomic_load_n((const volatile int32_t *) &r->work, __ATOMIC_ACQUIRE);         /* before the window */
         while (r->window < ompi_pml_crypt_room(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
             ompi_common_cryptmpi_add(&r->window, 1);
             post_segment(r, r->next_segment++);

@@ -249,7 +249,7 @@ void ompi_pml_crypt_pump(void)
         ompi_pml_crypt_request_t *r;
         uint32_t segment, of_era;
 
-        seen = notes;
+        seen = __atomic_load_n((const volatile int32_t *) &notes, __ATOMIC_ACQUIRE);
         do {
             while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
                 hand_over(stage);

@@ -284,6 +284,7 @@ int ompi_pml_crypt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
 
     if (OMPI_SUCCESS == rc && *matched) {
         *message = ompi_message_alloc();
+        OBJ_RETAIN(comm);               /* it may be freed before the message is received */
         (*message)->comm = comm;
         (*message)->req_ptr = held;
         (*message)->peer = held->m.rank;
@@ -310,6 +311,7 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
                           ompi_request_t **request)
 {
     ompi_pml_crypt_held_t *held = (*message)->req_ptr;
+    ompi_communicator_t *comm = (*message)->comm;
     int rc = ompi_common_cryptmpi_device_check(buffer);
     ompi_pml_crypt_request_t *r;
 
@@ -317,7 +319,8 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
         return rc;
     }
     r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, held->m.rank, held->m.tag,
-                                   (*message)->comm, false);
+                                   comm, false);
+    OBJ_RELEASE(comm);                  /* the request has it */
     ompi_pml_crypt_request_begin(r);
     rc = ompi_pml_crypt_held_recv(r, held);
     ompi_message_return(*message);

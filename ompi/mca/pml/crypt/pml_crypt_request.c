@@ -27,6 +27,7 @@ static void request_construct(ompi_pml_crypt_request_t *r)
     r->base.req_ompi.req_start = ompi_pml_crypt_start;
     OBJ_CONSTRUCT(&r->queued, opal_list_item_t);
     r->life = DONE | FREED;
+    r->m.peer = NULL;                   /* the status page may look before the first use is all there */
     r->made = __atomic_load_n(&ompi_pml_crypt.made, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&ompi_pml_crypt.made, &r->made, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
     }
@@ -70,13 +71,13 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->fence = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;
-    r->life = persistent ? DONE : 0;
+    __atomic_store_n((volatile int32_t *) &r->life, persistent ? DONE : 0, __ATOMIC_RELEASE);
     return r;
 }
 
 bool ompi_pml_crypt_request_pending(const ompi_pml_crypt_request_t *r)
 {
-    return 0 == (DONE & __atomic_load_n((const volatile int32_t *) &r->life, __ATOMIC_RELAXED));
+    return 0 == (DONE & __atomic_load_n((const volatile int32_t *) &r->life, __ATOMIC_ACQUIRE));
 }
 
 void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
