@@ -7,6 +7,7 @@
  */
 #include "mt.h"
 
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "mpi_crypt.h"
@@ -28,6 +29,14 @@ static MPI_File open_file(const char *directory, const char *name, int mode)
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, mode, info, &f));
     MT_MPI(MPI_Info_free(&info));
     return f;
+}
+
+static void class_is(int wanted, int rc)
+{
+    int class;
+
+    MT_MPI(MPI_Error_class(rc, &class));
+    MT_CHECK(wanted == class, "error class %d instead of %d", class, wanted);
 }
 
 static void barrier(MPI_File f)
@@ -140,7 +149,67 @@ static void sized(const char *directory)
         MT_CHECK(other[i] == (i < PIECE / 2 ? 1 : 0), "byte %d, of what was cut off, is %d", i, other[i]);
     }
     MT_MPI(MPI_File_close(&f));
+    f = open_file(directory, "sized", MPI_MODE_RDONLY);
+    MT_MPI(MPI_File_set_errhandler(f, MPI_ERRORS_RETURN));
+    class_is(MPI_ERR_READ_ONLY, MPI_File_preallocate(f, 32 * PIECE));
+    class_is(MPI_ERR_READ_ONLY, MPI_File_preallocate(f, 64 * PIECE));
+    class_is(MPI_ERR_READ_ONLY, MPI_File_set_size(f, 64 * PIECE));
+    size_is(f, 32 * PIECE);
+    MT_MPI(MPI_File_close(&f));
     mt_group("preallocate, set_size, holes");
+}
+
+/* A file that is a hole has room for its bytes when preallocate has returned. */
+static void reserved(const char *directory)
+{
+    MPI_File f = open_file(directory, "reserved", MPI_MODE_CREATE | MPI_MODE_RDWR);
+    const MPI_Offset bytes = 1 << 20;
+    struct stat status;
+
+    MT_MPI(MPI_File_set_size(f, bytes));
+    MT_MPI(MPI_File_preallocate(f, bytes));
+    size_is(f, bytes);
+    MT_CHECK(0 == stat(path, &status) && (MPI_Offset) status.st_blocks * 512 >= bytes, "%lld blocks", (long long) status.st_blocks);
+    MT_MPI(MPI_File_close(&f));
+    mt_group("preallocate of what is a hole");
+}
+
+/* Nothing of the memory of the process that reads for others is given to them for what the file does not have. */
+static void behind_the_end(const char *directory)
+{
+    MPI_File f = open_file(directory, "short", MPI_MODE_CREATE | MPI_MODE_RDWR);
+    const int bytes = 16 * PIECE;
+
+    MT_MPI(MPI_File_write_at_all(f, mt_rank * 10, mine, 10, MPI_BYTE, MPI_STATUS_IGNORE));
+    barrier(f);
+    MT_CHECK(0 != mallopt(M_PERTURB, 0x55), "mallopt");
+    memset(other, 0, (size_t) bytes);
+    MT_MPI(MPI_File_read_at_all(f, mt_rank * bytes, other, bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_CHECK(0 != mallopt(M_PERTURB, 0), "mallopt");
+    for (int i = 0; i < bytes; i++) {
+        const int at = mt_rank * bytes + i, wanted = at < 10 * mt_size ? 1 + at / 10 : 0;
+        MT_CHECK(other[i] == wanted, "byte %d is %d instead of %d", at, other[i], wanted);
+    }
+    MT_MPI(MPI_File_close(&f));
+    mt_group("a collective read behind the end");
+}
+
+/* A label is not for a device. */
+static void device(void)
+{
+    struct stat status;
+    MPI_Info info;
+    MPI_File f;
+
+    MT_MPI(MPI_Info_create(&info));
+    MT_MPI(MPI_Info_set(info, "crypt_key_label", "lab"));
+    class_is(MPI_ERR_ACCESS, MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, info, &f));
+    MT_CHECK(0 != stat("/dev/null.mpicrypt", &status), "/dev/null has a sidecar");
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &f));
+    MT_MPI(MPI_File_write(f, mine, PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_File_close(&f));
+    MT_MPI(MPI_Info_free(&info));
+    mt_group("a device");
 }
 
 /* In atomic mode, writes of the same bytes are there as a whole. */
@@ -282,6 +351,9 @@ int main(int argc, char **argv)
     shared(argv[1]);
     appended(argv[1]);
     sized(argv[1]);
+    reserved(argv[1]);
+    behind_the_end(argv[1]);
+    device();
     atomic_mode(argv[1]);
     nonblocking(argv[1]);
     freed(argv[1]);

@@ -179,6 +179,8 @@ OMPI_DECLSPEC void ompi_common_cryptmpio_note(int error);
 OMPI_DECLSPEC int ompi_common_cryptmpio_noted(void);
 /* Is this thread between the two, that is in a blocking call? */
 OMPI_DECLSPEC bool ompi_common_cryptmpio_noting(void);
+/* And in one that reads or writes for others, too. */
+OMPI_DECLSPEC bool ompi_common_cryptmpio_exchanging(void);
 
 END_C_DECLS
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 static __thread int first_error;
-static __thread bool noting;
+static __thread bool noting, exchanging;
 
 void ompi_common_cryptmpio_notes_begin(void)
 {
@@ -28,6 +28,11 @@ bool ompi_common_cryptmpio_noting(void)
     return noting;
 }
 
+bool ompi_common_cryptmpio_exchanging(void)
+{
+    return exchanging;
+}
+
 void ompi_common_cryptmpio_note(int error)
 {
     if (MPI_SUCCESS == first_error) {
@@ -37,7 +42,7 @@ void ompi_common_cryptmpio_note(int error)
 
 int ompi_common_cryptmpio_noted(void)
 {
-    noting = false;
+    noting = exchanging = false;
     return first_error;
 }
 
@@ -63,23 +68,28 @@ static int end(int rc, ompi_status_public_t *status)
     return OMPI_SUCCESS == rc ? error : rc;
 }
 
+static bool exchanges(const ompi_file_t *fh)
+{
+    return 0 != strcmp(state_of(fh)->fh->f_fcoll_component->mca_component_name, "individual");
+}
+
 /* The way of exchanging data belongs to the view, which may be new. */
 static int begin_all(const ompi_file_t *fh, const ompi_common_cryptmpi_io_module_t **io)
 {
     int rc = ompi_common_cryptmpio_steer(state_of(fh));
 
     *io = MPI_SUCCESS == rc ? begin(fh) : NULL;
+    exchanging = MPI_SUCCESS == rc && exchanges(fh);
     return rc;
 }
 
 /* Where everybody did his own, everybody has his own error, and others go on. */
 static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
 {
-    const ompio_file_t *ompio = state_of(fh)->fh;
     int error = end(rc, status);
 
-    if (0 != strcmp(ompio->f_fcoll_component->mca_component_name, "individual")) {
-        error = ompi_common_cryptmpio_agree(ompio, error);
+    if (exchanges(fh)) {
+        error = ompi_common_cryptmpio_agree(state_of(fh)->fh, error);
     }
     if (MPI_SUCCESS != error && MPI_STATUS_IGNORE != status) {
         status->_ucount = 0;
@@ -227,14 +237,17 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
         return ompi_common_cryptmpio_refuses(state, true) ? ompi_common_cryptmpio_report(state, true, &refused)
                                                           : state->io.io_module_file_preallocate(fh, bytes);
     }
+    if (!state->posix.may_write) {
+        return MPI_ERR_READ_ONLY;
+    }
     (void) ompi_common_cryptmpio_posix_refresh(&state->posix);     /* as in set_size */
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 
-    if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > now) {
+    if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes >= now && bytes > 0) {
         do {
             rc = 0 == fallocate(state->posix.data_fd, 0, 0, bytes) ? 0 : errno;
             if (EOPNOTSUPP == rc) {     /* the C library would write into what is there */
-                rc = posix_fallocate(state->posix.data_fd, now, bytes - now);
+                rc = bytes == now ? 0 : posix_fallocate(state->posix.data_fd, now, bytes - now);
             }
         } while (EINTR == rc);
         rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);

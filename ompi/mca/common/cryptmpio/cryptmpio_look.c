@@ -245,21 +245,12 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
     return false;
 }
 
-/* Is there no sidecar, since there can be none of that name? */
-static bool is_too_long(const ompi_common_cryptmpio_file_t *state)
+/* A pipe, a terminal, a device. */
+static bool is_no_file(const ompi_common_cryptmpio_file_t *state)
 {
-    const char *slash = strrchr(state->sidecar, '/');
-
-    return ENAMETOOLONG == errno && NULL != slash && strlen(slash + 1) > NAME_MAX;
-}
-
-/* A pipe, a terminal: nothing that could be encrypted, if nobody wants it to be. */
-static bool is_no_file(const ompi_common_cryptmpio_file_t *state, const look_t *look)
-{
-    bool wanted = '\0' != look->label[0] || '\0' != look->root[0] || look->require || look->seal;
     struct stat status;
 
-    return !wanted && 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
+    return 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
 }
 
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
@@ -272,7 +263,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
         return look_at_sidecar(state, look);
-    } else if (ENOENT != errno && !is_too_long(state)) {
+    } else if (ENOENT != errno && ENAMETOOLONG != errno) {         /* of a name that is too long there is none */
         refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
@@ -301,8 +292,13 @@ static bool take(ompi_common_cryptmpio_file_t *state, look_t *look)
 
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    if (NULL == state->sidecar && is_no_file(state, look)) {
+    bool wanted = '\0' != look->label[0] || '\0' != look->root[0] || look->require || look->seal;
+
+    if (is_no_file(state)) {
         look->kind = OMPI_CRYPTMPIO_LOOK_PLAIN;
+        if (wanted) {
+            refuse(state, look, MPI_ERR_ACCESS, "file-failed", "it is no regular file, and cannot be encrypted");
+        }
     } else if (NULL == state->sidecar) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if ('\0' != look->root[0] && state->posix.may_write) {

@@ -17,6 +17,9 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
     opal_cryptfile_outcome_t outcome = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     int error = MPI_SUCCESS;
 
+    if (!state->posix.may_write) {
+        return MPI_ERR_READ_ONLY;
+    }
     if (state->resizer == state->fh->f_rank) {
         if (NULL != state->file) {
             (void) ompi_common_cryptmpio_posix_refresh(&state->posix);      /* another node may have lengthened it */

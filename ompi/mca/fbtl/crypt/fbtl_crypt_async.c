@@ -123,6 +123,18 @@ static int wait_and_free(ompi_request_t **request)
     return job->free(request);
 }
 
+/* OMPIO has the request on its list already: another thread's progress calls the function as soon as it is there. */
+static void publish(mca_ompio_request_t *of, bool (*progress)(mca_ompio_request_t *))
+{
+    __atomic_store_n(&of->req_progress_fn, progress, __ATOMIC_RELEASE);
+}
+
+static void *data_of(const mca_ompio_request_t *of)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);    /* after OMPIO's look at the function */
+    return of->req_data;
+}
+
 /* Whose handler gets errors. */
 static ompi_file_t *handle_of(const ompio_file_t *fh)
 {
@@ -146,10 +158,10 @@ static int finish_and_free(ompi_request_t **request)
  * take the whole for done when it has counted the last; and its sum begins with what lay in memory (6.0.0~rc2). */
 static bool whole_is_done(mca_ompio_request_t *of)
 {
-    const whole_t *whole = of->req_data;
+    const whole_t *whole = data_of(of);
     ompi_status_public_t *status = &of->req_ompi.req_status;
 
-    if (!ompi_common_cryptmpi_io_has_all(of) || whole->pieces > 0) {
+    if (NULL == whole || !ompi_common_cryptmpi_io_has_all(of) || whole->pieces > 0) {
         return false;
     }
     status->_ucount = MPI_SUCCESS == status->MPI_ERROR ? whole->bytes : 0;
@@ -165,9 +177,9 @@ static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
         whole->free = of->req_ompi.req_free;
         whole->blocking = ompi_common_cryptmpio_noting();
         of->req_data = whole;
-        of->req_progress_fn = whole_is_done;
         of->req_ompi.req_free = finish_and_free;
         of->req_ompi.req_mpi_object.file = handle;
+        publish(of, whole_is_done);
     }
     return whole;
 }
@@ -183,10 +195,10 @@ static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
         job->writing = writing;
         job->free = of->req_ompi.req_free;
         of->req_data = job;
-        of->req_progress_fn = ompi_fbtl_crypt_progress;
         of->req_free_fn = ompi_fbtl_crypt_request_free;
         of->req_ompi.req_free = wait_and_free;
         of->req_ompi.req_mpi_object.file = handle_of(fh);
+        publish(of, ompi_fbtl_crypt_progress);
     }
     return job;
 }
@@ -194,7 +206,12 @@ static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
 static void do_now(ompio_file_t *fh, job_t *job)
 {
     job->bytes = ompi_fbtl_crypt_transfer(job->state, job->writing, fh->f_io_array, fh->f_num_of_io_entries, &job->outcome);
-    job->done = true;
+}
+
+/* Another thread may look at it, and report what it finds. */
+static void set_done(job_t *job)
+{
+    __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);
 }
 
 /* The list of entries is OMPIO's again when this returns.  Without a thread or
@@ -220,6 +237,7 @@ static void hand_over(ompio_file_t *fh, job_t *job)
     }
     if (!started) {
         do_now(fh, job);
+        set_done(job);
     }
 }
 
@@ -268,17 +286,19 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
         do_now(fh, job);
     } else if (refused) {
         job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
-    } else if (!nothing) {              /* the component below has no requests */
+    } else if (nothing) {
+        ompi_fbtl_crypt_nothing(fh);
+    } else {                            /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
         if (job->bytes < 0) {           /* not a count; of errno it promises nothing */
             job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_STORAGE, .region = UINT32_MAX, .error = EIO};
         }
     }
-    job->done = true;
     if (is_blocking(whole)) {
         ompi_fbtl_crypt_note(job->state, writing, &job->outcome);
         job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_OK};
     }
+    set_done(job);
     return OMPI_SUCCESS;
 }
 
@@ -294,9 +314,9 @@ ssize_t ompi_fbtl_crypt_ipwritev(ompio_file_t *fh, ompi_request_t *request)
 
 bool ompi_fbtl_crypt_progress(mca_ompio_request_t *request)
 {
-    job_t *job = request->req_data;
+    job_t *job = data_of(request);
 
-    if (!is_done(job) || ompi_common_cryptmpi_io_counted(request)) {
+    if (NULL == job || !is_done(job) || ompi_common_cryptmpi_io_counted(request)) {
         return false;
     }
     int error = ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);

@@ -34,6 +34,22 @@ static ssize_t pretend(bool writing, const mca_common_ompio_io_array_t *entries,
     return total;
 }
 
+void ompi_fbtl_crypt_nothing(const ompio_file_t *fh)
+{
+    (void) pretend(false, fh->f_io_array, fh->f_num_of_io_entries);
+}
+
+/* Behind the end of the file, in a buffer of OMPIO's that goes to others as a whole: there may be another file's bytes. */
+static bool is_short(const opal_cryptfile_outcome_t *outcome, const mca_common_ompio_io_array_t *entries, int count)
+{
+    uint64_t total = 0;
+
+    for (int i = 0; i < count; ++i) {
+        total += entries[i].length;
+    }
+    return ompi_common_cryptmpio_exchanging() && outcome->bytes < total;
+}
+
 ssize_t ompi_fbtl_crypt_transfer(ompi_common_cryptmpio_file_t *state, bool writing, const mca_common_ompio_io_array_t *entries,
                                  int count, opal_cryptfile_outcome_t *outcome)
 {
@@ -46,6 +62,10 @@ ssize_t ompi_fbtl_crypt_transfer(ompi_common_cryptmpio_file_t *state, bool writi
         (void) opal_cryptfile_write(state->file, requests, (size_t) count, atomic, outcome);
     } else {
         (void) opal_cryptfile_read(state->file, requests, (size_t) count, atomic, outcome);
+        if (OPAL_CRYPT_OK == outcome->rc && is_short(outcome, entries, count)) {
+            (void) pretend(false, entries, count);
+            (void) opal_cryptfile_read(state->file, requests, (size_t) count, atomic, outcome);
+        }
     }
     return OPAL_CRYPT_OK == outcome->rc ? (ssize_t) outcome->bytes : pretend(writing, entries, count);
 }
@@ -72,8 +92,14 @@ static ssize_t preadv_(ompio_file_t *fh)
     const ompi_fbtl_crypt_module_t *module = ompi_fbtl_crypt_module_of(fh);
     ompi_common_cryptmpio_file_t *state = module->fs->state;
 
-    return state->encrypted || ompi_common_cryptmpio_refuses(state, false) ? transfer_now(fh, state, false)
-           : state->bare ? 0 : module->under->fbtl_preadv(fh);
+    if (state->encrypted || ompi_common_cryptmpio_refuses(state, false)) {
+        return transfer_now(fh, state, false);
+    }
+    if (state->bare) {
+        ompi_fbtl_crypt_nothing(fh);
+        return 0;
+    }
+    return module->under->fbtl_preadv(fh);
 }
 
 static ssize_t pwritev_(ompio_file_t *fh)
