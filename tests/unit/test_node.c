@@ -145,6 +145,14 @@ static void test_hijack(void)
     answer = ask_one(user);
     UNIT_CHECK(0 == answer.rc && 0 != memcmp(answer.node_nonce, bytes, 7));
 
+    UNIT_GROUP("one that the umask took everything from is for all processes, still");
+    unlink(object(user));
+    umask(0777);
+    answer = ask_one(user);
+    umask(022);
+    UNIT_CHECK(0 == answer.rc && 0 == stat(object(user), &status) && 0600 == (status.st_mode & 07777));
+    UNIT_CHECK(0 == ask_one(user).rc);
+
     UNIT_GROUP("somebody else's is refused, whether it can be opened or not");
     put(bytes, 16, 0666, user + 1);
     answer = ask_one(user);

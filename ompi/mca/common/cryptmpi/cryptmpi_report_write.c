@@ -16,6 +16,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "opal/mca/common/crypt/wire/points.h"
+
 typedef ompi_common_cryptmpi_report_line_t line_t;
 
 /* ---- adding up ---- */
@@ -206,6 +208,8 @@ void ompi_common_cryptmpi_report_write(ompi_common_cryptmpi_report_line_t *lines
     qsort(lines, (size_t) count, sizeof(*lines), by_provider);
     told.providers = used = providers(lines, count);
     raised_limits(lines, count, told.raised, sizeof(told.raised));
+    locale_t before = opal_crypt_points();
     deliver(&sum, &told);
+    opal_crypt_points_end(before);
     free(used);
 }

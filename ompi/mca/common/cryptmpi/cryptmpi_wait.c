@@ -106,7 +106,7 @@ static void watch_begin(watch_t *watch)
     sigset_t all, before;
 
     pthread_mutex_init(&watch->lock, NULL);
-    pthread_cond_init(&watch->ended, NULL);
+    opal_cryptproc_wait_condition(&watch->ended);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     watch->watched = 0 == pthread_create(&watch->thread, NULL, look_on, watch);

@@ -279,7 +279,7 @@ static uint64_t now_ms(void)
 static int swallow(const opal_btl_crypt_link_t *link)
 {
     opal_crypt_tls_record_kind_t kind = OPAL_CRYPT_TLS_RECORD_DATA;
-    uint8_t bytes[65536];
+    uint8_t bytes[4096];                        /* on any thread's stack */
     struct iovec piece = {bytes, sizeof(bytes)};
     ssize_t came;
 
@@ -295,13 +295,15 @@ static int swallow(const opal_btl_crypt_link_t *link)
 
 /* For the end of a connection.  What comes meanwhile is for nobody; but if two who leave waited for each other to read,
  * neither would get away.  False: it cannot be written to before that. */
-static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
+static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t *end_ms)
 {
+    enum { SLICE_MS = 100 };
     struct pollfd ready = {.fd = link->fd, .events = POLLIN | POLLOUT};
 
     for (;;) {
-        const uint64_t now = now_ms();
-        const int rc = poll(&ready, 1, now < end_ms ? (int) (end_ms - now) : 0);
+        const uint64_t begun = now_ms(), left = begun < *end_ms ? *end_ms - begun : 0;
+        const int rc = poll(&ready, 1, (int) (left < SLICE_MS ? left : SLICE_MS)), error = errno;
+        const uint64_t took = now_ms() - begun;
 
         if (1 == rc && 0 != (ready.revents & POLLOUT)) {
             return true;
@@ -310,13 +312,14 @@ static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t end_ms)
             link->deaf = true;
             return true;
         }
-        if (0 == rc || (rc < 0 && EINTR != errno) || now >= end_ms) {
+        *end_ms += took > SLICE_MS ? took - SLICE_MS : 0;      /* while this process is stopped, nobody is waited for */
+        if (0 == left || (rc < 0 && EINTR != error)) {
             return false;
         }
     }
 }
 
-static bool kernel_says_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
+static bool kernel_says_end(opal_btl_crypt_link_t *link, uint64_t *end_ms)
 {
     while (!opal_btl_crypt_kernel_end(link)) {
         if (!full() && EINTR != errno) {
@@ -330,7 +333,7 @@ static bool kernel_says_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
 }
 
 /* False: it did not go.  Who does not get it sees a connection that was cut. */
-static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
+static bool say_end(opal_btl_crypt_link_t *link, uint64_t *end_ms)
 {
     uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE];
     size_t sent = 0;
@@ -364,7 +367,7 @@ static bool say_end(opal_btl_crypt_link_t *link, uint64_t end_ms)
  * on sending has not left, and has no claim to it. */
 static void drain(opal_btl_crypt_link_t *link)
 {
-    enum { READS_MOST = 4096 };
+    enum { READS_MOST = 65536 };
 
     (void) shutdown(link->fd, SHUT_WR);
     for (int i = 0; i < READS_MOST && swallow(link) > 0; i++) {
@@ -373,7 +376,9 @@ static void drain(opal_btl_crypt_link_t *link)
 
 void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
 {
-    (void) say_end(link, now_ms());
+    uint64_t end_ms = now_ms();
+
+    (void) say_end(link, &end_ms);
     drain(link);
     link->state = OPAL_BTL_CRYPT_ENDED;
 }
@@ -381,7 +386,7 @@ void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
 /* Of who has left, nothing is asked any more. */
 bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
 {
-    const uint64_t end_ms = now_ms() + (uint64_t) milliseconds;
+    uint64_t end_ms = now_ms() + (uint64_t) milliseconds;
     bool said = true;
 
     if (OPAL_BTL_CRYPT_OPEN != link->state) {
@@ -389,12 +394,12 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
     }
     link->closing = true;
     for (opal_btl_crypt_link_pump(link); opal_btl_crypt_link_has_more(link); opal_btl_crypt_link_pump(link)) {
-        if (!wait_writable(link, end_ms)) {
+        if (!wait_writable(link, &end_ms)) {
             return false;
         }
     }
     if (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf) {
-        said = link->last_sent || say_end(link, end_ms);
+        said = link->last_sent || say_end(link, &end_ms);
         drain(link);
     }
     return said && OPAL_BTL_CRYPT_FAILED != link->state && (link->deaf || NULL == link->queue.first);

@@ -10,6 +10,7 @@
 #include "cryptproc.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,9 +39,10 @@ static void say(const opal_cryptproc_wait_t *w, const char *topic)
 
 static void *exit_soon(void *nothing)
 {
-    const struct timespec while_it_lasts = {.tv_sec = EXIT_SECONDS};
+    struct timespec left = {.tv_sec = EXIT_SECONDS};
 
-    (void) nanosleep(&while_it_lasts, NULL);
+    while (0 != nanosleep(&left, &left)) {
+    }
     _exit(1);
     return nothing;
 }
@@ -49,8 +51,12 @@ static void *exit_soon(void *nothing)
 static void end_job(void)
 {
     pthread_t thread;
+    sigset_t all, before;
 
+    sigfillset(&all);                           /* signals are the application's threads' to take */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     (void) pthread_create(&thread, NULL, exit_soon, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (NULL != opal_cryptproc_end_job) {
         opal_cryptproc_end_job();
     } else {
@@ -71,11 +77,21 @@ void opal_cryptproc_wait_tick(opal_cryptproc_wait_t *w)
     }
 }
 
+void opal_cryptproc_wait_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock)
 {
     struct timespec end;
 
-    clock_gettime(CLOCK_REALTIME, &end);
+    clock_gettime(CLOCK_MONOTONIC, &end);
     end.tv_sec++;
     return ETIMEDOUT != pthread_cond_timedwait(condition, lock, &end);
 }
@@ -113,9 +129,10 @@ uint8_t *opal_cryptproc_get(const opal_process_name_t *name, const char *key, op
                             const char *awaited, size_t *bytes, bool *nobody)
 {
     asking_t a = {.wait = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name},
-                  .question = {.lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER},
+                  .question = {.lock = PTHREAD_MUTEX_INITIALIZER},
                   .key = key, .how = how};
 
+    opal_cryptproc_wait_condition(&a.question.answered);
     if (NULL != opal_cryptproc_show_wait) {
         opal_cryptproc_show_wait(name, awaited, ask_and_wait, &a);
     } else {

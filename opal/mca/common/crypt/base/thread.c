@@ -90,11 +90,9 @@ static void thread_ended(void *unused)
     opal_crypt_thread_t *gone = NULL;
 
     (void) unused;
-    if (opal_crypt_forked()) {                  /* of its contexts only zeros are left */
-        return;
-    }
     pthread_mutex_lock(&lock);
-    if (NULL != mine && mine_generation == generation) {
+    /* In a forked child only zeros are left of its contexts.  (To ask, the core must not have ended meanwhile.) */
+    if (NULL != mine && mine_generation == generation && !opal_crypt_forked()) {
         gone = mine;
         thread_remove(gone);
         ++leaving;

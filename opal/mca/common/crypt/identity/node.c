@@ -78,6 +78,9 @@ static int check_object(int fd, const char *path, opal_crypt_why_t *why)
                                  "%s: its type and mode are 0%o, where a file of mode 0600 is expected",
                                  path, (unsigned) status.st_mode);
     }
+    if (S_IRUSR + S_IWUSR != (status.st_mode & (S_IRUSR | S_IWUSR)) && 0 != fchmod(fd, S_IRUSR | S_IWUSR)) {  /* the umask */
+        return refuse_object(path, errno, why);
+    }
     return OPAL_CRYPT_OK;
 }
 
@@ -113,6 +116,7 @@ static int read_node_nonce(uint8_t nonce[NODE_NONCE_BYTES], opal_crypt_why_t *wh
         while (0 != (rc = flock(fd, LOCK_EX)) && EINTR == errno) {
         }
         rc = 0 == rc ? read_or_fill(fd, path, nonce, why) : refuse_object(path, errno, why);
+        (void) flock(fd, LOCK_UN);              /* a child that was forked meanwhile has it, too */
     }
     close(fd);
     return rc;

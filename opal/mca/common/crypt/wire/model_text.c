@@ -4,36 +4,22 @@
  * The model and the size-to-t table as text, for MCA parameters and the
  * profile files: entries separated by commas, fields by colons.
  */
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
-
-/* Text is read and written with decimal points, whatever the program's locale. */
-static locale_t points(void)
-{
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t) 0);
-    return (locale_t) 0 == plain ? (locale_t) 0 : uselocale(plain);
-}
-
-static void points_end(locale_t before)
-{
-    if ((locale_t) 0 != before) {
-        freelocale(uselocale(before));
-    }
-}
+#include "points.h"
 
 /* "12", "1.5e-5", "64K" from *text on; moves behind it. */
 static bool parse_number(const char **text, double *value)
 {
-    locale_t before = points();
+    locale_t before = opal_crypt_points();
     char *end;
 
     *value = strtod(*text, &end);
-    points_end(before);
+    opal_crypt_points_end(before);
     if (end == *text) {
         return false;
     }
@@ -172,9 +158,9 @@ typedef struct room {
 static void put_number(room_t *room, double value, const char *after)
 {
     if (room->used < room->bytes) {
-        locale_t before = points();
+        locale_t before = opal_crypt_points();
         int n = snprintf(room->text + room->used, room->bytes - room->used, "%.9g%s", value, after);
-        points_end(before);
+        opal_crypt_points_end(before);
         room->used += n < 0 ? room->bytes : (size_t) n;
     }
 }
