@@ -152,6 +152,9 @@ static void test_hijack(void)
     umask(022);
     UNIT_CHECK(0 == answer.rc && 0 == stat(object(user), &status) && 0600 == (status.st_mode & 07777));
     UNIT_CHECK(0 == ask_one(user).rc);
+    put(bytes, 16, 0, user);                    /* its maker was killed, or has not changed it yet */
+    answer = ask_one(user);
+    UNIT_CHECK(0 == answer.rc && 0 == memcmp(answer.node_nonce, bytes, 16));
 
     UNIT_GROUP("somebody else's is refused, whether it can be opened or not");
     put(bytes, 16, 0666, user + 1);

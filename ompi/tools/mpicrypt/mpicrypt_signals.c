@@ -8,6 +8,7 @@
 #include "mpicrypt_signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 static const int fatal[] = {SIGINT, SIGTERM, SIGHUP};
@@ -16,19 +17,25 @@ enum { FATAL_COUNT = sizeof(fatal) / sizeof(fatal[0]) };
 static struct sigaction before[FATAL_COUNT];
 static sigset_t mask_before;
 static volatile sig_atomic_t caught;
-static volatile pid_t running = -1;
-static volatile sig_atomic_t missed;            /* by a child that was not known yet */
+static _Atomic pid_t running = -1;
+static atomic_int unsaid;                       /* to the child; by whoever takes it first: a thread of a library may run the handler */
+
+static void hand_on_to(pid_t child)
+{
+    int number = child > 0 ? atomic_exchange(&unsaid, 0) : 0;
+
+    if (0 != number) {
+        (void) kill(child, number);
+    }
+}
 
 static void hand_on(int number, siginfo_t *info, void *context)
 {
     (void) context;
     caught = number;
     if (SI_USER == info->si_code || SI_TKILL == info->si_code || SI_QUEUE == info->si_code) {
-        if (running > 0) {
-            (void) kill(running, number);
-        } else {
-            missed = number;
-        }
+        unsaid = number;
+        hand_on_to(running);
     }
 }
 
@@ -66,10 +73,7 @@ void mpicrypt_signals_child(void)
 void mpicrypt_signals_parent(pid_t child)
 {
     running = child;
-    if (child > 0 && 0 != missed) {             /* a thread of a library took it, whatever is blocked here */
-        (void) kill(child, missed);
-    }
-    missed = 0;
+    hand_on_to(child);
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 

@@ -243,11 +243,11 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
     (void) ompi_common_cryptmpio_posix_refresh(&state->posix);     /* as in set_size */
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 
-    if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes >= now && bytes > 0) {
+    if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
         do {
             rc = 0 == fallocate(state->posix.data_fd, 0, 0, bytes) ? 0 : errno;
             if (EOPNOTSUPP == rc) {     /* the C library would write into what is there */
-                rc = bytes == now ? 0 : posix_fallocate(state->posix.data_fd, now, bytes - now);
+                rc = bytes <= now ? 0 : posix_fallocate(state->posix.data_fd, now, bytes - now);
             }
         } while (EINTR == rc);
         rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);

@@ -245,6 +245,12 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
     return false;
 }
 
+/* Is there no sidecar, since there can be none of that name?  (There may be one of a path that is too long.) */
+static bool is_too_long(const ompi_common_cryptmpio_file_t *state)
+{
+    return ENAMETOOLONG == errno && strlen(state->sidecar) < PATH_MAX;
+}
+
 /* A pipe, a terminal, a device. */
 static bool is_no_file(const ompi_common_cryptmpio_file_t *state)
 {
@@ -263,7 +269,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
         return look_at_sidecar(state, look);
-    } else if (ENOENT != errno && ENAMETOOLONG != errno) {         /* of a name that is too long there is none */
+    } else if (ENOENT != errno && !is_too_long(state)) {
         refuse(state, look, ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno), "file-sidecar", strerror(errno));
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-missing", state->sidecar);
@@ -292,7 +298,8 @@ static bool take(ompi_common_cryptmpio_file_t *state, look_t *look)
 
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    bool wanted = '\0' != look->label[0] || '\0' != look->root[0] || look->require || look->seal;
+    const bool reads = !state->posix.may_write, meant = look->meant_plain && reads;
+    const bool wanted = '\0' != look->root[0] || (!meant && ('\0' != look->label[0] || look->require || (look->seal && reads)));
 
     if (is_no_file(state)) {
         look->kind = OMPI_CRYPTMPIO_LOOK_PLAIN;

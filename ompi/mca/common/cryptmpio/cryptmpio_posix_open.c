@@ -59,7 +59,7 @@ void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
 {
     if (posix->sidecar_fd >= 0) {
         if (!opal_crypt_forked()) {         /* a child that was forked meanwhile has them, too, as long as it lives */
-            (void) posix->super.unlock(&posix->super, 0, 0);          /* all that there are */
+            (void) posix->super.unlock(&posix->super, 0, 0);          /* all of the sidecar's */
         }
         close(posix->sidecar_fd);
         posix->sidecar_fd = -1;

@@ -35,7 +35,7 @@ static inline const ompi_fbtl_crypt_module_t *ompi_fbtl_crypt_module_of(const om
 ssize_t ompi_fbtl_crypt_transfer(ompi_common_cryptmpio_file_t *state, bool writing, const mca_common_ompio_io_array_t *entries,
                                  int count, opal_cryptfile_outcome_t *outcome);
 
-/* The same of a file that is empty: zeros, which do not count. */
+/* The same of a file that is empty. */
 void ompi_fbtl_crypt_nothing(const ompio_file_t *fh);
 
 /* In a blocking call: keep what went wrong, if anything, for the function that the application called. */

@@ -36,7 +36,9 @@ static ssize_t pretend(bool writing, const mca_common_ompio_io_array_t *entries,
 
 void ompi_fbtl_crypt_nothing(const ompio_file_t *fh)
 {
-    (void) pretend(false, fh->f_io_array, fh->f_num_of_io_entries);
+    if (ompi_common_cryptmpio_exchanging()) {
+        (void) pretend(false, fh->f_io_array, fh->f_num_of_io_entries);
+    }
 }
 
 /* Behind the end of the file, in a buffer of OMPIO's that goes to others as a whole: there may be another file's bytes. */

@@ -182,11 +182,10 @@ static int rename_both_over(const char *to)
 static int finish(const char *to, int (*renaming)(const char *))
 {
     sigset_t set, old;
-    int works = WORKS;
 
     fatal_set(&set);
     sigprocmask(SIG_BLOCK, &set, &old);
-    while (!atomic_compare_exchange_strong(&doing, &works, RENAMES)) {
+    for (int works = WORKS; !atomic_compare_exchange_strong(&doing, &works, RENAMES); works = WORKS) {
         pause();                                /* a thread has taken the signal by which we end */
     }
     int code = renaming(to);

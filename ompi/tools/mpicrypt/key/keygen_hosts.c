@@ -181,9 +181,12 @@ static void take_signal(run_t *run)
 
     if (0 == ppoll(&signal_pipe, 1, 0 == run->caught ? NULL : &end, &run->waiting)) {
         kill_all(run, SIGKILL);
-    } else if (1 == read(noted[0], &number, 1) && SIGCHLD != number) {
-        kill_all(run, 0 == run->caught ? SIGTERM : SIGKILL);
-        run->caught = number;
+    }
+    while (1 == read(noted[0], &number, 1)) {   /* before reap: a child may have ended by the signal that we got, too */
+        if (SIGCHLD != number) {
+            kill_all(run, 0 == run->caught ? SIGTERM : SIGKILL);
+            run->caught = number;
+        }
     }
     reap(run);
 }

@@ -177,8 +177,9 @@ typedef struct opal_cryptproc_wait {
 
 /* Another second has passed: say so after many, end the job after crypt_connect_timeout. */
 OPAL_DECLSPEC void opal_cryptproc_wait_tick(opal_cryptproc_wait_t *wait);
-/* False: a second has passed.  `condition` was made by wait_condition: steps of the clock do not count. */
+/* A condition for wait_second: steps of the clock do not count. */
 OPAL_DECLSPEC void opal_cryptproc_wait_condition(pthread_cond_t *condition);
+/* False: a second has passed. */
 OPAL_DECLSPEC bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock);
 
 /* Set by layers above, which can do more; NULL: by nobody. */

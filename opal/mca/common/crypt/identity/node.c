@@ -100,6 +100,18 @@ static int read_or_fill(int fd, const char *path, uint8_t nonce[NODE_NONCE_BYTES
     return OPAL_CRYPT_OK;
 }
 
+enum { OPEN_FLAGS = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK };
+
+/* As a process with an odd umask makes it, and was killed, or has not got further yet.  The directory is sticky. */
+static bool is_ours_of_mode_0(const char *path)
+{
+    struct stat status;
+    const bool found = 0 == lstat(path, &status);
+
+    errno = EACCES;
+    return found && S_ISREG(status.st_mode) && status.st_uid == geteuid() && 0 == (status.st_mode & 07777);
+}
+
 static int read_node_nonce(uint8_t nonce[NODE_NONCE_BYTES], opal_crypt_why_t *why)
 {
     char path[64];
@@ -107,7 +119,10 @@ static int read_node_nonce(uint8_t nonce[NODE_NONCE_BYTES], opal_crypt_why_t *wh
 
     snprintf(path, sizeof(path), "/dev/shm/ompi-crypt-node-%lu", (unsigned long) geteuid());
     errno = 0;
-    fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    fd = open(path, OPEN_FLAGS, 0600);
+    if (fd < 0 && EACCES == errno && is_ours_of_mode_0(path) && 0 == chmod(path, 0600)) {
+        fd = open(path, OPEN_FLAGS, 0600);
+    }
     if (fd < 0) {
         return refuse_object(path, errno, why);
     }
