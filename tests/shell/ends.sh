@@ -64,11 +64,11 @@ ended() {
     rm -f "$inner"/{script,program.0,program.1}
     TMPDIR=$inner/tmp OMPI_CRYPT_TEST_DIR=$inner/work env --default-signal=INT setsid "$@" > "$inner/log" 2>&1 &
     pid=$!
-    until [ -e "$inner/program.0" ] && [ -e "$inner/program.1" ] && [ "$(grep -c here "$inner/script" 2>/dev/null)" = 2 ]; do
-        kill -0 "$pid" 2>/dev/null || fail "the run ended: $(cat "$inner/log")"
+    until [ -e "$inner/program.0" ] && [ -e "$inner/program.1" ] && [ "$(grep -c here "$inner/script" 2>/dev/null)" = 2 ] &&
+        [ "$(left | grep -c "$inner/sleep 3600")" -ge 5 ]; do
+        kill -0 "$pid" 2>/dev/null || fail "the run ended: $(cat "$inner/log"), $(left)"
         sleep 0.05
     done
-    [ "$(left | grep -c "$inner/sleep 3600")" -ge 5 ] || fail "not all of it is there: $(left)"
     "end_$way" "$pid"
     wait "$pid" || rc=$?
     left > "$inner/left"
