@@ -65,7 +65,7 @@ if in_variant pkg-config --exists hdf5-openmpi; then
     echo "HDF5"
     compiled mpicc hdf5 hdf5.c $(in_variant pkg-config --cflags --libs hdf5-openmpi)
     says "4 ranks: each read what it had written" job "$CASE_DIR/hdf5" "$CASE_DIR/results.h5"
-    must_fail grep -qa HDF results.h5
+    must_fail env LC_ALL=C grep -qaP '\x89HDF\r' results.h5         # how plain ones begin; three bytes come by chance, too
     encrypted results.h5
 else
     echo "skipped: parallel HDF5 is missing (Debian: libhdf5-openmpi-dev)"
