@@ -1,11 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Byte order helpers and reasons of the core's base.
+ * Byte order helpers, reasons and patience of the core's base.
  */
 #include "tests/unit/unit.h"
 
 #include "opal/mca/common/crypt/base/base.h"
+#include "opal/mca/common/crypt/base/patience.h"
 
 static void test_integers(void)
 {
@@ -51,10 +52,25 @@ static void test_strerror(void)
     }
 }
 
+/* However long a process was stopped. */
+static void test_patience(void)
+{
+    const struct timespec stopped = {.tv_nsec = 150000000};
+    opal_crypt_patience_t patience = opal_crypt_patience(250), none = opal_crypt_patience(0);
+
+    UNIT_GROUP("of the time between two looks a tenth of a second counts");
+    for (int64_t left = 150; left >= -50; left -= 100) {
+        nanosleep(&stopped, NULL);
+        UNIT_CHECK((left > 0 ? left : 0) == opal_crypt_patience_left(&patience));
+    }
+    UNIT_CHECK(0 == opal_crypt_patience_left(&none));
+}
+
 int main(void)
 {
     test_integers();
     test_refuse();
     test_strerror();
+    test_patience();
     return unit_done();
 }

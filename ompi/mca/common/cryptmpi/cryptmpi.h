@@ -206,6 +206,7 @@ typedef struct ompi_common_cryptmpi_comm {
     ompi_common_cryptmpi_member_t *members;
     int peer_count;
     opal_crypt_group_t *group;          /* for collectives, made when first used */
+    bool at_host;                       /* atomic: the host of pml/crypt has it, too, and may be asked */
 } ompi_common_cryptmpi_comm_t;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);

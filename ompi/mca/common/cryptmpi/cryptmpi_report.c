@@ -24,6 +24,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/stats.h"
 #include "opal/runtime/opal_progress.h"
 #include "ompi/mca/pml/pml.h"
@@ -135,14 +136,14 @@ static bool filled;
  * 5.0 crash. */
 static void send_mine(ompi_communicator_t *world)
 {
-    const uint64_t end = now() + SECOND * LIMIT;
+    opal_crypt_patience_t patience = opal_crypt_patience(LIMIT * 1000);
 
     if (OMPI_SUCCESS != MCA_PML_CALL(isend(&mine, sizeof(mine), MPI_BYTE, 0, OMPI_COMMON_CRYPTMPI_TAG_REPORT,
                                            MCA_PML_BASE_SEND_STANDARD, world, &sending))) {
         sending = NULL;
         return;
     }
-    while (!REQUEST_COMPLETE(sending) && (!ompi_async_mpi_finalize || now() < end)) {
+    while (!REQUEST_COMPLETE(sending) && (!ompi_async_mpi_finalize || opal_crypt_patience_left(&patience) > 0)) {
         opal_progress();
     }
 }
@@ -194,16 +195,17 @@ static bool take_line(ompi_communicator_t *world, int rank, ompi_common_cryptmpi
            && sizeof(*line) == status._ucount;
 }
 
-/* Of rank 0: all lines, or those that came before `end`; how many. */
-static int take_lines(ompi_communicator_t *world, ompi_common_cryptmpi_report_line_t *lines, uint64_t end)
+/* Of rank 0: all lines, or those that came in time; how many. */
+static int take_lines(ompi_communicator_t *world, ompi_common_cryptmpi_report_line_t *lines)
 {
     const int processes = ompi_comm_size(world);
     bool *here = calloc((size_t) processes, sizeof(*here));
     ompi_common_cryptmpi_report_line_t line;
+    opal_crypt_patience_t patience = opal_crypt_patience(LIMIT * 1000);
     int count = 1;
 
     lines[0] = mine;
-    while (NULL != here && count < processes && now() < end) {
+    while (NULL != here && count < processes && opal_crypt_patience_left(&patience) > 0) {
         for (int rank = 1; rank < processes; rank++) {
             if (!here[rank] && take_line(world, rank, &line)) {
                 here[rank] = true;
@@ -219,7 +221,6 @@ static int take_lines(ompi_communicator_t *world, ompi_common_cryptmpi_report_li
 void ompi_common_cryptmpi_report_end(void)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
-    const uint64_t end = now() + SECOND * LIMIT;
     ompi_common_cryptmpi_report_line_t *lines;
 
     if (!filled) {
@@ -237,6 +238,6 @@ void ompi_common_cryptmpi_report_end(void)
         fprintf(stderr, "ompi-crypt: no report: out of memory\n");
         return;
     }
-    ompi_common_cryptmpi_report_write(lines, take_lines(world, lines, end), ompi_comm_size(world));
+    ompi_common_cryptmpi_report_write(lines, take_lines(world, lines), ompi_comm_size(world));
     free(lines);
 }

@@ -21,8 +21,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "opal/mca/common/crypt/base/patience.h"
 #include "opal/runtime/opal_progress.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
@@ -193,14 +193,6 @@ static bool look(ompi_common_cryptmpi_comm_t *world, tally_t *tally)
     return open;
 }
 
-static bool before(const struct timespec *end)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec < end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec < end->tv_nsec);
-}
-
 static void say(const char *topic, uint64_t number, unsigned processes, int rank)
 {
     opal_cryptproc_show_here("help-mpi-pml-crypt.txt", topic, ompi_comm_rank(&ompi_mpi_comm_world.comm),
@@ -237,16 +229,14 @@ void ompi_pml_crypt_final_take(void)
 {
     ompi_common_cryptmpi_comm_t *world = ompi_common_cryptmpi_comm(&ompi_mpi_comm_world.comm);
     tally_t tally = {0};
+    opal_crypt_patience_t patience = opal_crypt_patience(LIMIT * 1000);
     bool open = false;
-    struct timespec end;
 
     ompi_pml_crypt_final_send();
     if (NULL == finals) {
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += LIMIT;
-    while (0 != (open = look(world, &tally)) && before(&end)) {
+    while (0 != (open = look(world, &tally)) && opal_crypt_patience_left(&patience) > 0) {
         opal_progress();
     }
     for (size_t i = 0; open && i < final_count; i++) {

@@ -10,7 +10,8 @@
  *     4. the peers: those that something waits for, then those that changed last
  *
  * Other threads go on meanwhile.  Of a request only numbers are taken, and its communicator is
- * followed only while none can go; a number that has just changed is no harm.
+ * followed only while none can go.  A number may have changed since: it is checked before it
+ * is used for more than to be shown.
  */
 #include "pml_crypt.h"
 
@@ -258,9 +259,11 @@ static bool may_ask_host(void)
     return !(ompi_pml_crypt.mtl && opal_cryptproc_threaded());
 }
 
-static bool worth_asking(const look_t *look, const opal_crypt_status_wait_t *w)
+/* `c` is not certain to be the communicator that was waited in: another may lie there now, which has fewer processes. */
+static bool worth_asking(const look_t *look, const opal_crypt_status_wait_t *w, const ompi_common_cryptmpi_comm_t *c)
 {
-    return may_ask_host() && OPAL_CRYPT_STATUS_ANY == look->meeting && !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
+    return __atomic_load_n(&c->at_host, __ATOMIC_ACQUIRE) && w->peer >= OPAL_CRYPT_STATUS_ANY && w->peer < c->peer_count
+           && may_ask_host() && OPAL_CRYPT_STATUS_ANY == look->meeting && !w->lies && w->tag >= 0 && look->now - w->since >= SECOND
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
 }
 
@@ -290,7 +293,7 @@ static void look_at_comm(look_t *look, named_t *named)
     name_comm(named);
     if (NULL != named->comm && NULL != named->c) {
         look_at_held(look, named);
-        if (worth_asking(look, &named->wait)) {
+        if (worth_asking(look, &named->wait, named->c)) {
             ask = retain_living(named->c->comm);
             peer_count = named->c->peer_count;
         }

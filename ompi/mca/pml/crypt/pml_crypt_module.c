@@ -148,8 +148,10 @@ int ompi_pml_crypt_add_comm(ompi_communicator_t *comm)
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_add_comm(comm) : rc;
     if (OMPI_SUCCESS != rc) {
         ompi_common_cryptmpi_comm_del(comm);
+        return rc;
     }
-    return rc;
+    __atomic_store_n(&ompi_common_cryptmpi_comm(comm)->at_host, true, __ATOMIC_RELEASE);
+    return OMPI_SUCCESS;
 }
 
 int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)

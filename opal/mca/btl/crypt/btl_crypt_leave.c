@@ -5,8 +5,7 @@
  */
 #include "btl_crypt.h"
 
-#include <time.h>
-
+#include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 enum { CLOSE_MS = 10000 };      /* for what a peer that we leave has not taken yet */
@@ -116,22 +115,14 @@ static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
     return between;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
 static void leave(opal_btl_crypt_endpoint_t *endpoint)
 {
-    const uint64_t end_ms = now_ms() + CLOSE_MS;
+    opal_crypt_patience_t patience = opal_crypt_patience(CLOSE_MS);
     opal_btl_crypt_link_t *link;
     char text[100];
     bool closed;
 
-    while (between_connections(endpoint) && now_ms() < end_ms) {
+    while (between_connections(endpoint) && opal_crypt_patience_left(&patience) > 0) {
         (void) opal_btl_crypt_go_round();
     }
     link = endpoint->link;

@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "opal/mca/common/crypt/base/patience.h"
 
 /* ---- engine ---- */
 
@@ -267,14 +268,6 @@ void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
     }
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
 /* What came is for nobody.  1: something did; 0: not now; -1: nothing will. */
 static int swallow(const opal_btl_crypt_link_t *link)
 {
@@ -295,15 +288,14 @@ static int swallow(const opal_btl_crypt_link_t *link)
 
 /* For the end of a connection.  What comes meanwhile is for nobody; but if two who leave waited for each other to read,
  * neither would get away.  False: it cannot be written to before that. */
-static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t *end_ms)
+static bool wait_writable(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience)
 {
     enum { SLICE_MS = 100 };
     struct pollfd ready = {.fd = link->fd, .events = POLLIN | POLLOUT};
 
     for (;;) {
-        const uint64_t begun = now_ms(), left = begun < *end_ms ? *end_ms - begun : 0;
+        const int64_t left = opal_crypt_patience_left(patience);
         const int rc = poll(&ready, 1, (int) (left < SLICE_MS ? left : SLICE_MS)), error = errno;
-        const uint64_t took = now_ms() - begun;
 
         if (1 == rc && 0 != (ready.revents & POLLOUT)) {
             return true;
@@ -312,20 +304,19 @@ static bool wait_writable(opal_btl_crypt_link_t *link, uint64_t *end_ms)
             link->deaf = true;
             return true;
         }
-        *end_ms += took > SLICE_MS ? took - SLICE_MS : 0;      /* while this process is stopped, nobody is waited for */
         if (0 == left || (rc < 0 && EINTR != error)) {
             return false;
         }
     }
 }
 
-static bool kernel_says_end(opal_btl_crypt_link_t *link, uint64_t *end_ms)
+static bool kernel_says_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience)
 {
     while (!opal_btl_crypt_kernel_end(link)) {
         if (!full() && EINTR != errno) {
             return true;                        /* it has gone, and wants nothing */
         }
-        if (!wait_writable(link, end_ms)) {
+        if (!wait_writable(link, patience)) {
             return false;
         }
     }
@@ -333,14 +324,14 @@ static bool kernel_says_end(opal_btl_crypt_link_t *link, uint64_t *end_ms)
 }
 
 /* False: it did not go.  Who does not get it sees a connection that was cut. */
-static bool say_end(opal_btl_crypt_link_t *link, uint64_t *end_ms)
+static bool say_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience)
 {
     uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE];
     size_t sent = 0;
     ssize_t now;
 
     if (link->kernel_out) {
-        return kernel_says_end(link, end_ms);
+        return kernel_says_end(link, patience);
     }
     if (OPAL_CRYPT_OK != opal_crypt_tls_records_close(link->records, wire)) {
         return false;
@@ -353,7 +344,7 @@ static bool say_end(opal_btl_crypt_link_t *link, uint64_t *end_ms)
             continue;
         } else if (!full()) {
             return true;                        /* it has gone, and wants nothing */
-        } else if (!wait_writable(link, end_ms)) {
+        } else if (!wait_writable(link, patience)) {
             return false;
         }
     }
@@ -376,9 +367,9 @@ static void drain(opal_btl_crypt_link_t *link)
 
 void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
 {
-    uint64_t end_ms = now_ms();
+    opal_crypt_patience_t none = {.left = 0};
 
-    (void) say_end(link, &end_ms);
+    (void) say_end(link, &none);
     drain(link);
     link->state = OPAL_BTL_CRYPT_ENDED;
 }
@@ -386,7 +377,7 @@ void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
 /* Of who has left, nothing is asked any more. */
 bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
 {
-    uint64_t end_ms = now_ms() + (uint64_t) milliseconds;
+    opal_crypt_patience_t patience = opal_crypt_patience(milliseconds);
     bool said = true;
 
     if (OPAL_BTL_CRYPT_OPEN != link->state) {
@@ -394,12 +385,12 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
     }
     link->closing = true;
     for (opal_btl_crypt_link_pump(link); opal_btl_crypt_link_has_more(link); opal_btl_crypt_link_pump(link)) {
-        if (!wait_writable(link, &end_ms)) {
+        if (!wait_writable(link, &patience)) {
             return false;
         }
     }
     if (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf) {
-        said = link->last_sent || say_end(link, &end_ms);
+        said = link->last_sent || say_end(link, &patience);
         drain(link);
     }
     return said && OPAL_BTL_CRYPT_FAILED != link->state && (link->deaf || NULL == link->queue.first);
