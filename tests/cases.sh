@@ -274,12 +274,12 @@ end_lanes() {
     for dir in ${PLACES[@]+"${PLACES[@]/%//run}" "${PLACES[@]/%//script}"}; do
         VCLUSTER_DIR=$dir cluster_stop 2>/dev/null      # its script may do so, too
     done
-    for signal in TERM KILL KILL KILL; do
-        mapfile -t pids < <(grep -lsF "${PLACES[@]/#/-e}" /proc/[0-9]*/environ)
-        [ ${#pids[@]} -gt 0 ] || break
+    signal=TERM
+    while mapfile -t pids < <(grep -lsF "${PLACES[@]/#/-e}" /proc/[0-9]*/environ) && [ ${#pids[@]} -gt 0 ]; do
         pids=("${pids[@]#/proc/}")
         kill -$signal "${pids[@]%/environ}" 2>/dev/null
         sleep 0.2
+        signal=KILL
     done
     rm -rf --one-file-system "${PLACES[@]}"
 }

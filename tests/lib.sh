@@ -136,7 +136,8 @@ internal_program() {
         cd "$component"                 # where -I$(top_srcdir) and the like are right
         eval "flags=($flags)"
         in_variant mpicc -std=gnu11 -O2 -g -mcx16 -fno-strict-aliasing -Wall -Wextra -Wshadow -Werror -Wno-unused-parameter \
-            -pthread -rdynamic $VARIANT_CFLAGS "${flags[@]}" -I"$SRC/tests/mpi" -o "$program" "$@" -lopen-pal -lm >&2
+            -pthread -rdynamic $VARIANT_CFLAGS "${flags[@]}" -I"$SRC/tests/mpi" -o "$program.$BASHPID" "$@" -lopen-pal -lm >&2 &&
+            mv "$program.$BASHPID" "$program"               # the other lane may run it
     ) || fail "${program##*/}.c does not compile"
     echo "$program"
 }
@@ -169,8 +170,9 @@ mpi_program() {
         for file in "${shared[@]}"; do
             objects+=("$(mpi_object "$file")") || exit
         done
-        mpi_compile -rdynamic -o "$program" "$source" "${objects[@]}" \
+        mpi_compile -rdynamic -o "$program.$BASHPID" "$source" "${objects[@]}" \
             -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -Wl,--as-needed ${extra[@]+"${extra[@]}"} -lm
+        mv "$program.$BASHPID" "$program"                   # the other lane may run it
     fi
     echo "$program"
 }

@@ -15,7 +15,7 @@ program=$(internal_program ompi/mca/pml/crypt attack/deleted "$SRC/tests/attack/
 job() {
     local rc=0 on_missing=${OMPI_MCA_crypt_on_missing:-warn}
     echo "+ $on_missing: $*"
-    timeout 100 "$SRC/tests/vcluster" mpirun -n 2 --map-by node -x MT_WATCHDOG=60 "$program" "$@" \
+    timeout "$LIMIT" "$SRC/tests/vcluster" mpirun -n 2 --map-by node -x MT_WATCHDOG=60 "$program" "$@" \
         > "$CASE_DIR/out" 2>&1 < /dev/null || rc=$?
     cat "$CASE_DIR/out"
     said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")

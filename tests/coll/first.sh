@@ -13,7 +13,7 @@ first=$(forge first)
 # job EXPECTED-TEXT [ARG...]
 job() {
     local text=$1 rc=0; shift
-    timeout 100 "$SRC/tests/vcluster" mpirun -n 6 --mca crypt_on_auth_failure error -x MT_WATCHDOG "$first" "$@" \
+    timeout "$LIMIT" "$SRC/tests/vcluster" mpirun -n 6 --mca crypt_on_auth_failure error -x MT_WATCHDOG "$first" "$@" \
         >"$CASE_DIR/log" 2>&1 || rc=$?
     grep -q "$text" "$CASE_DIR/log" && ! grep -q 'watchdog\|must be the same on all ranks' "$CASE_DIR/log" ||
         { cat "$CASE_DIR/log"; fail "first $*: not as it should be"; }

@@ -12,8 +12,8 @@ text=$(od -An -v -tx1 -N16 /dev/urandom | tr -d ' \n')
 
 # seen SETTING...: in how many nodes' captures is the text?
 seen() {
-    capture_start node0 "$CASE_DIR/node0" -Q out -B 65536
-    capture_start node1 "$CASE_DIR/node1" -Q out -B 65536
+    capture_start node0 "$CASE_DIR/node0" -Q out -B 262144
+    capture_start node1 "$CASE_DIR/node1" -Q out -B 262144
     ( export "$@"; vcluster mpirun -n 4 "$marked" "$text" ) > "$CASE_DIR/out" 2>&1 || fail "$*: $(cat "$CASE_DIR/out")"
     capture_stop node0
     capture_stop node1

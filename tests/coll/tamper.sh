@@ -20,12 +20,12 @@ forger=$(forge forger)
 for case in "${cases[@]}"; do
     IFS=: read -r operation algorithm bytes <<<"$case"
     arguments=("operation=$operation" "algorithm=$algorithm" "bytes=$bytes")
-    must timeout 100 "$SRC/tests/vcluster" mpirun -n 6 --mca crypt_on_auth_failure error -x MT_WATCHDOG \
+    must timeout "$LIMIT" "$SRC/tests/vcluster" mpirun -n 6 --mca crypt_on_auth_failure error -x MT_WATCHDOG \
         "$forger" "${arguments[@]}" 2>"$CASE_DIR/log"
     grep -q 'failed authentication' "$CASE_DIR/log" || fail "no message about $case"
     for kind in 1 6; do                         # a flipped bit; a replay
         rc=0
-        timeout 100 "$SRC/tests/vcluster" mpirun -n 6 -x MT_WATCHDOG "$forger" "${arguments[@]}" abort=$kind \
+        timeout "$LIMIT" "$SRC/tests/vcluster" mpirun -n 6 -x MT_WATCHDOG "$forger" "${arguments[@]}" abort=$kind \
             >"$CASE_DIR/log" 2>&1 || rc=$?
         echo "abort=$kind: status $rc"
         if [ "$rc" = 0 ] || [ "$rc" = 124 ] || grep -q 'watchdog' "$CASE_DIR/log"; then

@@ -9,4 +9,4 @@ set -eu
 export MT_WATCHDOG=60
 cluster_up 3 --slots 2
 third=$(forge third)
-must timeout 100 "$SRC/tests/vcluster" mpirun -n 6 -x MT_WATCHDOG "$third"
+must timeout "$LIMIT" "$SRC/tests/vcluster" mpirun -n 6 -x MT_WATCHDOG "$third"

@@ -84,7 +84,7 @@ must in_variant gcc -shared -fPIC -DLIBRARY="\"$library\"" -o "$CASE_DIR/fault.s
 job() {
     local expected=$1 rc=0; shift
     echo "+ $*"
-    capture_start node0 "$CASE_DIR/capture" -i eth0
+    capture_start node0 "$CASE_DIR/capture" -i eth0 -B 262144
     vcluster mpirun -n 2 --map-by node "$@" > "$CASE_DIR/out" 2>&1 < /dev/null || rc=$?
     capture_stop node0
     cat "$CASE_DIR/out"

@@ -45,7 +45,7 @@ has() { [[ " $installed " = *" $1 "* ]]; }
 has openssl || skip "the provider openssl is not built"
 
 job() {                         # job [MPIRUN-ARGUMENT...]
-    timeout 60 mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml crypt --mca crypt_scope all \
+    timeout "$LIMIT" mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml crypt --mca crypt_scope all \
         --mca aead_base_verbose 10 "$@" "$CASE_DIR/providers"
 }
 

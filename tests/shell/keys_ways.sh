@@ -142,7 +142,7 @@ way() {
     local processes=2 rc=0
     [ "$1" != spawn ] || processes=1
     echo "+ $1, $mode"
-    timeout -k 5 120 "$SRC/tests/vcluster" mpirun -n $processes --map-by node --host node0:4,node1:4 -x WITH \
+    timeout -k 5 "$LIMIT" "$SRC/tests/vcluster" mpirun -n $processes --map-by node --host node0:4,node1:4 -x WITH \
         "$WITH" "$program" "$1" > "$CASE_DIR/out" 2>&1 < /dev/null || rc=$?
     cat "$CASE_DIR/out"
     # The launcher of 5.0 may stay when all processes have ended (tests/vcluster).

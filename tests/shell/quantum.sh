@@ -39,7 +39,7 @@ job() { PQ=$1 vcluster mpirun -n 4 --map-by node -x PQ "$CASE_DIR/by_rank" "$CAS
 # agrees WORDS TEXT: TEXT is in the report, and the wire has the key shares of its groups.
 agrees() {
     local words=$1 text=$2
-    capture_start node1 "$CASE_DIR/wire" -B 65536 'tcp portrange 21000-21099 or udp port 9'
+    capture_start node1 "$CASE_DIR/wire" -B 262144 'tcp portrange 21000-21099 or udp port 9'
     job "$words" || fail "$words: $(cat "$CASE_DIR/out")"
     capture_stop node1
     echo "$words: $text"

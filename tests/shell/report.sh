@@ -72,9 +72,11 @@ import socket, sys
 
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind("/dev/log")
-s.settimeout(60)
 open(sys.argv[1] + ".ready", "w").close()
-open(sys.argv[1], "wb").write(s.recv(8192))
+line = b""
+while b"ompi-crypt:" not in line:       # others may log, too
+    line = s.recv(8192)
+open(sys.argv[1], "wb").write(line)
 END
     listener=$!
     trap 'kill $listener 2>/dev/null || :; rm -f /dev/log' EXIT

@@ -47,7 +47,7 @@ for i in 0 1; do
     vcluster net "node$i" sh -c "echo 0 > /proc/sys/net/ipv6/conf/all/disable_ipv6
         echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6; ip -6 addr add fd99::$((i + 1))/64 dev eth0 nodad"
 done
-capture_start node0 "$CASE_DIR/six.pcap" '(ip6 and tcp) or udp port 9'
+capture_start node0 "$CASE_DIR/six.pcap" -B 262144 '(ip6 and tcp) or udp port 9'
 must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include fd99::/64 "$program"
 capture_stop node0
 tcpdump -nr "$CASE_DIR/six.pcap" 2>/dev/null | grep -q 'IP6 fd99::[12]\.[0-9]* > fd99::[12]\.' || fail "nothing went over IPv6"

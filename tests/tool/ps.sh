@@ -81,6 +81,7 @@ part_sender() {
 
 part_tag() {
     hang tag
+    after=5                     # a page that is a second old would say something else
     explains 'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 6; rank 0 has sent it 1 message that it has not received: tag 5$' \
              'rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 7; rank 1 has sent nothing to it$'
     look --all
@@ -95,6 +96,7 @@ assert job["ranks"] == 2 and len(job["wrong"]) == 2, job
 assert (wait["kind"], wait["process"], wait["tag"], wait["instead"]["tag"]) == ("receive", 0, 6, 5), wait
 assert [p["sent"] for p in by_rank[0]["peers"] if p["rank"] == 1] == [1]
 END
+    after=1
     # A node that cannot be reached is named; this node alone knows one side.
     look --host node0,down
     [ $status = 3 ] && grep -q '^mpicrypt ps: down: it cannot be looked at' "$CASE_DIR/said" || fail "down: $(cat "$CASE_DIR/said")"

@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { WATCHDOG = 30, POISON = 0xa7, TARGETS = 2 };
+enum { WATCHDOG = 100, POISON = 0xa7, TARGETS = 2 };
 #define PATIENCE 0.2        /* seconds, for what should wait */
 
 static MPI_Comm control, targets[TARGETS];
