@@ -35,6 +35,17 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
+# mpirun_aside ARGUMENT... -- PROGRAM...: what ranks say goes around mpirun, as that of 5.0 may lose the last of it.
+mpirun_aside() {
+    local arguments=() rc=0
+    while [ "$1" != -- ]; do arguments+=("$1"); shift; done
+    shift
+    : > "$CASE_DIR/aside"
+    vcluster mpirun "${arguments[@]}" sh -c 'said=$1; shift; exec "$@" >> "$said" 2>&1' sh "$CASE_DIR/aside" "$@" || rc=$?
+    cat "$CASE_DIR/aside"
+    return $rc
+}
+
 # shared_first NODE: it has an address that other nodes have, too, as that of a bridge for containers, before its own: the
 # speeds of interfaces, by which they are sorted, are hidden.  The launcher does not look at loopback.
 shared_first() {

@@ -31,7 +31,7 @@ must in_variant mpicc -o "$CASE_DIR/early" "$CASE_DIR/early.c"
 job() {
     local rc=0
     echo "+ ${OMPI_MCA_pml-} ${OMPI_MCA_btl-} $*"
-    vcluster mpirun -n 2 --map-by node "$@" "$CASE_DIR/early" > "$CASE_DIR/out" 2>&1 < /dev/null || rc=$?
+    mpirun_aside -n 2 --map-by node "$@" -- "$CASE_DIR/early" > "$CASE_DIR/out" 2>&1 < /dev/null || rc=$?
     cat "$CASE_DIR/out"
     said=$(tr -s ' \n' ' ' < "$CASE_DIR/out")
     return $rc

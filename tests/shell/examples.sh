@@ -12,7 +12,8 @@ export HOME=$CASE_DIR/home OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
 mkdir "$HOME"
 cd "$CASE_DIR"
 echo "secret-$(od -An -tx1 -N8 /dev/urandom | tr -d ' \n') of the ring" > secret.txt
-job() { vcluster mpirun -n 4 "$@"; }
+options=()
+job() { mpirun_aside -n 4 ${options[@]+"${options[@]}"} -- "$@"; }
 flags="-I$PREFIX/include -L$PREFIX/lib -Wl,-rpath,$PREFIX/lib"
 must in_variant mpicrypt key new results --keystore-dir "$CASE_DIR/keys"
 
@@ -83,7 +84,8 @@ sed -e "/^crypt_auth = munge/d; s|^# crypt_psk_file = .*|crypt_psk_file = $key|;
 must grep -E '^crypt_(auth = psk|psk_file = )' "$HOME/.openmpi/mca-params.conf"
 (
     unset OMPI_MCA_pml OMPI_MCA_crypt_transport OMPI_MCA_crypt_psk_file
-    says "AES-256-GCM" job -x HOME "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
+    options=(-x HOME)
+    says "AES-256-GCM" job "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
 )
 rm -r "$HOME/.openmpi"
 
@@ -96,10 +98,10 @@ mkdir ca/bob.pem
 must_fail "$examples/x509.sh" "$CASE_DIR/ca" bob
 rmdir ca/bob.pem
 must "$examples/x509.sh" "$CASE_DIR/ca" bob
-x509=(--mca crypt_auth x509 --mca crypt_x509_ca "$CASE_DIR/ca/ca.pem" --mca crypt_x509_cert "$CASE_DIR/ca/alice.pem"
-      --mca crypt_x509_key "$CASE_DIR/ca/alice.key" --mca crypt_report 1)
+options=(--mca crypt_auth x509 --mca crypt_x509_ca "$CASE_DIR/ca/ca.pem" --mca crypt_x509_cert "$CASE_DIR/ca/alice.pem"
+         --mca crypt_x509_key "$CASE_DIR/ca/alice.key" --mca crypt_report 1)
 unset OMPI_MCA_crypt_psk_file
-says "authentication           x509" job "${x509[@]}" "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
+says "authentication           x509" job "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
 
 echo "munge"
 in_variant sh -c 'command -v munged' > /dev/null || { echo "skipped: munge is missing"; exit 0; }
@@ -110,4 +112,5 @@ m=/dev/shm/m
 RSH="$SRC/tests/vcluster agent" KEY=$m/key OWNER=root:root \
     RESTART="munged --key-file=$m/key --socket=$m/s --pid-file=$m/pid --log-file=$m/log --seed-file=$m/seed" \
     must "$examples/munge.sh" node0 node1
-says "authentication           munge" job --mca crypt_auth munge --mca crypt_munge_socket $m/s --mca crypt_report 1 "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
+options=(--mca crypt_auth munge --mca crypt_munge_socket $m/s --mca crypt_report 1)
+says "authentication           munge" job "$CASE_DIR/ring" "$CASE_DIR/secret.txt"

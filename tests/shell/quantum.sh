@@ -34,7 +34,7 @@ export OMPI_MCA_btl_crypt_pq=${words[${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}]}
 exec "$@"
 END
 chmod +x "$CASE_DIR/by_rank"
-job() { PQ=$1 vcluster mpirun -n 4 --map-by node -x PQ "$CASE_DIR/by_rank" "$CASE_DIR/all" > "$CASE_DIR/out" 2>&1; }
+job() { PQ=$1 mpirun_aside -n 4 --map-by node -x PQ -- "$CASE_DIR/by_rank" "$CASE_DIR/all" > "$CASE_DIR/out" 2>&1; }
 
 # agrees WORDS TEXT: TEXT is in the report, and the wire has the key shares of its groups.
 agrees() {
