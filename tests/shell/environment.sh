@@ -40,7 +40,7 @@ must in_variant mpicc -O2 -o "$CASE_DIR/job" "$SRC/tests/shell/misuse/job.c"
 vcluster exec node1 mount -t tmpfs none "$PREFIX"
 OMPI_MCA_pml=ob1 must vcluster mpirun -n 2 --map-by node "$CASE_DIR/job"
 echo "+ ! encrypted"
-! OMPI_MCA_pml=crypt vcluster mpirun -n 2 --map-by node "$CASE_DIR/job" > "$CASE_DIR/missing" 2>&1 ||
+! OMPI_MCA_pml=crypt mpirun_aside -n 2 --map-by node -- "$CASE_DIR/job" > "$CASE_DIR/missing" 2>&1 ||
     fail "an encrypted job ran without ompi-crypt on a node"
 cat "$CASE_DIR/missing"
 grep -qE '^ *Host: +node1$' "$CASE_DIR/missing" || fail "it does not name the node"
