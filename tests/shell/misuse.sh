@@ -108,7 +108,7 @@ first_line() {
 # check OUTCOME FIRST TEXT
 check() {
     local said own count
-    # mpirun of 5.0 may hang when all of the job has ended (tests/vcluster says so).
+    # mpirun may hang when all of the job has ended (tests/vcluster says so).
     [ "$status" != 124 ] && [ "$status" != 137 ] || grep -q '^vcluster: mpirun hung' "$CASE_DIR/out" || wrong "the job hangs"
     said=$(first_line "$CASE_DIR/shown") own=$(first_line "$CASE_DIR/aside")
     case $2 in
