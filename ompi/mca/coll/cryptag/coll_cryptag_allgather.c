@@ -93,6 +93,19 @@ static void run(ompi_coll_cryptag_call_t *call)
     }
 }
 
+/* Open MPI itself ends a call without elements, at some ranks perhaps, where others name elements of no size: no
+ * message, and no number of a call, is for that. */
+static bool is_empty(const ompi_coll_cryptag_user_t *user, ompi_communicator_t *comm)
+{
+    size_t size, count = 0;
+
+    ompi_datatype_type_size(user->rdtype, &size);
+    for (int i = 0; i < ompi_comm_size(comm) && 0 == count; i++) {
+        count = ompi_coll_cryptag_user_count(user, i);
+    }
+    return 0 == size || 0 == count;
+}
+
 /* *left: to be left to the component below. */
 static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm,
                      const ompi_coll_cryptag_user_t *user, bool *left)
@@ -101,18 +114,19 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
         .module = module, .comm = comm, .user = *user, .wipe = ompi_coll_cryptag_wipe,
         .operation = OMPI_COLL_CRYPTAG_ALLGATHER, .tag = MCA_COLL_BASE_TAG_ALLGATHER,
     };
-    int rc = ompi_coll_cryptag_setup(module, comm);
+    int rc;
 
     *left = false;
+    if (is_empty(user, comm)) {
+        return OMPI_SUCCESS;
+    }
+    rc = ompi_coll_cryptag_setup(module, comm);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
     call.topo = module->topo;
     call.sequence = module->sequence++;
     measure(&call);
-    if (0 == call.offset[call.topo->ranks]) {
-        return OMPI_SUCCESS;
-    }
     call.algorithm = choose(&call);
     *left = OMPI_COLL_CRYPTAG_HOP == call.algorithm;
     if (*left) {

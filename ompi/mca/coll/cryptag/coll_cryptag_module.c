@@ -143,7 +143,7 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
     }
     module = OBJ_NEW(ompi_coll_cryptag_module_t);
     if (NULL == module) {
-        return NULL;
+        ompi_coll_cryptag_no_memory(comm, sizeof(*module));     /* the others would wait for one who has none */
     }
     module->super.coll_module_enable = enable;
     module->super.coll_module_disable = OMPI_COMMON_CRYPTMPI_COLL_INSTALLS ? disable : NULL;

@@ -9,11 +9,13 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -23,6 +25,10 @@
 #define LOOKS_A_PROGRESS 16     /* a look at the sockets costs more than a turn of a neighbor */
 #define LEAST_DATA ((size_t) 256 << 10)
 #define NAME_BYTES 64           /* an empty name: the leader has no segment */
+#define LARGEST 4               /* so many of the largest segments may a process have made that are still there */
+#define SHARE 4                 /* and they take a quarter of /dev/shm at most: others need it, too */
+
+static size_t made_bytes;       /* atomic */
 
 /* ---- flags ---- */
 
@@ -98,7 +104,35 @@ static bool map_segment(ompi_coll_cryptag_shm_t *shm, int fd, size_t map_bytes)
     return true;
 }
 
-/* Memory is allocated now: running out of it later would be a SIGBUS. */
+/* Is there room for it, beside the process's others? */
+static bool take_room(int fd, size_t map_bytes)
+{
+    const size_t all = __atomic_add_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED);
+    struct statvfs device;
+
+    if (all / LARGEST <= mca_coll_cryptag_component.shm_max && 0 == fstatvfs(fd, &device)
+        && (0 == device.f_blocks || all / device.f_frsize <= device.f_blocks / SHARE)) {        /* 0: it has no bound */
+        return true;
+    }
+    __atomic_sub_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void give_room_back(size_t map_bytes) { __atomic_sub_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED); }
+
+/* Memory is allocated now: running out of it later would be a SIGBUS.  A signal would end that, too. */
+static bool allocate(int fd, size_t map_bytes)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = posix_fallocate(fd, 0, (off_t) map_bytes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return 0 == rc;
+}
+
 static bool make_segment(ompi_coll_cryptag_shm_t *shm, size_t map_bytes, char name[NAME_BYTES])
 {
     uint8_t random[8];
@@ -114,7 +148,11 @@ static bool make_segment(ompi_coll_cryptag_shm_t *shm, size_t map_bytes, char na
         name[0] = '\0';
         return false;
     }
-    made = 0 == posix_fallocate(fd, 0, (off_t) map_bytes) && map_segment(shm, fd, map_bytes);
+    made = take_room(fd, map_bytes);
+    if (made && !(allocate(fd, map_bytes) && map_segment(shm, fd, map_bytes))) {
+        give_room_back(map_bytes);
+        made = false;
+    }
     close(fd);
     if (!made) {
         shm_unlink(name);
@@ -143,6 +181,9 @@ static void drop_segment(ompi_coll_cryptag_shm_t *shm)
 {
     if (NULL != shm->map) {
         munmap(shm->map, shm->map_bytes);
+        if (0 == shm->local) {                  /* its maker */
+            give_room_back(shm->map_bytes);
+        }
         shm->map = NULL;
         shm->data_bytes = 0;
     }
