@@ -32,6 +32,16 @@
 #    define OPAL_BTL_CRYPT_BESIDE "crypt,self,vader,sm"
 #endif
 
+/* Must the data be packed?  That of an accelerator, too, which the cipher cannot read: from 5.0 on it is not in the first. */
+static inline bool opal_btl_crypt_packs(const opal_convertor_t *convertor)
+{
+#if OPAL_MAJOR_VERSION >= 5
+    return opal_convertor_need_buffers(convertor) || opal_convertor_on_device(convertor);
+#else
+    return opal_convertor_need_buffers(convertor);
+#endif
+}
+
 /* A fragment to who registered for its tag; the bytes are valid during the call. */
 static inline void opal_btl_crypt_call(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                        mca_btl_base_tag_t tag, mca_btl_base_segment_t *segment)

@@ -113,7 +113,7 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
 {
     const size_t longest = btl->btl_eager_limit > btl->btl_max_send_size ? btl->btl_eager_limit : btl->btl_max_send_size;
     const size_t most = longest - reserve, wanted = *size < most ? *size : most;
-    const bool packs = opal_convertor_need_buffers(convertor);
+    const bool packs = opal_btl_crypt_packs(convertor);
     opal_btl_crypt_frag_t *frag = take_for(packs ? reserve + wanted : reserve, flags);
     struct iovec data = {NULL, wanted};
     size_t bytes = wanted;
@@ -279,7 +279,7 @@ static bool in_one_piece(opal_convertor_t *convertor, size_t bytes, struct iovec
 
     *piece = (struct iovec) {NULL, bytes};
     return 0 == bytes                           /* the convertor may be none */
-           || (!opal_convertor_need_buffers(convertor) && opal_convertor_pack(convertor, piece, &count, &found) >= 0
+           || (!opal_btl_crypt_packs(convertor) && opal_convertor_pack(convertor, piece, &count, &found) >= 0
                && found == bytes);
 }
 
