@@ -233,7 +233,7 @@ run_lanes() {
     done
     export VCLUSTER_YIELD=${VCLUSTER_YIELD-1}
     trap end_lanes EXIT
-    trap 'exit 130' INT TERM
+    trap 'trap "" INT TERM; exit 130' INT TERM      # a second one would end end_lanes
     # In process groups of their own, which end_lanes can end.  `wait` is what a signal interrupts.
     set -m
     start_lane "${other[@]}"

@@ -80,8 +80,10 @@ ended() {
 
 run=("$tests/run.sh" --no-packages)
 end_alone()   { kill -TERM "$1"; }
+end_twice()   { kill -TERM "$1"; kill -TERM "$1"; }
 end_timeout() { kill -TERM "$1"; }              # hands it on as when the time is up, to the group as well
 end_ctrl_c()  { kill -INT -- "-$1"; }
 ended alone "${run[@]}"
+ended twice "${run[@]}"
 ended timeout timeout 3600 "${run[@]}"
 ended ctrl_c "${run[@]}"
