@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
 
@@ -312,14 +313,6 @@ static uint8_t *fetch(const opal_process_name_t *name, const mca_base_component_
     return found;
 }
 
-static int64_t milliseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* The peer's renewal of this number, which it may be about to publish; NULL if that does not come within the seconds of
  * a fetch after `begin`. */
 static uint8_t *fetch_renewal(const opal_process_name_t *name, uint32_t of_life, uint32_t number, int64_t begin, size_t *bytes)
@@ -333,11 +326,11 @@ static uint8_t *fetch_renewal(const opal_process_name_t *name, uint32_t of_life,
     key_of_renewal(of_life, number, &key);
     for (int64_t pause = FIRST_PAUSE;; pause = 2 * pause < LAST_PAUSE ? 2 * pause : LAST_PAUSE) {
         found = fetch(name, &key, OPAL_CRYPTPROC_ANEW, what, bytes);
-        if (NULL != found || milliseconds() - begin >= OPAL_CRYPTPROC_FETCH_SECONDS * 1000) {
+        if (NULL != found || opal_crypt_milliseconds() - begin >= OPAL_CRYPTPROC_FETCH_SECONDS * 1000) {
             return found;
         }
         (void) nanosleep(&(struct timespec) {.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000}, NULL);
-        if (milliseconds() - begin >= 1000 * ((int64_t) wait.seconds + 1)) {
+        if (opal_crypt_milliseconds() - begin >= 1000 * ((int64_t) wait.seconds + 1)) {
             opal_cryptproc_wait_tick(&wait);    /* no look at what is pending: it makes progress, and this contact holds a lock */
         }
     }
@@ -349,7 +342,7 @@ static int schedule_renewed(const opal_process_name_t *name, const void *record,
                             opal_crypt_schedule_t **schedule, opal_crypt_why_t *why)
 {
     static const uint8_t none;
-    const int64_t begin = milliseconds();
+    const int64_t begin = opal_crypt_milliseconds();
     int rc = OPAL_CRYPT_ERR_OLD;
 
     for (uint32_t number = 0; OPAL_CRYPT_ERR_OLD == rc; number++) {

@@ -14,7 +14,8 @@ typedef struct opal_crypt_patience {
     int64_t looked, left;                   /* milliseconds */
 } opal_crypt_patience_t;
 
-static inline int64_t opal_crypt_patience_now(void)
+/* On a clock that only goes forward. */
+static inline int64_t opal_crypt_milliseconds(void)
 {
     struct timespec now;
 
@@ -24,13 +25,13 @@ static inline int64_t opal_crypt_patience_now(void)
 
 static inline opal_crypt_patience_t opal_crypt_patience(int64_t milliseconds)
 {
-    return (opal_crypt_patience_t){.looked = opal_crypt_patience_now(), .left = milliseconds};
+    return (opal_crypt_patience_t){.looked = opal_crypt_milliseconds(), .left = milliseconds};
 }
 
 /* Milliseconds that are left; 0 when it is over. */
 static inline int64_t opal_crypt_patience_left(opal_crypt_patience_t *patience)
 {
-    const int64_t most = 100, now = opal_crypt_patience_now(), passed = now - patience->looked;
+    const int64_t most = 100, now = opal_crypt_milliseconds(), passed = now - patience->looked;
     const int64_t counts = passed < most ? passed : most;
 
     patience->looked = now;
