@@ -245,6 +245,35 @@ static void test_append(const layout_t *of, size_t old, size_t count)
     memory_free(&memory);
 }
 
+/* ---- emptied by others ---- */
+
+/* Somebody empties the data: with another program, or storage does when power fails.  A size, with any value, ends it. */
+static unsigned emptied(memory_t *memory, model_t *model, size_t size)
+{
+    unsigned wrong = 0 != memory->super.resize(&memory->super, OPAL_CRYPTFILE_DATA, 0);
+
+    wrong += OPAL_CRYPT_OK != resize(memory, model, 0, -1);
+    wrong += OPAL_CRYPT_OK != resize(memory, model, size, -1);
+    return wrong + compare(memory, model);
+}
+
+static void test_emptied(const layout_t *of, unsigned times)
+{
+    uint8_t bytes[SIZE];
+    memory_t memory;
+    model_t model;
+
+    begin(&memory, &model, of);
+    for (unsigned i = 0; i < times; ++i) {
+        fill(bytes, SIZE, 10 + i);
+        UNIT_REQUIRE(OPAL_CRYPT_OK == put(&memory, &model, 0, bytes, SIZE / 2, -1));
+    }
+    UNIT_CHECK(0 == emptied(&memory, &model, SIZE / 2));
+    UNIT_CHECK(OPAL_CRYPT_OK == put(&memory, &model, 100, bytes, 50, -1));      /* less than a block */
+    UNIT_CHECK(0 == compare(&memory, &model));
+    memory_free(&memory);
+}
+
 /* ---- anything ---- */
 
 static void any_write(memory_t *memory, model_t *model, unsigned *wrong)
@@ -276,6 +305,9 @@ static unsigned killed_round(memory_t *memory, model_t *model, unsigned *new_siz
 
     for (size_t i = random_below(3); i > 0; --i) {
         any_write(memory, model, &wrong);
+    }
+    if (0 == random_below(10)) {
+        wrong += emptied(memory, model, random_below(SIZE / 2));
     }
     size_t from = 0 == random_below(2) ? model->size : random_below(model->size + 1), count = 1 + random_below(5 * B);
     const size_t old = model->size;
@@ -332,6 +364,11 @@ int main(void)
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {
         test_append(&layouts[i], B + 100, 2 * B);
         test_append(&layouts[i], 3 * B + 210, 60);
+    }
+    UNIT_GROUP("emptied by others");
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {
+        test_emptied(&layouts[i], 1);
+        test_emptied(&layouts[i], 2);
     }
     UNIT_GROUP("random writes, kills and sizes");
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {

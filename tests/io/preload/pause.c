@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loaded before mpicrypt (LD_PRELOAD): it stops before one of its renames, or of its calls that
- * bring a file to the storage, until it may go on.
+ * Loaded before a program (LD_PRELOAD): it stops before one of its renames, of its calls that
+ * bring a file to the storage, or of its reads, until it may go on.
  *
- *   PAUSE_IN      rename, renameat2 or fsync
+ *   PAUSE_IN      rename, renameat2, fsync or preadv
  *   PAUSE_AT      before which of them, from 1
  *   PAUSE_READY   a file that is made then
  *   PAUSE_END     it goes on when this is there
@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static void come_by(const char *where)
@@ -55,4 +56,16 @@ int fdatasync(int fd)
 {
     come_by("fsync");
     return ((int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+
+ssize_t preadv(int fd, const struct iovec *vector, int count, off_t at)
+{
+    come_by("preadv");
+    return ((ssize_t (*)(int, const struct iovec *, int, off_t)) dlsym(RTLD_NEXT, "preadv"))(fd, vector, count, at);
+}
+
+ssize_t preadv64(int fd, const struct iovec *vector, int count, off64_t at)
+{
+    come_by("preadv");
+    return ((ssize_t (*)(int, const struct iovec *, int, off64_t)) dlsym(RTLD_NEXT, "preadv64"))(fd, vector, count, at);
 }

@@ -153,7 +153,7 @@ typedef struct ompi_common_cryptmpio_doomed {
     ompi_common_cryptmpio_posix_t posix;        /* the sidecar alone */
     char *sidecar;
     struct stat status;
-    bool there, used;
+    bool there, used, of_another;
 } ompi_common_cryptmpio_doomed_t;
 
 OMPI_DECLSPEC void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed);

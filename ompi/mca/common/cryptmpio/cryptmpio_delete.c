@@ -7,19 +7,25 @@
  *
  *     open the sidecar, maker's lock, lock alone | unlink the data | the same lies there still? unlink it
  *
- * A sidecar that cannot be opened, or locked, goes by what lies there alone.
+ * A sidecar that cannot be opened, or locked, goes by what lies there alone.  One beside a file that has no
+ * attribute, where it could have one, is probably that of an encrypted file which was given another name,
+ * and which nobody could read without it: it is set aside.
  */
 #include "cryptmpio_internal.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 /* So long somebody is waited for who makes the sidecar: he may be stopped. */
 enum { PATIENCE_MS = 2000 };
+
+#define HELP "help-ompi-common-cryptmpio.txt"
 
 static void wait_for_maker(const ompi_common_cryptmpio_posix_t *posix)
 {
@@ -41,6 +47,12 @@ static int open_doomed(const char *sidecar, int how)
     return open(sidecar, how | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+static bool is_of_another(const char *filename, ompi_common_cryptmpio_posix_t *posix)
+{
+    return getxattr(filename, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) < 0 && ENODATA == errno
+           && !ompi_common_cryptmpio_posix_is_vacant(posix);
+}
+
 void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
 {
     ompi_common_cryptmpio_posix_t *posix = &doomed->posix;
@@ -60,6 +72,7 @@ void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptm
     if (posix->sidecar_fd >= 0 && 0 == fstat(posix->sidecar_fd, &doomed->status)) {
         wait_for_maker(posix);
         doomed->used = OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, true, &got) || !got;
+        doomed->of_another = is_of_another(filename, posix);
     }
 }
 
@@ -72,13 +85,23 @@ static bool taken_over(const ompi_common_cryptmpio_doomed_t *doomed, const char 
     return doomed->used && 0 == lstat(filename, &status);
 }
 
+static int leave_aside(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
+{
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_set_aside(&doomed->posix, doomed->sidecar)) {
+        return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
+    }
+    opal_cryptproc_show_here(HELP, "file-sidecar-left", filename, opal_process_info.nodename, doomed->sidecar);
+    return OMPI_SUCCESS;
+}
+
 int ompi_common_cryptmpio_delete_end(const char *filename, ompi_common_cryptmpio_doomed_t *doomed, int rc)
 {
     struct stat now;
 
     if (OMPI_SUCCESS == rc && doomed->there && !taken_over(doomed, filename) && 0 == lstat(doomed->sidecar, &now) &&
         doomed->status.st_dev == now.st_dev && doomed->status.st_ino == now.st_ino) {
-        rc = 0 == unlink(doomed->sidecar) || ENOENT == errno ? OMPI_SUCCESS
+        rc = doomed->of_another ? leave_aside(filename, doomed)
+             : 0 == unlink(doomed->sidecar) || ENOENT == errno ? OMPI_SUCCESS
                                                              : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
     }
     ompi_common_cryptmpio_posix_close(&doomed->posix);

@@ -181,6 +181,7 @@ static bool settle(ompi_common_cryptmpio_file_t *state, look_t *look)
                 is_empty(state) && ompi_common_cryptmpio_posix_is_vacant(&state->posix);
 
     if (ours && '\0' != look->label[0]) {
+        ompi_common_cryptmpio_posix_admit(&state->posix);
         look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
         return false;
     }

@@ -59,6 +59,17 @@ void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *pos
 /* Has the sidecar neither a map nor room for anything else yet? */
 bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix);
 
+/* Under the lock: whoever may use the data may use the new sidecar, as far as its maker can give that.  (A umask is for new
+ * files, and the data is there.) */
+void ompi_common_cryptmpio_posix_admit(const ompi_common_cryptmpio_posix_t *posix);
+
+/* The access control list of `of`, or none; false: errno. */
+bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of);
+
+/* Has it none?  Where it has one, the group's bits of its mode are the most that the list gives to anybody, and no rights of
+ * the group. */
+bool ompi_common_cryptmpio_posix_no_acl(int of);
+
 /* Under the lock: what was begun is deleted, and closed.  ERR_STORAGE with errno:
  * it lies there still. */
 int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
@@ -99,10 +110,11 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 #define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
 #define OMPI_CRYPTMPIO_LOCK_MAKER   ((UINT64_C(1) << 62) - 2)
 #define OMPI_CRYPTMPIO_LOCK_REFRESH ((UINT64_C(1) << 62) - 3)
-#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these four: of the sidecar alone */
+#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these five: of the sidecar alone */
 #define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
 #define OMPI_CRYPTMPIO_LOCK_USE     ((UINT64_C(1) << 62) - 34)
 #define OMPI_CRYPTMPIO_LOCK_WRITERS ((UINT64_C(1) << 62) - 35)
+#define OMPI_CRYPTMPIO_LOCK_UNSEAL  ((UINT64_C(1) << 62) - 36)
 #define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
 
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */

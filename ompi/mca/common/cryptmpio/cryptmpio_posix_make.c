@@ -16,10 +16,12 @@
 #include "opal/mca/common/cryptfile/file/sidecar.h"
 
 #include <errno.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* Another may have deleted it, and a third may have made a new one. */
@@ -39,6 +41,38 @@ int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix,
 void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *posix)
 {
     (void) posix->super.unlock(&posix->super, OMPI_CRYPTMPIO_LOCK_MAKER, 1);
+}
+
+#define ACL "system.posix_acl_access"
+
+static bool there_is_none(void) { return ENODATA == errno || EOPNOTSUPP == errno; }
+
+bool ompi_common_cryptmpio_posix_no_acl(int of) { return fgetxattr(of, ACL, NULL, 0) < 0 && there_is_none(); }
+
+bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of)
+{
+    char list[XATTR_SIZE_MAX];
+    ssize_t bytes = fgetxattr(of, ACL, list, sizeof(list));
+
+    if (bytes >= 0) {
+        return 0 == fsetxattr(fd, ACL, list, (size_t) bytes, 0);
+    }
+    return there_is_none() && (0 == fremovexattr(fd, ACL) || there_is_none());      /* one that its directory gave it */
+}
+
+/* Without the data's group, or its list, our own group has what others have. */
+void ompi_common_cryptmpio_posix_admit(const ompi_common_cryptmpio_posix_t *posix)
+{
+    const int fd = posix->sidecar_fd;
+    struct stat data, side;
+
+    if (0 != fstat(posix->data_fd, &data) || 0 != fstat(fd, &side)) {
+        return;
+    }
+    bool same = (side.st_uid == data.st_uid && side.st_gid == data.st_gid) || 0 == fchown(fd, data.st_uid, data.st_gid)
+                || side.st_gid == data.st_gid || 0 == fchown(fd, (uid_t) -1, data.st_gid);
+    same = ompi_common_cryptmpio_posix_copy_acl(fd, posix->data_fd) && same;
+    (void) fchmod(fd, same ? data.st_mode & 0666 : (data.st_mode & 0606) | (data.st_mode & 06) << 3);
 }
 
 bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix)

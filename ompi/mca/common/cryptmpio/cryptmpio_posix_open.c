@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 char *ompi_common_cryptmpio_posix_sidecar(const char *path)
@@ -34,6 +35,24 @@ char *ompi_common_cryptmpio_posix_sidecar(const char *path)
     return sidecar;
 }
 
+/* Without waiting: others may have put a FIFO there.  But somebody may have a lease on it, as the server of NFS or Samba has,
+ * and is then asked to give it up; the kernel takes it in the end. */
+static int open_sidecar(const char *sidecar, int how, mode_t mode)
+{
+    enum { TRIES = 6000 };              /* a minute; /proc/sys/fs/lease-break-time is 45 s */
+    const struct timespec moment = {0, 10000000};
+    int fd = -1;
+
+    for (int i = 0; i < TRIES; ++i) {
+        fd = open(sidecar, how | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
+        if (fd >= 0 || EWOULDBLOCK != errno) {
+            break;
+        }
+        (void) nanosleep(&moment, NULL);
+    }
+    return fd;
+}
+
 int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating)
 {
     struct stat data, side;
@@ -41,9 +60,7 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
     if (0 != fstat(posix->data_fd, &data)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    /* Without waiting: others may have put a FIFO there. */
-    posix->sidecar_fd = open(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | creating | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
-                                          | O_NOCTTY, data.st_mode & 0666);
+    posix->sidecar_fd = open_sidecar(sidecar, (posix->may_write ? O_RDWR : O_RDONLY) | creating, data.st_mode & 0666);
     if (posix->sidecar_fd < 0) {
         return OPAL_CRYPT_ERR_STORAGE;
     }

@@ -5,7 +5,8 @@
  *
  *     reading   everybody holds the list against the root; pages follow as they are read
  *     writing   of each region, the lowest rank that has its key holds all of it against
- *               the seal; then rank 0 takes the seal off, and what is written is watched
+ *               the seal; then rank 0 takes the seal off, and what is written is watched.
+ *               One communicator after the other: a second one finds no seal any more
  *
  *     1. everybody brings what it wrote to the storage, and says by which S; rank 0 gets
  *        writing alone (cryptmpio_posix_use.c) and keeps it so to the end, or it stays unsealed
@@ -270,14 +271,31 @@ static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owne
     return ompi_common_cryptmpio_told(state, rc, &why);
 }
 
+/* Looked at again under the lock: who had it before has taken the seal off. */
+static before_t look_alone(ompi_common_cryptmpio_file_t *state, bool *locked)
+{
+    before_t before = look_before(state);
+
+    if (MPI_SUCCESS == before.error && before.sealed) {
+        *locked = OPAL_CRYPT_OK == state->posix.super.lock(&state->posix.super, OMPI_CRYPTMPIO_LOCK_UNSEAL, 1, true);
+        if (*locked) {
+            before = look_before(state);
+        } else {
+            before.error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+        }
+    }
+    return before;
+}
+
 int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
 {
     before_t before = {.error = MPI_SUCCESS};
+    bool locked = false;
     int *owners = calloc(state->region_count, sizeof(*owners));
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : MPI_SUCCESS);
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        before = look_before(state);
+        before = look_alone(state, &locked);
     }
     if (MPI_SUCCESS == error) {
         error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &before, sizeof(before)) ? before.error : MPI_ERR_INTERN;
@@ -293,6 +311,9 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
             error = ompi_common_cryptmpio_error(rc, errno);
         }
         error = ompi_common_cryptmpio_agree(state->fh, error);
+    }
+    if (locked) {
+        (void) state->posix.super.unlock(&state->posix.super, OMPI_CRYPTMPIO_LOCK_UNSEAL, 1);
     }
     if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
         opal_cryptfile_seal_watch(state->file, before.bytes);

@@ -8,9 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/limits.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -143,38 +141,18 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
     return code;
 }
 
-#define ACL "system.posix_acl_access"
-
-/* No list, or a file system that has none. */
-static bool no_acl(void) { return ENODATA == errno || EOPNOTSUPP == errno; }
-
-/* Where a file has a list of who may do what, the group's bits of its mode are the most that the list gives to anybody,
- * and no rights of the group. */
-static bool copy_acl(int fd, int of)
-{
-    char list[XATTR_SIZE_MAX];
-    ssize_t bytes = fgetxattr(of, ACL, list, sizeof(list));
-
-    if (bytes >= 0) {
-        return 0 == fsetxattr(fd, ACL, list, (size_t) bytes, 0);
-    }
-    return no_acl() && (0 == fremovexattr(fd, ACL) || no_acl());        /* one that its directory gave it */
-}
-
 bool mpicrypt_file_own_as(int fd, int of)
 {
     struct stat now, wanted;
 
     return 0 == fstat(fd, &now) && 0 == fstat(of, &wanted)
            && ((now.st_uid == wanted.st_uid && now.st_gid == wanted.st_gid) || 0 == fchown(fd, wanted.st_uid, wanted.st_gid))
-           && copy_acl(fd, of) && 0 == fchmod(fd, wanted.st_mode & 0777);
+           && ompi_common_cryptmpio_posix_copy_acl(fd, of) && 0 == fchmod(fd, wanted.st_mode & 0777);
 }
 
 unsigned mpicrypt_file_mode(int of, const struct stat *status)
 {
-    bool list = fgetxattr(of, ACL, NULL, 0) >= 0 || !no_acl();
-
-    return status->st_mode & (list ? 0707 : 0777);
+    return status->st_mode & (ompi_common_cryptmpio_posix_no_acl(of) ? 0777 : 0707);
 }
 
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)

@@ -9,7 +9,8 @@
  *
  * Whatever the new size is, the block that the file ended in may be behind: whoever
  * was killed there made it longer, and finishing that later would bring back what lies
- * behind the end.  So it is finished first, and then cut.
+ * behind the end.  So it is finished first, and then cut.  And entries behind the end go even if nothing is cut: whoever
+ * cut the data without us, or a loss of power, left them.
  */
 #include "file_object.h"
 
@@ -131,7 +132,7 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
         }
     }
     first += keep > 0 ? 1 : 0;
-    return OPAL_CRYPT_OK == rc && bytes < now ? clear_entries(file, region, first) : rc;
+    return OPAL_CRYPT_OK == rc ? clear_entries(file, region, first) : rc;
 }
 
 /* A block that is cut has to be opened and sealed. */

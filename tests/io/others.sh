@@ -1,0 +1,82 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What others do with the two parts of a file, and beside us: a name that is taken by another file, rights, leases, and
+# openings at the same time.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 2 --slots 2
+keys_in "$CASE_DIR/keys" lab other
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+here() { echo "$CASE_DIR/$1"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+head -c 60000 /dev/urandom > plain
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
+
+echo "--- a plain file has the name of an encrypted one that was moved without its sidecar, and is deleted"
+must file encrypt "$(here plain)" "$(here was)" --label lab --block-size 16K
+must mv was is
+must cp plain was
+says "set aside" run_io 1 "$program" delete "$(here plain)" "$(here was)"
+[ ! -e was ] && [ ! -e was.mpicrypt ] || fail "it is still there"
+must mv was.mpic-old is.mpicrypt
+must run_io 2 "$program" read "$(here plain)" "$(here is)"
+must run_io 1 "$program" delete "$(here plain)" "$(here is)"
+[ -z "$(compgen -G 'is*')" ] || fail "left: $(compgen -G 'is*')"
+
+echo "--- the data is for a group, and the job has a umask"
+must install -m 664 /dev/null wide
+must chgrp 4321 wide
+cat > narrow <<'END'
+#!/bin/sh
+umask 077
+exec "$@"
+END
+chmod +x narrow
+must run_io 2 "$(here narrow)" "$program" write-once "$(here plain)" "$(here wide)"
+for part in wide wide.mpicrypt; do
+    [ "$(stat -c '%a %g' $part)" = "664 4321" ] || fail "$part: $(stat -c '%a %g' $part)"
+done
+
+echo "--- somebody has a lease on the sidecar, and gives it up when asked"
+must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 16K
+cat > lease.py <<'END'
+import fcntl, os, signal, sys, time
+
+fd = os.open(sys.argv[1], os.O_RDONLY)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+open(sys.argv[2], "w").close()
+signal.sigwait([signal.SIGIO])
+time.sleep(0.3)                 # so that who asks does not find it free at once
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+END
+python3 lease.py made.mpicrypt ready & holder=$!
+until [ -e ready ]; do kill -0 $holder 2>/dev/null || fail "no lease"; sleep 0.02; done
+must run_io 2 "$program" over "$(here plain)" "$(here made)"
+wait $holder || fail "the lease: status $?"
+must run_io 2 "$program" read "$(here plain)" "$(here made)"
+
+# Of two that open a sealed file to write, the first takes the seal off, and the second finds none; whatever the one has read
+# by then.
+echo "--- two open a sealed file"
+steps=0
+for ((at = 1; ; at++)); do
+    must file seal "$(here made)" > /dev/null
+    rm -f ready end
+    run_io 1 env LD_PRELOAD="$(here pause.so)" PAUSE_IN=preadv PAUSE_AT=$at PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
+        "$program" over "$(here plain)" "$(here made)" > first 2>&1 & first=$!
+    while [ ! -e ready ] && kill -0 $first 2>/dev/null; do sleep 0.02; done
+    [ -e ready ] || break
+    run_io 1 "$program" over "$(here plain)" "$(here made)" > second 2>&1 & second=$!
+    # It is through, or waits for the first.
+    while kill -0 $second 2>/dev/null && ! grep -q -- "-> .*:$(stat -c %i made.mpicrypt) " /proc/locks; do sleep 0.02; done
+    : > end
+    wait $first || fail "the first, that stopped before read $at: $(cat first)"
+    wait $second || fail "the second, while the first stopped before read $at: $(cat second)"
+    must file verify "$(here made)" > /dev/null
+    steps=$at
+done
+wait $first || fail "alone: $(cat first)"
+[ $steps -ge 5 ] || fail "it reads only $steps times"
+echo "$steps steps"
