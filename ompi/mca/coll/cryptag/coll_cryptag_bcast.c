@@ -100,8 +100,11 @@ int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, om
     ompi_coll_cryptag_device_check(&bcast.call, buffer, bcast.bytes);
     bcast.call.sequence = module->sequence++;
     bcast.dense = ompi_common_cryptmpi_contiguous(buffer, dtype, bcast.count);
+    bcast.stream = NULL != bcast.dense ? NULL : ompi_common_cryptmpi_stream_open(buffer, bcast.count, dtype,
+                                                                                 root == module->topo->rank, bcast.bytes);
     cut(&bcast);
     ompi_coll_cryptag_bcast_tree(&bcast);
+    ompi_common_cryptmpi_stream_close(bcast.stream);
     ompi_coll_cryptag_count(&bcast.call);
     return ompi_coll_cryptag_finish(&bcast.call);
 }

@@ -16,6 +16,7 @@ typedef struct ompi_coll_cryptag_bcast {
     int root;
     size_t bytes;                       /* packed, equal at every rank */
     char *dense;                        /* where the packed bytes lie in `buffer`, NULL: nowhere */
+    ompi_common_cryptmpi_stream_t *stream;      /* if nowhere: the way to them, in order; NULL: none */
     size_t segment;                     /* bytes that are sealed and handed on at a time */
     int segments;
     bool share;                         /* nodes hand on through their shared segment */

@@ -25,6 +25,7 @@
 #include <string.h>
 
 enum { NOBODY = -1, MOST_CHILDREN = 32 };
+enum { AHEAD = 64 << 10, AWAITED = 64 };        /* bytes of a broadcast that nobody waits for; segments from one wait to the next */
 
 typedef struct {
     int parent, child[MOST_CHILDREN], children;
@@ -175,10 +176,13 @@ static void copy(tree_run_t *run, int s, bool to_user)
     if (NULL != bcast->dense) {
         return;
     }
-    rc = to_user ? ompi_common_cryptmpi_unpack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes,
-                                               plain_of(run, s))
-                 : ompi_common_cryptmpi_pack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes,
-                                             plain_of(run, s));
+    if (NULL != bcast->stream) {
+        rc = to_user ? ompi_common_cryptmpi_stream_unpack(bcast->stream, offset, bytes, plain_of(run, s))
+                     : ompi_common_cryptmpi_stream_pack(bcast->stream, offset, bytes, plain_of(run, s));
+    } else {
+        rc = to_user ? ompi_common_cryptmpi_unpack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes, plain_of(run, s))
+                     : ompi_common_cryptmpi_pack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes, plain_of(run, s));
+    }
     if (OMPI_SUCCESS != rc) {
         ompi_coll_cryptag_broken(run->call, rc);
     }
@@ -233,6 +237,13 @@ static void open_segment(tree_run_t *run, int s)
     ompi_coll_cryptag_open(run->call, &name, sealed_of(run, s), plain_of(run, s), bytes_of(run, s));
 }
 
+/* Nothing comes back from those below, who may be late: without a word from them, segments of a long broadcast, and of
+ * those that follow, would pile up in their memory. */
+static bool is_awaited(const tree_run_t *run, int s)
+{
+    return run->bcast->bytes > AHEAD && (s + 1 == run->bcast->segments || 0 == (s + 1) % AWAITED);
+}
+
 static void hand_on(tree_run_t *run, int s)
 {
     const bool came_sealed = NOBODY != run->nodes.parent;
@@ -241,7 +252,11 @@ static void hand_on(tree_run_t *run, int s)
         publish(run, s);
     }
     for (int i = 0; i < run->nodes.children; i++) {
-        ompi_coll_cryptag_send(run->call, run->nodes.child[i], OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s), 1);
+        if (is_awaited(run, s)) {
+            ompi_coll_cryptag_send_awaited(run->call, run->nodes.child[i], OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s));
+        } else {
+            ompi_coll_cryptag_send(run->call, run->nodes.child[i], OMPI_COLL_CRYPTAG_SEALED, sealed_part(run, s), 1);
+        }
     }
     if (came_sealed) {
         open_segment(run, s);

@@ -186,6 +186,9 @@ typedef struct ompi_coll_cryptag_step {
  * message. */
 void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count);
+/* Of one part; the wait for it is over when the peer receives its end, not when it has left. */
+void ompi_coll_cryptag_send_awaited(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                                    const ompi_coll_cryptag_part_t *part);
 void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count);
 /* One message as the user describes it, through the selected PML; `bytes`: packed. */

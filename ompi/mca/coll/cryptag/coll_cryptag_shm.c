@@ -26,7 +26,6 @@
 #define LEAST_DATA ((size_t) 256 << 10)
 #define NAME_BYTES 64           /* an empty name: the leader has no segment */
 #define LARGEST 4               /* so many of the largest segments may a process have made that are still there */
-#define SHARE 4                 /* and they take a quarter of /dev/shm at most: others need it, too */
 
 static size_t made_bytes;       /* atomic */
 
@@ -104,14 +103,14 @@ static bool map_segment(ompi_coll_cryptag_shm_t *shm, int fd, size_t map_bytes)
     return true;
 }
 
-/* Is there room for it, beside the process's others? */
+/* Is there room for it, beside the process's others?  Half of /dev/shm stays free, whoever has the rest: others need it, too. */
 static bool take_room(int fd, size_t map_bytes)
 {
     const size_t all = __atomic_add_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED);
     struct statvfs device;
 
     if (all / LARGEST <= mca_coll_cryptag_component.shm_max && 0 == fstatvfs(fd, &device)
-        && (0 == device.f_blocks || all / device.f_frsize <= device.f_blocks / SHARE)) {        /* 0: it has no bound */
+        && (0 == device.f_blocks || device.f_bavail >= map_bytes / device.f_frsize + device.f_blocks / 2)) {    /* 0: no bound */
         return true;
     }
     __atomic_sub_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED);
@@ -189,8 +188,9 @@ static void drop_segment(ompi_coll_cryptag_shm_t *shm)
     }
 }
 
-/* 1. the leader makes it and tells the name   2. the others map it and say so
- * 3. the leader removes the name */
+/* 1. the others say that they are here   2. the leader makes it and tells the name
+ * 3. the others map it and say so        4. the leader removes the name
+ * What is here of a job that is killed stays, so the leader makes it when nobody is late any more. */
 static bool replace_segment(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_shm_t *shm, size_t map_bytes)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
@@ -207,6 +207,7 @@ static bool replace_segment(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_sh
     if (0 != topo->local) {
         int leader = ompi_coll_cryptag_rank_at(topo, topo->node, 0);
 
+        ompi_coll_cryptag_send(call, leader, OMPI_COLL_CRYPTAG_PLAIN, &parts[0], 1);
         ompi_coll_cryptag_recv(call, leader, OMPI_COLL_CRYPTAG_PLAIN, &named, 1);
         ompi_coll_cryptag_wait(call);
         name[NAME_BYTES - 1] = '\0';
@@ -216,6 +217,10 @@ static bool replace_segment(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_sh
         ompi_coll_cryptag_wait(call);
         return have;
     }
+    for (int i = 1; i < shm->here; i++) {
+        ompi_coll_cryptag_recv(call, ompi_coll_cryptag_rank_at(topo, topo->node, i), OMPI_COLL_CRYPTAG_PLAIN, &parts[i], 1);
+    }
+    ompi_coll_cryptag_wait(call);
     have = make_segment(shm, map_bytes, name);
     for (int i = 1; i < shm->here; i++) {
         int rank = ompi_coll_cryptag_rank_at(topo, topo->node, i);

@@ -49,14 +49,13 @@ static void make_room(ompi_coll_cryptag_call_t *call)
 }
 
 static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
-                      const void *base, size_t count, ompi_datatype_t *dtype)
+                      const void *base, size_t count, ompi_datatype_t *dtype, mca_pml_base_send_mode_t mode)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
     int rc;
 
     make_room(call);
-    rc = ompi_coll_cryptag_carrier(call, form)->pml_isend(base, count, dtype, peer, call->tag,
-                                  MCA_PML_BASE_SEND_STANDARD, call->comm,
+    rc = ompi_coll_cryptag_carrier(call, form)->pml_isend(base, count, dtype, peer, call->tag, mode, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
         step->requests[step->count] = MPI_REQUEST_NULL;
@@ -92,14 +91,14 @@ static size_t fragment_of(ompi_coll_cryptag_form_t form, size_t bytes)
 }
 
 static void send_bytes(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
-                       const uint8_t *base, size_t bytes)
+                       const uint8_t *base, size_t bytes, mca_pml_base_send_mode_t last)
 {
     const size_t most = fragment_of(form, bytes);
 
     do {
         size_t fragment = bytes < most ? bytes : most;
 
-        post_send(call, peer, form, base, fragment, MPI_BYTE);
+        post_send(call, peer, form, base, fragment, MPI_BYTE, fragment < bytes ? MCA_PML_BASE_SEND_STANDARD : last);
         base += fragment;
         bytes -= fragment;
     } while (bytes > 0);
@@ -144,8 +143,8 @@ static shape_t shape_of(const ompi_coll_cryptag_call_t *call, const ompi_coll_cr
     return shape;
 }
 
-void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
-                            const ompi_coll_cryptag_part_t *parts, int count)
+static void send_parts(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                       const ompi_coll_cryptag_part_t *parts, int count, mca_pml_base_send_mode_t last)
 {
     shape_t shape = shape_of(call, parts, count);
     uint8_t *staged, *end;
@@ -155,18 +154,30 @@ void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_
     }
     if (!shape.together) {
         for (int i = 0; i < count; i++) {
-            send_bytes(call, peer, form, parts[i].base, parts[i].wire_bytes);
+            send_bytes(call, peer, form, parts[i].base, parts[i].wire_bytes, last);
         }
     } else if (shape.adjacent && count > 0) {
-        send_bytes(call, peer, form, parts[0].base, shape.wire_bytes);
+        send_bytes(call, peer, form, parts[0].base, shape.wire_bytes, last);
     } else if (count > 0) {
         staged = end = ompi_coll_cryptag_scratch(call, shape.wire_bytes);
         for (int i = 0; i < count; i++) {
             memcpy(end, parts[i].base, parts[i].wire_bytes);
             end += parts[i].wire_bytes;
         }
-        send_bytes(call, peer, form, staged, shape.wire_bytes);
+        send_bytes(call, peer, form, staged, shape.wire_bytes, last);
     }
+}
+
+void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                            const ompi_coll_cryptag_part_t *parts, int count)
+{
+    send_parts(call, peer, form, parts, count, MCA_PML_BASE_SEND_STANDARD);
+}
+
+void ompi_coll_cryptag_send_awaited(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
+                                    const ompi_coll_cryptag_part_t *part)
+{
+    send_parts(call, peer, form, part, 1, MCA_PML_BASE_SEND_SYNCHRONOUS);
 }
 
 void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
@@ -195,7 +206,7 @@ void ompi_coll_cryptag_send_typed(ompi_coll_cryptag_call_t *call, int peer, cons
                                   ompi_datatype_t *dtype, size_t bytes)
 {
     call->metrics.s_c += bytes;
-    post_send(call, peer, OMPI_COLL_CRYPTAG_PLAIN, base, count, dtype);
+    post_send(call, peer, OMPI_COLL_CRYPTAG_PLAIN, base, count, dtype, MCA_PML_BASE_SEND_STANDARD);
 }
 
 void ompi_coll_cryptag_recv_typed(ompi_coll_cryptag_call_t *call, int peer, void *base, size_t count,
