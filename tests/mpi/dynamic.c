@@ -3,11 +3,14 @@
  *
  * Processes that meet at run time, by the way named on the command line:
  * "spawn" (MPI_Comm_spawn), "multiple", "connect" (a port between two halves
- * of the world), "name" (the port under a published name).  Each time messages
+ * of the world), "name" (the port under a published name), "last" (spawned processes
+ * whose first message is their last).  Each time messages
  * of all sizes in both directions, wildcards, probes, collectives, a merged
  * communicator, and MPI_Comm_disconnect with a second meeting afterwards.
  */
 #include "mt.h"
+
+#include <unistd.h>
 
 static int turn;        /* so that the second meeting is not the first one's echo */
 
@@ -86,6 +89,39 @@ static void child(MPI_Comm parent)
     exit(0);
 }
 
+/* What they send they do not wait for, nor does MPI_Finalize, while those who are to receive it do something else. */
+static void spawn_last(char *program)
+{
+    char *argv[] = {"child", "last", NULL};
+    MPI_Comm children;
+    int codes[2], got;
+
+    MT_MPI(MPI_Comm_spawn(program, argv, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes));
+    usleep(1500000);
+    for (int i = 0; i < 2; i++) {
+        MT_MPI(MPI_Recv(&got, 1, MPI_INT, i, 7, children, MPI_STATUS_IGNORE));
+        MT_CHECK(100 * i + mt_rank == got, "%d from child %d", got, i);
+    }
+    mt_group("the last words of spawned processes");
+}
+
+static void last_words(MPI_Comm parent)
+{
+    static int words[64];
+    int far;
+    MPI_Request request;
+
+    MT_MPI(MPI_Comm_remote_size(parent, &far));
+    MT_CHECK(far <= 64, "at most 64 parents");
+    for (int i = 0; i < far; i++) {
+        words[i] = 100 * mt_rank + i;
+        MT_MPI(MPI_Isend(&words[i], 1, MPI_INT, i, 7, parent, &request));
+        MT_MPI(MPI_Request_free(&request));
+    }
+    MT_MPI(MPI_Finalize());
+    exit(0);
+}
+
 /* The lower half accepts, the upper one connects. */
 static void connect(int meetings, bool by_name)
 {
@@ -131,12 +167,16 @@ int main(int argc, char **argv)
     MPI_Comm parent;
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_MPI(MPI_Comm_get_parent(&parent));
-    if (MPI_COMM_NULL != parent) {
+    if (MPI_COMM_NULL != parent && mt_flag("last")) {
+        last_words(parent);
+    } else if (MPI_COMM_NULL != parent) {
         child(parent);
     }
     int meetings = (int) mt_arg("meetings", 2);
     if (mt_flag("connect") || mt_flag("name")) {
         connect(meetings, mt_flag("name"));
+    } else if (mt_flag("last")) {
+        spawn_last(argv[0]);
     } else {
         spawn(meetings, argv[0], mt_flag("multiple"));
     }

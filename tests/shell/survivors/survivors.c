@@ -6,11 +6,14 @@
  * the other one for dead.
  * survivors silent: the last process stops before anybody spoke to it, and its node takes connections as before; the first
  * process, which sends to it, is told that it has failed.
+ * survivors unmapped: the last process dies in the middle of a long message; when the first has been told so, its memory for
+ * the message goes, and it goes on.
  */
 #include "mt.h"
 
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -142,6 +145,52 @@ static void silent(void)
     _exit(0);
 }
 
+/* It stays for as long as the receiver's progress takes it, and then some: what it has sent is in the sockets. */
+static void unmapped(void)
+{
+    enum { LONG = 256 << 20 };
+    volatile unsigned char *memory = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int last = mt_size - 1;
+    MPI_Request request;
+    MPI_Comm left;
+    long pid = getpid();
+    int done = 0, size, kind, rc;
+
+    MT_CHECK(MAP_FAILED != memory, "memory");
+    if (last == mt_rank) {
+        memset((void *) memory, 1, LONG);
+        MT_MPI(MPI_Send(&pid, 1, MPI_LONG, 0, 1, MPI_COMM_WORLD));
+        (void) MPI_Send((void *) memory, LONG, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+        raise(SIGKILL);
+    }
+    if (0 == mt_rank) {
+        MT_MPI(MPI_Recv(&pid, 1, MPI_LONG, last, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        MT_MPI(MPI_Irecv((void *) memory, LONG, MPI_BYTE, last, 2, MPI_COMM_WORLD, &request));
+        while (1 != memory[0]) {
+            MT_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+            MT_CHECK(!done, "all of it is here");
+        }
+        usleep(300000);                         /* the sockets fill */
+        kill((pid_t) pid, SIGKILL);
+        usleep(2000000);                        /* the news comes */
+        rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        munmap((void *) memory, LONG);
+        MT_MPI(MPI_Error_class(rc, &kind));
+        MT_CHECK(MPIX_ERR_PROC_FAILED == kind, "error class %d", kind);
+    }
+    MT_MPI(MPIX_Comm_shrink(MPI_COMM_WORLD, &left));
+    MT_MPI(around(left, ROUNDS, -1));
+    MT_MPI(MPI_Comm_size(left, &size));
+    MT_CHECK(size == mt_size - 1, "%d of %d are left", size, mt_size);
+    if (0 == mt_rank) {
+        printf("passed survivors: unmapped\n");
+        fflush(stdout);
+    }
+    MT_MPI(MPI_Barrier(left));
+    MT_MPI(MPI_Finalize());
+    exit(0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm left;
@@ -152,6 +201,9 @@ int main(int argc, char **argv)
     MT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     if (mt_flag("silent")) {
         silent();
+    }
+    if (mt_flag("unmapped")) {
+        unmapped();
     }
     MT_MPI(around(MPI_COMM_WORLD, ROUNDS, -1));
     rc = around(MPI_COMM_WORLD, cuts ? 100 * ROUNDS : ROUNDS, cuts ? 0 : mt_size - 1);

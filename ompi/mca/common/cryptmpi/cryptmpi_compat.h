@@ -233,6 +233,17 @@ static inline bool ompi_common_cryptmpi_fault_tolerant(void)
 #endif
 }
 
+/* Is it known that this process, of an ompi_proc_t, has failed? */
+static inline bool ompi_common_cryptmpi_has_failed(opal_proc_t *proc)
+{
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+    return !ompi_proc_is_active((ompi_proc_t *) proc);
+#else
+    (void) proc;
+    return false;
+#endif
+}
+
 /* What 5.0 asks an fbtl before it sets atomic mode. */
 #if OMPI_MAJOR_VERSION >= 5
 #    define OMPI_COMMON_CRYPTMPI_FBTL_EXTRAS(check) .fbtl_check_atomicity = (check),

@@ -271,6 +271,8 @@ static void publish_no_more(void)
 
 /* It stays for the guard and the report; pml/crypt needs the same libraries, and
  * need not load them a second time. */
+static bool has_failed(opal_proc_t *proc) { return ompi_common_cryptmpi_has_failed(proc); }
+
 static int component_open(void)
 {
     ompi_common_cryptmpi_spelling_check();
@@ -286,6 +288,7 @@ static int component_open(void)
         }
     }
     publish_later();
+    opal_cryptproc_has_failed = has_failed;
     ompi_hook_crypt_files_guard();
     return OMPI_SUCCESS;
 }
@@ -293,6 +296,7 @@ static int component_open(void)
 static int component_close(void)
 {
     ompi_hook_crypt_files_unguard();
+    opal_cryptproc_has_failed = NULL;
     publish_no_more();
     ompi_common_cryptmpi_classes_forget();
     return OMPI_SUCCESS;

@@ -94,7 +94,7 @@ typedef struct opal_btl_crypt_module {
     uint32_t event_bits[OPAL_BTL_CRYPT_EVENTS];
     int event_count;
 
-    opal_free_list_t eager, max, user;
+    opal_free_list_t little, eager, max, user;
 } opal_btl_crypt_module_t;
 
 extern OPAL_DECLSPEC mca_btl_base_component_t mca_btl_crypt_component;

@@ -42,15 +42,17 @@ static bool list_start(opal_free_list_t *list, size_t payload)
 
 bool opal_btl_crypt_frags_start(void)
 {
+    const bool little = list_start(&opal_btl_crypt.little, SENDI_MAX);
     const bool eager = list_start(&opal_btl_crypt.eager, opal_btl_crypt.super.btl_eager_limit);
     const bool max = list_start(&opal_btl_crypt.max, opal_btl_crypt.super.btl_max_send_size);
     const bool user = list_start(&opal_btl_crypt.user, 0);
 
-    return eager && max && user;
+    return little && eager && max && user;
 }
 
 void opal_btl_crypt_frags_stop(void)
 {
+    OBJ_DESTRUCT(&opal_btl_crypt.little);
     OBJ_DESTRUCT(&opal_btl_crypt.eager);
     OBJ_DESTRUCT(&opal_btl_crypt.max);
     OBJ_DESTRUCT(&opal_btl_crypt.user);
@@ -73,12 +75,16 @@ static opal_btl_crypt_frag_t *take(opal_free_list_t *list, uint32_t flags)
     return frag;
 }
 
-/* One that has room for so much, of the list whose buffers are shorter, if that will do; NULL: it is too much. */
+/* One that has room for so much, of the list with the shortest buffers that will do; NULL: it is too much.  Thousands of
+ * short messages may wait for a peer. */
 static opal_btl_crypt_frag_t *take_for(size_t bytes, uint32_t flags)
 {
     const size_t eager = opal_btl_crypt.super.btl_eager_limit, max = opal_btl_crypt.super.btl_max_send_size;
     const bool in_eager = bytes <= eager && (eager <= max || bytes > max);
 
+    if (bytes <= SENDI_MAX) {
+        return take(&opal_btl_crypt.little, flags);
+    }
     return in_eager ? take(&opal_btl_crypt.eager, flags) : bytes <= max ? take(&opal_btl_crypt.max, flags) : NULL;
 }
 
@@ -140,7 +146,8 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
 
 /* ---- send ---- */
 
-/* Who sent it is told by the callback, if wanted, and by the return value otherwise. */
+/* Who sent it is told by the callback, if wanted, and by the return value otherwise.  At the end of the module the PML may have
+ * gone, and nobody is told. */
 static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call, int status)
 {
     mca_btl_base_module_t *btl = &opal_btl_crypt.super;
@@ -148,6 +155,9 @@ static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *f
 
     if (frag->is_copy) {
         __atomic_fetch_sub(&endpoint->copies, 1, __ATOMIC_RELAXED);
+    }
+    if (!opal_btl_crypt.started) {
+        return;
     }
     if (NULL != frag->put_done) {
         frag->put_done(btl, endpoint, frag->put_from, NULL, frag->put_context, frag->put_data, status);

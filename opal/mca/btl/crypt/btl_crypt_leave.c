@@ -5,6 +5,8 @@
  */
 #include "btl_crypt.h"
 
+#include <sched.h>
+
 #include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
@@ -115,19 +117,51 @@ static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
     return between;
 }
 
+/* Something waits for the first contact, and somebody may be there to take it.  (Who refuses us at all its addresses has
+ * ended, or is about to, and receives nothing any more.) */
+static bool before_contact(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    bool before;
+
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    before = NULL == endpoint->link && !endpoint->replaced && !endpoint->failed && NULL != endpoint->waiting.first
+             && 0 == endpoint->give_up_at;
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    return before;
+}
+
+/* A peer of another job may be computing, and its MPI_Finalize is not ours to wait for: a job that was spawned may send, and
+ * end.  What is said of a long wait, and crypt_connect_timeout, are as for any first contact. */
+static void await_contact(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    const bool elsewhere = endpoint->name.jobid != OPAL_PROC_MY_NAME.jobid && !opal_btl_crypt.tolerant;
+    opal_crypt_patience_t patience = opal_crypt_patience(CLOSE_MS);
+
+    while (before_contact(endpoint) && (elsewhere || opal_crypt_patience_left(&patience) > 0)) {
+        if (0 == opal_btl_crypt_go_round()) {
+            sched_yield();
+        }
+    }
+}
+
 static void leave(opal_btl_crypt_endpoint_t *endpoint)
 {
-    opal_crypt_patience_t patience = opal_crypt_patience(CLOSE_MS);
+    opal_crypt_patience_t patience;
     opal_btl_crypt_link_t *link;
     char text[100];
     bool closed;
 
+    await_contact(endpoint);
+    patience = opal_crypt_patience(CLOSE_MS);
     while (between_connections(endpoint) && opal_crypt_patience_left(&patience) > 0) {
         (void) opal_btl_crypt_go_round();
     }
     link = endpoint->link;
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
+        if (OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state) {           /* it may have kept this one */
+            opal_btl_crypt_link_decline(endpoint->connecting);
+        }
         opal_btl_crypt_drop(endpoint->connecting);
     }
     snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);

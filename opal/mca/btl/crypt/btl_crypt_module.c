@@ -57,9 +57,23 @@ void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link)
     }
 }
 
+/* Fault tolerance: MPI_Wait has told the program that it failed, and memory that it was to write to, or we to send from,
+ * may be gone. */
+static bool known_to_have_failed(const opal_btl_crypt_link_t *link)
+{
+    const opal_btl_crypt_endpoint_t *endpoint = link->owner;
+
+    return opal_btl_crypt.tolerant && OPAL_BTL_CRYPT_OPEN == link->state && NULL != opal_cryptproc_has_failed && NULL != endpoint
+           && NULL != endpoint->proc && opal_cryptproc_has_failed(endpoint->proc);
+}
+
 static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
 {
-    if (OPAL_BTL_CRYPT_CONNECTING == link->state || OPAL_BTL_CRYPT_SHAKING == link->state
+    if (known_to_have_failed(link)) {
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        opal_btl_crypt_link_fail(link, "it is known to have failed");
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+    } else if (OPAL_BTL_CRYPT_CONNECTING == link->state || OPAL_BTL_CRYPT_SHAKING == link->state
         || OPAL_BTL_CRYPT_ANSWERED == link->state) {
         opal_btl_crypt_link_drive(link);
     } else {
@@ -249,6 +263,7 @@ static int finalize(mca_btl_base_module_t *btl)
     }
     m->started = false;
     m->engine.deliver = for_nobody;
+    m->error_cb = NULL;
     while (!opal_list_is_empty(&m->endpoints)) {
         endpoint = (opal_btl_crypt_endpoint_t *) opal_list_get_first(&m->endpoints);
         opal_btl_crypt_del_procs(btl, 1, NULL, &endpoint);

@@ -185,6 +185,8 @@ OPAL_DECLSPEC bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread
 /* Set by layers above, which can do more; NULL: by nobody. */
 /* End the job.  May return, if another thread does it already.  Instead of the runtime's way. */
 extern OPAL_DECLSPEC void (*opal_cryptproc_end_job)(void);
+/* With fault tolerance: is this process known to have failed?  Then requests have returned that it had a part in. */
+extern OPAL_DECLSPEC bool (*opal_cryptproc_has_failed)(opal_proc_t *proc);
 /* Show that we wait, while wait(argument) does, which is to be called once. */
 extern OPAL_DECLSPEC void (*opal_cryptproc_show_wait)(const opal_process_name_t *peer, const char *awaited,
                                                       void (*wait)(void *argument), void *argument);

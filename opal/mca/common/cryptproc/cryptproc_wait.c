@@ -17,6 +17,7 @@
 enum { WARN_SECONDS = 120, EXIT_SECONDS = 10 };
 
 void (*opal_cryptproc_end_job)(void);
+bool (*opal_cryptproc_has_failed)(opal_proc_t *proc);
 void (*opal_cryptproc_show_wait)(const opal_process_name_t *, const char *, void (*)(void *), void *);
 void (*opal_cryptproc_still_here)(void);
 
