@@ -89,6 +89,14 @@ make_water() {
 water
 [ molecules ]
 END
+    cat > settle.mdp <<'END'
+integrator = steep
+nsteps = 60
+emtol = 500
+coulombtype = PME
+rcoulomb = 0.9
+rvdw = 0.9
+END
     cat > water.mdp <<'END'
 integrator = md
 nsteps = 300
@@ -102,7 +110,10 @@ gen_seed = 1
 nstenergy = 50
 nstcalcenergy = 50
 END
-    in_variant gmx_mpi solvate -cs spc216 -box 5 5 5 -o water.gro -p water.top > water.log 2>&1 &&
+    # Molecules too near to each other, as at the edges of the box, would fly apart.
+    in_variant gmx_mpi solvate -cs spc216 -box 5 5 5 -o box.gro -p water.top > water.log 2>&1 &&
+        in_variant gmx_mpi grompp -f settle.mdp -c box.gro -p water.top -o settle.tpr -maxwarn 5 >> water.log 2>&1 &&
+        in_variant gmx_mpi mdrun -s settle.tpr -deffnm settle -c water.gro -ntomp 2 -pin off >> water.log 2>&1 &&
         in_variant gmx_mpi grompp -f water.mdp -c water.gro -p water.top -o water.tpr -maxwarn 5 >> water.log 2>&1 ||
         fail "$(cat water.log)"
 }
