@@ -29,11 +29,13 @@ for i in 1 2 3; do
     survive OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_btl_crypt_replace_after=20
 done
 
-# What is in the sockets of who has died is for memory that may be gone.
-OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl vcluster mpirun -n 4 --with-ft ulfm -x MT_WATCHDOG="$LIMIT" "$program" unmapped \
-    > "$CASE_DIR/out" 2>&1 || true
-tr -d '\0' < "$CASE_DIR/out"
-grep -aq 'passed survivors: unmapped' "$CASE_DIR/out" || fail "not unmapped"
+# What is in the sockets of who has died is for memory that may be gone.  (Now and then all of it comes before the news.)
+for i in 1 2 3; do
+    OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl vcluster mpirun -n 4 --with-ft ulfm -x MT_WATCHDOG="$LIMIT" "$program" unmapped \
+        > "$CASE_DIR/out" 2>&1 || true
+    tr -d '\0' < "$CASE_DIR/out"
+    grep -aq 'passed survivors: unmapped' "$CASE_DIR/out" || fail "not unmapped"
+done
 
 # Nobody answers, for the time that the user allows.
 OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=btl OMPI_MCA_crypt_connect_timeout=4 vcluster mpirun -n 2 --map-by node \

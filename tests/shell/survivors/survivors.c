@@ -154,7 +154,7 @@ static void unmapped(void)
     MPI_Request request;
     MPI_Comm left;
     long pid = getpid();
-    int done = 0, size, kind, rc;
+    int done = 0, size, kind, rc = MPI_SUCCESS;
 
     MT_CHECK(MAP_FAILED != memory, "memory");
     if (last == mt_rank) {
@@ -166,7 +166,7 @@ static void unmapped(void)
     if (0 == mt_rank) {
         MT_MPI(MPI_Recv(&pid, 1, MPI_LONG, last, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         MT_MPI(MPI_Irecv((void *) memory, LONG, MPI_BYTE, last, 2, MPI_COMM_WORLD, &request));
-        while (1 != memory[0]) {
+        while (1 != memory[LONG / 4]) {
             MT_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
             MT_CHECK(!done, "all of it is here");
         }
@@ -175,9 +175,13 @@ static void unmapped(void)
         usleep(2000000);                        /* the news comes */
         rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
         munmap((void *) memory, LONG);
-        MT_MPI(MPI_Error_class(rc, &kind));
-        MT_CHECK(MPIX_ERR_PROC_FAILED == kind, "error class %d", kind);
     }
+    if (0 != mt_rank) {
+        rc = MPI_Recv(&pid, 1, MPI_LONG, last, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MT_MPI(MPI_Error_class(rc, &kind));
+    MT_CHECK(MPIX_ERR_PROC_FAILED == kind || MPIX_ERR_REVOKED == kind, "error class %d", kind);
+    MT_MPI(MPIX_Comm_revoke(MPI_COMM_WORLD));
     MT_MPI(MPIX_Comm_shrink(MPI_COMM_WORLD, &left));
     MT_MPI(around(left, ROUNDS, -1));
     MT_MPI(MPI_Comm_size(left, &size));
