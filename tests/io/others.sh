@@ -17,9 +17,18 @@ echo "--- a plain file has the name of an encrypted one that was moved without i
 must file encrypt "$(here plain)" "$(here was)" --label lab --block-size 16K
 must mv was is
 must cp plain was
-says "set aside" run_io 1 "$program" delete "$(here plain)" "$(here was)"
+says "which nobody can read without it" run_io 1 "$program" delete "$(here plain)" "$(here was)"
 [ ! -e was ] && [ ! -e was.mpicrypt ] || fail "it is still there"
 must mv was.mpic-old is.mpicrypt
+must cp is.mpicrypt was.mpicrypt                # of a file that has none aside yet; then of one that has
+must cp plain was
+must run_io 1 "$program" delete "$(here plain)" "$(here was)"
+must cp is.mpicrypt was.mpicrypt
+must cp plain was
+must run_io 1 "$program" delete "$(here plain)" "$(here was)"
+must cmp is.mpicrypt was.mpicrypt
+must cmp is.mpicrypt was.mpic-old
+must rm was.mpicrypt was.mpic-old
 must run_io 2 "$program" read "$(here plain)" "$(here is)"
 must run_io 1 "$program" delete "$(here plain)" "$(here is)"
 [ -z "$(compgen -G 'is*')" ] || fail "left: $(compgen -G 'is*')"

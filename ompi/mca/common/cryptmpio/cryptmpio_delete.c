@@ -8,8 +8,8 @@
  *     open the sidecar, maker's lock, lock alone | unlink the data | the same lies there still? unlink it
  *
  * A sidecar that cannot be opened, or locked, goes by what lies there alone.  One beside a file that has no
- * attribute, where it could have one, is probably that of an encrypted file which was given another name,
- * and which nobody could read without it: it is set aside.
+ * attribute, where it could have one, may be that of an encrypted file which was given another name,
+ * and which nobody could read without it: it is set aside, if that name is free.
  */
 #include "cryptmpio_internal.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
@@ -85,13 +85,11 @@ static bool taken_over(const ompi_common_cryptmpio_doomed_t *doomed, const char 
     return doomed->used && 0 == lstat(filename, &status);
 }
 
-static int leave_aside(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
+/* Where the name is taken, or that cannot be told, it stays where it is. */
+static void keep(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
 {
-    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_set_aside(&doomed->posix, doomed->sidecar)) {
-        return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
-    }
-    opal_cryptproc_show_here(HELP, "file-sidecar-left", filename, opal_process_info.nodename, doomed->sidecar);
-    return OMPI_SUCCESS;
+    (void) ompi_common_cryptmpio_posix_set_aside(&doomed->posix, doomed->sidecar, false);
+    opal_cryptproc_show_here(HELP, "file-sidecar-kept", filename, opal_process_info.nodename, doomed->sidecar);
 }
 
 int ompi_common_cryptmpio_delete_end(const char *filename, ompi_common_cryptmpio_doomed_t *doomed, int rc)
@@ -100,9 +98,12 @@ int ompi_common_cryptmpio_delete_end(const char *filename, ompi_common_cryptmpio
 
     if (OMPI_SUCCESS == rc && doomed->there && !taken_over(doomed, filename) && 0 == lstat(doomed->sidecar, &now) &&
         doomed->status.st_dev == now.st_dev && doomed->status.st_ino == now.st_ino) {
-        rc = doomed->of_another ? leave_aside(filename, doomed)
-             : 0 == unlink(doomed->sidecar) || ENOENT == errno ? OMPI_SUCCESS
-                                                             : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
+        if (doomed->of_another) {
+            keep(filename, doomed);
+        } else {
+            rc = 0 == unlink(doomed->sidecar) || ENOENT == errno ? OMPI_SUCCESS
+                                                                 : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, errno);
+        }
     }
     ompi_common_cryptmpio_posix_close(&doomed->posix);
     free(doomed->sidecar);

@@ -160,7 +160,7 @@ static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
         refuse(state, look, MPI_ERR_FILE_IN_USE, "file-busy", "its sidecar seems to belong to another file, but is in use");
         return false;
     }
-    int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar);
+    int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar, true);
 
     if (OPAL_CRYPT_OK != rc) {
         look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;

@@ -35,7 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VECTOR = 256, GAP = 512 };
+enum { VECTOR = 256, GAP = 512, ZEROS = 65536 };
 
 /* A lock server that knows processes, but not their threads or files, may see a ring
  * where there is none: all of ours take locks in the same order.  So it is asked again,
@@ -168,9 +168,23 @@ static int posix_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
+/* Where no hole can be made: only what is not zeros is written, so that holes stay, and the end where it is. */
+static int zero_some(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
+{
+    static const uint8_t zeros[ZEROS];
+    uint8_t there[ZEROS];
+    opal_cryptfile_extent_t extent = {at, there, bytes};
+    int rc = storage->read(storage, part, &extent, 1);
+
+    if (OPAL_CRYPT_OK == rc && 0 != memcmp(there, zeros, bytes)) {
+        memset(there, 0, bytes);
+        rc = storage->write(storage, part, &extent, 1);
+    }
+    return rc;
+}
+
 static int posix_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
 {
-    static uint8_t zeros[65536];
     int rc;
 
     do {
@@ -183,9 +197,8 @@ static int posix_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t p
         return OPAL_CRYPT_ERR_STORAGE;
     }
     for (rc = OPAL_CRYPT_OK; bytes > 0 && OPAL_CRYPT_OK == rc;) {
-        size_t part_bytes = bytes < sizeof(zeros) ? (size_t) bytes : sizeof(zeros);
-        const opal_cryptfile_extent_t extent = {at, zeros, part_bytes};
-        rc = posix_write(storage, part, &extent, 1);
+        size_t part_bytes = bytes < ZEROS ? (size_t) bytes : ZEROS;
+        rc = zero_some(storage, part, at, part_bytes);
         at += part_bytes;
         bytes -= part_bytes;
     }

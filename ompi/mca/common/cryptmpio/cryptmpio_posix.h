@@ -74,9 +74,9 @@ bool ompi_common_cryptmpio_posix_no_acl(int of);
  * it lies there still. */
 int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
 
-/* Under the lock: give the sidecar the name FILE.mpic-old, in the place of one that has it, and
+/* Under the lock: give the sidecar the name FILE.mpic-old, if it `replaces` it in the place of one that has it, and
  * close it.  ERR_STORAGE with errno: it lies there still. */
-int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
+int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool replaces);
 
 /* From now on the order of writes holds on the storage, too. */
 void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);

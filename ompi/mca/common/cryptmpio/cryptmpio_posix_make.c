@@ -11,11 +11,15 @@
  * it.  The kernel takes the lock from a maker that dies; what he leaves is vacant,
  * but for the short time that writing takes.
  */
+#ifndef _GNU_SOURCE
+#    define _GNU_SOURCE
+#endif
 #include "cryptmpio_posix.h"
 
 #include "opal/mca/common/cryptfile/file/sidecar.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,19 +64,25 @@ bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of)
     return there_is_none() && (0 == fremovexattr(fd, ACL) || there_is_none());      /* one that its directory gave it */
 }
 
-/* Without the data's group, or its list, our own group has what others have. */
+/* Only what we have made: somebody may have given this name to a file of ours that is for nobody else.  Where the sidecar cannot
+ * have the data's group, our own group has what others have; and with a list it stays as its directory made it. */
 void ompi_common_cryptmpio_posix_admit(const ompi_common_cryptmpio_posix_t *posix)
 {
     const int fd = posix->sidecar_fd;
     struct stat data, side;
 
-    if (0 != fstat(posix->data_fd, &data) || 0 != fstat(fd, &side)) {
+    if (0 != fstat(posix->data_fd, &data) || 0 != fstat(fd, &side) || 0 != side.st_size || 1 != side.st_nlink
+        || geteuid() != side.st_uid) {
         return;
     }
-    bool same = (side.st_uid == data.st_uid && side.st_gid == data.st_gid) || 0 == fchown(fd, data.st_uid, data.st_gid)
+    const bool list = !ompi_common_cryptmpio_posix_no_acl(posix->data_fd);
+    const bool same = (side.st_uid == data.st_uid && side.st_gid == data.st_gid) || 0 == fchown(fd, data.st_uid, data.st_gid)
                 || side.st_gid == data.st_gid || 0 == fchown(fd, (uid_t) -1, data.st_gid);
-    same = ompi_common_cryptmpio_posix_copy_acl(fd, posix->data_fd) && same;
-    (void) fchmod(fd, same ? data.st_mode & 0666 : (data.st_mode & 0606) | (data.st_mode & 06) << 3);
+    if (same && ompi_common_cryptmpio_posix_copy_acl(fd, posix->data_fd)) {
+        (void) fchmod(fd, data.st_mode & 0666);
+    } else if (!same && !list) {
+        (void) fchmod(fd, (data.st_mode & 0606) | (data.st_mode & 06) << 3);
+    }
 }
 
 bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix)
@@ -94,7 +104,7 @@ int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, co
 }
 
 /* As long as the name that it had, so that there is room for it. */
-int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
+int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool replaces)
 {
     static const char ending[] = ".mpic-old";
     char *aside = strdup(sidecar);
@@ -103,7 +113,8 @@ int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, 
     _Static_assert(sizeof(ending) == sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX), "one name is as long as the other");
     if (NULL != aside) {
         memcpy(aside + strlen(aside) - strlen(ending), ending, sizeof(ending));
-        rc = lies_at(posix, sidecar) && 0 != rename(sidecar, aside) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
+        rc = lies_at(posix, sidecar)
+             && 0 != (replaces ? rename(sidecar, aside) : renameat2(AT_FDCWD, sidecar, AT_FDCWD, aside, RENAME_NOREPLACE)) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
     }
     error = errno;
     free(aside);

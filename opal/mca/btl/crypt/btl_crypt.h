@@ -132,6 +132,8 @@ int opal_btl_crypt_go_round(void);
 
 /* What has come over a connection, and the answer to its last frame. */
 void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link);
+/* Given up, or, with fault tolerance, known to Open MPI to have failed. */
+bool opal_btl_crypt_has_failed(const opal_btl_crypt_endpoint_t *endpoint);
 
 /* Wait for those that the connection needs; no longer, before it is destroyed. */
 void opal_btl_crypt_watch(opal_btl_crypt_link_t *link);     /* one that cannot be watched has FAILED */

@@ -264,7 +264,7 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
     struct iovec pieces[2];
 
     (void) btl;
-    if (endpoint->failed) {
+    if (opal_btl_crypt_has_failed(endpoint)) {
         return OPAL_ERR_UNREACH;
     }
     for (size_t i = 0; i < descriptor->des_segment_count; i++) {
@@ -368,8 +368,8 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
     opal_btl_crypt_frag_t *frag;
 
     (void) local_handle, (void) remote_handle, (void) flags, (void) order;
-    if (size > PUT_MOST || endpoint->failed) {
-        return endpoint->failed ? OPAL_ERR_UNREACH : OPAL_ERR_BAD_PARAM;
+    if (size > PUT_MOST || opal_btl_crypt_has_failed(endpoint)) {
+        return size > PUT_MOST ? OPAL_ERR_BAD_PARAM : OPAL_ERR_UNREACH;
     }
     if (0 == size) {
         cbfunc(btl, endpoint, local_address, NULL, cbcontext, cbdata, OPAL_SUCCESS);

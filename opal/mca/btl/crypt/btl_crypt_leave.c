@@ -117,27 +117,33 @@ static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
     return between;
 }
 
-/* Something waits for the first contact, and somebody may be there to take it.  (Who refuses us at all its addresses has
- * ended, or is about to, and receives nothing any more.) */
-static bool before_contact(const opal_btl_crypt_endpoint_t *endpoint)
+/* Something waits for the first contact.  *accepted: the peer's system has taken the connection, as it does while
+ * the peer computes, and does not when that has ended. */
+static bool before_contact(const opal_btl_crypt_endpoint_t *endpoint, bool *accepted)
 {
+    const opal_btl_crypt_link_t *link = endpoint->connecting;
     bool before;
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
-    before = NULL == endpoint->link && !endpoint->replaced && !endpoint->failed && NULL != endpoint->waiting.first
-             && 0 == endpoint->give_up_at;
+    *accepted = NULL != link && OPAL_BTL_CRYPT_CONNECTING != link->state && OPAL_BTL_CRYPT_FAILED != link->state;
+    before = NULL == endpoint->link && !endpoint->replaced && NULL != endpoint->waiting.first && !opal_btl_crypt_has_failed(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     return before;
 }
 
 /* A peer of another job may be computing, and its MPI_Finalize is not ours to wait for: a job that was spawned may send, and
- * end.  What is said of a long wait, and crypt_connect_timeout, are as for any first contact. */
+ * end.  What is said of a long wait, and crypt_connect_timeout, are as for any first contact.  A peer of our own job has
+ * polled until a moment ago. */
 static void await_contact(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    const bool elsewhere = endpoint->name.jobid != OPAL_PROC_MY_NAME.jobid && !opal_btl_crypt.tolerant;
+    const bool elsewhere = endpoint->name.jobid != OPAL_PROC_MY_NAME.jobid;
     opal_crypt_patience_t patience = opal_crypt_patience(CLOSE_MS);
+    bool accepted;
 
-    while (before_contact(endpoint) && (elsewhere || opal_crypt_patience_left(&patience) > 0)) {
+    while (before_contact(endpoint, &accepted) && opal_crypt_patience_left(&patience) > 0) {
+        if (elsewhere && accepted) {
+            patience = opal_crypt_patience(CLOSE_MS);
+        }
         if (0 == opal_btl_crypt_go_round()) {
             sched_yield();
         }

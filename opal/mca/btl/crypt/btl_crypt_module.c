@@ -59,17 +59,15 @@ void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link)
 
 /* Fault tolerance: MPI_Wait has told the program that it failed, and memory that it was to write to, or we to send from,
  * may be gone. */
-static bool known_to_have_failed(const opal_btl_crypt_link_t *link)
+bool opal_btl_crypt_has_failed(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    const opal_btl_crypt_endpoint_t *endpoint = link->owner;
-
-    return opal_btl_crypt.tolerant && OPAL_BTL_CRYPT_OPEN == link->state && NULL != opal_cryptproc_has_failed && NULL != endpoint
-           && NULL != endpoint->proc && opal_cryptproc_has_failed(endpoint->proc);
+    return endpoint->failed || (opal_btl_crypt.tolerant && NULL != opal_cryptproc_has_failed && NULL != endpoint->proc
+                                && opal_cryptproc_has_failed(endpoint->proc));
 }
 
 static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
 {
-    if (known_to_have_failed(link)) {
+    if (OPAL_BTL_CRYPT_OPEN == link->state && NULL != link->owner && opal_btl_crypt_has_failed(link->owner)) {
         pthread_mutex_lock(&opal_btl_crypt.lock);
         opal_btl_crypt_link_fail(link, "it is known to have failed");
         pthread_mutex_unlock(&opal_btl_crypt.lock);
