@@ -75,11 +75,23 @@ def bent(one, source, answer):
     return bytes(changed)
 
 
-def due(one, number):
-    """Ours to bend?  Once; what is missed only when another record follows is a long one, which others of its frame follow."""
+def waits_for(one):
+    """So many bytes must follow before the other end can notice, without anybody's sending more."""
+    return {"length": 1, "drop": 1, "swap": 1, "half": len(one) // 2 + 1}.get(act, 0)
+
+
+def follow(source, count):
+    try:
+        return count == 0 or len(source.recv(count, socket.MSG_PEEK | socket.MSG_DONTWAIT)) >= count
+    except BlockingIOError:
+        return False
+
+
+def due(one, number, source):
+    """Ours to bend?  Once."""
     global done
     with lock:
-        if done or number < at or one[0] != DATA or (act in ("length", "drop", "swap", "half") and len(one) < 16384):
+        if done or number < at or one[0] != DATA or not follow(source, waits_for(one)):
             return False
         done = True
     return True
@@ -90,7 +102,7 @@ def hand_on(source, sink, answer, file):
     try:
         while (one := record(source)) is not None:
             number += one[0] == DATA
-            if answer == answers and due(one, number):
+            if answer == answers and due(one, number, source):
                 print("done", file=file)
                 if act in ("cut", "end"):
                     break
