@@ -66,8 +66,13 @@ void ompi_common_cryptmpi_lock_make(ompi_common_cryptmpi_lock_t *lock)
 int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t **slot = slot_of(comm, true);
-    ompi_common_cryptmpi_comm_t *c = calloc(1, sizeof(*c));
+    ompi_common_cryptmpi_comm_t *c;
 
+    /* Open MPI's branch 6.0 of summer 2026 adds MPI_COMM_WORLD twice, in processes of which some component wants it early. */
+    if (NULL != slot && NULL != *slot && comm == (*slot)->comm) {
+        return OMPI_SUCCESS;
+    }
+    c = calloc(1, sizeof(*c));
     if (NULL == slot || NULL == c) {
         goto free_comm;
     }
