@@ -124,7 +124,7 @@ static void expect_data(const uint8_t *plain, size_t count)
         expect_fragment(plain, count);
     } else if (2 == plain[0]) {
         expect_put(plain, count);
-    } else if (!peer.hello && 8 == count && 0 == memcmp(plain, "\3\1\1\0\0\0\0", 8)) {
+    } else if (!peer.hello && 8 == count && 0 == memcmp(plain, "\3\1\1", 3) && plain[3] <= 1 && 0 == memcmp(plain + 4, "\0\0\0", 4)) {
         peer.hello = true;
     } else if (peer.hello && 8 == count && 0 == memcmp(plain, "\4\0\0\0\0\0\0", 8)) {
         peer.last = true;

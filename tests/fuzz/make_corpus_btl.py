@@ -75,6 +75,8 @@ def peers():
     yield "bad-hello-long", peer(record(HELLO, 1))
     yield "bad-hello-cut", peer(record(HELLO[:7]))
     yield "bad-hello-version", peer(record(b"\3\2\1\0\0\0\0\0"))
+    yield "bad-hello-flags", peer(record(b"\3\1\1\2\0\0\0\0"), fragment(5))
+    yield "good-kernel", peer(record(b"\3\1\1\1\0\0\0\0"), fragment(100), update, fragment(20000), put(50000), close)
     yield "bad-empty", peer(hello, record())
     yield "bad-too-long", peer(hello, record(b"\1\1\0\0\0\0\x50\0", 16377))
     yield "bad-short-header", peer(hello, record(b"\1\1\0\0\0\0\0"))
