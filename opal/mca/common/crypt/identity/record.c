@@ -209,7 +209,7 @@ static bool first_difference(const opal_crypt_record_t *one, const opal_crypt_re
         *item_length = item_bytes(one->agreed, one->agreed_bytes, at);
         equals = memchr(*item, '=', *item_length);
         *others = item_of(other, *item, NULL == equals ? *item_length : (size_t) (equals - *item) + 1, others_length);
-        if (*others_length != *item_length || 0 != memcmp(*item, *others, *item_length)) {
+        if (NULL == *others || *others_length != *item_length || 0 != memcmp(*item, *others, *item_length)) {
             return true;
         }
     }
