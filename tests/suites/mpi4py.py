@@ -77,6 +77,8 @@ def compare(entries, may_refuse, plain_directory, sealed_directory):
         kind, pattern, reason = entry
         print(f"left out: {pattern}: {reason}" if kind == "out" else
               f"refused: {pattern}: {reason}: {refused[entry]} tests")
+    if "ok" not in plain.values():
+        wrong.append("nothing passes over plain Open MPI: nothing was compared")
     if not plain or ranks != sealed_ranks:
         wrong.append(f"logs are missing: of {ranks} ranks over plain Open MPI, of {sealed_ranks} over pml/crypt")
     print("\n".join(wrong) if wrong else "everything else that passes over plain Open MPI passes over pml/crypt")
