@@ -13,7 +13,7 @@ program() {                                     # program NAME ARGUMENT...
     lines+=("$path $*")
 }
 program p2p_modes max=70000
-program p2p_match times=4 limit=100000
+program p2p_match times=1 count=20 limit=100000
 program p2p_probe
 program p2p_types
 program p2p_truncate
