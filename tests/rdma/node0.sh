@@ -35,11 +35,11 @@ run() {                                         # run HOW PROGRAM ARGUMENT...
     return $rc
 }
 
-# A job that passes, and does not send by something else: more than 20 packets are RDMA's.
+# A job that passes, and does not send by something else: more than 12 packets are RDMA's.
 job() {
     echo "$*"
     run "$@" || { cat $OUT; fail "$*"; }
-    [ "$packets" -gt 20 ] || fail "that was not sent by RDMA: $(cat $OUT)"
+    [ "$packets" -gt 12 ] || fail "that was not sent by RDMA: $(cat $OUT)"
 }
 
 # refused TEXT HOW PROGRAM...: a job that fails and says TEXT, no watchdog's.
