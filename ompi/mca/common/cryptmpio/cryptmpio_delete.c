@@ -13,6 +13,7 @@
  */
 #include "cryptmpio_internal.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
+#include "opal/mca/common/cryptfile/file/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,10 +48,11 @@ static int open_doomed(const char *sidecar, int how)
     return open(sidecar, how | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-static bool is_of_another(const char *filename, ompi_common_cryptmpio_posix_t *posix)
+/* Whether it can be opened or not. */
+static bool is_of_another(const char *filename, const struct stat *sidecar)
 {
     return getxattr(filename, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) < 0 && ENODATA == errno
-           && !ompi_common_cryptmpio_posix_is_vacant(posix);
+           && (uint64_t) sidecar->st_size > OPAL_CRYPTFILE_SIDECAR_FREE;
 }
 
 void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
@@ -64,6 +66,7 @@ void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptm
     if (!doomed->there || !S_ISREG(doomed->status.st_mode)) {
         return;
     }
+    doomed->of_another = is_of_another(filename, &doomed->status);
     posix->sidecar_fd = open_doomed(doomed->sidecar, O_RDWR);
     if (posix->sidecar_fd < 0) {
         posix->may_write = false;
@@ -72,7 +75,6 @@ void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptm
     if (posix->sidecar_fd >= 0 && 0 == fstat(posix->sidecar_fd, &doomed->status)) {
         wait_for_maker(posix);
         doomed->used = OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, true, &got) || !got;
-        doomed->of_another = is_of_another(filename, posix);
     }
 }
 

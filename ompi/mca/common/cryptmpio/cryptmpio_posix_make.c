@@ -113,8 +113,8 @@ int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, 
     _Static_assert(sizeof(ending) == sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX), "one name is as long as the other");
     if (NULL != aside) {
         memcpy(aside + strlen(aside) - strlen(ending), ending, sizeof(ending));
-        rc = lies_at(posix, sidecar)
-             && 0 != (replaces ? rename(sidecar, aside) : renameat2(AT_FDCWD, sidecar, AT_FDCWD, aside, RENAME_NOREPLACE)) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
+        rc = lies_at(posix, sidecar) && 0 != renameat2(AT_FDCWD, sidecar, AT_FDCWD, aside, replaces ? 0 : RENAME_NOREPLACE)
+                 ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
     }
     error = errno;
     free(aside);
