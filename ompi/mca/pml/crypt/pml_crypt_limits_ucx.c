@@ -13,6 +13,7 @@
  * processes must agree (pml_crypt_start.c).
  */
 #include "pml_crypt_host.h"
+#include "opal/mca/common/crypt/base/environment.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -111,7 +112,7 @@ void ompi_pml_crypt_limits_ucx_raise(void)
              && may_use_tcp() && set_by_nobody();
     for (int i = 0; raised && i < NAMES; i++) {
         snprintf(variable, sizeof(variable), "UCX_%s", names[i]);
-        setenv(variable, SEGMENT, 1);
+        (void) opal_crypt_environment_set(variable, SEGMENT);
     }
 }
 
@@ -121,7 +122,7 @@ void ompi_pml_crypt_limits_ucx_restore(const char *host)
 
     for (int i = 0; raised && i < NAMES; i++) {
         snprintf(variable, sizeof(variable), "UCX_%s", names[i]);
-        unsetenv(variable);
+        (void) opal_crypt_environment_set(variable, NULL);
     }
     raised = raised && 0 == strcmp(host, "ucx");
     if (raised) {

@@ -193,7 +193,7 @@ EVP_CIPHER_CTX *opal_aead_openssl_context_for(opal_aead_context_t *context,
     opal_aead_gone_visit(&gone, &context->gone_seen, context, clear_key);
     table = context->tables[key->cipher];
     if (NULL == table) {
-        table = table_new(cipher);
+        table = OPAL_AEAD_OPENSSL_NOT_GUARDED == opal_aead_openssl_guard() ? NULL : table_new(cipher);
         opal_aead_live_lock(&lives);
         context->tables[key->cipher] = table;
         opal_aead_live_unlock(&lives);

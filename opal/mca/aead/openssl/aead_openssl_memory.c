@@ -3,12 +3,13 @@
  *
  * An EVP context holds round keys on libcrypto's heap, where a core file would
  * show them, and a fork'd child have them.  libcrypto takes another allocator only before its very first
- * allocation (CRYPTO_set_mem_functions), so:
+ * allocation (CRYPTO_set_mem_functions), or at any time where it had one already, which is not ours to replace: what
+ * that gave must go back to it.  So:
  *
  *   own pages      it took ours.  What is allocated between secret_begin() and
  *                  secret_end() lies in pages marked MADV_DONTDUMP and
  *                  MADV_WIPEONFORK; everything else goes to malloc as before.
- *   no core files  it was in use before: opal_aead_no_core_files().  `note` of
+ *   no core files  it was in use before, or has the program's allocator, now or since: opal_aead_no_core_files().  `note` of
  *                  the module says so in reports.  Children: aead_openssl_cache.c.
  *
  * libcrypto keeps our functions for the life of the process: this object is
@@ -191,8 +192,29 @@ static void in_child(void)
 
 /* ---- settling ---- */
 
+static bool has_its_own(void)
+{
+    CRYPTO_malloc_fn from = NULL;
+    CRYPTO_realloc_fn again = NULL;
+    CRYPTO_free_fn to = NULL;
+
+    CRYPTO_get_mem_functions(&from, &again, &to);
+    return CRYPTO_malloc == from && CRYPTO_realloc == again && CRYPTO_free == to;
+}
+
+static bool has_ours(void)
+{
+    CRYPTO_malloc_fn from = NULL;
+
+    CRYPTO_get_mem_functions(&from, NULL, NULL);
+    return hook_malloc == from;
+}
+
 static void take_over(void)
 {
+    if (!has_its_own()) {
+        return;
+    }
     void *reserved = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (MAP_FAILED == reserved) {
@@ -226,5 +248,8 @@ void opal_aead_openssl_take_over(void)
 opal_aead_openssl_guard_t opal_aead_openssl_guard(void)
 {
     pthread_once(&settle_once, settle);
+    if (OPAL_AEAD_OPENSSL_OWN_PAGES == guard && !has_ours()) {
+        guard = opal_aead_no_core_files() ? OPAL_AEAD_OPENSSL_NO_CORE_FILES : OPAL_AEAD_OPENSSL_NOT_GUARDED;
+    }
     return guard;
 }

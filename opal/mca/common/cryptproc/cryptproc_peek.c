@@ -4,6 +4,7 @@
  * Parameters of others, before they have registered them; and what these will be.
  */
 #include "cryptproc.h"
+#include "opal/mca/common/crypt/base/environment.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,20 +121,24 @@ bool opal_cryptproc_lend(const char *variable, const char *value)
             return false;
         }
     }
-    return 0 == setenv(variable, value, 1);
+    return opal_crypt_environment_set(variable, value);
 }
 
+/* What cannot be given back, for want of memory, may be the next time. */
 void opal_cryptproc_give_back(void)
 {
+    int kept = 0;
+
     for (int i = 0; i < LENT && NULL != lent[i].variable; i++) {
-        if (NULL == lent[i].before) {
-            unsetenv(lent[i].variable);
-        } else {
-            setenv(lent[i].variable, lent[i].before, 1);
-        }
-        free(lent[i].variable);
-        free(lent[i].before);
+        const struct lent one = lent[i];
+
         lent[i] = (struct lent) {NULL, NULL};
+        if (!opal_crypt_environment_set(one.variable, one.before)) {
+            lent[kept++] = one;
+            continue;
+        }
+        free(one.variable);
+        free(one.before);
     }
 }
 
