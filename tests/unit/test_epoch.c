@@ -210,7 +210,7 @@ static void record_notices(void)
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, "once", 4, frame));
     pid_t child = fork();
     if (0 == child) {
-        uint8_t id[32] = {1}, nonce[12] = {2};
+        uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES] = {1}, nonce[12] = {2};
         fclose(stderr);
         opal_crypt_record_nonce(id, nonce);
         nonce[11] = 1;

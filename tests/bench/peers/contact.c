@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * First contact of all pairs: what it takes, and the memory of an idle process before and after it.  One line:
- * the longest wall clock and the processor time of all ranks together, in milliseconds, and the median rank's
- * memory, in bytes: what it has for itself, without pages that it shares with others.
+ * First contact of all pairs: what it takes, and the memory of an idle process before it and when it has met those on the
+ * other node.  One line: the longest wall clock and the processor time of all ranks together, in milliseconds, and the
+ * median rank's memory, in bytes: what it has for itself, without pages that it shares with others.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -58,30 +58,55 @@ static double median(double value, int ranks)
     return found;
 }
 
+/* A message to and from every process at an odd distance, or at an even one: the longest time. */
+static void meet(int first, int rank, int ranks, double *took)
+{
+    const double begin = MPI_Wtime();
+    char out = 1, in;
+
+    for (int distance = first; distance < ranks; distance += 2) {
+        MPI_Sendrecv(&out, 1, MPI_CHAR, (rank + distance) % ranks, 1, &in, 1, MPI_CHAR, (rank + ranks - distance) % ranks, 1,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    *took += 1e3 * (MPI_Wtime() - begin);
+}
+
+/* Ranks must alternate between two nodes: all that are at an even distance are on this one. */
+static void check_places(int rank)
+{
+    int here, first = rank;
+    MPI_Comm node;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &here);
+    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    if (rank != first + 2 * here) {
+        fprintf(stderr, "rank %d is number %d of a node whose first is %d\n", rank, here, first);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Comm_free(&node);
+}
+
 int main(int argc, char **argv)
 {
-    double took, used, longest = 0, sum = 0, before, after;
-    char out = 1, in;
+    double took = 0, used, longest = 0, sum = 0, before, after;
     int rank, ranks;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     before = own_memory();
-    took = MPI_Wtime();
     used = processor();
-    for (int distance = 1; distance < ranks; distance++) {
-        MPI_Sendrecv(&out, 1, MPI_CHAR, (rank + distance) % ranks, 1, &in, 1, MPI_CHAR, (rank + ranks - distance) % ranks, 1,
-                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    took = 1e3 * (MPI_Wtime() - took);
-    used = processor() - used;
+    meet(1, rank, ranks, &took);
     MPI_Barrier(MPI_COMM_WORLD);
     after = own_memory();
+    meet(2, rank, ranks, &took);
+    used = processor() - used;
     MPI_Reduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&used, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     before = median(before, ranks);
     after = median(after, ranks);
+    check_places(rank);
     if (0 == rank) {
         printf("%.0f %.0f %.0f %.0f\n", longest, sum, before, after);
     }

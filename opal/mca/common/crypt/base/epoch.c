@@ -26,9 +26,9 @@
  */
 #include "epoch.h"
 
+#include <pthread.h>
 #include <string.h>
 
-#include "nonce_log.h"
 #include "secmem.h"
 #include "thread.h"
 
@@ -36,6 +36,8 @@
 #define HOLDERS_MASK ((UINT64_C(1) << HOLDERS_BITS) - 1)
 #define EMPTY        UINT64_C(0)
 #define CHANGING     (~HOLDERS_MASK)
+
+static pthread_mutex_t replacing = PTHREAD_MUTEX_INITIALIZER;   /* held while a seat changes hands: of all directions, which are many */
 
 static inline uint64_t word_of(uint64_t number)
 {
@@ -68,26 +70,27 @@ static int epoch_make(const opal_crypt_epochs_t *epochs, uint64_t number,
     const opal_aead_module_t *aead = epochs->aead;
     opal_crypt_epoch_t *epoch =
         opal_crypt_secmem_alloc(sizeof(*epoch) + aead->key_bytes(epochs->cipher));
+    uint8_t *raw = opal_crypt_secmem_alloc(OPAL_AEAD_KEY_MAX_BYTES);
+    int rc = OPAL_CRYPT_ERR_MEMORY;
 
-    if (NULL == epoch) {
-        return OPAL_CRYPT_ERR_MEMORY;
+    if (NULL == epoch || NULL == raw) {
+        goto out;
     }
     epoch->number = number;
-    int rc = epochs->derive(epochs->parent, epochs->cipher, epoch);
+    rc = epochs->derive(epochs->parent, epochs->cipher, epoch, raw);
     if (OPAL_CRYPT_OK != rc) {
-        goto err_free;
+        goto out;
     }
-    opal_crypt_record_key(epoch->raw, opal_aead_raw_key_bytes(epochs->cipher), epoch->id);
-    if (OPAL_AEAD_OK != aead->key_init(epochs->cipher, epoch->raw, epoch->key)) {
+    opal_crypt_record_key(raw, opal_aead_raw_key_bytes(epochs->cipher), epoch->id);
+    if (OPAL_AEAD_OK != aead->key_init(epochs->cipher, raw, epoch->key)) {
         rc = OPAL_CRYPT_ERR_LIBRARY;
-        goto err_free;
+        goto out;
     }
-    opal_crypt_wipe(epoch->raw, sizeof(epoch->raw));
     opal_crypt_count_epoch();
     *made = epoch;
-    return OPAL_CRYPT_OK;
-
-err_free:
+    epoch = NULL;
+out:
+    opal_crypt_secmem_free(raw);
     opal_crypt_secmem_free(epoch);
     return rc;
 }
@@ -103,7 +106,6 @@ void opal_crypt_epochs_init(opal_crypt_epochs_t *epochs,
     epochs->derive = derive;
     epochs->parent = parent;
     epochs->always_shared = always_shared;
-    pthread_mutex_init(&epochs->replacing, NULL);
 }
 
 void opal_crypt_epochs_fini(opal_crypt_epochs_t *epochs)
@@ -111,7 +113,6 @@ void opal_crypt_epochs_fini(opal_crypt_epochs_t *epochs)
     for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
         epoch_free(epochs->aead, epochs->seats[i].epoch);
     }
-    pthread_mutex_destroy(&epochs->replacing);
     memset(epochs->seats, 0, sizeof(epochs->seats));
 }
 
@@ -183,7 +184,7 @@ static bool epoch_seat(opal_crypt_epochs_t *epochs, opal_crypt_epoch_t *epoch)
     bool seated = false;
     uint64_t word = EMPTY;
 
-    pthread_mutex_lock(&epochs->replacing);
+    pthread_mutex_lock(&replacing);
     for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
         if ((load_seat(&epochs->seats[i]) & ~HOLDERS_MASK) == word_of(epoch->number)) {
             goto unlock;
@@ -198,7 +199,7 @@ static bool epoch_seat(opal_crypt_epochs_t *epochs, opal_crypt_epoch_t *epoch)
         seated = true;
     }
 unlock:
-    pthread_mutex_unlock(&epochs->replacing);
+    pthread_mutex_unlock(&replacing);
     epoch_free(epochs->aead, old);
     return seated;
 }

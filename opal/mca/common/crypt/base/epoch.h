@@ -22,9 +22,8 @@
 #ifndef OPAL_CRYPT_BASE_EPOCH_H
 #define OPAL_CRYPT_BASE_EPOCH_H
 
-#include <pthread.h>
-
 #include "base.h"
+#include "nonce_log.h"
 #include "opal/mca/aead/aead_module.h"
 
 #define OPAL_CRYPT_EPOCH_SHIFT  20
@@ -32,17 +31,16 @@
 
 /* One epoch; lies in crypt_secmem, with the expanded key behind it. */
 typedef struct opal_crypt_epoch {
-    uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];   /* only while it is being derived */
     uint8_t chop[OPAL_AEAD_KEY_MAX_BYTES];  /* the chopping key K */
-    uint8_t iv[OPAL_AEAD_NONCE_BYTES];
-    uint8_t id[32];                         /* test builds: names the AEAD key in the record of nonces */
     uint64_t number;
+    uint8_t iv[OPAL_AEAD_NONCE_BYTES];
+    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the AEAD key in the record of nonces */
     _Alignas(OPAL_AEAD_KEY_ALIGN) uint8_t key[];
 } opal_crypt_epoch_t;
 
 /* Fill raw, iv and chop of `epoch->number` from `parent`. */
 typedef int (*opal_crypt_derive_fn_t)(const void *parent, opal_aead_cipher_t cipher,
-                                      opal_crypt_epoch_t *epoch);
+                                      opal_crypt_epoch_t *epoch, uint8_t *raw);
 
 typedef struct opal_crypt_seat {
     uint64_t word;                          /* | epoch + 1, 49 bits | holders 15 bits |; 0: empty */
@@ -56,7 +54,6 @@ typedef struct opal_crypt_epochs {
     opal_crypt_derive_fn_t derive;
     const void *parent;                     /* lives at least as long */
     bool always_shared;                     /* whatever opal_crypt_threads was told */
-    pthread_mutex_t replacing;              /* held while a seat changes hands */
 } opal_crypt_epochs_t;
 
 typedef struct opal_crypt_hold {

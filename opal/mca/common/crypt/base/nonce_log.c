@@ -57,16 +57,19 @@ static void grow(void)
     room = wider;
 }
 
-void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[32])
+void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES])
 {
-    if (OPAL_CRYPT_OK != opal_crypt_sha256(&(opal_crypt_input_t) {raw, bytes}, 1, id)) {
+    uint8_t hash[32];
+
+    if (OPAL_CRYPT_OK != opal_crypt_sha256(&(opal_crypt_input_t) {raw, bytes}, 1, hash)) {
         abort();
     }
+    memcpy(id, hash, OPAL_CRYPT_RECORD_ID_BYTES);
 }
 
-void opal_crypt_record_nonce(const uint8_t id[32], const uint8_t nonce[12])
+void opal_crypt_record_nonce(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12])
 {
-    const opal_crypt_input_t pieces[] = {{id, 32}, {nonce, 12}};
+    const opal_crypt_input_t pieces[] = {{id, OPAL_CRYPT_RECORD_ID_BYTES}, {nonce, 12}};
     uint8_t hash[32];
     pair_t pair;
 

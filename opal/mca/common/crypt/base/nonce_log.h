@@ -12,13 +12,15 @@
 
 #pragma GCC visibility push(default)
 
+#define OPAL_CRYPT_RECORD_ID_BYTES 12
+
 #ifdef OPAL_CRYPT_TEST_RECORD
 
-/* Name a key, by its hash. */
-void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[32]);
+/* Name a key, by the beginning of its hash. */
+void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]);
 
 /* About to seal under this pair. */
-void opal_crypt_record_nonce(const uint8_t id[32], const uint8_t nonce[12]);
+void opal_crypt_record_nonce(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12]);
 
 /* How many pairs have been used; and a clean slate for the next test. */
 uint64_t opal_crypt_recorded(void);

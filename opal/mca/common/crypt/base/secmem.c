@@ -31,7 +31,7 @@
 
 #define ARENA_BYTES     ((size_t) 65536)
 #define ARENA_HEADER    ((size_t) 256)
-#define CLASSES         9
+#define CLASSES         11
 #define LARGE           CLASSES                 /* the list of one-block mappings */
 #define ARENA_MAGIC     UINT64_C(0x6f6d70692d637279)
 
@@ -48,9 +48,9 @@ typedef struct arena {
 _Static_assert(sizeof(arena_t) <= ARENA_HEADER, "an arena's description must fit before its slots");
 _Static_assert((ARENA_BYTES - ARENA_HEADER) / 64 <= 16 * 64, "the bitmap must cover the smallest slots");
 
-/* Multiples of 64.  1280 and 2560 are for what each peer has: an epoch with a key of ipsecmb's, and the two
- * directions of a connection. */
-static const size_t slot_sizes[CLASSES] = {64, 128, 256, 512, 1280, 2560, 4096, 8192, 16384};
+/* Multiples of 64.  A peer has two epochs with a key of ipsecmb's, or the two directions of a connection: 1088 and 2304 with
+ * its releases 1.x, 1344 and 2816 with 2.0. */
+static const size_t slot_sizes[CLASSES] = {64, 128, 256, 512, 1088, 1344, 2304, 2816, 4096, 8192, 16384};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static arena_t *arenas[CLASSES + 1];            /* arenas with a free slot come first */

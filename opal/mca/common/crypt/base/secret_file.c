@@ -335,12 +335,12 @@ int opal_crypt_secret_file_hex(const char *path, const char *what, bool allow_ne
 int opal_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_crypt_why_t *why)
 {
     const char *home = getenv("HOME");
+    struct passwd entry, *found = NULL;
+    char text[4096];
     int length;
 
     if (NULL == home || '/' != home[0]) {
-        const struct passwd *entry = getpwuid(geteuid());
-
-        home = NULL == entry ? NULL : entry->pw_dir;
+        home = 0 == getpwuid_r(geteuid(), &entry, text, sizeof(text), &found) && NULL != found ? found->pw_dir : NULL;
     }
     length = NULL == home ? -1 : snprintf(path, path_bytes, "%s/.ompi-crypt/%s", home, name);
     if (length < 0 || (size_t) length >= path_bytes) {

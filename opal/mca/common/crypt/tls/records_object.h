@@ -9,6 +9,7 @@
 #include "records.h"
 #include "suite.h"
 #include "opal/mca/common/crypt/base/kdf.h"
+#include "opal/mca/common/crypt/base/nonce_log.h"
 #include "opal/mca/common/crypt/base/share.h"
 
 /* The types of records: all look like data, and have their own one inside. */
@@ -23,7 +24,7 @@ extern const uint8_t opal_crypt_tls_record_close_notify[RECORD_CLOSE_BYTES];
 typedef struct record_direction {
     uint8_t secret[OPAL_CRYPT_TLS_SECRET_MAX];
     uint8_t iv[OPAL_AEAD_NONCE_BYTES];
-    uint8_t id[32];                         /* test builds: names the key in the log of nonces */
+    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the key in the log of nonces */
     uint64_t sequence;                      /* of the next record */
     uint64_t earlier;                       /* records under earlier secrets */
     void *key;                              /* the provider's, behind the object */

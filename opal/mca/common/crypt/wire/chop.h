@@ -16,7 +16,7 @@ struct opal_crypt_chop {
     bool sealing;                           /* made by first_seal: may seal, must not open */
     const opal_aead_module_t *aead;
     opal_crypt_shape_t shape;
-    uint8_t id[32];                         /* test builds: names the subkey in the record of nonces */
+    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the subkey in the record of nonces */
     size_t block_bytes;
     struct opal_crypt_chop *next;           /* in the pool */
     _Alignas(OPAL_AEAD_KEY_ALIGN) uint8_t key[];

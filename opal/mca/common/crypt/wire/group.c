@@ -53,7 +53,7 @@ struct opal_crypt_group {
 /* ---- making ---- */
 
 /* derive function of a member: no chopping key, pieces are not chopped */
-static int derive_group_epoch(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch)
+static int derive_group_epoch(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch, uint8_t *raw)
 {
     const member_t *member = parent;
     const opal_crypt_group_secret_t *secret = member->group->secret;
@@ -66,7 +66,7 @@ static int derive_group_epoch(const void *parent, opal_aead_cipher_t cipher, opa
     opal_crypt_put64(scope + 64, epoch->number);
 
     int rc = opal_crypt_kdf_expand(secret->key, OPAL_CRYPT_LABEL_GROUP_KEY, scope, sizeof(scope),
-                                   epoch->raw, opal_aead_raw_key_bytes(cipher));
+                                   raw, opal_aead_raw_key_bytes(cipher));
     return OPAL_CRYPT_OK != rc ? rc
          : opal_crypt_kdf_expand(secret->key, OPAL_CRYPT_LABEL_GROUP_IV, scope, sizeof(scope),
                                  epoch->iv, sizeof(epoch->iv));

@@ -18,7 +18,7 @@
 /* ---- making ---- */
 
 /* derive function of a direction: the epoch's AEAD key, IV and chopping key */
-static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch)
+static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch, uint8_t *raw)
 {
     const opal_crypt_parents_t *parents = parent;
     const size_t key_bytes = opal_aead_raw_key_bytes(cipher);
@@ -28,7 +28,7 @@ static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_cryp
     opal_crypt_put64(context, epoch->number);
     if (OPAL_CRYPT_OK != (rc = opal_crypt_kdf_expand(parents->direct, OPAL_CRYPT_LABEL_EPOCH_KEY,
                                                      context, sizeof(context),
-                                                     epoch->raw, key_bytes))
+                                                     raw, key_bytes))
         || OPAL_CRYPT_OK != (rc = opal_crypt_kdf_expand(parents->direct, OPAL_CRYPT_LABEL_EPOCH_IV,
                                                         context, sizeof(context),
                                                         epoch->iv, sizeof(epoch->iv)))) {
@@ -39,7 +39,7 @@ static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_cryp
 }
 
 /* The same of pieces of collectives: no chopping key, they are not chopped. */
-static int derive_pieces(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch)
+static int derive_pieces(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch, uint8_t *raw)
 {
     const opal_crypt_parents_t *parents = parent;
     uint8_t context[8];
@@ -47,7 +47,7 @@ static int derive_pieces(const void *parent, opal_aead_cipher_t cipher, opal_cry
 
     opal_crypt_put64(context, epoch->number);
     rc = opal_crypt_kdf_expand(parents->piece, OPAL_CRYPT_LABEL_PIECE_KEY, context, sizeof(context),
-                               epoch->raw, opal_aead_raw_key_bytes(cipher));
+                               raw, opal_aead_raw_key_bytes(cipher));
     return OPAL_CRYPT_OK != rc ? rc
          : opal_crypt_kdf_expand(parents->piece, OPAL_CRYPT_LABEL_PIECE_IV, context, sizeof(context),
                                  epoch->iv, sizeof(epoch->iv));
