@@ -76,7 +76,7 @@ void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, const char *topic, ...
         va_end(list);
     }
     ompi_mpi_abort(comm, 1);
-    abort();
+    opal_cryptproc_exit_soon();
 }
 
 void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes)

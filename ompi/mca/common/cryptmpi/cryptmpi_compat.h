@@ -110,6 +110,9 @@ typedef const int *ompi_common_cryptmpi_disps_t;
 /* Does coll/han read what its neighbors on the node send in an all-to-all where it lies (smsc)? */
 enum { OMPI_COMMON_CRYPTMPI_HAN_MAPS = OMPI_MAJOR_VERSION >= 6 };
 
+/* Does mtl/ofi read completions into one array, also while it looks at what lies there? */
+enum { OMPI_COMMON_CRYPTMPI_OFI_ONE_ARRAY = OMPI_MAJOR_VERSION < 5 };
+
 /* The interfaces of MPI-IO and of windows, as far as we stand in front of them. */
 #if OMPI_MAJOR_VERSION >= 6
 typedef mca_io_base_module_3_0_0_t ompi_common_cryptmpi_io_module_t;

@@ -238,6 +238,7 @@ int ompi_pml_crypt_local_look(const ompi_pml_crypt_message_t *m, const uint8_t *
 /* ---- progress ---- */
 
 /* It waits for the progress function, which may ask the runtime for its peer. */
+void ompi_pml_crypt_deferred_start(void);
 void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 int ompi_pml_crypt_progress(void);
 

@@ -432,6 +432,10 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
         return rc;
     }
     begin_queued(r);
-    ompi_pml_crypt_pump();
+    if (ompi_pml_crypt_called_back()) {         /* Open MPI began it when a request ended, as its windows do */
+        go_on();
+    } else {
+        ompi_pml_crypt_pump();
+    }
     return OMPI_SUCCESS;
 }

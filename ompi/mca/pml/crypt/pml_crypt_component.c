@@ -187,7 +187,7 @@ static bool fit_host(const mca_pml_base_module_t *host)
     const char *name = ompi_pml_crypt.host_name;
 
     ompi_pml_crypt.mtl = 0 == strcmp(name, "cm");
-    if (ompi_pml_crypt.mtl && !ompi_pml_crypt_mtl_fits()) {
+    if (ompi_pml_crypt.mtl && !ompi_pml_crypt_mtl_fit()) {
         return false;
     }
     ompi_pml_crypt.sends_later = ompi_pml_crypt.mtl || 0 == strcmp(name, "ucx");
@@ -279,6 +279,7 @@ static int component_finalize(void)
     ompi_pml_crypt_status_stop();
     ompi_pml_crypt_disable();
     rc = ompi_pml_crypt_host_finalize();
+    ompi_pml_crypt_lists_stop();
     ompi_common_cryptmpi_set_host(NULL, NULL);
     (ompi_common_cryptmpi_transport_is_btl() ? opal_cryptproc_stop : ompi_common_cryptmpi_stop)();
     return rc;

@@ -25,7 +25,7 @@ bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
 /* ---- the host cm: mtl.c ---- */
 
 enum { OMPI_PML_CRYPT_MTL_ROOM = 1 << 16 };
-bool ompi_pml_crypt_mtl_fits(void);         /* false after a text */
+bool ompi_pml_crypt_mtl_fit(void);          /* false after a text */
 const char *ompi_pml_crypt_mtl_name(void);  /* NULL: another host */
 int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
@@ -44,5 +44,6 @@ void ompi_pml_crypt_audit_osc_end(void);
 /* True: act on it.  Shown if fatal, or if crypt_audit is warn (then false). */
 bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal);
 void ompi_pml_crypt_disable(void);
+void ompi_pml_crypt_lists_stop(void);       /* when the host is gone, which may have some of it until then */
 
 #endif

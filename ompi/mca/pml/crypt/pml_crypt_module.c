@@ -69,6 +69,8 @@ int ompi_pml_crypt_enable(bool enable)
             return rc;
         }
         ompi_pml_crypt_queue_start();
+        ompi_pml_crypt_ops_start();
+        ompi_pml_crypt_deferred_start();
         ompi_pml_crypt_status_lists(true);
         opal_progress_register(ompi_pml_crypt_progress);
         rc = ompi_pml_crypt_audit();
@@ -90,10 +92,16 @@ void ompi_pml_crypt_disable(void)
     ompi_pml_crypt_audit_osc_end();
     ompi_pml_crypt_team_stop();
     ompi_pml_crypt_queue_stop();
-    OBJ_DESTRUCT(&ompi_pml_crypt.requests);
-    ompi_pml_crypt.made = NULL;
-    ompi_pml_crypt_stages_stop();
-    ompi_pml_crypt.lists = false;
+}
+
+void ompi_pml_crypt_lists_stop(void)
+{
+    if (ompi_pml_crypt.lists) {
+        OBJ_DESTRUCT(&ompi_pml_crypt.requests);
+        ompi_pml_crypt.made = NULL;
+        ompi_pml_crypt_stages_stop();
+        ompi_pml_crypt.lists = false;
+    }
 }
 
 int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count)

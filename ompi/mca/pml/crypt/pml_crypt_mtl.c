@@ -7,7 +7,9 @@
  *   - A callback runs in the middle of a loop over completions, and a call that finds a queue of the library full, or
  *     itself not connected yet, makes progress, which reads other completions into the same array: in 4.1 the MTL's own,
  *     in 5.0 all of Open MPI's, also where a callback acknowledges a synchronous message.  So a callback only notes
- *     that an operation has ended, and the progress function looks at it (ops.c).
+ *     that an operation has ended, and the progress function looks at it (ops.c).  4.1's acknowledgment of a synchronous
+ *     message, as first parts are, may read, too, where the library's queue is full: there one completion is
+ *     read at a time, which is done with by then.
  *   - A send that blocks waits by the MTL's progress alone, without ours.  A receiver that waits for segments of an
  *     earlier message would wait for ever: so it is made of one that does not block, here.
  *   - A matched receive acknowledges no synchronous send in 4.1, and first parts are synchronous.  A probe takes a
@@ -33,12 +35,26 @@ const char *ompi_pml_crypt_mtl_name(void)
                ? ompi_mtl_base_selected_component->mtl_version.mca_component_name : NULL;
 }
 
-bool ompi_pml_crypt_mtl_fits(void)
+/* Not before the MTL has made its queue of completions, which would have room for one, too. */
+static void read_one_at_a_time(void)
+{
+    const int index = mca_base_var_find("ompi", "mtl", "ofi", "progress_event_cnt");
+    int *events = NULL;
+
+    if (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &events, NULL, NULL) && NULL != events) {
+        *events = 1;
+    }
+}
+
+bool ompi_pml_crypt_mtl_fit(void)
 {
     const char *name = ompi_pml_crypt_mtl_name();
 
     for (size_t i = 0; NULL != name && i < sizeof(known) / sizeof(known[0]); i++) {
         if (0 == strcmp(name, known[i])) {
+            if (OMPI_COMMON_CRYPTMPI_OFI_ONE_ARRAY && 0 == strcmp("ofi", name)) {
+                read_one_at_a_time();
+            }
             return true;
         }
     }

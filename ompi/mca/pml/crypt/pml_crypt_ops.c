@@ -104,6 +104,13 @@ static void poll_later(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
     pthread_mutex_unlock(&polled_lock);
 }
 
+static __thread int called_back;
+
+bool ompi_pml_crypt_called_back(void)
+{
+    return called_back > 0;
+}
+
 /* 0: Open MPI marks it as complete. */
 static int inner_complete(ompi_request_t *inner)
 {
@@ -111,8 +118,17 @@ static int inner_complete(ompi_request_t *inner)
         poll_later(inner->req_complete_cb_data, inner);
         return 0;
     }
+    called_back++;
     ended(inner->req_complete_cb_data, inner);
+    called_back--;
     return 1;
+}
+
+void ompi_pml_crypt_ops_start(void)
+{
+    polled = (polled_t) {NULL, &polled.first};
+    complete = (polled_t) {NULL, &complete.first};
+    ompi_pml_crypt.waiting.polled = 0;
 }
 
 /* In one pass, as thousands may have not ended. */

@@ -14,6 +14,13 @@ static opal_list_t deferred;
 static pthread_mutex_t deferred_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool deferred_made = false;
 
+/* Of an earlier life of MPI that ended before they did. */
+void ompi_pml_crypt_deferred_start(void)
+{
+    deferred_made = false;
+    ompi_pml_crypt.waiting.deferred = 0;
+}
+
 void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r)
 {
     pthread_mutex_lock(&deferred_lock);

@@ -35,7 +35,9 @@ int ompi_pml_crypt_op_send(ompi_pml_crypt_op_t *op, const void *buffer, size_t c
 int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_datatype_t *type,
                            int peer, int tag, ompi_communicator_t *comm);
 int ompi_pml_crypt_op_imrecv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_message_t **message);
+void ompi_pml_crypt_ops_start(void);
 int ompi_pml_crypt_op_poll(void);       /* those of imrecv, from the progress function */
+bool ompi_pml_crypt_called_back(void);  /* is this thread within a callback of the host? */
 
 /* Staging: an operation with a buffer.  `bytes` is cache-line aligned plus 8,
  * so that the payload behind an 8-byte header is aligned. */

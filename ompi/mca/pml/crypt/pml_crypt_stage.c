@@ -18,7 +18,7 @@
  * An adapter of RDMA reads and writes stages by itself, long after the call that gave it one.  So a stage is
  * returned by what the host calls when it has completed the operation, or behind a call of the host that
  * blocks, and nowhere else; a cancelled receive is as good as begun until the host has ended
- * it; and pools end after pml_del_procs.  cool() takes pages away that an adapter may still have
+ * it; and pools end after the host, since endpoints of libfabric live as long.  cool() takes pages away that an adapter may still have
  * registered: by their sources Open MPI, UCX and libfabric intercept madvise, and register them again.
  */
 #include "pml_crypt.h"
@@ -158,7 +158,7 @@ void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, const char *top
 {
     OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", topic, bytes);
     ompi_mpi_abort(r->base.req_comm, 1);
-    abort();
+    opal_cryptproc_exit_soon();
 }
 
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes)

@@ -43,7 +43,7 @@ void opal_btl_crypt_end_job(void)
     } else {
         opal_cryptproc_runtime_abort();
     }
-    _exit(1);
+    opal_cryptproc_exit_soon();
 }
 
 /* ---- parameters ---- */

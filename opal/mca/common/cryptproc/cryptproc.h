@@ -177,6 +177,8 @@ typedef struct opal_cryptproc_wait {
 
 /* Another second has passed: say so after many, end the job after crypt_connect_timeout. */
 OPAL_DECLSPEC void opal_cryptproc_wait_tick(opal_cryptproc_wait_t *wait);
+/* Behind an abort, which returns where another thread ends the job: that has some seconds for it. */
+OPAL_DECLSPEC void opal_cryptproc_exit_soon(void) __opal_attribute_noreturn__;
 /* A condition for wait_second: steps of the clock do not count. */
 OPAL_DECLSPEC void opal_cryptproc_wait_condition(pthread_cond_t *condition);
 /* False: a second has passed. */

@@ -38,13 +38,18 @@ static void say(const opal_cryptproc_wait_t *w, const char *topic)
     opal_cryptproc_show_here("help-opal-common-cryptproc.txt", topic, w->seconds, detail);
 }
 
-static void *exit_soon(void *nothing)
+void opal_cryptproc_exit_soon(void)
 {
     struct timespec left = {.tv_sec = EXIT_SECONDS};
 
     while (0 != nanosleep(&left, &left)) {
     }
     _exit(1);
+}
+
+static void *exit_soon(void *nothing)
+{
+    opal_cryptproc_exit_soon();
     return nothing;
 }
 
