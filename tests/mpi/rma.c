@@ -148,6 +148,52 @@ static void accumulate(int ints)
     free(q);
 }
 
+/* Everybody adds to everybody and wants to know what was there, several times at once, while long messages are on their way:
+ * the next one begins when the one before has ended. */
+static void crowded(int ints)
+{
+    enum { TIMES = 4 };
+    const int64_t all = (int64_t) TIMES * mt_size * (mt_size + 1) / 2;
+    int64_t *p = malloc((size_t) ints * 8), *q = malloc((size_t) TIMES * (size_t) mt_size * (size_t) ints * 8), *own = (int64_t *) base;
+    unsigned char *out = malloc((size_t) ints * 8), *in = malloc((size_t) TIMES * (size_t) ints * 8);
+    MPI_Request requests[2 * TIMES];
+
+    mt_fill(out, (size_t) ints * 8, mt_key(ints, mt_rank, 2, 0));
+    memset(base, 0, (size_t) ROOM);
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < ints; i++) {
+        p[i] = (int64_t) (mt_rank + 1) * (i + 1);
+    }
+    MT_MPI(MPI_Win_lock_all(0, win));
+    for (int t = 0; t < TIMES; t++) {
+        MT_MPI(MPI_Irecv(in + (size_t) t * (size_t) ints * 8, ints * 8, MPI_BYTE, prev, t, MPI_COMM_WORLD, &requests[2 * t]));
+        MT_MPI(MPI_Isend(out, ints * 8, MPI_BYTE, next, t, MPI_COMM_WORLD, &requests[2 * t + 1]));
+        for (int r = 0; r < mt_size; r++) {
+            MT_MPI(MPI_Get_accumulate(p, ints, MPI_INT64_T, q + (size_t) (t * mt_size + r) * (size_t) ints, ints, MPI_INT64_T, r, at[r],
+                                      ints, MPI_INT64_T, MPI_SUM, win));
+        }
+    }
+    MT_MPI(MPI_Win_unlock_all(win));
+    MT_MPI(MPI_Waitall(2 * TIMES, requests, MPI_STATUSES_IGNORE));
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < ints; i++) {
+        MT_CHECK(own[i] == all * (i + 1), "crowded, element %d: %lld", i, (long long) own[i]);
+        for (int k = 0; k < TIMES * mt_size; k++) {
+            const int64_t was = q[(size_t) k * (size_t) ints + (size_t) i];
+
+            MT_CHECK(0 == was % (i + 1) && was >= 0 && was / (i + 1) < all, "crowded, element %d was %lld", i, (long long) was);
+        }
+    }
+    for (int t = 0; t < TIMES; t++) {
+        MT_SAME(in + (size_t) t * (size_t) ints * 8, (size_t) ints * 8, mt_key(ints, prev, 2, 0), "crowded");
+    }
+    free(p);
+    free(q);
+    free(out);
+    free(in);
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+}
+
 /* A shared counter by fetch_and_op and one by compare_and_swap. */
 static void atomics(int times)
 {
@@ -223,6 +269,9 @@ int main(int argc, char **argv)
         accumulate(3);
         accumulate(1000);
         accumulate(100000);
+        crowded(100);
+        crowded(20000);
+        crowded(100000);
         strided(1000);
         strided(50000);
         atomics(50);
