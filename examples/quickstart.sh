@@ -21,6 +21,7 @@ OMPI_CRYPT_TEST_DIR=${XDG_CACHE_HOME:-/var/cache}/ompi-crypt/quickstart
 [ $# -le 1 ] && [[ ${1-} != -* ]] || { sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
 mountpoint -q / || die "/ is not a mount point, so virtual nodes cannot have mounts of their own: before chroot DIR, mount --bind DIR DIR"
 [ "$(id -u)" = 0 ] || die "packages, virtual nodes and packet captures need root: sudo $0"
+[[ $SRC$OMPI_CRYPT_TEST_DIR != *[[:space:]]* ]] || die "there is a blank in the path of this directory or of \$XDG_CACHE_HOME, which mpirun cannot take"
 [ $# = 1 ] || not_configured
 
 PREFIX=${1:-$WORK/prefix}

@@ -176,6 +176,7 @@ for program in "${programs[@]}"; do
             results "$program" sealed | cmp - expected || fail "$program: other results than plain's"
             join <(seconds_of "$program" plain | sort) <(seconds_of "$program" sealed | sort) >> times
         done
+        [ "$(($(wc -l < times) % rounds))" = 0 ] && [ -s times ] || fail "$program: figures are missing: $(cat times)"
         python3 - "$ranks" <<'END'
 import collections, statistics, sys
 

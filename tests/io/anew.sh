@@ -88,6 +88,16 @@ if [ "$(id -u)" = 0 ] && ! in_other_root; then
         [ "$(stat -c '%u:%g' "$away/own/copy" "$away/own/copy.mpicrypt" | sort -u)" = 4712:4712 ] || fail "whose is the copy?"
         must file decrypt "$away/own/copy" "$(here theirs.plain)"
         must cmp plain theirs.plain
+        cp plain "$away/plain"
+        chmod 444 "$away/plain" "$away/made" "$away/made.mpicrypt"      # a user's attributes need the right to write
+        must user mpicrypt file cp --new-key "$away/made" "$away/own/read-only" --keystore-dir "$away/keys" --allow-netfs
+        must user mpicrypt file encrypt "$away/plain" "$away/own/encrypted" --label lab --keystore-dir "$away/keys" --allow-netfs
+        for name in read-only encrypted; do
+            [ "$(stat -c %a "$away/own/$name" "$away/own/$name.mpicrypt" | sort -u)" = 444 ] || fail "the mode of $name"
+            rm -f theirs.plain
+            must file decrypt "$away/own/$name" "$(here theirs.plain)"
+            must cmp plain theirs.plain
+        done
     else
         echo "not tried: a copy by another user, who cannot run $PREFIX/bin/mpicrypt"
     fi
@@ -130,6 +140,15 @@ for verb in info verify; do
     [ $rc = 1 ] || fail "$verb of a file beside a FIFO: status $rc, $(cat fifo.out)"
 done
 rm fifo fifo.mpicrypt
+name=$'esc\033]0;x\007\nmap'                             # what a terminal would obey, and what would look like a line of ours
+cp -a made "$name"; cp -a made.mpicrypt "$name.mpicrypt"
+file info "$(here "$name")" > info.out || fail "info: $(cat -v info.out)"
+grep -q 'esc?\]0;x??map: ' info.out || fail "info: $(cat -v info.out)"
+! LC_ALL=C grep -q '[[:cntrl:]]' info.out || fail "control characters: $(cat -v info.out)"
+rm "$name.mpicrypt"
+rc=0; file info "$(here "$name")" > info.out 2>&1 || rc=$?
+[ $rc = 1 ] && ! LC_ALL=C grep -q '[[:cntrl:]]' info.out || fail "status $rc: $(cat -v info.out)"
+rm "$name"
 
 echo "--- reencrypt, killed between its two renames"
 cp -a made was; cp -a made.mpicrypt was.mpicrypt

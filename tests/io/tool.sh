@@ -114,6 +114,25 @@ must file verify "$(here escrowed)" --recovery "$(here recovery.key)"
 must file decrypt "$(here escrowed)" "$(here recovered)" --recovery "$(here recovery.key)"
 must cmp plain recovered
 [ "$(stat -c %a recovered)" = 600 ] || fail "plaintext has the mode of its ciphertext"
+must key rotate other
+must file rekey "$(here escrowed)" --recovery "$(here recovery.key)"        # the keystore knows the revoked version
+must file verify "$(here escrowed)"
+theirs() { in_variant mpicrypt "$@" --keystore-dir "$CASE_DIR/theirs"; }  # of somebody who has the public recovery key
+must theirs key new other --recovery "$(here recovery.pem)"
+must theirs file encrypt "$(here plain)" "$(here forged)" --label other
+says "the key of this label is not the one that encrypted the file" file verify "$(here forged)" --recovery "$(here recovery.key)"
+must_fail file verify "$(here forged)" --recovery "$(here recovery.key)"
+for i in 1 2 3 4 5 6; do must theirs key rotate other; done         # a version that ours does not know
+must theirs file encrypt "$(here plain)" "$(here unknown)" --label other
+says "whoever has the public recovery key can have made this file" file verify "$(here unknown)" --recovery "$(here recovery.key)"
+must file decrypt "$(here unknown)" "$(here recovered2)" --recovery "$(here recovery.key)"
+must cmp plain recovered2
+for verb in rekey reencrypt "cp --new-key"; do
+    to=(); [ "$verb" != "cp --new-key" ] || to=("$(here launder)")
+    must_fail file $verb "$(here unknown)" ${to[@]+"${to[@]}"} --recovery "$(here recovery.key)"
+    says "under no label is what a key from the escrow alone opens" file $verb "$(here unknown)" ${to[@]+"${to[@]}"} --recovery "$(here recovery.key)"
+done
+must_fail file verify "$(here unknown)"
 must_fail key new third --recovery "$(here nobody.pem)"
 must key new third --recovery "$(here recovery.pem)"    # what failed left no key
 

@@ -47,6 +47,12 @@ HOME=$work/hosts/$host
 export HOME
 mkdir -p "$HOME"
 [ "$host" != nfs ] || PATH=$work/nfs:$PATH     # where stat finds NFS
+if [ "$host" = fifo ]; then                    # somebody waits where a file of this process may be made
+    mkdir "$HOME/.ompi-crypt"
+    mkfifo "$HOME/.ompi-crypt/psk.new.$(uname -n).$$"
+    cat "$HOME/.ompi-crypt/psk.new.$(uname -n).$$" >"$work/stolen" 2>&1 &
+    echo $! >"$work/thief"
+fi
 exec sh -c "$*"
 RSH
 mkdir "$work/nfs"
@@ -176,6 +182,12 @@ for mode in 1777 750; do
     keygen 0 "unsafe: installed" --existing --hosts unsafe --rsh "$work/rsh"
 done
 check "files of their own" test "$(stat -c '%F %a' "$(at link)" "$(at mode)" | sort -u)" = "regular file 600"
+
+echo "a name that somebody has foreseen"
+keygen 0 "fifo: installed" --existing --hosts fifo --rsh "$work/rsh"
+kill "$(cat "$work/thief")" 2>/dev/null
+check "nothing was stolen" test ! -s "$work/stolen"
+check "a file of its own" test "$(stat -c '%F %a' "$(at fifo)")" = "regular file 600"
 
 echo "a file that holds no key, and one without the end of its line"
 (

@@ -4,8 +4,11 @@
  * mpicrypt VERB [options]: the one command-line tool.  This file finds the
  * verb, has its options parsed and runs it; every verb has a file of its own.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mpicrypt.h"
@@ -32,14 +35,18 @@ static const char *running = NULL;
 
 int mpicrypt_error(int code, const char *format, ...)
 {
+    char *text = NULL;
     va_list list;
 
-    mpicrypt_progress_end();
-    fprintf(stderr, "mpicrypt%s%s: ", NULL != running ? " " : "", NULL != running ? running : "");
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) < 0) {
+        text = NULL;
+    }
     va_end(list);
-    fputc('\n', stderr);
+    mpicrypt_progress_end();
+    fprintf(stderr, "mpicrypt%s%s: %s\n", NULL != running ? " " : "", NULL != running ? running : "",
+            NULL == text ? strerror(ENOMEM) : mpicrypt_harmless(text, "\n"));
+    free(text);
     return code;
 }
 

@@ -45,7 +45,10 @@ void mpicrypt_progress(const char *label, size_t done, size_t total)
         return;
     }
     int filled = (int) (done * CELLS / total);
-    fprintf(stderr, "\r[%-*.*s] %3zu%% %-24.24s", CELLS, filled, full, done * 100 / total, label);
+    char shown[25];
+
+    snprintf(shown, sizeof(shown), "%s", label);
+    fprintf(stderr, "\r[%-*.*s] %3zu%% %-24s", CELLS, filled, full, done * 100 / total, mpicrypt_harmless(shown, ""));
     fflush(stderr);
     bar_shown = true;
 }

@@ -3,6 +3,8 @@
  *
  * Text as JSON and XML have it.  It may come from a node or from the name of a file, so it may hold any bytes.
  */
+#include <string.h>
+
 #include "mpicrypt.h"
 
 /* How many bytes the character that begins here has in UTF-8 (RFC 3629); 0: it is none. */
@@ -52,13 +54,35 @@ void mpicrypt_json_text(FILE *out, const char *text)
 
 void mpicrypt_xml_text(FILE *out, const char *text)
 {
-    for (; '\0' != *text; ++text) {
+    int bytes;
+
+    for (; '\0' != *text; text += 0 == bytes ? 1 : bytes) {
+        bytes = utf8_bytes((const unsigned char *) text);
+        if (0 == bytes || ((unsigned char) *text < 0x20 && NULL == strchr("\t\n\r", *text))) {
+            fputs("\xef\xbf\xbd", out);                    /* U+FFFD: XML has no such characters */
+            continue;
+        }
         switch (*text) {
         case '<': fputs("&lt;", out); break;
         case '>': fputs("&gt;", out); break;
         case '&': fputs("&amp;", out); break;
         case '"': fputs("&quot;", out); break;
-        default: fputc(*text, out);
+        default: fwrite(text, 1, (size_t) bytes, out);
         }
     }
+}
+
+char *mpicrypt_harmless(char *text, const char *kept)
+{
+    for (int bytes, at = 0; '\0' != text[at]; at += 0 == bytes ? 1 : bytes) {
+        unsigned char *one = (unsigned char *) text + at;
+
+        bytes = utf8_bytes(one);
+        if (0 == bytes || (one[0] < 0x20 && NULL == strchr(kept, one[0])) || 0x7f == one[0]) {
+            one[0] = '?';
+        } else if (0xc2 == one[0] && one[1] < 0xa0) {       /* what 8-bit terminals take for the beginning of a command */
+            one[0] = one[1] = '?';
+        }
+    }
+    return text;
 }

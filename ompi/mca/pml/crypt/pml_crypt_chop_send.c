@@ -50,7 +50,7 @@ static volatile bool moved = false;     /* for the progress function: something 
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
-    notes = idle = flying = stuck = ompi_pml_crypt.waiting.queued = 0;
+    notes = idle = flying = stuck = ompi_pml_crypt.waiting.queued = ompi_pml_crypt.outstanding = 0;
     patience = STALLED;
     ompi_pml_crypt_arriving_start();
     moved = false;

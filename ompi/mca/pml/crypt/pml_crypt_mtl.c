@@ -35,13 +35,22 @@ const char *ompi_pml_crypt_mtl_name(void)
                ? ompi_mtl_base_selected_component->mtl_version.mca_component_name : NULL;
 }
 
-/* Not before the MTL has made its queue of completions, which would have room for one, too. */
+static int *ofi_parameter(const char *name)
+{
+    const int index = mca_base_var_find("ompi", "mtl", "ofi", name);
+    int *value = NULL;
+
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) ? value : NULL;
+}
+
+/* Not before the MTL has made its queues of completions, which would have room for one, too: with scalable endpoints it makes
+ * more of them for each communicator. */
 static void read_one_at_a_time(void)
 {
-    const int index = mca_base_var_find("ompi", "mtl", "ofi", "progress_event_cnt");
-    int *events = NULL;
+    int *events = ofi_parameter("progress_event_cnt");
+    const int *scalable = ofi_parameter("enable_sep");
 
-    if (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &events, NULL, NULL) && NULL != events) {
+    if (NULL != events && (NULL == scalable || 0 == *scalable)) {
         *events = 1;
     }
 }

@@ -180,7 +180,8 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     if (MPICRYPT_OK != code) {
         return code;
     }
-    if (from->header.sealed) {
+    code = mpicrypt_file_proved(from);
+    if (MPICRYPT_OK == code && from->header.sealed) {
         opal_crypt_why_t why = {.topic = NULL};
         int rc = mpicrypt_file_demand(from, NULL, &why);
         code = OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(path, rc, &why);
@@ -202,10 +203,14 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
                      mpicrypt_file_t *to)
 {
     struct stat status;
-    int code = 0 == fstat(from->posix.data_fd, &status)
-                   ? mpicrypt_file_make_like(options, from, part, mpicrypt_file_mode(from->posix.data_fd, &status), number, to)
-                   : failed(from->path);
+    unsigned mode;
+    int code;
 
+    if (0 != fstat(from->posix.data_fd, &status)) {
+        return failed(from->path);
+    }
+    mode = mpicrypt_file_mode(from->posix.data_fd, &status);
+    code = mpicrypt_file_make_like(options, from, part, mode, number, to);
     if (MPICRYPT_OK != code) {
         return code;
     }
@@ -216,9 +221,10 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         code = mpicrypt_file_make_seal(to);
     }
     /* What takes the place of FILE stays its owner's; so does what root copies. */
-    if (MPICRYPT_OK == code && (options->alone || 0 == geteuid())
-        && (!mpicrypt_file_own_as(to->posix.data_fd, from->posix.data_fd)
-            || !mpicrypt_file_own_as(to->posix.sidecar_fd, from->posix.sidecar_fd))) {
+    if (MPICRYPT_OK == code
+        && !(options->alone || 0 == geteuid() ? mpicrypt_file_own_as(to->posix.data_fd, from->posix.data_fd)
+                                                    && mpicrypt_file_own_as(to->posix.sidecar_fd, from->posix.sidecar_fd)
+                                              : mpicrypt_file_protect(to, mode))) {
         code = failed(part);
     }
     if (MPICRYPT_OK != code) {

@@ -105,9 +105,13 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_make(options, part, mpicrypt_file_mode(from, &status), &file);
+    const unsigned mode = mpicrypt_file_mode(from, &status);
+    code = mpicrypt_file_make(options, part, mode, &file);
     if (MPICRYPT_OK == code) {
         code = fill(options, &file, from, from_path, (uint64_t) status.st_size, bytes);
+        if (MPICRYPT_OK == code && !mpicrypt_file_protect(&file, mode)) {
+            code = failed(to);
+        }
         mpicrypt_file_close(&file);
     }
     if (MPICRYPT_OK != code) {

@@ -45,6 +45,7 @@ typedef struct mpicrypt_file {
     opal_cryptfile_t *file;             /* the engine, which owns its map; NULL without a key */
     opal_cryptfile_map_t *map;          /* of the engine */
     opal_cryptfile_key_t *keys; /* of its regions */
+    bool recovered;                     /* one of them is from the escrow alone */
 } mpicrypt_file_t;
 
 /* ---- file/open.c ---- */
@@ -59,6 +60,10 @@ bool mpicrypt_file_own_as(int fd, int of);
 /* The mode for a file of one's own that is made from `of`: without rights of the group where a list has them. */
 unsigned mpicrypt_file_mode(int of, const struct stat *status);
 
+/* What was made from a file of this mode, when nothing is written to it any more: not even its owner may then, where the mode
+ * says so; errno. */
+bool mpicrypt_file_protect(const mpicrypt_file_t *file, unsigned mode);
+
 /* With both parts open: they are in use until they are closed.  A message if they cannot be. */
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
 
@@ -67,11 +72,14 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file);
 
+/* A message if a key is from the escrow alone: then the file may be anybody's, and is not for a label to vouch for. */
+int mpicrypt_file_proved(const mpicrypt_file_t *file);
+
 /* As opal_cryptfile_seal_demand; then file->bytes is the size that was sealed. */
 int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
-/* Make an empty encrypted file with one region for all bytes.  Nothing of it is
- * left after a failure. */
+/* Make an empty encrypted file with one region for all bytes, of this mode, and for its owner to write to until
+ * mpicrypt_file_protect.  Nothing of it is left after a failure. */
 int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file);
 
 /* The same with the regions of another file: same labels, new data keys, and a UUID that begins with `number`. */

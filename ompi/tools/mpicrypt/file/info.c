@@ -4,6 +4,7 @@
  * mpicrypt file info: the map.  Without a key it is what the file says of
  * itself, which anybody may have written; the page says so.
  */
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -81,11 +82,14 @@ static void print_seal(const mpicrypt_file_t *file)
 
 static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
 {
+    char path[PATH_MAX], beside[PATH_MAX];
     struct stat sidecar = {.st_size = 0};
 
     (void) fstat(file->posix.sidecar_fd, &sidecar);
-    printf("file        %s: %llu bytes\n", file->path, (unsigned long long) file->bytes);
-    printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", file->sidecar, (unsigned long long) sidecar.st_size,
+    snprintf(path, sizeof(path), "%s", file->path);
+    snprintf(beside, sizeof(beside), "%s", file->sidecar);
+    printf("file        %s: %llu bytes\n", mpicrypt_harmless(path, ""), (unsigned long long) file->bytes);
+    printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", mpicrypt_harmless(beside, ""), (unsigned long long) sidecar.st_size,
            512 * (unsigned long long) sidecar.st_blocks);
     printf("UUID        ");
     for (int i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {

@@ -16,6 +16,8 @@
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
+enum { OWNER = 0600 };
+
 /* ---- what both need ---- */
 
 static const opal_aead_module_t *provider(void *arg, opal_aead_cipher_t cipher)
@@ -72,8 +74,23 @@ static int open_data(mpicrypt_file_t *file, int flags, unsigned mode)
 
 /* ---- opening ---- */
 
+/* Whoever has the public recovery key can have wrapped a key of his own.  The keystore can tell, if it still has that version
+ * of the label, expired or revoked. */
+static int prove(const mpicrypt_file_t *file, opal_cryptfile_copy_state_t *copy, const opal_cryptfile_region_t *region,
+                 const uint8_t *data_key, opal_crypt_why_t *why)
+{
+    int rc = NULL == file->keystore ? OPAL_CRYPT_ERR_CONFIG
+             : opal_cryptfile_keystore_agrees(file->keystore, region->label, copy->map->uuid, region->wrapped, data_key);
+
+    if (OPAL_CRYPT_ERR_CONFIG == rc) {
+        copy->recovered = true;
+        return OPAL_CRYPT_OK;
+    }
+    return OPAL_CRYPT_ERR_AUTH == rc ? opal_crypt_refuse(why, rc, "file-map-other-key", "label %s, by its escrow", region->label) : rc;
+}
+
 /* Data keys that the keystore did not give, from the map's escrow parts. */
-static void recover(const mpicrypt_file_options_t *options, opal_cryptfile_copy_state_t *copy)
+static void recover(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, opal_cryptfile_copy_state_t *copy)
 {
     opal_crypt_why_t why = {.topic = NULL};
 
@@ -88,6 +105,7 @@ static void recover(const mpicrypt_file_options_t *options, opal_cryptfile_copy_
                  : opal_cryptfile_wrapped_recover(region->wrapped, options->recovery, options->keystore.netfs, key->data_key, &why);
         if (OPAL_CRYPT_OK == rc) {
             rc = opal_cryptfile_map_check(copy->map, i, key->data_key);
+            rc = rc ? rc : prove(file, copy, region, key->data_key, &why);
             copy->refused = copy->refused || OPAL_CRYPT_ERR_AUTH == rc;
         }
         if (OPAL_CRYPT_OK != rc) {
@@ -117,7 +135,7 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
             free(bytes);
         }
         if (OPAL_CRYPT_OK == rc && NULL != options->recovery) {
-            recover(options, &file->copies[i]);
+            recover(options, file, &file->copies[i]);
         }
     }
     if (OPAL_CRYPT_OK != rc) {
@@ -137,8 +155,19 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
     if (MPICRYPT_OK == code) {          /* they are the engine's and ours now */
         best->map = NULL;
         best->keys = NULL;
+        file->recovered = best->recovered;
+    }
+    if (file->recovered) {
+        (void) mpicrypt_error(MPICRYPT_OK, "%s: a key is from its escrow alone: whoever has the public recovery key can have made "
+                              "this file", file->path);
     }
     return code;
+}
+
+int mpicrypt_file_proved(const mpicrypt_file_t *file)
+{
+    return file->recovered ? failed(file, "under no label is what a key from the escrow alone opens: decrypt it, look at it, and "
+                                    "encrypt it", "") : MPICRYPT_OK;
 }
 
 bool mpicrypt_file_own_as(int fd, int of)
@@ -153,6 +182,20 @@ bool mpicrypt_file_own_as(int fd, int of)
 unsigned mpicrypt_file_mode(int of, const struct stat *status)
 {
     return status->st_mode & (ompi_common_cryptmpio_posix_no_acl(of) ? 0777 : 0707);
+}
+
+static bool protect(int fd, unsigned lacks)
+{
+    struct stat now;
+
+    return 0 == fstat(fd, &now) && 0 == fchmod(fd, now.st_mode & 0777 & ~lacks);
+}
+
+bool mpicrypt_file_protect(const mpicrypt_file_t *file, unsigned mode)
+{
+    const unsigned lacks = OWNER & ~mode;
+
+    return 0 == lacks || (protect(file->posix.data_fd, lacks) && protect(file->posix.sidecar_fd, lacks));
 }
 
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
@@ -360,7 +403,7 @@ static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map
     int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
 
     if (MPICRYPT_OK == code) {
-        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode);
+        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode | OWNER);     /* an attribute is set by who may write */
     }
     if (MPICRYPT_OK == code) {
         code = make_parts(options, like, number, file);

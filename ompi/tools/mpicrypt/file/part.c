@@ -28,7 +28,7 @@
 
 enum { BASE_MAX = 200 };                /* of TO's name, so that the longer one fits a directory, too */
 
-static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGXFSZ};
+static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ};
 enum { FATAL_COUNT = sizeof(fatal) / sizeof(fatal[0]) };
 
 static char part[PATH_MAX], part_sidecar[PATH_MAX + sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX)];

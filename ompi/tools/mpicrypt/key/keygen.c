@@ -52,11 +52,11 @@ static const mpicrypt_option_t options[] = {
  * $local: kinds of file systems.  Exit 4 and more: see keygen.h.  What is there is
  * judged as jobs judge it (crypt/base/secret_file.c). */
 static const char remote[] =
-    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; [ ! -d \"$f\" ] || exit 6; t=$f.new.$(uname -n).$$; "
+    "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; [ ! -d \"$f\" ] || exit 6; "
     "case $local in any | *\" $(stat -f -c %t \"$d\") \"*) ;; *) exit 5 ;; esac; "
     "case $(stat -L -c %u \"$d\") in 0 | \"$(id -u)\") ;; *) exit 8 ;; esac; "
     "case $(stat -L -c %a \"$d\") in [1357]??\?) ;; *[2367]? | *[2367]) exit 8 ;; esac; "
-    "trap 'rm -f \"$t\"' EXIT; (set -C; cat >\"$t\") || exit 3; "
+    "t=$(mktemp \"$f.new.XXXXXX\") || exit 3; trap 'rm -f \"$t\"' EXIT; cat >\"$t\" || exit 3; "
     "[ \"$(wc -c <\"$t\")\" -eq 65 ] || exit 3; "
     "if [ -n \"$force\" ]; then mv -fT \"$t\" \"$f\" || exit 3; exit 0; fi; "
     "ln -T \"$t\" \"$f\" 2>/dev/null && exit 0; cmp -s \"$t\" \"$f\" || exit 4; "

@@ -157,6 +157,10 @@ static void reap(run_t *run)
         if (RUNS == host->state && host->child == waitpid(host->child, &status, WNOHANG)) {
             host->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
             host->state = outcome(run, host);
+            if (INSTALLED == host->state) {     /* a slow host before it may keep it from being shown */
+                close(host->said);
+                host->said = -1;
+            }
             --run->running;
             ++run->ended;
         }
@@ -257,8 +261,10 @@ static void show_those_that_ended(run_t *run)
     for (; run->shown < run->started && RUNS != run->host[run->shown].state; ++run->shown) {
         host_t *host = &run->host[run->shown];
         show(run, host);
-        close(host->said);
-        host->said = -1;
+        if (host->said >= 0) {
+            close(host->said);
+            host->said = -1;
+        }
     }
     if (run->shown < run->count) {
         mpicrypt_progress(run->host[run->shown].name, (size_t) run->ended, (size_t) run->count);

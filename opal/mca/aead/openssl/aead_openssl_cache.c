@@ -88,9 +88,6 @@ static void in_parent(void)
  * allocates, or takes a lock. */
 static void in_child(void)
 {
-    if (OPAL_AEAD_OPENSSL_OWN_PAGES == opal_aead_openssl_guard()) {
-        goto unlock;                    /* there is nothing left of them */
-    }
     for (opal_aead_live_t *live = lives.first; NULL != live; live = live->next) {
         const opal_aead_context_t *context = (opal_aead_context_t *) live;
 
@@ -99,12 +96,13 @@ static void in_child(void)
 
             for (int slot = 0; slot < SLOTS && NULL != table
                                && NULL != opal_aead_openssl_cipher((opal_aead_cipher_t) c); ++slot) {
-                (void) EVP_EncryptInit_ex2(table->evp[slot], NULL, zeros, zeros, NULL);
                 table->ids[slot] = 0;
+                if (!opal_aead_openssl_in_own_pages(table->evp[slot])) {        /* there, nothing is left of them */
+                    (void) EVP_EncryptInit_ex2(table->evp[slot], NULL, zeros, zeros, NULL);
+                }
             }
         }
     }
-unlock:
     opal_aead_live_unlock(&lives);
 }
 

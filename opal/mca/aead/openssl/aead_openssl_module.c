@@ -124,7 +124,7 @@ static const char *version(void)
 static const char *note(void)
 {
     return OPAL_AEAD_OPENSSL_NO_CORE_FILES == opal_aead_openssl_guard()
-         ? "core files are off: OpenSSL was used before (by the application or btl/crypt), so its memory cannot be kept out of them"
+         ? "core files are off: OpenSSL was used before (by the application or btl/crypt), or has an allocator of the application's, so its memory cannot be kept out of them"
          : NULL;
 }
 

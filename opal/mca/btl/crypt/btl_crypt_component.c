@@ -40,10 +40,10 @@ void opal_btl_crypt_end_job(void)
 {
     if (NULL != opal_cryptproc_end_job) {
         opal_cryptproc_end_job();
-    } else {
-        opal_cryptproc_runtime_abort();
+        opal_cryptproc_exit_soon();
     }
-    opal_cryptproc_exit_soon();
+    opal_cryptproc_runtime_abort();
+    _exit(1);
 }
 
 /* ---- parameters ---- */

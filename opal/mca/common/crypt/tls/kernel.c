@@ -7,6 +7,7 @@
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
+#include "opal/mca/common/crypt/base/fork.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <errno.h>
@@ -59,6 +60,10 @@ static bool kernel_takes(const opal_crypt_tls_records_t *records, const record_d
     kernel_key_t key;
     bool taken = false;
 
+    if (OPAL_AEAD_AES_128_GCM != suite->cipher && OPAL_AEAD_AES_256_GCM != suite->cipher) {
+        return false;
+    }
+    opal_crypt_secret_begin();
     memset(&key, 0, sizeof(key));       /* rec_seq, too: an initializer of a union leaves the rest as it was */
     if (OPAL_CRYPT_OK == opal_crypt_tls_expand(suite->sha384, direction->secret, "key", raw, raw_bytes)) {
         const socklen_t bytes = kernel_key_fill(&key, raw, raw_bytes, direction->iv);
@@ -67,6 +72,7 @@ static bool kernel_takes(const opal_crypt_tls_records_t *records, const record_d
     }
     opal_crypt_wipe(raw, sizeof(raw));
     opal_crypt_wipe(&key, sizeof(key));
+    opal_crypt_secret_end();
     return taken;
 }
 

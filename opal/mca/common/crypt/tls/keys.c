@@ -8,6 +8,7 @@
  *     secret = Expand-Label(secret, "traffic upd")       when it is renewed
  */
 #include "records_object.h"
+#include "opal/mca/common/crypt/base/fork.h"
 #include "opal/mca/common/crypt/base/nonce_log.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
@@ -19,14 +20,16 @@ static_assert(OPAL_CRYPT_TLS_RECORD_OVERHEAD == OPAL_CRYPT_TLS_RECORD_HEADER + 1
 static_assert(OPAL_CRYPT_TLS_RECORDS_RENEW < OPAL_CRYPT_TLS_RECORDS_BEAR,
               "a sender renews before its receiver must end");
 
-/* Of the secret in place; the key's memory is free of another. */
+/* Of the secret in place; the key's memory is free of another.  No fork falls between. */
 static int direction_start(const opal_crypt_tls_records_t *records, record_direction_t *direction)
 {
     const opal_crypt_tls_suite_t *suite = records->suite;
     const size_t raw_bytes = opal_aead_raw_key_bytes(suite->cipher);
     uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];
-    int rc = opal_crypt_tls_expand(suite->sha384, direction->secret, "key", raw, raw_bytes);
+    int rc;
 
+    opal_crypt_secret_begin();
+    rc = opal_crypt_tls_expand(suite->sha384, direction->secret, "key", raw, raw_bytes);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_crypt_tls_expand(suite->sha384, direction->secret, "iv", direction->iv, sizeof(direction->iv));
     }
@@ -38,15 +41,17 @@ static int direction_start(const opal_crypt_tls_records_t *records, record_direc
         direction->sequence = 0;
     }
     opal_crypt_wipe(raw, sizeof(raw));
+    opal_crypt_secret_end();
     return rc;
 }
 
 int opal_crypt_tls_record_renew(const opal_crypt_tls_records_t *records, record_direction_t *direction)
 {
     uint8_t next[OPAL_CRYPT_TLS_SECRET_MAX];
-    int rc = opal_crypt_tls_expand(records->suite->sha384, direction->secret, "traffic upd", next,
-                                   records->suite->hash_bytes);
+    int rc;
 
+    opal_crypt_secret_begin();
+    rc = opal_crypt_tls_expand(records->suite->sha384, direction->secret, "traffic upd", next, records->suite->hash_bytes);
     if (OPAL_CRYPT_OK == rc) {
         memcpy(direction->secret, next, records->suite->hash_bytes);
         records->aead->key_wipe(direction->key);
@@ -54,6 +59,7 @@ int opal_crypt_tls_record_renew(const opal_crypt_tls_records_t *records, record_
         rc = direction_start(records, direction);
     }
     opal_crypt_wipe(next, sizeof(next));
+    opal_crypt_secret_end();
     return rc;
 }
 

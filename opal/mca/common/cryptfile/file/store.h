@@ -80,6 +80,7 @@ typedef struct opal_cryptfile_copy_state {
     bool digest;                        /* they are one, and its head is in these three: */
     opal_cryptfile_map_digest_t head;
     bool verified;                      /* a key of ours fits */
+    bool recovered;                     /* one is from the escrow alone, which proves nothing (mpicrypt) */
     bool refused;                       /* a key of ours does not */
     opal_crypt_why_t why;
 } opal_cryptfile_copy_state_t;

@@ -229,6 +229,12 @@ static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_
            0 == memcmp(a->hash, b->hash, sizeof(a->hash));
 }
 
+/* Newer; but not before one of which all that is known was proved. */
+static bool better(const opal_cryptfile_copy_state_t *state, const opal_cryptfile_copy_state_t *best)
+{
+    return state->recovered != best->recovered ? best->recovered : state->head.generation > best->head.generation;
+}
+
 int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES],
                                const uint8_t header_uuid[OPAL_CRYPTFILE_UUID_BYTES], bool *differ,
                                opal_crypt_why_t *why)
@@ -237,7 +243,7 @@ int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRY
     int best = -1;
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        if (states[i].verified && !states[i].refused && (best < 0 || states[i].head.generation > states[best].head.generation)) {
+        if (states[i].verified && !states[i].refused && (best < 0 || better(&states[i], &states[best]))) {
             best = i;
         }
         if (states[i].refused || (best < 0 && NULL != states[i].why.topic)) {

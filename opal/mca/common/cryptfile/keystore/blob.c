@@ -181,3 +181,40 @@ int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, cons
     pthread_mutex_unlock(&keystore->lock);
     return rc;
 }
+
+static int agrees(opal_cryptfile_keystore_t *keystore, const char *label, const opal_cryptfile_wrapped_t *wrapped,
+                  const uint8_t *data_key, uint16_t *version)
+{
+    uint8_t *own = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
+    const opal_cryptfile_unwrap_t blob = {wrapped, own};
+    opal_cryptfile_keystore_record_t record;
+    opal_cryptfile_keystore_backend_t backend;
+    opal_crypt_why_t why = {.topic = NULL};
+    size_t which = 0;
+    int rc = NULL == own ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_wrapped_parse(wrapped, &backend, version);
+
+    if (OPAL_CRYPT_OK == rc && backend != keystore->backend) {
+        rc = OPAL_CRYPT_ERR_CONFIG;
+    }
+    rc = rc ? rc : opal_cryptfile_keystore_look_up(keystore, label, *version, true, &record, &why);
+    rc = rc ? rc : keystore->ops->unwrap(keystore, &record, &blob, 1, &which, &why);
+    if (OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(own, data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES)) {
+        rc = OPAL_CRYPT_ERR_AUTH;
+    }
+    opal_crypt_secmem_free(own);
+    return OPAL_CRYPT_OK == rc || OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_MEMORY == rc ? rc : OPAL_CRYPT_ERR_CONFIG;
+}
+
+int opal_cryptfile_keystore_agrees(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
+                                   const opal_cryptfile_wrapped_t *wrapped,
+                                   const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES])
+{
+    uint16_t version = 0;
+
+    pthread_mutex_lock(&keystore->lock);
+    int rc = agrees(keystore, label, wrapped, data_key, &version);
+    (void) opal_cryptfile_keystore_log(keystore, "compare", label, version, uuid,
+                                       OPAL_CRYPT_OK == rc ? NULL : OPAL_CRYPT_ERR_AUTH == rc ? "another key" : "no such key", NULL);
+    pthread_mutex_unlock(&keystore->lock);
+    return rc;
+}

@@ -165,8 +165,15 @@ int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const ch
 int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped,
                                  opal_cryptfile_keystore_backend_t *backend, uint16_t *version);
 
+/* Is this the data key of the blob, by the version of the label that it names?  For comparison that may be expired or revoked.
+ * OK; ERR_AUTH: it is another; ERR_CONFIG: this keystore cannot tell. */
+int opal_cryptfile_keystore_agrees(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
+                                   const opal_cryptfile_wrapped_t *wrapped,
+                                   const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES]);
+
 /* The data key from the escrow part of a blob, by the recovery key (a PEM file
- * that is kept like a secret).  Needs no keystore. */
+ * that is kept like a secret).  Needs no keystore, and proves nothing: whoever has the public recovery key
+ * can have wrapped it. */
 int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, const char *private_pem,
                                    bool secret_on_netfs, uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                                    opal_crypt_why_t *why);

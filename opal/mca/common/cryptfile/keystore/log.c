@@ -61,6 +61,10 @@ int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char 
                          (unsigned long) geteuid(), (long) getpid(), verb, label, version, file,
                          NULL == refusal ? "granted" : "refused: ", NULL == refusal ? "" : refusal);
     ssize_t written;
+    if (bytes >= (int) sizeof(line)) {          /* a label that is none was refused */
+        bytes = (int) sizeof(line) - 1;
+        line[bytes - 1] = '\n';
+    }
     do {
         written = write(keystore->log_fd, line, (size_t) bytes);
     } while (written < 0 && EINTR == errno);
