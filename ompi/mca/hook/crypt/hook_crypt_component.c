@@ -45,6 +45,7 @@
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_pipe.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_series.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_spelling.h"
 
@@ -54,6 +55,7 @@ static int component_register(void);
 static int component_open(void);
 static int component_close(void);
 static void init_over(int argc, char **argv, int requested, int *provided);
+static void end_begins(void);
 
 OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     .hookm_version = {
@@ -66,7 +68,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     },
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
     .hookm_mpi_init_bottom = init_over,
-    .hookm_mpi_finalize_top = ompi_common_cryptmpi_report,
+    .hookm_mpi_finalize_top = end_begins,
 };
 
 /* Who computes next is not to seem to be in MPI_Init. */
@@ -76,6 +78,27 @@ static void init_over(int argc, char **argv, int requested, int *provided)
     ompi_common_cryptmpi_classes_add(argc, argv, requested, provided);
     if (NULL != opal_cryptproc_still_here) {
         opal_cryptproc_still_here();
+    }
+}
+
+/* Both in the thread that ends MPI; the second when the transports are closed, and before MPI calls hooks a last time. */
+static ompi_common_cryptmpi_pipe_t broken_pipe;
+static bool without_pipe;
+
+static void end_begins(void)
+{
+    without_pipe = ompi_common_cryptmpi_active() || ompi_common_cryptmpi_over_btl();
+    if (without_pipe) {
+        ompi_common_cryptmpi_pipe_block(&broken_pipe);
+    }
+    ompi_common_cryptmpi_report();
+}
+
+static void end_over(void)
+{
+    if (without_pipe) {
+        ompi_common_cryptmpi_pipe_restore(&broken_pipe);
+        without_pipe = false;
     }
 }
 
@@ -295,6 +318,7 @@ static int component_open(void)
 
 static int component_close(void)
 {
+    end_over();
     ompi_hook_crypt_files_unguard();
     opal_cryptproc_has_failed = NULL;
     publish_no_more();

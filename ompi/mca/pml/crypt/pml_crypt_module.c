@@ -6,11 +6,10 @@
 #include "pml_crypt_host.h"
 #include "pml_crypt_recv.h"
 
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/runtime/opal_progress.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi_pipe.h"
 #include "ompi/mca/pml/base/base.h"
 
 mca_pml_base_module_t ompi_pml_crypt_module = {
@@ -109,26 +108,15 @@ int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count)
     return ompi_pml_crypt.host.pml_add_procs(procs, count);
 }
 
-/* The transports close their connections in here.  btl/tcp of 5.0 says goodbye on
- * each, by a send() that raises SIGPIPE where the peer was faster: on a loaded
- * machine 4 of 190 jobs of 12 ranks died of it in MPI_Finalize.  This thread does
- * without the signal for so long; where one waited already, it waits on. */
+/* The transports close their connections in here. */
 int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count)
 {
-    const struct timespec at_once = {0};
-    sigset_t broken_pipe, before, waiting;
+    ompi_common_cryptmpi_pipe_t pipe;
     int rc;
 
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    sigemptyset(&waiting);
-    (void) sigpending(&waiting);
-    (void) pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+    ompi_common_cryptmpi_pipe_block(&pipe);
     rc = ompi_pml_crypt.host.pml_del_procs(procs, count);
-    if (!sigismember(&waiting, SIGPIPE)) {
-        (void) sigtimedwait(&broken_pipe, NULL, &at_once);
-    }
-    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ompi_common_cryptmpi_pipe_restore(&pipe);
     return rc;
 }
 
