@@ -56,6 +56,7 @@ static int component_open(void);
 static int component_close(void);
 static void init_over(int argc, char **argv, int requested, int *provided);
 static void end_begins(void);
+static void end_over(void);
 
 OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     .hookm_version = {
@@ -69,6 +70,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     .hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
     .hookm_mpi_init_bottom = init_over,
     .hookm_mpi_finalize_top = end_begins,
+    .hookm_mpi_finalize_bottom = end_over,
 };
 
 /* Who computes next is not to seem to be in MPI_Init. */
@@ -81,7 +83,8 @@ static void init_over(int argc, char **argv, int requested, int *provided)
     }
 }
 
-/* Both in the thread that ends MPI; the second when the transports are closed, and before MPI calls hooks a last time. */
+/* Both in the thread that ends MPI; the second when this component closes, behind the transports, or MPI_Finalize returns while
+ * a session keeps it open. */
 static ompi_common_cryptmpi_pipe_t broken_pipe;
 static bool without_pipe;
 
