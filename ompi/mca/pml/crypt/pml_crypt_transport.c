@@ -98,6 +98,43 @@ static int add_procs(ompi_proc_t **procs, size_t count)
     return rc;
 }
 
+static bool is_new(const ompi_proc_t *proc)
+{
+    return proc->super.proc_name.jobid != OPAL_PROC_MY_NAME.jobid
+           && NULL == proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+}
+
+/* Open MPI 5.0 and 6.0 do not add the processes of another job when it meets them: ompi_dpm_connect_accept counts them in a
+ * list that it has emptied.  But btl/crypt refuses everybody whom Open MPI has not added, and it is time to have our own record
+ * vouched for again.  So they are added here, on both sides before the first message. */
+static int add_others(ompi_communicator_t *comm)
+{
+    ompi_group_t *group = comm->c_remote_group;
+    const int size = ompi_group_size(group);
+    ompi_proc_t **others = malloc((size_t) size * sizeof(*others) + 1), *proc;
+    size_t count = 0;
+    int rc = NULL == others ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+
+    for (int i = 0; OMPI_SUCCESS == rc && i < size; i++) {
+        proc = ompi_group_peer_lookup(group, i);
+        if (NULL != proc && is_new(proc)) {
+            others[count++] = proc;
+        }
+    }
+    if (count > 0) {
+        rc = add_procs(others, count);
+    }
+    free(others);
+    return rc;
+}
+
+static int add_comm(ompi_communicator_t *comm)
+{
+    const int rc = OMPI_COMM_IS_INTER(comm) ? add_others(comm) : OMPI_SUCCESS;
+
+    return OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_add_comm(comm) : rc;
+}
+
 static int del_comm(ompi_communicator_t *comm)
 {
     if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
@@ -141,6 +178,7 @@ mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, boo
     ompi_pml_crypt.host = ompi_pml_crypt_module = *host;
     ompi_pml_crypt_module.pml_enable = enable;
     ompi_pml_crypt_module.pml_add_procs = add_procs;
+    ompi_pml_crypt_module.pml_add_comm = add_comm;
     ompi_pml_crypt_module.pml_del_comm = del_comm;
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt",
                         opal_process_info.nodename);
