@@ -37,6 +37,7 @@
 #include "opal/mca/base/mca_base_component_repository.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/dl/base/base.h"
+#include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/hook/hook.h"
 #include "ompi/mca/pml/base/base.h"
 #if OMPI_MAJOR_VERSION >= 5
@@ -295,6 +296,37 @@ static void publish_no_more(void)
     ompi_common_cryptmpi_everywhere_forget();
 }
 
+/* ---- shared memory must not be another user's ---- */
+
+/* Up to 4.1 BTLs start when theirs and the BML framework are open, before any PML.  Open MPI has chosen a component for
+ * shared memory by then, and in 4.1 not yet when this one opens. */
+static mca_base_framework_open_fn_t bml_open;
+static bool watching;
+
+static int watch_and_open(mca_base_open_flag_t flags)
+{
+    opal_cryptproc_shared_start();
+    watching = true;
+    return NULL != bml_open ? bml_open(flags) : mca_base_framework_components_open(&ompi_bml_base_framework, flags);
+}
+
+static void watch_later(void)
+{
+    bml_open = ompi_bml_base_framework.framework_open;
+    ompi_bml_base_framework.framework_open = watch_and_open;
+}
+
+static void watch_no_more(void)
+{
+    if (watch_and_open == ompi_bml_base_framework.framework_open) {
+        ompi_bml_base_framework.framework_open = bml_open;
+    }
+    if (watching) {
+        opal_cryptproc_shared_stop();
+        watching = false;
+    }
+}
+
 /* It stays for the guard and the report; pml/crypt needs the same libraries, and
  * need not load them a second time. */
 static bool has_failed(opal_proc_t *proc) { return ompi_common_cryptmpi_has_failed(proc); }
@@ -312,6 +344,7 @@ static int component_open(void)
         if (!ompi_common_cryptmpi_transport_is_btl() && raises_limits()) {
             raise_limits();
         }
+        watch_later();
     }
     publish_later();
     opal_cryptproc_has_failed = has_failed;
@@ -325,6 +358,7 @@ static int component_close(void)
     ompi_hook_crypt_files_unguard();
     opal_cryptproc_has_failed = NULL;
     publish_no_more();
+    watch_no_more();
     ompi_common_cryptmpi_classes_forget();
     return OMPI_SUCCESS;
 }

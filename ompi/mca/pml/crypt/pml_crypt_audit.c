@@ -34,11 +34,10 @@
 
 bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal)
 {
-    static int found;
     bool warn = OPAL_CRYPTPROC_AUDIT_WARN == opal_cryptproc_params.audit;
 
     if (warn) {
-        opal_cryptproc_happened(OPAL_CRYPTPROC_AUDITED, __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED), 0, 0);
+        opal_cryptproc_found();
     }
     if (warn || fatal) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", warn ? "plaintext-possible" : "plaintext-path", component,

@@ -257,8 +257,10 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
     const bool btl = ompi_common_cryptmpi_transport_is_btl();
-    mca_pml_base_module_t *module = (btl ? ompi_pml_crypt_transport_start : start)(progress_threads, mpi_threads);
+    mca_pml_base_module_t *module;
 
+    opal_cryptproc_shared_start();
+    module = (btl ? ompi_pml_crypt_transport_start : start)(progress_threads, mpi_threads);
     if (NULL == module) {
         ompi_mpi_abort(NULL, 1);
     }
@@ -281,6 +283,7 @@ static int component_finalize(void)
     rc = ompi_pml_crypt_host_finalize();
     ompi_pml_crypt_lists_stop();
     ompi_common_cryptmpi_set_host(NULL, NULL);
+    opal_cryptproc_shared_stop();
     (ompi_common_cryptmpi_transport_is_btl() ? opal_cryptproc_stop : ompi_common_cryptmpi_stop)();
     return rc;
 }

@@ -38,12 +38,7 @@ OPAL_DECLSPEC mca_btl_base_component_t mca_btl_crypt_component = {
 
 void opal_btl_crypt_end_job(void)
 {
-    if (NULL != opal_cryptproc_end_job) {
-        opal_cryptproc_end_job();
-        opal_cryptproc_exit_soon();
-    }
-    opal_cryptproc_runtime_abort();
-    _exit(1);
+    opal_cryptproc_end();
 }
 
 /* ---- parameters ---- */
@@ -145,9 +140,15 @@ static bool coll_is_safe(const char *list)
     return true;
 }
 
+static bool watching;               /* shared memory */
+
 static int component_close(void)
 {
     opal_cryptproc_transport_look = NULL;
+    if (watching) {
+        opal_cryptproc_shared_stop();
+        watching = false;
+    }
     opal_cryptproc_verbose_close(&opal_btl_crypt.stream);
     return OPAL_SUCCESS;
 }
@@ -233,6 +234,8 @@ static int component_open(void)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     opal_btl_crypt.stream = opal_cryptproc_verbose_open(opal_btl_crypt.verbose);
+    opal_cryptproc_shared_start();
+    watching = true;
     return OPAL_SUCCESS;
 }
 

@@ -105,6 +105,16 @@ OPAL_DECLSPEC bool opal_cryptproc_encrypts(void);
 typedef enum { OPAL_CRYPTPROC_REFUSED, OPAL_CRYPTPROC_REKEYED, OPAL_CRYPTPROC_AUDITED, OPAL_CRYPTPROC_EVENTS } opal_cryptproc_event_t;
 OPAL_DECLSPEC void opal_cryptproc_happened(opal_cryptproc_event_t what, int first, int second, int third);
 
+/* Something could bypass encryption, and crypt_audit=warn lets it: the event, with how many there were. */
+OPAL_DECLSPEC void opal_cryptproc_found(void);
+
+/* ---- shared memory ---- */
+
+/* From here on Open MPI's shared memory is judged (cryptproc_shared.c), and what it has already.  Before the first BTL starts,
+ * where that can be.  Stopped once for each start. */
+OPAL_DECLSPEC void opal_cryptproc_shared_start(void);
+OPAL_DECLSPEC void opal_cryptproc_shared_stop(void);
+
 /* ---- parameters of others ---- */
 
 /* What is read before whoever has it registers it: it is registered for a moment.  After an
@@ -183,6 +193,9 @@ OPAL_DECLSPEC void opal_cryptproc_exit_soon(void) __opal_attribute_noreturn__;
 OPAL_DECLSPEC void opal_cryptproc_wait_condition(pthread_cond_t *condition);
 /* False: a second has passed. */
 OPAL_DECLSPEC bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+/* End the job, after a text. */
+OPAL_DECLSPEC void opal_cryptproc_end(void) __opal_attribute_noreturn__;
 
 /* Set by layers above, which can do more; NULL: by nobody. */
 /* End the job.  May return, if another thread does it already.  Instead of the runtime's way. */

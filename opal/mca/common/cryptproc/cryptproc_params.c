@@ -195,9 +195,9 @@ int opal_cryptproc_params_register(void)
                                             "were sent but not received, or cannot tell: warn, or abort (the job "
                                             "fails; for programs that receive everything that is sent). Over btl/crypt a "
                                             "missing message ends the job", missing_values, OPAL_INFO_LVL_4, &p->on_missing);
-    rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption: abort, or warn, which "
-                                       "runs the job without this protection, and says PLAINTEXT POSSIBLE "
-                                       "where one is found and in the report",
+    rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption, or another user could read the "
+                                       "job's shared memory: abort, or warn, which runs the job without this "
+                                       "protection, and says PLAINTEXT POSSIBLE where one is found and in the report",
                               audit_values, OPAL_INFO_LVL_4, &p->audit);
     rc = rc ? rc : add("connect_timeout", "Abort the job if a process waits this many seconds for the launcher's "
                                           "data about a peer at first contact (on Open MPI 4.1 also in a spawn "

@@ -47,6 +47,16 @@ void opal_cryptproc_exit_soon(void)
     _exit(1);
 }
 
+void opal_cryptproc_end(void)
+{
+    if (NULL != opal_cryptproc_end_job) {
+        opal_cryptproc_end_job();
+        opal_cryptproc_exit_soon();
+    }
+    opal_cryptproc_runtime_abort();
+    _exit(1);
+}
+
 static void *exit_soon(void *nothing)
 {
     opal_cryptproc_exit_soon();
