@@ -164,10 +164,26 @@ static who_t alone(struct ompi_file_t *file, ompi_common_cryptmpi_everywhere_t w
     return ANYBODY;
 }
 
+enum { OURS, MOST, LEAST, LACKS, VALUES };      /* least: the negative of it, as the maximum is taken */
+
+/* Could `most` be what processes that all open a file say together?  A program whose collective calls do not match
+ * brings any numbers here. */
+static bool is_said(const int most[VALUES], const int mine[VALUES], int ranks)
+{
+    for (int i = 0; i < VALUES; ++i) {
+        if (most[i] < mine[i]) {
+            return false;
+        }
+    }
+    return most[OURS] <= 1 && most[MOST] <= FBTL_CRYPT && most[LEAST] <= NOTHING && -most[LEAST] <= most[MOST]
+           && (NOTHING == most[MOST]) == (most[LACKS] < 0) && most[LACKS] < ranks;
+}
+
 /* Collective over the communicator of a file that is being opened: on all processes the same. */
 static who_t agree(struct ompi_file_t *file)
 {
     struct ompi_communicator_t *comm = file->f_comm;
+    const char *path = file->f_filename;
     int lacks;
     ompi_common_cryptmpi_everywhere_t where = ompi_common_cryptmpi_everywhere(comm, &lacks);
 
@@ -175,13 +191,19 @@ static who_t agree(struct ompi_file_t *file)
         return alone(file, where, lacks);
     }
     missing_t missing = look_for_components();
-    int mine[] = {is_ours(file->f_filename, file->super.s_info), (int) missing, -(int) missing,
-                  NOTHING == missing ? -1 : ompi_comm_rank(comm)}, most[4];
+    const int mine[VALUES] = {is_ours(path, file->super.s_info), (int) missing, -(int) missing,
+                              NOTHING == missing ? -1 : ompi_comm_rank(comm)};
+    int most[VALUES];
 
-    if (OMPI_SUCCESS != comm->c_coll->coll_allreduce(mine, most, 4, MPI_INT, MPI_MAX, comm, comm->c_coll->coll_allreduce_module)) {
+    if (OMPI_SUCCESS != comm->c_coll->coll_allreduce(mine, most, VALUES, MPI_INT, MPI_MAX, comm,
+                                                     comm->c_coll->coll_allreduce_module)) {
         return NOBODY;
     }
-    return decide(file->f_filename, 0 != most[0], (missing_t) most[1], (missing_t) -most[2], most[3],
+    if (!is_said(most, mine, ompi_comm_size(comm))) {
+        (void) opal_cryptproc_show_once(HELP, "calls-differ", path, opal_process_info.nodename, ompi_comm_rank(comm));
+        return NOBODY;
+    }
+    return decide(path, 0 != most[OURS], (missing_t) most[MOST], (missing_t) -most[LEAST], most[LACKS],
                   0 == ompi_comm_rank(comm));
 }
 
