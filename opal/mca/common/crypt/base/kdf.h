@@ -40,7 +40,7 @@ typedef enum {
     /* from the parent of pieces; context: epoch 8 */
     OPAL_CRYPT_LABEL_PIECE_KEY,
     OPAL_CRYPT_LABEL_PIECE_IV,
-    /* from a group key; context: group id, hash of the sender's key, epoch */
+    /* from a group key; context: group id, context id, hash of the sender's key, epoch */
     OPAL_CRYPT_LABEL_GROUP_KEY,
     OPAL_CRYPT_LABEL_GROUP_IV,
     /* from the data key of a file's region; docs/file-format.rst, "Keys" */

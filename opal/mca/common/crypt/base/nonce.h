@@ -5,9 +5,10 @@
  * seals or opens asks here, and a reader who wants to convince himself that
  * none repeats has this page to read and the four counters to follow.
  *
- *   epoch    | IV 6          | IV XOR counter 6       |   direct and final messages, group pieces
+ *   epoch    | IV 6          | IV XOR counter 6       |   direct and final messages, pieces of collectives
  *            The counter is below 2^48 and taken once (crypt/wire/session.c,
- *            crypt/wire/group.c); key and IV belong to one direction and one epoch.
+ *            crypt/wire/group.c); key and IV belong to one direction, or to one
+ *            sender of a group, and to one epoch.
  *
  *   segment  | prefix 7            | last 1 | segment 4 |   parts of a chopped message
  *            The subkey and the prefix belong to one message, whose counter

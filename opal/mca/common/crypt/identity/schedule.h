@@ -3,7 +3,7 @@
  *
  * What two processes share after their records were checked: the key schedule.
  *
- *     secret = X25519(ours, theirs)
+ *     secret = X25519(ours, theirs), or x of ECDH over P-256
  *     PRK    = HKDF-Extract(salt = psk mix, or 32 zero bytes, secret)
  *     th     = SHA-256('ompi-crypt v1' || len || R_low || len || R_high)
  *     key    = Expand(PRK, label, pk_src || pk_dst || th)        crypt/base/kdf.h

@@ -7,8 +7,8 @@
  *     | header 8 | total 8 | chunk 4 | count 4 | ciphertext F | tag 16 |     first part, segment 0
  *     | ciphertext chunk | tag 16 |                                          segments 1 .. count
  *     nonce = prefix 7 || last 1 || segment 4
- *     AAD   = the 24 bytes before the ciphertext || context id 16 || tag 4   for the first part,
- *             empty for the others
+ *     AAD   = the 24 bytes before the ciphertext || context id 16 || generation 4 || tag 4
+ *             for the first part, empty for the others
  *
  * `last` is set in the one segment whose number is count, so that a message
  * cannot be cut off.  Nothing of the header is believed before the first part

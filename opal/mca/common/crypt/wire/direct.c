@@ -5,7 +5,7 @@
  *
  *     | header 8 | ciphertext n | tag 16 |
  *     nonce = epoch IV XOR (0^6 || counter)
- *     AAD   = header || context id 16 || tag 4
+ *     AAD   = header || context id 16 || generation 4 || tag 4
  *
  * A final message (type 5) is the same with 8 bytes of plaintext: how many
  * messages its sender sent.

@@ -25,7 +25,7 @@
  *     | header 8 | token 16 | payload n |
  *  and for a large one only
  *     | header 8 | token 16 | total 8 | id 8 |    the message follows as it is, on the
-                                                 tag that the token's base and id give
+ *                                               tag that the token's base and id give
  *
  * Seal and open mirror each other, function by function.  Threads: any, on
  * disjoint buffers; a chop may be used by many threads at once.
@@ -64,7 +64,7 @@ typedef enum {
     OPAL_CRYPT_FRAME_FIRST = 2,
     OPAL_CRYPT_FRAME_LOCAL = 3,
     OPAL_CRYPT_FRAME_LOCAL_LARGE = 4,
-    OPAL_CRYPT_FRAME_FINAL = 5          /* final counters, at disconnect */
+    OPAL_CRYPT_FRAME_FINAL = 5          /* how many messages its sender sent, in MPI_Finalize */
 } opal_crypt_frame_type_t;
 
 /* The type that a frame claims, or ERR_AUTH when it is too short or its

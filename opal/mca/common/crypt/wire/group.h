@@ -3,7 +3,7 @@
  *
  * Group keys: one fresh draw per communicator, known to all its members, under
  * which collectives seal once what many will open.  The key itself travels
- * sealed by pair sessions (coll/cryptag does that); this is the key schedule.
+ * sealed by pair sessions (common/cryptmpi does that); this is the key schedule.
  *
  *     sender key, IV = Expand(group key, label, group id || context id || hash of
  *                             pk_sender || epoch)

@@ -7,7 +7,7 @@
  * derive the same keys and start to count again).
  *
  *     schedule --HKDF--> direction secrets
- *     direction secret --epoch = counter >> shift--> key, IV     (crypt/base/nonce.c)
+ *     direction secret --epoch = counter >> shift--> key, IV     (crypt/wire/session.c)
  *
  * Threads: every function may be called by any thread, unless it says more.
  */
