@@ -102,6 +102,7 @@ static bool one_record(opal_crypt_tls_records_t *in, opal_crypt_tls_records_t *m
     }
     FUZZ_CHECK(*bytes <= sizeof(original));
     memcpy(original, wire, *bytes);
+    memset(plain, 0, sizeof(plain));            /* as it stays unless the record verifies */
     rc = opal_crypt_tls_records_open(in, wire, *bytes, plain, *bytes - OPAL_CRYPT_TLS_RECORD_OVERHEAD, &plain_bytes, &kind);
     if (OPAL_CRYPT_OK != rc) {
         FUZZ_CHECK(OPAL_CRYPT_ERR_AUTH == rc && 0 == plain_bytes);

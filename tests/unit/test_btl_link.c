@@ -6,6 +6,8 @@
  */
 #include "btl_items.h"
 
+#include <pthread.h>
+
 /* Send until it is done with, while the other end reads. */
 static void carry(opal_btl_crypt_link_t *from, opal_btl_crypt_link_t *to, opal_btl_crypt_item_t *item, unsigned more)
 {
@@ -208,6 +210,87 @@ static void between(void)
     }
 }
 
+/* ---- a thread of the program that looks at what a put changes ---- */
+
+static struct {
+    _Atomic unsigned at;                    /* the byte of `memory` that somebody in between changes */
+    _Atomic bool stop;
+    _Atomic uint64_t looks, wrong;
+} peep;
+
+static void *look(void *nothing)
+{
+    const volatile uint8_t *bytes = memory;
+
+    while (!peep.stop) {
+        const unsigned at = peep.at;
+        const uint8_t seen = bytes[at];
+
+        peep.wrong += at == peep.at && 0xee != seen && data[at] != seen ? 1 : 0;
+        peep.looks++;
+    }
+    return nothing;
+}
+
+/* All that the first end has sent, to be sent again. */
+static size_t take_all(const ends_t *ends, uint8_t *wire, size_t room)
+{
+    size_t bytes = 0;
+    ssize_t came;
+
+    while ((came = recv(ends->b->fd, wire + bytes, room - bytes, 0)) > 0) {
+        bytes += (size_t) came;
+    }
+    return bytes;
+}
+
+/* A record of a put is changed on its way: there is no moment at which the memory has what somebody made of it, nor
+ * anything else but what was there, or what was sent. */
+static void peeping(void)
+{
+    enum { ROUNDS = 300, RECORDS = 5, BYTES = RECORDS * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX };
+    static uint8_t wire[2 * BYTES];
+    opal_btl_crypt_item_t item;
+    unsigned left = 0;
+    pthread_t thread;
+    ends_t ends;
+
+    UNIT_GROUP("nobody sees in a window what was changed on its way");
+    memset(memory, 0xee, sizeof(memory));
+    peep.stop = false;
+    peep.looks = peep.wrong = 0;
+    UNIT_REQUIRE(0 == pthread_create(&thread, NULL, look, NULL));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const unsigned record = round % RECORDS, byte = round * 89 % OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
+        const size_t header = OPAL_BTL_CRYPT_HEADER_MAX + OPAL_CRYPT_TLS_RECORD_OVERHEAD;
+        size_t bytes, wrong = 0;
+
+        ends_open(&ends);
+        peep.at = record * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX + byte;
+        put_make(&item, memory, BYTES);
+        opal_btl_crypt_link_post(ends.a, &item);
+        bytes = take_all(&ends, wire, sizeof(wire));
+        UNIT_REQUIRE(header + RECORDS * OPAL_CRYPT_TLS_RECORD_MAX == bytes);
+        wire[header + record * OPAL_CRYPT_TLS_RECORD_MAX + OPAL_CRYPT_TLS_RECORD_HEADER + byte] ^= 0x55;
+        UNIT_REQUIRE((ssize_t) bytes == send(ends.a->fd, wire, bytes, 0));
+        for (int i = 0; i < 100 && OPAL_BTL_CRYPT_OPEN == ends.b->state; i++) {
+            opal_btl_crypt_link_read(ends.b);
+        }
+        UNIT_CHECK(failed(ends.b, OPAL_BTL_CRYPT_CHANGED));
+        for (size_t i = 0; i < BYTES; i++) {
+            wrong += 0xee != memory[i] && data[i] != memory[i];
+        }
+        left += 0 != wrong || 0xee != memory[peep.at];
+        memset(memory, 0xee, BYTES);
+        ends_free(&ends);
+    }
+    peep.stop = true;
+    pthread_join(thread, NULL);
+    printf("  %llu of %llu looks saw it, and %u of %d puts left something\n", (unsigned long long) peep.wrong,
+           (unsigned long long) peep.looks, left, ROUNDS);
+    UNIT_CHECK(peep.looks > ROUNDS && 0 == peep.wrong && 0 == left);
+}
+
 int main(void)
 {
     opal_crypt_tls_t *tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
@@ -220,6 +303,7 @@ int main(void)
     btl_engine.threads = 3;
     UNIT_REQUIRE(opal_btl_crypt_engine_start(&btl_engine));
     lengths();
+    peeping();
     UNIT_CHECK(opal_crypt_team_started(btl_engine.team) > 0);
     opal_btl_crypt_engine_stop(&btl_engine);
     btl_engine.threads = 0;
@@ -229,6 +313,7 @@ int main(void)
     hellos();
     frames();
     between();
+    peeping();
     opal_btl_crypt_engine_stop(&btl_engine);
     opal_crypt_tls_destroy(tls);
     return unit_done();

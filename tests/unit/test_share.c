@@ -208,7 +208,21 @@ static void same(const opal_aead_module_t *aead, uint64_t renew)
     four_free(&four);
 }
 
-/* Whatever is changed in one of many: nothing of them is left, and the connection has ended. */
+/* Each of the others is where it belongs, or what was there before. */
+static bool others_are_whole(unsigned changed_one)
+{
+    static uint8_t before[MOST];
+    bool whole = true;
+
+    memset(before, 0xee, sizeof(before));
+    for (size_t i = 0; i < 8; i++) {
+        whole = whole && (0 == memcmp(back + i * MOST, before, MOST)
+                          || (i != changed_one && 0 == memcmp(back + i * MOST, data + i * MOST, MOST)));
+    }
+    return whole;
+}
+
+/* Whatever is changed in one of many: nothing is written of it, and the connection has ended. */
 static void changed(const opal_aead_module_t *aead)
 {
     const struct iovec piece = {data, 8 * MOST};
@@ -236,7 +250,7 @@ static void changed(const opal_aead_module_t *aead)
             }
             memset(back, 0xee, sizeof(back));
             UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_tls_records_open_run(four.shared_reader, wire[0], bytes, back, sizeof(back), &taken_bytes, &plain));
-            UNIT_CHECK(0 == taken_bytes && 0 == plain && opal_crypt_all_zero(back, 8 * MOST) && 0xee == back[8 * MOST]);
+            UNIT_CHECK(0 == taken_bytes && 0 == plain && others_are_whole(at) && 0xee == back[8 * MOST]);
             UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_tls_records_next(four.shared_reader, wire[0], bytes, &taken_bytes));
             four_free(&four);
         }

@@ -4,10 +4,13 @@
  * The way in: one read, the records in it, and what they carry.
  *
  *     socket --> wire --open--> frame buffer --> deliver         a fragment
- *                         \---> its address                      a put, but for the record of its header
+ *                         \---> wire --copy--> its address       a put, but for the record of its header
  *
  * A record whose end has not come is kept until the next read.  Nothing is believed that was not
  * opened, and nothing that was opened goes anywhere before its header was checked.
+ *
+ * A put may be to a window, into which the program may look at any time.  It sees what was there or what was sent, and
+ * never what somebody in between has made of it: no byte is written there before its record has verified.
  */
 #include "btl_crypt_link.h"
 
@@ -130,11 +133,13 @@ static void begin_frame(opal_btl_crypt_link_t *link)
 
 /* ---- records ---- */
 
-/* Where the next record is opened, and how much room there is. */
-static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t *room)
+/* Where the next record, of so many bytes, goes, and how much room there is: for one of a put no more than it needs. */
+static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t record_bytes, size_t *room)
 {
+    const size_t plain_bytes = record_bytes - OPAL_CRYPT_TLS_RECORD_OVERHEAD;
+
     if (link->put_left > 0) {
-        *room = link->put_left < SIZE_MAX ? (size_t) link->put_left : SIZE_MAX;
+        *room = link->put_left < plain_bytes ? (size_t) link->put_left : plain_bytes;
         return link->put_at;
     }
     if (!frame_needed(link)) {
@@ -177,7 +182,7 @@ static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes
 {
     opal_crypt_tls_record_kind_t kind;
     size_t room, plain;
-    uint8_t *place = place_for(link, &room);
+    uint8_t *place = place_for(link, bytes, &room);
     int rc;
 
     if (NULL == place) {

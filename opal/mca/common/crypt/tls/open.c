@@ -6,6 +6,9 @@
  * sequence that is expected; nothing is tried twice.
  *
  *     wire  | header | ciphertext n + 1 | tag |     -->   plain  | plaintext n |
+ *
+ * It is opened in the caller's memory or, where somebody may look there before its tag has verified, over the ciphertext, and
+ * copied.
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -84,9 +87,9 @@ static int take_record(opal_crypt_tls_records_t *records, uint8_t type, const ui
     return OPAL_CRYPT_ERR_AUTH;         /* tickets, alerts, padding, requests for a KeyUpdate */
 }
 
-/* Opened at `to`, which has room for the type as well, unless that goes apart. */
+/* Opened at `to`, which has room for the type as well. */
 static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, size_t plain_bytes, size_t room,
-                       uint8_t *to, bool apart, opal_crypt_tls_record_kind_t *kind)
+                       uint8_t *to, opal_crypt_tls_record_kind_t *kind)
 {
     record_direction_t *in = &records->in;
     opal_crypt_box_t box = {.aead = records->aead, .key = in->key, .id = in->id, .bound = wire, .bound_bytes = HEADER};
@@ -94,13 +97,9 @@ static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, s
     int rc;
 
     opal_crypt_nonce_record(in->iv, in->sequence, box.nonce);
-    if (apart) {
-        rc = opal_crypt_box_open_apart(&box, wire + HEADER, plain_bytes, wire + HEADER + plain_bytes + 1, to, &type);
-    } else {
-        rc = opal_crypt_box_open(&box, wire + HEADER, plain_bytes + 1, wire + HEADER + plain_bytes + 1, to);
-        type = to[plain_bytes];
-        to[plain_bytes] = 0;
-    }
+    rc = opal_crypt_box_open(&box, wire + HEADER, plain_bytes + 1, wire + HEADER + plain_bytes + 1, to);
+    type = to[plain_bytes];
+    to[plain_bytes] = 0;
     if (OPAL_CRYPT_OK == rc) {
         rc = take_record(records, type, to, plain_bytes, room, kind);
         rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_crypt_count_failed() : rc;
@@ -117,7 +116,6 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
 {
     uint8_t small[SMALL + 1], *to;
     size_t said, bytes;
-    bool apart;
     int rc = opal_crypt_tls_records_next(records, wire, record_bytes, &said);
 
     *plain_bytes = 0;
@@ -132,16 +130,13 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
     if (bytes > room && bytes > RECORD_KEY_UPDATE_BYTES) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
-    apart = bytes > SMALL && bytes == room && NULL != records->aead->open_apart;
-    to = bytes <= SMALL ? small : bytes < room || apart ? plain : wire + HEADER;
-    rc = open_record(records, wire, bytes, room, to, apart, kind);
+    to = bytes <= SMALL ? small : bytes < room ? plain : wire + HEADER;
+    rc = open_record(records, wire, bytes, room, to, kind);
     if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_TLS_RECORD_DATA == *kind) {
         if (to != plain) {
             memcpy(plain, to, bytes);
         }
         *plain_bytes = bytes;
-    } else if (OPAL_CRYPT_OK != rc && to != plain && bytes <= room) {
-        memset(plain, 0, bytes);
     }
     if (to == small) {
         opal_crypt_wipe(small, sizeof(small));
@@ -163,23 +158,18 @@ static void open_turn(void *argument, unsigned index)
 {
     opened_run_t *run = argument;
     const record_direction_t *in = &run->records->in;
-    const opal_aead_module_t *aead = run->records->aead;
-    uint8_t *wire = run->wire + (size_t) index * OPAL_CRYPT_TLS_RECORD_MAX, *to = run->plain + (size_t) index * MOST, type;
-    opal_crypt_box_t box = {.aead = aead, .key = in->key, .id = in->id, .bound = wire, .bound_bytes = HEADER};
+    uint8_t *wire = run->wire + (size_t) index * OPAL_CRYPT_TLS_RECORD_MAX, *plain = wire + HEADER;
+    opal_crypt_box_t box = {.aead = run->records->aead, .key = in->key, .id = in->id, .bound = wire, .bound_bytes = HEADER};
     int rc;
 
     opal_crypt_nonce_record(in->iv, in->sequence + index, box.nonce);
-    if (NULL != aead->open_apart) {
-        rc = opal_crypt_box_open_apart(&box, wire + HEADER, MOST, wire + HEADER + MOST + 1, to, &type);
-    } else {
-        rc = opal_crypt_box_open(&box, wire + HEADER, MOST + 1, wire + HEADER + MOST + 1, wire + HEADER);
-        memcpy(to, wire + HEADER, MOST);
-        type = wire[HEADER + MOST];
-    }
-    if (OPAL_CRYPT_OK == rc && RECORD_DATA != type) {
+    rc = opal_crypt_box_open(&box, plain, MOST + 1, plain + MOST + 1, plain);
+    if (OPAL_CRYPT_OK == rc && RECORD_DATA != plain[MOST]) {
         rc = opal_crypt_count_failed();
     }
-    if (OPAL_CRYPT_OK != rc) {
+    if (OPAL_CRYPT_OK == rc) {
+        memcpy(run->plain + (size_t) index * MOST, plain, MOST);
+    } else {
         atomic_store(&run->rc, rc);
     }
 }
@@ -219,7 +209,6 @@ int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *
     opal_crypt_share_run(records->in.share, turns, open_turn, &run);
     rc = atomic_load(&run.rc);
     if (OPAL_CRYPT_OK != rc) {
-        memset(plain, 0, (size_t) turns * MOST);
         return opal_crypt_tls_record_break(records, &records->in, rc);
     }
     records->in.sequence += turns;

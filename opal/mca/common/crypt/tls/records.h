@@ -84,14 +84,15 @@ int opal_crypt_tls_records_next(opal_crypt_tls_records_t *records, const uint8_t
                                 size_t *record_bytes);
 
 /* One whole record.  *plain_bytes of it are in `plain`, 0 unless it is DATA.  Where `room` is larger than the
- * plaintext, it is opened there, and plain[*plain_bytes] may have become 0; where it is exactly as large, there
- * as well, or, if the provider cannot, in `wire`, and moved.  `wire` is worth nothing afterwards, and does not overlap `plain`.
+ * plaintext, it may be opened there, and plain[*plain_bytes] may have become 0.  Where it is exactly as large, nothing is
+ * written to `plain` but what has verified.  `wire` is worth nothing afterwards, and does not overlap `plain`.
  * ERR_CONFIG: no room; the record can be opened again, with more.  ERR_AUTH, for ever: it is not the next record
- * of this connection; `plain` has zeros.  ERR_ORDER: the sealed end has come before. */
+ * of this connection; `plain` has zeros, or is as it was.  ERR_ORDER: the sealed end has come before. */
 int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire, size_t record_bytes, void *plain,
                                 size_t room, size_t *plain_bytes, opal_crypt_tls_record_kind_t *kind);
 
 /* The records of 16 KiB that begin at `wire`, as far as they are whole and `plain` has room for them, by several threads.
+ * Each goes to `plain` when it has verified, even if another one has not.
  * *taken: their bytes; 0: there is nobody to share them with, or not much to share, and nothing has happened.  Errors as
  * above. */
 int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain, size_t room,
