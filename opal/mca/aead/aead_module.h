@@ -93,19 +93,13 @@ typedef struct opal_aead_module {
                 const void *cipher, size_t text_bytes,
                 const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
 
-    /* NULL, or the same of a text that does not lie together, without a copy of it: seal_joined,
-     * of pieces, none of which overlaps cipher; open_apart, of one more byte than text_bytes, the
-     * last of which goes elsewhere. */
+    /* NULL, or seal of a text that does not lie together, without a copy of it: of pieces, none of
+     * which overlaps cipher. */
     int (*seal_joined)(opal_aead_context_t *context, const void *key,
                        const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
                        const opal_aead_aad_t *aad, int aad_count,
                        const opal_aead_piece_t *plain, int plain_count,
                        void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
-    int (*open_apart)(opal_aead_context_t *context, const void *key,
-                      const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                      const opal_aead_aad_t *aad, int aad_count,
-                      const void *cipher, size_t text_bytes,
-                      const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain, uint8_t *last);
 } opal_aead_module_t;
 
 /* 16, 24, 32, 32. */

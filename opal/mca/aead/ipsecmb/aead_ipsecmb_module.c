@@ -341,30 +341,6 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     return opened(plain, text_bytes, tag, expected);
 }
 
-static int open_apart(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                      const opal_aead_aad_t *aad, int aad_count,
-                      const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain, uint8_t *last)
-{
-    const ipsecmb_key_t *key = block;
-    uint8_t expected[OPAL_AEAD_TAG_BYTES];
-    size_t aad_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
-    int rc;
-
-    if (NULL == joined || SIZE_MAX == text_bytes || NULL == cipher
-        || !arguments_fit(key, nonce, cipher, text_bytes + 1, last, tag) || (0 < text_bytes && NULL == plain)) {
-        return OPAL_AEAD_ERROR;
-    }
-    memcpy(expected, no_tag, sizeof(no_tag));
-    begin(context, key, nonce, joined, aad_bytes);
-    some(context, key, false, cipher, text_bytes, plain);
-    some(context, key, false, (const uint8_t *) cipher + text_bytes, 1, last);
-    end(context, key, false, expected);
-    rc = opened(plain, text_bytes, tag, expected);
-    *last = OPAL_AEAD_OK == rc ? *last : 0;
-    return rc;
-}
-
 opal_aead_module_t opal_aead_ipsecmb_module = {
     .name = "ipsecmb",
     .version = version,
@@ -375,6 +351,5 @@ opal_aead_module_t opal_aead_ipsecmb_module = {
     .context_free = context_free,
     .seal = seal,
     .open = open_,
-    .seal_joined = seal_joined,
-    .open_apart = open_apart
+    .seal_joined = seal_joined
 };

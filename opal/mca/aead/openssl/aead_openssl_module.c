@@ -265,10 +265,9 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     return seal_joined(context, block, nonce, aad, aad_count, &piece, 1, cipher, tag);
 }
 
-/* `last`: where the byte behind the text goes; NULL: there is none. */
-static int open_text(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                     const opal_aead_aad_t *aad, int aad_count,
-                     const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain, uint8_t *last)
+static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
+                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
     const opal_aead_openssl_key_t *key = block;
     EVP_CIPHER_CTX *evp = opal_aead_openssl_context_for(context, key);
@@ -280,30 +279,20 @@ static int open_text(opal_aead_context_t *context, const void *block, const uint
     uint8_t none[EVP_MAX_BLOCK_LENGTH];
     int written, rc = OPAL_AEAD_ERROR;
 
-    if (NULL == evp || (NULL != last && SIZE_MAX == text_bytes)
-        || !opal_aead_text_fits(key->cipher, text_bytes + (NULL != last))) {
+    if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag_copy, tag, sizeof(tag_copy));
     if (1 == EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
         && feed_aad(evp, aad, aad_count)
-        && feed_text(evp, cipher, text_bytes, plain)
-        && (NULL == last || feed_text(evp, (const uint8_t *) cipher + text_bytes, 1, last))) {
+        && feed_text(evp, cipher, text_bytes, plain)) {
         rc = 1 == EVP_DecryptFinal_ex(evp, none, &written) ? OPAL_AEAD_OK : OPAL_AEAD_REFUSED;
     }
     wipe_traces(key->cipher, aad, aad_count, text_bytes);
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
-        opal_aead_wipe(last, NULL != last);
     }
     return rc;
-}
-
-static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
-                 const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
-{
-    return open_text(context, block, nonce, aad, aad_count, cipher, text_bytes, tag, plain, NULL);
 }
 
 opal_aead_module_t opal_aead_openssl_module = {
@@ -317,6 +306,5 @@ opal_aead_module_t opal_aead_openssl_module = {
     .context_free = opal_aead_openssl_context_free,
     .seal = seal,
     .open = open_,
-    .seal_joined = seal_joined,
-    .open_apart = open_text
+    .seal_joined = seal_joined
 };

@@ -37,25 +37,20 @@ static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *th
 
 OPAL_CRYPT_OFTEN
 static inline int open_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
-                            const void *cipher, size_t bytes, const uint8_t *tag, void *plain, uint8_t *last)
+                            const void *cipher, size_t bytes, const uint8_t *tag, void *plain)
 {
     const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
     const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
-    const int rc = NULL == last
-        ? box->aead->open(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain)
-        : box->aead->open_apart(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain, last);
+    const int rc = box->aead->open(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain);
 
     if (0 != since) {
         opal_crypt_count_time(since);
     }
     if (OPAL_AEAD_OK != rc) {
         memset(plain, 0, bytes);
-        if (NULL != last) {
-            *last = 0;
-        }
         return OPAL_AEAD_REFUSED != rc ? OPAL_CRYPT_ERR_LIBRARY : box->trial ? OPAL_CRYPT_ERR_AUTH : opal_crypt_count_failed();
     }
-    opal_crypt_count_opened(thread, bytes + (NULL != last));
+    opal_crypt_count_opened(thread, bytes);
     return OPAL_CRYPT_OK;
 }
 
@@ -83,25 +78,15 @@ OPAL_CRYPT_OFTEN
 int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
                         const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain)
 {
-    return opal_crypt_box_open_apart(box, cipher, bytes, tag, plain, NULL);
-}
-
-OPAL_CRYPT_OFTEN
-int opal_crypt_box_open_apart(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
-                              const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain, uint8_t *last)
-{
     opal_crypt_thread_t *thread;
     opal_aead_context_t *context;
     int rc = opal_crypt_thread_ready(box->aead, &thread, &context);
 
     if (OPAL_CRYPT_OK != rc) {
         memset(plain, 0, bytes);
-        if (NULL != last) {
-            *last = 0;
-        }
         return rc;
     }
-    return open_with(box, thread, context, cipher, bytes, tag, plain, last);
+    return open_with(box, thread, context, cipher, bytes, tag, plain);
 }
 
 OPAL_CRYPT_OFTEN
@@ -142,7 +127,7 @@ int opal_crypt_box_open_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, u
     box->key = hold.epoch->key;
     box->id = hold.epoch->id;
     opal_crypt_nonce_epoch(hold.epoch->iv, counter, box->nonce);
-    rc = open_with(box, thread, context, cipher, bytes, tag, plain, NULL);
+    rc = open_with(box, thread, context, cipher, bytes, tag, plain);
     /* Only now is the epoch one that the peer really uses. */
     opal_crypt_epoch_release(epochs, &hold, OPAL_CRYPT_OK == rc);
     return rc;

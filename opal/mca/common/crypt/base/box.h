@@ -43,12 +43,9 @@ int opal_crypt_box_seal(const opal_crypt_box_t *box, const void *plain, size_t b
 int opal_crypt_box_open(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
                         const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
 
-/* The same of pieces, and of a text whose last byte goes elsewhere.  Only with a provider that has this:
- * seal_joined is not NULL. */
+/* The same of pieces.  Only with a provider that has this: seal_joined is not NULL. */
 int opal_crypt_box_seal_joined(const opal_crypt_box_t *box, const opal_aead_piece_t *plain, int count, void *cipher,
                                uint8_t tag[OPAL_AEAD_TAG_BYTES]);
-int opal_crypt_box_open_apart(const opal_crypt_box_t *box, const void *cipher, size_t bytes,
-                              const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain, uint8_t *last);
 
 /* The same with the key and IV of `counter`: aead and bound are the caller's to fill in, the
  * rest is found here.  An epoch under which nothing opens is forgotten at once. */
