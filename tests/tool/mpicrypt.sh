@@ -17,10 +17,12 @@ if [ "$tool" = --build ]; then
     components=$(printf '%s:' "$build"/opal/mca/aead/*/.libs)
     export OMPI_MCA_mca_base_component_path=${components}SYS_DEFAULT
 fi
+tool=$(realpath "$(command -v "$tool")") || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 manual=$here/../../docs/mpicrypt.rst
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1            # names here are ours alone
 checks=0
 failures=0
 

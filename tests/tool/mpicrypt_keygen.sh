@@ -5,10 +5,14 @@
 # for ssh that gives every host a home of its own.
 #
 #     mpicrypt_keygen.sh [MPICRYPT]       default: in PATH
+#
+# MPICRYPT is the program, not libtool's script of that name: a library is loaded before it.
 set -u
-tool=$(command -v "${1:-mpicrypt}") || exit 1
+tool=$(realpath "$(command -v "${1:-mpicrypt}")") || exit 1
+preload=$(realpath "$(dirname "$0")/preload") || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1            # names here are ours alone
 checks=0
 failures=0
 
@@ -126,7 +130,7 @@ check "kept on c" test "$(cat "$work/hosts/c/.ompi-crypt/psk")" = "$first"
 check "nothing is left over" test "$(ls -A "$work/hosts/c/.ompi-crypt")" = psk
 keygen 0 "f: installed" --out "$work/it's \$a \"key\"" --hosts f --rsh "$work/rsh"
 keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
-gcc -Wall -Wextra -Werror -shared -fPIC -o "$work/other_thread.so" "$(dirname "$0")/preload/other_thread.c" -ldl -pthread ||
+gcc -Wall -Wextra -Werror -shared -fPIC -o "$work/other_thread.so" "$preload/other_thread.c" -ldl -pthread ||
     failures=$((failures + 1))
 LD_PRELOAD=$work/other_thread.so keygen 1 "cannot be run" --existing --hosts a --rsh "$work/none"
 
