@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# packages.sh bookworm|trixie|forky: the Debian packages are built in a root of that
-# system from what is under version control, installed in a fresh one, and a job
-# runs encrypted from them.  bookworm: the RPM, too.
+# packages.sh bookworm|trixie|forky: the Debian packages are built, with their checks, in a root
+# of that system from what is under version control, and installed in a fresh one, where a job
+# runs encrypted without any setting.  bookworm: the RPM, too.
 #
 # Both roots are overlays of a cached one, which stays as it is.
 set -eu
@@ -62,6 +62,7 @@ must test ! -e "$CASE_DIR/user/root/usr/bin/gcc"
 must test -s "$CASE_DIR/user/root/usr/share/man/man1/mpicrypt.1.gz"
 
 echo "3. run"
+parameters=$(cd "$CASE_DIR/user/root" && ls usr/lib/*/pmix2/share/pmix-mca-params.conf)
 trap 'vcluster down > /dev/null 2>&1 || true' EXIT
 cp "$CASE_DIR/build/root/src/ring" "$CASE_DIR/user/root/usr/local/bin/ring"
 text="secret-$(od -An -tx1 -N8 /dev/urandom | tr -d ' \n') of the job"
@@ -70,16 +71,21 @@ unset ${!OMPI_MCA_*} ${!PMIX_MCA_*} ${!PRTE_MCA_*}
 export HOME=/root PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 must vcluster up 2 --root "$CASE_DIR/user/root"
 must vcluster exec node0 mpicrypt keygen
-# What README.Debian says: from Open MPI 5.0 on env.sh first.
-if [ $distribution != bookworm ]; then
-    . "$CASE_DIR/user/root/usr/share/ompi-crypt/env.sh"
-fi
 capture_start node1 "$CASE_DIR/wire.pcap"
 says "4 ranks: the messages came back as they were sent" vcluster mpirun -n 4 --mca pml crypt ring /secret.txt
 capture_stop node1
 must test "$(stat -c %s "$CASE_DIR/wire.pcap")" -gt 1000000
 must_fail grep -qaF "$text" "$CASE_DIR/wire.pcap"
-must vcluster exec node0 mpicrypt doctor --all
+must vcluster exec node0 mpicrypt doctor --all | tee "$CASE_DIR/doctor"
+must grep -q 'an encrypted job of 1 process runs' "$CASE_DIR/doctor"
+if [ $distribution != bookworm ]; then
+    # Without the package's diversion mpirun hides the components, which only a process that it starts can see.
+    cp "$CASE_DIR/user/root/$parameters.distrib" "$CASE_DIR/user/root/$parameters"
+    must_fail vcluster exec node0 mpicrypt doctor > "$CASE_DIR/doctor"
+    must grep -A 3 '^FAIL  component  *mca_pml_crypt.so is in no directory' "$CASE_DIR/doctor"
+    must grep -q '/usr/share/ompi-crypt/env.sh' "$CASE_DIR/doctor"
+    cp "$SRC/debian/pmix-mca-params.conf" "$CASE_DIR/user/root/$parameters"
+fi
 must vcluster exec node0 mpicrypt speed --rounds 2 --batch-ms 0.1 --size 64 --csv - | tee "$CASE_DIR/speed"
 for provider in openssl ipsecmb boringssl cryptopp sodium; do
     must grep -q "^$provider," "$CASE_DIR/speed"
@@ -89,6 +95,9 @@ must vcluster down
 echo "4. remove"
 apt user purge -y 'ompi-crypt*'
 left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name 'libmca_*crypt*' -o -name '*mpicrypt*' -o -name '*ompi-crypt*')
+[ -z "$left" ] || fail "apt-get purge left: $left"
+left=$(in_root user dpkg-divert --list '*pmix*'
+       in_root user dpkg --verify "$(in_root user dpkg-query -S "/$parameters" | cut -d : -f 1)")
 [ -z "$left" ] || fail "apt-get purge left: $left"
 [ $distribution = bookworm ] || exit 0
 

@@ -152,8 +152,9 @@ set_node node1 "mca_base_component_path=$CASE_DIR/none:SYS_DEFAULT"
 # Open MPI 4.1 then finds none of its own either; those of 5.0 are a part of its libraries.
 case $SERIES in
     4.1) finds "cipher:node1 component:node1 meet:launcher path:node1" "A plain MPI job does not run" \
-             "names $CASE_DIR/none, which is not there" "source share/ompi-crypt/env.sh" ;;
-    *)   finds "cipher:node1 component:node1 path:node1" "names $CASE_DIR/none, which is not there" "source share/ompi-crypt/env.sh" ;;
+             "names $CASE_DIR/none, which is not there" "source $PREFIX/share/ompi-crypt/env.sh" ;;
+    *)   finds "cipher:node1 component:node1 path:node1" "names $CASE_DIR/none, which is not there" \
+             "source $PREFIX/share/ompi-crypt/env.sh" ;;
 esac
 
 echo "9. a component goes around the encryption"
@@ -224,7 +225,17 @@ echo "one node, and launchers that fail"
 clean
 OMPI_MCA_crypt_psk_file=$CASE_DIR/mine must mpicrypt keygen --out "$CASE_DIR/mine"
 OMPI_MCA_crypt_psk_file=$CASE_DIR/mine must mpicrypt doctor --all > "$CASE_DIR/out"
-grep -q "^1 node: 0 failed" "$CASE_DIR/out" || fail "this node"
+grep -q "^1 node: 0 failed" "$CASE_DIR/out" && grep -q "an encrypted job of 1 process runs" "$CASE_DIR/out" || fail "this node"
+mkdir "$CASE_DIR/bin" "$CASE_DIR/empty"
+cat > "$CASE_DIR/bin/mpirun" <<END
+#!/bin/sh
+shift 2
+OMPI_MCA_mca_base_component_path=$CASE_DIR/empty exec "\$@"
+END
+chmod +x "$CASE_DIR/bin/mpirun"
+PATH=$CASE_DIR/bin:$PATH says "mca_pml_crypt.so is in no directory of $CASE_DIR/empty" mpicrypt doctor > "$CASE_DIR/out"
+grep -q "$PREFIX/share/ompi-crypt/env.sh" "$CASE_DIR/out" || fail "the remedy: $(cat "$CASE_DIR/out")"
+OMPI_MCA_crypt_psk_file=$CASE_DIR/mine says "no mpirun in the PATH" env PATH="$PREFIX/bin" mpicrypt doctor --all
 OMPI_MCA_coll=hcoll,basic says "coll=hcoll,basic: hcoll is switched off" mpicrypt doctor
 status=0; mpicrypt doctor --mpirun none-such 2> "$CASE_DIR/err" || status=$?
 [ $status = 3 ] && grep -q "none-such: No such file" "$CASE_DIR/err" || fail "status $status: $(cat "$CASE_DIR/err")"

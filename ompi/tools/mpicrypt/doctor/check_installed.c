@@ -17,8 +17,8 @@
 #define OMPI_CRYPT_VERSION "unknown"
 #endif
 
-#define INSTALL "Install ompi-crypt at the same place on every node, and source share/ompi-crypt/env.sh of it " \
-                "where jobs are started."
+#define INSTALL "Install ompi-crypt at the same place on every node, and source " OMPI_CRYPT_DATA_DIR "/env.sh where jobs " \
+                "are started."
 #define REBUILD "Build ompi-crypt for the Open MPI that runs (configure --with-ompi=DIR) and install it, or source " \
                 "the env.sh of the right one."
 

@@ -7,7 +7,8 @@
  *     2. meet    a plain MPI job, in which the nodes authenticate each other
  *     3. nodes   the same with pml=crypt: does an encrypted job run?
  *
- * 2 and 3 are for several nodes (--mpirun).
+ * 2 is for several nodes (--mpirun).  All are started by a launcher, as a job is: it may change
+ * where Open MPI looks for components.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +21,14 @@
 #include "mpicrypt_launch.h"
 
 static const char *mpirun, *mapping, *program;
+static bool here;                       /* one process, by the mpirun of the PATH; with mpirun NULL, by nobody */
 static mpicrypt_names_t directories;
 static bool json, all;
 
 static const mpicrypt_option_t options[] = {
     {"mpirun", MPICRYPT_TEXT, "COMMAND", NULL, &mpirun,
      "Check the nodes on which this launcher starts processes. Its arguments are separated by blanks: 'mpirun "
-     "--hostfile hosts', or 'mpirun' in a batch job. Default: only this node."},
+     "--hostfile hosts', or 'mpirun' in a batch job. Default: one process, by the mpirun of the PATH."},
     {"mapping", MPICRYPT_TEXT, "WORDS", NULL, &mapping,
      "The launcher's options for one process on each node. Default: --map-by ppr:1:node; for srun "
      "--ntasks-per-node=1."},
@@ -140,15 +142,41 @@ static int run_step(const char *verb, const mpicrypt_words_t *settings, mpicrypt
     return rc;
 }
 
+/* As root mpirun starts nothing but on request; what it starts here is ours. */
+static void settings_here(mpicrypt_words_t *settings)
+{
+    if (here) {
+        mpicrypt_words_add(settings, "OMPI_ALLOW_RUN_AS_ROOT=1");
+        mpicrypt_words_add(settings, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+    }
+}
+
+/* No launcher was named, and mpirun started nothing: the node is looked at without it. */
+static void without_launcher(mpicrypt_findings_t *findings, const mpicrypt_words_t *command, const mpicrypt_launch_t *result)
+{
+    mpirun = NULL;
+    if (127 == result->code) {
+        mpicrypt_findings_add(findings, "launcher", "note", "launch", "Name it: --mpirun 'srun --mpi=pmix'.",
+                              "no mpirun in the PATH: what a launcher changes was not looked at");
+    } else {
+        job_failed(findings, "launch", command, result, "mpirun starts no process here. Its messages are above.");
+    }
+}
+
 static int check(mpicrypt_findings_t *findings)
 {
     mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
     mpicrypt_launch_t result;
-    int rc = run_step("check", &settings, &command, &result);
+    bool again = false;
 
+    settings_here(&settings);
+    int rc = run_step("check", &settings, &command, &result);
     if (MPICRYPT_OK == rc) {
         bool complete = take_reports(findings, result.out);
-        if (0 == findings->nodes.count) {
+        if (0 == findings->nodes.count && here && NULL != mpirun) {
+            without_launcher(findings, &command, &result);
+            again = true;
+        } else if (0 == findings->nodes.count) {
             fputs(result.err, stderr);
             rc = mpicrypt_error(MPICRYPT_MISSING,
                                 "%s ended with status %d, and no node has reported; its messages are above",
@@ -162,7 +190,7 @@ static int check(mpicrypt_findings_t *findings)
     }
     mpicrypt_words_free(&command);
     mpicrypt_words_free(&settings);
-    return rc;
+    return again ? check(findings) : rc;
 }
 
 /* Two versions on two nodes are two findings of the check "version". */
@@ -187,6 +215,7 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
     char detail[128];
 
     mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", pml);
+    settings_here(&settings);
     int rc = run_step(verb, &settings, &command, &result);
     if (MPICRYPT_OK == rc) {
         bool complete = 0 == strcmp(verb, "meet") ? take_reports(findings, result.out)
@@ -194,7 +223,8 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
         if (0 != result.code || !complete) {
             job_failed(findings, name, &command, &result, remedy);
         } else if (0 == strcmp(pml, "crypt")) {
-            snprintf(detail, sizeof(detail), "an encrypted job of %d processes runs", findings->nodes.count);
+            snprintf(detail, sizeof(detail), "an encrypted job of %d process%s runs", findings->nodes.count,
+                     1 == findings->nodes.count ? "" : "es");
             mpicrypt_findings_add(findings, "launcher", "ok", name, "", detail);
         }
         mpicrypt_launch_free(&result);
@@ -206,13 +236,17 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
 
 static int examine(mpicrypt_findings_t *findings)
 {
+    if (NULL == mpirun) {
+        here = true;
+        mpirun = "mpirun";
+        mapping = NULL == mapping ? "-n 1" : mapping;
+    }
     int rc = check(findings);
-
     if (MPICRYPT_OK != rc) {
         return rc;
     }
     compare_versions(findings);
-    if (NULL != mpirun) {
+    if (!here) {
         rc = job(findings, "meet", "ob1", "meet",
                  "A plain MPI job does not run on these nodes: mend that first. Its messages are above.");
     }
@@ -258,8 +292,9 @@ const mpicrypt_verb_t mpicrypt_doctor_verb = {
         "failure: version and components of ompi-crypt and where Open MPI looks for them, misspelt parameters and "
         "values out of range, the crypto provider and its self-test, keys, MUNGE and certificates, limits of memory "
         "and core files, parameters that would let messages bypass the encryption, directories for encrypted files.\n\n"
-        "With --mpirun it checks every node, then lets the nodes authenticate each other, and finally runs an "
-        "encrypted job. Nodes with the same finding are listed together.\n\n"
+        "What it checks is started by a launcher, as a job is, and finally it runs an encrypted job: on this node by the "
+        "mpirun of the PATH. With --mpirun it checks every node, and lets the nodes authenticate each other. Nodes with the "
+        "same finding are listed together.\n\n"
         "The exit status is 0 if nothing failed (warnings do not count), 1 if something failed, 3 if no node "
         "reported.",
     .options = options,
