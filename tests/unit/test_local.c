@@ -92,6 +92,13 @@ static void test_differences(opal_crypt_options_t psk)
     differs(psk, theirs, "record-parameter", "pml_crypt_chunk_size=106400 here, nothing there");
     theirs.agreed = "pml_crypt_chunk_size=106400;pml_crypt_chop_min=65536;";
     differs(psk, theirs, "record-parameter", "in another order or more than once");
+    theirs.agreed = "ompi-crypt=1.2.3;pml_crypt_chunk_size=1";
+    theirs.scope_all = true;
+    differs(psk, theirs, "record-version", "ompi-crypt unknown here, 1.2.3 there");
+    psk.agreed = "ompi-crypt=1.2.30";
+    differs(psk, theirs, "record-version", "ompi-crypt 1.2.30 here, 1.2.3 there");
+    psk.agreed = "pml_crypt_chunk_size=1;ompi-crypt=1.2.3";
+    differs(psk, theirs, "record-parameter", "crypt_scope: internode here, all there");
 }
 
 static void test_places(opal_crypt_options_t psk)

@@ -13,10 +13,7 @@
 
 #include "mpicrypt.h"
 #include "mpicrypt_signals.h"
-
-#ifndef OMPI_CRYPT_VERSION
-#define OMPI_CRYPT_VERSION "unknown"
-#endif
+#include "opal/mca/aead/aead_version.h"
 
 static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_bench_verb,

@@ -105,7 +105,7 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_publish(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_forget(void);
 
-/* Do all processes of a communicator have it?  Asks the runtime, the same answer in all of
+/* Do all processes of a communicator have it, of our version?  Asks the runtime, the same answer in all of
  * them; where it says nothing of a process, SILENT, on which the job has to end.  *lacks: the
  * lowest rank without it, or the one of which nothing is known, or -1. */
 typedef enum {

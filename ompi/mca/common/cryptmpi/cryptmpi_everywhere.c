@@ -10,14 +10,16 @@
  * So only an answer counts: what a process has published did not change since MPI_Init, and is
  * the same for all that ask.  Where none comes, in time or at all, the job ends.
  *
- * What is published is a plain byte, which says nothing but that somebody listens: whoever
- * could forge it could as well keep the process from answering.
+ * What is published is our version in plain text, which says nothing but that somebody listens: whoever
+ * could forge it could as well keep the process from answering.  What those of another version would
+ * say to each other is not known, so to them each is one that lacks it.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
 
 #include <stdlib.h>
 
+#include "opal/mca/aead/aead_version.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -29,6 +31,7 @@ static mca_base_component_t hook_key = {
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
+static const char version[] = OMPI_CRYPT_BUILT;
 static bool here, published;           /* a singleton may have nobody to tell */
 
 /* Of our own job, by rank: what it said does not change. */
@@ -39,11 +42,10 @@ static uint32_t known_count;
 
 void ompi_common_cryptmpi_everywhere_publish(void)
 {
-    uint8_t yes = 1;
     int rc;
 
     here = true;
-    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &hook_key, &yes, sizeof(yes));
+    OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &hook_key, (void *) (uintptr_t) version, sizeof(version));
     published = OMPI_SUCCESS == rc;
 }
 
@@ -63,9 +65,10 @@ static answer_t ask_how(const opal_process_name_t *name, const char *key, opal_c
     size_t bytes = 0;
     bool nobody = false;
     uint8_t *found = opal_cryptproc_get(name, key, how, "whether it has hook/crypt", &bytes, &nobody);
+    const bool same = sizeof(version) == bytes && 0 == memcmp(found, version, bytes);
 
     free(found);
-    return 1 == bytes ? HAS_IT : nobody && !ompi_async_mpi_init ? LACKS_IT : UNKNOWN;
+    return same ? HAS_IT : bytes > 0 || (nobody && !ompi_async_mpi_init) ? LACKS_IT : UNKNOWN;
 }
 
 /* What was exchanged is on this node as a rule, but 5.0 may also leave it where it was published:

@@ -15,14 +15,16 @@
 
 #include "ompi_config.h"
 
+#include "opal/mca/aead/base/base.h"
+
 BEGIN_C_DECLS
 
-/* Is the running Open MPI of the series for which `component` was built, whose
- * headers called themselves `built`?  If not, says why. */
+/* Is `component` of the version of our libraries, and built for the series of the running
+ * Open MPI?  `built`: OPAL_AEAD_BUILT, as it was compiled.  If not, says why. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_series_ok(const char *component, const char *built);
 
 #define OMPI_COMMON_CRYPTMPI_SERIES_OK(component) \
-    ompi_common_cryptmpi_series_ok((component), OPAL_IDENT_STRING)
+    ompi_common_cryptmpi_series_ok((component), OPAL_AEAD_BUILT)
 
 END_C_DECLS
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "html.h"
+#include "opal/mca/aead/aead_version.h"
 #include "ompi/tools/mpicrypt/plot/plot.h"
 
 static const char head[] =

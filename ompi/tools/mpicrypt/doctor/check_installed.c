@@ -3,6 +3,7 @@
  *
  * Is ompi-crypt installed here, where Open MPI looks, and for this Open MPI?
  */
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +11,14 @@
 
 #include "check.h"
 
+#include "opal/mca/aead/aead_version.h"
 #include "opal/mca/base/base.h"
 #include "opal/runtime/opal.h"
 
-#ifndef OMPI_CRYPT_VERSION
-#define OMPI_CRYPT_VERSION "unknown"
-#endif
-
 #define INSTALL "Install ompi-crypt at the same place on every node, and source " OMPI_CRYPT_DATA_DIR "/env.sh where jobs " \
                 "are started."
+#define MIXED "Two installations are mixed: remove one, or source the env.sh of the one to which this mpicrypt belongs, " \
+              OMPI_CRYPT_DATA_DIR "/env.sh, in a new shell."
 #define REBUILD "Build ompi-crypt for the Open MPI that runs (configure --with-ompi=DIR) and install it, or source " \
                 "the env.sh of the right one."
 
@@ -32,8 +32,7 @@ static void check_version(mpicrypt_report_t *report)
     }
     bool same = OPAL_MAJOR_VERSION == major && OPAL_MINOR_VERSION == minor;
     mpicrypt_report_add(report, same ? MPICRYPT_FOUND_OK : MPICRYPT_FOUND_FAIL, "version", same ? "" : REBUILD,
-                        "ompi-crypt %s for Open MPI %d.%d, Open MPI %s", OMPI_CRYPT_VERSION, OPAL_MAJOR_VERSION,
-                        OPAL_MINOR_VERSION, opal_version_string);
+                        OMPI_CRYPT_BUILT "%d.%d, Open MPI %s", OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION, opal_version_string);
 }
 
 /* ---- where components are looked for ---- */
@@ -91,11 +90,47 @@ static bool holds(mpicrypt_report_t *report, const char *directory, bool named, 
 
 /* ---- components ---- */
 
+/* The version of ompi-crypt that the text OMPI_CRYPT_BUILT in these bytes names, or "unknown". */
+static void find_version(const char *bytes, size_t count, char version[32])
+{
+    static const char before[] = "ompi-crypt ", behind[] = OMPI_CRYPT_BUILT_FOR;
+    const char *end = bytes + count;
+
+    snprintf(version, 32, "unknown");
+    while (NULL != (bytes = memmem(bytes, (size_t) (end - bytes), before, sizeof(before) - 1))) {
+        size_t length = 0;
+        bytes += sizeof(before) - 1;
+        while (length < 31 && bytes + length < end && isgraph((unsigned char) bytes[length])) {
+            ++length;
+        }
+        if ((size_t) (end - bytes) >= length + sizeof(behind) - 1 && 0 == memcmp(bytes + length, behind, sizeof(behind) - 1)) {
+            snprintf(version, 32, "%.*s", (int) length, bytes);
+            return;
+        }
+    }
+}
+
+static void version_of(const char *path, char version[32])
+{
+    enum { MOST = 16 << 20 };
+    char *bytes = malloc(MOST);
+    FILE *file = fopen(path, "re");
+
+    find_version(bytes, NULL == bytes || NULL == file ? 0 : fread(bytes, 1, MOST, file), version);
+    free(bytes);
+    if (NULL != file) {
+        fclose(file);
+    }
+}
+
 static void check_series(mpicrypt_report_t *report, const char *path, const char *name, void *handle)
 {
-    char symbol[128];
+    static const char own[] = OMPI_CRYPT_BUILT;
+    char symbol[128], version[32], own_version[32];
     const mca_base_component_t *component;
 
+    find_version(own, sizeof(own) - 1, own_version);
+    version_of(path, version);
     snprintf(symbol, sizeof(symbol), "mca_%s_component", name);
     component = dlsym(handle, symbol);
     if (NULL == component) {
@@ -106,6 +141,9 @@ static void check_series(mpicrypt_report_t *report, const char *path, const char
                             "%s was built for Open MPI %d.%d, but %d.%d runs", path,
                             component->mca_component_major_version, component->mca_component_minor_version,
                             OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION);
+    } else if (0 != strcmp(own_version, version)) {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "component", MIXED,
+                            "%s is of ompi-crypt %s, but this mpicrypt of %s", path, version, own_version);
     } else {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "component", "", "%s", path);
     }

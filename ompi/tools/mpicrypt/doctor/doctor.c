@@ -196,15 +196,18 @@ static int check(mpicrypt_findings_t *findings)
 /* Two versions on two nodes are two findings of the check "version". */
 static void compare_versions(mpicrypt_findings_t *findings)
 {
+    const int count = findings->count;
     int versions = 0;
 
-    for (int i = 0; i < findings->count; ++i) {
+    for (int i = 0; i < count; ++i) {
         versions += 0 == strcmp(findings->value[i].check, "version");
     }
-    if (versions > 1) {
-        mpicrypt_findings_add(findings, "launcher", "fail", "versions",
-                              "Install the same ompi-crypt and the same Open MPI on every node; --all shows what each has.",
-                              "the nodes have different versions");
+    for (int i = 0; i < count && versions > 1; ++i) {
+        for (int n = 0; 0 == strcmp(findings->value[i].check, "version") && n < findings->value[i].nodes.count; ++n) {
+            mpicrypt_findings_add(findings, findings->value[i].nodes.value[n], "fail", "versions",
+                                  "Install the same ompi-crypt and the same Open MPI on every node: a job refuses to run "
+                                  "with two.", findings->value[i].detail);
+        }
     }
 }
 

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The series guard.  Open MPI's loader compares only the version of the MCA
- * base, which all series share, and would call into structs of another layout.
+ * base, which all series share, and would call into structs of another layout.  A component
+ * of another version of ompi-crypt may share a name with this library's own, and meet it.
  */
 #include "opal_config.h"
 
@@ -35,9 +36,15 @@ __attribute__((constructor)) static void add_help_dir(void)
 
 int opal_aead_base_series(const char *component, const char *built, const char *running)
 {
+    static const char own[] = OMPI_CRYPT_BUILT;
     int built_major, built_minor, running_major, running_minor;
 
     add_help_dir();
+    if (0 != strncmp(built, own, sizeof(own) - 1)) {
+        OPAL_AEAD_BASE_HELP("help-opal-aead-base.txt", "other version", component, built, OMPI_CRYPT_VERSION);
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+    built += sizeof(own) - 1;
     if (0 == strcmp(built, running)) {
         return OPAL_SUCCESS;
     }

@@ -7,6 +7,7 @@
 #define OPAL_AEAD_BASE_H
 
 #include "opal/mca/aead/aead.h"
+#include "opal/mca/aead/aead_version.h"
 #include "opal/mca/aead/base/aead_base_choose.h"
 
 BEGIN_C_DECLS
@@ -51,16 +52,19 @@ extern const char *opal_aead_base_wanted;
 enum { OPAL_AEAD_BASE_FIRST_MOST = 2 };
 extern size_t opal_aead_base_first;
 
-/* The series guard: does `running`, the version string of a library in this
- * process, belong to the series (MAJOR.MINOR) of the headers with which
- * `component` was compiled, `built`?  If not, show why and return
- * OPAL_ERR_NOT_SUPPORTED; the component must then not be used, as the structs
- * of another series have other layouts.  Callers use the macro. */
+/* The series guard.  `built` is OPAL_AEAD_BUILT as `component` was compiled: is it
+ * of the version of ompi-crypt that this library is of?  Does `running`, the version
+ * string of a library in this process, belong to the series (MAJOR.MINOR) of its
+ * headers of Open MPI?  If not, show why and return OPAL_ERR_NOT_SUPPORTED; the
+ * component must then not be used, as the structs of another version or series have
+ * other layouts.  Callers use the macro. */
 OPAL_DECLSPEC int opal_aead_base_series(const char *component, const char *built, const char *running);
+
+#define OPAL_AEAD_BUILT OMPI_CRYPT_BUILT OPAL_IDENT_STRING
 
 /* First statement of every component's register function. */
 #define OPAL_AEAD_SERIES_OK(component) \
-    (OPAL_SUCCESS == opal_aead_base_series((component), OPAL_IDENT_STRING, opal_version_string))
+    (OPAL_SUCCESS == opal_aead_base_series((component), OPAL_AEAD_BUILT, opal_version_string))
 
 END_C_DECLS
 

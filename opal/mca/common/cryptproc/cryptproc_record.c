@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "opal/mca/aead/aead_version.h"
 #include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
@@ -129,14 +130,14 @@ static int publish(void)
 
 enum { AGREED_BYTES = 1026 };           /* the core refuses a text that is too long */
 
-/* What encrypts; and the parameters of this library on which all processes must agree and that have no
- * field of their own in the record, behind those of the caller.  A build that encrypts nothing is one. */
+/* Our version; what encrypts; and the parameters of this library on which all processes must agree and that have
+ * no field of their own in the record, behind those of the caller.  A build that encrypts nothing is one. */
 static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* of this build, chosen yet or not */
 
-    snprintf(all, AGREED_BYTES, "crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
+    snprintf(all, AGREED_BYTES, OPAL_CRYPT_RECORD_VERSION_ITEM OMPI_CRYPT_VERSION ";crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
              has_transport || NULL != p->options.transport ? "btl" : "pml", NULL == agreed ? "" : agreed,
              NULL == agreed ? "" : ";", OPAL_CRYPTPROC_ABORT == p->on_failure ? "abort" : "error",
              OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn",

@@ -50,6 +50,7 @@ typedef struct opal_crypt_options {
     /* Parameters of upper layers on which both sides must agree, as text
      * "name=value;name=value": compared for equality, shown when it differs. */
     const char *agreed;
+#define OPAL_CRYPT_RECORD_VERSION_ITEM "ompi-crypt="    /* the version: compared first */
 
     /* What of upper layers peers may know and need not share: extensions of the record. */
     bool report;                    /* crypt_report is set */

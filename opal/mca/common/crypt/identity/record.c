@@ -232,12 +232,35 @@ static void agreed_difference(const opal_crypt_record_t *ours, const opal_crypt_
     }
 }
 
+/* One without the item is from a time before it, or another program's. */
+static bool versions_differ(const opal_crypt_record_t *ours, const opal_crypt_record_t *theirs, char *text, size_t text_bytes)
+{
+    static const char item[] = OPAL_CRYPT_RECORD_VERSION_ITEM;
+    const size_t skip = sizeof(item) - 1;
+    const opal_crypt_record_t *record[2] = {ours, theirs};
+    char version[2][64] = {"unknown", "unknown"};
+
+    for (int i = 0; i < 2; ++i) {
+        size_t bytes;
+        const char *found = item_of(record[i], item, skip, &bytes);
+
+        if (NULL != found) {
+            printable(version[i], sizeof(version[i]), found + skip, bytes - skip);
+        }
+    }
+    snprintf(text, text_bytes, "ompi-crypt %s here, %s there", version[0], version[1]);
+    return 0 != strcmp(version[0], version[1]);
+}
+
 const char *opal_crypt_record_difference(const opal_crypt_record_t *ours,
                                          const opal_crypt_record_t *theirs,
                                          char *text, size_t text_bytes)
 {
     static const char *const parameter = "record-parameter";
 
+    if (versions_differ(ours, theirs, text, text_bytes)) {
+        return "record-version";
+    }
     if (ours->method != theirs->method) {
         snprintf(text, text_bytes, "authentication (crypt_auth): %s here, %s there",
                  opal_crypt_auth_name(ours->method), opal_crypt_auth_name(theirs->method));

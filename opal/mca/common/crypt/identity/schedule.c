@@ -48,14 +48,14 @@ static int compare_records(const opal_crypt_local_t *local, const opal_crypt_rec
                                  "lives of MPI before this one: %lu here, %lu there",
                                  (unsigned long) expect->instance, (unsigned long) record->instance);
     }
-    unknown = opal_crypt_record_unknown(record);
-    if (0 != unknown) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-extension",
-                                 "an extension that it calls critical is unknown here: type %u", unknown);
-    }
     topic = opal_crypt_record_difference(&local->record, record, text, sizeof(text));
-    return NULL == topic ? OPAL_CRYPT_OK
-         : opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, topic, "%s", text);
+    if (NULL != topic) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, topic, "%s", text);
+    }
+    unknown = opal_crypt_record_unknown(record);
+    return 0 == unknown ? OPAL_CRYPT_OK
+         : opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-extension",
+                             "an extension that it calls critical is unknown here: type %u", unknown);
 }
 
 /* Step 4. */
