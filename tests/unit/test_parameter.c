@@ -127,7 +127,14 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged("fs_crypt_keylabel", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
     UNIT_CHECK(judged("crypt_key_label", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
     UNIT_CHECK(judged("pml_crypt_audti", OPAL_CRYPT_PARAMETER_UNKNOWN, "pml_crypt_audit"));
-    UNIT_CHECK(judged("crypt_psk", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_fips"));
+    UNIT_CHECK(judged("crypt_psk", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_psk_file"));
+    UNIT_CHECK(judged("crypt_chunk_size", OPAL_CRYPT_PARAMETER_UNKNOWN, "pml_crypt_chunk_size"));
+    UNIT_CHECK(judged("fs_crypt_audit", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_audit"));
+    UNIT_CHECK(judged("coll_cryptag_key_label", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
+    UNIT_CHECK(judged("hook_crypt_verbose", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
+    UNIT_CHECK(judged("crypt_cipher", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_key_bits (of AES-GCM), or aead (which library)"));
+    UNIT_CHECK(judged("crypt_provider", OPAL_CRYPT_PARAMETER_UNKNOWN, "aead"));
+    UNIT_CHECK(judged("crypt_color", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
     UNIT_CHECK(judged("coll_cryptag_zzzzzzzzzzzzzzzzzzzzzzzzzzzz", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
     UNIT_CHECK(judged("crypt_", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
     UNIT_CHECK(judged("coll_cryptag_metrics", OPAL_CRYPT_PARAMETER_REMOVED, "coll_cryptag_verbose"));

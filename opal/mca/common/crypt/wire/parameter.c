@@ -7,6 +7,7 @@
  */
 #include "parameter.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -155,6 +156,28 @@ static const struct {
     {"pml_crypt_run_ahead", NULL},
 };
 
+/* What a user may look for under another name, and what does it. */
+static const struct {
+    const char *name, *meant;
+} expected[] = {
+    {"crypt_algorithm", "crypt_key_bits (of AES-GCM)"},
+    {"crypt_bits", "crypt_key_bits"},
+    {"crypt_cipher", "crypt_key_bits (of AES-GCM), or aead (which library)"},
+    {"crypt_debug", "pml_crypt_verbose"},
+    {"crypt_enable", "pml=crypt"},
+    {"crypt_enabled", "pml=crypt"},
+    {"crypt_key", "crypt_psk_file"},
+    {"crypt_key_file", "crypt_psk_file"},
+    {"crypt_key_length", "crypt_key_bits"},
+    {"crypt_key_size", "crypt_key_bits"},
+    {"crypt_library", "aead"},
+    {"crypt_method", "crypt_auth"},
+    {"crypt_provider", "aead"},
+    {"crypt_psk", "crypt_psk_file"},
+    {"crypt_timeout", "crypt_connect_timeout"},
+    {"crypt_verbose", "pml_crypt_verbose"},
+};
+
 /* Nobody else's name begins so.  fbtl_crypt and hook_crypt have no parameter today. */
 static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
                                        "fs_crypt_", "fbtl_crypt_", "hook_crypt_",  "pml_crypt_"};
@@ -164,8 +187,8 @@ enum { PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]) };
  * ones than SHORTEST are like too many of others. */
 enum { LONGEST = 63, SHORTEST = 8, EDITS = 2 };
 
-/* Letters to put in, take out or replace to make `b` of `a`, where that is at most `most`; else
- * more than `most`. */
+/* Letters to put in, take out or replace to make `b`, which has no capitals, of `a`, where that is at most `most`; else
+ * more than `most`.  Capitals do not count. */
 static unsigned edits(const char *a, const char *b, unsigned most)
 {
     const size_t a_bytes = strlen(a), b_bytes = strlen(b);
@@ -181,7 +204,7 @@ static unsigned edits(const char *a, const char *b, unsigned most)
     for (size_t i = 1; i <= a_bytes; i++) {
         unsigned corner = row[0], least = row[0] = (unsigned) i;
         for (size_t j = 1; j <= b_bytes; j++) {
-            const unsigned replaced = corner + (a[i - 1] != b[j - 1]);
+            const unsigned replaced = corner + (tolower((unsigned char) a[i - 1]) != b[j - 1]);
             unsigned best = (row[j - 1] < row[j] ? row[j - 1] : row[j]) + 1;
 
             best = replaced < best ? replaced : best;
@@ -214,14 +237,54 @@ static const struct entry *find_parameter(const char *name, unsigned most)
     return best;
 }
 
-static bool begins_as_ours(const char *name)
+/* Our prefix of it, or NULL. */
+static const char *prefix_of(const char *name)
 {
     for (int i = 0; i < PREFIXES; i++) {
         if (0 == strncmp(name, prefixes[i], strlen(prefixes[i]))) {
-            return true;
+            return prefixes[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+/* A parameter that is called so behind another prefix, if only one is. */
+static const char *elsewhere(const char *rest)
+{
+    const char *found = NULL;
+
+    for (int i = 0; i < ENTRIES && '\0' != *rest; i++) {
+        const char *prefix = prefix_of(entries[i].name);
+
+        if (NULL != prefix && 0 == strcmp(rest, entries[i].name + strlen(prefix))) {
+            if (NULL != found && 0 != strncmp(found, "crypt_", 6)) {
+                return NULL;
+            }
+            found = NULL == found ? entries[i].name : found;
+        }
+    }
+    return found;
+}
+
+/* What is meant by a name that begins as ours do and is none of them, or NULL.  A third of what stands behind the prefix may
+ * be wrong: of more, another word was meant. */
+static const char *meant_by(const char *name, const char *prefix)
+{
+    const char *rest = name + strlen(prefix), *other;
+    const unsigned third = (unsigned) strlen(rest) / 3;
+
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        if (0 == strcmp(name, expected[i].name)) {
+            return expected[i].meant;
+        }
+    }
+    other = elsewhere(rest);
+    if (NULL == other) {
+        const struct entry *entry = find_parameter(name, third > EDITS ? third : EDITS);
+
+        other = NULL == entry ? NULL : entry->name;
+    }
+    return other;
 }
 
 /* As Open MPI reads it: a number in any base of C, and one letter for KiB, MiB or GiB.  What
@@ -297,8 +360,8 @@ static opal_crypt_parameter_t judge_value(const struct entry *entry, const char 
 
 opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest)
 {
-    const bool ours = begins_as_ours(name) || 0 == strcmp(name, "aead");
-    const struct entry *entry = NULL;
+    const char *prefix = 0 == strcmp(name, "aead") ? "" : prefix_of(name);
+    const struct entry *entry;
 
     for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++) {
         if (0 == strcmp(name, removed[i].name)) {
@@ -306,9 +369,7 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
             return OPAL_CRYPT_PARAMETER_REMOVED;
         }
     }
-    if (ours || strlen(name) >= SHORTEST) {
-        entry = find_parameter(name, ours ? (unsigned) strlen(name) / 2 : EDITS);
-    }
+    entry = NULL != prefix ? find_parameter(name, 0) : strlen(name) >= SHORTEST ? find_parameter(name, EDITS) : NULL;
     *nearest = NULL == entry ? NULL : entry->name;
     if (NULL != entry && 0 == strcmp(name, entry->name)) {
         const opal_crypt_parameter_t kind = judge_value(entry, value);
@@ -317,7 +378,11 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
         }
         return kind;
     }
-    return ours ? OPAL_CRYPT_PARAMETER_UNKNOWN : NULL != entry ? OPAL_CRYPT_PARAMETER_NEAR : OPAL_CRYPT_PARAMETER_FOREIGN;
+    if (NULL != prefix) {
+        *nearest = meant_by(name, prefix);
+        return OPAL_CRYPT_PARAMETER_UNKNOWN;
+    }
+    return NULL != entry ? OPAL_CRYPT_PARAMETER_NEAR : OPAL_CRYPT_PARAMETER_FOREIGN;
 }
 
 const char *opal_crypt_parameter_at(size_t index, const char **type)

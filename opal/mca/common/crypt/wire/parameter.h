@@ -22,7 +22,7 @@ typedef enum {
     OPAL_CRYPT_PARAMETER_RANGE          /* ours, a number out of its bounds: the component says so, too */
 } opal_crypt_parameter_t;
 
-/* `value` may be NULL.  `nearest` gets that of ours which is meant, or does now
+/* `value` may be NULL.  `nearest` gets that of ours which is meant (for a person to read), or does now
  * what a removed one did; for UNREADABLE the words that its value may be; NULL where there is none. */
 opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest);
 
