@@ -47,6 +47,7 @@ assert r["processes"] == r["reporting"] == 4, "not all report"
 assert (r["sealed_peers"], r["local_peers"]) == (int(sys.argv[2]), int(sys.argv[3])), "other sessions"
 assert re.fullmatch(sys.argv[4], r["providers"]), "other providers"
 assert (0 < r["sealed_messages"]) == (0 < r["sealed_peers"]), "other messages"
+assert r.get("remark") == (None if r["sealed_messages"] else "no message was sent to another node"), "another remark"
 END_OF_PYTHON
 }
 
@@ -57,3 +58,5 @@ sessions 0 2 '([^(]+ \(2\), )?none needed \(2\)(, [^(]+ \(2\))?' 0 2
 # The ranks are told where all of them live in two steps, and ask nobody else: each
 # meets one of the other node, and the other one of its own.
 sessions 4 4 '[^(]+ \(4\)' bcast
+# Who sees no message sealed is told why.
+says "the job is on one node" vcluster mpirun -n 2 --host node0:2 --mca crypt_report 1 "$CASE_DIR/pair" 0 1

@@ -126,10 +126,22 @@ static void key_agreement(const line_t *sum, char *text, size_t bytes)
     }
 }
 
+/* Why nothing was sealed, or NULL.  What the kernel seals is not counted. */
+static const char *remark(const line_t *sum)
+{
+    if (sum->stats.sealed_calls > 0 || sum->stats.opened_calls > 0 || sum->kernel_peers > 0) {
+        return NULL;
+    }
+    return OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope                          ? "no message was sent"
+           : ompi_proc_world_size() > 1 + (int) opal_process_info.num_local_peers ? "no message was sent to another node"
+           : "the job is on one node, and messages within a node are not encrypted (crypt_scope)";
+}
+
 static void write_report(FILE *out, const form_t *form, const line_t *sum, const told_t *told)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_crypt_stats_t *s = &sum->stats;
+    const char *why_none = remark(sum);
     char job[32], cipher[16], agreement[80];
 
     key_agreement(sum, agreement, sizeof(agreement));
@@ -155,6 +167,9 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->number, "kernel_peers", sum->kernel_peers);
     fprintf(out, form->number, "sealed_messages", s->sealed_calls);
     fprintf(out, form->number, "sealed_bytes", s->sealed_bytes);
+    if (NULL != why_none) {
+        fprintf(out, form->text, "remark", why_none);
+    }
     fprintf(out, form->number, "opened_messages", s->opened_calls);
     fprintf(out, form->number, "opened_bytes", s->opened_bytes);
     fprintf(out, form->number, "chopped_sent", s->chopped_sealed);
