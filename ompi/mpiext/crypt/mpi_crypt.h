@@ -4,7 +4,8 @@
  * Encryption maps of MPI files.  Link with -lmpi_crypt.
  *
  * The file must have been opened by OMPIO with fs/crypt; otherwise the functions
- * return MPI_ERR_UNSUPPORTED_OPERATION.
+ * return MPI_ERR_UNSUPPORTED_OPERATION, and after MPIX_File_set_encryption_map
+ * every read and write through the handle fails.
  */
 #ifndef MPI_CRYPT_H
 #define MPI_CRYPT_H

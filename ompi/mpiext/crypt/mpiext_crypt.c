@@ -7,6 +7,7 @@
  * too.
  */
 #include "ompi/mca/common/cryptmpio/cryptmpio.h"
+#include "ompi/mca/common/cryptmpio/cryptmpio_shut.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,17 +23,13 @@ int MPIX_File_get_encryption_map(MPI_File fh, int region, MPI_Offset *disp, MPI_
                                  char *datarep, MPI_Info *info);
 #pragma GCC visibility pop
 
+static bool is_file(MPI_File fh) { return NULL != fh && !ompi_file_invalid(fh); }
+
 /* NULL: no file, or not one of OMPIO and fs/crypt. */
 static ompi_common_cryptmpio_module_t *module_of(MPI_File fh, ompio_file_t **ompio)
 {
-    ompi_file_t *file = fh;
-
-    if (NULL == file || ompi_file_invalid(file) ||
-        0 != strcmp(OMPI_COMMON_CRYPTMPI_IO(file->f_io_selected_component).io_version.mca_component_name, "ompio")) {
-        return NULL;
-    }
-    *ompio = &((mca_common_ompio_data_t *) file->f_io_selected_data)->ompio_fh;
-    return ompi_common_cryptmpio_module(*ompio);
+    *ompio = is_file(fh) ? ompi_common_cryptmpio_ompio(fh) : NULL;
+    return NULL == *ompio ? NULL : ompi_common_cryptmpio_module(*ompio);
 }
 
 static int fail(MPI_File fh, int error)
@@ -43,6 +40,25 @@ static int fail(MPI_File fh, int error)
     return error;
 }
 
+/* The components that have the file would write in plaintext what was to be secret.  Every process comes here,
+ * since all of them have the file by the same components. */
+static int refuse(MPI_File fh)
+{
+    ompi_file_t *file = fh;
+
+    if (is_file(fh)) {
+        OPAL_THREAD_LOCK(&file->f_lock);
+        ompi_common_cryptmpio_shut(&OMPI_COMMON_CRYPTMPI_IO(file->f_io_selected_module));
+        OPAL_THREAD_UNLOCK(&file->f_lock);
+        if (0 == ompi_comm_rank(file->f_comm)) {
+            opal_output(0, "MPIX_File_set_encryption_map: %s was not opened by io/ompio with fs/crypt, and cannot be encrypted (leave "
+                           "the parameters io, fs and fbtl at their defaults). Every later read or write through this handle fails.",
+                        file->f_filename);
+        }
+    }
+    return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
+}
+
 int MPIX_File_set_encryption_map(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                                  const char *datarep, MPI_Info info)
 {
@@ -51,7 +67,7 @@ int MPIX_File_set_encryption_map(MPI_File fh, MPI_Offset disp, MPI_Datatype etyp
     ompi_common_cryptmpio_module_t *module = module_of(fh, &ompio);
 
     if (NULL == module) {
-        return fail(fh, MPI_ERR_UNSUPPORTED_OPERATION);
+        return refuse(fh);
     }
     OPAL_THREAD_LOCK(&((ompi_file_t *) fh)->f_lock);
     int rc = module->set_map(ompio, &ask);

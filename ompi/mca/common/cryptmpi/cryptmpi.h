@@ -121,6 +121,9 @@ OMPI_DECLSPEC ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t where, const char *path,
                                                          ompi_communicator_t *comm, int lacks);
 
+/* MPI_File_set_info has asked for encryption in vain where it can neither fail nor tell the other processes. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_late_info_abort(const char *path, const char *key);
+
 /* ---- peers ---- */
 
 typedef enum {

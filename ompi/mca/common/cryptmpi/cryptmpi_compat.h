@@ -141,9 +141,11 @@ static inline ompi_common_cryptmpi_set_info_fn_t ompi_common_cryptmpi_watch_info
     io->io_module_file_set_info = ours;
     return was;
 }
+#    define ompi_common_cryptmpi_set_info_of(io) ((io)->io_module_file_set_info)
 #else
 typedef int (*ompi_common_cryptmpi_set_info_fn_t)(struct ompi_file_t *fh, struct ompi_info_t *info);
 #    define ompi_common_cryptmpi_watch_info(io, ours) ((void) (io), (void) (ours), (ompi_common_cryptmpi_set_info_fn_t) NULL)
+#    define ompi_common_cryptmpi_set_info_of(io) ((void) (io), (ompi_common_cryptmpi_set_info_fn_t) NULL)
 #endif
 
 /* Non-blocking requests of OMPIO.  6.0 does one that converts, or copies from a GPU, in pieces, each of them a request whose parent
@@ -311,6 +313,26 @@ static inline bool ompi_common_cryptmpi_info_key(opal_info_t *info, int n, char 
     opal_cryptproc_cut(name, size, text);
 #endif
     return true;
+}
+
+/* Where MPI_File_set_info asks no function of the file (4.1): have `heard` told what a key is set to, first of all what
+ * it is now, or "".  It answers what the file's info is to say. */
+static inline void ompi_common_cryptmpi_hear_info(opal_infosubscriber_t *object, const char *key, opal_key_interest_callback_t *heard)
+{
+#if OMPI_MAJOR_VERSION < 5
+    char saved[MPI_MAX_INFO_KEY + sizeof(OPAL_INFO_SAVE_PREFIX)], value[2];
+
+    snprintf(saved, sizeof(saved), OPAL_INFO_SAVE_PREFIX "%s", key);
+    (void) opal_infosubscribe_subscribe(object, (char *) (uintptr_t) key, (char *) (uintptr_t) "", heard);
+    (void) opal_info_delete(object->s_info, saved);
+    if (ompi_common_cryptmpi_info_get(object->s_info, key, value, sizeof(value)) && '\0' == *value) {
+        (void) opal_info_delete(object->s_info, (char *) (uintptr_t) key);
+    }
+#else
+    (void) object;
+    (void) key;
+    (void) heard;
+#endif
 }
 
 /* A lock that costs one test while the application has a single thread.  The

@@ -174,3 +174,9 @@ void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t whe
                                     NULL == host ? "unknown" : host);
     ompi_mpi_abort(NULL, 1);
 }
+
+void ompi_common_cryptmpi_late_info_abort(const char *path, const char *key)
+{
+    (void) opal_cryptproc_show_once("help-ompi-common-cryptmpi.txt", "late-info", path, opal_process_info.nodename, key);
+    ompi_mpi_abort(NULL, 1);
+}

@@ -83,6 +83,8 @@ typedef struct ompi_common_cryptmpio_file {
     int resizer;                        /* the lowest rank that may do everything, or 0 */
     bool hooked;
     ompi_common_cryptmpi_io_module_t io;      /* OMPIO's functions */
+    bool shut;                          /* a plain file for which encryption was asked: no data is moved */
+    ompi_common_cryptmpi_io_module_t before_shut;
     mca_io_base_module_file_set_view_fn_t set_view;     /* the same, for every file */
     ompi_common_cryptmpi_set_info_fn_t set_info;
 } ompi_common_cryptmpio_file_t;
@@ -118,6 +120,26 @@ static inline ompi_common_cryptmpio_module_t *ompi_common_cryptmpio_module(const
     return NULL != module && NULL != fh->f_fs_component && 0 == strcmp(fh->f_fs_component->mca_component_name, "crypt")
                    && OMPI_CRYPTMPIO_MAGIC == module->magic && OMPI_CRYPTMPIO_ABI == module->abi
                ? module : NULL;
+}
+
+/* OMPIO's part of a handle; NULL: another component has the file. */
+static inline ompio_file_t *ompi_common_cryptmpio_ompio(const ompi_file_t *fh)
+{
+    return 0 == strcmp(OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_component).io_version.mca_component_name, "ompio")
+               ? &((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh : NULL;
+}
+
+/* Does an info ask for encryption, however it is spelt? */
+static inline bool ompi_common_cryptmpio_info_asks(opal_info_t *info)
+{
+    char key[MPI_MAX_INFO_KEY + 1];
+
+    for (int i = 0; ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
+        if (0 == strncmp(key, OMPI_CRYPTMPIO_INFO_PREFIX, strlen(OMPI_CRYPTMPIO_INFO_PREFIX))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The application's handle.  NULL: the file is one of sharedfp's own, whose f_fh nobody has set. */

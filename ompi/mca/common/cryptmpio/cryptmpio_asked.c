@@ -15,10 +15,13 @@
  *     no label at opening                            read and write: the file's map says all
  *
  * Beyond that nothing plain is written under fs_crypt_require, and no plain byte is
- * read or written after MPIX_File_set_encryption_map failed: a program may go on, and
- * would store what it wanted to be secret.
+ * read or written after encryption was asked for in vain, by MPIX_File_set_encryption_map or
+ * an info key: a program may go on, and would store what it wanted to be secret.
  */
 #include "cryptmpio_internal.h"
+#include "cryptmpio_shut.h"
+
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +29,7 @@
 
 /* ---- info keys ---- */
 
-#define PREFIX "crypt_"
-
-static const char *const known_keys[] = {"crypt_key_label",  "crypt_algorithm", "crypt_block_size",
-                                         "crypt_seal_root", "crypt_repeat",    "crypt_rest"};
+static const char *const known_keys[] = {OMPI_CRYPTMPIO_INFO_KEYS};
 
 static bool is_known(const char *key)
 {
@@ -60,7 +60,7 @@ static int info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *in
     uint32_t bytes;
 
     for (int i = 0; ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
-        if (0 == strncmp(key, PREFIX, strlen(PREFIX)) && !is_known(key)) {
+        if (0 == strncmp(key, OMPI_CRYPTMPIO_INFO_PREFIX, strlen(OMPI_CRYPTMPIO_INFO_PREFIX)) && !is_known(key)) {
             return show_key(state, MPI_ERR_INFO_KEY, key, "");
         }
     }
@@ -124,12 +124,16 @@ static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
     return ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
 }
 
-/* A process that returned at once would be waited for by the others. */
+/* A process that returned at once would be waited for by the others.  What was refused stays refused until
+ * a call that asks for encryption is served: one that asks for nothing does not make secrets plain. */
 static int judge(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t denied, opal_info_t *info)
 {
-    int error = ompi_common_cryptmpio_agree(state->fh, view_check(state, info));
+    bool asks = ompi_common_cryptmpio_info_asks(info);
+    int error = ompi_common_cryptmpio_agree_any(state->fh, view_check(state, info), &asks);
 
-    ompi_common_cryptmpio_deny(state, denied, MPI_SUCCESS != error);
+    if (asks) {
+        ompi_common_cryptmpio_deny(state, denied, MPI_SUCCESS != error);
+    }
     return error;
 }
 
@@ -153,11 +157,39 @@ static int file_set_info(ompi_file_t *fh, ompi_info_t *info)
     return NULL != state->set_info ? state->set_info(fh, info) : opal_infosubscribe_change_info(&fh->super, &info->super);
 }
 
+/* From a series that shows MPI_File_set_info to nobody else; the value that the file's info gets. */
+static __thread bool subscribing;
+
+static ompi_common_cryptmpi_info_char_t *heard(opal_infosubscriber_t *object, ompi_common_cryptmpi_info_char_t *key,
+                                               ompi_common_cryptmpi_info_char_t *value)
+{
+    const ompi_file_t *fh = (const ompi_file_t *) object;
+
+    if (!subscribing && NULL != value && '\0' != *value) {
+        opal_info_t *info = OBJ_NEW(opal_info_t);
+        if (NULL == info || OPAL_SUCCESS != opal_info_set(info, key, value) || MPI_SUCCESS != view_check(state_of(fh), info)) {
+            ompi_common_cryptmpi_late_info_abort(fh->f_filename, key);
+        }
+        OBJ_RELEASE(info);
+    }
+    return value;
+}
+
+static void hear_info(ompi_file_t *fh)
+{
+    subscribing = true;
+    for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); ++i) {
+        ompi_common_cryptmpi_hear_info(&fh->super, known_keys[i], heard);
+    }
+    subscribing = false;
+}
+
 void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
 {
     ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
 
     if (NULL != fh) {
+        hear_info(fh);
         state->set_view = OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module).io_module_file_set_view;
         OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module).io_module_file_set_view = file_set_view;
         state->set_info = ompi_common_cryptmpi_watch_info(&OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module), file_set_info);
@@ -215,17 +247,31 @@ void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool 
     limit(state);
 }
 
+/* A plain file is shut as a whole: another fbtl than ours may have it, and sharedfp/individual writes to files of
+ * its own.  Of an encrypted one, whose fbtl is ours, it is the plain regions that are limited. */
+static void shut_or_not(ompi_common_cryptmpio_file_t *state)
+{
+    ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
+    bool shut = 0 != state->denied && !state->encrypted;
+
+    if (NULL == fh || shut == state->shut) {
+        return;
+    }
+    ompi_common_cryptmpi_io_module_t *io = &OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module);
+    if (shut) {
+        state->before_shut = *io;
+        ompi_common_cryptmpio_shut(io);
+    } else {
+        *io = state->before_shut;
+    }
+    state->shut = shut;
+}
+
 void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t by, bool denied)
 {
-    unsigned before = state->denied;
-
-    state->denied = denied ? before | by : before & ~(unsigned) by;
-    if (before != state->denied) {
-        limit(state);
-    }
-    if (denied) {
-        ompi_common_cryptmpio_hook(state);
-    }
+    state->denied = denied ? state->denied | by : state->denied & ~(unsigned) by;
+    limit(state);
+    shut_or_not(state);
 }
 
 /* Somebody has put them there since; what cannot be asked may have. */

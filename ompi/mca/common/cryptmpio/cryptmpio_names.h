@@ -9,6 +9,11 @@
 
 #define OMPI_CRYPTMPIO_ATTRIBUTE "user.mpicrypt.map"
 
+/* The keys by which a program asks; others with this prefix are misspelt. */
+#define OMPI_CRYPTMPIO_INFO_PREFIX "crypt_"
+#define OMPI_CRYPTMPIO_INFO_KEYS \
+    "crypt_key_label", "crypt_algorithm", "crypt_block_size", "crypt_seal_root", "crypt_repeat", "crypt_rest"
+
 /* Whoever registers a variable first gives it its text. */
 #define OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP \
     "Label of the key that encrypts every new file, unless the program names one. Files that hold plain data are then " \

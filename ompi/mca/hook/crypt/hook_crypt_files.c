@@ -35,7 +35,7 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
-#include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
+#include "ompi/mca/common/cryptmpio/cryptmpio.h"
 #include "ompi/mca/fbtl/base/base.h"
 #include "ompi/mca/fs/base/base.h"
 #include "ompi/mca/io/base/base.h"
@@ -50,6 +50,7 @@ static struct guard {
     ompi_common_cryptmpi_io_component_t *component;   /* NULL: nobody's */
     ompi_common_cryptmpi_io_query_fn_t query;
     mca_io_base_component_file_delete_query_fn_t delete_query;
+    const ompi_common_cryptmpi_io_module_t *_Atomic under;      /* its functions, the same for every file */
 } guards[GUARDS];
 
 static mca_base_framework_open_fn_t framework_open;
@@ -84,10 +85,7 @@ static bool leads_to_encrypted(const char *path)
 
 static bool is_ours(const char *path, opal_info_t *info)
 {
-    char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
-
-    return always || leads_to_encrypted(path)
-           || (NULL != info && ompi_common_cryptmpi_info_get(info, "crypt_key_label", label, sizeof(label)));
+    return always || leads_to_encrypted(path) || ompi_common_cryptmpio_info_asks(info);
 }
 
 /* ---- who may have them ---- */
@@ -225,7 +223,25 @@ static const ompi_common_cryptmpi_io_module_t *query(struct guard *guard, struct
         *data = NULL;
         return NULL;
     }
-    return guard->query(file, data, priority);
+    const ompi_common_cryptmpi_io_module_t *under = guard->query(file, data, priority);
+
+    if (NULL == under) {
+        return NULL;
+    }
+    guard->under = under;
+    return ompi_hook_crypt_late_watched(under);
+}
+
+const ompi_common_cryptmpi_io_module_t *ompi_hook_crypt_files_under(const ompi_file_t *fh)
+{
+    const char *name = OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_component).io_version.mca_component_name;
+
+    for (int i = 0; i < GUARDS; ++i) {
+        if (NULL != guards[i].component && 0 == strcmp(guards[i].component->io_version.mca_component_name, name)) {
+            return guards[i].under;
+        }
+    }
+    return NULL;
 }
 
 static int delete_query(struct guard *guard, const char *path, struct opal_info_t *info,
@@ -277,7 +293,7 @@ static int guard_components(void)
         if (GUARDS == i) {
             return OMPI_ERR_NOT_SUPPORTED;
         }
-        guards[i] = (struct guard){component, component->io_file_query, component->io_delete_query};
+        guards[i] = (struct guard){component, component->io_file_query, component->io_delete_query, NULL};
         component->io_file_query = queries[i];
         component->io_delete_query = delete_queries[i];
         ++i;
