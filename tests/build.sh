@@ -193,8 +193,7 @@ use_variant() {
     mkdir -p "$CASE_DIR"
     # Open MPI and its libraries do not free everything.
     export ASAN_OPTIONS=$SANITIZE:detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
-    # Most cases are about pml/crypt's own messages; the others name btl, or take this away.
-    export OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=pml
+    export OMPI_MCA_pml=crypt
     [ ! -e "$WORK/keys/psk" ] || export OMPI_MCA_crypt_psk_file=$WORK/keys/psk
     [ ! -e "$PREFIX/share/ompi-crypt/env.sh" ] || . "$PREFIX/share/ompi-crypt/env.sh"
 }

@@ -5,8 +5,20 @@
 # A case is known as KIND[-VARIANT]/NAME: KIND is the directory below tests/,
 # VARIANT the build it runs on (none: for this system's Open MPI; 5.0; 6.0; asan: with
 # sanitizers).  Where this system's Open MPI is 5.0 or 6.0, that is what `none` means.
+#
+# CASE_TRANSPORT says what protects the messages of a case's jobs:
+#
+#     user    what a user of TCP gets, who sets nothing: btl/crypt
+#     ob1     pml/crypt over ob1, which has to be asked for (crypt_transport=pml)
+#     ucx     pml/crypt over ucx (@UCX@, or a script's argument ucx)
+#     cm      pml/crypt over cm (@RXM@, or a script's argument cm)
+#     plain   nothing (@PLAIN@)
+#     -       a unit test: there is no job
+#
+# A program that its line gives no transport has a second case, NAME+ob1, in the full tier.  A script
+# may set another transport for some of its jobs.
 
-declare -A CASE_TAGS CASE_FILE CASE_ARGS
+declare -A CASE_TAGS CASE_FILE CASE_ARGS CASE_TRANSPORT
 CASES=() SELECTED=() FAILED=()
 
 # tests/*/tests.list -> CASES, by variant, and what belongs to each.  Unit tests
@@ -27,7 +39,7 @@ read_cases() {
 
 # The lists' formats are in their heads, and in tests/README.rst.
 read_list() {
-    local list=$1 kind name tags rest file case n
+    local list=$1 kind name tags rest file case n transport
     local -A seen
     kind=$(basename "$(dirname "$list")")
     while read -r name tags rest; do
@@ -47,11 +59,24 @@ read_list() {
         else
             die "$list: there is no $name.c or $name.sh beside it"
         fi
-        add_case "$case" "$tags" "$file" "$rest"
+        case $kind,$tags, in
+            unit,*)  transport=- ;;
+            *,ob1,*) transport=ob1 ;;
+            *)  case " $rest " in
+                    *' @UCX@ '*|*' ucx '*) transport=ucx ;;
+                    *' @RXM@ '*|*' cm '*)  transport=cm ;;
+                    *' @PLAIN@ '*)         transport=plain ;;
+                    *)                     transport=user ;;
+                esac ;;
+        esac
+        add_case "$case" "$tags" "$file" "$rest" $transport
+        if [[ $transport = user && $file = *.c && ,$tags, != *,not-ob1,* ]]; then
+            add_case "$case+ob1" "$(sed -E 's/^(default|ci),?/full,/; s/,(5\.0|6\.0|sanitize)\b//g' <<<"$tags")" "$file" "$rest" ob1
+        fi
     done < "$list"
 }
 
-# add_case CASE TAGS FILE ARGS, unless it is not for this variant.
+# add_case CASE TAGS FILE ARGS TRANSPORT, unless it is not for this variant.
 add_case() {
     case $VARIANT_SUFFIX in
         -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ,$2, != *,4.1,* ]] || return 0 ;;
@@ -61,7 +86,7 @@ add_case() {
     esac
     [ "$NATIVE" != 6.0 ] || [[ ,$2, != *,not-6.0,* ]] || return 0
     CASES+=("$1")
-    CASE_TAGS[$1]=$2 CASE_FILE[$1]=$3 CASE_ARGS[$1]=$4
+    CASE_TAGS[$1]=$2 CASE_FILE[$1]=$3 CASE_ARGS[$1]=$4 CASE_TRANSPORT[$1]=$5
 }
 
 tagged() { [[ ,${CASE_TAGS[$1]}, = *,$2,* ]]; }
@@ -165,6 +190,8 @@ run_in_variant() {
     local case=$1 kind=$2 variant=$3 name=${CASE_FILE[$1]} limit
     limit=$(limit_of "$case")
     use_variant "$variant"
+    echo "transport: ${CASE_TRANSPORT[$case]}"
+    [ "${CASE_TRANSPORT[$case]}" != ob1 ] || export OMPI_MCA_crypt_transport=pml
     case $kind:$name in
         unit:*) run_unit "$name" "$limit" ;;
         *.c)    run_mpi "$kind" "${name%.c}" "$limit" ${CASE_ARGS[$case]} ;;
@@ -191,8 +218,6 @@ run_mpi() {
                     -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
         elif [ "$arg" = @RXM@ ]; then   # pml/crypt over cm, and libfabric over the virtual network
             after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
-        elif [ "$arg" = @BTL@ ]; then   # ob1 as it is, over btl/crypt
-            after+=(--mca crypt_transport btl)
         elif [ "$arg" = @PLAIN@ ]; then # the control: Open MPI as it is
             pml=ob1
         else

@@ -11,7 +11,7 @@
 #   --soak         everything tagged "soak": hours
 #   --sanitize     also unit tests and the cases tagged "sanitize", with
 #                  AddressSanitizer and UndefinedBehaviorSanitizer
-#   --list         print the cases and end
+#   --list         print the cases, each with what protects its messages, and end
 #   --no-packages  do not install anything
 #   CASE...        only these, of any tier (shell patterns: 'mpi/p2p_*')
 #
@@ -49,7 +49,9 @@ done
 read_cases
 select_cases "$tier" "$sanitize" ${patterns[@]+"${patterns[@]}"}
 if [ "$list" = yes ]; then
-    printf '%s\n' "${SELECTED[@]}"
+    for case in "${SELECTED[@]}"; do
+        printf '%-44s %s\n' "$case" "${CASE_TRANSPORT[$case]}"
+    done
     exit 0
 fi
 

@@ -348,7 +348,8 @@ long mt_rss_kib(void)
 
 bool mt_sealed(void)
 {
-    const char *pml = getenv("OMPI_MCA_pml"), *transport = getenv("OMPI_MCA_crypt_transport");
+    const char *pml = getenv("OMPI_MCA_pml"), *transport = getenv("OMPI_MCA_crypt_transport"), *host = getenv("OMPI_MCA_pml_crypt_host");
 
-    return pml && NULL != strstr(pml, "crypt") && !(transport && 0 == strcmp(transport, "btl"));   /* which is plain ob1 */
+    return pml && NULL != strstr(pml, "crypt")
+           && ((transport && 0 == strcmp(transport, "pml")) || (host && (0 == strcmp(host, "ucx") || 0 == strcmp(host, "cm"))));
 }

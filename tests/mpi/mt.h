@@ -102,7 +102,7 @@ void mt_status_check(const MPI_Status *s, int source, int tag, size_t bytes, con
 bool mt_remote(int rank);
 /* Resident kilobytes of this process. */
 long mt_rss_kib(void);
-/* Whether the PML chosen is one of ours rather than plain (OMPI_MCA_pml). */
+/* Does pml/crypt seal?  Over TCP it does only if crypt_transport=pml was asked for: else btl/crypt does, below ob1. */
 bool mt_sealed(void);
 
 #endif
