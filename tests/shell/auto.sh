@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# pml_crypt_host=auto, the default, takes the PML that plain Open MPI takes, in each setting, and the report says
-# which.  Processes that would choose differently end the job.  crypt_transport=btl means ob1.
+# pml_crypt_host=auto, the default, takes ob1 where there is no device for RDMA, whatever plain Open MPI would carry over
+# TCP by ucx or libfabric; these have to be named.  The report says which it is.  Processes that differ end the job.
 set -eu
 . "$SRC/tests/lib.sh"
 . "$SRC/tests/shell/keys_jobs.sh"
@@ -15,8 +15,8 @@ export OMPI_MCA_crypt_psk_file=/dev/shm/psk
 any_ucx=(--mca pml_ucx_tls any --mca pml_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
 provider='tcp;ofi_rxm'
 
-# takes WHAT HOST MPIRUN-ARG...: plain and encrypted.  Debian's parameter file names a PML, which
-# counts for neither.
+# takes WHAT HOST MPIRUN-ARG...: plain Open MPI takes that host, pml/crypt ob1, and the host if it is named.  Debian's
+# parameter file names a PML, which counts for neither.
 takes() {
     local what=$1 host=$2 said; shift 2
     echo "+ $what: $host"
@@ -24,10 +24,16 @@ takes() {
         < /dev/null > "$CASE_DIR/plain" 2>&1 || fail "$what, plain: $(cat "$CASE_DIR/plain")"
     said=$(sed -n 's/.*selected \([a-z0-9]*\) best priority.*/\1/p' "$CASE_DIR/plain" | sort | uniq -c | tr -s ' ')
     [ "$said" = " 2 $host" ] || fail "$what: plain Open MPI takes '$said', not '$host'"
+    encrypted "$what: auto" ob1 "$@"
+    encrypted "$what, by name" "$host" --mca pml_crypt_host "$host" "$@"
+}
+
+encrypted() {                                   # encrypted WHAT HOST MPIRUN-ARG...
+    local what=$1 host=$2 said; shift 2
     must vcluster mpirun -n 2 --map-by node --mca crypt_report "json:$CASE_DIR/report" "$@" "$program" "${arguments[@]}" \
         < /dev/null > "$CASE_DIR/out"
     said=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["host"])' "$CASE_DIR/report")
-    [ "$said" = "$host" ] || fail "$what: auto takes '$said', not '$host'"
+    [ "$said" = "$host" ] || fail "$what takes '$said', not '$host'"
 }
 
 takes "UCX, and no device that it takes by itself" ob1
@@ -42,7 +48,7 @@ must vcluster mpirun -n 2 --map-by node --mca crypt_report "json:$CASE_DIR/repor
 grep -q '"host": "ob1"' "$CASE_DIR/report" || fail "crypt_transport=btl is not over ob1: $(cat "$CASE_DIR/report")"
 
 set_node node0 crypt_psk_file=/dev/shm/psk
-set_node node1 crypt_psk_file=/dev/shm/psk mtl=ofi "mtl_ofi_provider_include='$provider'"
+set_node node1 crypt_psk_file=/dev/shm/psk pml_crypt_host=cm mtl=ofi "mtl_ofi_provider_include='$provider'"
 # Open MPI itself compares the names, before there are peers.
 refused "two nodes that differ" "selected pml cm, but peer" "on node0 selected pml ob1"
 set_node node0 crypt_psk_file=/dev/shm/psk pml_crypt_host=cm mtl=ofi "mtl_ofi_provider_include='$provider'"

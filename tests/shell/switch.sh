@@ -75,7 +75,7 @@ runs() {
 # refused TEXT SETTING...: the job ends, and says so.
 refused() {
     local text=$1 said rc=0; shift
-    ( export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ) > "$CASE_DIR/out" 2>&1 || rc=$?
+    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ${EARLY-} ) > "$CASE_DIR/out" 2>&1 || rc=$?
     said=$(tr -d '\0' < "$CASE_DIR/out" | tr -s ' \n' ' ')
     echo "$*: status $rc"
     [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "$*: not \"$text\": $(cat "$CASE_DIR/out")"
@@ -111,12 +111,19 @@ runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
     runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=21000 OMPI_MCA_btl_tcp_port_range_v4=50
 )
 
-refused 'it needs pml_crypt_host=ob1'               OMPI_MCA_pml_crypt_host=ucx
-refused 'crypt_on_auth_failure cannot be "error"'   OMPI_MCA_crypt_on_auth_failure=error
-refused 'btl/usnic is named (--mca btl), and would send in plaintext' OMPI_MCA_btl=self,usnic
-refused 'TLS 1.3'                                   OMPI_MCA_crypt_key_bits=192
-refused 'btl/crypt encrypts what leaves the node, but that cannot be done' OMPI_MCA_hook=^crypt
-refused 'a component is allowed that would go around it' OMPI_MCA_osc=ucx,sm
+refused 'crypt_transport=btl goes over ob1'         OMPI_MCA_pml_crypt_host=ucx
+impossible() {
+    refused 'crypt_on_auth_failure cannot be "error": with crypt_transport=pml' OMPI_MCA_crypt_on_auth_failure=error
+    refused 'a network is named (--mca btl) that would send in plaintext' OMPI_MCA_btl=self,usnic
+    refused 'a network is named (--mca btl) that would send in plaintext' "OMPI_MCA_btl=tcp,ofi,self,$shared"
+    refused 'TLS 1.3 has no AES-192 (crypt_key_bits=192): take 128 or 256, or crypt_transport=pml' OMPI_MCA_crypt_key_bits=192
+    refused 'hook/crypt did not run'                OMPI_MCA_hook=^crypt
+    refused 'that would go around btl/crypt'        OMPI_MCA_osc=ucx,sm
+    refused 'that would go around btl/crypt'        OMPI_MCA_osc=^pt2pt,rdma,sm
+    EARLY=early refused 'by MPI_T_init_thread before MPI_Init' OMPI_MCA_btl=tcp,self
+}
+impossible
+refused 'collectives with a network of their own are named' OMPI_MCA_coll=tuned,basic,libnbc,self,inter,hcoll
 runs "crypt 1 others 0 shared 1" OMPI_MCA_osc=^ucx
 
 # One mode for all.
@@ -128,7 +135,8 @@ END
 chmod +x "$CASE_DIR/two"
 differ "$CASE_DIR/two" "$CASE_DIR/look"
 
-# automatic MODE REASON SETTING...: what the default means, and why.
+# The default: nothing that can be set, found or left out leads to less than btl/crypt in silence.
+# automatic MODE REASON SETTING...: what it means, and why.
 ours=0
 automatic() {
     local mode=$1 reason=$2; shift 2
@@ -142,7 +150,7 @@ automatic() {
 }
 
 ucx=(OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any UCX_TLS=tcp,self UCX_NET_DEVICES=eth0)
-echo 'pml_crypt_comm_threads = 1' > "$CASE_DIR/tuned"
+printf '%s\n' 'pml_crypt_comm_threads = 1' 'pml_crypt_chunk_size = 65536' > "$CASE_DIR/tuned"
 unset OMPI_MCA_crypt_transport
 automatic btl ''
 # Children of the process have the environment of its user.
@@ -157,36 +165,39 @@ automatic btl '' OMPI_MCA_btl=^openib
 automatic btl '' OMPI_MCA_osc=^ucx
 automatic btl '' OMPI_MCA_crypt_key_bits=256
 automatic pml 'crypt_transport=pml'                             OMPI_MCA_crypt_transport=pml
-automatic pml 'crypt_key_bits=192, which TLS 1.3 does not have' OMPI_MCA_crypt_key_bits=192
-automatic pml 'crypt_on_auth_failure=error'                     OMPI_MCA_crypt_on_auth_failure=error
-automatic pml 'crypt_scope=all, which shared memory is for'     OMPI_MCA_crypt_scope=all
-automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=ucx,sm
-automatic pml 'the list for one-sided communication has others, or none (--mca osc)' OMPI_MCA_osc=^pt2pt,rdma,sm
 automatic btl '' OMPI_MCA_coll=tuned,basic,libnbc,self,inter
-automatic pml 'the list of BTLs has another network, or no TCP (--mca btl)' "OMPI_MCA_btl=tcp,ofi,self,$shared"
+automatic btl '' OMPI_MCA_crypt_scope=all
+automatic btl '' OMPI_MCA_pml_crypt_chunk_size=65536
+automatic btl '' OMPI_MCA_pml_crypt_t=1
+automatic btl '' OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
+automatic btl '' "${ucx[@]}"
 ours='[0-9]*'           # UCX may be given a port of ours
-automatic pml 'ob1 is not the host (pml_crypt_host)'            OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}"
+automatic pml 'the host is ucx or cm'                           OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}"
 ours=0
-automatic pml 'pml_crypt_t is set'                              OMPI_MCA_pml_crypt_t=1
-automatic pml 'pml_crypt_comm_threads is set'                   OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
-automatic pml 'hook/crypt did not run'                          OMPI_MCA_hook=^crypt
+impossible
+refused 'collectives with a network of their own are named' OMPI_MCA_coll=tuned,basic,libnbc,self,inter,hcoll
 
-automatic pml 'the list of BTLs is set already, by MPI_T_init_thread before MPI_Init, or a file' EARLY=early
+# A component that one node lacks.
+lacks() {                                       # lacks COMPONENT TEXT
+    rm -rf "$CASE_DIR/fewer"
+    cp -a "$PREFIX/lib/ompi-crypt" "$CASE_DIR/fewer"
+    rm "$CASE_DIR/fewer/mca_$1.so"
+    must vcluster exec node1 mount --bind "$CASE_DIR/fewer" "$PREFIX/lib/ompi-crypt"
+    refused "$2"
+    must vcluster exec node1 umount "$PREFIX/lib/ompi-crypt"
+}
+lacks btl_crypt 'ompi-crypt cannot load btl/crypt, and the job aborts on node1'
+lacks hook_crypt 'on node1: hook/crypt did not run'
 
 # A node that has another network, in whose /sys there is one.
 fabric() { vcluster exec "$1" sh -c 'mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/mlx5_0'; }
 fabric node1
-differ "$CASE_DIR/look"
+automatic btl ''
 fabric node0
-automatic pml 'this node has more than TCP, /sys/class/infiniband/mlx5_0'
+automatic btl ''
+automatic btl '' "${ucx[@]}"
+automatic btl '' OMPI_MCA_mtl=ofi 'OMPI_MCA_mtl_ofi_provider_include=tcp;ofi_rxm'
 automatic btl '' OMPI_MCA_crypt_transport=btl
+impossible
 must vcluster exec node0 umount /sys/class
 must vcluster exec node1 umount /sys/class
-
-# Two that decide differently for another reason.
-cat > "$CASE_DIR/two" <<'END'
-#!/bin/sh
-[ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" -lt 2 ] || export OMPI_MCA_osc=ucx,sm
-exec "$@"
-END
-differ "$CASE_DIR/two" "$CASE_DIR/look"

@@ -52,7 +52,7 @@ must vcluster mpirun -n 2 --map-by node --mca btl_crypt_if_include fd99::/64 "$p
 capture_stop node0
 tcpdump -nr "$CASE_DIR/six.pcap" 2>/dev/null | grep -q 'IP6 fd99::[12]\.[0-9]* > fd99::[12]\.' || fail "nothing went over IPv6"
 
-refused 'another PML than ob1 could be used'        OMPI_MCA_pml=crypt
+refused 'another PML than ob1 could be used'        OMPI_MCA_pml=crypt OMPI_MCA_crypt_transport=pml
 refused 'another PML than ob1 could be used'        OMPI_MCA_pml=ob1,ucx
 refused 'a BTL that would send in plaintext'        "OMPI_MCA_btl=crypt,tcp,$beside"
 refused 'a component is allowed that would go around it' OMPI_MCA_osc=ucx,sm

@@ -81,7 +81,7 @@ cp -a "$PREFIX/lib/ompi-crypt" "$CASE_DIR/fewer"
 rm "$CASE_DIR/fewer/mca_btl_crypt.so"
 vcluster exec node1 mount --bind "$CASE_DIR/fewer" "$PREFIX/lib/ompi-crypt"
 set_node node1 "mca_base_component_show_load_errors=0"
-finds "" "warn component mca_btl_crypt.so is in no directory of" "note component mca_base_component_show_load_errors is off"
+finds "component:node1" "fail component mca_btl_crypt.so is in no directory of" "note component mca_base_component_show_load_errors is off"
 vcluster exec node1 umount "$PREFIX/lib/ompi-crypt"
 clean
 
@@ -159,7 +159,7 @@ esac
 
 echo "9. a component goes around the encryption"
 set_node node1 osc=ucx
-finds "osc:node1" "osc=ucx: ucx carries one-sided communication around the encryption" "Unset osc"
+finds "osc:node1 transport:node1" "osc=ucx: ucx carries one-sided communication around the encryption" "Unset osc"
 set_node node0 crypt_audit=warn
 set_node node1 osc=^ucx crypt_audit=warn
 finds "" "PLAINTEXT POSSIBLE"

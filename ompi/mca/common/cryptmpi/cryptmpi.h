@@ -31,8 +31,8 @@ BEGIN_C_DECLS
 
 /* Two parameters of pml/crypt that hook/crypt must know before it.  It does not know yet what "auto" will choose. */
 #define OMPI_COMMON_CRYPTMPI_HOST_HELP \
-    "The PML that carries the encrypted messages: ob1, ucx or cm; auto: the one of these that Open MPI itself would "      \
-    "choose, which must be the same in all processes; with crypt_transport=btl it is ob1 (default: "                      \
+    "The PML that carries the encrypted messages: ob1, ucx or cm; auto: ob1 over TCP, and on a node with a device for "    \
+    "RDMA the one that Open MPI itself would choose. All processes must have the same (default: "                         \
     OMPI_COMMON_CRYPTMPI_HOST ")"
 #define OMPI_COMMON_CRYPTMPI_HOST "auto"
 #define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                        \
@@ -60,15 +60,21 @@ OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
 static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_common_cryptmpi_host(); }
 
-/* ---- crypt_transport=btl ---- */
+/* ---- what protects the messages: cryptproc_policy.h ---- */
 
 /* May ob1 be the host of pml/crypt, as pml_crypt_host says? */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_host_may_be_ob1(void);
-/* hook/crypt: what crypt_transport means here, and so which BTLs Open MPI will open.  False after a text. */
+/* Has this node a device for RDMA, or of another fabric than Ethernet? */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_fabric(void);
+/* hook/crypt, before any network is opened: decides, and sets the list of BTLs.  False after a text: the job must end. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
-/* btl/crypt is to seal all that leaves the node; or why it is not. */
+/* pml/crypt, before it loads the host that is named, and once one was selected.  False after a text, too. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_begin(const char *host);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_settle(const char *host);
+/* What was decided; neither, as long as the host has not been selected.  Why it was. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_btl(void);
-OMPI_DECLSPEC const char *ompi_common_cryptmpi_transport_why_pml(void);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_pml(void);
+OMPI_DECLSPEC const char *ompi_common_cryptmpi_transport_why(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
 /* pml/crypt: all is sealed by btl/crypt, which was looked at. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);

@@ -1,11 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * crypt_transport: does btl/crypt seal, below ob1, or pml/crypt?  hook/crypt asks before Open MPI opens BTLs, since the list
- * of those is then btl/crypt's; pml/crypt looks at what came of it.
- *
- * `auto` is btl where ob1 is the host, TCP the network, and nothing is asked for that btl/crypt does not have.  Every
- * process decides by itself; two that differ do not talk to each other, as the mode is in the record.
+ * Carries out what the policy (cryptproc_policy.h) decides about the transport.  First hook/crypt asks, before Open MPI opens
+ * any network: where TCP may come to be used, btl/crypt is then the only network in the list of BTLs.  Then pml/crypt asks
+ * again, with the host that was selected.  Each process decides by itself, and its record says how: two that differ do not
+ * talk to each other.
  */
 #include "cryptmpi.h"
 
@@ -21,19 +20,28 @@ void ompi_common_cryptmpi_transport_refuse(const char *why)
     OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "transport", opal_cryptproc_on_node(why, text));
 }
 
-static bool over_btl, auto_is_btl;
-static char why_pml[200] = "hook/crypt did not run";
+static bool over_btl;
+static unsigned facts = OPAL_CRYPTPROC_NO_HOOK;
+static const opal_cryptproc_policy_row_t *decided;
+
+static void decide(opal_cryptproc_host_t host)
+{
+    decided = opal_cryptproc_policy((opal_cryptproc_transport_t) opal_cryptproc_params.transport, host, facts);
+}
 
 bool ompi_common_cryptmpi_transport_is_btl(void)
 {
-    const int asked = opal_cryptproc_params.transport;
-
-    return OPAL_CRYPTPROC_TRANSPORT_BTL == asked || (OPAL_CRYPTPROC_TRANSPORT_AUTO == asked && auto_is_btl);
+    return NULL != decided && OPAL_CRYPTPROC_BTL_SEALS == decided->seals;
 }
 
-const char *ompi_common_cryptmpi_transport_why_pml(void)
+bool ompi_common_cryptmpi_transport_is_pml(void)
 {
-    return OPAL_CRYPTPROC_TRANSPORT_PML == opal_cryptproc_params.transport ? "crypt_transport=pml" : why_pml;
+    return NULL != decided && OPAL_CRYPTPROC_PML_SEALS == decided->seals;
+}
+
+const char *ompi_common_cryptmpi_transport_why(void)
+{
+    return NULL == decided ? "nothing was decided" : decided->why;
 }
 
 void ompi_common_cryptmpi_set_over_btl(bool over)
@@ -64,20 +72,6 @@ static bool wants_shared(const char *named)
     return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope && ('\0' == *named || excludes != names_shared(named + excludes));
 }
 
-/* Who names a network other than btl/tcp wants it.  Its word in the list, or NULL. */
-static const char *another_network(const char *named)
-{
-    for (const char *word = named; '^' != *named && '\0' != *word; word += strspn(word, ",")) {
-        const size_t length = strcspn(word, ",");
-
-        if (!opal_cryptproc_listed("tcp,crypt,self,sm,vader", word, length)) {
-            return word;
-        }
-        word += length;
-    }
-    return NULL;
-}
-
 /* btl/crypt in the place of btl/tcp, or of all networks, where none is named.  False: Open MPI has read its list. */
 static bool set_list(const char *named)
 {
@@ -95,28 +89,10 @@ static bool set_list(const char *named)
     return set;
 }
 
-static bool choose_btl(const char *named)
-{
-    const char *another = another_network(named);
-    char why[200];
+/* ---- what is asked for, and found ---- */
 
-    if (NULL != another) {
-        snprintf(why, sizeof(why), "btl/%.*s is named (--mca btl), and would send in plaintext", (int) strcspn(another, ","), another);
-        ompi_common_cryptmpi_transport_refuse(why);
-        return false;
-    }
-    if (!set_list(named)) {
-        ompi_common_cryptmpi_transport_refuse("the list of BTLs is set already, by MPI_T_init_thread before MPI_Init: name "
-                                              "crypt, self and the one for shared memory there (--mca btl)");
-        return false;
-    }
-    return true;
-}
-
-/* ---- auto ---- */
-
-/* The name of a device for RDMA, or of another fabric: where there is one, Open MPI has more than TCP. */
-static bool find_fabric(char *path, size_t bytes)
+/* A device for RDMA, or of another fabric: where there is one, Open MPI has more than TCP. */
+bool ompi_common_cryptmpi_fabric(void)
 {
     static const char *const classes[] = {"/sys/class/infiniband", "/sys/class/cxi"};
     const struct dirent *entry = NULL;
@@ -128,16 +104,20 @@ static bool find_fabric(char *path, size_t bytes)
             do {
                 entry = readdir(directory);
             } while (NULL != entry && '.' == entry->d_name[0]);
-            if (NULL != entry) {
-                snprintf(path, bytes, "%s/%.64s", classes[i], entry->d_name);
-            }
             closedir(directory);
         }
     }
     return NULL != entry;
 }
 
-bool ompi_common_cryptmpi_host_may_be_ob1(void)
+static opal_cryptproc_host_t host_of(const char *name)
+{
+    return 0 == strcmp(name, "auto") ? OPAL_CRYPTPROC_HOST_AUTO
+           : 0 == strcmp(name, "ob1") ? OPAL_CRYPTPROC_HOST_OB1 : OPAL_CRYPTPROC_HOST_FABRIC;
+}
+
+/* Before pml/crypt has registered it. */
+static opal_cryptproc_host_t host_named(void)
 {
     char *storage = (char *) OMPI_COMMON_CRYPTMPI_HOST;
     opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "host",
@@ -145,129 +125,82 @@ bool ompi_common_cryptmpi_host_may_be_ob1(void)
                                   .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_4,
                                   .scope = MCA_BASE_VAR_SCOPE_READONLY};
     const char *const *value;
-    bool is;
+    opal_cryptproc_host_t host;
 
     opal_cryptproc_peek(&peek, &storage);
     value = peek.index >= 0 ? peek.value : NULL;
-    is = NULL != value && NULL != *value && (0 == strcmp(*value, "ob1") || 0 == strcmp(*value, "auto"));
+    host = NULL == value || NULL == *value ? OPAL_CRYPTPROC_HOST_AUTO : host_of(*value);
     opal_cryptproc_peek_end(&peek);
-    return is;
+    return host;
 }
 
-/* Would ob1 have btl/tcp by this list, and no other network? */
-static bool has_tcp_alone(const char *named)
+bool ompi_common_cryptmpi_host_may_be_ob1(void)
 {
-    const bool excludes = '^' == *named;
-
-    return '\0' == *named || (NULL == another_network(named)
-                              && (excludes ? !opal_cryptproc_listed(named + 1, "tcp", 3)
-                                           : opal_cryptproc_listed(named, "tcp", 3) || opal_cryptproc_listed(named, "crypt", 5)));
+    return OPAL_CRYPTPROC_HOST_FABRIC != host_named();
 }
 
-/* Does the list of osc leave what sends over btl/crypt, and nothing that would go around it? */
-static bool osc_fits(void)
-{
-    char *named = opal_cryptproc_selection("ompi", "osc"), *rest;
-    bool fits = NULL != named;
-
-    if (fits && '^' == *named) {
-        rest = opal_cryptproc_without(OPAL_CRYPTPROC_OSC_OVER_BTL, named + 1);
-        fits = NULL != rest && '\0' != *rest;
-        free(rest);
-    } else if (fits) {
-        fits = opal_cryptproc_only_of(named, OPAL_CRYPTPROC_OSC_OVER_BTL);
-    }
-    free(named);
-    return fits;
-}
-
-/* Does the list of coll name one with a network of its own?  pml/crypt switches it off; btl/crypt ends the job. */
-static bool coll_fits(void)
-{
-    char *named = opal_cryptproc_selection("ompi", "coll");
-    bool fits = NULL != named;
-
-    for (const char *word = fits && '^' != *named ? named : ""; fits && '\0' != *word; word += strspn(word, ",")) {
-        const size_t length = strcspn(word, ",");
-
-        fits = !opal_cryptproc_listed(OPAL_CRYPTPROC_COLL_NETWORKS, word, length);
-        word += length;
-    }
-    free(named);
-    return fits;
-}
-
-/* A parameter that is set and says how pml/crypt is to cut messages, or NULL: one of the environment, where mpirun puts
- * its arguments, or the one that every file of `mpicrypt tune` and every profile has. */
-static const char *tuned(void)
-{
-    static const char *const names[] = {"chunk_size", "k", "max_in_flight", "model_comm", "model_enc", "t", "t_table", "team"};
-    static const char in_files[] = "comm_threads";
-    unsigned storage = 1;
-    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = in_files,
-                                  .help = OMPI_COMMON_CRYPTMPI_COMM_THREADS_HELP, .type = MCA_BASE_VAR_TYPE_UNSIGNED_INT,
-                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_7,
-                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
-    bool set;
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char variable[64];
-
-        snprintf(variable, sizeof(variable), "OMPI_MCA_pml_crypt_%s", names[i]);
-        if (NULL != getenv(variable)) {
-            return names[i];
-        }
-    }
-    opal_cryptproc_peek(&peek, &storage);
-    set = peek.index >= 0 && MCA_BASE_VAR_SOURCE_DEFAULT != peek.source;
-    opal_cryptproc_peek_end(&peek);
-    return set ? in_files : NULL;
-}
-
-/* Why pml/crypt is to seal, or NULL. */
-static const char *reason_for_pml(const char *named)
+/* False: a list cannot be read. */
+static bool look(const char *btl, bool hooked)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
-    const char *parameter = tuned();
-    static char text[200];
-    char path[160];
+    char *osc = opal_cryptproc_selection("ompi", "osc"), *coll = opal_cryptproc_selection("ompi", "coll");
+    const bool read = NULL != btl && NULL != osc && NULL != coll;
 
-    if (find_fabric(path, sizeof(path))) {
-        snprintf(text, sizeof(text), "this node has more than TCP, %s", path);
-        return text;
+    facts = (hooked ? 0 : OPAL_CRYPTPROC_NO_HOOK) | (ompi_common_cryptmpi_fabric() ? OPAL_CRYPTPROC_FABRIC : 0)
+            | (192 == p->key_bits ? OPAL_CRYPTPROC_AES_192 : 0)
+            | (OPAL_CRYPTPROC_ERROR == p->on_failure ? OPAL_CRYPTPROC_ERRORS : 0);
+    if (read) {
+        facts |= opal_cryptproc_policy_lists(btl, osc, OPAL_CRYPTPROC_OSC_OVER_BTL, coll, OPAL_CRYPTPROC_COLL_NETWORKS);
     }
-    if (NULL != parameter) {
-        snprintf(text, sizeof(text), "pml_crypt_%s is set", parameter);
-        return text;
+    free(osc);
+    free(coll);
+    return read;
+}
+
+/* ---- decided twice ---- */
+
+static bool accepted(void)
+{
+    if (OPAL_CRYPTPROC_REFUSE == decided->seals) {
+        ompi_common_cryptmpi_transport_refuse(decided->why);
+        return false;
     }
-    return !ompi_common_cryptmpi_host_may_be_ob1() ? "ob1 is not the host (pml_crypt_host)"
-           : 192 == p->key_bits                    ? "crypt_key_bits=192, which TLS 1.3 does not have"
-           : OPAL_CRYPTPROC_ERROR == p->on_failure ? "crypt_on_auth_failure=error"
-           : OPAL_CRYPTPROC_ALL == p->scope        ? "crypt_scope=all, which shared memory is for"
-           : !has_tcp_alone(named)                 ? "the list of BTLs has another network, or no TCP (--mca btl)"
-           : !osc_fits()                           ? "the list for one-sided communication has others, or none (--mca osc)"
-           : !coll_fits()                          ? "collectives with a network of their own are named (--mca coll)"
-           : !set_list(named)                      ? "the list of BTLs is set already, by MPI_T_init_thread before MPI_Init, "
-                                                     "or a file"
-                                                   : NULL;
+    return true;
 }
 
 bool ompi_common_cryptmpi_transport_choose(void)
 {
-    char *named = opal_cryptproc_selection("opal", "btl");
-    bool chosen = NULL != named;
+    const opal_cryptproc_host_t host = host_named();
+    char *btl = opal_cryptproc_selection("opal", "btl");
+    const bool read = look(btl, true);
 
-    auto_is_btl = false;
-    if (!chosen) {
-        ompi_common_cryptmpi_transport_refuse("the list of BTLs (--mca btl) cannot be read");
-    } else if (OPAL_CRYPTPROC_TRANSPORT_BTL == opal_cryptproc_params.transport) {
-        chosen = choose_btl(named);
-    } else if (OPAL_CRYPTPROC_TRANSPORT_AUTO == opal_cryptproc_params.transport) {
-        const char *why = reason_for_pml(named);
-
-        auto_is_btl = NULL == why;
-        snprintf(why_pml, sizeof(why_pml), "%s", auto_is_btl ? "" : why);
+    decide(host);
+    if (read && (OPAL_CRYPTPROC_BTL_SEALS == decided->seals || OPAL_CRYPTPROC_BY_HOST == decided->seals) && !set_list(btl)) {
+        facts |= OPAL_CRYPTPROC_LIST_READ;
+        decide(host);
     }
-    free(named);
-    return chosen;
+    free(btl);
+    if (!read) {
+        ompi_common_cryptmpi_transport_refuse("the lists of components (--mca btl, osc, coll) cannot be read");
+    }
+    return read && accepted();
+}
+
+bool ompi_common_cryptmpi_transport_begin(const char *host)
+{
+    char *btl;
+
+    if (NULL == decided) {                      /* hook/crypt did not run */
+        btl = opal_cryptproc_selection("opal", "btl");
+        (void) look(btl, false);
+        free(btl);
+        decide(host_of(host));
+    }
+    return accepted();
+}
+
+bool ompi_common_cryptmpi_transport_settle(const char *host)
+{
+    decide(host_of(host));
+    return accepted();
 }

@@ -36,6 +36,7 @@
 
 #include "opal/mca/base/mca_base_component_repository.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/btl/base/base.h"
 #include "opal/mca/dl/base/base.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/hook/hook.h"
@@ -205,10 +206,10 @@ static void raise_limits(void)
     ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_TCP);
 }
 
-/* ---- pml/crypt must be here ---- */
+/* ---- our components must be here ---- */
 
 /* Why it cannot be loaded, or NULL.  The framework is about to load it from the same place. */
-static const char *why_no_pml(void)
+static const char *why_not_here(const mca_base_framework_t *framework)
 {
     static const char not_there[] = "it is not installed there";
     mca_base_component_repository_item_t *item;
@@ -216,12 +217,12 @@ static const char *why_no_pml(void)
     opal_dl_handle_t *library;
     char *why = NULL;
 
-    for (const opal_aead_base_static_t *all = ompi_pml_base_framework.framework_static_components; NULL != all && NULL != *all; ++all) {
+    for (const opal_aead_base_static_t *all = framework->framework_static_components; NULL != all && NULL != *all; ++all) {
         if (0 == strcmp(OPAL_AEAD_BASE_STATIC(*all)->mca_component_name, "crypt")) {
             return NULL;
         }
     }
-    if (OPAL_SUCCESS != mca_base_component_repository_get_components(&ompi_pml_base_framework, &items) || NULL == items) {
+    if (OPAL_SUCCESS != mca_base_component_repository_get_components((mca_base_framework_t *) framework, &items) || NULL == items) {
         return not_there;               /* nor is any other that is not a part of libmpi */
     }
     OPAL_LIST_FOREACH(item, items, mca_base_component_repository_item_t) {
@@ -237,19 +238,20 @@ static const char *why_no_pml(void)
 }
 
 /* Open MPI would say that a component was not found, and suggest that shared libraries are missing. */
-static void demand_pml(void)
+static void demand(const mca_base_framework_t *framework)
 {
-    const char *why = why_no_pml();
+    const char *why = why_not_here(framework);
 
     if (NULL != why) {
-        (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "no-pml", opal_process_info.nodename, why);
+        (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "not-here", framework->framework_name,
+                                        opal_process_info.nodename, why);
         exit(1);                        /* as for names of parameters */
     }
 }
 
 /* ---- btl/crypt must not be gone around ---- */
 
-/* Does pml/crypt leave everything to it?  Then no other network is opened, for which it is early enough here. */
+/* Does pml/crypt decide about it?  Then it may be the only network to be opened, for which it is early enough here. */
 static bool chosen_by_pml(void)
 {
     if (!opens("ompi", "pml", "crypt", true) || OPAL_SUCCESS != opal_cryptproc_params_register()) {
@@ -258,7 +260,7 @@ static bool chosen_by_pml(void)
     if (!ompi_common_cryptmpi_transport_choose()) {
         exit(1);                        /* as for names of parameters */
     }
-    return ompi_common_cryptmpi_transport_is_btl();
+    return !ompi_common_cryptmpi_transport_is_pml();
 }
 
 /* Its own component is not asked which PML there will be. */
@@ -339,9 +341,12 @@ static int component_open(void)
         if (!opens("ompi", "pml", "crypt", true)) {
             ompi_common_cryptmpi_refuse_list();
         }
-        demand_pml();
+        demand(&ompi_pml_base_framework);
+        if (!ompi_common_cryptmpi_transport_is_pml()) {
+            demand(&opal_btl_base_framework);
+        }
         ompi_common_cryptmpi_report_hooked();
-        if (!ompi_common_cryptmpi_transport_is_btl() && raises_limits()) {
+        if (ompi_common_cryptmpi_transport_is_pml() && raises_limits()) {
             raise_limits();
         }
         watch_later();

@@ -25,6 +25,9 @@
  * too: are all the others authenticated?  Open MPI 4.1 crashes when the messages
  * fail by which it makes such a window.
  *
+ * Over btl/crypt only crypt_scope=all asks: a window of two processes of a node, which would share its memory, fails
+ * there, or is left to osc/pt2pt.
+ *
  * The question carries no hint of the component that is asked, hence one small
  * function for each place in the table.
  */
@@ -108,11 +111,40 @@ static const char *remedy(void)
            "crypt_transport=btl";
 }
 
+/* The same answer on all processes, or those that go on would wait for those that do not. */
+static bool two_share_a_node(ompi_communicator_t *comm)
+{
+    int share = 0, any = 1;
+
+    for (int i = 0; i < ompi_comm_size(comm); i++) {
+        ompi_proc_t *proc = ompi_comm_peer_lookup(comm, i);
+        share |= proc != ompi_proc_local_proc && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
+    }
+    return OMPI_SUCCESS != comm->c_coll->coll_allreduce(&share, &any, 1, MPI_INT, MPI_MAX, comm, comm->c_coll->coll_allreduce_module)
+           || 0 != any;
+}
+
+/* crypt_scope=all over btl/crypt: what processes of a node share is encrypted only if messages carry it. */
+static bool shares_memory(int place, ompi_communicator_t *comm, int flavor)
+{
+    if (places[place].rides || MPI_WIN_FLAVOR_SHARED == flavor || !two_share_a_node(comm)) {
+        return false;
+    }
+    if (!sealed_component && !places[place].only_local) {
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "window-scope");
+    }
+    return true;
+}
+
 static int ask(int place, struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit, ompi_communicator_t *comm,
                struct opal_info_t *info, int flavor)
 {
     char name[80];
 
+    if (ompi_common_cryptmpi_over_btl()) {
+        return shares_memory(place, comm, flavor) ? OMPI_ERR_NOT_SUPPORTED
+                                                  : places[place].query(win, base, size, unit, comm, info, flavor);
+    }
     if (places[place].rides) {
         /* It would be chosen, and fail with advice that leads to other components. */
         if (ompi_mpi_thread_multiple && MPI_WIN_FLAVOR_SHARED != flavor && !on_one_node(comm)) {

@@ -214,20 +214,24 @@ static void become_module_of(const mca_pml_base_module_t *host)
     OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(&ompi_pml_crypt_module, host);
 }
 
-/* NULL after a text. */
-static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
+/* NULL after a text, as below. */
+static const mca_pml_base_module_t *load_host(bool progress_threads, bool mpi_threads)
 {
-    ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const mca_pml_base_module_t *host;
 
-    if (ompi_pml_crypt_fault_tolerant()) {
-        return NULL;
-    }
-    ompi_pml_crypt.host_name = p->host;
+    ompi_pml_crypt.host_name = ompi_common_cryptmpi_transport_is_btl() ? "ob1" : ompi_pml_crypt.params.host;
     ompi_pml_crypt_limits_ucx_raise();
     host = ompi_pml_crypt_host_load(&ompi_pml_crypt.host_name, progress_threads, mpi_threads);
     ompi_pml_crypt_limits_ucx_restore(ompi_pml_crypt.host_name);
-    if (NULL == host || !fit_host(host)) {
+    return host;
+}
+
+/* pml/crypt seals. */
+static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_threads)
+{
+    ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
+
+    if (ompi_pml_crypt_fault_tolerant() || !fit_host(host)) {
         return NULL;
     }
     ompi_pml_crypt_limits_fit(p);
@@ -247,7 +251,7 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,
                         "pml:crypt: on %s: over %s, messages of more than %u bytes in segments (%s)", opal_process_info.nodename,
-                        ompi_pml_crypt.host_name, p->chop_min, ompi_common_cryptmpi_transport_why_pml());
+                        ompi_pml_crypt.host_name, p->chop_min, ompi_common_cryptmpi_transport_why());
     ompi_pml_crypt_status_start();
     return &ompi_pml_crypt_module;
 }
@@ -256,11 +260,16 @@ static mca_pml_base_module_t *start(bool progress_threads, bool mpi_threads)
  * libraries that are missing: the reason was shown, and the job ends here. */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-    const bool btl = ompi_common_cryptmpi_transport_is_btl();
-    mca_pml_base_module_t *module;
+    const mca_pml_base_module_t *host = NULL;
+    mca_pml_base_module_t *module = NULL;
 
     opal_cryptproc_shared_start();
-    module = (btl ? ompi_pml_crypt_transport_start : start)(progress_threads, mpi_threads);
+    if (ompi_common_cryptmpi_transport_begin(ompi_pml_crypt.params.host)) {
+        host = load_host(progress_threads, mpi_threads);
+    }
+    if (NULL != host && ompi_common_cryptmpi_transport_settle(ompi_pml_crypt.host_name)) {
+        module = ompi_common_cryptmpi_transport_is_btl() ? ompi_pml_crypt_transport_start(host) : start(host, mpi_threads);
+    }
     if (NULL == module) {
         ompi_mpi_abort(NULL, 1);
     }

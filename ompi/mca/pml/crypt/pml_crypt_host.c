@@ -9,7 +9,9 @@
  * no other PML is there to take over.
  *
  * "auto" is what Open MPI itself would take of those that can be wrapped: each is asked for its
- * priority, as by pml/base.
+ * priority, as by pml/base.  But ucx and libfabric carry messages over plain TCP and UDP, too, by protocols that let an
+ * attacker write into memory: so where a node has no other network auto means ob1, and elsewhere what only software
+ * would carry is passed over.  Whoever names the host gets it.
  */
 #include "pml_crypt_host.h"
 
@@ -180,6 +182,61 @@ static void host_leave(host_t *host)
     host->component = NULL;
 }
 
+/* ---- over TCP and UDP: not by auto ---- */
+
+static bool set_by_somebody(const char *project, const char *framework, const char *component, const char *name)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+    int index = mca_base_var_find(project, framework, component, name);
+
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL)
+           && MCA_BASE_VAR_SOURCE_DEFAULT != source;
+}
+
+/* By default pml/ucx looks for devices itself; what these say may be any network. */
+static bool ucx_is_told(void)
+{
+    return set_by_somebody("opal", "opal_common", "ucx", "tls") || set_by_somebody("opal", "opal_common", "ucx", "devices");
+}
+
+/* A provider of libfabric: "core;layer".  A layer alone may be over any. */
+static bool is_software(const char *provider, size_t bytes)
+{
+    static const char software[] = "tcp,udp,net,sockets,shm,rstream,ofi_rxm,ofi_rxd,ofi_mrail";
+    const size_t core = strcspn(provider, ";");
+
+    return opal_cryptproc_listed(software, provider, core < bytes ? core : bytes);
+}
+
+/* May mtl/ofi take nothing but hardware?  Where nobody says which providers it may have, it is told. */
+static bool ofi_is_hardware(void)
+{
+    char *storage = NULL;
+    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "mtl", .component = "ofi", .name = "provider_include",
+                                  .help = "Comma-delimited list of OFI providers that are considered for use",
+                                  .type = MCA_BASE_VAR_TYPE_STRING, .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_1,
+                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
+    const char *const *value;
+    bool hardware = true, named;
+
+    opal_cryptproc_peek(&peek, &storage);
+    value = peek.index >= 0 ? peek.value : NULL;
+    named = NULL != value && NULL != *value && '\0' != **value;
+    for (const char *at = named ? *value : ""; '\0' != *at; at += strspn(at, ",")) {
+        const size_t length = strcspn(at, ",");
+
+        hardware = hardware && !is_software(at, length);
+        at += length;
+    }
+    opal_cryptproc_peek_end(&peek);
+    return named ? hardware : opal_cryptproc_lend("OMPI_MCA_mtl_ofi_provider_exclude", "shm,sockets,tcp,udp,net,rstream,usnic");
+}
+
+static bool may_be_taken(const char *name)
+{
+    return 0 != strcmp(name, "cm") || ofi_is_hardware();
+}
+
 /* ---- all of them ---- */
 
 /* As pml/base does it: the first of the highest priority.  One that is missing or has no network is
@@ -189,9 +246,10 @@ static const char *host_choose(bool progress_threads, bool mpi_threads)
     const char *name = NULL;
 
     for (int i = 0; i < HOSTS; i++) {
-        host_t host;
-        const char *why = host_start(&host, hosts[i], NULL == name ? -1 : chosen.priority, progress_threads, mpi_threads);
-        const bool better = NULL == why && (NULL == name || host.priority > chosen.priority);
+        host_t host = {.component = NULL};
+        const char *why = !may_be_taken(hosts[i]) ? "host-refused" : host_start(&host, hosts[i], NULL == name ? -1 : chosen.priority, progress_threads, mpi_threads);
+        const bool told = 0 == strcmp(hosts[i], "ucx") && ucx_is_told();
+        const bool better = NULL == why && !told && (NULL == name || host.priority > chosen.priority);
         host_t *loser = better ? &chosen : &host;
 
         (void) host_finish(loser);
@@ -209,6 +267,9 @@ mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress
     const char *why;
 
     chosen = (host_t){.component = NULL};
+    if (0 == strcmp(*name, "auto") && !ompi_common_cryptmpi_fabric()) {
+        *name = "ob1";
+    }
     if (0 == strcmp(*name, "auto")) {
         const char *found = host_choose(progress_threads, mpi_threads);
 

@@ -33,7 +33,7 @@ int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *t
 /* ---- pml_crypt_transport.c: crypt_transport=btl ---- */
 
 /* NULL after a text. */
-mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads);
+mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_t *host);
 void ompi_pml_crypt_find_threads(bool mpi_threads);
 const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
 int ompi_pml_crypt_cryptag_priority(void);

@@ -1,11 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * crypt_transport=btl: btl/crypt, below ob1, seals all that leaves the node.  Then this component's part is to see to it
- * that there is btl/crypt and no other network, and the PML is ob1's own functions: no header, no copy, no second
- * seal.
+ * btl/crypt, below ob1, seals all that leaves the node.  Then this component's part is to see to it that there is btl/crypt
+ * and no other network, and to start it; the PML is ob1's own functions: no header, no copy, no second seal.
  *
- *     hook/crypt: list of BTLs --> ob1 starts them --> is it there, and alone? --> module
+ *     hook/crypt: list of BTLs --> Open MPI opens them --> ob1 is the host --> go --> is it there, and alone? --> module
  *
  * One mode for a process and all its peers: a receive from any source could not tell a frame from a plain message.  It is
  * in the record, as a text on which both sides must agree (btl/crypt's).
@@ -149,27 +148,22 @@ static int enable(bool on)
 
     ompi_pml_crypt_name_back();
     rc = on ? ompi_pml_crypt_audit_transport() : OMPI_SUCCESS;
+    if (on && OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope) {
+        ompi_pml_crypt_audit_osc();
+    }
     opal_cryptproc_give_back();
     return OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
 }
 
-static bool parameters_fit(void)
+/* It was opened, and waits for the decision: it listens to nobody yet. */
+static bool go(void)
 {
-    const char *host = ompi_pml_crypt.params.host;
-
-    return 0 != strcmp("ob1", host) && 0 != strcmp("auto", host) ? refuse("it needs pml_crypt_host=ob1")
-           : OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure
-               ? refuse("a connection that was cut or changed ends the job, so crypt_on_auth_failure cannot be \"error\"")
-               : true;
+    return NULL != opal_cryptproc_transport_go ? opal_cryptproc_transport_go() : all_started();
 }
 
-mca_pml_base_module_t *ompi_pml_crypt_transport_start(bool progress_threads, bool mpi_threads)
+mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_t *host)
 {
-    const mca_pml_base_module_t *host;
-
-    ompi_pml_crypt.host_name = "ob1";
-    host = parameters_fit() ? ompi_pml_crypt_host_load(&ompi_pml_crypt.host_name, progress_threads, mpi_threads) : NULL;
-    if (NULL == host || !all_started() || !has_cryptag() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
+    if (!go() || !all_started() || !has_cryptag() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
         || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
         return NULL;
     }

@@ -84,13 +84,16 @@ static void check_transport(mpicrypt_report_t *report)
 
     opal_cryptproc_give_back();
     if (!known) {
-        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "transport", "See the text above, or set crypt_transport=pml.",
-                            "crypt_transport=btl does not fit to the other parameters");
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "transport", "See the text above.",
+                            "jobs will be refused: nothing would protect their messages as they are asked for");
     } else if (ompi_common_cryptmpi_transport_is_btl()) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "btl/crypt encrypts what leaves the node, over TCP");
-    } else {
+    } else if (ompi_common_cryptmpi_transport_is_pml()) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message (%s)",
-                            ompi_common_cryptmpi_transport_why_pml());
+                            ompi_common_cryptmpi_transport_why());
+    } else {
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message if Open MPI selects UCX or "
+                            "libfabric, and else btl/crypt what leaves the node, over TCP (%s)", ompi_common_cryptmpi_transport_why());
     }
 }
 

@@ -197,7 +197,7 @@ static void check_silence(mpicrypt_report_t *report)
 
 void mpicrypt_check_installation(mpicrypt_report_t *report)
 {
-    static const char *const others[] = {"hook_crypt", "coll_cryptag", "fs_crypt", "fbtl_crypt", "btl_crypt"};
+    static const char *const needed[] = {"pml_crypt", "hook_crypt", "btl_crypt"}, *const others[] = {"coll_cryptag", "fs_crypt", "fbtl_crypt"};
     bool missing = false;
 
     check_version(report);
@@ -206,7 +206,9 @@ void mpicrypt_check_installation(mpicrypt_report_t *report)
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "path", "", "%s",
                             NULL == mca_base_component_path ? "" : mca_base_component_path);
     }
-    check_component(report, "pml_crypt", MPICRYPT_FOUND_FAIL);
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); ++i) {
+        check_component(report, needed[i], MPICRYPT_FOUND_FAIL);
+    }
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
         check_component(report, others[i], MPICRYPT_FOUND_WARN);
     }

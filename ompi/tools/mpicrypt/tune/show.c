@@ -148,8 +148,8 @@ static void write_lines(const mpicrypt_tune_t *tune, FILE *out)
 
     fprintf(out, "# Written by mpicrypt tune on %04d-%02d-%02d, for %s, %zu-bit keys (%s),\n"
             "# ranks with %zu processors.\n#\n# mpirun --mca mca_base_param_files FILE reads it (instead of the files "
-            "that Open MPI\n# reads by default), or copy it into one of those.  Where it is read pml/crypt\n"
-            "# encrypts, unless crypt_transport=btl.\n", day->tm_year + 1900,
+            "that Open MPI\n# reads by default), or copy it into one of those.  It is for jobs in which\n"
+            "# pml/crypt encrypts: over TCP only those with crypt_transport=pml, which this does not set.\n", day->tm_year + 1900,
             day->tm_mon + 1, day->tm_mday, tune->plan.host, tune->plan.bits.value[0], tune->provider, tune->processors);
     if (0 != tune->choice.chunk_size) {
         fprintf(out, "pml_crypt_chunk_size = %zu\n", tune->choice.chunk_size);

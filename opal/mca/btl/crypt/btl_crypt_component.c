@@ -145,6 +145,7 @@ static bool watching;               /* shared memory */
 static int component_close(void)
 {
     opal_cryptproc_transport_look = NULL;
+    opal_cryptproc_transport_go = NULL;
     if (watching) {
         opal_cryptproc_shared_stop();
         watching = false;
@@ -206,6 +207,7 @@ static void choose_osc(void)
     free(list);
 }
 
+/* Under pml/crypt the policy has looked at osc and coll, and may yet find that no BTL is needed. */
 static bool alone(const char *btl)
 {
     char *coll = opal_cryptproc_selection("ompi", "coll"), *osc;
@@ -214,7 +216,7 @@ static bool alone(const char *btl)
     coll = NULL == coll ? NULL : leave_out(coll);
     choose_osc();
     osc = opal_cryptproc_selection("ompi", "osc");
-    safe = NULL != osc && NULL != coll && beside_is_safe(btl, osc, coll);
+    safe = NULL != osc && NULL != coll && (opal_cryptproc_opens("pml", "crypt", true) || beside_is_safe(btl, osc, coll));
     free(osc);
     free(coll);
     return safe;
@@ -371,13 +373,10 @@ static bool publish(void)
     return OPAL_SUCCESS == rc && OPAL_SUCCESS == opal_cryptproc_provider_needed();
 }
 
-static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
+static bool go(void)
 {
-    mca_btl_base_module_t **modules = malloc(sizeof(*modules));
-
-    (void) progress_threads;
-    opal_cryptproc_threads_come(mpi_threads);
-    if (NULL == modules || !limits_hold() || !start_tls() || !listen_somewhere() || !publish()) {
+    opal_cryptproc_transport_go = NULL;
+    if (!start_tls() || !listen_somewhere() || !publish()) {
         opal_btl_crypt_end_job();
     }
     if (!opal_btl_crypt_module_start()) {
@@ -385,6 +384,24 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
         opal_btl_crypt_end_job();
     }
     opal_cryptproc_transport_look = opal_btl_crypt_look;
+    return true;
+}
+
+/* Under pml/crypt, which may yet select a host that needs no BTL, nothing is listened to before it says so. */
+static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
+{
+    mca_btl_base_module_t **modules = malloc(sizeof(*modules));
+
+    (void) progress_threads;
+    opal_cryptproc_threads_come(mpi_threads);
+    if (NULL == modules || !limits_hold()) {
+        opal_btl_crypt_end_job();
+    }
+    if (opal_cryptproc_opens("pml", "crypt", true)) {
+        opal_cryptproc_transport_go = go;
+    } else {
+        (void) go();
+    }
     modules[0] = &opal_btl_crypt.super;
     *count = 1;
     return modules;

@@ -158,6 +158,9 @@ int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
     bool others = false;
 
     (void) btl;
+    if (!opal_btl_crypt.started) {              /* the host of pml/crypt is not ob1 */
+        return OPAL_SUCCESS;
+    }
     pthread_mutex_lock(&opal_btl_crypt.lock);
     for (size_t i = 0; i < count; i++) {
         endpoints[i] = NULL;

@@ -256,7 +256,7 @@ static int finalize(mca_btl_base_module_t *btl)
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
     opal_btl_crypt_endpoint_t *endpoint;
 
-    if (opal_crypt_forked()) {                  /* sockets and epoll are the parent's, too */
+    if (NULL == m->tls || opal_crypt_forked()) {        /* it never started; sockets and epoll are the parent's, too */
         return OPAL_SUCCESS;
     }
     m->started = false;
@@ -272,6 +272,7 @@ static int finalize(mca_btl_base_module_t *btl)
     opal_btl_crypt_frags_stop();
     OBJ_DESTRUCT(&m->endpoints);
     opal_crypt_tls_destroy(m->tls);
+    m->tls = NULL;
     opal_cryptproc_stop();
     return OPAL_SUCCESS;
 }

@@ -14,6 +14,8 @@
 #define OPAL_MCA_COMMON_CRYPTPROC_H
 
 #include "cryptproc_compat.h"
+#include "cryptproc_lists.h"
+#include "cryptproc_policy.h"
 
 #include <stdarg.h>
 
@@ -33,12 +35,6 @@ typedef enum { OPAL_CRYPTPROC_INTERNODE, OPAL_CRYPTPROC_ALL } opal_cryptproc_sco
 typedef enum { OPAL_CRYPTPROC_ABORT, OPAL_CRYPTPROC_ERROR } opal_cryptproc_on_failure_t;
 typedef enum { OPAL_CRYPTPROC_AUDIT_ABORT, OPAL_CRYPTPROC_AUDIT_WARN } opal_cryptproc_audit_t;
 typedef enum { OPAL_CRYPTPROC_MISSING_WARN, OPAL_CRYPTPROC_MISSING_ABORT } opal_cryptproc_missing_t;
-
-typedef enum {
-    OPAL_CRYPTPROC_TRANSPORT_AUTO,
-    OPAL_CRYPTPROC_TRANSPORT_PML,   /* pml/crypt seals messages, above a transport that carries anything */
-    OPAL_CRYPTPROC_TRANSPORT_BTL    /* btl/crypt seals all that leaves the node */
-} opal_cryptproc_transport_t;
 
 typedef struct opal_cryptproc_params {
     opal_crypt_options_t options;
@@ -67,6 +63,9 @@ OPAL_DECLSPEC int opal_cryptproc_start(const char *agreed);
 /* The same for a transport, with what its peers need to know (at most OPAL_CRYPT_TRANSPORT_MAX bytes): an extension
  * of the record, so OPAL_ERR_BAD_PARAM if that is out.  Peers find it in opal_crypt_schedule_peer. */
 OPAL_DECLSPEC int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes);
+/* Starts a transport that pml/crypt is to decide about: set where one was opened, and waits.  Before the exchange of what
+ * processes publish.  Says itself what went wrong. */
+extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_go)(void);
 /* Does one run in this process?  Then all that leaves the node is sealed by it. */
 OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
 /* What it says of itself for a report, its to keep ("TLS 1.3 ..."), and with how many processes it has been connected. */
@@ -136,15 +135,6 @@ typedef struct opal_cryptproc_peek {
 /* `storage` holds the default, and has to last until peek_end. */
 OPAL_DECLSPEC void opal_cryptproc_peek(opal_cryptproc_peek_t *peek, void *storage);
 OPAL_DECLSPEC void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek);
-
-/* Is this word, of so many bytes, an element of "a,b,c"? */
-OPAL_DECLSPEC bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
-
-/* Is each element of the list one of these? */
-OPAL_DECLSPEC bool opal_cryptproc_only_of(const char *list, const char *these);
-
-/* The elements of the list but those: to be freed; NULL: no memory. */
-OPAL_DECLSPEC char *opal_cryptproc_without(const char *list, const char *those);
 
 /* What `--mca FRAMEWORK` says, or a file: to be freed; "" if nothing does, NULL: it cannot be read. */
 OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *framework);

@@ -184,8 +184,8 @@ int opal_cryptproc_params_register(void)
     rc = rc ? rc : add_choice("scope", "What is encrypted: internode (messages that leave the node) or all (also "
                                        "messages between processes of one node)", scope_values, OPAL_INFO_LVL_2, &p->scope);
     rc = rc ? rc : add_choice("transport", "What encrypts: pml (pml/crypt, each message, over any transport of its host), btl "
-                                           "(btl/crypt, below ob1, all that leaves the node, over TCP), or auto (btl where ob1 "
-                                           "is the host, TCP the only network, and nothing is set that btl lacks; else pml)",
+                                           "(btl/crypt, below ob1, all that leaves the node, over TCP), or auto (btl over TCP, "
+                                           "pml over ucx and libfabric)",
                               transport_values, OPAL_INFO_LVL_4, &p->transport);
     rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
                                                  "(abort the job) or error (the call returns an error of an MPI class "

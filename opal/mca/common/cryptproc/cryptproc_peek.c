@@ -35,47 +35,6 @@ void opal_cryptproc_peek_end(opal_cryptproc_peek_t *peek)
     peek->index = -1;
 }
 
-bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes)
-{
-    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (length == bytes && 0 == strncmp(at, word, bytes)) {
-            return true;
-        }
-        at += length;
-    }
-    return false;
-}
-
-bool opal_cryptproc_only_of(const char *list, const char *these)
-{
-    for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (!opal_cryptproc_listed(these, at, length)) {
-            return false;
-        }
-        at += length;
-    }
-    return true;
-}
-
-char *opal_cryptproc_without(const char *list, const char *those)
-{
-    char *rest = calloc(1, strlen(list) + 1);
-
-    for (const char *at = list; NULL != rest && '\0' != *at; at += strspn(at, ",")) {
-        const size_t length = strcspn(at, ",");
-
-        if (!opal_cryptproc_listed(those, at, length)) {
-            sprintf(rest + strlen(rest), "%s%.*s", '\0' == *rest ? "" : ",", (int) length, at);
-        }
-        at += length;
-    }
-    return rest;
-}
-
 char *opal_cryptproc_selection(const char *project, const char *framework)
 {
     char *storage = NULL, *copy;

@@ -1,0 +1,25 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Lists of components, as Open MPI's parameters have them: "a,b,c".
+ */
+#ifndef OPAL_MCA_COMMON_CRYPTPROC_LISTS_H
+#define OPAL_MCA_COMMON_CRYPTPROC_LISTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#pragma GCC visibility push(default)
+
+/* Is this word, of so many bytes, an element? */
+bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
+
+/* Is each element of the list one of these? */
+bool opal_cryptproc_only_of(const char *list, const char *these);
+
+/* The elements of the list but those: to be freed; NULL: no memory. */
+char *opal_cryptproc_without(const char *list, const char *those);
+
+#pragma GCC visibility pop
+
+#endif

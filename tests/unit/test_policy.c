@@ -1,0 +1,120 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * What protects a job: the table of cryptproc_policy.c, walked for every transport, host and set of facts, and held
+ * against the three lines of the manual; and the manual's table, which has the same rows.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../opal/mca/common/cryptproc/cryptproc_lists.c"
+#include "../../opal/mca/common/cryptproc/cryptproc_policy.c"
+
+enum { DECISIONS = OPAL_CRYPTPROC_TRANSPORTS * OPAL_CRYPTPROC_HOSTS * OPAL_CRYPTPROC_FACTS };
+
+/* What only matters where sockets may be used: over them nothing but btl/crypt, or pml/crypt for whoever asked for it. */
+static void check_one(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host, unsigned facts)
+{
+    const opal_cryptproc_policy_row_t *row = opal_cryptproc_policy(asked, host, facts);
+    const bool by_name = OPAL_CRYPTPROC_TRANSPORT_PML == asked, fabric = OPAL_CRYPTPROC_HOST_FABRIC == host;
+    const unsigned early = OPAL_CRYPTPROC_NO_HOOK | OPAL_CRYPTPROC_LIST_READ | OPAL_CRYPTPROC_OTHER_BTL;
+    const unsigned impossible = early | OPAL_CRYPTPROC_AES_192 | OPAL_CRYPTPROC_ERRORS | OPAL_CRYPTPROC_OTHER_OSC
+                                | OPAL_CRYPTPROC_OTHER_COLL;
+
+    UNIT_CHECK(NULL != row->when && NULL != row->why && '\0' != *row->why);
+    UNIT_CHECK((OPAL_CRYPTPROC_PML_SEALS == row->seals)
+               == (by_name || (fabric && OPAL_CRYPTPROC_TRANSPORT_AUTO == asked)));
+    if (OPAL_CRYPTPROC_BTL_SEALS == row->seals) {
+        UNIT_CHECK(!by_name && !fabric && 0 == (facts & impossible));
+    }
+    if (OPAL_CRYPTPROC_BY_HOST == row->seals) {
+        UNIT_CHECK(OPAL_CRYPTPROC_TRANSPORT_AUTO == asked && OPAL_CRYPTPROC_HOST_AUTO == host && 0 == (facts & early)
+                   && 0 != (facts & OPAL_CRYPTPROC_FABRIC));
+        for (int h = OPAL_CRYPTPROC_HOST_OB1; h < OPAL_CRYPTPROC_HOSTS; h++) {          /* the second answer is one */
+            UNIT_CHECK(OPAL_CRYPTPROC_BY_HOST != opal_cryptproc_policy(asked, (opal_cryptproc_host_t) h, facts)->seals);
+        }
+    }
+    if (OPAL_CRYPTPROC_REFUSE == row->seals) {
+        UNIT_CHECK(!by_name && (0 != (facts & impossible) || fabric));
+    }
+    /* One fact more never leads to less protection. */
+    for (unsigned more = 1; OPAL_CRYPTPROC_BTL_SEALS == row->seals && more < OPAL_CRYPTPROC_FACTS; more <<= 1) {
+        UNIT_CHECK(OPAL_CRYPTPROC_PML_SEALS != opal_cryptproc_policy(asked, host, facts | more)->seals);
+    }
+}
+
+static void check_all(void)
+{
+    int count = 0;
+
+    for (int asked = 0; asked < OPAL_CRYPTPROC_TRANSPORTS; asked++) {
+        for (int host = 0; host < OPAL_CRYPTPROC_HOSTS; host++) {
+            for (unsigned facts = 0; facts < OPAL_CRYPTPROC_FACTS; facts++, count++) {
+                check_one((opal_cryptproc_transport_t) asked, (opal_cryptproc_host_t) host, facts);
+            }
+        }
+    }
+    UNIT_CHECK(DECISIONS == count);
+    printf("%d decisions\n", count);
+}
+
+static void check_lists(void)
+{
+    static const char needed[] = "rdma,sm", networks[] = "hcoll,ucc";
+    static const struct {
+        const char *btl, *osc, *coll;
+        unsigned facts;
+    } cases[] = {
+        {"", "rdma,sm", "", 0},
+        {"", "", "", 0},
+        {"tcp,self,sm", "rdma", "tuned,basic", 0},
+        {"^openib", "^ucx", "^hcoll", 0},
+        {"tcp,ofi", "", "", OPAL_CRYPTPROC_OTHER_BTL},
+        {"tcpx", "", "", OPAL_CRYPTPROC_OTHER_BTL},
+        {"", "ucx,sm", "", OPAL_CRYPTPROC_OTHER_OSC},
+        {"", "^rdma,sm", "", OPAL_CRYPTPROC_OTHER_OSC},
+        {"", "", "tuned,ucc", OPAL_CRYPTPROC_OTHER_COLL},
+        {"usnic", "portals4", "hcoll", OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_OTHER_COLL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        UNIT_CHECK(cases[i].facts == opal_cryptproc_policy_lists(cases[i].btl, cases[i].osc, needed, cases[i].coll, networks));
+    }
+}
+
+/* Each row's words stand in the manual, in the table's order. */
+static void check_manual(void)
+{
+    const char *source = getenv("srcdir");
+    char path[4096], *text = calloc(1, 1 << 20), *at = text;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/../../docs/transport.rst", NULL == source ? "." : source);
+    file = fopen(path, "r");
+    UNIT_REQUIRE(NULL != file && NULL != text && fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    for (const opal_cryptproc_policy_row_t *row = opal_cryptproc_policy_rows; NULL != at; row++) {
+        at = strstr(at, row->when);
+        if (NULL == at) {
+            fprintf(stderr, "docs/transport.rst lacks, or has in another place: %s\n", row->when);
+        }
+        UNIT_CHECK(NULL != at);
+        if (0 == strcmp("otherwise", row->when)) {
+            break;
+        }
+    }
+    free(text);
+}
+
+int main(void)
+{
+    UNIT_GROUP("the table");
+    check_all();
+    UNIT_GROUP("lists of components");
+    check_lists();
+    UNIT_GROUP("the manual");
+    check_manual();
+    return unit_done();
+}
