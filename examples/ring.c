@@ -18,11 +18,11 @@ enum { TEXT = 4096, LARGE = 1024 * 1024 };
 /* Rank 0's text, at most TEXT - 1 bytes. */
 static void read_text(const char *path, char *text)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = NULL == path ? NULL : fopen(path, "r");
     size_t bytes = NULL == file ? 0 : fread(text, 1, TEXT - 1, file);
 
     if (0 == bytes) {
-        fprintf(stderr, "ring: cannot read a text from %s\n", path);
+        fprintf(stderr, "ring: cannot read a text: %s\n", NULL == path ? "usage: ring FILE" : path);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     fclose(file);
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (0 == rank) {
-        read_text(argc > 1 ? argv[1] : "/dev/stdin", text);
+        read_text(argv[1], text);
         for (size_t i = 0; i < LARGE; ++i) {
             large[i] = text[i % strlen(text)];
         }

@@ -13,9 +13,25 @@ comm = MPI.COMM_WORLD
 rank, ranks = comm.Get_rank(), comm.Get_size()
 left, right = (rank - 1) % ranks, (rank + 1) % ranks
 
+
+def read_text():
+    # An exception would let this rank alone go to MPI_Finalize, and the others wait for its message.
+    try:
+        with open(sys.argv[1]) as file:
+            text = file.read()
+        if text:
+            return text
+        error = "it is empty"
+    except IndexError:
+        error = "usage: ring.py FILE"
+    except (OSError, UnicodeDecodeError) as reason:
+        error = reason
+    print(f"ring.py: cannot read a text: {error}", file=sys.stderr, flush=True)
+    comm.Abort(1)
+
+
 if rank == 0:
-    with open(sys.argv[1]) as file:
-        text = file.read()
+    text = read_text()
     large = bytearray((text * (1 + 2**20 // len(text))).encode()[: 2**20])
     sent = {"text": text, "bytes": len(large)}
     received = comm.sendrecv(sent, dest=right, source=left)

@@ -30,8 +30,20 @@ encrypted() {
     must in_variant mpicrypt file verify "$CASE_DIR/$1" --keystore-dir "$CASE_DIR/keys"
 }
 
+# complains PROGRAM...: a ring without a text ends, and says why.
+complains() {
+    local text rc
+    for text in "" /nonexistent /dev/null; do
+        rc=0
+        timeout -k 5 100 "$SRC/tests/vcluster" mpirun -n 4 "$@" $text > ring.out 2>&1 < /dev/null || rc=$?
+        echo "+ ! $* $text: status $rc"
+        [ $rc != 0 ] && [ $rc != 124 ] && grep -q "ring.*: cannot read a text: " ring.out || fail "status $rc: $(cat ring.out)"
+    done
+}
+
 echo "C"
 compiled mpicc ring ring.c
+complains "$CASE_DIR/ring"
 says "4 ranks: the messages came back as they were sent" job "$CASE_DIR/ring" "$CASE_DIR/secret.txt"
 compiled mpicc regions regions.c -lmpi_crypt
 says "4 ranks: each read what it had written" job "$CASE_DIR/regions" "$CASE_DIR/c.out"
@@ -56,6 +68,7 @@ in_variant $python -c 'import mpi4py' 2>/dev/null || python=/usr/bin/python3
 if in_variant $python -c 'import mpi4py' 2>/dev/null; then
     echo "Python"
     says "4 ranks: the messages came back as they were sent" job $python "$examples/ring.py" "$CASE_DIR/secret.txt"
+    complains $python "$examples/ring.py"
     says "4 ranks: each read what it had written" job $python "$examples/file.py" "$CASE_DIR/py.out"
     encrypted py.out
 else
