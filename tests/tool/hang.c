@@ -51,7 +51,9 @@ static void write_pid(const char *file)
 int main(int argc, char **argv)
 {
     const char *mode = argc > 2 ? argv[1] : "";
+    char port[MPI_MAX_PORT_NAME];
     MPI_Request request;
+    MPI_Comm other;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -83,6 +85,9 @@ int main(int argc, char **argv)
         exchange();
         stay_away(1);
         receive(7);
+    } else if (0 == strcmp(mode, "accept")) {       /* nobody connects */
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other);
     } else if (0 == strcmp(mode, "take")) {         /* more than a network takes for somebody who is away */
         exchange();
         stay_away(1);

@@ -14,8 +14,9 @@
 
 static const int64_t now = 1000 * SECONDS;
 static opal_crypt_status_seen_t pages[40];
-static char *text;
+static char *text, *not_seen;
 static int found;
+static bool known;
 
 /* Processes that are inside MPI, and in which messages begin and end. */
 static void good(int count)
@@ -34,14 +35,17 @@ static void waits(int rank, opal_crypt_status_wait_t wait)
 
 static bool judged(int count, int expected, const char *sentence)
 {
-    size_t bytes;
-    FILE *out;
+    size_t bytes, more;
+    FILE *out, *rest;
     bool right;
 
     free(text);
+    free(not_seen);
     out = open_memstream(&text, &bytes);
-    found = mpicrypt_ps_judge(pages, count, 10, out);
+    rest = open_memstream(&not_seen, &more);
+    found = mpicrypt_ps_judge(pages, count, 2, 10, out, rest, &known);
     fclose(out);
+    fclose(rest);
     right = found == expected && NULL != strstr(text, sentence);
     if (!right) {
         fprintf(stderr, "%d:\n%swhere %d: %s\n", found, text, expected, sentence);
@@ -61,11 +65,17 @@ static void sealed(int of, uint32_t with, uint64_t sent, uint64_t accepted)
                                                                   .accepted = accepted, .highest = accepted};
 }
 
+static bool goes_on(const char *but)
+{
+    return known && 0 == strcmp(not_seen, but);
+}
+
 static void test_receives(void)
 {
     UNIT_GROUP("receives");
     good(2);
-    UNIT_CHECK(judged(2, 0, ""));
+    UNIT_CHECK(judged(2, 0, "") && goes_on(""));
+    UNIT_CHECK(judged(1, 0, "") && goes_on("1 of its processes: name all nodes (--host, --slurm)\n"));
     waits(1, RECEIVE(.since = now - 9 * SECONDS));
     UNIT_CHECK(judged(2, 0, ""));
 
@@ -165,6 +175,24 @@ static void test_processes(void)
     UNIT_CHECK(judged(2, 1, "has waited"));
 }
 
+static void test_unknown(void)
+{
+    static const char *const both = "whether 1 process inside MPI goes on: none of their messages was seen for 10 s\n"
+                                    "whether 1 process, asleep outside MPI, goes on\n";
+
+    UNIT_GROUP("nobody is seen to go on");
+    good(2);
+    pages[0].moment.active = pages[1].moment.updated = 0;
+    UNIT_CHECK(judged(2, 0, "") && goes_on(""));            /* one computes */
+    pages[1].state = 'S';
+    UNIT_CHECK(judged(2, 0, "") && !known && 0 == strcmp(not_seen, both));
+    pages[0].moment.active = now;
+    UNIT_CHECK(judged(2, 0, "") && goes_on(""));
+    pages[0].moment.active = 0;
+    waits(0, RECEIVE(.process = 1));
+    UNIT_CHECK(judged(2, 2, "has waited 34 s") && goes_on(""));     /* something is wrong, and that is known */
+}
+
 static void over_btl(int count)
 {
     good(count);
@@ -174,6 +202,8 @@ static void over_btl(int count)
         pages[i].moment.active = now - (20 + i) * SECONDS;
     }
 }
+
+#define SILENT_BTL "messages within a node, and the calls that processes are in (crypt_transport=btl)\n"
 
 static void test_over_btl(void)
 {
@@ -190,15 +220,16 @@ static void test_over_btl(void)
     UNIT_GROUP("where one of them may be in the middle of something, or all is within a node, nothing is said");
     over_btl(3);
     pages[2].moment.active = now - 5 * SECONDS;
-    UNIT_CHECK(judged(3, 0, ""));
+    UNIT_CHECK(judged(3, 0, "") && goes_on(SILENT_BTL));
     over_btl(2);
     pages[0].moment.sealed = pages[1].moment.sealed = 0;
-    UNIT_CHECK(judged(2, 0, ""));
+    UNIT_CHECK(judged(2, 0, "") && !known
+               && 0 == strcmp(not_seen, "whether 2 processes inside MPI go on: none of their messages was seen for 10 s\n" SILENT_BTL));
     strcpy(pages[1].who.host, "m");
     UNIT_CHECK(judged(2, 1, "2 processes are inside MPI"));
     over_btl(1);
     pages[0].moment.updated = now - 30 * SECONDS;
-    UNIT_CHECK(judged(1, 0, ""));               /* it computes */
+    UNIT_CHECK(judged(1, 0, "") && known);      /* it computes */
 
     UNIT_GROUP("what connections say");
     over_btl(2);
@@ -213,7 +244,9 @@ int main(void)
     test_receives();
     test_requests();
     test_processes();
+    test_unknown();
     test_over_btl();
     free(text);
+    free(not_seen);
     return unit_done();
 }

@@ -10,6 +10,8 @@
  *     busy outside MPI                 if somebody waits for it
  *     nothing goes between nodes       over btl/crypt, where it is not known what calls wait for
  *
+ * Where none of that is found, and nobody is seen to do anything either, it is not known whether something is wrong.
+ *
  * A page is filled by its process, inside MPI: an old one says how things were then.
  */
 #include <limits.h>
@@ -26,6 +28,7 @@ typedef struct job {
     FILE *out;
     int found;
     int quiet;              /* over btl/crypt: those that are inside MPI while nothing goes between nodes */
+    int still, asleep;      /* if nobody is seen to do anything: inside MPI; outside of it */
     int waiting;            /* whose wait is told */
 } job_t;
 
@@ -245,16 +248,17 @@ static void say_other(const job_t *job, const opal_crypt_status_seen_t *s, const
     }
 }
 
-/* ---- over btl/crypt ---- */
+/* ---- nothing moves ---- */
 
-/* It is inside MPI, and nothing comes or goes: but what it waits for is not known. */
+/* It is inside MPI, and nothing comes or goes: over btl/crypt what it waits for is not known, and else it is in none of the
+ * calls that a page has. */
 static bool is_quiet(const job_t *job, const opal_crypt_status_seen_t *s)
 {
-    return s->who.over_btl && OPAL_CRYPT_STATUS_RUNNING == s->moment.phase && !s->gone && !mpicrypt_ps_stopped(s)
-           && !is_outside(job, s) && mpicrypt_ps_age(s, s->moment.active) >= job->after;
+    return OPAL_CRYPT_STATUS_RUNNING == s->moment.phase && !s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)
+           && mpicrypt_ps_age(s, s->moment.active) >= job->after;
 }
 
-/* How many are, if nobody is in the middle of something, and there is more than one node; else 0. */
+/* How many are over btl/crypt, if nobody is in the middle of something, and there is more than one node; else 0. */
 static int count_quiet(const job_t *job)
 {
     bool nodes = false;
@@ -263,7 +267,7 @@ static int count_quiet(const job_t *job)
     for (int i = 0; i < job->count; ++i) {
         const opal_crypt_status_seen_t *s = &job->seen[i];
 
-        if (is_quiet(job, s)) {
+        if (s->who.over_btl && is_quiet(job, s)) {
             ++quiet;
         } else if (!s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)) {
             return 0;
@@ -271,6 +275,44 @@ static int count_quiet(const job_t *job)
         nodes |= s->moment.sealed > 0 || 0 != strcmp(s->who.host, job->seen[0].who.host);
     }
     return nodes ? quiet : 0;
+}
+
+/* Who computes has a processor; who sleeps outside MPI waits for something that no page knows, such as the launcher. */
+static void count_still(job_t *job)
+{
+    for (int i = 0; i < job->count; ++i) {
+        const opal_crypt_status_seen_t *s = &job->seen[i];
+
+        if (is_quiet(job, s)) {
+            ++job->still;
+        } else if (is_outside(job, s) && 'R' != s->state) {
+            ++job->asleep;
+        } else if (!s->gone && !mpicrypt_ps_stopped(s)) {
+            job->still = job->asleep = 0;
+            return;
+        }
+    }
+}
+
+static void say_not_seen(const job_t *job, uint32_t ranks, FILE *out)
+{
+    if (job->still > 0) {
+        fprintf(out, "whether %d process%s inside MPI go%s on: none of their messages was seen for %.0f s\n", job->still,
+                1 == job->still ? "" : "es", 1 == job->still ? "es" : "", job->after);
+    }
+    if (job->asleep > 0) {
+        fprintf(out, "whether %d process%s, asleep outside MPI, go%s on\n", job->asleep, 1 == job->asleep ? "" : "es",
+                1 == job->asleep ? "es" : "");
+    }
+    for (int i = 0; i < job->count; ++i) {
+        if (job->seen[i].who.over_btl) {
+            fprintf(out, "messages within a node, and the calls that processes are in (crypt_transport=btl)\n");
+            break;
+        }
+    }
+    if ((uint32_t) job->count < ranks) {
+        fprintf(out, "%u of its processes: name all nodes (--host, --slurm)\n", ranks - (uint32_t) job->count);
+    }
 }
 
 static void judge_quiet(job_t *job)
@@ -378,7 +420,8 @@ static void judge_phases(job_t *job)
     }
 }
 
-int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, double after, FILE *out)
+int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, uint32_t ranks, double after, FILE *out, FILE *not_seen,
+                      bool *known)
 {
     job_t job = {.seen = seen, .count = count, .after = after, .out = out};
 
@@ -388,5 +431,10 @@ int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, double af
     judge_waits(&job);
     judge_quiet(&job);
     judge_phases(&job);
+    if (0 == job.found) {
+        count_still(&job);
+    }
+    say_not_seen(&job, ranks, not_seen);
+    *known = 0 == job.still + job.asleep;
     return job.found;
 }

@@ -57,26 +57,44 @@ static uint32_t ranks_of(const opal_crypt_status_seen_t *seen, int count)
     return ranks;
 }
 
-/* The lines are the caller's to free. */
-static int judge(const opal_crypt_status_seen_t *seen, int count, char **lines)
-{
-    size_t bytes;
-    FILE *out = open_memstream(lines, &bytes);
+typedef struct verdict {
     int found;
+    bool known;
+    char *wrong, *not_seen;         /* lines, to be freed */
+} verdict_t;
+
+static FILE *open_lines(char **lines, size_t *bytes)
+{
+    FILE *out = open_memstream(lines, bytes);
 
     if (NULL == out) {
         exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
     }
-    found = mpicrypt_ps_judge(seen, count, after, out);
-    fclose(out);
-    return found;
+    return out;
 }
 
-static int show_text(const opal_crypt_status_seen_t *seen, int count)
+static verdict_t judge(const opal_crypt_status_seen_t *seen, int count)
+{
+    verdict_t verdict = {.found = 0};
+    size_t bytes[2];
+    FILE *wrong = open_lines(&verdict.wrong, &bytes[0]), *not_seen = open_lines(&verdict.not_seen, &bytes[1]);
+
+    verdict.found = mpicrypt_ps_judge(seen, count, ranks_of(seen, count), after, wrong, not_seen, &verdict.known);
+    fclose(wrong);
+    fclose(not_seen);
+    return verdict;
+}
+
+static void free_verdict(verdict_t *verdict)
+{
+    free(verdict->wrong);
+    free(verdict->not_seen);
+}
+
+static void show_text(const opal_crypt_status_seen_t *seen, int count, const verdict_t *verdict)
 {
     const uint32_t ranks = ranks_of(seen, count);
-    char *lines = NULL;
-    const int found = judge(seen, count, &lines);
+    const char *rest = verdict->not_seen;
 
     printf("job %s: %d of ", mpicrypt_ps_text(seen->who.job), count);
     if (0 == ranks) {
@@ -84,40 +102,45 @@ static int show_text(const opal_crypt_status_seen_t *seen, int count)
     } else {
         printf("%u", ranks);
     }
-    printf(" processes seen%s\n%s", 0 == found ? ": nothing looks wrong" : "", lines);
-    free(lines);
+    printf(" processes seen%s%s\n%s", 0 == verdict->found && verdict->known ? ": nothing looks wrong" : "",
+           0 == verdict->found && verdict->known && '\0' != *rest ? " in what was seen" : "", verdict->wrong);
+    for (; '\0' != *rest; rest += strcspn(rest, "\n") + 1) {
+        printf("  not seen: %.*s\n", (int) strcspn(rest, "\n"), rest);
+    }
     for (int i = 0; i < count && all; ++i) {
         mpicrypt_ps_show(&seen[i], stdout);
     }
-    return found;
 }
 
-static int show_json(const opal_crypt_status_seen_t *seen, int count, bool first)
+static void json_lines(const char *name, char *rest)
 {
-    char *lines = NULL, *rest;
-    const int found = judge(seen, count, &lines);
-
-    printf("%s {\"job\": ", first ? "" : ",\n");
-    mpicrypt_json_text(stdout, mpicrypt_ps_text(seen->who.job));
-    printf(", \"ranks\": %u, \"wrong\": [", ranks_of(seen, count));
-    rest = lines;
+    printf("\"%s\": [", name);
     for (int i = 0; NULL != rest && '\0' != *rest; ++i) {
         const char *line = strsep(&rest, "\n");
 
         fputs(0 == i ? "" : ", ", stdout);
         mpicrypt_json_text(stdout, line + strspn(line, " "));
     }
-    free(lines);
-    fputs("], \"processes\": [\n", stdout);
+    fputs("], ", stdout);
+}
+
+static void show_json(const opal_crypt_status_seen_t *seen, int count, const verdict_t *verdict, bool first)
+{
+    printf("%s {\"job\": ", first ? "" : ",\n");
+    mpicrypt_json_text(stdout, mpicrypt_ps_text(seen->who.job));
+    printf(", \"ranks\": %u, ", ranks_of(seen, count));
+    json_lines("wrong", verdict->wrong);
+    json_lines("not_seen", verdict->not_seen);
+    fputs("\"processes\": [\n", stdout);
     for (int i = 0; i < count; ++i) {
         fputs(0 == i ? "    " : ",\n    ", stdout);
         mpicrypt_ps_json(&seen[i], stdout);
     }
     fputs("]}", stdout);
-    return found;
 }
 
-static int show(mpicrypt_ps_list_t *list)
+/* *unknown: jobs of which nothing can be said. */
+static int show(mpicrypt_ps_list_t *list, int *unknown)
 {
     int found = 0;
 
@@ -126,7 +149,16 @@ static int show(mpicrypt_ps_list_t *list)
     for (int i = 0, end; i < list->count; i = end) {
         for (end = i + 1; end < list->count && same_job(&list->seen[i], &list->seen[end]); ++end) {
         }
-        found += json ? show_json(&list->seen[i], end - i, 0 == i) : show_text(&list->seen[i], end - i);
+        verdict_t verdict = judge(&list->seen[i], end - i);
+
+        found += verdict.found;
+        *unknown += verdict.known ? 0 : 1;
+        if (json) {
+            show_json(&list->seen[i], end - i, &verdict, 0 == i);
+        } else {
+            show_text(&list->seen[i], end - i, &verdict);
+        }
+        free_verdict(&verdict);
     }
     fputs(json ? "]\n" : "", stdout);
     return found;
@@ -145,7 +177,7 @@ static int run(int operand_count, char **operands)
 {
     const char *job = operand_count > 0 ? operands[0] : NULL;
     mpicrypt_ps_list_t list = {0};
-    int rc, found = 0;
+    int rc, found = 0, unknown = 0;
 
     if (operand_count > 1) {
         return mpicrypt_error(MPICRYPT_USAGE, "unexpected word '%s'; see 'mpicrypt ps --help'", operands[1]);
@@ -154,7 +186,7 @@ static int run(int operand_count, char **operands)
     if (MPICRYPT_OK == rc && pages) {
         mpicrypt_ps_pages(&list);
     } else if (MPICRYPT_OK == rc) {
-        found = show(&list);
+        found = show(&list, &unknown);
         if (0 == list.count && 0 == list.refused && 0 == list.unreached) {
             rc = NULL == job ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_MISSING, "no process of an encrypted job '%s' was seen", job);
             fputs(NULL == job && !json ? "no encrypted job was seen\n" : "", stdout);
@@ -164,7 +196,9 @@ static int run(int operand_count, char **operands)
     if (MPICRYPT_OK != rc) {
         return rc;
     }
-    return list.refused > 0 || list.unreached > 0 ? MPICRYPT_MISSING : found > 0 ? MPICRYPT_FAILED : MPICRYPT_OK;
+    return list.refused > 0 || list.unreached > 0 ? MPICRYPT_MISSING
+           : found > 0                            ? MPICRYPT_FAILED
+           : unknown > 0                          ? MPICRYPT_MISSING : MPICRYPT_OK;
 }
 
 const mpicrypt_verb_t mpicrypt_ps_verb = {
@@ -178,8 +212,10 @@ const mpicrypt_verb_t mpicrypt_ps_verb = {
         "are stopped.\n\n"
         "JOB is a part of a job's name. Without --host and --slurm ps looks at this node only, and then it knows one "
         "side of most waits.\n\n"
-        "Exit status: 0, nothing looks wrong; 1, something does; 3, a node could not be looked at, a page was refused, "
-        "or there is no such job.",
+        "What it cannot see it names (\"not seen\"): processes of other nodes and, with crypt_transport=btl, the calls that "
+        "processes are in, and messages within a node.\n\n"
+        "Exit status: 0, nothing looks wrong in what was seen; 1, something does; 3, nobody is seen to go on, and why "
+        "cannot be seen, a node could not be looked at, a page was refused, or there is no such job.",
     .options = options,
     .examples =
         "  mpicrypt ps\n"
