@@ -64,8 +64,49 @@ cp -a made new; cp -a made.mpicrypt new.mpicrypt
 mv new moved                            # its sidecar stays behind
 says "was set aside" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/new"
 must reads new
-mv new.mpic-old moved.mpicrypt          # nothing of the other is lost
-must reads moved
+must reads moved                        # which was set aside, under its UUID: nothing is lost
+[ -e moved.mpicrypt ] && [ -z "$(compgen -G '*.mpic-old')" ] || fail "moved: its sidecar was not found"
+
+echo "--- written under one name, then renamed without the sidecar"
+for n in 0 1 2 3; do
+    head -c 200000 /dev/urandom > plain.$n
+    must run_io 2 "$program" write "$CASE_DIR/plain.$n" "$CASE_DIR/ck.tmp"
+    must mv ck.tmp ck.$n
+done
+must in_variant mpicrypt file verify "$CASE_DIR/ck.3" --keystore-dir "$CASE_DIR/keys"
+for n in 0 1 2 3; do
+    must run_io 2 "$program" read "$CASE_DIR/plain.$n" "$CASE_DIR/ck.$n"
+    must in_variant mpicrypt file verify "$CASE_DIR/ck.$n" --keystore-dir "$CASE_DIR/keys"
+    [ -e ck.$n.mpicrypt ] || fail "ck.$n has no sidecar of its own"
+done
+
+echo "--- names change hands: the sidecar beside a file is another one's"
+must mv ck.0 ck.spare
+must mv ck.1 ck.0
+must mv ck.spare ck.1
+must run_io 2 "$program" read "$CASE_DIR/plain.1" "$CASE_DIR/ck.0"
+must run_io 2 "$program" read "$CASE_DIR/plain.0" "$CASE_DIR/ck.1"
+
+echo "--- deleted while the sidecar beside it is another one's"
+must mv ck.2 ck.kept
+must mv ck.3 ck.2
+must run_io 1 "$program" delete "$CASE_DIR/plain.3" "$CASE_DIR/ck.2"
+must run_io 2 "$program" read "$CASE_DIR/plain.2" "$CASE_DIR/ck.kept"
+
+echo "--- of a copy, the sidecar belongs to the file that it was copied from"
+cp -a ck.kept ck.copy
+says "ck.kept.mpicrypt" run_io 2 "$program" read "$CASE_DIR/plain.2" "$CASE_DIR/ck.copy"
+must_fail run_io 2 "$program" read "$CASE_DIR/plain.2" "$CASE_DIR/ck.copy"
+says "ck.kept.mpicrypt" in_variant mpicrypt file verify "$CASE_DIR/ck.copy" --keystore-dir "$CASE_DIR/keys"
+must run_io 2 "$program" read "$CASE_DIR/plain.2" "$CASE_DIR/ck.kept"
+
+echo "--- two sidecars have its UUID"
+cp -a ck.kept.mpicrypt a.mpicrypt
+mv ck.kept.mpicrypt b.mpicrypt
+must_fail run_io 2 "$program" read "$CASE_DIR/plain.2" "$CASE_DIR/ck.kept"
+rm a.mpicrypt
+must run_io 2 "$program" read "$CASE_DIR/plain.2" "$CASE_DIR/ck.kept"
+[ -z "$(compgen -G '?.mpicrypt')" ] || fail "left: $(compgen -G '?.mpicrypt')"
 
 echo "--- an older sidecar"
 cp -a made old; cp -a made.mpicrypt old.mpicrypt; cp -a old.mpicrypt kept

@@ -19,16 +19,18 @@ must mv was is
 must cp plain was
 says "which nobody can read without it" run_io 1 "$program" delete "$(here plain)" "$(here was)"
 [ ! -e was ] && [ ! -e was.mpicrypt ] || fail "it is still there"
-must mv was.mpic-old is.mpicrypt
-must cp is.mpicrypt was.mpicrypt                # of a file that has none aside yet; then of one that has
+must mv ./*.mpic-old is.mpicrypt
+must cp is.mpicrypt was.mpicrypt                # of one UUID several may be set aside
 must cp plain was
 must run_io 1 "$program" delete "$(here plain)" "$(here was)"
 must cp is.mpicrypt was.mpicrypt
 must cp plain was
 must run_io 1 "$program" delete "$(here plain)" "$(here was)"
-must cmp is.mpicrypt was.mpicrypt
-must cmp is.mpicrypt was.mpic-old
-must rm was.mpicrypt was.mpic-old
+[ ! -e was.mpicrypt ] && [ "$(compgen -G '*.mpic-old' | wc -l)" = 2 ] || fail "$(ls)"
+for aside in *.mpic-old; do
+    must cmp is.mpicrypt "$aside"
+    must rm "$aside"
+done
 must run_io 2 "$program" read "$(here plain)" "$(here is)"
 must run_io 1 "$program" delete "$(here plain)" "$(here is)"
 [ -z "$(compgen -G 'is*')" ] || fail "left: $(compgen -G 'is*')"

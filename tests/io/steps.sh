@@ -28,7 +28,7 @@ for how in kill full; do
     [ $how = full ] && ranks=2 || ranks=1
     echo "--- a map in the place of that of the defaults: $how"
     for ((at = 1; ; at++)); do
-        rm -f log map.out file file.mpicrypt file.mpic-old
+        rm -f log map.out file file.mpicrypt ./*.mpic-old
         stepped $how $at map "$(here file)" "$(here map.out)" > map.log 2>&1 || [ $how = kill ] || { cat map.log; fail "step $at"; }
         [ -s log ] || break
         echo "step $at: $(head -n 1 log); $(tr '\n' ',' < map.out 2>/dev/null)"

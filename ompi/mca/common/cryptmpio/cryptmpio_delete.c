@@ -8,8 +8,8 @@
  *     open the sidecar, maker's lock, lock alone | unlink the data | the same lies there still? unlink it
  *
  * A sidecar that cannot be opened, or locked, goes by what lies there alone.  One beside a file that has no
- * attribute, where it could have one, may be that of an encrypted file which was given another name,
- * and which nobody could read without it: it is set aside, if that name is free.
+ * attribute, where it could have one, or another UUID, may be that of an encrypted file which was given
+ * another name, and which nobody could read without it: it is set aside.
  */
 #include "cryptmpio_internal.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
@@ -55,6 +55,14 @@ static bool is_of_another(const char *filename, const struct stat *sidecar)
            && (uint64_t) sidecar->st_size > OPAL_CRYPTFILE_SIDECAR_FREE;
 }
 
+/* The file has an attribute, and the sidecar, which is open, another UUID. */
+static bool differ(const char *filename, ompi_common_cryptmpio_posix_t *posix)
+{
+    uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
+
+    return ompi_common_cryptmpio_posix_uuid_at(filename, uuid) && !ompi_common_cryptmpio_posix_is_of(posix, uuid);
+}
+
 void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
 {
     ompi_common_cryptmpio_posix_t *posix = &doomed->posix;
@@ -74,6 +82,7 @@ void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptm
     }
     if (posix->sidecar_fd >= 0 && 0 == fstat(posix->sidecar_fd, &doomed->status)) {
         wait_for_maker(posix);
+        doomed->of_another = doomed->of_another || differ(filename, posix);
         doomed->used = OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, true, &got) || !got;
     }
 }
@@ -87,10 +96,10 @@ static bool taken_over(const ompi_common_cryptmpio_doomed_t *doomed, const char 
     return doomed->used && 0 == lstat(filename, &status);
 }
 
-/* Where the name is taken, or that cannot be told, it stays where it is. */
+/* Where it cannot be set aside, it stays where it is. */
 static void keep(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
 {
-    (void) ompi_common_cryptmpio_posix_set_aside(&doomed->posix, doomed->sidecar, false);
+    (void) ompi_common_cryptmpio_posix_set_aside(&doomed->posix, doomed->sidecar);
     opal_cryptproc_show_here(HELP, "file-sidecar-kept", filename, opal_process_info.nodename, doomed->sidecar);
 }
 

@@ -160,7 +160,7 @@ static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
         refuse(state, look, MPI_ERR_FILE_IN_USE, "file-busy", "its sidecar seems to belong to another file, but is in use");
         return false;
     }
-    int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar, true);
+    int rc = ompi_common_cryptmpio_posix_set_aside(&state->posix, state->sidecar);
 
     if (OPAL_CRYPT_OK != rc) {
         look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
@@ -262,12 +262,16 @@ static bool is_no_file(const ompi_common_cryptmpio_file_t *state)
 
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
+    char found[PATH_MAX];
     bool was_empty;
 
     ompi_common_cryptmpio_posix_close(&state->posix);
     was_empty = is_empty(state);
     if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0
+               && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&state->posix, state->sidecar, found)) {
+        refuse(state, look, MPI_ERR_IO, "file-sidecar-elsewhere", found);
     } else if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
         return look_at_sidecar(state, look);
     } else if (ENOENT != errno && !is_too_long(state)) {

@@ -11,6 +11,8 @@
 #include "opal/mca/common/cryptfile/file/file.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_names.h"
 
+#include <limits.h>
+
 #pragma GCC visibility push(default)
 
 typedef struct ompi_common_cryptmpio_posix {
@@ -74,15 +76,36 @@ bool ompi_common_cryptmpio_posix_no_acl(int of);
  * it lies there still. */
 int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
 
-/* Under the lock: give the sidecar the name FILE.mpic-old, if it `replaces` it in the place of one that has it, and
- * close it.  ERR_STORAGE with errno: it lies there still. */
-int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool replaces);
+/* Under the lock: give the sidecar the name UUID.mpic-old in the same directory, never in the place of another one,
+ * and close it.  ERR_STORAGE with errno: it lies there still. */
+#define OMPI_CRYPTMPIO_ASIDE ".mpic-old"
+int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
+
+/* As rename(2), but never over something that exists. */
+int ompi_common_cryptmpio_posix_rename(const char *from, const char *to);
 
 /* From now on the order of writes holds on the storage, too. */
 void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);
 
 /* That the two parts exist outlives a loss of power. */
 int ompi_common_cryptmpio_posix_sync_names(const char *sidecar);
+
+/* ---- by UUID (cryptmpio_posix_find.c): of a file that was renamed without its sidecar ---- */
+
+typedef enum {
+    OMPI_CRYPTMPIO_FIND_NOTHING,        /* what belongs to it lies beside it, or there is none, or that cannot be told */
+    OMPI_CRYPTMPIO_FIND_BROUGHT,        /* it lies beside it now; what lay there was set aside */
+    OMPI_CRYPTMPIO_FIND_ELSEWHERE       /* `found` seems to belong to it, but must not be, or cannot be, renamed here */
+} ompi_common_cryptmpio_find_t;
+
+/* Before the sidecar is opened. */
+ompi_common_cryptmpio_find_t ompi_common_cryptmpio_posix_find(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar,
+                                                              char found[PATH_MAX]);
+
+/* The UUID in the data's attribute, which nobody has verified; false: there is none.  Does the open sidecar have it? */
+bool ompi_common_cryptmpio_posix_uuid(const ompi_common_cryptmpio_posix_t *posix, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
+bool ompi_common_cryptmpio_posix_uuid_at(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
+bool ompi_common_cryptmpio_posix_is_of(ompi_common_cryptmpio_posix_t *posix, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
 
 /* ---- using (cryptmpio_posix_use.c): many, or one that puts other files in the place of the parts ---- */
 

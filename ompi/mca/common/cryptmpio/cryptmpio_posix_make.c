@@ -17,6 +17,7 @@
 #include "cryptmpio_posix.h"
 
 #include "opal/mca/common/cryptfile/file/sidecar.h"
+#include "opal/mca/common/cryptfile/file/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,21 +104,58 @@ int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, co
     return rc;
 }
 
-/* As long as the name that it had, so that there is room for it. */
-int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool replaces)
+int ompi_common_cryptmpio_posix_rename(const char *from, const char *to)
 {
-    static const char ending[] = ".mpic-old";
-    char *aside = strdup(sidecar);
-    int rc = OPAL_CRYPT_ERR_STORAGE, error;
+    struct stat status;
+    int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 
-    _Static_assert(sizeof(ending) == sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX), "one name is as long as the other");
-    if (NULL != aside) {
-        memcpy(aside + strlen(aside) - strlen(ending), ending, sizeof(ending));
-        rc = lies_at(posix, sidecar) && 0 != renameat2(AT_FDCWD, sidecar, AT_FDCWD, aside, replaces ? 0 : RENAME_NOREPLACE)
-                 ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
+    if (0 != rc && (EINVAL == errno || ENOSYS == errno)) {      /* not on this file system */
+        rc = link(from, to);
+        if (0 == rc) {
+            rc = unlink(from);
+        } else if (EEXIST != errno && ENOENT != errno) {        /* nor are links */
+            rc = 0 == lstat(to, &status) ? (errno = EEXIST, -1) : rename(from, to);
+        }
     }
-    error = errno;
-    free(aside);
+    return rc;
+}
+
+/* DIRECTORY/UUID.mpic-old, or UUID.1.mpic-old and so on, as copies have one UUID; zeros where there is none. */
+static int rename_aside(const char *sidecar, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
+{
+    enum { TRIES = 1000 };
+    const char *slash = strrchr(sidecar, '/');
+    char hex[2 * OPAL_CRYPTFILE_UUID_BYTES + 1], number[16] = "", aside[PATH_MAX];
+    int rc = -1;
+
+    for (size_t i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {
+        snprintf(hex + 2 * i, 3, "%02x", uuid[i]);
+    }
+    errno = EEXIST;
+    for (int i = 0; i < TRIES && 0 != rc && EEXIST == errno; ++i) {
+        if (i > 0) {
+            snprintf(number, sizeof(number), ".%d", i);
+        }
+        if (snprintf(aside, sizeof(aside), "%.*s/%s%s" OMPI_CRYPTMPIO_ASIDE, NULL == slash ? 0 : (int) (slash - sidecar), sidecar, hex,
+                     number) >= (int) sizeof(aside)) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        rc = ompi_common_cryptmpio_posix_rename(sidecar, aside);
+    }
+    return rc;
+}
+
+int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
+{
+    opal_cryptfile_sidecar_header_t header;
+
+    if (OPAL_CRYPT_OK != opal_cryptfile_sidecar_read(&posix->super, &header)) {
+        memset(header.uuid, 0, sizeof(header.uuid));
+    }
+    int rc = !lies_at(posix, sidecar) || 0 == rename_aside(sidecar, header.uuid) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    int error = errno;
+
     ompi_common_cryptmpio_posix_close(posix);
     errno = error;
     return rc;

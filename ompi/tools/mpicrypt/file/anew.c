@@ -289,8 +289,8 @@ static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
     }
     memcpy(&number, file->header.uuid, sizeof(number));
     return mpicrypt_file_part_name(file->path, number, part)
-           && mpicrypt_file_uuid(part, of_part) && 0 == memcmp(of_part, file->header.uuid, sizeof(of_part))
-           && mpicrypt_file_uuid(file->path, of_file) && 0 != memcmp(of_file, file->header.uuid, sizeof(of_file));
+           && ompi_common_cryptmpio_posix_uuid_at(part, of_part) && 0 == memcmp(of_part, file->header.uuid, sizeof(of_part))
+           && ompi_common_cryptmpio_posix_uuid_at(file->path, of_file) && 0 != memcmp(of_file, file->header.uuid, sizeof(of_file));
 }
 
 /* An earlier run has put its sidecar in place, but not its data.  What results has to be a file that our keys open. */

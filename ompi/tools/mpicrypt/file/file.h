@@ -54,6 +54,9 @@ typedef struct mpicrypt_file {
  * them verifies; `best` says whether.  Another code after a message. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
 
+/* The message for a sidecar that was found, but must not be renamed; its exit code. */
+int mpicrypt_file_elsewhere(const char *path, const char *found, const char *sidecar);
+
 /* The owner, the group, the mode and the access control list of `of`, for a file that takes its place; errno. */
 bool mpicrypt_file_own_as(int fd, int of);
 
@@ -123,9 +126,6 @@ bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX
 
 /* Never over something that exists (file/mv.c). */
 int mpicrypt_file_rename(const char *from, const char *to);
-
-/* The UUID in the attribute of a file, which nobody has verified; false: there is none (file/mv.c). */
-bool mpicrypt_file_uuid(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
 
 /* ---- what is done, each in a file of its own; exit codes ---- */
 

@@ -28,16 +28,8 @@ static bool exists(const char *path)
 
 int mpicrypt_file_rename(const char *from, const char *to)
 {
-    int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    int rc = ompi_common_cryptmpio_posix_rename(from, to);
 
-    if (0 != rc && (EINVAL == errno || ENOSYS == errno)) {      /* not on this file system */
-        rc = link(from, to);
-        if (0 == rc) {
-            rc = unlink(from);
-        } else if (EEXIST != errno && ENOENT != errno) {        /* nor are links */
-            rc = exists(to) ? (errno = EEXIST, -1) : rename(from, to);
-        }
-    }
     if (0 == rc) {
         return MPICRYPT_OK;
     }
@@ -60,53 +52,37 @@ static int target_path(const char *from, const char *to, char path[PATH_MAX])
 
 static int open_part(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); }
 
-static bool uuid_of(const ompi_common_cryptmpio_posix_t *posix, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
-{
-    opal_cryptfile_copy_state_t map = {.map = NULL};
-    uint8_t *bytes = NULL;
-    size_t count = 0;
-    bool known = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(posix, &bytes, &count)
-                 && OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, NULL, &map) && (map.digest || NULL != map.map);
-
-    if (known) {
-        memcpy(uuid, map.head.uuid, OPAL_CRYPTFILE_UUID_BYTES);
-    }
-    opal_cryptfile_copy_free(&map);
-    free(bytes);
-    return known;
-}
-
-bool mpicrypt_file_uuid(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
-{
-    ompi_common_cryptmpio_posix_t posix;
-    int fd = open_part(path);
-
-    ompi_common_cryptmpio_posix_init(&posix, fd, false);
-    bool known = fd >= 0 && uuid_of(&posix, uuid);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return known;
-}
-
 /* Have the file's attribute and the sidecar the same UUID?  Nobody verifies either here: a file of one name is to be told
  * from that of another. */
 static bool is_sidecar_of(const char *sidecar, const char *path)
 {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
     ompi_common_cryptmpio_posix_t posix;
-    opal_cryptfile_sidecar_header_t header;
     int fd = open_part(path);
 
     ompi_common_cryptmpio_posix_init(&posix, fd, false);
     bool same = fd >= 0 && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&posix, sidecar, 0)
-                && OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&posix.super, &header)
-                && uuid_of(&posix, uuid) && 0 == memcmp(uuid, header.uuid, sizeof(uuid));
+                && ompi_common_cryptmpio_posix_uuid(&posix, uuid) && ompi_common_cryptmpio_posix_is_of(&posix, uuid);
     ompi_common_cryptmpio_posix_close(&posix);
     if (fd >= 0) {
         close(fd);
     }
     return same;
+}
+
+/* Beside the file, if it was renamed without it. */
+static int bring_sidecar(const char *path, const char *sidecar)
+{
+    ompi_common_cryptmpio_posix_t posix;
+    char found[PATH_MAX];
+    int fd = open_part(path);
+
+    ompi_common_cryptmpio_posix_init(&posix, fd, false);
+    bool elsewhere = fd >= 0 && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&posix, sidecar, found);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return elsewhere ? mpicrypt_file_elsewhere(path, found, sidecar) : MPICRYPT_OK;
 }
 
 int mpicrypt_file_mv(const char *from, const char *to)
@@ -132,7 +108,8 @@ int mpicrypt_file_mv(const char *from, const char *to)
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, strerror(errno));
     }
     bool moved = !exists(sidecar) && exists(target_sidecar);    /* an earlier move was cut short */
-    int code = moved ? MPICRYPT_OK : mpicrypt_file_rename(sidecar, target_sidecar);
+    int code = moved ? MPICRYPT_OK : bring_sidecar(from, sidecar);
+    code = moved || MPICRYPT_OK != code ? code : mpicrypt_file_rename(sidecar, target_sidecar);
     free(sidecar);
     if (moved && !is_sidecar_of(target_sidecar, from)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s is there, and is not the sidecar of %s: the UUIDs of the two differ, or cannot be "

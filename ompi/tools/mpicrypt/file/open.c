@@ -211,11 +211,24 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
                : failed(file, ompi_common_cryptmpio_posix_why_not(use), "");
 }
 
+int mpicrypt_file_elsewhere(const char *path, const char *found, const char *sidecar)
+{
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s has its UUID, but the name of a file that exists, or it is in use, cannot be renamed "
+                          "by you, or is one of several; if it belongs to this file, rename it to %s, or copy it for a copy",
+                          path, found, sidecar);
+}
+
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
 {
+    char found[PATH_MAX];
+
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
 
+    if (MPICRYPT_OK == code
+        && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&file->posix, file->sidecar, found)) {
+        code = mpicrypt_file_elsewhere(path, found, file->sidecar);
+    }
     if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0)) {
         code = ENOENT == errno ? failed(file, "it is not encrypted, or its sidecar is missing", file->sidecar)
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
