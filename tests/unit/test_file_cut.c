@@ -274,6 +274,52 @@ static void test_emptied(const layout_t *of, unsigned times)
     memory_free(&memory);
 }
 
+/* Blocks that can be read though a cut by others at `end` took `least` bytes of them or more, or that read as something else. */
+static unsigned come_back(memory_t *memory, const model_t *model, size_t end, size_t least)
+{
+    opal_cryptfile_t *file = opened(memory, model->of);
+    uint8_t out[SIZE];
+    unsigned wrong = 0;
+
+    for (size_t at = 0, step; at < model->size; at += step) {
+        uint64_t block, got;
+        unsigned region = owner(file, model->of, at, &block, &step);
+        step = step < model->size - at ? step : model->size - at;
+        int rc = get_bytes(file, at, out, step, &got);
+        wrong += OPAL_CRYPT_OK == rc && model->of->regions[region].encrypted && got > 0 && at + step >= end + least;
+        wrong += OPAL_CRYPT_OK == rc && at + step <= end && (got != step || 0 != memcmp(out, model->bytes + at, step));
+    }
+    opal_cryptfile_destroy(file);
+    return wrong;
+}
+
+/* A program without MPI-IO cuts the data, and perhaps makes it longer again: no room of an overwrite brings anything back. */
+static void test_cut_by_others(const layout_t *of, unsigned times)
+{
+    unsigned wrong[2] = {0, 0};
+    uint8_t bytes[SIZE];
+    memory_t whole, memory;
+    model_t model;
+
+    begin(&whole, &model, of);
+    for (unsigned i = 0; i < times; ++i) {
+        fill(bytes, SIZE, 10 + i);
+        UNIT_REQUIRE(OPAL_CRYPT_OK == put(&whole, &model, 0, bytes, SIZE / 2, -1));
+    }
+    memory_init(&memory);
+    for (size_t end = 0; end < SIZE / 2; end += 97) {
+        memory_copy(&memory, &whole);
+        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, end));
+        wrong[0] += come_back(&memory, &model, end, 1);
+        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, SIZE));
+        wrong[1] += come_back(&memory, &model, end, 8);         /* fewer zeros may be ciphertext */
+    }
+    UNIT_CHECK(0 == wrong[0]);
+    UNIT_CHECK(0 == wrong[1]);
+    memory_free(&whole);
+    memory_free(&memory);
+}
+
 /* ---- anything ---- */
 
 static void any_write(memory_t *memory, model_t *model, unsigned *wrong)
@@ -369,6 +415,12 @@ int main(void)
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {
         test_emptied(&layouts[i], 1);
         test_emptied(&layouts[i], 2);
+    }
+    UNIT_GROUP("cut by others");
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {
+        for (unsigned times = 1; times <= 3; ++times) {
+            test_cut_by_others(&layouts[i], times);
+        }
     }
     UNIT_GROUP("random writes, kills and sizes");
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {

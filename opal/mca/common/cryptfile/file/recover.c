@@ -51,6 +51,22 @@ static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uin
     return rc;
 }
 
+/* Was the data cut, by a program that knows nothing of entries and rooms?  Where an overwrite was cut short, there is at
+ * least as much as the shorter of the two versions has, and neither ends in zeros, which is what a file has where it was
+ * made longer again.  What a room has of such a block is older than the cut. */
+static int was_cut(const look_t *l, const opal_cryptfile_room_t *room, bool *cut)
+{
+    enum { END_BYTES = 8 };             /* of ciphertext: zeros once in 2^64 */
+    const opal_cryptfile_region_t *of = &l->file->map->regions[l->region];
+    uint32_t bytes = room->before.plain_bytes < room->slot.plain_bytes ? room->before.plain_bytes : room->slot.plain_bytes;
+    uint64_t size, last, together;
+    int rc = l->file->storage->size(l->file->storage, OPAL_CRYPTFILE_DATA, &size);
+
+    *cut = 0 == bytes || !opal_cryptfile_tiling_locate(&of->tiling, l->block * of->block_bytes + bytes - 1, &last, &together)
+           || last >= size || (bytes >= END_BYTES && opal_crypt_all_zero(l->work->old + bytes - END_BYTES, END_BYTES));
+    return rc;
+}
+
 /* *tried: the room has a version of this block that follows the entry's. */
 static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t number, bool *tried)
 {
@@ -65,7 +81,12 @@ static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t
     *tried = true;
     room.slot.room = number;
     rc = try_one(l, &room.slot, l->work->old, OPAL_CRYPTFILE_FOUND_AHEAD);
-    return OPAL_CRYPT_ERR_AUTH == rc ? try_one(l, &room.slot, cipher, OPAL_CRYPTFILE_FOUND_ROOM) : rc;
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        bool cut;
+        rc = was_cut(l, &room, &cut);
+        rc = OPAL_CRYPT_OK != rc ? rc : cut ? OPAL_CRYPT_ERR_AUTH : try_one(l, &room.slot, cipher, OPAL_CRYPTFILE_FOUND_ROOM);
+    }
+    return rc;
 }
 
 /* A sealed file has no versions but those of its entries. */
