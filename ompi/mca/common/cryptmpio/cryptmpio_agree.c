@@ -4,6 +4,9 @@
  * How the processes of a file come to the same decision: everything here is
  * collective over the file's communicator, and all of it goes through its
  * collectives, which pml/crypt seals between nodes.
+ *
+ * What comes out of them is checked before it is used: the collective calls of a
+ * program may not match, and another process may lie.
  */
 #include "cryptmpio_internal.h"
 
@@ -14,10 +17,25 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
+/* `count`: of a message, checked if it came from another process. */
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count)
 {
     return fh->f_comm->c_coll->coll_bcast(bytes, (int) count, MPI_BYTE, root, fh->f_comm,
                                           fh->f_comm->c_coll->coll_bcast_module);
+}
+
+int ompi_common_cryptmpio_bcast_flag(const ompio_file_t *fh, bool *flag)
+{
+    uint8_t value = *flag;
+    int rc = ompi_common_cryptmpio_bcast(fh, 0, &value, sizeof(value));
+
+    *flag = 0 != value;
+    return rc;
+}
+
+int ompi_common_cryptmpio_error_of_another(int error)
+{
+    return error < MPI_SUCCESS ? MPI_ERR_INTERN : error;
 }
 
 int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any)
@@ -28,7 +46,7 @@ int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
     *any = 0 != most[1];
-    return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : most[0];
+    return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : ompi_common_cryptmpio_error_of_another(most[0]);
 }
 
 int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
@@ -44,13 +62,28 @@ int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says)
     int rc = fh->f_comm->c_coll->coll_allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
-    return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;
+    return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;      /* a rank, whatever came */
 }
 
 int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count)
 {
-    return fh->f_comm->c_coll->coll_allreduce(MPI_IN_PLACE, ranks, (int) count, MPI_INT, MPI_MIN, fh->f_comm,
-                                              fh->f_comm->c_coll->coll_allreduce_module);
+    const size_t bytes = count * sizeof(*ranks);
+    int *mine = malloc(bytes);
+
+    if (NULL != mine) {
+        memcpy(mine, ranks, bytes);
+    }
+    int rc = fh->f_comm->c_coll->coll_allreduce(MPI_IN_PLACE, ranks, (int) count, MPI_INT, MPI_MIN, fh->f_comm,
+                                                fh->f_comm->c_coll->coll_allreduce_module);
+    for (size_t i = 0; OMPI_SUCCESS == rc && NULL != mine && i < count; ++i) {
+        /* One of the others, or what this process itself said. */
+        if (ranks[i] < 0 || ranks[i] > mine[i] || (fh->f_rank == ranks[i] && ranks[i] != mine[i])) {
+            rc = OMPI_ERROR;
+        }
+    }
+    rc = NULL == mine ? OMPI_ERR_OUT_OF_RESOURCE : rc;
+    free(mine);
+    return rc;
 }
 
 int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, size_t count)
@@ -70,7 +103,7 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
 {
     struct ompi_communicator_t *comm = fh->f_comm;
     int mine = count < INT_MAX ? (int) count : INT_MAX, *places = calloc((size_t) fh->f_size, sizeof(*places));
-    size_t total = 0;
+    size_t total = 0, own = 0;
 
     *counts = calloc((size_t) fh->f_size, sizeof(**counts));
     *all = NULL;
@@ -79,9 +112,13 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
         rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm, comm->c_coll->coll_allgather_module);
     }
     for (int i = 0; OMPI_SUCCESS == rc && i < fh->f_size; ++i) {
+        const int bytes_of_one = (*counts)[i];
+
         places[i] = (int) total;
-        total += (size_t) (*counts)[i];
-        rc = total < INT_MAX ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;         /* for everybody */
+        own = i == fh->f_rank ? total : own;
+        total += bytes_of_one < 0 ? INT_MAX : (size_t) bytes_of_one;
+        rc = i == fh->f_rank && mine != bytes_of_one ? OMPI_ERROR
+             : total < INT_MAX                       ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;       /* for everybody */
     }
     if (OMPI_SUCCESS == rc) {
         *all = malloc(total + 1);
@@ -90,6 +127,9 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
     if (OMPI_SUCCESS == rc) {
         rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all,
                                            ompi_common_cryptmpi_counts(*counts), ompi_common_cryptmpi_disps(places), MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
+    }
+    if (OMPI_SUCCESS == rc && mine > 0 && 0 != memcmp(*all + own, bytes, (size_t) mine)) {
+        rc = OMPI_ERROR;
     }
     free(places);
     return rc;

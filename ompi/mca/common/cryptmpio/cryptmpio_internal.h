@@ -34,6 +34,9 @@ int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int 
 /* ompi_common_cryptmpio_agree, and *any: does one of the processes say so? */
 int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any);
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
+int ompi_common_cryptmpio_bcast_flag(const ompio_file_t *fh, bool *flag);      /* of rank 0 */
+/* An MPI error code from another process; MPI_ERR_INTERN if it is none.  (One too large is unknown to MPI, no more.) */
+int ompi_common_cryptmpio_error_of_another(int error);
 /* The lowest of those ranks that say most; 0 if all say 0. */
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says);
 /* The lowest of the ranks that processes have put into each place; nobody's: f_size. */

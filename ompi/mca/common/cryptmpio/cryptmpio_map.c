@@ -18,6 +18,15 @@
 
 /* ---- 1. ---- */
 
+/* Does it have as many regions as the one that this process has verified, and has keys of? */
+static bool is_ours(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+{
+    const opal_cryptfile_map_t *own = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
+
+    return NULL == own || (own->region_count == map->region_count && own->generation == map->generation
+                           && 0 == memcmp(own->uuid, map->uuid, sizeof(own->uuid)));
+}
+
 /* The file's map, from the lowest rank that could verify it: a process that
  * holds none of its labels may still hold one of those that come. */
 static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map)
@@ -30,7 +39,7 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(fh, root, &count, sizeof(count)) || 0 == count) {
         return OPAL_CRYPT_ERR_ACCESS;
     }
-    uint8_t *bytes = malloc(count);
+    uint8_t *bytes = count > OPAL_CRYPTFILE_MAP_MAX_BYTES ? NULL : malloc(count);
     if (here && NULL != bytes) {
         opal_cryptfile_map_write(opal_cryptfile_map_of(state->file), bytes);
     }
@@ -39,7 +48,7 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
         rc = opal_cryptfile_map_parse(bytes, count, map);
     }
     free(bytes);
-    return rc;
+    return OPAL_CRYPT_OK == rc && !is_ours(state, *map) ? OPAL_CRYPT_ERR_LIBRARY : rc;
 }
 
 /* The map to start from: the file's, or an empty one with rank 0's UUID. */
@@ -53,14 +62,29 @@ static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_c
     return rc;
 }
 
+/* The ask that begins here, with all of its runs: is it one? */
+static bool read_ask(const uint8_t *bytes, size_t count, ompi_common_cryptmpio_ask_t *ask)
+{
+    if (count < sizeof(*ask)) {
+        return false;
+    }
+    memcpy(ask, bytes, sizeof(*ask));
+    return ask->run_count <= OPAL_CRYPTFILE_RUNS_MAX
+           && ask->run_count * sizeof(opal_cryptfile_run_t) <= count - sizeof(*ask)
+           && NULL != memchr(ask->label, '\0', sizeof(ask->label))
+           && ask->cipher >= 0 && ask->cipher < (int32_t) OPAL_AEAD_CIPHERS;
+}
+
 /* The next ask, how long it is, and the region that it is for. */
-static int add_ask(opal_cryptfile_map_t *map, const uint8_t *bytes, size_t *used, uint32_t *region, bool *added,
+static int add_ask(opal_cryptfile_map_t *map, const uint8_t *bytes, size_t count, size_t *used, uint32_t *region, bool *added,
                    opal_crypt_why_t *why)
 {
     ompi_common_cryptmpio_ask_t ask;
     opal_cryptfile_tiling_t tiling;
 
-    memcpy(&ask, bytes, sizeof(ask));
+    if (!read_ask(bytes, count, &ask)) {
+        return OPAL_CRYPT_ERR_LIBRARY;
+    }
     opal_cryptfile_run_t *runs = calloc((size_t) ask.run_count + 1, sizeof(*runs));
     if (NULL == runs) {
         return OPAL_CRYPT_ERR_MEMORY;
@@ -91,7 +115,7 @@ static int add_all(opal_cryptfile_map_t *map, const uint8_t *asks, size_t count,
         size_t used = 0;
         bool added = false;
         uint32_t region = 0;
-        rc = add_ask(map, asks, &used, &region, &added, why);
+        rc = add_ask(map, asks, count, &used, &region, &added, why);
         if (OPAL_CRYPT_OK == rc) {
             asked[region] = true;
         }

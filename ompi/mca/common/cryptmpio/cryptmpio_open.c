@@ -66,6 +66,26 @@ static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *want
     return MPI_ERR_NOT_SAME;
 }
 
+static bool is_flag(const bool *flag) { return *(const uint8_t *) flag <= 1; }
+
+static bool is_text(const char *text, size_t room) { return NULL != memchr(text, '\0', room); }
+
+/* Could a rank 0 have sent this? */
+static bool is_look(const look_t *look)
+{
+    bool is = look->kind >= OMPI_CRYPTMPIO_LOOK_PLAIN && look->kind <= OMPI_CRYPTMPIO_LOOK_REFUSED
+              && (OMPI_CRYPTMPIO_LOOK_REFUSED != look->kind || look->error > MPI_SUCCESS)
+              && is_flag(&look->empty) && is_flag(&look->meant_plain) && is_flag(&look->asked) && is_flag(&look->bare)
+              && is_flag(&look->require) && is_flag(&look->seal) && is_flag(&look->durable)
+              && is_text(look->label, sizeof(look->label)) && is_text(look->algorithm, sizeof(look->algorithm))
+              && is_text(look->root, sizeof(look->root));
+
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && is; ++i) {
+        is = look->sizes[i] <= OPAL_CRYPTFILE_MAP_MAX_BYTES;
+    }
+    return is;
+}
+
 /* Copies of the map, which are as large as rank 0 found them; agreed on. */
 static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
@@ -73,6 +93,10 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
     bool enough = true;
 
     int rc = ompi_common_cryptmpio_bcast(state->fh, 0, look, sizeof(*look));
+    if (OMPI_SUCCESS != rc || !is_look(look)) {
+        *look = wanted;
+        rc = OMPI_ERROR;
+    }
     memcpy(look->copies, wanted.copies, sizeof(look->copies));
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OMPI_SUCCESS == rc; ++i) {
         if (0 != state->fh->f_rank && look->sizes[i] > 0) {

@@ -154,7 +154,7 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
         ready = open_both(state, &names, O_CREAT | O_EXCL, &probe);
         why = errno;
     }
-    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &ready, sizeof(ready)) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast_flag(state->fh, &ready) ? MPI_SUCCESS : MPI_ERR_INTERN;
     state->untested = !ready;
     if (root && MPI_SUCCESS == error && !ready) {
         (void) ompi_common_cryptmpio_show_sidecar(state, "file-untested", why);

@@ -35,6 +35,17 @@ static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
     }
 }
 
+/* Of each process nothing, or a byte for each region. */
+static bool are_looks(const ompi_common_cryptmpio_file_t *state, const int *counts)
+{
+    int r = 0;
+
+    while (r < state->fh->f_size && (0 == counts[r] || (size_t) counts[r] == state->region_count)) {
+        ++r;
+    }
+    return r == state->fh->f_size;
+}
+
 /* owners[i]: who seals region i; -1: nobody needs to, or, if that is allowed, nobody can. */
 static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_needed, int *owners)
 {
@@ -46,7 +57,8 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_neede
     if (NULL != mine) {
         look(state, mine);
     }
-    if (OMPI_SUCCESS == ompi_common_cryptmpio_gather(state->fh, mine, NULL == mine ? 0 : regions, &all, &counts)) {
+    if (OMPI_SUCCESS == ompi_common_cryptmpio_gather(state->fh, mine, NULL == mine ? 0 : regions, &all, &counts)
+        && are_looks(state, counts)) {
         error = MPI_SUCCESS;
     }
     for (size_t i = 0; MPI_SUCCESS == error && i < regions; ++i) {
@@ -173,7 +185,7 @@ static int have_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
             ompi_common_cryptmpio_show(state, &why);
         }
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, alone, sizeof(*alone))) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast_flag(state->fh, alone)) {
         error = MPI_ERR_INTERN;
     }
     return ompi_common_cryptmpio_agree(state->fh, error);
@@ -201,7 +213,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
         opal_crypt_random(seal.id, sizeof(seal.id));
         error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &seal.bytes), errno);
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &seal, sizeof(seal))) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &seal, sizeof(seal)) || seal.bytes > OPAL_CRYPTFILE_OFFSET_MAX) {
         error = MPI_ERR_INTERN;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
@@ -298,7 +310,9 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
         before = look_alone(state, &locked);
     }
     if (MPI_SUCCESS == error) {
-        error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &before, sizeof(before)) ? before.error : MPI_ERR_INTERN;
+        error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &before, sizeof(before))
+                        && before.bytes <= OPAL_CRYPTFILE_OFFSET_MAX
+                    ? ompi_common_cryptmpio_error_of_another(before.error) : MPI_ERR_INTERN;
     }
     if (MPI_SUCCESS == error && before.sealed) {
         error = find_owners(state, false, owners);

@@ -125,9 +125,8 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
     }
     ompio_parameter = own;
     fh->f_get_mca_parameter_value = parameter;
-    if (sum[HINT] > 0) {
-        sum[FIRST] = sum[HINT] < fh->f_size ? sum[HINT] : fh->f_size;
-    }
+    sum[FIRST] = sum[HINT] > 0 ? sum[HINT] : sum[FIRST];
+    sum[FIRST] = sum[FIRST] < 1 ? 1 : sum[FIRST] < fh->f_size ? sum[FIRST] : fh->f_size;
     if (fh->f_stripe_count < 2) {           /* else the file system has its own */
         fh->f_stripe_count = sum[FIRST];
     }

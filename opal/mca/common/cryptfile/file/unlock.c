@@ -243,7 +243,8 @@ int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRY
     int best = -1;
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        if (states[i].verified && !states[i].refused && (best < 0 || better(&states[i], &states[best]))) {
+        if (states[i].verified && !states[i].refused && NULL != states[i].map     /* others may say so of what is none here */
+            && (best < 0 || better(&states[i], &states[best]))) {
             best = i;
         }
         if (states[i].refused || (best < 0 && NULL != states[i].why.topic)) {
