@@ -23,6 +23,9 @@
  *
  * Phases: + 1 our blocks are in the segment, + 2 those from other nodes are,
  * + 3 we have copied ours out.
+ *
+ * The others of the node may be in another call, if the program is wrong: a length out of the segment is read once,
+ * and is at most what there is room for.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -109,6 +112,22 @@ static uint32_t *sent_of(const node_run_t *run, int local, int to_local)
     return &run->sent[(size_t) local * (size_t) run->shm->here + (size_t) to_local];
 }
 
+/* What these say: all but what is ours. */
+static size_t said(const uint32_t *length, const node_run_t *run)
+{
+    const size_t bytes = __atomic_load_n(length, __ATOMIC_RELAXED);
+
+    return bytes < run->alltoall->slot ? bytes : run->alltoall->slot;
+}
+
+static size_t said_packed(const node_run_t *run, int local, int node)
+{
+    const uint64_t bytes = __atomic_load_n(packed_of(run, local, node), __ATOMIC_RELAXED);
+    const size_t room = (size_t) ompi_coll_cryptag_node_size(run->topo, node) * run->alltoall->slot;
+
+    return bytes < room ? (size_t) bytes : room;
+}
+
 static uint8_t *incoming_of(const node_run_t *run, int node)
 {
     const size_t before = (size_t) run->topo->node_first[node] * (size_t) run->shm->here;
@@ -156,7 +175,7 @@ static size_t incoming_bytes(const node_run_t *run, int node)
 
     for (int i = run->topo->node_first[node]; i < run->topo->node_first[node + 1]; i++) {
         for (int local = 0; local < run->shm->here; local++) {
-            bytes += *received_of(run, local, run->topo->by_node[i]);
+            bytes += said(received_of(run, local, run->topo->by_node[i]), run);
         }
     }
     return bytes;
@@ -175,7 +194,7 @@ static void post_pair(node_run_t *run, pair_t *pair)
     ompi_coll_cryptag_call_t *call = run->call;
     const ompi_coll_cryptag_name_t name = { run->topo->rank, (uint32_t) pair->peer, 0 };
     const size_t in_bytes = incoming_bytes(run, pair->node);
-    size_t out_bytes = 0;
+    size_t out_bytes = 0, *packed = ompi_coll_cryptag_scratch(call, (size_t) run->shm->here * sizeof(*packed));
     uint8_t *plain, *end;
 
     if (in_bytes > 0) {
@@ -183,15 +202,16 @@ static void post_pair(node_run_t *run, pair_t *pair)
         ompi_coll_cryptag_recv(call, pair->peer, OMPI_COLL_CRYPTAG_SEALED, &pair->in, 1);
     }
     for (int local = 0; local < run->shm->here; local++) {
-        out_bytes += *packed_of(run, local, pair->node);
+        packed[local] = said_packed(run, local, pair->node);
+        out_bytes += packed[local];
     }
     if (0 == out_bytes) {
         return;
     }
     plain = end = ompi_coll_cryptag_scratch(call, out_bytes);
     for (int local = 0; local < run->shm->here; local++) {
-        memcpy(end, region_of(run, local, pair->node), *packed_of(run, local, pair->node));
-        end += *packed_of(run, local, pair->node);
+        memcpy(end, region_of(run, local, pair->node), packed[local]);
+        end += packed[local];
     }
     pair->out = sealed_part(run, plain, out_bytes);
     ompi_coll_cryptag_seal(call, &name, plain, out_bytes, pair->out.base);
@@ -262,7 +282,7 @@ static void deliver_local(node_run_t *run, int rank, const ompi_coll_cryptag_cel
     const uint8_t *from = region_of(run, sender, run->topo->node);
 
     for (int local = 0; local < run->topo->local; local++) {
-        from += *sent_of(run, sender, local);
+        from += said(sent_of(run, sender, local), run);
     }
     if (*sent_of(run, sender, run->topo->local) != *received_of(run, run->topo->local, rank)) {
         ompi_coll_cryptag_mistaken(run->call);
@@ -294,7 +314,7 @@ static void deliver_blocks(node_run_t *run)
                 if (local == topo->local && !travels_alone(run, &in)) {
                     ompi_coll_cryptag_cell_unpack(run->call, &in, from);
                 }
-                from += *received_of(run, local, rank);
+                from += said(received_of(run, local, rank), run);
             }
         }
     }

@@ -8,6 +8,7 @@
 #include "coll_cryptag_bcast.h"
 #include "coll_cryptag_shm.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "ompi/mca/coll/base/coll_tags.h"
@@ -51,9 +52,9 @@ static int choose(const ompi_coll_cryptag_bcast_t *bcast)
 
 int ompi_coll_cryptag_bcast_segments(size_t bytes)
 {
-    const size_t segment = mca_coll_cryptag_component.bcast_segment;
+    const size_t segment = mca_coll_cryptag_component.bcast_segment, segments = bytes / segment + (0 != bytes % segment);
 
-    return (int) ((bytes + segment - 1) / segment);
+    return segments < INT_MAX ? (int) segments : INT_MAX;      /* `bytes` may be what another rank says */
 }
 
 static void cut(ompi_coll_cryptag_bcast_t *bcast)
