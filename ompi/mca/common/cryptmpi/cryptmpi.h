@@ -216,6 +216,7 @@ typedef struct ompi_common_cryptmpi_comm {
     int peer_count;
     opal_crypt_group_t *group;          /* for collectives, made when first used */
     bool at_host;                       /* atomic: the host of pml/crypt has it, too, and may be asked */
+    bool is_window;                     /* osc/pt2pt's own: it receives into memory that the program may look at */
 } ompi_common_cryptmpi_comm_t;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);

@@ -30,6 +30,9 @@
  *
  * The question carries no hint of the component that is asked, hence one small
  * function for each place in the table.
+ *
+ * And it has the communicators marked that it makes for a window: long puts are
+ * received where they belong, and a program may look there before they have verified.
  */
 #include "pml_crypt_host.h"
 
@@ -51,6 +54,8 @@ static struct {
     ompi_osc_base_component_query_fn_t query;
 } places[PLACES];
 static int place_count = 0;
+static ompi_osc_base_component_select_fn_t select_riding;       /* of the one that rides */
+static __thread bool selecting;
 static bool sealed_component = false;   /* one that sends through the PML is there */
 
 /* Cheap answers first: most windows span nodes, and the locality that Open MPI
@@ -183,6 +188,20 @@ QUESTION(7)
 static const ompi_osc_base_component_query_fn_t questions[PLACES] = {question_0, question_1, question_2, question_3,
                                                                      question_4, question_5, question_6, question_7};
 
+static int select_window(struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit,
+                         struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor, int *model)
+{
+    selecting = true;
+    const int rc = select_riding(win, base, size, unit, comm, info, flavor, model);
+    selecting = false;
+    return rc;
+}
+
+bool ompi_pml_crypt_audit_osc_makes_window(void)
+{
+    return selecting;
+}
+
 void ompi_pml_crypt_audit_osc(void)
 {
     mca_base_component_list_item_t *item, *next;
@@ -207,6 +226,10 @@ void ompi_pml_crypt_audit_osc(void)
         places[place_count].by_btls = 0 == strcmp(name, "rdma");
         places[place_count].query = component->osc_query;
         component->osc_query = questions[place_count++];
+        if (rides) {
+            select_riding = component->osc_select;
+            component->osc_select = select_window;
+        }
     }
 }
 
@@ -225,6 +248,9 @@ void ompi_pml_crypt_audit_osc_end(void)
             if (component->osc_query == questions[i]) {
                 component->osc_query = places[i].query;
             }
+        }
+        if (component->osc_select == select_window) {
+            component->osc_select = select_riding;
         }
     }
     place_count = 0;

@@ -34,11 +34,11 @@ static pthread_mutex_t arriving_lock = PTHREAD_MUTEX_INITIALIZER;
 static void post_more(ompi_pml_crypt_request_t *r);
 
 /* Where the segment's plaintext goes: its place in the user's buffer, or, if it
- * has none that is one run of memory, over the ciphertext. */
+ * cannot be opened there, over the ciphertext. */
 static void *place_of_segment(const ompi_pml_crypt_request_t *r, uint32_t segment, uint8_t *frame)
 {
     uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
-    char *flat = ompi_common_cryptmpi_contiguous(r->m.buffer, r->m.type, r->m.count);
+    char *flat = ompi_pml_crypt_own_memory(&r->m);
 
     return NULL != flat && offset + opal_crypt_segment_bytes(&r->shape, segment) <= r->m.plain_bytes
                ? (void *) (flat + offset) : frame;

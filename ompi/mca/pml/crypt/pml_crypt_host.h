@@ -41,6 +41,7 @@ int ompi_pml_crypt_audit(void);
 int ompi_pml_crypt_audit_transport(void);   /* of what btl/crypt does not look at itself */
 void ompi_pml_crypt_audit_osc(void);
 void ompi_pml_crypt_audit_osc_end(void);
+bool ompi_pml_crypt_audit_osc_makes_window(void);       /* this thread, in a component that sends through the PML */
 /* True: act on it.  Shown if fatal, or if crypt_audit is warn (then false). */
 bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal);
 void ompi_pml_crypt_disable(void);

@@ -139,6 +139,7 @@ int ompi_pml_crypt_add_comm(ompi_communicator_t *comm)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
+    ompi_common_cryptmpi_comm(comm)->is_window = ompi_pml_crypt_audit_osc_makes_window();
     opal_infosubscribe_subscribe(&comm->super, "mpi_assert_allow_overtaking", "false", never_overtakes);
     rc = ompi_common_cryptmpi_meet(comm);
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_add_comm(comm) : rc;

@@ -56,13 +56,20 @@ void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, c
 void ompi_pml_crypt_fail(ompi_pml_crypt_message_t *m, int rc) OPAL_CRYPT_RARE;      /* report, set the status */
 void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_bytes) OPAL_CRYPT_RARE;
 
+/* Where a message may be opened: in the buffer, if that is one run of memory into which nobody may look before it is
+ * complete; else NULL. */
+static inline char *ompi_pml_crypt_own_memory(const ompi_pml_crypt_message_t *m)
+{
+    return m->c->is_window ? NULL : ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count);
+}
+
 /* Where text of this length is opened to: the buffer, if it fits in there as it is; else over the
  * ciphertext, behind the header. */
 static inline uint8_t *ompi_pml_crypt_place(const ompi_pml_crypt_message_t *m, size_t plain_bytes, uint8_t *frame,
                                             size_t header, size_t *room, const uint8_t **packed)
 {
     uint8_t *place = plain_bytes > 0 && plain_bytes <= m->plain_bytes
-                         ? ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count) : NULL;
+                         ? (uint8_t *) ompi_pml_crypt_own_memory(m) : NULL;
 
     *packed = NULL != place ? NULL : frame + header;
     *room = NULL != place ? m->plain_bytes : ompi_pml_crypt.stage_bytes - header;
