@@ -13,7 +13,7 @@ $python -c 'import yaml' 2>/dev/null || skip "PyYAML is missing (Debian: python3
 for file in spack/ompi_crypt/package.py easybuild/*.eb; do
     must $python -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file"
 done
-must grep -qx "#define OMPI_CRYPT_VERSION \"$version\"" "$SRC/opal/mca/aead/aead_version.h"
+must grep -qx "#define OPAL_CRYPT_VERSION \"$version\"" "$SRC/opal/mca/aead/aead_version.h"
 must grep -q "version(\"$version\")" spack/ompi_crypt/package.py
 must grep -q "^version = '$version'" easybuild/ompi-crypt-"$version"-*.eb
 must grep -q "^Version: *$version$" ompi-crypt.spec

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
         return flushed(help(argc - 2, argv + 2));
     }
     if (0 == strcmp(argv[1], "--version")) {
-        printf("mpicrypt (ompi-crypt) %s\n", OMPI_CRYPT_VERSION);
+        printf("mpicrypt (ompi-crypt) %s\n", OPAL_CRYPT_VERSION);
         return flushed(MPICRYPT_OK);
     }
 

@@ -7,11 +7,11 @@
 #ifndef OPAL_MCA_AEAD_VERSION_H
 #define OPAL_MCA_AEAD_VERSION_H
 
-#define OMPI_CRYPT_VERSION "0.1.0"
+#define OPAL_CRYPT_VERSION "0.1.0"
 
 /* Every component holds this text, followed by Open MPI's version: libraries compare it with their own
  * when the component registers, and `mpicrypt doctor` looks for it in the file. */
-#define OMPI_CRYPT_BUILT_FOR " for Open MPI "
-#define OMPI_CRYPT_BUILT "ompi-crypt " OMPI_CRYPT_VERSION OMPI_CRYPT_BUILT_FOR
+#define OPAL_CRYPT_BUILT_FOR " for Open MPI "
+#define OPAL_CRYPT_BUILT "ompi-crypt " OPAL_CRYPT_VERSION OPAL_CRYPT_BUILT_FOR
 
 #endif

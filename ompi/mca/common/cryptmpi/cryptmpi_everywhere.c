@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-#include "opal/mca/aead/aead_version.h"
+#include "opal/mca/aead/base/base.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -31,7 +31,7 @@ static mca_base_component_t hook_key = {
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
-static const char version[] = OMPI_CRYPT_BUILT;
+static const char version[] = OPAL_CRYPT_BUILT;
 static bool here, published;           /* a singleton may have nobody to tell */
 
 /* Of our own job, by rank: what it said does not change. */

@@ -59,7 +59,7 @@ FILE *mpicrypt_html_begin(const char *path, const char *command)
     gethostname(host, sizeof(host) - 1);
     processor(cpu, sizeof(cpu));
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
-    fprintf(out, "%s<p>ompi-crypt %s, %s, started on ", head, OMPI_CRYPT_VERSION, when);
+    fprintf(out, "%s<p>ompi-crypt %s, %s, started on ", head, OPAL_CRYPT_VERSION, when);
     mpicrypt_xml_text(out, host);
     fprintf(out, " (%ld processors, ", sysconf(_SC_NPROCESSORS_ONLN));
     mpicrypt_xml_text(out, cpu);

@@ -32,7 +32,7 @@ static void check_version(mpicrypt_report_t *report)
     }
     bool same = OPAL_MAJOR_VERSION == major && OPAL_MINOR_VERSION == minor;
     mpicrypt_report_add(report, same ? MPICRYPT_FOUND_OK : MPICRYPT_FOUND_FAIL, "version", same ? "" : REBUILD,
-                        OMPI_CRYPT_BUILT "%d.%d, Open MPI %s", OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION, opal_version_string);
+                        OPAL_CRYPT_BUILT "%d.%d, Open MPI %s", OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION, opal_version_string);
 }
 
 /* ---- where components are looked for ---- */
@@ -90,10 +90,10 @@ static bool holds(mpicrypt_report_t *report, const char *directory, bool named, 
 
 /* ---- components ---- */
 
-/* The version of ompi-crypt that the text OMPI_CRYPT_BUILT in these bytes names, or "unknown". */
+/* The version of ompi-crypt that the text OPAL_CRYPT_BUILT in these bytes names, or "unknown". */
 static void find_version(const char *bytes, size_t count, char version[32])
 {
-    static const char before[] = "ompi-crypt ", behind[] = OMPI_CRYPT_BUILT_FOR;
+    static const char before[] = "ompi-crypt ", behind[] = OPAL_CRYPT_BUILT_FOR;
     const char *end = bytes + count;
 
     snprintf(version, 32, "unknown");
@@ -125,7 +125,7 @@ static void version_of(const char *path, char version[32])
 
 static void check_series(mpicrypt_report_t *report, const char *path, const char *name, void *handle)
 {
-    static const char own[] = OMPI_CRYPT_BUILT;
+    static const char own[] = OPAL_CRYPT_BUILT;
     char symbol[128], version[32], own_version[32];
     const mca_base_component_t *component;
 

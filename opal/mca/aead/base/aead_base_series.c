@@ -36,12 +36,12 @@ __attribute__((constructor)) static void add_help_dir(void)
 
 int opal_aead_base_series(const char *component, const char *built, const char *running)
 {
-    static const char own[] = OMPI_CRYPT_BUILT;
+    static const char own[] = OPAL_CRYPT_BUILT;
     int built_major, built_minor, running_major, running_minor;
 
     add_help_dir();
     if (0 != strncmp(built, own, sizeof(own) - 1)) {
-        OPAL_AEAD_BASE_HELP("help-opal-aead-base.txt", "other version", component, built, OMPI_CRYPT_VERSION);
+        OPAL_AEAD_BASE_HELP("help-opal-aead-base.txt", "other version", component, built, OPAL_CRYPT_VERSION);
         return OPAL_ERR_NOT_SUPPORTED;
     }
     built += sizeof(own) - 1;

@@ -60,7 +60,7 @@ extern size_t opal_aead_base_first;
  * other layouts.  Callers use the macro. */
 OPAL_DECLSPEC int opal_aead_base_series(const char *component, const char *built, const char *running);
 
-#define OPAL_AEAD_BUILT OMPI_CRYPT_BUILT OPAL_IDENT_STRING
+#define OPAL_AEAD_BUILT OPAL_CRYPT_BUILT OPAL_IDENT_STRING
 
 /* First statement of every component's register function. */
 #define OPAL_AEAD_SERIES_OK(component) \

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "opal/mca/aead/aead_version.h"
+#include "opal/mca/aead/base/base.h"
 #include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
@@ -138,7 +138,7 @@ static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* of this build, chosen yet or not */
 
-    snprintf(all, AGREED_BYTES, OPAL_CRYPT_RECORD_VERSION_ITEM OMPI_CRYPT_VERSION ";crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
+    snprintf(all, AGREED_BYTES, OPAL_CRYPT_RECORD_VERSION_ITEM OPAL_CRYPT_VERSION ";crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
              has_transport || NULL != p->options.transport ? "btl" : "pml", NULL == agreed ? "" : agreed,
              NULL == agreed ? "" : ";", OPAL_CRYPTPROC_ABORT == p->on_failure ? "abort" : "error",
              OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn",
