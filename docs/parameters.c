@@ -364,7 +364,7 @@ int main(int argc, char **argv)
          "``ompi_info --param pml crypt --level 9`` prints them: 1 to 3 are for users, 4 to 6 for\n"
          "sites, 7 to 9 for developers.\n"
          "There, ``crypt_NAME`` goes by ``pml_crypt_NAME``, which means the same; those of files\n"
-         "(``crypt_keystore_...``, ``crypt_pkcs11_...``) have the one name only.\n"
+         "(``crypt_keystore_...``, ``crypt_pkcs11_...``) and ``crypt_required`` have the one name only.\n"
          "A name that does not exist, or a value that cannot be read, aborts the job\n"
          "(:doc:`troubleshooting`); ``mpicrypt doctor`` finds both.");
     collect_parameters();

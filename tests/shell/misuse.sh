@@ -79,6 +79,8 @@ job() {
                before=("OMPI_MCA_mca_base_param_files=$CASE_DIR/site.conf") ;;
         *)     fail "$3: no such place" ;;
     esac
+    # A plain job that is given parameters of messages says first that it is plain.
+    [ "$pml" != ob1 ] || before=(-u OMPI_MCA_crypt_psk_file -u OMPI_MCA_crypt_transport ${before[@]+"${before[@]}"})
     status=0
     env ${before[@]+"${before[@]}"} timeout -k 5 $bound "$SRC/tests/vcluster" mpirun "${ranks[@]}" -x HOME --mca pml "$pml" \
         ${arguments[@]+"${arguments[@]}"} "$CASE_DIR/with" "$CASE_DIR/job" "$2" "$file" > "$CASE_DIR/raw" 2>&1 < /dev/null || status=$?

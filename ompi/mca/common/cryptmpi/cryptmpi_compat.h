@@ -36,6 +36,14 @@
 #    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 1
 #    define OMPI_COMMON_CRYPTMPI_RUNTIME_TABLE 0      /* calls of the runtime that can be replaced: opal_pmix */
 
+/* The framework that Open MPI opens next, once it has selected the PML; NULL: none. */
+extern OMPI_DECLSPEC mca_base_framework_t ompi_part_base_framework;
+
+static inline mca_base_framework_t *ompi_common_cryptmpi_opened_after_pml(void)
+{
+    return &ompi_part_base_framework;
+}
+
 typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
 #    if OMPI_MAJOR_VERSION >= 6
@@ -65,6 +73,11 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 
 #    define OMPI_COMMON_CRYPTMPI_ACCELERATOR 0
 #    define OMPI_COMMON_CRYPTMPI_RUNTIME_TABLE 1
+
+static inline mca_base_framework_t *ompi_common_cryptmpi_opened_after_pml(void)
+{
+    return NULL;
+}
 
 typedef mca_pml_base_component_2_0_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_0_0

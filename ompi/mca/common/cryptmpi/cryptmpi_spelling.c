@@ -16,6 +16,7 @@
  * for, and Open MPI would take a name for known from then on.
  */
 #include "cryptmpi.h"
+#include "cryptmpi_param_files.h"
 #include "cryptmpi_spelling.h"
 
 #include <stdarg.h>
@@ -24,97 +25,12 @@
 #include <strings.h>
 
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/mca/base/mca_base_vari.h"
-#include "opal/mca/installdirs/installdirs.h"
-#include "opal/util/opal_environ.h"
 
 #define HELP "help-ompi-common-cryptmpi.txt"
 
-enum { FILES = 16, TEXT_BYTES = 4096 };
+enum { TEXT_BYTES = 4096 };
 
-/* What Open MPI's files say. */
-typedef struct {
-    opal_list_t values;         /* mca_base_var_file_value_t; they point to the names below */
-    char *names[FILES];
-    int count;
-} files_t;
-
-/* ---- files of parameters ---- */
-
-static void read_file(files_t *files, const char *directory, const char *name, size_t bytes)
-{
-    if (FILES == files->count || 0 == bytes
-        || asprintf(&files->names[files->count], "%s%.*s", directory, (int) bytes, name) < 0) {
-        return;
-    }
-    for (int i = 0; i < files->count; i++) {
-        if (0 == strcmp(files->names[i], files->names[files->count])) {
-            free(files->names[files->count]);
-            return;
-        }
-    }
-    (void) mca_base_parse_paramfile(files->names[files->count++], &files->values);
-}
-
-static void read_listed(files_t *files, const char *parameter)
-{
-    const char **value = NULL;
-    int index = mca_base_var_find("opal", "mca", "base", parameter);
-
-    if (index < 0 || OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL) || NULL == value || NULL == *value
-        || 0 == strcmp(*value, "none")) {
-        return;
-    }
-    for (const char *at = *value; '\0' != *at; at += strspn(at, ",")) {
-        size_t bytes = strcspn(at, ",");
-        read_file(files, "", at, bytes);
-        at += bytes;
-    }
-}
-
-/* Open MPI 5.0's mpirun may have read the usual files, and hands over what they say in the
- * environment; a process then has no list of them. */
-static void read_handed_over(files_t *files)
-{
-    static const char user[] = "/.openmpi/mca-params.conf", site[] = "/openmpi-mca-params.conf";
-    const char *home = opal_home_directory();
-
-    if (NULL != getenv("OPAL_USER_PARAMS_GIVEN") && NULL != home) {
-        read_file(files, home, user, sizeof(user) - 1);
-    }
-    if (NULL != getenv("OPAL_SYS_PARAMS_GIVEN")) {
-        read_file(files, opal_install_dirs.sysconfdir, site, sizeof(site) - 1);
-    }
-}
-
-static void files_read(files_t *files)
-{
-    files->count = 0;
-    OBJ_CONSTRUCT(&files->values, opal_list_t);
-    read_handed_over(files);
-    read_listed(files, "param_files");
-    read_listed(files, "override_param_file");
-}
-
-static void files_free(files_t *files)
-{
-    OPAL_LIST_DESTRUCT(&files->values);
-    for (int i = 0; i < files->count; i++) {
-        free(files->names[i]);
-    }
-}
-
-static const mca_base_var_file_value_t *file_value(const files_t *files, const char *name)
-{
-    const mca_base_var_file_value_t *value;
-
-    OPAL_LIST_FOREACH(value, &files->values, mca_base_var_file_value_t) {
-        if (0 == strcmp(value->mbvfv_var, name)) {
-            return value;
-        }
-    }
-    return NULL;
-}
+typedef ompi_common_cryptmpi_param_files_t files_t;
 
 /* ---- the names ---- */
 
@@ -124,14 +40,24 @@ typedef struct {
     void *argument;
 } walk_t;
 
+/* The first parameter of messages that this job was given. */
+static char given[64];
+
 /* What a file says, too, came from there, or at least is not this user's doing alone. */
 static void visit_environment(const char *name, const char *value, opal_crypt_parameter_t kind,
                               const char *nearest, void *argument)
 {
     const walk_t *walk = argument;
-    const mca_base_var_file_value_t *said = file_value(walk->files, name);
+    const mca_base_var_file_value_t *said = ompi_common_cryptmpi_param_files_value(walk->files, name);
 
-    if (NULL == said || NULL == said->mbvfv_value || 0 != strcmp(said->mbvfv_value, value)) {
+    if (NULL != said && NULL != said->mbvfv_value && 0 == strcmp(said->mbvfv_value, value)) {
+        return;
+    }
+    if ((OPAL_CRYPT_PARAMETER_KNOWN == kind || OPAL_CRYPT_PARAMETER_RANGE == kind) && '\0' == given[0]
+        && opal_crypt_parameter_of_messages(name)) {
+        snprintf(given, sizeof(given), "%s", name);
+    }
+    if (OPAL_CRYPT_PARAMETER_KNOWN != kind) {
         walk->visit(name, value, kind, nearest, NULL, walk->argument);
     }
 }
@@ -156,9 +82,9 @@ void ompi_common_cryptmpi_spelling_each(ompi_common_cryptmpi_spelling_visit_t vi
 {
     files_t files;
 
-    files_read(&files);
+    ompi_common_cryptmpi_param_files_read(&files);
     each(&files, visit, argument);
-    files_free(&files);
+    ompi_common_cryptmpi_param_files_free(&files);
 }
 
 /* ---- does this job ask for us? ---- */
@@ -166,7 +92,7 @@ void ompi_common_cryptmpi_spelling_each(ompi_common_cryptmpi_spelling_visit_t vi
 static const char *value_of(const files_t *files, const char *name)
 {
     char variable[128];
-    const mca_base_var_file_value_t *value = file_value(files, name);
+    const mca_base_var_file_value_t *value = ompi_common_cryptmpi_param_files_value(files, name);
 
     snprintf(variable, sizeof(variable), "OMPI_MCA_%s", name);
     const char *text = getenv(variable);
@@ -198,6 +124,32 @@ static bool asked_for(const files_t *files)
     return lists(files, "pml", "crypt") || lists(files, "btl", "crypt") || lists(files, "coll", "cryptag")
            || lists(files, "fs", "crypt") || lists(files, "fbtl", "crypt") || '\0' != *value_of(files, "fs_crypt_key_label")
            || is_on(value_of(files, "fs_crypt_require"));
+}
+
+/* ---- what a site wants ---- */
+
+static bool required;
+
+/* Open MPI of 5.0 and later skips the override file where mpirun has read the others. */
+static bool is_required(const files_t *files)
+{
+    static const char name[] = "crypt_required";
+    const mca_base_var_file_value_t *said = ompi_common_cryptmpi_param_files_value(files, name);
+
+    if (NULL != said && said->mbvfv_file == files->override) {
+        return NULL != said->mbvfv_value && is_on(said->mbvfv_value);
+    }
+    return is_on(value_of(files, name));
+}
+
+bool ompi_common_cryptmpi_required(void)
+{
+    return required;
+}
+
+const char *ompi_common_cryptmpi_given(void)
+{
+    return '\0' == given[0] ? NULL : given;
 }
 
 /* ---- what is said of them ---- */
@@ -279,10 +231,11 @@ void ompi_common_cryptmpi_spelling_check(void)
         return;
     }
     checked = true;
-    files_read(&files);
+    ompi_common_cryptmpi_param_files_read(&files);
     verdict.asked_for = asked_for(&files);
+    required = is_required(&files);
     each(&files, judge, &verdict);
-    files_free(&files);
+    ompi_common_cryptmpi_param_files_free(&files);
     if ('\0' != verdict.near[0]) {
         show("parameter-near", verdict.near);
     }

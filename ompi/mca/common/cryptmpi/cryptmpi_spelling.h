@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Our MCA parameters that would not be obeyed, because their names are misspelt or their
- * values cannot be read: for a job, and for `mpicrypt doctor` before it.
+ * Our MCA parameters as a job has them: those that would not be obeyed, because their names are misspelt or
+ * their values cannot be read (also for `mpicrypt doctor`); whether any asks for encryption; what the site requires.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_SPELLING_H
 #define OMPI_COMMON_CRYPTMPI_SPELLING_H
@@ -22,6 +22,11 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_spelling_each(ompi_common_cryptmpi_spell
 /* In every process, once, before any component of ours does something: warns of such parameters,
  * or ends the process, and with it the job. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_spelling_check(void);
+
+/* From then on: does crypt_required hold, whatever the user says against the override file?  And a parameter that has no
+ * effect but on encrypted messages, and was given for this job (not by a file); NULL: none. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_required(void);
+OMPI_DECLSPEC const char *ompi_common_cryptmpi_given(void);
 
 /* Of several PMLs Open MPI would take whichever it likes: the process ends, and with it the job. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_refuse_list(void) __attribute__((noreturn));

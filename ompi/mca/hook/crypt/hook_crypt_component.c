@@ -6,7 +6,7 @@
  * at the job before MPI_Finalize begins (crypt_report).  And the error classes of files
  * (cryptmpi_classes.h) are added as soon as MPI_Init ends.  This component is in
  * every job, also where nothing is encrypted: names of parameters are checked here
- * (cryptmpi_spelling.h).
+ * (cryptmpi_spelling.h), and whether encryption was forgotten (hook_crypt_plain.c).
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
@@ -79,6 +79,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
 static void init_over(int argc, char **argv, int requested, int *provided)
 {
     opal_cryptproc_give_back();
+    ompi_hook_crypt_plain_watch();
     ompi_common_cryptmpi_classes_add(argc, argv, requested, provided);
     if (NULL != opal_cryptproc_still_here) {
         opal_cryptproc_still_here();
@@ -251,6 +252,8 @@ static void demand(const mca_base_framework_t *framework)
 
 /* ---- btl/crypt must not be gone around ---- */
 
+static bool by_btl, by_pml;             /* what the job asks for by name */
+
 /* Does pml/crypt decide about it?  Then it may be the only network to be opened, for which it is early enough here. */
 static bool chosen_by_pml(void)
 {
@@ -266,7 +269,8 @@ static bool chosen_by_pml(void)
 /* Its own component is not asked which PML there will be. */
 static void demand_ob1(void)
 {
-    if (!chosen_by_pml() && opens("opal", "btl", "crypt", false) && !opens("ompi", "pml", "ob1", true)) {
+    by_btl = !chosen_by_pml() && opens("opal", "btl", "crypt", false);
+    if (by_btl && !opens("ompi", "pml", "ob1", true)) {
         (void) opal_cryptproc_show_once("help-mpi-hook-crypt.txt", "btl-pml", opal_process_info.nodename);
         exit(1);
     }
@@ -280,6 +284,7 @@ static mca_base_framework_open_fn_t pml_open;
 
 static int publish_and_open(mca_base_open_flag_t flags)
 {
+    ompi_hook_crypt_plain_judge(by_pml || by_btl);
     ompi_common_cryptmpi_everywhere_publish();
     return NULL != pml_open ? pml_open(flags) : mca_base_framework_components_open(&ompi_pml_base_framework, flags);
 }
@@ -337,7 +342,8 @@ static int component_open(void)
 {
     ompi_common_cryptmpi_spelling_check();
     demand_ob1();
-    if (opens("ompi", "pml", "crypt", false)) {
+    by_pml = opens("ompi", "pml", "crypt", false);
+    if (by_pml) {
         if (!opens("ompi", "pml", "crypt", true)) {
             ompi_common_cryptmpi_refuse_list();
         }
@@ -352,6 +358,7 @@ static int component_open(void)
         watch_later();
     }
     publish_later();
+    ompi_hook_crypt_plain_open();
     opal_cryptproc_has_failed = has_failed;
     ompi_hook_crypt_files_guard();
     return OMPI_SUCCESS;
@@ -364,6 +371,7 @@ static int component_close(void)
     opal_cryptproc_has_failed = NULL;
     publish_no_more();
     watch_no_more();
+    ompi_hook_crypt_plain_close();
     ompi_common_cryptmpi_classes_forget();
     return OMPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "opal/mca/common/crypt/wire/parameter.h"
 
 static void add_sizes(mpicrypt_words_t *command, const char *option, const mpicrypt_sizes_t *list)
 {
@@ -144,10 +145,23 @@ static void job_command(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_
     }
 }
 
+/* A plain job with parameters of encrypted ones warns.  Without a value it is taken out of the environment. */
+static void take_out(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest, void *settings)
+{
+    (void) value;
+    (void) nearest;
+    if ((OPAL_CRYPT_PARAMETER_KNOWN == kind || OPAL_CRYPT_PARAMETER_RANGE == kind) && opal_crypt_parameter_of_messages(name)) {
+        mpicrypt_words_add(settings, "OMPI_MCA_%s", name);
+    }
+}
+
 void mpicrypt_bench_settings(const mpicrypt_bench_column_t *column, const mpicrypt_bench_places_t *places,
                              mpicrypt_words_t *settings)
 {
     mpicrypt_words_add(settings, "OMPI_MCA_mpi_yield_when_idle=%d", places->yield);
+    if (0 != strcmp(column->pml, "crypt")) {
+        opal_crypt_parameter_environment(take_out, settings);
+    }
     for (int i = 0; i < column->settings.count; ++i) {
         mpicrypt_words_add(settings, "OMPI_MCA_%s", column->settings.value[i]);
     }

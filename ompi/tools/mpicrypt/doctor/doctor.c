@@ -219,6 +219,10 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
 
     mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", pml);
     settings_here(&settings);
+    if (0 != strcmp(pml, "crypt")) {
+        /* Which would say that it is plain, and end it where the site requires encryption. */
+        mpicrypt_words_add(&settings, "OMPI_MCA_hook=^crypt");
+    }
     int rc = run_step(verb, &settings, &command, &result);
     if (MPICRYPT_OK == rc) {
         bool complete = 0 == strcmp(verb, "meet") ? take_reports(findings, result.out)

@@ -42,6 +42,7 @@ typedef struct opal_cryptproc_params {
     unsigned threads;
     int scope, on_failure, audit, on_missing, transport;    /* enums above */
     unsigned connect_timeout;       /* seconds; 0: none */
+    bool required;
     char *report;
 } opal_cryptproc_params_t;
 

@@ -107,6 +107,19 @@ static int add_auth(opal_crypt_options_t *o)
                          &o->fips);
 }
 
+/* For those who look: hook/crypt goes by what it reads itself (cryptmpi_spelling.c).  Without a synonym, by which the
+ * environment would have a second word. */
+static int add_required(bool *required)
+{
+    int rc = mca_base_var_register("ompi", "crypt", NULL, "required",
+                                   "A job whose messages would leave the node unencrypted is aborted, in MPI_Init or where it "
+                                   "meets processes of another node (MPI_Comm_spawn, MPI_Comm_connect). For a site's "
+                                   "openmpi-mca-params-override.conf, which users cannot override (default: off)",
+                                   MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4,
+                                   MCA_BASE_VAR_SCOPE_READONLY, required);
+    return rc < 0 ? rc : OPAL_SUCCESS;
+}
+
 #ifdef OPAL_CRYPT_TEST_RECORD
 static int add_test(opal_crypt_options_t *o)
 {
@@ -206,6 +219,7 @@ int opal_cryptproc_params_register(void)
                        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &p->connect_timeout);
     rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
                                       "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_1, (const char **) &p->report);
+    rc = rc ? rc : add_required(&p->required);
     rc = rc ? rc : add_test(&p->options);
     rc = rc ? rc : metrics_register();
     return rc ? rc : opal_cryptproc_events_register();

@@ -80,6 +80,7 @@ static const struct entry {
     {"crypt_pkcs11_token", TEXT, 0, 0, NULL},
     {"crypt_psk_file", TEXT, 0, 0, NULL},
     {"crypt_report", TEXT, 0, 0, NULL},
+    {"crypt_required", FLAG, 0, 0, NULL},
     {"crypt_scope", WORD, 0, 0, "internode all"},
     {"crypt_secret_on_netfs", FLAG, 0, 0, NULL},
     {"crypt_threads", NUMBER, 0, UINT32_MAX, NULL},
@@ -177,6 +178,9 @@ static const struct {
     {"crypt_timeout", "crypt_connect_timeout"},
     {"crypt_verbose", "pml_crypt_verbose"},
 };
+
+/* Begin those that also serve files, and those of a policy: a job may have them and send no message encrypted. */
+static const char *const not_of_messages[] = {"crypt_fips", "crypt_keystore", "crypt_pkcs11_", "crypt_required", "crypt_secret_on_netfs"};
 
 /* Nobody else's name begins so.  fbtl_crypt and hook_crypt have no parameter today. */
 static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
@@ -385,6 +389,19 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
     return NULL != entry ? OPAL_CRYPT_PARAMETER_NEAR : OPAL_CRYPT_PARAMETER_FOREIGN;
 }
 
+bool opal_crypt_parameter_of_messages(const char *name)
+{
+    const char *common = 0 == strncmp(name, "pml_crypt_", 10) ? name + 4 : name;
+
+    for (size_t i = 0; i < sizeof(not_of_messages) / sizeof(not_of_messages[0]); i++) {
+        if (0 == strncmp(common, not_of_messages[i], strlen(not_of_messages[i]))) {
+            return false;
+        }
+    }
+    return 0 == strncmp(common, "crypt_", 6) || 0 == strncmp(name, "btl_crypt_", 10) || 0 == strncmp(name, "pml_crypt_", 10)
+           || 0 == strncmp(name, "coll_cryptag_", 13);
+}
+
 const char *opal_crypt_parameter_at(size_t index, const char **type)
 {
     static const char *const types[] = {[TEXT] = "text", [FLAG] = "flag", [NUMBER] = "number", [SIGNED] = "signed"};
@@ -411,7 +428,7 @@ void opal_crypt_parameter_environment(opal_crypt_parameter_visit_t visit, void *
         memcpy(name, from, bytes);
         name[bytes] = '\0';
         const opal_crypt_parameter_t kind = opal_crypt_parameter(name, from + bytes + 1, &nearest);
-        if (OPAL_CRYPT_PARAMETER_FOREIGN != kind && OPAL_CRYPT_PARAMETER_KNOWN != kind) {
+        if (OPAL_CRYPT_PARAMETER_FOREIGN != kind) {
             visit(name, from + bytes + 1, kind, nearest, argument);
         }
     }

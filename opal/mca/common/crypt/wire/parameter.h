@@ -30,7 +30,10 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
  * or the words that it may be. */
 const char *opal_crypt_parameter_at(size_t index, const char **type);
 
-/* Calls `visit` for each of the environment (OMPI_MCA_NAME=VALUE) that is neither FOREIGN nor KNOWN. */
+/* Has one of ours no effect but on messages?  A job that is given it means to encrypt them. */
+bool opal_crypt_parameter_of_messages(const char *name);
+
+/* Calls `visit` for each of the environment (OMPI_MCA_NAME=VALUE) that is not FOREIGN. */
 typedef void (*opal_crypt_parameter_visit_t)(const char *name, const char *value,
                                              opal_crypt_parameter_t kind, const char *nearest,
                                              void *argument);
