@@ -46,6 +46,8 @@ runs "auto: psk"
 give node1 "$(new)" 600
 refused "psk: different keys" "Peer authentication failed" "rank 0" "rank 1"
 says_too "$(cat "$CASE_DIR/namespace") rank 0"
+says_too "the pre-shared key of this process, $psk"
+grep -qE 'the peer: .* rank (0, on node0|1, on node1)$' "$CASE_DIR/out" || fail "it does not name the peer's node: $(cat "$CASE_DIR/out")"
 give node1 "$key" 640
 refused "psk: a mode too wide" "can be read or changed by other users" "0640"
 give node1 "${key%??}" 600

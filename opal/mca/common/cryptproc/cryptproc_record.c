@@ -408,10 +408,19 @@ static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
     }
 }
 
+/* Of our own job: another's processes may not be known to Open MPI, which would ask the runtime. */
+static const char *host_of(const void *name)
+{
+    const opal_process_name_t *whom = name;
+    const opal_proc_t *proc = whom->jobid == OPAL_PROC_MY_NAME.jobid ? opal_proc_for_name(*whom) : NULL;
+
+    return NULL == proc ? NULL : opal_get_proc_hostname(proc);
+}
+
 int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_crypt_schedule_t **schedule,
                             opal_crypt_why_t *why)
 {
-    opal_crypt_expect_t expect = {.rank = name->vpid, .needed = met};
+    opal_crypt_expect_t expect = {.rank = name->vpid, .needed = met, .host = host_of, .whom = name};
     char nspace[OPAL_CRYPTPROC_NSPACE_BYTES];
     size_t bytes = 0;
     void *record = current_record(name, &expect.instance, &bytes);

@@ -15,6 +15,7 @@
 #include "opal/mca/common/crypt/base/secret_file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,6 +23,7 @@
 typedef struct psk_state {
     uint8_t auth[OPAL_CRYPT_SECRET_BYTES];
     uint8_t mix[OPAL_CRYPT_SECRET_BYTES];
+    char *path;                         /* for texts; not a secret, and not here */
 } psk_state_t;
 
 static int psk_path(const opal_crypt_options_t *options, char *path, size_t path_bytes,
@@ -52,6 +54,16 @@ static bool psk_configured(const opal_crypt_options_t *options)
            && (0 == lstat(path, &status) || (ENOENT != errno && ENOTDIR != errno));
 }
 
+static void psk_close(void *state)
+{
+    psk_state_t *keys = state;
+
+    if (NULL != keys) {
+        free(keys->path);
+    }
+    opal_crypt_secmem_free(keys);
+}
+
 static int psk_open(const opal_crypt_options_t *options, void **state,
                     opal_crypt_why_t *warning, opal_crypt_why_t *why)
 {
@@ -73,9 +85,9 @@ static int psk_open(const opal_crypt_options_t *options, void **state,
         return rc;
     }
     keys = opal_crypt_secmem_alloc(sizeof(*keys));
-    if (NULL == keys) {
+    if (NULL == keys || NULL == (keys->path = strdup(path))) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "pre-shared key %s", path);
-        goto free_psk;
+        goto free_keys;
     }
     rc = opal_crypt_kdf_expand(psk, OPAL_CRYPT_LABEL_PSK_AUTH, NULL, 0, keys->auth, sizeof(keys->auth));
     if (OPAL_CRYPT_OK == rc) {
@@ -83,18 +95,14 @@ static int psk_open(const opal_crypt_options_t *options, void **state,
     }
     if (OPAL_CRYPT_OK != rc) {
         opal_crypt_refuse(why, rc, "library", "HKDF");
-        opal_crypt_secmem_free(keys);
-        goto free_psk;
+        goto free_keys;
     }
     *state = keys;
-free_psk:
+    keys = NULL;
+free_keys:
+    psk_close(keys);
     opal_crypt_secmem_free(psk);
     return rc;
-}
-
-static void psk_close(void *state)
-{
-    opal_crypt_secmem_free(state);
 }
 
 static int psk_mac(const psk_state_t *keys, const uint8_t *body, size_t body_bytes,
@@ -125,7 +133,8 @@ static int psk_verify(const void *state, const opal_crypt_claim_t *claim, opal_c
     if (OPAL_CRYPT_HASH_BYTES != claim->authenticator_bytes
         || 0 != opal_crypt_differ(mac, claim->authenticator, sizeof(mac))) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, "record-authenticator",
-                               "the record was not made with the pre-shared key of this process");
+                               "the record was not made with the pre-shared key of this process, %.300s",
+                               ((const psk_state_t *) state)->path);
     }
     opal_crypt_wipe(mac, sizeof(mac));
     return rc;

@@ -300,10 +300,12 @@ int opal_crypt_blame(const opal_crypt_local_t *local, const opal_crypt_record_t 
                      const opal_crypt_expect_t *expect, int rc, opal_crypt_why_t *why)
 {
     char reason[sizeof(why->detail)], here[128], there[128] = "unknown", host[65] = "";
+    const char *its;
 
     if (NULL == why) {
         return rc;
     }
+    its = NULL == expect || NULL == expect->host ? NULL : expect->host(expect->whom);
     memcpy(reason, why->detail, sizeof(reason));
     opal_crypt_record_title(&local->record, here, sizeof(here));
     gethostname(host, sizeof(host) - 1);
@@ -316,8 +318,8 @@ int opal_crypt_blame(const opal_crypt_local_t *local, const opal_crypt_record_t 
 
         opal_crypt_record_title(&asked, there, sizeof(there));
     }
-    return opal_crypt_refuse(why, rc, why->topic, "  this process: %s, on %s\n  the peer:     %s\n  %.420s",
-                             here, host, there, reason);
+    return opal_crypt_refuse(why, rc, why->topic, "  this process: %s, on %s\n  the peer:     %s%s%.64s\n  %.420s",
+                             here, host, there, NULL == its ? "" : ", on ", NULL == its ? "" : its, reason);
 }
 
 int opal_crypt_record_read(const opal_crypt_local_t *local, const uint8_t *bytes, size_t count,

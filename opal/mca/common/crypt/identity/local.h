@@ -144,6 +144,8 @@ typedef struct opal_crypt_expect {
     const uint8_t *fresh;           /* the peer's renewal, or NULL.  If what there is is too old, that is
                                      * ERR_OLD instead of ERR_PEER */
     size_t fresh_bytes;
+    const char *(*host)(const void *whom);  /* if it is refused: its node, or NULL; NULL: not known */
+    const void *whom;
 } opal_crypt_expect_t;
 
 #pragma GCC visibility pop
