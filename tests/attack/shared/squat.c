@@ -41,7 +41,8 @@ static void plant(const char *path)
     (void) stat(path, &old);
     unlink(path);
     snprintf(other, sizeof(other), "%s.target", path);
-    fd = (int) syscall(SYS_openat, AT_FDCWD, 0 == strcmp(how, "symlink") ? other : path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    fd = (int) syscall(SYS_openat, AT_FDCWD, 0 == strcmp(how, "symlink") ? other : path, O_RDWR | O_CREAT | O_EXCL,
+                       0600);
     MT_CHECK(fd >= 0, "%s cannot be made", path);
     MT_CHECK(0 == ftruncate(fd, old.st_size) && 0 == fchmod(fd, foreign || 0 == strcmp(how, "open") ? 0666 : 0600), "%s", path);
     MT_CHECK(!foreign || 0 == fchown(fd, STRANGER, STRANGER), "only root can give a file to another user");
@@ -64,7 +65,8 @@ static int opened(int at, const char *path, int flags, mode_t mode)
     char whole[PATH_MAX];
 
     if (NULL != word && NULL != strstr(path, word) && (joining ? is_peers(path) : 0 != (flags & O_CREAT))) {
-        MT_CHECK(snprintf(whole, sizeof(whole), "%s%s", '/' == *path ? "" : "/dev/shm/", path) < (int) sizeof(whole), "too long");
+        MT_CHECK(snprintf(whole, sizeof(whole), "%s%s", '/' == *path ? "" : "/dev/shm/", path) < (int) sizeof(whole),
+                 "too long");
         if (0 != strcmp(last, whole)) {             /* once */
             strcpy(last, whole);
             plant(whole);

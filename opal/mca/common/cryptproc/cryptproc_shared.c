@@ -66,7 +66,8 @@ static int map_file(const opal_shmem_ds_t *segment, opal_crypt_why_t *why)
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    if (MAP_FAILED == mmap(segment->seg_base_addr, segment->seg_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)) {
+    if (MAP_FAILED == mmap(segment->seg_base_addr, segment->seg_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                           fd, 0)) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "shared-memory", "%s: %s", segment->seg_name, strerror(errno));
     }
     close(fd);
@@ -75,12 +76,12 @@ static int map_file(const opal_shmem_ds_t *segment, opal_crypt_why_t *why)
 
 static void judge_segment(const opal_shmem_ds_t *segment)
 {
+    const char *component = opal_shmem_base_component->base_version.mca_component_name;
     opal_crypt_why_t why = {0};
     int rc = kept_by("mmap") || kept_by("posix") ? map_file(segment, &why)
              : kept_by("sysv")                   ? opal_crypt_shared_segment(segment->seg_id, &why)
                                                  : opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "shared-memory",
-                                                                     "the component shmem/%s is not known",
-                                                                     opal_shmem_base_component->base_version.mca_component_name);
+                                                                     "the component shmem/%s is not known", component);
 
     if (OPAL_CRYPT_OK != rc) {
         refuse(&why);

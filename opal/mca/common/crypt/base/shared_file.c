@@ -21,8 +21,8 @@
 
 static int refuse_owner(const char *what, uid_t owner, opal_crypt_why_t *why)
 {
-    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, TOPIC, "%s belongs to user id %lu%s, this process runs as %lu", what,
-                             (unsigned long) owner, opal_crypt_unmapped(owner) ? " (not mapped in this user namespace)" : "",
+    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, TOPIC, "%s belongs to user id %lu%s, this process runs as %lu",
+                             what, (unsigned long) owner, opal_crypt_unmapped(owner) ? " (not mapped in this user namespace)" : "",
                              (unsigned long) geteuid());
 }
 
