@@ -51,7 +51,7 @@ warns crypt_report          -- "${two[@]}" --mca pml ob1 --mca crypt_report 1 --
 warns pml_crypt_chunk_size  OMPI_MCA_pml=ob1 OMPI_MCA_pml_crypt_chunk_size=65536 -- "${two[@]}" -- "$job"
 warns btl_crypt_pq          -- "${one[@]}" --mca btl_crypt_pq auto -- "$job"
 warns crypt_psk_file        "OMPI_MCA_crypt_psk_file=$psk" -- "${one[@]}" -- "$job" node0
-[ "$SERIES" = 4.1 ] || warns crypt_report -- "${two[@]}" --mca crypt_report 1 -- "$job" session
+[ "$SERIES" = 4.1 ] || warns crypt_report -- "${one[@]}" --mca crypt_report 1 -- "$job" session
 quiet -- "${two[@]}" -- "$job"
 # Those of files, and of nobody.
 quiet OMPI_MCA_fs_crypt_block_size=4096 "OMPI_MCA_crypt_keystore_dir=$CASE_DIR" OMPI_MCA_aead=openssl -- "${two[@]}" -- "$job"

@@ -139,7 +139,7 @@ int main(void)
     read_help();
 
     UNIT_GROUP("every reason in the sources has an entry");
-    UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|clocks|fips|keygen|munge|no|node|psk|record|secret|tls|trust|x509)"
+    UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|clocks|fips|keygen|munge|no|node|psk|record|secret|shared|tls|trust|x509)"
                                         "(-[a-z0-9]+)+)\"", REG_EXTENDED));
     UNIT_REQUIRE(0 == regcomp(&library, "\"(library)\"", REG_EXTENDED));
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); ++i) {

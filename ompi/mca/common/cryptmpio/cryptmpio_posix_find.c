@@ -38,18 +38,21 @@ typedef ompi_common_cryptmpio_posix_t posix_t;
 
 /* ---- whose is it? ---- */
 
+/* Parsed alone: no keystore is open yet, and crypt_fips may have to be set before anything is hashed. */
 bool ompi_common_cryptmpio_posix_uuid(const posix_t *posix, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
 {
-    opal_cryptfile_copy_state_t map = {.map = NULL};
+    opal_cryptfile_map_digest_t digest;
+    opal_cryptfile_map_t *map = NULL;
     uint8_t *bytes = NULL;
     size_t count = 0;
-    bool known = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(posix, &bytes, &count)
-                 && OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, NULL, &map) && (map.digest || NULL != map.map);
+    bool known = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(posix, &bytes, &count) && count > 0;
+    bool short_form = known && OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(bytes, count, &digest);
 
+    known = short_form || (known && OPAL_CRYPT_OK == opal_cryptfile_map_parse(bytes, count, &map));
     if (known) {
-        memcpy(uuid, map.head.uuid, OPAL_CRYPTFILE_UUID_BYTES);
+        memcpy(uuid, short_form ? digest.uuid : map->uuid, OPAL_CRYPTFILE_UUID_BYTES);
     }
-    opal_cryptfile_copy_free(&map);
+    opal_cryptfile_map_destroy(map);
     free(bytes);
     return known;
 }

@@ -123,7 +123,7 @@ void ompi_hook_crypt_plain_watch(void)
 
 static mca_base_framework_open_fn_t opened_next;
 
-static int watch_and_open(mca_base_open_flag_t flags)
+static int watch_then_open(mca_base_open_flag_t flags)
 {
     mca_base_framework_t *next = ompi_common_cryptmpi_opened_after_pml();
 
@@ -137,7 +137,7 @@ void ompi_hook_crypt_plain_open(void)
 
     if (ompi_common_cryptmpi_required() && NULL != next) {
         opened_next = next->framework_open;
-        next->framework_open = watch_and_open;
+        next->framework_open = watch_then_open;
     }
 }
 
@@ -145,7 +145,7 @@ void ompi_hook_crypt_plain_close(void)
 {
     mca_base_framework_t *next = ompi_common_cryptmpi_opened_after_pml();
 
-    if (NULL != next && watch_and_open == next->framework_open) {
+    if (NULL != next && watch_then_open == next->framework_open) {
         next->framework_open = opened_next;
     }
     if (look_and_add == mca_pml.pml_add_comm) {

@@ -38,8 +38,8 @@ static void refuse(const opal_crypt_why_t *why)
     if (warn) {
         opal_cryptproc_found();
     }
-    OPAL_CRYPTPROC_SHOW("help-opal-common-crypt.txt", warn ? "shared-memory-possible" : why->topic,
-                        opal_cryptproc_on_node(why->detail, text));
+    OPAL_CRYPTPROC_SHOW(warn ? "help-opal-common-cryptproc.txt" : "help-opal-common-crypt.txt",
+                        warn ? "shared-memory-possible" : why->topic, opal_cryptproc_on_node(why->detail, text));
     if (!warn) {
         opal_cryptproc_end();
     }
