@@ -179,7 +179,7 @@ void ompi_common_cryptmpi_comms_stop(void)
  * credential from then is too old for a process that asks for it now.  So each
  * side vouches for its record again, and publishes that beside the record.
  *
- *     add_comm (both sides: renew, publish) --> first contact (cryptproc_record.c)
+ *     add_comm (both sides: renew, publish) --> first contact (cryptproc_peer.c)
  *
  * Up to 5.0 there is a barrier in between, by which Open MPI activates every communicator, and whoever
  * looks finds the renewal.  6.0 has none for intercommunicators: who is early finds that of an earlier meeting,

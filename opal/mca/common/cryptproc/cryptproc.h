@@ -156,6 +156,16 @@ OPAL_DECLSPEC bool opal_cryptproc_opens(const char *framework, const char *name,
 OPAL_DECLSPEC int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met,
                                           opal_crypt_schedule_t **schedule, opal_crypt_why_t *why);
 
+/* The same for a process that may not be who it says, without waiting: begin, go until it is over, end. */
+typedef struct opal_cryptproc_search opal_cryptproc_search_t;
+OPAL_DECLSPEC opal_cryptproc_search_t *opal_cryptproc_search_begin(const opal_process_name_t *name, int64_t met);  /* NULL: no memory */
+/* False: an answer of the runtime is awaited.  True: it is over, *rc and the others are as above. */
+OPAL_DECLSPEC bool opal_cryptproc_search_go(opal_cryptproc_search_t *search, opal_crypt_schedule_t **schedule, int *rc,
+                                            opal_crypt_why_t *why);
+/* For that answer, but no longer. */
+OPAL_DECLSPEC void opal_cryptproc_search_wait(opal_cryptproc_search_t *search, unsigned milliseconds);
+OPAL_DECLSPEC void opal_cryptproc_search_end(opal_cryptproc_search_t *search);     /* NULL allowed; over or not */
+
 /* Have our record vouched for again, if that is needed `now`, and publish it. */
 OPAL_DECLSPEC int opal_cryptproc_renew(int64_t now);
 

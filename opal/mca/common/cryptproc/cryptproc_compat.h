@@ -90,14 +90,16 @@ static inline void opal_cryptproc_nspace(opal_jobid_t jobid, char text[OPAL_CRYP
  * `key`?  ANEW: the answer is past every cache, and somebody who never published it is
  * waited for no longer than this.  AT_ONCE: what the runtime of this node has been told, and no
  * waiting; of a process of this node that is all there is, and of one of our own job where
- * exchanged_all. */
+ * exchanged_all.  LIMITED: from caches, and no longer than ANEW. */
 enum { OPAL_CRYPTPROC_FETCH_SECONDS = 30 };
-typedef enum { OPAL_CRYPTPROC_CACHED, OPAL_CRYPTPROC_ANEW, OPAL_CRYPTPROC_AT_ONCE } opal_cryptproc_how_t;
+typedef enum { OPAL_CRYPTPROC_CACHED, OPAL_CRYPTPROC_ANEW, OPAL_CRYPTPROC_AT_ONCE, OPAL_CRYPTPROC_LIMITED } opal_cryptproc_how_t;
 
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t answered;
     bool done;
+    bool forgotten;                 /* nobody waits for the answer: it frees this */
+    char *key;                      /* PMIx reads it until it has answered */
     bool nobody;                    /* the runtime knows that it was not published; else, without `found`, it does not say */
     uint8_t *found;                 /* a copy; NULL: nothing */
     size_t bytes;
@@ -108,8 +110,20 @@ typedef struct {
 #endif
 } opal_cryptproc_question_t;
 
+static inline void opal_cryptproc_question_free(opal_cryptproc_question_t *question)
+{
+    pthread_mutex_destroy(&question->lock);
+    pthread_cond_destroy(&question->answered);
+    free(question->found);
+    free(question->key);
+    free(question);
+}
+
+/* In a thread of the runtime's. */
 static inline void opal_cryptproc_answer(opal_cryptproc_question_t *question, const void *found, size_t bytes, bool nobody)
 {
+    bool forgotten;
+
     pthread_mutex_lock(&question->lock);
     question->nobody = nobody;
     question->found = NULL == found ? NULL : malloc(bytes + 1);
@@ -118,8 +132,12 @@ static inline void opal_cryptproc_answer(opal_cryptproc_question_t *question, co
         memcpy(question->found, found, bytes);
     }
     question->done = true;
+    forgotten = question->forgotten;
     pthread_cond_signal(&question->answered);
     pthread_mutex_unlock(&question->lock);
+    if (forgotten) {
+        opal_cryptproc_question_free(question);
+    }
 }
 
 #if OPAL_MAJOR_VERSION >= 5
@@ -143,15 +161,17 @@ static inline void opal_cryptproc_answer_value(pmix_status_t status, pmix_value_
 }
 
 static inline void opal_cryptproc_ask(opal_cryptproc_question_t *question, const opal_process_name_t *name,
-                                            const char *key, opal_cryptproc_how_t how)
+                                      opal_cryptproc_how_t how)
 {
-    const size_t count = OPAL_CRYPTPROC_ANEW == how ? 2 : OPAL_CRYPTPROC_AT_ONCE == how ? 1 : 0;
+    const bool limited = OPAL_CRYPTPROC_ANEW == how || OPAL_CRYPTPROC_LIMITED == how;
+    const size_t count = (limited ? 1 : 0) + (OPAL_CRYPTPROC_ANEW == how || OPAL_CRYPTPROC_AT_ONCE == how ? 1 : 0);
+    const int flag = limited ? 1 : 0;
 
     question->limit = OPAL_CRYPTPROC_FETCH_SECONDS;
     OPAL_PMIX_CONVERT_NAME(&question->proc, name);
-    PMIX_INFO_LOAD(&question->how[0], OPAL_CRYPTPROC_AT_ONCE == how ? PMIX_IMMEDIATE : PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
-    PMIX_INFO_LOAD(&question->how[1], PMIX_TIMEOUT, &question->limit, PMIX_INT);
-    if (PMIX_SUCCESS != PMIx_Get_nb(&question->proc, key, 0 == count ? NULL : question->how, count,
+    PMIX_INFO_LOAD(&question->how[0], PMIX_TIMEOUT, &question->limit, PMIX_INT);
+    PMIX_INFO_LOAD(&question->how[flag], OPAL_CRYPTPROC_AT_ONCE == how ? PMIX_IMMEDIATE : PMIX_GET_REFRESH_CACHE, NULL, PMIX_BOOL);
+    if (PMIX_SUCCESS != PMIx_Get_nb(&question->proc, question->key, 0 == count ? NULL : question->how, count,
                                     opal_cryptproc_answer_value, question)) {
         opal_cryptproc_answer(question, NULL, 0, false);
     }
@@ -189,25 +209,28 @@ static inline void opal_cryptproc_answer_value(int status, opal_value_t *value, 
 }
 
 static inline void opal_cryptproc_ask(opal_cryptproc_question_t *question, const opal_process_name_t *name,
-                                            const char *key, opal_cryptproc_how_t how)
+                                      opal_cryptproc_how_t how)
 {
-    opal_value_t *flag = OBJ_NEW(opal_value_t), *limit = OBJ_NEW(opal_value_t), *value = NULL;
+    opal_value_t *flag, *limit = OBJ_NEW(opal_value_t), *value = NULL;
     opal_list_t infos, *list = OPAL_CRYPTPROC_CACHED == how ? NULL : &infos;
     int rc;
 
     OBJ_CONSTRUCT(&infos, opal_list_t);
-    flag->key = strdup(OPAL_CRYPTPROC_AT_ONCE == how ? OPAL_PMIX_IMMEDIATE : "pmix.get.refresh");
-    flag->type = OPAL_BOOL;
-    flag->data.flag = true;
-    opal_list_append(&infos, &flag->super);
+    if (OPAL_CRYPTPROC_LIMITED != how) {
+        flag = OBJ_NEW(opal_value_t);
+        flag->key = strdup(OPAL_CRYPTPROC_AT_ONCE == how ? OPAL_PMIX_IMMEDIATE : "pmix.get.refresh");
+        flag->type = OPAL_BOOL;
+        flag->data.flag = true;
+        opal_list_append(&infos, &flag->super);
+    }
     limit->key = strdup(OPAL_PMIX_TIMEOUT);
     limit->type = OPAL_INT;
     limit->data.integer = OPAL_CRYPTPROC_FETCH_SECONDS;
     opal_list_append(&infos, &limit->super);
     /* PMI-1, PMI-2 and Cray's have no calls but those that block. */
     if (NULL == opal_pmix.get_nb
-        || OPAL_SUCCESS != opal_pmix.get_nb(name, key, list, opal_cryptproc_answer_value, question)) {
-        rc = opal_pmix.get(name, key, list, &value);
+        || OPAL_SUCCESS != opal_pmix.get_nb(name, question->key, list, opal_cryptproc_answer_value, question)) {
+        rc = opal_pmix.get(name, question->key, list, &value);
         opal_cryptproc_answer_value(rc, value, question);
         if (NULL != value) {
             OBJ_RELEASE(value);

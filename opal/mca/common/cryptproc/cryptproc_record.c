@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Our record goes out, and those of others come in, through Open MPI's modex.
+ * Our record goes out through Open MPI's modex; those of others come in in cryptproc_peer.c.
  * The key under which it is published is that of a component struct of our
  * own: whichever component starts, the record is the process's.
  *
@@ -16,10 +16,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/mca/aead/base/base.h"
-#include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
 
@@ -66,22 +64,26 @@ void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRY
     }
 }
 
-static const mca_base_component_t *key_of_life(const mca_base_component_t *of, uint32_t of_life, mca_base_component_t *key)
+static void key_of_life(const mca_base_component_t *of, uint32_t of_life, mca_base_component_t *key)
 {
     *key = *of;
     if (of_life > 0) {
         snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%.16s%" PRIu32, of->mca_component_name, of_life);
     }
-    return key;
 }
 
-static const mca_base_component_t *record_key(uint32_t of_life, mca_base_component_t *key)
+void opal_cryptproc_key_of_record(uint32_t of_life, mca_base_component_t *key)
 {
-    return key_of_life(&modex_key, of_life, key);
+    key_of_life(&modex_key, of_life, key);
+}
+
+void opal_cryptproc_key_of_life(mca_base_component_t *key)
+{
+    *key = life_key;
 }
 
 /* Each renewal has a key of its own, too: "renewal", then "renewal-1", "renewal-2". */
-static const mca_base_component_t *key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key)
+void opal_cryptproc_key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key)
 {
     key_of_life(&renewal_key, of_life, key);
     if (number > 0) {
@@ -89,7 +91,6 @@ static const mca_base_component_t *key_of_renewal(uint32_t of_life, uint32_t num
 
         snprintf(key->mca_component_name + length, sizeof(key->mca_component_name) - length, "-%" PRIu32, number);
     }
-    return key;
 }
 
 int opal_cryptproc_choose_cipher(void)
@@ -120,7 +121,7 @@ static int publish(void)
     uint8_t number[4];
     int rc;
 
-    record_key(life, &key);
+    opal_cryptproc_key_of_record(life, &key);
     OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) record, bytes);
     if (OPAL_SUCCESS == rc && OPAL_CRYPTPROC_LIVES) {
         opal_crypt_put32(number, life);
@@ -284,7 +285,7 @@ static int renew(int64_t now)
     if (0 == bytes) {
         return OPAL_SUCCESS;
     }
-    key_of_renewal(life, renewals, &key);
+    opal_cryptproc_key_of_renewal(life, renewals, &key);
     OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) fresh, bytes);
     rc = OPAL_SUCCESS == rc ? opal_cryptproc_commit() : rc;
     if (OPAL_SUCCESS == rc) {
@@ -302,144 +303,5 @@ int opal_cryptproc_renew(int64_t now)
     pthread_mutex_lock(&lock);
     int rc = renew(now);
     pthread_mutex_unlock(&lock);
-    return rc;
-}
-
-/* What the peer published under this key; NULL if nothing. */
-static uint8_t *fetch(const opal_process_name_t *name, const mca_base_component_t *component, opal_cryptproc_how_t how, const char *what, size_t *bytes)
-{
-    char *key = mca_base_component_to_string(component);
-    uint8_t *found = opal_cryptproc_get(name, key, how, what, bytes, NULL);
-
-    free(key);
-    return found;
-}
-
-/* The peer's renewal of this number, which it may be about to publish; NULL if that does not come within the seconds of
- * a fetch after `begin`. */
-static uint8_t *fetch_renewal(const opal_process_name_t *name, uint32_t of_life, uint32_t number, int64_t begin, size_t *bytes)
-{
-    enum { FIRST_PAUSE = 20, LAST_PAUSE = 1000 };
-    static const char what[] = "its credential, made anew";
-    opal_cryptproc_wait_t wait = {.doing = "the first contact with the peer", .awaited = what, .peer = *name};
-    mca_base_component_t key;
-    uint8_t *found;
-
-    key_of_renewal(of_life, number, &key);
-    for (int64_t pause = FIRST_PAUSE;; pause = 2 * pause < LAST_PAUSE ? 2 * pause : LAST_PAUSE) {
-        found = fetch(name, &key, OPAL_CRYPTPROC_ANEW, what, bytes);
-        if (NULL != found || opal_crypt_milliseconds() - begin >= OPAL_CRYPTPROC_FETCH_SECONDS * 1000) {
-            return found;
-        }
-        (void) nanosleep(&(struct timespec) {.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000}, NULL);
-        if (opal_crypt_milliseconds() - begin >= 1000 * ((int64_t) wait.seconds + 1)) {
-            opal_cryptproc_wait_tick(&wait);    /* no look at what is pending: it makes progress, and this contact holds a lock */
-        }
-    }
-}
-
-/* The record alone is too old: with the first of the peer's renewals that is not.  Those of its earlier meetings are, and
- * the last may be on its way.  Without any, 0 bytes say so, which are refused. */
-static int schedule_renewed(const opal_process_name_t *name, const void *record, size_t bytes, opal_crypt_expect_t *expect,
-                            opal_crypt_schedule_t **schedule, opal_crypt_why_t *why)
-{
-    static const uint8_t none;
-    const int64_t begin = opal_crypt_milliseconds();
-    int rc = OPAL_CRYPT_ERR_OLD;
-
-    for (uint32_t number = 0; OPAL_CRYPT_ERR_OLD == rc; number++) {
-        uint8_t *fresh = fetch_renewal(name, expect->instance, number, begin, &expect->fresh_bytes);
-
-        if (NULL == fresh && number > 0) {
-            break;                      /* `why` is that of the one before */
-        }
-        expect->fresh = NULL != fresh ? fresh : &none;
-        rc = opal_crypt_schedule_create(self, record, bytes, expect, schedule, why);
-        free(fresh);
-    }
-    expect->fresh = NULL;
-    return rc;
-}
-
-/* In which life of MPI the peer is, as it says itself; `otherwise` where it says nothing. */
-static uint32_t life_of(const opal_process_name_t *name, uint32_t otherwise)
-{
-    size_t bytes = 0;
-    uint8_t *number = OPAL_CRYPTPROC_LIVES ? fetch(name, &life_key, OPAL_CRYPTPROC_ANEW,
-                                                          "the number of its lives of MPI", &bytes) : NULL;
-    uint32_t its = NULL != number && sizeof(its) == bytes ? opal_crypt_get32(number) : otherwise;
-
-    free(number);
-    return its;
-}
-
-static void *receive_record(const opal_process_name_t *name, uint32_t of_life, size_t *bytes)
-{
-    mca_base_component_t key;
-
-    /* No bytes are refused by the core, as a process without a record. */
-    return fetch(name, record_key(of_life, &key), OPAL_CRYPTPROC_CACHED, "its record of keys", bytes);
-}
-
-/* The record that the peer has now; *of_life is the one that it should be of.  Where it
- * has none of that, another of its own, so that the core says what differs. */
-static void *current_record(const opal_process_name_t *name, uint32_t *of_life, size_t *bytes)
-{
-    const bool ours = name->jobid == OPAL_PROC_MY_NAME.jobid;
-    void *record;
-
-    *of_life = ours ? life : life_of(name, 0);
-    record = receive_record(name, *of_life, bytes);
-    if (0 == *bytes && ours && life > 0) {
-        free(record);
-        record = receive_record(name, life_of(name, 0), bytes);
-    }
-    return record;
-}
-
-static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
-{
-    static bool said = false;
-    opal_crypt_why_t why;
-
-    if (opal_crypt_clocks_differ(self, opal_crypt_schedule_peer(schedule), met, &why)
-        && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
-        OPAL_CRYPTPROC_COUNT(CORE_HELP, why.topic, why.detail);  /* of a whole job mpirun shows one */
-    }
-}
-
-/* Of our own job: another's processes may not be known to Open MPI, which would ask the runtime. */
-static const char *host_of(const void *name)
-{
-    const opal_process_name_t *whom = name;
-    const opal_proc_t *proc = whom->jobid == OPAL_PROC_MY_NAME.jobid ? opal_proc_for_name(*whom) : NULL;
-
-    return NULL == proc ? NULL : opal_get_proc_hostname(proc);
-}
-
-int opal_cryptproc_schedule(const opal_process_name_t *name, int64_t met, opal_crypt_schedule_t **schedule,
-                            opal_crypt_why_t *why)
-{
-    opal_crypt_expect_t expect = {.rank = name->vpid, .needed = met, .host = host_of, .whom = name};
-    char nspace[OPAL_CRYPTPROC_NSPACE_BYTES];
-    size_t bytes = 0;
-    void *record = current_record(name, &expect.instance, &bytes);
-    int rc;
-
-    /* While MPI ends, 5.0 forgets the names of jobs before the last messages have come. */
-    if (name->jobid == OPAL_PROC_MY_NAME.jobid) {
-        expect.nspace = job;
-    } else {
-        opal_cryptproc_job_name(name, nspace);
-        expect.nspace = nspace;
-    }
-    rc = opal_crypt_schedule_create(self, record, bytes, &expect, schedule, why);
-    if (OPAL_CRYPT_ERR_OLD == rc && 0 != met) {
-        rc = schedule_renewed(name, record, bytes, &expect, schedule, why);
-    }
-    free(record);
-    if (OPAL_CRYPT_OK == rc) {
-        warn_of_clocks(*schedule, met);
-    }
     return rc;
 }

@@ -7,7 +7,7 @@
  * Seconds are counted one at a time, by those who wake: a process that was stopped,
  * or whose machine slept, has waited for one second in that time.
  */
-#include "cryptproc.h"
+#include "cryptproc_internal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -116,22 +116,19 @@ bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock
 
 typedef struct {
     opal_cryptproc_wait_t wait;
-    opal_cryptproc_question_t question;
-    const char *key;
-    opal_cryptproc_how_t how;
-} asking_t;
+    opal_cryptproc_question_t *question;
+} waiting_t;
 
-static void ask_and_wait(void *argument)
+static void wait_for_answer(void *argument)
 {
-    asking_t *a = argument;
-    opal_cryptproc_question_t *question = &a->question;
+    waiting_t *w = argument;
+    opal_cryptproc_question_t *question = w->question;
 
-    opal_cryptproc_ask(question, &a->wait.peer, a->key, a->how);
     pthread_mutex_lock(&question->lock);
     while (!question->done) {
         if (!opal_cryptproc_wait_second(&question->answered, &question->lock)) {
             pthread_mutex_unlock(&question->lock);
-            opal_cryptproc_wait_tick(&a->wait);
+            opal_cryptproc_wait_tick(&w->wait);
             if (NULL != opal_cryptproc_still_here) {
                 opal_cryptproc_still_here();
             }
@@ -141,24 +138,68 @@ static void ask_and_wait(void *argument)
     pthread_mutex_unlock(&question->lock);
 }
 
+void opal_cryptproc_await(opal_cryptproc_question_t *question, const opal_process_name_t *name, const char *awaited)
+{
+    waiting_t w = {.wait = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name},
+                   .question = question};
+
+    if (NULL != opal_cryptproc_show_wait) {
+        opal_cryptproc_show_wait(name, awaited, wait_for_answer, &w);
+    } else {
+        wait_for_answer(&w);
+    }
+}
+
+opal_cryptproc_question_t *opal_cryptproc_question_make(char *key)
+{
+    opal_cryptproc_question_t *question = NULL == key ? NULL : calloc(1, sizeof(*question));
+
+    if (NULL == question) {
+        free(key);
+    } else {
+        question->key = key;
+        pthread_mutex_init(&question->lock, NULL);
+        opal_cryptproc_wait_condition(&question->answered);
+    }
+    return question;
+}
+
+void opal_cryptproc_question_forget(opal_cryptproc_question_t *question)
+{
+    bool done;
+
+    if (NULL == question) {
+        return;
+    }
+    pthread_mutex_lock(&question->lock);
+    done = question->done;
+    question->forgotten = true;
+    pthread_mutex_unlock(&question->lock);
+    if (done) {
+        opal_cryptproc_question_free(question);
+    }
+}
+
 uint8_t *opal_cryptproc_get(const opal_process_name_t *name, const char *key, opal_cryptproc_how_t how,
                             const char *awaited, size_t *bytes, bool *nobody)
 {
-    asking_t a = {.wait = {.doing = "the first contact with the peer", .awaited = awaited, .peer = *name},
-                  .question = {.lock = PTHREAD_MUTEX_INITIALIZER},
-                  .key = key, .how = how};
+    opal_cryptproc_question_t *question = opal_cryptproc_question_make(strdup(key));
+    uint8_t *found = NULL;
 
-    opal_cryptproc_wait_condition(&a.question.answered);
-    if (NULL != opal_cryptproc_show_wait) {
-        opal_cryptproc_show_wait(name, awaited, ask_and_wait, &a);
-    } else {
-        ask_and_wait(&a);
-    }
-    pthread_mutex_destroy(&a.question.lock);
-    pthread_cond_destroy(&a.question.answered);
-    *bytes = a.question.bytes;
+    *bytes = 0;
     if (NULL != nobody) {
-        *nobody = a.question.nobody;
+        *nobody = false;
     }
-    return a.question.found;
+    if (NULL != question) {
+        opal_cryptproc_ask(question, name, how);
+        opal_cryptproc_await(question, name, awaited);
+        found = question->found;
+        question->found = NULL;
+        *bytes = question->bytes;
+        if (NULL != nobody) {
+            *nobody = question->nobody;
+        }
+    }
+    opal_cryptproc_question_forget(question);
+    return found;
 }
