@@ -2,10 +2,11 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """hellos.py wrong CAPTURE FIRST LAST
 hellos.py old CAPTURE FIRST LAST ADDRESS PORT
+hellos.py as CAPTURE FIRST LAST RANK
 
 Say hellos of the capture that went to a port from FIRST to LAST, and expect no answer.  wrong: to whom they were said, each
 with every byte changed, and in every name of a job of 64, of each instance from 0 to 3, with a higher number of its attempt.
-old: as they are, to a process of a later job."""
+old: as they are, to a process of a later job.  as: in the name of RANK, with a higher number of its attempt."""
 
 import socket
 import struct
@@ -63,6 +64,8 @@ for hello, to in known.items():
     if "old" == what:
         to = sys.argv[5], int(sys.argv[6])
         ways = {"as it is": [hello]}
+    elif "as" == what:
+        ways = {"in the name of " + sys.argv[5]: [put(put(hello, RANK, int(sys.argv[5])), ATTEMPT, 1 << 30)]}
     else:
         ways = {"every byte changed": list(changed(hello)), "every name": list(claims(hello))}
     for way, hellos in ways.items():

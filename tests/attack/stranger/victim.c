@@ -4,6 +4,7 @@
  * victim DIRECTORY: two processes exchange messages of changing lengths until somebody makes the file
  * DIRECTORY/stop.  After the first message each writes its process's number to DIRECTORY/pid.RANK, and
  * at the end to DIRECTORY/end.RANK how many messages came, the most memory, and the most files that it had open.
+ * When there is a file DIRECTORY/look, the first writes DIRECTORY/looked.0.  Further processes meet nobody before the end.
  */
 #include "mt.h"
 
@@ -50,14 +51,22 @@ static void tell(const char *directory, const char *name, const char *text)
 
 int main(int argc, char **argv)
 {
-    char path[4096], text[200];
+    char path[4096], look[4096], text[200];
+    bool looked = false;
     long rounds = 0;
     int stop = 0, files = 0, peer;
     struct rusage usage;
 
-    mt_start(&argc, &argv, MPI_THREAD_SINGLE);
+    mt_start_alone(&argc, &argv, MPI_THREAD_SINGLE);
     peer = 1 - mt_rank;
     snprintf(path, sizeof(path), "%s/stop", argv[1]);
+    snprintf(look, sizeof(look), "%s/look", argv[1]);
+    while (mt_rank > 1 && 0 != access(path, F_OK)) {
+        usleep(10000);
+    }
+    if (mt_rank > 1) {
+        return mt_end();
+    }
     for (; !stop; rounds++) {
         const int bytes = (int) (rounds * 7919 % MOST), now = open_files();
 
@@ -70,8 +79,17 @@ int main(int argc, char **argv)
             tell(argv[1], "pid", text);
         }
         files = now > files ? now : files;
+        if (0 == mt_rank && !looked && 0 == access(look, F_OK)) {
+            looked = true;
+            snprintf(text, sizeof(text), "%ld", rounds);
+            tell(argv[1], "looked", text);
+        }
         stop = 0 == mt_rank && 0 == access(path, F_OK);
-        MT_MPI(MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        if (0 == mt_rank) {
+            MT_MPI(MPI_Send(&stop, 1, MPI_INT, 1, 2, MPI_COMM_WORLD));
+        } else {
+            MT_MPI(MPI_Recv(&stop, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        }
     }
     getrusage(RUSAGE_SELF, &usage);
     snprintf(text, sizeof(text), "rank %d rounds %ld KiB %ld files %d", mt_rank, rounds, usage.ru_maxrss, files);

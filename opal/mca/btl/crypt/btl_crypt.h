@@ -7,6 +7,7 @@
  *     module      the table of functions; progress
  *     frag        descriptors: alloc, prepare_src, send, sendi, put
  *     endpoint    peers: what is queued for one, and over which connection it goes
+ *     claim       who says that it is a peer: its record, and what a false claim leaves behind
  *     leave       the end of one: it leaves, or has failed
  *     meet        who connects, which connection is kept
  *     look        what of peers is shown to `mpicrypt ps`
@@ -34,7 +35,9 @@ typedef struct mca_btl_base_endpoint_t {
     /* What its record said.  By the thread that makes progress, as all that follows. */
     opal_crypt_schedule_t *schedule;            /* NULL: it was refused, is missing, or was not asked for yet */
     opal_crypt_why_t *why;                      /* if it was refused, or is missing */
-    uint64_t ask_at;                            /* if it is missing: from then on strangers' claims have it asked for again */
+    uint64_t ask_at;                            /* from then on strangers' claims have it looked for again; real time, as claimed_at */
+    opal_cryptproc_search_t *search;            /* of a claim, not over */
+    uint64_t claimed_at;                        /* in `claimed` */
     opal_crypt_tls_name_t tls_name;
     opal_crypt_tls_group_t group;               /* of our connections */
     uint32_t heard;                             /* the last attempt of its own that was answered */
@@ -43,6 +46,7 @@ typedef struct mca_btl_base_endpoint_t {
     opal_btl_crypt_link_t *connecting;
     int next_address;
     bool silent;                                /* one of its addresses did not answer in this turn */
+    bool said_refused, said_why;
     uint64_t patience, deadline;                /* with an address */
     uint64_t retry_at;
     uint64_t give_up_at;                        /* 0: not all of its addresses have refused us */
@@ -64,6 +68,7 @@ typedef struct mca_btl_base_endpoint_t {
 OBJ_CLASS_DECLARATION(opal_btl_crypt_endpoint_t);
 
 enum { OPAL_BTL_CRYPT_EVENTS = 64 };
+enum { OPAL_BTL_CRYPT_CLAIMED = 64 };
 enum { OPAL_BTL_CRYPT_KTLS_OFF, OPAL_BTL_CRYPT_KTLS_AUTO };
 
 typedef struct opal_btl_crypt_module {
@@ -87,6 +92,9 @@ typedef struct opal_btl_crypt_module {
     opal_btl_crypt_addresses_t own;
     uint32_t job_size;
     opal_list_t endpoints;                      /* under the lock */
+    /* Peers in whose names somebody has said hello, and none has said a right one: by age, with progress. */
+    opal_btl_crypt_endpoint_t *claimed[OPAL_BTL_CRYPT_CLAIMED];
+    int claimed_count;
     opal_btl_crypt_endpoint_t *busy;            /* under the lock, but for any_busy */
 
     int epoll;
@@ -170,12 +178,24 @@ void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_cryp
 int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable);
 
-/* Of a name that somebody claims.  NULL: of no process that may be heard, or there is no memory. */
-opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity);
+/* Of a name that somebody claims.  NULL: of no process that may be heard, or, unless it is made here, that is known;
+ * or there is no memory. */
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity, bool make);
 
-/* Its record, asked for once.  False: it is refused, or missing, and `why` says so; a missing one is asked for again if
- * it is needed, or has not been asked for for long. */
-bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool needed);
+/* Its record, which we need: wait for it.  False: it is refused, or missing, and `why` says so. */
+bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint);
+
+/* ---- btl_crypt_claim.c ---- */
+
+/* Somebody claims to be this peer: is its record here?  False: it was refused, or is looked for, or enough others are; the peer
+ * comes again.  The endpoints of others may be gone then. */
+bool opal_btl_crypt_claim(opal_btl_crypt_endpoint_t *endpoint);
+/* Is there room for one more? */
+bool opal_btl_crypt_claim_room(void);
+/* The outcome of a look for its record, which is the endpoint's then. */
+bool opal_btl_crypt_claim_settle(opal_btl_crypt_endpoint_t *endpoint, int rc, opal_crypt_why_t *why);
+/* It was the peer, or we need it, or it leaves: no claim any more. */
+void opal_btl_crypt_claim_over(opal_btl_crypt_endpoint_t *endpoint);
 
 /* Without the lock; a later look sees what this one missed. */
 static inline bool opal_btl_crypt_any_busy(void)
@@ -203,6 +223,9 @@ void opal_btl_crypt_endpoints_leave(void);
 /* Of a connection that is over: what it has not taken waits, for whoever says that it is lost.  With the lock. */
 void opal_btl_crypt_endpoint_keep(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
 
+/* A text of our help file with the names of both processes, their nodes and the reason; or why its record is refused. */
+void opal_btl_crypt_endpoint_show(const opal_btl_crypt_endpoint_t *endpoint, const char *reason, const char *topic);
+
 /* No connection, and none will come.  Ends the job; with fault tolerance the peer has failed, and its callers go on. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason);
 
@@ -211,6 +234,8 @@ int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint);
 
 /* ---- btl_crypt_look.c ---- */
 
+/* What a first contact waits for. */
+const char *opal_btl_crypt_awaited(const opal_btl_crypt_endpoint_t *endpoint);
 /* For opal_cryptproc_transport_look. */
 bool opal_btl_crypt_look(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
 

@@ -10,9 +10,6 @@
 
 #include "opal/class/opal_bitmap.h"
 
-/* Real time: for a record that was missing, for somebody who is not authenticated. */
-enum { ASK_AGAIN_US = 10000000 };
-
 static void endpoint_construct(opal_btl_crypt_endpoint_t *endpoint)
 {
     memset((char *) endpoint + sizeof(endpoint->super), 0, sizeof(*endpoint) - sizeof(endpoint->super));
@@ -20,6 +17,7 @@ static void endpoint_construct(opal_btl_crypt_endpoint_t *endpoint)
 
 static void endpoint_destruct(opal_btl_crypt_endpoint_t *endpoint)
 {
+    opal_cryptproc_search_end(endpoint->search);
     opal_crypt_schedule_destroy(endpoint->schedule);
     free(endpoint->why);
 }
@@ -34,7 +32,7 @@ static bool same_name(const opal_process_name_t *a, const opal_process_name_t *b
 }
 
 /* With the lock. */
-static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
+static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name, bool make)
 {
     opal_btl_crypt_endpoint_t *at;
 
@@ -43,7 +41,7 @@ static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name)
             return at;
         }
     }
-    at = OBJ_NEW(opal_btl_crypt_endpoint_t);
+    at = make ? OBJ_NEW(opal_btl_crypt_endpoint_t) : NULL;
     if (NULL != at) {
         at->name = *name;
         opal_btl_crypt_begin_anew(at);
@@ -72,7 +70,7 @@ static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *cl
     return NULL;
 }
 
-opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity)
+opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity, bool make)
 {
     const opal_crypt_tls_name_t *claimed = &identity->claimed;
     const opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = claimed->rank};
@@ -85,68 +83,20 @@ opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_
     if (0 != memcmp(claimed->nspace, opal_btl_crypt.engine.own.nspace, sizeof(claimed->nspace))) {
         endpoint = of_another_job(claimed);
     } else if (claimed->rank < opal_btl_crypt.job_size && claimed->rank != OPAL_PROC_MY_NAME.vpid) {
-        endpoint = endpoint_find(&name);
+        endpoint = endpoint_find(&name, make);
     }
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     return endpoint;
 }
 
-/* A record that is refused stays so.  One that is missing may have been published since. */
-static bool may_ask(const opal_btl_crypt_endpoint_t *endpoint, bool needed)
+bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
 {
-    const char *topic = NULL == endpoint->why ? NULL : endpoint->why->topic;
-
-    return NULL == endpoint->why
-           || (NULL != topic && 0 == strcmp(topic, "record-missing")
-               && (needed || opal_btl_crypt.listener.last >= endpoint->ask_at));
-}
-
-/* Whoever of the two looks first says the same of it. */
-static bool group_found(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_tls_groups_t theirs, opal_crypt_why_t *why)
-{
-    char here[OPAL_CRYPT_TLS_GROUPS_TEXT], there[OPAL_CRYPT_TLS_GROUPS_TEXT];
-    opal_crypt_tls_groups_t both = opal_btl_crypt.own.groups & theirs;
-    const opal_crypt_tls_group_of_t *group = opal_crypt_tls_group_take(&both);
-
-    if (NULL == group) {
-        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_PEER, OPAL_BTL_CRYPT_NO_COMMON_GROUP,
-                                 "rank %lu (%s): %s\n  rank %lu: %s", (unsigned long) OPAL_PROC_MY_NAME.vpid, opal_process_info.nodename,
-                                 opal_crypt_tls_groups_text(opal_btl_crypt.own.groups, here),
-                                 (unsigned long) endpoint->name.vpid, opal_crypt_tls_groups_text(theirs, there));
-        return false;
-    }
-    endpoint->group = group->group;
-    return true;
-}
-
-bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint, bool needed)
-{
-    const opal_crypt_peer_info_t *peer;
-    opal_btl_crypt_addresses_t addresses;
     opal_crypt_why_t why = {0};
 
-    if (NULL != endpoint->schedule || !may_ask(endpoint, needed)) {
-        return NULL != endpoint->schedule;
-    }
-    if (OPAL_CRYPT_OK == opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why)) {
-        peer = opal_crypt_schedule_peer(endpoint->schedule);
-        why = (opal_crypt_why_t) {0};           /* no topic: it has no btl/crypt that we know */
-        if (opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses)
-            && group_found(endpoint, addresses.groups, &why)
-            && OPAL_CRYPT_OK == opal_crypt_tls_name_make(peer->nspace, peer->rank, peer->instance, &endpoint->tls_name)) {
-            free(endpoint->why);                    /* of an earlier look */
-            endpoint->why = NULL;
-            return true;
-        }
-        opal_crypt_schedule_destroy(endpoint->schedule);
-        endpoint->schedule = NULL;
-    }
-    endpoint->ask_at = opal_btl_crypt.listener.last + ASK_AGAIN_US;
-    endpoint->why = NULL != endpoint->why ? endpoint->why : malloc(sizeof(why));
-    if (NULL != endpoint->why) {
-        *endpoint->why = why;
-    }
-    return false;
+    opal_btl_crypt_claim_over(endpoint);
+    return NULL != endpoint->schedule
+           || opal_btl_crypt_claim_settle(endpoint, opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why),
+                                          &why);
 }
 
 /* ---- add ---- */
@@ -167,7 +117,7 @@ int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
         if (same_name(&procs[i]->proc_name, &OPAL_PROC_MY_NAME)) {
             continue;
         }
-        endpoints[i] = endpoint_find(&procs[i]->proc_name);
+        endpoints[i] = endpoint_find(&procs[i]->proc_name, true);
         if (NULL != endpoints[i]) {
             endpoints[i]->proc = procs[i];
             endpoints[i]->leaving = false;

@@ -14,7 +14,7 @@ enum { CLOSE_MS = 10000 };      /* for what a peer that we leave has not taken y
 
 /* ---- no connection, and none will come ---- */
 
-static void show_broken(const opal_btl_crypt_endpoint_t *endpoint, const char *reason, const char *topic)
+void opal_btl_crypt_endpoint_show(const opal_btl_crypt_endpoint_t *endpoint, const char *reason, const char *topic)
 {
     char job[OPAL_CRYPTPROC_NSPACE_BYTES];
     const char *host = NULL == endpoint->proc ? NULL : opal_get_proc_hostname(endpoint->proc);
@@ -78,7 +78,7 @@ void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const c
 {
     const bool goes_on = opal_btl_crypt.tolerant && NULL != endpoint->schedule;
 
-    show_broken(endpoint, reason, goes_on ? "peer-failed" : "connection-lost");
+    opal_btl_crypt_endpoint_show(endpoint, reason, goes_on ? "peer-failed" : "connection-lost");
     if (goes_on) {
         peer_failed(endpoint);
         return;
@@ -185,6 +185,7 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
         }
         opal_btl_crypt_drop(link);
     }
+    opal_btl_crypt_claim_over(endpoint);
     pthread_mutex_lock(&opal_btl_crypt.lock);
     opal_list_remove_item(&opal_btl_crypt.endpoints, &endpoint->super);
     pthread_mutex_unlock(&opal_btl_crypt.lock);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Listening, strangers, and callers.  What a stranger can do here is to be one of 64 for 2 seconds, and, for each
- * process of the job that he names, to have its record fetched and checked once.
+ * Listening, strangers, and callers.  What a stranger can do here is to be one of 64 for 2 seconds, and to have the records
+ * of processes that he names fetched and checked, at most 64 a second (btl_crypt_claim.c).
  */
 #include "btl_crypt_listen.h"
 

@@ -19,7 +19,7 @@ static void since_now(opal_btl_crypt_endpoint_t *endpoint, bool so, uint64_t mar
     }
 }
 
-static const char *awaited(const opal_btl_crypt_endpoint_t *endpoint)
+const char *opal_btl_crypt_awaited(const opal_btl_crypt_endpoint_t *endpoint)
 {
     if (NULL == endpoint->connecting) {
         return NULL == endpoint->schedule ? "its record of keys" : "an address of it that can be reached";
@@ -79,7 +79,7 @@ static void look_at(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt
         peer.state = meets ? OPAL_CRYPT_STATUS_MEETING : OPAL_CRYPT_STATUS_UNKNOWN;
         since_now(endpoint, meets, 0, now);
         wait.kind = meets ? OPAL_CRYPT_STATUS_CONTACT : OPAL_CRYPT_STATUS_NOTHING;
-        snprintf(wait.text, sizeof(wait.text), "%s", meets ? awaited(endpoint) : "");
+        snprintf(wait.text, sizeof(wait.text), "%s", meets ? opal_btl_crypt_awaited(endpoint) : "");
     }
     wait.since = endpoint->seen_since;
     visit(&peer, OPAL_CRYPT_STATUS_NOTHING == wait.kind ? NULL : &wait, context);

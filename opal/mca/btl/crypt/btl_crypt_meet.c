@@ -16,6 +16,7 @@
 enum {
     RETRY_US = 100000,
     GIVE_UP_US = 60000000,              /* while all addresses refuse us */
+    WARN_US = 10000000,                 /* the same */
     PATIENCE_US = 2000000,              /* with one that does not answer, doubled each time: the peer may be computing */
     PATIENCE_MOST_US = 64000000,
     SECOND_US = 1000000
@@ -40,11 +41,10 @@ void opal_btl_crypt_drop(opal_btl_crypt_link_t *link)
 void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint)
 {
     endpoint->next_address = 0;
-    endpoint->silent = false;
+    endpoint->silent = endpoint->said_refused = false;
     endpoint->patience = PATIENCE_US;
     endpoint->retry_at = endpoint->give_up_at = endpoint->tick_at = 0;
-    endpoint->wait = (opal_cryptproc_wait_t) {.doing = "the first contact with the peer", .awaited = "a connection of btl/crypt",
-                                              .peer = endpoint->name};
+    endpoint->wait = (opal_cryptproc_wait_t) {.doing = "the first contact with the peer", .peer = endpoint->name};
 }
 
 /* Each address was tried once.  Who refuses us at all of them for a minute will not have us. */
@@ -60,6 +60,9 @@ static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
         endpoint->give_up_at = now + GIVE_UP_US;
     } else if (now > endpoint->give_up_at) {
         opal_btl_crypt_endpoint_broken(endpoint, reason);
+    } else if (now > endpoint->give_up_at - (GIVE_UP_US - WARN_US) && !endpoint->said_refused) {
+        endpoint->said_refused = true;
+        opal_btl_crypt_endpoint_show(endpoint, reason, "refused");
     }
     endpoint->silent = false;
 }
@@ -127,7 +130,7 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
     const char *reason;
     int fd, count;
 
-    if (!opal_btl_crypt_endpoint_ask(endpoint, true)) {
+    if (!opal_btl_crypt_endpoint_ask(endpoint)) {
         opal_btl_crypt_endpoint_broken(endpoint, "it does not use btl/crypt, or another version of it");
         return;
     }
@@ -175,6 +178,7 @@ static bool tick(opal_btl_crypt_endpoint_t *endpoint)
         opal_btl_crypt_endpoint_broken(endpoint, "no answer within crypt_connect_timeout");
         return false;
     }
+    endpoint->wait.awaited = opal_btl_crypt_awaited(endpoint);
     opal_cryptproc_wait_tick(&endpoint->wait);
     return true;
 }
@@ -208,11 +212,12 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
                         opal_crypt_tls_psk_t *psk)
 {
-    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(identity);
+    const bool make = identity->attempt > 0 && opal_btl_crypt_claim_room();
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(identity, make);
 
     (void) arg;
-    if (NULL == endpoint || endpoint->failed || identity->attempt <= endpoint->heard
-        || !opal_btl_crypt_endpoint_ask(endpoint, false)
+    if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || identity->attempt <= endpoint->heard
+        || !opal_btl_crypt_claim(endpoint)
         || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)) {
         return OPAL_CRYPT_ERR_PEER;
     }
@@ -281,9 +286,10 @@ static bool ours_is_kept(const opal_btl_crypt_endpoint_t *endpoint)
 /* No hello is answered twice. */
 static void hears(const opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity);
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity, false);
 
     if (NULL != endpoint && link->identity.attempt > endpoint->heard) {
+        opal_btl_crypt_claim_over(endpoint);
         endpoint->heard = link->identity.attempt;
     }
 }
@@ -291,7 +297,7 @@ static void hears(const opal_btl_crypt_link_t *link)
 /* It is certain who that is.  Is its connection the one that is kept? */
 static void caller_authenticated(opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity);
+    opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity, false);
 
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     /* One that it has left, without our having seen it yet? */
@@ -299,7 +305,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
         opal_btl_crypt_take_in(endpoint->link);
         opal_btl_crypt_settle(endpoint->link);
     }
-    if (NULL == endpoint || endpoint->failed || NULL != endpoint->link || ours_is_kept(endpoint)) {
+    if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || NULL != endpoint->link || ours_is_kept(endpoint)) {
         opal_btl_crypt_link_decline(link);
         opal_btl_crypt_drop(link);
         return;
