@@ -26,10 +26,10 @@ for components in "" "--mca fs ufs" "--mca fbtl posix" "--mca sharedfp individua
 done
 # Without hook/crypt fs/crypt judges its own files, and the library of MPIX_* those of all others.
 for components in "" "--mca fbtl posix"; do
-    late map view view-one $info -- --mca hook ^crypt $components
+    late map view view-one $info -- --mca hook ^crypt --mca crypt_transport pml $components
 done
 for components in "--mca fs ufs" ${romio:+"--mca io $romio"}; do
-    late map -- --mca hook ^crypt $components
+    late map -- --mca hook ^crypt --mca crypt_transport pml $components
 done
 
 [ "$SERIES" = 4.1 ] || exit 0
