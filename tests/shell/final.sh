@@ -39,17 +39,14 @@ job messages=0 || fail "the job failed"
 unset OMPI_MCA_crypt_on_missing
 ! job dies || fail "the job succeeded"
 
-# 16 ranks, which end at different times, over libfabric's own TCP (net, later tcp).  4.1 takes it by itself, if nobody
-# has a file with parameters for the site.
+# 16 ranks, which end at different times, over libfabric's own TCP (net, later tcp).  cm of 4.1 takes it by itself, if
+# nobody has a file with parameters for the site.
 vcluster down
 cluster_up 4 --slots 4
 ranks=16
 export OMPI_MCA_mca_base_param_files=/dev/null OMPI_MCA_crypt_report=json:$CASE_DIR/report
-if [ "$SERIES" = 4.1 ]; then
-    export OMPI_MCA_pml_crypt_host=auto
-else
-    export OMPI_MCA_pml_crypt_host=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include=tcp
-fi
+export OMPI_MCA_pml_crypt_host=cm
+[ "$SERIES" = 4.1 ] || export OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include=tcp
 for round in 1 2 3; do
     job messages=0 || fail "the job failed"
     [[ $said != *"at the end of the job"* && $said != *"are missing"* ]] || fail "it complains"
