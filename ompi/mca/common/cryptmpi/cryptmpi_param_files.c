@@ -33,7 +33,7 @@ static void read_file(files_t *files, const char *directory, const char *name, s
     (void) mca_base_parse_paramfile(files->names[files->count++], &files->values);
 }
 
-/* Of what two files say, the first in the list counts: it is read last. */
+/* If two files set a parameter, the first in the list wins: it is read last. */
 static void read_list(files_t *files, const char *list)
 {
     const size_t bytes = strcspn(list, ",");

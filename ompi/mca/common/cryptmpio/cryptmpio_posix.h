@@ -93,7 +93,7 @@ int ompi_common_cryptmpio_posix_sync_names(const char *sidecar);
 /* ---- by UUID (cryptmpio_posix_find.c): of a file that was renamed without its sidecar ---- */
 
 typedef enum {
-    OMPI_CRYPTMPIO_FIND_NOTHING,        /* what belongs to it lies beside it, or there is none, or that cannot be told */
+    OMPI_CRYPTMPIO_FIND_NOTHING,        /* its own sidecar is beside it, or none was found, or the attribute is unreadable */
     OMPI_CRYPTMPIO_FIND_BROUGHT,        /* it lies beside it now; what lay there was set aside */
     OMPI_CRYPTMPIO_FIND_ELSEWHERE       /* `found` seems to belong to it, but must not be, or cannot be, renamed here */
 } ompi_common_cryptmpio_find_t;

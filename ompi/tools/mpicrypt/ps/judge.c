@@ -277,7 +277,7 @@ static int count_quiet(const job_t *job)
     return nodes ? quiet : 0;
 }
 
-/* Who computes has a processor; who sleeps outside MPI waits for something that no page knows, such as the launcher. */
+/* A process that computes uses its processor; one that sleeps outside MPI waits for something no page shows, such as the launcher. */
 static void count_still(job_t *job)
 {
     for (int i = 0; i < job->count; ++i) {

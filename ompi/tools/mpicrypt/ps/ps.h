@@ -33,7 +33,7 @@ void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list);     /* what they read */
 
 bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_seen_t *seen);
 
-/* What looks wrong with one job of so many ranks, a line each, if it has lasted for `after` seconds: how many.  What of the job
+/* Prints what looks wrong with a job of `ranks` processes, a line each, if it has lasted for `after` seconds: how many.  What of the job
  * was not seen, a line each; *known: in spite of that, somebody is seen to go on, or something is wrong. */
 int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, uint32_t ranks, double after, FILE *out, FILE *not_seen,
                       bool *known);

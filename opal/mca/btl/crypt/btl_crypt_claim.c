@@ -8,7 +8,7 @@
  *     memory    of at most 64 peers that were only claimed; the oldest goes, but none within its first second, so that there are no
  *               more than 64 looks a second
  *
- * A peer whose hello was right, or that we need ourselves, is none of these.  Nothing that was found for a claim binds us: a record
+ * Peers that authenticated, or that we need ourselves, do not count.  A claim decides nothing for good: a record
  * that is refused now is looked at again.
  *
  * With progress.

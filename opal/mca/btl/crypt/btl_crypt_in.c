@@ -133,7 +133,7 @@ static void begin_frame(opal_btl_crypt_link_t *link)
 
 /* ---- records ---- */
 
-/* Where the next record, of so many bytes, goes, and how much room there is: for one of a put no more than it needs. */
+/* Where a record of this length is opened, and the space there: for a put, exactly what it needs. */
 static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t record_bytes, size_t *room)
 {
     const size_t plain_bytes = record_bytes - OPAL_CRYPT_TLS_RECORD_OVERHEAD;
