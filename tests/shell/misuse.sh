@@ -97,8 +97,9 @@ made() {
     [ "$status" = 0 ] && [ -e "$file.mpicrypt" ] || { cat "$CASE_DIR/out"; fail "a job without fault"; }
     mv "$file" "$1"; mv "$file.mpicrypt" "$1.mpicrypt"
 }
-must made "$CASE_DIR/whole"
-must made "$CASE_DIR/second"
+mkdir "$CASE_DIR/kept"          # or a file without its sidecar would find one of these
+must made "$CASE_DIR/kept/whole"
+must made "$CASE_DIR/kept/second"
 
 # first_line FILE.  5.0's mpirun may warn of its own launcher first, and of the end of a process, or of its MPI_Abort,
 # mpirun may say before it shows what the process said.

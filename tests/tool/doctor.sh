@@ -212,7 +212,7 @@ echo "more than one, and what is printed"
 clean
 give node1 "$key" 640
 set_node node0 osc=rdma
-finds "key:node1 osc:node0"
+finds "key:node1 osc:node0 transport:node0"
 must_fail mpicrypt doctor --mpirun "$SRC/tests/vcluster mpirun -x HOME" --program "$CASE_DIR/with" > "$CASE_DIR/out"
 cat "$CASE_DIR/out"
 grep -q '^FAIL  osc  .*\[node0\]$' "$CASE_DIR/out" || fail "osc is not printed"

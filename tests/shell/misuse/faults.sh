@@ -78,16 +78,16 @@ number() { od -An -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
 
 # file FAULT: an encrypted file in which that is wrong.
 file() {
-    local name=$CASE_DIR/whole
+    local name=$CASE_DIR/kept/whole
     [ -e "$name" ] || made "$name"
-    [ -e "$CASE_DIR/second" ] || made "$CASE_DIR/second"
+    [ -e "$CASE_DIR/kept/second" ] || made "$CASE_DIR/kept/second"
     cp -a "$name" "$file"; cp -a "$name.mpicrypt" "$file.mpicrypt"
     case $1 in
         deleted)   rm "$file.mpicrypt" ;;
         truncated) truncate -s 100 "$file.mpicrypt" ;;
         short)     truncate -s -1 "$file.mpicrypt" ;;
         empty)     : > "$file.mpicrypt" ;;
-        swapped)   cp -a "$CASE_DIR/second.mpicrypt" "$file.mpicrypt" ;;
+        swapped)   cp -a "$CASE_DIR/kept/second.mpicrypt" "$file.mpicrypt" ;;
         data)      flip "$file" 5 ;;
         tag)       flip "$file.mpicrypt" $(($(number "$file.mpicrypt" 4096) + 40)) ;;  # of block 0 of region 0
         map)       flip "$file.mpicrypt" $(($(number "$file.mpicrypt" 32) + 60)) ;;    # in the first slot
