@@ -15,6 +15,7 @@
  */
 #include "pml_crypt_host.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_component_repository.h"
@@ -208,33 +209,35 @@ static bool is_software(const char *provider, size_t bytes)
     return opal_cryptproc_listed(software, provider, core < bytes ? core : bytes);
 }
 
-/* May mtl/ofi take nothing but hardware?  Where nobody says which providers it may have, it is told. */
-static bool ofi_is_hardware(void)
+/* Where nobody says which providers mtl/ofi may have, it is told before it opens. */
+static void leave_software_out(void)
 {
-    char *storage = NULL;
-    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "mtl", .component = "ofi", .name = "provider_include",
-                                  .help = "Comma-delimited list of OFI providers that are considered for use",
-                                  .type = MCA_BASE_VAR_TYPE_STRING, .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_1,
-                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
-    const char *const *value;
-    bool hardware = true, named;
+    if (NULL == getenv("OMPI_MCA_mtl_ofi_provider_include") && NULL == getenv("OMPI_MCA_mtl_ofi_provider_exclude")) {
+        (void) opal_cryptproc_lend("OMPI_MCA_mtl_ofi_provider_exclude", "shm,sockets,tcp,udp,net,rstream,usnic");
+    }
+}
 
-    opal_cryptproc_peek(&peek, &storage);
-    value = peek.index >= 0 ? peek.value : NULL;
-    named = NULL != value && NULL != *value && '\0' != **value;
+/* Once it is open: does one of its lists let software in? */
+static bool ofi_is_told(void)
+{
+    const char *const *value = NULL;
+    int index = mca_base_var_find("ompi", "mtl", "ofi", "provider_include");
+    const bool named = index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
+                       && NULL != *value && '\0' != **value;
+
     for (const char *at = named ? *value : ""; '\0' != *at; at += strspn(at, ",")) {
         const size_t length = strcspn(at, ",");
 
-        hardware = hardware && !is_software(at, length);
+        if (is_software(at, length)) {
+            return true;
+        }
         at += length;
     }
-    opal_cryptproc_peek_end(&peek);
-    return named ? hardware : opal_cryptproc_lend("OMPI_MCA_mtl_ofi_provider_exclude", "shm,sockets,tcp,udp,net,rstream,usnic");
-}
-
-static bool may_be_taken(const char *name)
-{
-    return 0 != strcmp(name, "cm") || ofi_is_hardware();
+    value = NULL;
+    index = mca_base_var_find("ompi", "mtl", "ofi", "provider_exclude");
+    return !named && index >= 0
+           && (OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL) || NULL == value || NULL == *value
+               || !opal_cryptproc_listed(*value, "tcp", 3) || !opal_cryptproc_listed(*value, "net", 3));
 }
 
 /* ---- all of them ---- */
@@ -245,10 +248,11 @@ static const char *host_choose(bool progress_threads, bool mpi_threads)
 {
     const char *name = NULL;
 
+    leave_software_out();
     for (int i = 0; i < HOSTS; i++) {
-        host_t host = {.component = NULL};
-        const char *why = !may_be_taken(hosts[i]) ? "host-refused" : host_start(&host, hosts[i], NULL == name ? -1 : chosen.priority, progress_threads, mpi_threads);
-        const bool told = 0 == strcmp(hosts[i], "ucx") && ucx_is_told();
+        host_t host;
+        const char *why = host_start(&host, hosts[i], NULL == name ? -1 : chosen.priority, progress_threads, mpi_threads);
+        const bool told = 0 == strcmp(hosts[i], "ucx") ? ucx_is_told() : 0 == strcmp(hosts[i], "cm") && ofi_is_told();
         const bool better = NULL == why && !told && (NULL == name || host.priority > chosen.priority);
         host_t *loser = better ? &chosen : &host;
 
