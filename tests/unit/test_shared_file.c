@@ -195,7 +195,7 @@ static bool put(const char *path, const char *text)
 /* Root of the node and the stranger look alike there. */
 static int look_from_inside(void)
 {
-    /* Whoever has changed its user may not write to /proc/self, otherwise. */
+    /* Without this, a process that changed its user may not write to /proc/self. */
     if (0 != setresgid(SELF, SELF, SELF) || 0 != setresuid(SELF, SELF, SELF) || 0 != prctl(PR_SET_DUMPABLE, 1)
         || 0 != unshare(CLONE_NEWUSER) || !put("/proc/self/uid_map", "1000 4712 1") || !put("/proc/self/setgroups", "deny")
         || !put("/proc/self/gid_map", "1000 4712 1")) {

@@ -3,8 +3,8 @@
  *
  * A connection whose records a kernel seals, or opens, or both (kTLS).  There is no ring: items go to the socket
  * as they are, one frame a call, so that a record has bytes of one frame.  What comes is a stream of plaintext, the rest
- * of a put straight to its address.  (Of TLS 1.3 the kernel gives out nothing that has not verified, as long as it is not told
- * that records have no padding, TLS_RX_EXPECT_NO_PAD: then it would open them at that address.)
+ * of a put straight to its address.  (With TLS 1.3 the kernel returns only verified bytes, unless TLS_RX_EXPECT_NO_PAD tells
+ * it that records have no padding: then it would decrypt them at that address.)
  */
 #include "btl_crypt_link.h"
 

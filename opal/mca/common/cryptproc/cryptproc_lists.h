@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(default)
 
-/* Is this word, of so many bytes, an element? */
+/* Is the word of this length an element? */
 bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
 
 /* Is each element of the list one of these? */

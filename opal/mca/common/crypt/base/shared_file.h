@@ -20,7 +20,7 @@
  * is there is good.  OK, too, where it cannot be made. */
 int opal_crypt_shared_file_make(const char *path, bool *made, opal_crypt_why_t *why);
 
-/* Open it, to be mapped, in the place of what somebody has mapped by its name.  It has at least so many bytes. */
+/* Open the file, of at least `bytes` bytes, to be mapped over a mapping that Open MPI made by name. */
 int opal_crypt_shared_file_open(const char *path, size_t bytes, int *fd, opal_crypt_why_t *why);
 
 /* A directory for such files.  OK if it is not there yet, and could be made. */

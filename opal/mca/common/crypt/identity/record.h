@@ -105,8 +105,8 @@ uint16_t opal_crypt_record_unknown(const opal_crypt_record_t *record);
 size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, size_t room);
 
 /* The first difference in what both sides must agree on, as text for people
- * ("cipher: AES-128-GCM here, AES-256-GCM there"); NULL in `topic` when there
- * is none, else the help topic.  The version of ompi-crypt comes first. */
+ * ("cipher: AES-128-GCM here, AES-256-GCM there"); `topic` is the help topic,
+ * or NULL if they agree.  The version of ompi-crypt comes first. */
 const char *opal_crypt_record_difference(const opal_crypt_record_t *ours,
                                          const opal_crypt_record_t *theirs,
                                          char *text, size_t text_bytes);

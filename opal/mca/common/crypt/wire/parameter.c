@@ -270,8 +270,8 @@ static const char *elsewhere(const char *rest)
     return found;
 }
 
-/* What is meant by a name that begins as ours do and is none of them, or NULL.  A third of what stands behind the prefix may
- * be wrong: of more, another word was meant. */
+/* The parameter that a misspelt name with one of our prefixes probably means, or NULL.  Up to a third of the letters behind
+ * the prefix may be wrong; with more, the user meant another word. */
 static const char *meant_by(const char *name, const char *prefix)
 {
     const char *rest = name + strlen(prefix), *other;

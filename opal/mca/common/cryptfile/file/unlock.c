@@ -243,7 +243,7 @@ int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRY
     int best = -1;
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        if (states[i].verified && !states[i].refused && NULL != states[i].map     /* others may say so of what is none here */
+        if (states[i].verified && !states[i].refused && NULL != states[i].map     /* another process may have verified a copy that does not parse here */
             && (best < 0 || better(&states[i], &states[best]))) {
             best = i;
         }
