@@ -13,7 +13,7 @@
 enum { MANY = 4000 };
 
 static int rank, number;
-static char large[16384];
+static char large[16384], huge[1 << 24];
 static MPI_Request requests[MANY];
 
 static void receive(int tag)
@@ -72,6 +72,13 @@ int main(int argc, char **argv)
         }
         MPI_Irecv(&number, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (0 == strcmp(mode, "probe")) {
+        MPI_Probe(0 == rank ? MPI_ANY_SOURCE : 0, 0 == rank ? MPI_ANY_TAG : 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (0 == strcmp(mode, "send")) {         /* too much to send ahead, and nobody receives */
+        if (0 == rank) {
+            MPI_Ssend(huge, sizeof(huge), MPI_BYTE, 1, 5, MPI_COMM_WORLD);
+        }
+        receive(7);
     } else if (0 == strcmp(mode, "barrier")) {      /* one of them does not take part */
         if (0 == rank) {
             MPI_Barrier(MPI_COMM_WORLD);

@@ -1,10 +1,11 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# ps.sh PART...: `mpicrypt ps` explains jobs of two nodes that hang, each by one sentence of one command:
-# nobody has sent (sender), the tag differs (tag, request), a collective that one is missing from
-# (barrier), a peer that is stopped (stopped), a key that never comes (key).  hostile: what is no
-# page is refused and named, and the pages of a job that ended are removed.  btl: what there is to say with
-# crypt_transport=btl.  unseen: where nothing is seen to go on, it is not said that nothing looks wrong.
+# ps.sh PART...: `mpicrypt ps` explains jobs of two processes that hang, each by one sentence of one command, whoever
+# seals: nobody has sent (sender, probe), the tag differs (tag, request), a collective that one is missing from
+# (barrier), a peer that is stopped (stopped), both on one node (node).  Only pml/crypt: a key that never comes (key).  Only
+# btl/crypt: a connection that is not answered (first, away), a peer that takes nothing (take).  accept: where nothing
+# is seen to go on, it is not said that nothing looks wrong.  hostile: what is no page is refused and named, and
+# the pages of a job that ended are removed.
 set -eu
 . "$SRC/tests/lib.sh"
 python3 -c pass || skip "python3 is missing"
@@ -51,7 +52,7 @@ end() {
 explains() {
     local expression good=
     until [ -n "$good" ]; do
-        kill -0 $job 2>/dev/null || fail "the job ended: $(cat "$CASE_DIR/job")"
+        kill -0 $job 2>/dev/null || fail "the job ended: $(cat "$CASE_DIR/job" "$CASE_DIR/seen")"
         look
         good=yes
         for expression in "$@"; do
@@ -63,61 +64,64 @@ explains() {
     [ $status = 1 ] || fail "status $status"
 }
 
-# unknown REGEX: until ps says that it cannot see whether the job goes on; it never says that nothing looks wrong.
-unknown() {
-    until look; [ $status = 3 ]; do
-        kill -0 $job 2>/dev/null || fail "the job ended: $(cat "$CASE_DIR/job")"
-    done
-    cat "$CASE_DIR/seen" "$CASE_DIR/said"
-    grep -qE -- "$1" "$CASE_DIR/seen" && ! grep -q 'nothing looks wrong' "$CASE_DIR/seen" || fail "it does not say $1"
-    [ ! -s "$CASE_DIR/said" ] || fail "$(cat "$CASE_DIR/said")"
-}
-
 # goes_on: rank 0 is let go, and then nothing looks wrong.
-in_what=
 goes_on() {
     kill -CONT "$(cat "$CASE_DIR/pid.0")"
     after=10                    # on a machine with much to do they are not heard of every second
     until look; [ $status = 0 ]; do :; done
-    grep -q ": 2 of 2 processes seen: nothing looks wrong$in_what\$" "$CASE_DIR/seen" || fail "it goes on: $(cat "$CASE_DIR/seen")"
-    if [ -n "$in_what" ]; then
-        grep -q '^  not seen: messages within a node, and the calls' "$CASE_DIR/seen" || fail "it goes on: $(cat "$CASE_DIR/seen")"
-        look --host node0 --json
-        python3 - "$CASE_DIR/seen" <<'END' || fail "--json: $(cat "$CASE_DIR/seen")"
-import json, sys
-job, = json.load(open(sys.argv[1]))
-assert job["wrong"] == [] and len(job["not_seen"]) == 2 and job["not_seen"][1] == "1 of its processes: name all nodes (--host, --slurm)", job
-END
-    fi
+    grep -q ": 2 of 2 processes seen: nothing looks wrong\$" "$CASE_DIR/seen" || fail "it goes on: $(cat "$CASE_DIR/seen")"
     after=1
     end
 }
 
+# What a page says of messages that were not sent: pml/crypt counts them, ob1 is asked what has arrived.
+if [ "${OMPI_MCA_crypt_transport:-}" = pml ]; then
+    over=pml
+    sealed='  pml/crypt seals what leaves a node, over ob1 (crypt_transport=pml); authentication psk, keys X25519, AES-128-GCM'
+    nothing() { printf '; rank %s has sent nothing to it$' "$1"; }
+    other_tag='; rank 0 has sent it 1 message that it has not received: tag 5$'
+else
+    over=btl
+    sealed='  btl/crypt seals what leaves a node, over TCP (TCP is the network); authentication psk, keys X25519.*, AES-128-GCM'
+    nothing() { printf '; no other message from it has arrived$'; }
+    other_tag='; a message of another tag lies there: rank 0, tag 5$'
+    after=2                     # both have to be heard of within this time
+fi
+
 part_sender() {
     hang sender
-    explains 'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 7; rank 0 has sent nothing to it$' \
-             'rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 6; rank 1 has sent nothing to it$'
+    explains "rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 7$(nothing 0)" \
+             "rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 6$(nothing 1)"
+    end
+}
+
+part_probe() {
+    hang probe
+    explains 'rank 1 \(node1\) has waited [0-9]+ s in a probe for a message from rank 0, tag 7' \
+             'rank 0 \(node0\) has waited [0-9]+ s in a probe for a message from any rank, any tag'
     end
 }
 
 part_tag() {
     hang tag
     after=5                     # a page that is a second old would say something else
-    explains 'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 6; rank 0 has sent it 1 message that it has not received: tag 5$' \
-             'rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 7; rank 1 has sent nothing to it$'
+    explains "rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 6$other_tag" \
+             "rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 7$(nothing 1)"
+    grep -q -- "^$sealed\$" "$CASE_DIR/seen" || fail "who seals: $(cat "$CASE_DIR/seen")"
     look --all
     grep -qE 'rank 0 on node0: process [0-9]+, running, state [RS]' "$CASE_DIR/seen" || fail "--all: $(cat "$CASE_DIR/seen")"
     look --json
-    python3 - "$CASE_DIR/seen" <<'END' || fail "--json: $(cat "$CASE_DIR/seen")"
+    python3 - "$CASE_DIR/seen" $over <<'END' || fail "--json: $(cat "$CASE_DIR/seen")"
 import json, sys
 job, = json.load(open(sys.argv[1]))
+over = sys.argv[2]
 by_rank = {p["rank"]: p for p in job["processes"]}
 wait = by_rank[1]["waits"][0]
 assert job["ranks"] == 2 and len(job["wrong"]) == 2, job
 assert (wait["kind"], wait["process"], wait["tag"], wait["instead"]["tag"]) == ("receive", 0, 6, 5), wait
-assert [p["sent"] for p in by_rank[0]["peers"] if p["rank"] == 1] == [1]
+assert over == "btl" or [p["sent"] for p in by_rank[0]["peers"] if p["rank"] == 1] == [1]
+assert by_rank[0]["transport"] == over and by_rank[0]["protection"].startswith(over + "/crypt seals"), job
 END
-    after=1
     # A node that cannot be reached is named; this node alone knows one side.
     look --host node0,down
     [ $status = 3 ] && grep -q '^mpicrypt ps: down: it cannot be looked at' "$CASE_DIR/said" || fail "down: $(cat "$CASE_DIR/said")"
@@ -137,14 +141,14 @@ END
 
 part_request() {
     hang request
-    explains 'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 6; rank 0 has sent it 1 message that it has not received: tag 5$'
+    explains "rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 6$other_tag"
     end
 }
 
 # In 5.0 the message that is missing is one of an all-reduce, by its tag.
 part_barrier() {
     hang barrier
-    explains 'rank 0 \(node0\) has waited [0-9]+ s in a collective \((barrier|all-reduce)\), for a message from rank 1;' \
+    explains 'rank 0 \(node0\) has waited [0-9]+ s in a collective \((barrier|all-reduce)\), for a message from rank 1' \
              'rank 1 \(node1\) has waited [0-9]+ s in a receive from rank 0, tag 6;'
     end
 }
@@ -165,22 +169,24 @@ part_key() {
     end
 }
 
-part_btl() {
-    export OMPI_MCA_crypt_transport=btl
-    after=3                     # all of them have to be heard of within this time
-    hang sender
-    explains '^  2 processes are inside MPI, and nothing has gone between nodes for [0-9]+ s \(in which calls is not known with crypt_transport=btl\)$'
-    end
+part_first() {
     hang first
     explains '^  rank 0 \(node0\) has waited [0-9]+ s in its first contact with rank 1, for a connection \(it does not answer the handshake\); rank 1 has not been inside MPI for [0-9]+ s$' \
-             '^  rank 1 \(node1\) is outside MPI for [0-9]+ s, and others wait for it \(process [0-9]+, state S\)$'
+             '^  rank 1 \(node1\) has been outside MPI for [0-9]+ s, and others wait for it \(process [0-9]+, state S\)$'
     end
+}
+
+part_away() {
     hang away
-    explains '^  1 process is inside MPI, and nothing has gone between nodes for ' \
-             '^  rank 1 \(node1\) is outside MPI for [0-9]+ s, and others wait for it \(process [0-9]+, state S\)$'
+    explains '^  rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 7; .*; rank 1 has not been inside MPI for [0-9]+ s$' \
+             '^  rank 1 \(node1\) has been outside MPI for [0-9]+ s, and others wait for it \(process [0-9]+, state S\)$'
     look --all
     grep -qE 'rank 1: sealed, sent [0-9]+ records, received [0-9]+; not taken yet: 0 bytes$' "$CASE_DIR/seen" || fail "--all: $(cat "$CASE_DIR/seen")"
+    grep -qE '1 connections; pending: 1 receives, 0 sends; last message ' "$CASE_DIR/seen" || fail "--all: $(cat "$CASE_DIR/seen")"
     end
+}
+
+part_take() {
     hang take
     explains '^  rank 0 \(node0\) has waited [0-9]+ s for rank 1 to take [0-9]+ bytes that were sent to it; rank 1 has not been inside MPI for'
     look --json
@@ -188,46 +194,34 @@ part_btl() {
 import json, sys
 job, = json.load(open(sys.argv[1]))
 by_rank = {p["rank"]: p for p in job["processes"]}
-wait, = by_rank[0]["waits"]
-peer, = by_rank[0]["peers"]
+wait, peer = by_rank[0]["waits"][0], by_rank[0]["peers"][0]
 assert by_rank[0]["transport"] == by_rank[1]["transport"] == "btl" and (wait["kind"], wait["process"]) == ("take", 1), job
 assert peer["state"] == "sealed" and peer["sent"] > 50 and 0 < peer["ahead_bytes"] == wait["bytes"], peer
 END
     end
-    hang stopped
-    kill -STOP "$(cat "$CASE_DIR/pid.0")"
-    explains 'rank 0 \(node0\) is stopped \(state T\): .kill -CONT [0-9]+. lets it go on$' \
-             '^  1 process is inside MPI, and nothing has gone between nodes for '
-    in_what=" in what was seen"
-    goes_on
-    in_what=
-    unset OMPI_MCA_crypt_transport
-    after=1
 }
 
-# Two of one node wait for each other; two, of one node or of two, wait for somebody to connect.
-part_unseen() {
+# Two of one node wait for each other.
+part_node() {
     where=(--host node0:2)
     hang sender
     explains 'rank 1 \(node0\) has waited [0-9]+ s in a receive from rank 0, tag 7' \
              'rank 0 \(node0\) has waited [0-9]+ s in a receive from rank 1, tag 6'
     end
-    export OMPI_MCA_crypt_transport=btl
-    after=3
-    hang sender
-    unknown '^  not seen: whether 2 processes inside MPI go on: none of their messages was seen for 3 s$'
+    hang send
+    explains 'rank 0 \(node0\) has waited [0-9]+ s in a send to rank 1, tag 5 \(16777216 bytes'
     end
     where=(--map-by node)
-    # In the launcher's hands: some series show that, and the others must not say that all is well.
-    for OMPI_MCA_crypt_transport in btl pml; do
-        hang accept
-        until look; [ $status != 0 ]; do :; done
-        cat "$CASE_DIR/seen" "$CASE_DIR/said"
-        ! grep -q 'nothing looks wrong' "$CASE_DIR/seen" && [ ! -s "$CASE_DIR/said" ] || fail "status $status: $(cat "$CASE_DIR/said")"
-        grep -qE 'has waited [0-9]+ s|nothing has gone between nodes|not seen: whether [12] process' "$CASE_DIR/seen" || fail "it does not say what it sees"
-        end
-    done
-    after=1
+}
+
+# In the launcher's hands: some series show that, and the others must not say that all is well.
+part_accept() {
+    hang accept
+    until look; [ $status != 0 ]; do :; done
+    cat "$CASE_DIR/seen" "$CASE_DIR/said"
+    ! grep -q 'nothing looks wrong' "$CASE_DIR/seen" && [ ! -s "$CASE_DIR/said" ] || fail "status $status: $(cat "$CASE_DIR/said")"
+    grep -qE 'has waited [0-9]+ s|not seen: whether [12] process' "$CASE_DIR/seen" || fail "it does not say what it sees"
+    end
 }
 
 # plant NAME: standard input becomes that file in node0's /dev/shm.

@@ -75,6 +75,8 @@ void ompi_common_cryptmpi_describe(opal_crypt_status_who_t *who)
     opal_cryptproc_cut(who->method, sizeof(who->method),
                        opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())));
     opal_cryptproc_cut(who->pml, sizeof(who->pml), NULL == host_name ? "btl/crypt" : host_name);
+    _Static_assert(sizeof(who->protection) == OMPI_COMMON_CRYPTMPI_PROTECTION, "room for the line");
+    ompi_common_cryptmpi_protection(NULL, who->protection);
 }
 
 /* Both libraries are asked: a process may hold two of a name when a wrong one was found first. */

@@ -80,6 +80,14 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_over_btl(void);
 
+/* In a line, for users and auditors.  `keys`: how they were agreed on; NULL: as this process may.  Empty as long as nothing
+ * was decided. */
+enum { OMPI_COMMON_CRYPTMPI_PROTECTION = 256 };
+OMPI_DECLSPEC void ompi_common_cryptmpi_protection(const char *keys, char text[OMPI_COMMON_CRYPTMPI_PROTECTION]);
+/* Names of parameters that were set and mean nothing over btl/crypt; or "". */
+OMPI_DECLSPEC void ompi_common_cryptmpi_unused(char *text, size_t bytes);
+OMPI_DECLSPEC int ompi_common_cryptmpi_protection_register(void);       /* for MPI_T */
+
 /* ---- the report: crypt_report ---- */
 
 /* Begin to measure, if a report was asked for.  Says itself what is wrong with the parameter.
@@ -220,6 +228,8 @@ typedef struct ompi_common_cryptmpi_comm {
 } ompi_common_cryptmpi_comm_t;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);
+/* Only to be looked at from outside: messages of this communicator are not ours (btl/crypt seals them). */
+OMPI_DECLSPEC int ompi_common_cryptmpi_comm_note(ompi_communicator_t *comm);
 OMPI_DECLSPEC void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm);
 OMPI_DECLSPEC ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t *comm);
 
@@ -253,8 +263,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_cry
 /* As _comm, for whoever looks from outside: between these two calls no communicator goes. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_comms_hold(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_comms_release(void);
-/* Is it one of ours?  It may be any pointer; while held. */
-OMPI_DECLSPEC bool ompi_common_cryptmpi_comm_known(const ompi_common_cryptmpi_comm_t *c);
+/* Any pointer: is it one of these, or the communicator of one?  NULL: no.  While held. */
+OMPI_DECLSPEC ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm_known(const void *pointer);
+OMPI_DECLSPEC void ompi_common_cryptmpi_comms_stop(void);
 
 /* ---- calls that block, to be seen from outside ---- */
 

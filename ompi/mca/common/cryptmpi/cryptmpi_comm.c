@@ -103,6 +103,25 @@ free_comm:
     return OMPI_ERR_OUT_OF_RESOURCE;
 }
 
+int ompi_common_cryptmpi_comm_note(ompi_communicator_t *comm)
+{
+    ompi_common_cryptmpi_comm_t **slot = slot_of(comm, true);
+    ompi_common_cryptmpi_comm_t *c;
+
+    if (NULL != slot && NULL != *slot && comm == (*slot)->comm) {
+        return OMPI_SUCCESS;
+    }
+    c = NULL == slot ? NULL : calloc(1, sizeof(*c));
+    if (NULL == c) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    c->comm = comm;
+    c->peer_count = OMPI_COMM_IS_INTER(comm) ? ompi_comm_remote_size(comm) : ompi_comm_size(comm);
+    c->at_host = true;
+    __atomic_store_n(slot, c, __ATOMIC_RELEASE);
+    return OMPI_SUCCESS;
+}
+
 void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t **slot = slot_of(comm, false);
@@ -117,9 +136,11 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     if (NULL != c->group) {
         opal_crypt_group_destroy(c->group);
     }
-    opal_crypt_serials_destroy(c->serials);
-    OBJ_DESTRUCT(&c->held);
-    pthread_mutex_destroy(&c->lock);
+    if (NULL != c->serials) {
+        opal_crypt_serials_destroy(c->serials);
+        OBJ_DESTRUCT(&c->held);
+        pthread_mutex_destroy(&c->lock);
+    }
     free(c->members);
     free(c);
 }
@@ -134,18 +155,20 @@ void ompi_common_cryptmpi_comms_release(void)
     pthread_mutex_unlock(&going);
 }
 
-bool ompi_common_cryptmpi_comm_known(const ompi_common_cryptmpi_comm_t *c)
+ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm_known(const void *pointer)
 {
     for (uint32_t p = 0; p < PAGES; p++) {
         ompi_common_cryptmpi_comm_t **page = page_of(p);
 
         for (uint32_t i = 0; NULL != page && i < PAGE; i++) {
-            if (c == __atomic_load_n(&page[i], __ATOMIC_ACQUIRE)) {
-                return true;
+            ompi_common_cryptmpi_comm_t *c = __atomic_load_n(&page[i], __ATOMIC_ACQUIRE);
+
+            if (NULL != c && (pointer == c || pointer == c->comm)) {
+                return c;
             }
         }
     }
-    return false;
+    return NULL;
 }
 
 ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_fill(ompi_common_cryptmpi_comm_t *c, int rank)

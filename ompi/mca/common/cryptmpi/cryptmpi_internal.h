@@ -10,7 +10,6 @@
 
 void ompi_common_cryptmpi_peers_start(void);
 void ompi_common_cryptmpi_peers_stop(void);
-void ompi_common_cryptmpi_comms_stop(void);
 
 /* Context ids that come back (cryptmpi_generation.c): a new communicator, once; and how
  * many with its id we have been in together with a member of its remote group. */

@@ -142,9 +142,10 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     const opal_crypt_stats_t *s = &sum->stats;
     const char *why_none = remark(sum);
-    char job[32], cipher[16], agreement[80];
+    char job[32], cipher[16], agreement[80], protection[OMPI_COMMON_CRYPTMPI_PROTECTION], unused[320];
 
     key_agreement(sum, agreement, sizeof(agreement));
+    ompi_common_cryptmpi_protection(sum->sealed_peers > 0 ? agreement : NULL, protection);
     snprintf(job, sizeof(job), "%08" PRIx32, (uint32_t) OPAL_PROC_MY_NAME.jobid);
     snprintf(cipher, sizeof(cipher), "AES-%u-GCM", p->key_bits);
     fputs(form->begin, out);
@@ -152,6 +153,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->number, "uid", (uint64_t) geteuid());
     fprintf(out, form->number, "processes", (uint64_t) told->processes);
     fprintf(out, form->number, "reporting", (uint64_t) told->reporting);
+    fprintf(out, form->text, "protection", protection);
     fprintf(out, form->text, "authentication",
             opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())));
     fprintf(out, form->text, "cipher", cipher);
@@ -161,6 +163,10 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->text, "scope", OPAL_CRYPTPROC_ALL == p->scope ? "all" : "internode");
     fprintf(out, form->text, "audit", OPAL_CRYPTPROC_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
     fprintf(out, form->text, "raised_limits", told->raised);
+    ompi_common_cryptmpi_unused(unused, sizeof(unused));
+    if (opal_cryptproc_has_transport() && '\0' != unused[0]) {
+        fprintf(out, form->text, "unused", unused);
+    }
     fprintf(out, form->text, "key_agreement", agreement);
     fprintf(out, form->number, "sealed_peers", sum->sealed_peers);
     fprintf(out, form->number, "local_peers", sum->local_peers);

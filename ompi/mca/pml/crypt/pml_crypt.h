@@ -16,7 +16,8 @@
  *   mtl.c     what is different where the host is cm
  *   progress.c  what waits for the progress function
  *   look.c    what is pending, gathered to be shown: by status.c on the page that
- *             `mpicrypt ps` reads, by dump.c as text
+ *             `mpicrypt ps` reads, by dump.c as text; waits.c names it
+ *   transport.c  where btl/crypt seals, ob1 below it; look_btl.c, look_ob1.c  what is pending there
  *
  * Headers, beside this one, which all include
  *   message.h, request.h  what a message is, and what is under way; included here
@@ -152,7 +153,8 @@ static inline void ompi_pml_crypt_status_tick(void)
 }
 
 /* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: not now. ---- */
-bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, uint64_t *moved);   /* changes with each record */
+bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bool lists, uint64_t *moved);   /* changes with each
+                                                                                      record, and message */
 void ompi_pml_crypt_look_btl_start(void);                   /* ob1's progress function does not call us */
 void ompi_pml_crypt_look_btl_stop(void);
 

@@ -107,6 +107,7 @@ static int component_register(void)
         return OMPI_ERR_NOT_SUPPORTED;
     }
     rc = opal_cryptproc_params_register();
+    rc = rc ? rc : ompi_common_cryptmpi_protection_register();
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -293,6 +294,11 @@ static int component_finalize(void)
     ompi_pml_crypt_lists_stop();
     ompi_common_cryptmpi_set_host(NULL, NULL);
     opal_cryptproc_shared_stop();
-    (ompi_common_cryptmpi_transport_is_btl() ? opal_cryptproc_stop : ompi_common_cryptmpi_stop)();
+    if (ompi_common_cryptmpi_transport_is_btl()) {
+        ompi_common_cryptmpi_comms_stop();
+        opal_cryptproc_stop();
+    } else {
+        ompi_common_cryptmpi_stop();
+    }
     return rc;
 }

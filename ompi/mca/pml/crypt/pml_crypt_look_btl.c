@@ -1,26 +1,23 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What the status page shows with crypt_transport=btl: the connections of btl/crypt, and what it waits for.  Messages are
- * ob1's, so what a call waits for is not known here; whether anything goes between nodes is.
+ * What the status page shows with crypt_transport=btl: calls that block, the connections of btl/crypt and what they wait for,
+ * and ob1's requests.
  */
-#include "pml_crypt.h"
+#include "pml_crypt_waits.h"
 
 #include <string.h>
 
 #include "opal/runtime/opal_progress.h"
 
+enum { CONNECTIONS = 4 };               /* that wait for something, and are named */
+
 typedef struct btl_look {
     opal_crypt_status_moment_t *moment;
     uint64_t moved;
+    opal_crypt_status_wait_t waits[CONNECTIONS];
+    unsigned wait_count;
 } btl_look_t;
-
-static void add_wait(opal_crypt_status_moment_t *moment, const opal_crypt_status_wait_t *wait)
-{
-    if (moment->wait_count < OPAL_CRYPT_STATUS_WAITS) {
-        moment->waits[moment->wait_count++] = *wait;
-    }
-}
 
 /* One that something waits for takes the place of one that is only connected. */
 static opal_crypt_status_peer_t *room_for(opal_crypt_status_moment_t *moment, bool waits)
@@ -45,37 +42,32 @@ static void look_at_peer(const opal_crypt_status_peer_t *peer, const opal_crypt_
 
     look->moved += peer->sent + peer->accepted;
     moment->sealed += OPAL_CRYPT_STATUS_SEALED == peer->state;
-    if (NULL != wait) {
-        add_wait(moment, wait);
+    if (NULL != wait && look->wait_count < CONNECTIONS) {
+        look->waits[look->wait_count++] = *wait;
     }
     if (OPAL_CRYPT_STATUS_UNKNOWN != peer->state && NULL != (place = room_for(moment, NULL != wait))) {
         *place = *peer;
     }
 }
 
-/* A question to the runtime, which has no answer yet. */
-static void look_inside(ompi_common_cryptmpi_inside_t *inside, void *context)
+bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bool lists, uint64_t *moved)
 {
-    opal_crypt_status_moment_t *moment = context;
-    opal_crypt_status_wait_t wait = {.kind = inside->kind, .peer = OPAL_CRYPT_STATUS_ANY, .process = inside->peer, .blocking = 1};
-
-    if (0 == inside->since) {
-        inside->since = moment->updated;
-    }
-    wait.since = inside->since;
-    opal_cryptproc_cut(wait.text, sizeof(wait.text), NULL == inside->text ? "" : inside->text);
-    add_wait(moment, &wait);
-}
-
-bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, uint64_t *moved)
-{
+    static ompi_pml_crypt_waits_t waits;    /* one at a time */
     btl_look_t look = {.moment = moment};
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
-    ompi_common_cryptmpi_insides_look(look_inside, moment);
+    ompi_pml_crypt_waits_begin(&waits, moment, now);
     if (NULL != opal_cryptproc_transport_look && !opal_cryptproc_transport_look(now, look_at_peer, &look)) {
         return false;
     }
+    if (lists && !ompi_pml_crypt_look_ob1(&waits, &look.moved)) {
+        return false;
+    }
+    ompi_pml_crypt_waits_tell_inside(&waits);
+    for (unsigned i = 0; i < look.wait_count; i++) {
+        moment->waits[moment->wait_count++] = look.waits[i];
+    }
+    ompi_pml_crypt_waits_tell_requests(&waits);
     *moved = look.moved;
     if (NULL != aead) {
         opal_cryptproc_cut(moment->aead, sizeof(moment->aead), aead->name);

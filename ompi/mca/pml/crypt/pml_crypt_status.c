@@ -66,7 +66,7 @@ static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
     uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
 
     moment->updated = now;
-    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_look_btl(moment, now, &counted)) {
+    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_look_btl(moment, now, lists, &counted)) {
         return false;
     }
     if (phase_now() != phase) {

@@ -10,6 +10,7 @@
  * in the record, as a text on which both sides must agree (btl/crypt's).
  */
 #include "pml_crypt_host.h"
+#include "pml_crypt_waits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -129,9 +130,10 @@ static int add_others(ompi_communicator_t *comm)
 
 static int add_comm(ompi_communicator_t *comm)
 {
-    const int rc = OMPI_COMM_IS_INTER(comm) ? add_others(comm) : OMPI_SUCCESS;
+    int rc = OMPI_COMM_IS_INTER(comm) ? add_others(comm) : OMPI_SUCCESS;
 
-    return OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_add_comm(comm) : rc;
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_add_comm(comm) : rc;
+    return OMPI_SUCCESS == rc ? ompi_common_cryptmpi_comm_note(comm) : rc;
 }
 
 static int del_comm(ompi_communicator_t *comm)
@@ -139,7 +141,20 @@ static int del_comm(ompi_communicator_t *comm)
     if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
         ompi_common_cryptmpi_report_end();
     }
+    ompi_common_cryptmpi_comm_del(comm);
     return ompi_pml_crypt.host.pml_del_comm(comm);
+}
+
+/* The only call that may wait without one of ob1's requests. */
+static int probe(int source, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_PROBE, .peer = source, .tag = tag, .comm = comm};
+    int rc;
+
+    ompi_common_cryptmpi_enter(&inside);
+    rc = ompi_pml_crypt.host.pml_probe(source, tag, comm, status);
+    ompi_common_cryptmpi_leave(&inside);
+    return rc;
 }
 
 static int enable(bool on)
@@ -152,7 +167,12 @@ static int enable(bool on)
         ompi_pml_crypt_audit_osc();
     }
     opal_cryptproc_give_back();
-    return OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
+    rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
+    if (on && OMPI_SUCCESS == rc) {
+        ompi_pml_crypt_look_ob1_start();
+        ompi_pml_crypt_status_lists(true);
+    }
+    return rc;
 }
 
 /* It was opened, and waits for the decision: it listens to nobody yet. */
@@ -174,8 +194,9 @@ mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_
     ompi_pml_crypt_module.pml_add_procs = add_procs;
     ompi_pml_crypt_module.pml_add_comm = add_comm;
     ompi_pml_crypt_module.pml_del_comm = del_comm;
-    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt",
-                        opal_process_info.nodename);
+    ompi_pml_crypt_module.pml_probe = probe;
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt (%s)",
+                        opal_process_info.nodename, ompi_common_cryptmpi_transport_why());
     ompi_pml_crypt_status_start();
     ompi_pml_crypt_look_btl_start();
     return &ompi_pml_crypt_module;

@@ -8,7 +8,6 @@
  *     requests pending for long        if no message began or ended meanwhile
  *     MPI_Init, MPI_Finalize           for long
  *     busy outside MPI                 if somebody waits for it
- *     nothing goes between nodes       over btl/crypt, where it is not known what calls wait for
  *
  * Where none of that is found, and nobody is seen to do anything either, it is not known whether something is wrong.
  *
@@ -27,7 +26,6 @@ typedef struct job {
     double after;
     FILE *out;
     int found;
-    int quiet;              /* over btl/crypt: those that are inside MPI while nothing goes between nodes */
     int still, asleep;      /* if nobody is seen to do anything: inside MPI; outside of it */
     int waiting;            /* whose wait is told */
 } job_t;
@@ -79,7 +77,7 @@ static void say_tag(const opal_crypt_status_wait_t *w, FILE *out)
 
 void mpicrypt_ps_say_wait(const opal_crypt_status_wait_t *w, FILE *out)
 {
-    static const char *const how[OPAL_CRYPT_STATUS_PROTOCOLS] = {"in one piece", "in segments", "within the node"};
+    static const char *const how[OPAL_CRYPT_STATUS_PROTOCOLS] = {", in one piece", ", in segments", ", within the node", ""};
     const bool collective = '\0' != w->text[0];
 
     switch (w->kind) {
@@ -111,7 +109,7 @@ void mpicrypt_ps_say_wait(const opal_crypt_status_wait_t *w, FILE *out)
         fprintf(out, "in a send to ");
         say_peer(w, out);
         say_tag(w, out);
-        fprintf(out, " (%llu bytes, %s)", (unsigned long long) w->bytes, how[w->protocol]);
+        fprintf(out, " (%llu bytes%s)", (unsigned long long) w->bytes, how[w->protocol]);
         return;
     default:
         if (collective) {
@@ -177,7 +175,7 @@ static const opal_crypt_status_wait_t *wait_of(const job_t *job, const opal_cryp
 
 /* ---- what its peer's page says ---- */
 
-/* Of a receive: has the peer sent anything?  Its page counts sealed messages, all of them. */
+/* Of a receive: has the peer sent anything?  Its page counts sealed messages, all of them; over btl/crypt, records. */
 static bool say_counts(const job_t *job, const opal_crypt_status_seen_t *s, const opal_crypt_status_wait_t *w,
                        const opal_crypt_status_seen_t *other)
 {
@@ -185,7 +183,7 @@ static bool say_counts(const job_t *job, const opal_crypt_status_seen_t *s, cons
     const uint64_t accepted = NULL == from_it ? 0 : from_it->accepted;
     unsigned long long sent;
 
-    if ((NULL == to_us && other->moment.peers_left_out > 0) || (NULL == from_it && s->moment.peers_left_out > 0)
+    if (s->who.over_btl || (NULL == to_us && other->moment.peers_left_out > 0) || (NULL == from_it && s->moment.peers_left_out > 0)
         || mpicrypt_ps_age(other, other->moment.updated) >= mpicrypt_ps_age(s, w->since)
         || (NULL != to_us && OPAL_CRYPT_STATUS_SEALED != to_us->state && OPAL_CRYPT_STATUS_UNKNOWN != to_us->state)) {
         return false;
@@ -210,6 +208,8 @@ static void say_lying(const job_t *job, const opal_crypt_status_wait_t *w, bool 
         fprintf(job->out, "; a message of another tag lies there: rank %d, tag %d", w->lying_peer, w->lying_tag);
     } else if (w->lies) {
         fprintf(job->out, "; a message of another tag lies there: tag %d", w->lying_tag);
+    } else if (w->asked && !counted && w->process >= 0) {
+        fprintf(job->out, "; no other message from it has arrived");
     }
 }
 
@@ -250,31 +250,11 @@ static void say_other(const job_t *job, const opal_crypt_status_seen_t *s, const
 
 /* ---- nothing moves ---- */
 
-/* It is inside MPI, and nothing comes or goes: over btl/crypt what it waits for is not known, and else it is in none of the
- * calls that a page has. */
+/* It is inside MPI, and nothing comes or goes, in none of the calls that a page has: those to the launcher, and one-sided ones. */
 static bool is_quiet(const job_t *job, const opal_crypt_status_seen_t *s)
 {
     return OPAL_CRYPT_STATUS_RUNNING == s->moment.phase && !s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)
            && mpicrypt_ps_age(s, s->moment.active) >= job->after;
-}
-
-/* How many are over btl/crypt, if nobody is in the middle of something, and there is more than one node; else 0. */
-static int count_quiet(const job_t *job)
-{
-    bool nodes = false;
-    int quiet = 0;
-
-    for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_seen_t *s = &job->seen[i];
-
-        if (s->who.over_btl && is_quiet(job, s)) {
-            ++quiet;
-        } else if (!s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)) {
-            return 0;
-        }
-        nodes |= s->moment.sealed > 0 || 0 != strcmp(s->who.host, job->seen[0].who.host);
-    }
-    return nodes ? quiet : 0;
 }
 
 /* A process that computes uses its processor; one that sleeps outside MPI waits for something no page shows, such as the launcher. */
@@ -304,35 +284,9 @@ static void say_not_seen(const job_t *job, uint32_t ranks, FILE *out)
         fprintf(out, "whether %d process%s, asleep outside MPI, go%s on\n", job->asleep, 1 == job->asleep ? "" : "es",
                 1 == job->asleep ? "es" : "");
     }
-    for (int i = 0; i < job->count; ++i) {
-        if (job->seen[i].who.over_btl) {
-            fprintf(out, "messages within a node, and the calls that processes are in (crypt_transport=btl)\n");
-            break;
-        }
-    }
     if ((uint32_t) job->count < ranks) {
         fprintf(out, "%u of its processes: name all nodes (--host, --slurm)\n", ranks - (uint32_t) job->count);
     }
-}
-
-static void judge_quiet(job_t *job)
-{
-    double least = -1;
-
-    if (0 == job->quiet || job->waiting > 0) {
-        return;
-    }
-    for (int i = 0; i < job->count; ++i) {
-        const double age = mpicrypt_ps_age(&job->seen[i], job->seen[i].moment.active);
-
-        if (is_quiet(job, &job->seen[i]) && (least < 0 || age < least)) {
-            least = age;
-        }
-    }
-    ++job->found;
-    fprintf(job->out, "  %d process%s inside MPI, and nothing has gone between nodes for %.0f s "
-                      "(in which calls is not known with crypt_transport=btl)\n", job->quiet, 1 == job->quiet ? " is" : "es are",
-            least);
 }
 
 /* ---- the rules ---- */
@@ -369,9 +323,9 @@ static void judge_outside(job_t *job)
     for (int i = 0; i < job->count; ++i) {
         const opal_crypt_status_seen_t *s = &job->seen[i];
 
-        if (is_outside(job, s) && (is_awaited(job, s->who.rank) || job->quiet > 0)) {
+        if (is_outside(job, s) && is_awaited(job, s->who.rank)) {
             begin(job, s);
-            fprintf(job->out, "is outside MPI for %.0f s, and others wait for it (process %u, state %c%s)\n",
+            fprintf(job->out, "has been outside MPI for %.0f s, and others wait for it (process %u, state %c%s)\n",
                     mpicrypt_ps_age(s, s->moment.updated), s->who.pid, 0 == s->state ? '?' : s->state,
                     'D' == s->state ? ": it waits in the kernel, often for a file system" : "");
         }
@@ -425,11 +379,9 @@ int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, uint32_t 
 {
     job_t job = {.seen = seen, .count = count, .after = after, .out = out};
 
-    job.quiet = count_quiet(&job);
     judge_processes(&job);
     judge_outside(&job);
     judge_waits(&job);
-    judge_quiet(&job);
     judge_phases(&job);
     if (0 == job.found) {
         count_still(&job);

@@ -91,6 +91,17 @@ static void free_verdict(verdict_t *verdict)
     free(verdict->not_seen);
 }
 
+/* All of a job say the same. */
+static void show_protection(const opal_crypt_status_seen_t *seen, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        if ('\0' != seen[i].who.protection[0]
+            && (0 == i || 0 != strcmp(seen[i].who.protection, seen[i - 1].who.protection))) {
+            printf("  %s\n", mpicrypt_ps_text(seen[i].who.protection));
+        }
+    }
+}
+
 static void show_text(const opal_crypt_status_seen_t *seen, int count, const verdict_t *verdict)
 {
     const uint32_t ranks = ranks_of(seen, count);
@@ -102,8 +113,10 @@ static void show_text(const opal_crypt_status_seen_t *seen, int count, const ver
     } else {
         printf("%u", ranks);
     }
-    printf(" processes seen%s%s\n%s", 0 == verdict->found && verdict->known ? ": nothing looks wrong" : "",
-           0 == verdict->found && verdict->known && '\0' != *rest ? " in what was seen" : "", verdict->wrong);
+    printf(" processes seen%s%s\n", 0 == verdict->found && verdict->known ? ": nothing looks wrong" : "",
+           0 == verdict->found && verdict->known && '\0' != *rest ? " in what was seen" : "");
+    show_protection(seen, count);
+    fputs(verdict->wrong, stdout);
     for (; '\0' != *rest; rest += strcspn(rest, "\n") + 1) {
         printf("  not seen: %.*s\n", (int) strcspn(rest, "\n"), rest);
     }
@@ -212,8 +225,8 @@ const mpicrypt_verb_t mpicrypt_ps_verb = {
         "are stopped.\n\n"
         "JOB is a part of a job's name. Without --host and --slurm ps looks at this node only, and then it knows one "
         "side of most waits.\n\n"
-        "What it cannot see it names (\"not seen\"): processes of other nodes and, with crypt_transport=btl, the calls that "
-        "processes are in, and messages within a node.\n\n"
+        "What it cannot see it names (\"not seen\"): processes of other nodes, and what those wait for that are inside MPI in "
+        "neither a message nor a collective, as in a one-sided call.\n\n"
         "Exit status: 0, nothing looks wrong in what was seen; 1, something does; 3, nobody is seen to go on, and why "
         "cannot be seen, a node could not be looked at, a page was refused, or there is no such job.",
     .options = options,

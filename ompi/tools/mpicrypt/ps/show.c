@@ -39,9 +39,14 @@ static void show_pending(const opal_crypt_status_seen_t *s, FILE *out)
 {
     const opal_crypt_status_moment_t *m = &s->moment;
 
-    fprintf(out, "    pending: %u receives, %u sends in one piece, %u in segments, %u within the node; last message %.1f s ago\n",
-            m->receives, m->sends[OPAL_CRYPT_STATUS_FRAME], m->sends[OPAL_CRYPT_STATUS_CHOPPED],
-            m->sends[OPAL_CRYPT_STATUS_LOCAL], mpicrypt_ps_age(s, m->active));
+    if (s->who.over_btl) {
+        fprintf(out, "    %u connections; pending: %u receives, %u sends; last message %.1f s ago\n", m->sealed, m->receives,
+                m->sends[OPAL_CRYPT_STATUS_BELOW], mpicrypt_ps_age(s, m->active));
+    } else {
+        fprintf(out, "    pending: %u receives, %u sends in one piece, %u in segments, %u within the node; last message %.1f s "
+                "ago\n", m->receives, m->sends[OPAL_CRYPT_STATUS_FRAME], m->sends[OPAL_CRYPT_STATUS_CHOPPED],
+                m->sends[OPAL_CRYPT_STATUS_LOCAL], mpicrypt_ps_age(s, m->active));
+    }
     if (m->incomplete) {
         fprintf(out, "    and more requests than it looked at\n");
     }
@@ -55,11 +60,7 @@ void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
             mpicrypt_ps_text(s->who.host), s->who.pid, s->gone ? "gone" : phases[m->phase], 0 == s->state ? '?' : s->state,
             mpicrypt_ps_age(s, m->updated), mpicrypt_ps_text(s->who.method), mpicrypt_ps_text(s->who.pml),
             '\0' == m->aead[0] ? "" : ", ", mpicrypt_ps_text(m->aead));
-    if (s->who.over_btl) {
-        fprintf(out, "    %u connections; last record %.1f s ago\n", m->sealed, mpicrypt_ps_age(s, m->active));
-    } else {
-        show_pending(s, out);
-    }
+    show_pending(s, out);
     for (uint32_t i = 0; i < m->wait_count; ++i) {
         fprintf(out, "    waits %.1f s ", mpicrypt_ps_age(s, m->waits[i].since));
         mpicrypt_ps_say_wait(&m->waits[i], out);
@@ -127,13 +128,14 @@ void mpicrypt_ps_json(const opal_crypt_status_seen_t *s, FILE *out)
     text("method", s->who.method, out);
     text("pml", s->who.pml, out);
     text("transport", s->who.over_btl ? "btl" : "pml", out);
+    text("protection", s->who.protection, out);
     text("aead", m->aead, out);
     text("state", state, out);
     text("phase", phases[m->phase], out);
-    fprintf(out, "\"age\": %.3f, \"idle\": %.3f, \"receives\": %u, \"sends\": {\"frame\": %u, \"segments\": %u, \"node\": %u}, "
+    fprintf(out, "\"age\": %.3f, \"idle\": %.3f, \"receives\": %u, \"sends\": {\"frame\": %u, \"segments\": %u, \"node\": %u, \"ob1\": %u}, "
             "\"held\": %u, \"incomplete\": %s, \"peers_left_out\": %u,\n     \"waits\": [", mpicrypt_ps_age(s, m->updated),
             mpicrypt_ps_age(s, m->active), m->receives, m->sends[OPAL_CRYPT_STATUS_FRAME], m->sends[OPAL_CRYPT_STATUS_CHOPPED],
-            m->sends[OPAL_CRYPT_STATUS_LOCAL], m->held, m->incomplete ? "true" : "false", m->peers_left_out);
+            m->sends[OPAL_CRYPT_STATUS_LOCAL], m->sends[OPAL_CRYPT_STATUS_BELOW], m->held, m->incomplete ? "true" : "false", m->peers_left_out);
     for (uint32_t i = 0; i < m->wait_count; ++i) {
         fputs(0 == i ? "" : ", ", out);
         json_wait(s, &m->waits[i], out);

@@ -308,6 +308,7 @@ static bool start_tls(void)
     const opal_crypt_options_t *options = &opal_cryptproc_params.options;
     const opal_crypt_tls_groups_t hybrid = opal_crypt_tls_group_bit(OPAL_CRYPT_TLS_X25519MLKEM768);
     const opal_crypt_tls_groups_t usual = opal_crypt_tls_group_bit(options->fips ? OPAL_CRYPT_TLS_P256 : OPAL_CRYPT_TLS_X25519);
+    static char keys[OPAL_CRYPT_TLS_GROUPS_TEXT];
     opal_crypt_why_t why = {0};
 
     if (OPAL_SUCCESS != opal_cryptproc_choose_cipher()) {
@@ -326,6 +327,7 @@ static bool start_tls(void)
                                                       : "X25519MLKEM768 (btl_crypt_pq=require)");
     }
     opal_cryptproc_transport_is = "btl, TLS 1.3";
+    opal_cryptproc_transport_keys = opal_crypt_tls_groups_text(m->own.groups, keys);
     opal_cryptproc_transport_peers = opal_cryptproc_transport_pq_peers = opal_cryptproc_transport_kernel_peers = 0;
     return true;
 }

@@ -71,6 +71,7 @@ extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_go)(void);
 OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
 /* What it says of itself for a report, its to keep ("TLS 1.3 ..."), and with how many processes it has been connected. */
 extern OPAL_DECLSPEC const char *opal_cryptproc_transport_is;
+extern OPAL_DECLSPEC const char *opal_cryptproc_transport_keys;     /* the ways to agree on them that it may use */
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_peers;
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_pq_peers;    /* of those by X25519MLKEM768 */
 extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_kernel_peers;    /* sealed or opened by the kernel */

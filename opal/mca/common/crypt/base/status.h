@@ -35,7 +35,7 @@
 #define OPAL_CRYPT_STATUS_PREFIX    "ompi-crypt-status."
 
 enum {
-    OPAL_CRYPT_STATUS_VERSION = 2,
+    OPAL_CRYPT_STATUS_VERSION = 3,
     OPAL_CRYPT_STATUS_PEERS = 64,       /* that a moment names */
     OPAL_CRYPT_STATUS_WAITS = 12
 };
@@ -63,6 +63,7 @@ typedef enum {
     OPAL_CRYPT_STATUS_FRAME,            /* sealed, in one piece */
     OPAL_CRYPT_STATUS_CHOPPED,          /* sealed, in segments */
     OPAL_CRYPT_STATUS_LOCAL,            /* within the node */
+    OPAL_CRYPT_STATUS_BELOW,            /* by ob1, sealed by btl/crypt below it */
     OPAL_CRYPT_STATUS_PROTOCOLS
 } opal_crypt_status_protocol_t;
 
@@ -87,8 +88,9 @@ typedef struct opal_crypt_status_wait {
     int32_t process;                    /* the peer's rank in MPI_COMM_WORLD, ANY or FOREIGN */
     uint8_t blocking;                   /* the process is inside this call */
     uint8_t lies;                       /* a message that this receive does not take lies there: */
-    uint8_t pad[2];
-    int32_t lying_peer, lying_tag;      /* nobody has authenticated it yet */
+    uint8_t asked;                      /* it was looked for: without `lies` nothing else has arrived */
+    uint8_t pad;
+    int32_t lying_peer, lying_tag;      /* pml/crypt has not authenticated it yet */
     char comm[64];
     char text[64];                      /* the collective, or what is awaited */
 } opal_crypt_status_wait_t;
@@ -110,7 +112,7 @@ typedef struct opal_crypt_status_peer {
 
 typedef struct opal_crypt_status_moment {
     int64_t updated, updated_real;      /* the latter: since 1970 */
-    int64_t phase_since, active;        /* `active`: when a message last began or ended; over btl/crypt: a record */
+    int64_t phase_since, active;        /* `active`: when a message last began or ended; over btl/crypt also a record */
     int32_t phase;
     uint32_t receives;                  /* pending */
     uint32_t sends[OPAL_CRYPT_STATUS_PROTOCOLS];
@@ -130,11 +132,12 @@ typedef struct opal_crypt_status_who {
     uint32_t uid, pid;
     uint64_t ticks;                     /* when the process began: /proc/PID/stat has it, too */
     uint32_t rank;                      /* in MPI_COMM_WORLD */
-    uint32_t over_btl;                  /* btl/crypt seals: messages are not known */
+    uint32_t over_btl;                  /* btl/crypt seals: a peer is a connection, and its counts are records */
     char job[256];
     char host[64];
     char method[16];                    /* by which processes authenticate */
     char pml[16];                       /* that carries the messages */
+    char protection[256];               /* who seals, over what, why, and by which keys: a line */
 } opal_crypt_status_who_t;
 
 typedef struct opal_crypt_status_page {
@@ -143,7 +146,7 @@ typedef struct opal_crypt_status_page {
     opal_crypt_status_moment_t moments[2];
 } opal_crypt_status_page_t;
 
-_Static_assert(sizeof(opal_crypt_status_who_t) == 392, "layout");
+_Static_assert(sizeof(opal_crypt_status_who_t) == 648, "layout");
 _Static_assert(sizeof(opal_crypt_status_wait_t) == 184, "layout");
 _Static_assert(sizeof(opal_crypt_status_peer_t) == 88, "layout");
 _Static_assert(sizeof(opal_crypt_status_page_t) <= 20 * 1024, "a page is small");

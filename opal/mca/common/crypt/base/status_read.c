@@ -55,7 +55,7 @@ bool opal_crypt_status_valid(opal_crypt_status_seen_t *seen, char *why, size_t w
         return bad(why, why_bytes, "its format is of another version of ompi-crypt (%lu, where this one reads %d)",
                    (unsigned long) who->version, OPAL_CRYPT_STATUS_VERSION);
     }
-    if (!ENDS(who->job) || !ENDS(who->host) || !ENDS(who->method) || !ENDS(who->pml)
+    if (!ENDS(who->job) || !ENDS(who->host) || !ENDS(who->method) || !ENDS(who->pml) || !ENDS(who->protection)
         || who->rank > INT32_MAX || who->over_btl > 1 || 0 == who->pid || who->pid > INT32_MAX) {
         return bad(why, why_bytes, "it names no process");
     }
