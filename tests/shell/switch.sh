@@ -101,6 +101,9 @@ runs "crypt 1 others 0 shared 1" OMPI_MCA_crypt_report=1
 for line in 'transport  *btl, TLS 1.3' 'key_agreement  *X25519.*' 'reporting  *4' 'sealed_peers  *[1-8]' 'local_peers  *4' 'sealed_bytes  *[1-9]'; do
     grep -q "^ *$line\$" "$CASE_DIR/out" || grep -q "^ *$line[0-9]*\$" "$CASE_DIR/out" || fail "no \"$line\" in the report: $(cat "$CASE_DIR/out")"
 done
+! grep -q '^ *unused ' "$CASE_DIR/out" || fail "parameters that nobody has set: $(cat "$CASE_DIR/out")"
+runs "crypt 1 others 0 shared 1" OMPI_MCA_crypt_report=1 OMPI_MCA_pml_crypt_t=2 OMPI_MCA_pml_crypt_chunk_size=65536
+grep -q '^ *unused  *pml_crypt_chunk_size, pml_crypt_t$' "$CASE_DIR/out" || fail "it is not said that they are unused: $(cat "$CASE_DIR/out")"
 # The control: this would have been found.
 runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
 
@@ -201,3 +204,51 @@ automatic btl '' OMPI_MCA_crypt_transport=btl
 impossible
 must vcluster exec node0 umount /sys/class
 must vcluster exec node1 umount /sys/class
+
+# crypt_scope=all: a window of processes that share a node would be memory that they share.  Those of one process a node work.
+cat > "$CASE_DIR/windows.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int rank, rc, got = 0, mine;
+    MPI_Win window;
+    int *memory;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    rc = MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    if (MPI_SUCCESS == rc) {
+        *memory = mine = 40 + rank;
+        MPI_Win_fence(0, window);
+        MPI_Get(&got, 1, MPI_INT, 0 == rank, 0, 1, MPI_INT, window);
+        MPI_Win_fence(0, window);
+        MPI_Win_free(&window);
+        rc = got == 40 + (0 == rank) ? MPI_SUCCESS : MPI_ERR_OTHER;
+    }
+    printf("rank %d %s\n", rank, MPI_SUCCESS == rc ? "has a window" : "has none");
+    MPI_Finalize();
+    return 0;
+}
+END
+windows=$CASE_DIR/windows
+must in_variant mpicc -O2 -o "$windows" "$CASE_DIR/windows.c"
+# window EXPECTED PLACEMENT...
+window() {
+    local expected=$1; shift
+    echo "+ windows, $*: $expected"
+    must vcluster mpirun -n 2 "$@" "$windows" > "$CASE_DIR/out" 2>&1 < /dev/null
+    [ "$(grep -cE "rank [01] $expected" "$CASE_DIR/out")" = 2 ] || fail "windows: $(cat "$CASE_DIR/out")"
+}
+window 'has a window' --host node0:2
+! grep -q 'memory that they share' "$CASE_DIR/out" || fail "by default: $(cat "$CASE_DIR/out")"
+direct=()
+if [ "$SERIES" = 4.1 ]; then         # osc/pt2pt sends messages
+    direct=(--mca osc ^pt2pt)
+    window 'has a window' --host node0:2 --mca crypt_scope all --mca osc pt2pt
+fi
+window 'has none' --host node0:2 --mca crypt_scope all ${direct[@]+"${direct[@]}"}
+tr -s '\n ' ' ' < "$CASE_DIR/out" | grep -q 'A window of processes that share a node would be memory that they share, which is not encrypted, and crypt_scope is "all"' ||
+    fail "it is not said why: $(cat "$CASE_DIR/out")"
+window 'has a window' --map-by node --mca crypt_scope all

@@ -2,10 +2,29 @@
 #
 # pml_crypt_verbose, coll_cryptag_verbose and fs_crypt_verbose print what they promise, by level, and
 # nothing by default; pml_dump shows queue, held messages, replay window and serials.  No key and no
-# payload is in any of it, in whatever form.
+# payload is in any of it, in whatever form.  Over btl/crypt: who met whom, where, and by which keys.
 set -eu
 . "$SRC/tests/lib.sh"
 python3 -c pass || skip "python3 is missing"
+
+# Over btl/crypt messages are ob1's: who met whom.
+if [ "${OMPI_MCA_crypt_transport:-}" != pml ]; then
+    cluster_up 2
+    program=$(mpi_program mpi p2p_sendrecv)
+    for level in 0 10; do
+        vcluster mpirun -n 2 --map-by node --mca pml_crypt_verbose $level "$program" > "$CASE_DIR/out" 2>&1 < /dev/null ||
+            fail "$(cat "$CASE_DIR/out")"
+        [ $level = 0 ] || break
+        ! grep -E '(pml|btl):crypt' "$CASE_DIR/out" || fail "by default"
+    done
+    cat "$CASE_DIR/out"
+    for what in 'pml:crypt: on node1: ob1 over btl/crypt \(TCP is the network\)' \
+            'btl:crypt: rank 0 met rank 1 by psk: (at|from) [0-9a-f.:]+, port [0-9]+, (X25519|X25519MLKEM768), TLS_AES_128_GCM_SHA256$' \
+            'btl:crypt: rank 1 met rank 0 by psk: (at|from) [0-9a-f.:]+, port [0-9]+, (X25519|X25519MLKEM768), TLS_AES_128_GCM_SHA256$'; do
+        grep -qE -- "$what" "$CASE_DIR/out" || fail "no line: $what"
+    done
+    exit 0
+fi
 
 cluster_up 2
 program=$(mpi_program shell verbose_job)

@@ -148,22 +148,41 @@ static void send_mine(ompi_communicator_t *world)
     }
 }
 
-/* Does rank 0 take our line?  It would be counted as a message that is missing; over a transport nobody counts. */
-static bool taken_by_first(ompi_communicator_t *world)
+/* What the record of rank 0 says; false: it is not known. */
+static bool first_reports(ompi_communicator_t *world, bool *reports)
 {
+    ompi_proc_t *first = ompi_comm_peer_lookup(world, 0);
+    opal_crypt_schedule_t *schedule = NULL;
     opal_crypt_session_t *session;
+    opal_crypt_why_t why = {0};
 
     if (opal_cryptproc_has_transport()) {
+        if (OPAL_CRYPT_OK != opal_cryptproc_schedule(&first->super.proc_name, 0, &schedule, &why)) {
+            return false;
+        }
+        *reports = opal_crypt_schedule_peer(schedule)->report;
+        opal_crypt_schedule_destroy(schedule);
         return true;
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpi_session(ompi_comm_peer_lookup(world, 0), &session)) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpi_session(first, &session)) {
         return false;
     }
-    if (!opal_crypt_session_peer(session)->report) {
-        OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "report-elsewhere", opal_cryptproc_params.report);
-        return false;
-    }
+    *reports = opal_crypt_session_peer(session)->report;
     return true;
+}
+
+/* Does rank 0 take our line?  It would be counted as a message that is missing, or stay there. */
+static bool taken_by_first(ompi_communicator_t *world)
+{
+    bool reports;
+
+    if (!first_reports(world, &reports)) {
+        return false;
+    }
+    if (!reports) {
+        OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "report-elsewhere", opal_cryptproc_params.report);
+    }
+    return reports;
 }
 
 void ompi_common_cryptmpi_report(void)

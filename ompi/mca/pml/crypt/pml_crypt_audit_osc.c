@@ -129,13 +129,24 @@ static bool two_share_a_node(ompi_communicator_t *comm)
            || 0 != any;
 }
 
+/* Of the components that are refused for a window one says why: osc/sm only if it is the only one. */
+static bool speaks(int place)
+{
+    bool others = false;
+
+    for (int i = 0; i < place_count; i++) {
+        others |= !places[i].only_local && !places[i].rides;
+    }
+    return !places[place].only_local || !others;
+}
+
 /* crypt_scope=all over btl/crypt: what processes of a node share is encrypted only if messages carry it. */
 static bool shares_memory(int place, ompi_communicator_t *comm, int flavor)
 {
     if (places[place].rides || MPI_WIN_FLAVOR_SHARED == flavor || !two_share_a_node(comm)) {
         return false;
     }
-    if (!sealed_component && !places[place].only_local) {
+    if (!sealed_component && speaks(place)) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "window-scope");
     }
     return true;

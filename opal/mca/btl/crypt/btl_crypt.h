@@ -236,6 +236,8 @@ int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint);
 
 /* What a first contact waits for. */
 const char *opal_btl_crypt_awaited(const opal_btl_crypt_endpoint_t *endpoint);
+/* For whoever wants to know (verbose 10): this connection is the one. */
+void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_link_t *link);
 /* For opal_cryptproc_transport_look. */
 bool opal_btl_crypt_look(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
 

@@ -257,6 +257,7 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     }
     opal_btl_crypt_endpoint_busy(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
+    opal_btl_crypt_say_met(endpoint, link);
     opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
 }
 
