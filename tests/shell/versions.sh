@@ -65,7 +65,8 @@ runs -- ./job
 
 echo "2. another version on node1"
 must vcluster exec node1 mount --bind "$copy" "$PREFIX"
-both="this process: .*, on node[01] .*the peer: .*ompi-crypt ($ours here, $other|$other here, $ours) there"
+rank='[^ ]+ rank [0-9]+,'
+both="this process: $rank on (node0 the peer: $rank on node1 ompi-crypt $ours here, $other there|node1 the peer: $rank on node0 ompi-crypt $other here, $ours there) "
 for transport in btl pml; do
     refuses "$both" --mca crypt_transport $transport -- ./job
 done
