@@ -79,12 +79,12 @@ read_list() {
 # add_case CASE TAGS FILE ARGS TRANSPORT, unless it is not for this variant.
 add_case() {
     case $VARIANT_SUFFIX in
-        -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ,$2, != *,4.1,* ]] || return 0 ;;
+        -5.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ! ,$2, =~ ,(4.1|not-5.0), ]] || return 0 ;;
         # All of 5.0's, unless the list says not.
         -6.0)  [[ $3 != *.sh || ,$2, = *,5.0,* || ,$2, = *,full-5.0,* ]] && [[ ! ,$2, =~ ,(4.1|both|both-6.0|not-6.0), ]] || return 0 ;;
         -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
     esac
-    [ "$NATIVE" != 6.0 ] || [[ ,$2, != *,not-6.0,* ]] || return 0
+    [[ ,$2, != *,not-$NATIVE,* ]] || return 0
     CASES+=("$1")
     CASE_TAGS[$1]=$2 CASE_FILE[$1]=$3 CASE_ARGS[$1]=$4 CASE_TRANSPORT[$1]=$5
 }

@@ -30,13 +30,13 @@ assert r["sealed_messages"] >= int(sys.argv[2]) and r["epochs"] >= int(sys.argv[
 }
 short=(--mca crypt_epoch_shift)
 
-match=$(mpi_program mpi p2p_match) threads=$(mpi_program mpi threads) dynamic=$(mpi_program mpi dynamic)
+match=$(mpi_program mpi p2p_match) threads=$(mpi_program mpi threads) ports=$(mpi_program mpi ports)
 job 5000 5000 "${short[@]}" 0 "$match"                 # a message an epoch
 job 5000 2000 "${short[@]}" 2 "$match"
 job 5000 0 "$match"
 job 1000 100 "${short[@]}" 4 "$threads" threads=8
 if [ "$SERIES" = 4.1 ]; then                            # 5.0.7 ends a second meeting with an error
-    job 100000 30000 "${short[@]}" 2 "$dynamic" connect meetings=1000
+    job 100000 30000 "${short[@]}" 2 "$ports" connect meetings=1000
 else
     sessions=$(mpi_program mpi sessions)
     must vcluster mpirun -n 4 --host node0:4 --mca crypt_scope all "${short[@]}" 2 "$sessions" 4 < /dev/null
