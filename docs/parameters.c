@@ -183,18 +183,13 @@ static bool ends_in(const char *text, const char *end)
     return bytes >= end_bytes && 0 == strcmp(text + bytes - end_bytes, end);
 }
 
-/* Versions of components, and crypt_NAME's other name pml_crypt_NAME. */
+/* Versions of components. */
 static void hide(void)
 {
     for (int i = 0; i < entry_count; ++i) {
         entry_t *entry = &entries[i];
         entry->hidden = ends_in(entry->name, "_major_version") || ends_in(entry->name, "_minor_version")
                         || ends_in(entry->name, "_release_version");
-        for (int k = 0; k < entry_count; ++k) {
-            if (0 == strncmp(entry->name, "pml_", 4) && 0 == strcmp(entry->name + 4, entries[k].name)) {
-                entry->hidden = true;
-            }
-        }
         if (0 == strcmp(entry->name, "aead")) {
             snprintf(entry->help, sizeof(entry->help), "Provider: auto, the name of one, or ^NAME, which is auto "
                      "without it");
@@ -361,10 +356,10 @@ int main(int argc, char **argv)
          ":doc:`transport` describes.  They are set as all of Open MPI's: ``mpirun --mca NAME\n"
          "VALUE``, ``OMPI_MCA_NAME=VALUE`` in the environment, or a line ``NAME = VALUE`` in a\n"
          "file (``examples/mca-params.conf``).  Most jobs need none but ``--mca pml crypt``.\n"
-         "``ompi_info --param pml crypt --level 9`` prints them: 1 to 3 are for users, 4 to 6 for\n"
-         "sites, 7 to 9 for developers.\n"
-         "There, ``crypt_NAME`` goes by ``pml_crypt_NAME``, which means the same; those of files\n"
-         "(``crypt_keystore_...``, ``crypt_pkcs11_...``) and ``crypt_required`` have the one name only.\n"
+         "``ompi_info --param pml crypt --level 9`` prints those of one component.  Those that begin\n"
+         "with ``crypt_`` belong to none, and ``ompi_info --all`` leaves them out; ``ompi_info --type\n"
+         "string --level 9`` has them among all parameters of that type, as have the types ``int``,\n"
+         "``unsigned_int`` and ``bool``.  Levels 1 to 3 are for users, 4 to 6 for sites, 7 to 9 for developers.\n"
          "A name that does not exist, or a value that cannot be read, aborts the job\n"
          "(:doc:`troubleshooting`); ``mpicrypt doctor`` finds both.");
     collect_parameters();

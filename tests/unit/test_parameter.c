@@ -76,7 +76,7 @@ static void values_of_ours(void)
         {"coll_cryptag_fragment", "65M", OPAL_CRYPT_PARAMETER_RANGE},
         {"pml_crypt_k", "1000000", OPAL_CRYPT_PARAMETER_RANGE},
         {"pml_crypt_k", "eight", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_key_bits", "100", OPAL_CRYPT_PARAMETER_RANGE},
+        {"crypt_key_bits", "100", OPAL_CRYPT_PARAMETER_RANGE},
         {"coll_cryptag_priority", "-5", OPAL_CRYPT_PARAMETER_KNOWN},
         {"coll_cryptag_priority", "-", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"fs_crypt_require", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
@@ -91,7 +91,7 @@ static void values_of_ours(void)
         {"btl_crypt_pq", "auto off", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"btl_crypt_pq", "of", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"btl_crypt_pq", "Off", OPAL_CRYPT_PARAMETER_UNREADABLE},
-        {"pml_crypt_audit", "warning", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"crypt_audit", "warning", OPAL_CRYPT_PARAMETER_UNREADABLE},
     };
 
     UNIT_GROUP("values");
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged("fs_crypt_key_labl", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
     UNIT_CHECK(judged("fs_crypt_keylabel", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
     UNIT_CHECK(judged("crypt_key_label", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
-    UNIT_CHECK(judged("pml_crypt_audti", OPAL_CRYPT_PARAMETER_UNKNOWN, "pml_crypt_audit"));
+    UNIT_CHECK(judged("pml_crypt_audit", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_audit"));
     UNIT_CHECK(judged("crypt_psk", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_psk_file"));
     UNIT_CHECK(judged("crypt_chunk_size", OPAL_CRYPT_PARAMETER_UNKNOWN, "pml_crypt_chunk_size"));
     UNIT_CHECK(judged("fs_crypt_audit", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_audit"));
@@ -141,10 +141,6 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged("crypt_color", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
     UNIT_CHECK(judged("coll_cryptag_zzzzzzzzzzzzzzzzzzzzzzzzzzzz", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
     UNIT_CHECK(judged("crypt_", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
-    UNIT_CHECK(judged("coll_cryptag_metrics", OPAL_CRYPT_PARAMETER_REMOVED, "coll_cryptag_verbose"));
-    UNIT_CHECK(judged("coll_cryptag_stage_max", OPAL_CRYPT_PARAMETER_REMOVED, NULL));
-    UNIT_CHECK(judged("pml_crypt_local_inline", OPAL_CRYPT_PARAMETER_REMOVED, NULL));
-    UNIT_CHECK(judged("pml_crypt_run_ahead", OPAL_CRYPT_PARAMETER_REMOVED, NULL));
     UNIT_CHECK(judged("fs_crypt_KEY_LABEL", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
     memset(longest, 'x', sizeof(longest) - 1);
     memcpy(longest, "pml_crypt_", 10);
@@ -164,10 +160,10 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged(longest, OPAL_CRYPT_PARAMETER_FOREIGN, NULL));
     values_of_ours();
     UNIT_GROUP("of messages");
-    static const char *const messages[] = {"crypt_report", "crypt_transport", "pml_crypt_report", "pml_crypt_k", "btl_crypt_pq",
+    static const char *const messages[] = {"crypt_report", "crypt_transport", "pml_crypt_k", "btl_crypt_pq",
                                            "coll_cryptag_priority", "crypt_psk_file"};
     static const char *const not_messages[] = {"crypt_keystore", "crypt_keystore_dir", "crypt_pkcs11_token", "crypt_fips",
-                                               "pml_crypt_fips", "pml_crypt_secret_on_netfs", "crypt_required", "aead",
+                                               "crypt_secret_on_netfs", "crypt_required", "aead",
                                                "aead_base_verbose", "fs_crypt_key_label", "fbtl_crypt_x"};
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
         UNIT_CHECK(opal_crypt_parameter_of_messages(messages[i]));

@@ -175,13 +175,10 @@ static const char *origin(const char *file)
     return NULL == file ? "the environment or the command line" : file;
 }
 
-static void add_name(char *text, const char *name, opal_crypt_parameter_t kind, const char *nearest, const char *file)
+static void add_name(char *text, const char *name, const char *nearest, const char *file)
 {
     add(text, "  %.200s\n", name);
-    if (OPAL_CRYPT_PARAMETER_REMOVED == kind) {
-        add(text, "      removed; %s%s\n", NULL == nearest ? "nothing has to be set instead" : "use ",
-            NULL == nearest ? "" : nearest);
-    } else if (NULL != nearest) {
+    if (NULL != nearest) {
         add(text, "      did you mean %s?\n", nearest);
     }
     add(text, "      from: %.1000s\n", origin(file));
@@ -195,11 +192,10 @@ static void judge(const char *name, const char *value, opal_crypt_parameter_t ki
 
     switch (kind) {
     case OPAL_CRYPT_PARAMETER_NEAR:
-        add_name(verdict->near, name, kind, nearest, file);
+        add_name(verdict->near, name, nearest, file);
         break;
     case OPAL_CRYPT_PARAMETER_UNKNOWN:
-    case OPAL_CRYPT_PARAMETER_REMOVED:
-        add_name(verdict->unknown, name, kind, nearest, file);
+        add_name(verdict->unknown, name, nearest, file);
         verdict->unknown_ends = verdict->unknown_ends || ends;
         break;
     case OPAL_CRYPT_PARAMETER_UNREADABLE:

@@ -30,13 +30,6 @@ static void visit(const char *name, const char *value, opal_crypt_parameter_t ki
                             "Correct the name, or remove it: encrypted jobs end because of it, and what it was to set is not "
                             "set.", "%.200s is no parameter (from %.200s)%s%s", name, origin(file), or, meant);
         break;
-    case OPAL_CRYPT_PARAMETER_REMOVED:
-        mpicrypt_report_add(search->report, MPICRYPT_FOUND_FAIL, "parameter",
-                            NULL == nearest ? "Remove it: nothing has to be set instead, and encrypted jobs end because of it."
-                                            : "Set its successor instead: encrypted jobs end because of the old name.",
-                            "%.200s was removed (from %.200s)%s%s", name, origin(file),
-                            NULL == nearest ? "" : "; its successor is ", meant);
-        break;
     case OPAL_CRYPT_PARAMETER_NEAR:
         mpicrypt_report_add(search->report, MPICRYPT_FOUND_WARN, "parameter",
                             "Correct the name if one of ompi-crypt was meant: nobody obeys this one.",

@@ -51,7 +51,7 @@ static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
 static void complain(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest,
                      void *wrong)
 {
-    if (OPAL_CRYPT_PARAMETER_UNKNOWN == kind || OPAL_CRYPT_PARAMETER_REMOVED == kind) {
+    if (OPAL_CRYPT_PARAMETER_UNKNOWN == kind) {
         *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s is set, and there is no such parameter%s%s%s", name,
                                         NULL == nearest ? "" : "; did you mean ", NULL == nearest ? "" : nearest,
                                         NULL == nearest ? "" : "?");

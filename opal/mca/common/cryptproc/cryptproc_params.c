@@ -46,11 +46,6 @@ static int add(const char *name, const char *help, mca_base_var_type_t type, mca
 {
     int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, type, values, 0, MCA_BASE_VAR_FLAG_DWG, level,
                                    MCA_BASE_VAR_SCOPE_READONLY, storage);
-    if (rc < 0) {
-        return rc;
-    }
-    /* ompi_info lists components only: there it goes by pml_crypt_NAME, too. */
-    rc = mca_base_var_register_synonym(rc, "ompi", "pml", "crypt", name, 0);
     return rc < 0 ? rc : OPAL_SUCCESS;
 }
 
@@ -107,17 +102,13 @@ static int add_auth(opal_crypt_options_t *o)
                          &o->fips);
 }
 
-/* For those who look: hook/crypt goes by what it reads itself (cryptmpi_spelling.c).  Without a synonym, by which the
- * environment would have a second word. */
+/* For those who look: hook/crypt goes by what it reads itself (cryptmpi_spelling.c). */
 static int add_required(bool *required)
 {
-    int rc = mca_base_var_register("ompi", "crypt", NULL, "required",
-                                   "A job whose messages would leave the node unencrypted is aborted, in MPI_Init or where it "
-                                   "meets processes of another node (MPI_Comm_spawn, MPI_Comm_connect). For a site's "
-                                   "openmpi-mca-params-override.conf, which users cannot override (default: off)",
-                                   MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_4,
-                                   MCA_BASE_VAR_SCOPE_READONLY, required);
-    return rc < 0 ? rc : OPAL_SUCCESS;
+    return add("required", "A job whose messages would leave the node unencrypted is aborted, in MPI_Init or where it "
+                           "meets processes of another node (MPI_Comm_spawn, MPI_Comm_connect). For a site's "
+                           "openmpi-mca-params-override.conf, which users cannot override (default: off)",
+               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, required);
 }
 
 #ifdef OPAL_CRYPT_TEST_RECORD

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Names of MCA parameters, ours and what looks like them, and whether their values can be
- * read.  The table is what the components register, with synonyms; shell/parameters compares
- * it with what Open MPI knows, in both series.
+ * read.  The table is what the components register; shell/parameters compares it with what
+ * Open MPI knows, in every series.
  */
 #include "parameter.h"
 
@@ -100,62 +100,25 @@ static const struct entry {
     {"fs_crypt_seal", FLAG, 0, 0, NULL},
     {"fs_crypt_trust_locks", FLAG, 0, 0, NULL},
     {"fs_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_audit", WORD, 0, 0, "abort warn"},
-    {"pml_crypt_auth", WORD, 0, 0, "auto psk munge x509 none"},
     {"pml_crypt_chop_min", NUMBER, 1, OPAL_CRYPT_DIRECT_MAX, NULL},
     {"pml_crypt_chunk_size", NUMBER, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, NULL},
     {"pml_crypt_comm_threads", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_connect_timeout", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_fips", FLAG, 0, 0, NULL},
     {"pml_crypt_host", TEXT, 0, 0, NULL},
     {"pml_crypt_k", NUMBER, 0, OPAL_CRYPT_CHUNKS_MAX, NULL},
-    {"pml_crypt_key_bits", NUMBER, 128, 256, NULL},
     {"pml_crypt_max_in_flight", NUMBER, 1, UINT32_MAX, NULL},
     {"pml_crypt_max_outstanding", NUMBER, 0, UINT32_MAX, NULL},
     {"pml_crypt_model_comm", TEXT, 0, 0, NULL},
     {"pml_crypt_model_enc", TEXT, 0, 0, NULL},
-    {"pml_crypt_munge_age", NUMBER, 1, 86400, NULL},
-    {"pml_crypt_munge_socket", TEXT, 0, 0, NULL},
-    {"pml_crypt_on_auth_failure", WORD, 0, 0, "abort error"},
-    {"pml_crypt_on_missing", WORD, 0, 0, "warn abort"},
-    {"pml_crypt_psk_file", TEXT, 0, 0, NULL},
     {"pml_crypt_raise_limits", FLAG, 0, 0, NULL},
-    {"pml_crypt_report", TEXT, 0, 0, NULL},
-    {"pml_crypt_scope", WORD, 0, 0, "internode all"},
-    {"pml_crypt_secret_on_netfs", FLAG, 0, 0, NULL},
     {"pml_crypt_t", NUMBER, 0, UINT32_MAX, NULL},
     {"pml_crypt_t_table", TEXT, 0, 0, NULL},
     {"pml_crypt_team", TEXT, 0, 0, NULL},
-    {"pml_crypt_threads", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_transport", WORD, 0, 0, "auto pml btl"},
     {"pml_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_x509_ca", TEXT, 0, 0, NULL},
-    {"pml_crypt_x509_cert", TEXT, 0, 0, NULL},
-    {"pml_crypt_x509_crl", TEXT, 0, 0, NULL},
-    {"pml_crypt_x509_key", TEXT, 0, 0, NULL},
-    {"pml_crypt_x509_peer", TEXT, 0, 0, NULL},
 #ifdef OPAL_CRYPT_TEST_RECORD
     {"crypt_epoch_shift", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_epoch_shift", NUMBER, 0, UINT32_MAX, NULL},
 #endif
 };
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
-
-/* What was ours, and what does now what it did. */
-static const struct {
-    const char *name, *successor;
-} removed[] = {
-    {"coll_cryptag_alltoall_node_max", "coll_cryptag_rules_file"},
-    {"coll_cryptag_alltoall_pairs_min", "coll_cryptag_rules_file"},
-    {"coll_cryptag_alltoall_rows_max", "coll_cryptag_rules_file"},
-    {"coll_cryptag_bcast_chain_min", "coll_cryptag_rules_file"},
-    {"coll_cryptag_bcast_share_min", "coll_cryptag_shm_max"},
-    {"coll_cryptag_metrics", "coll_cryptag_verbose"},
-    {"coll_cryptag_ring_min", "coll_cryptag_leaders"},
-    {"coll_cryptag_stage_max", NULL},
-    {"pml_crypt_local_inline", NULL},
-    {"pml_crypt_run_ahead", NULL},
-};
 
 /* What a user may look for under another name, and what does it. */
 static const struct {
@@ -261,10 +224,10 @@ static const char *elsewhere(const char *rest)
         const char *prefix = prefix_of(entries[i].name);
 
         if (NULL != prefix && 0 == strcmp(rest, entries[i].name + strlen(prefix))) {
-            if (NULL != found && 0 != strncmp(found, "crypt_", 6)) {
+            if (NULL != found) {
                 return NULL;
             }
-            found = NULL == found ? entries[i].name : found;
+            found = entries[i].name;
         }
     }
     return found;
@@ -367,12 +330,6 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
     const char *prefix = 0 == strcmp(name, "aead") ? "" : prefix_of(name);
     const struct entry *entry;
 
-    for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++) {
-        if (0 == strcmp(name, removed[i].name)) {
-            *nearest = removed[i].successor;
-            return OPAL_CRYPT_PARAMETER_REMOVED;
-        }
-    }
     entry = NULL != prefix ? find_parameter(name, 0) : strlen(name) >= SHORTEST ? find_parameter(name, EDITS) : NULL;
     *nearest = NULL == entry ? NULL : entry->name;
     if (NULL != entry && 0 == strcmp(name, entry->name)) {
@@ -391,14 +348,12 @@ opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value,
 
 bool opal_crypt_parameter_of_messages(const char *name)
 {
-    const char *common = 0 == strncmp(name, "pml_crypt_", 10) ? name + 4 : name;
-
     for (size_t i = 0; i < sizeof(not_of_messages) / sizeof(not_of_messages[0]); i++) {
-        if (0 == strncmp(common, not_of_messages[i], strlen(not_of_messages[i]))) {
+        if (0 == strncmp(name, not_of_messages[i], strlen(not_of_messages[i]))) {
             return false;
         }
     }
-    return 0 == strncmp(common, "crypt_", 6) || 0 == strncmp(name, "btl_crypt_", 10) || 0 == strncmp(name, "pml_crypt_", 10)
+    return 0 == strncmp(name, "crypt_", 6) || 0 == strncmp(name, "btl_crypt_", 10) || 0 == strncmp(name, "pml_crypt_", 10)
            || 0 == strncmp(name, "coll_cryptag_", 13);
 }
 

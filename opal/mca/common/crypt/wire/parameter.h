@@ -16,14 +16,13 @@ typedef enum {
     OPAL_CRYPT_PARAMETER_FOREIGN,       /* somebody else's */
     OPAL_CRYPT_PARAMETER_KNOWN,         /* ours */
     OPAL_CRYPT_PARAMETER_UNKNOWN,       /* begins as ours do, and is none of them */
-    OPAL_CRYPT_PARAMETER_REMOVED,       /* was one of ours */
     OPAL_CRYPT_PARAMETER_NEAR,          /* begins otherwise, within two edits of one of ours */
     OPAL_CRYPT_PARAMETER_UNREADABLE,    /* ours, but the value is no number, none of its words, or neither on nor off */
     OPAL_CRYPT_PARAMETER_RANGE          /* ours, a number out of its bounds: the component says so, too */
 } opal_crypt_parameter_t;
 
-/* `value` may be NULL.  `nearest` gets that of ours which is meant (for a person to read), or does now
- * what a removed one did; for UNREADABLE the words that its value may be; NULL where there is none. */
+/* `value` may be NULL.  `nearest` gets that of ours which is meant (for a person to read); for
+ * UNREADABLE the words that its value may be; NULL where there is none. */
 opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest);
 
 /* Every name of ours, NULL after the last; what its value is: "text", "flag", "number", "signed"
