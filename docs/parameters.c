@@ -1,15 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Prints docs/parameters.rst: every parameter and every performance variable
- * of ours that Open MPI knows, as MPI_T tells of them.
+ * Prints docs/parameters.rst: every parameter of the table (wire/params.def), in its order, and every
+ * performance variable of ours, as MPI_T tells of them.
  *
- *     mpicc -o parameters docs/parameters.c
+ *     mpicc -I . -o parameters docs/parameters.c
  *     mpirun -n 2 --map-by node --mca pml crypt ./parameters > docs/parameters.rst
- *
- * Two processes on two nodes, as a provider is loaded when there is something to
- * seal.  What is set where it runs would stand there as a default: the key is to be at
- * its usual place, and no parameter set.
  */
 #include <mpi.h>
 
@@ -23,11 +19,20 @@ enum { NAME_BYTES = 256, HELP_BYTES = 2048, MOST = 256, WIDTH = 88 };
 typedef struct entry {
     char name[NAME_BYTES], help[HELP_BYTES], extra[HELP_BYTES];
     int level; /* 0: a performance variable */
-    bool hidden;
 } entry_t;
 
-/* Whose names are listed, in this order. */
-static const char *const prefixes[] = {"crypt_", "pml_crypt_", "coll_cryptag_", "fs_crypt_", "aead"};
+/* Every parameter.  Level 0: Open MPI's, of any BTL. */
+#define ROW(name, type, least, most, words, start, level, help) {name, #type, words, start, level, help},
+static const struct {
+    const char *name, *type, *words, *start;
+    int level;
+    const char *help;
+} rows[] = {
+#include "opal/mca/common/crypt/wire/params.def"
+};
+
+/* Whose performance variables are listed, in this order. */
+static const char *const prefixes[] = {"crypt_", "coll_cryptag_"};
 enum { PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]) };
 
 static const struct {
@@ -86,48 +91,6 @@ static entry_t *new_entry(const char *name, const char *help)
 
 /* ---- values ---- */
 
-typedef union value {
-    int i;
-    unsigned u;
-    unsigned long ul;
-    unsigned long long ull;
-    char text[HELP_BYTES];
-} value_t;
-
-/* The names that an enumeration allows; `chosen` gets that of `number`. */
-static void enum_names(MPI_T_enum values, int number, char *names, size_t bytes, char *chosen)
-{
-    char name[NAME_BYTES];
-    int length = sizeof(name), count, value;
-
-    check(MPI_T_enum_get_info(values, &count, name, &length), "MPI_T_enum_get_info");
-    names[0] = '\0';
-    for (int i = 0; i < count; ++i) {
-        length = sizeof(name);
-        check(MPI_T_enum_get_item(values, i, &value, name, &length), "MPI_T_enum_get_item");
-        size_t used = strlen(names);
-        snprintf(names + used, bytes - used, "%s``%s``", 0 == i ? "" : ", ", name);
-        if (value == number) {
-            snprintf(chosen, NAME_BYTES, "%s", name);
-        }
-    }
-}
-
-static void number_text(MPI_Datatype type, const value_t *value, char *text, size_t bytes)
-{
-    if (MPI_INT == type) {
-        snprintf(text, bytes, "%d", value->i);
-    } else if (MPI_UNSIGNED == type) {
-        snprintf(text, bytes, "%u", value->u);
-    } else if (MPI_UNSIGNED_LONG == type) {
-        snprintf(text, bytes, "%lu", value->ul);
-    } else if (MPI_UNSIGNED_LONG_LONG == type) {
-        snprintf(text, bytes, "%llu", value->ull);
-    } else {
-        snprintf(text, bytes, "?");
-    }
-}
-
 /* Takes "(default: X)" or "Default: X" off the end of a help text.  What stands
  * there is used where the value itself says nothing, as for names of files. */
 static void cut_default(char *help, char *said)
@@ -144,98 +107,39 @@ static void cut_default(char *help, char *said)
     }
 }
 
-static void describe(entry_t *entry, int index, MPI_Datatype type, MPI_T_enum values)
+/* Words as a list, each in literal quotes. */
+static void list_words(const char *words, char *list, size_t bytes)
 {
-    char chosen[NAME_BYTES] = "", names[HELP_BYTES] = "", said[2 * NAME_BYTES] = "";
-    MPI_T_cvar_handle handle;
-    value_t value = {.ull = 0};
-    int count;
+    size_t used = (size_t) snprintf(list, bytes, "; one of ");
 
-    check(MPI_T_cvar_handle_alloc(index, NULL, &handle, &count), "MPI_T_cvar_handle_alloc");
-    check(MPI_T_cvar_read(handle, &value), "MPI_T_cvar_read");
-    check(MPI_T_cvar_handle_free(&handle), "MPI_T_cvar_handle_free");
-    if (MPI_T_ENUM_NULL != values) {
-        enum_names(values, value.i, names, sizeof(names), chosen);
-        /* As users write it, whatever a series calls the values of a boolean. */
-        if (NULL != strstr(names, "``true``")) {
-            snprintf(names, sizeof(names), "``0``, ``1``");
-            snprintf(chosen, sizeof(chosen), "%d", value.i);
-        }
-    } else if (MPI_CHAR == type) {
-        snprintf(chosen, sizeof(chosen), "%.*s", NAME_BYTES - 1, value.text);
-    } else {
-        number_text(type, &value, chosen, sizeof(chosen));
+    for (const char *word = words; '\0' != *word; word += strcspn(word, " "), word += strspn(word, " ")) {
+        used += (size_t) snprintf(list + used, bytes - used, "%s``%.*s``", word == words ? "" : ", ",
+                                  (int) strcspn(word, " "), word);
     }
-    cut_default(entry->help, said);
-    if ('\0' != chosen[0]) {
-        snprintf(said, sizeof(said), "``%s``", chosen);
-    }
-    snprintf(entry->extra, sizeof(entry->extra), "Default: %s%s%.1000s; level %d.", '\0' == said[0] ? "not set" : said,
-             '\0' == names[0] ? "" : "; one of ", names, entry->level);
-}
-
-/* ---- what does not belong there ---- */
-
-static bool ends_in(const char *text, const char *end)
-{
-    size_t bytes = strlen(text), end_bytes = strlen(end);
-
-    return bytes >= end_bytes && 0 == strcmp(text + bytes - end_bytes, end);
-}
-
-/* Versions of components. */
-static void hide(void)
-{
-    for (int i = 0; i < entry_count; ++i) {
-        entry_t *entry = &entries[i];
-        entry->hidden = ends_in(entry->name, "_major_version") || ends_in(entry->name, "_minor_version")
-                        || ends_in(entry->name, "_release_version");
-        if (0 == strcmp(entry->name, "aead")) {
-            snprintf(entry->help, sizeof(entry->help), "Provider: auto, the name of one, or ^NAME, which is auto "
-                     "without it");
-            snprintf(entry->extra, sizeof(entry->extra), "Default: auto; level 2.");
-        }
-    }
-}
-
-/* ---- MPI_T ---- */
-
-/* MPI_T's nine levels, as Open MPI counts them. */
-static int level_of(int verbosity)
-{
-    static const int levels[] = {MPI_T_VERBOSITY_USER_BASIC,    MPI_T_VERBOSITY_USER_DETAIL,   MPI_T_VERBOSITY_USER_ALL,
-                                 MPI_T_VERBOSITY_TUNER_BASIC,   MPI_T_VERBOSITY_TUNER_DETAIL,  MPI_T_VERBOSITY_TUNER_ALL,
-                                 MPI_T_VERBOSITY_MPIDEV_BASIC,  MPI_T_VERBOSITY_MPIDEV_DETAIL, MPI_T_VERBOSITY_MPIDEV_ALL};
-
-    for (int i = 0; i < 9; ++i) {
-        if (levels[i] == verbosity) {
-            return i + 1;
-        }
-    }
-    return 0;
 }
 
 static void collect_parameters(void)
 {
-    int count, verbosity, bind, scope;
-    MPI_Datatype type;
-    MPI_T_enum values;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        char said[2 * NAME_BYTES] = "not set", list[HELP_BYTES] = "";
 
-    check(MPI_T_cvar_get_num(&count), "MPI_T_cvar_get_num");
-    for (int i = 0; i < count; ++i) {
-        char name[NAME_BYTES], help[HELP_BYTES];
-        int name_length = sizeof(name), help_length = sizeof(help);
-        if (MPI_SUCCESS == MPI_T_cvar_get_info(i, name, &name_length, &verbosity, &type, &values, help, &help_length,
-                                               &bind, &scope)
-            && prefix_of(name) >= 0) {
-            entry_t *entry = new_entry(name, help);
-            if (NULL != entry) {
-                entry->level = level_of(verbosity);
-                describe(entry, i, type, values);
-            }
+        if (0 == rows[i].level || 0 == strncmp(rows[i].name, "btl_crypt_", 10)) {
+            continue;
         }
+        entry_t *entry = new_entry(rows[i].name, rows[i].help);
+        entry->level = rows[i].level;
+        cut_default(entry->help, said);
+        if (NULL != rows[i].start && '\0' != *rows[i].start) {
+            snprintf(said, sizeof(said), "``%s``", rows[i].start);
+        }
+        if (NULL != rows[i].words || 0 == strcmp(rows[i].type, "FLAG")) {
+            list_words(NULL != rows[i].words ? rows[i].words : "0 1", list, sizeof(list));
+        }
+        snprintf(entry->extra, sizeof(entry->extra), "Default: %s%.1000s; level %d.", said, list, entry->level);
     }
 }
+
+/* ---- MPI_T ---- */
 
 static void collect_metrics(void)
 {
@@ -323,13 +227,11 @@ static int by_prefix(const void *a, const void *b)
 
 static void print_groups(void)
 {
-    hide();
-    qsort(entries, (size_t) entry_count, sizeof(entries[0]), by_prefix);
     for (int i = 0; i < GROUPS; ++i) {
         print_title(groups[i].title, '-');
         puts(groups[i].intro);
         for (int k = 0; k < entry_count; ++k) {
-            if (entries[k].level >= groups[i].least && entries[k].level <= groups[i].most && !entries[k].hidden) {
+            if (entries[k].level >= groups[i].least && entries[k].level <= groups[i].most) {
                 print_entry(&entries[k]);
             }
         }
@@ -349,7 +251,7 @@ int main(int argc, char **argv)
         return other != 1 - rank;
     }
     check(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), "MPI_T_init_thread");
-    puts("..  Made by docs/parameters.c from what the components register; a test compares.\n\n"
+    puts("..  Made by docs/parameters.c from crypt/wire/params.def; a test compares.\n\n"
          "Parameters\n"
          "==========\n\n"
          "Every parameter of ompi-crypt, but those of ``btl/crypt`` (``btl_crypt_...``), which\n"
@@ -363,7 +265,9 @@ int main(int argc, char **argv)
          "A name that does not exist, or a value that cannot be read, aborts the job\n"
          "(:doc:`troubleshooting`); ``mpicrypt doctor`` finds both.");
     collect_parameters();
+    const int parameters = entry_count;
     collect_metrics();
+    qsort(entries + parameters, (size_t) (entry_count - parameters), sizeof(entries[0]), by_prefix);
     print_groups();
     MPI_T_finalize();
     MPI_Finalize();

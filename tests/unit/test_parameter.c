@@ -110,11 +110,12 @@ static void values_of_ours(void)
 int main(int argc, char **argv)
 {
     static char longest[4096];
-    const char *name, *type;
+    static const char *const types[] = {"text", "", "", "flag", "number", "size", "signed"};
+    const opal_crypt_parameter_row_t *row;
 
     if (argc > 1 && 0 == strcmp(argv[1], "names")) {
-        for (size_t i = 0; NULL != (name = opal_crypt_parameter_at(i, &type)); i++) {
-            printf("%s %s\n", name, type);
+        for (size_t i = 0; NULL != (row = opal_crypt_parameter_at(i)); i++) {
+            printf("%s %s\n", row->name, NULL != row->words ? row->words : types[row->type]);
         }
         return 0;
     }
@@ -123,8 +124,11 @@ int main(int argc, char **argv)
         return 0;
     }
     UNIT_GROUP("ours");
-    for (size_t i = 0; NULL != (name = opal_crypt_parameter_at(i, &type)); i++) {
-        UNIT_CHECK(judged(name, OPAL_CRYPT_PARAMETER_KNOWN, name));
+    for (size_t i = 0; NULL != (row = opal_crypt_parameter_at(i)); i++) {
+        const char *nearest;
+
+        UNIT_CHECK(judged(row->name, OPAL_CRYPT_PARAMETER_KNOWN, row->name) && row == opal_crypt_parameter_row(row->name));
+        UNIT_CHECK(NULL == row->start || OPAL_CRYPT_PARAMETER_KNOWN == opal_crypt_parameter(row->name, row->start, &nearest));
     }
     UNIT_GROUP("begin as ours do");
     UNIT_CHECK(judged("fs_crypt_key_labl", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));

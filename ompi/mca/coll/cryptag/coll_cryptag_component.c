@@ -32,58 +32,32 @@ ompi_coll_cryptag_component_t mca_coll_cryptag_component = {
     },
 };
 
-/* A name for each algorithm, and an end. */
-static mca_base_var_enum_value_t allgathers[OMPI_COLL_CRYPTAG_ALGORITHMS + 1];
-static mca_base_var_enum_value_t bcasts[OMPI_COLL_CRYPTAG_BCASTS + 1];
-static mca_base_var_enum_value_t alltoalls[OMPI_COLL_CRYPTAG_ALLTOALLS + 1];
-static mca_base_var_enum_value_t leader_kinds[] = { { 0, "auto" }, { 1, "ring" }, { 2, "rd" }, { 0, NULL } };
-
-static void register_int(const char *name, const char *help, mca_base_var_info_lvl_t level, int start, int *value)
-{
-    *value = start;
-    (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
-                                           MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, level,
-                                           MCA_BASE_VAR_SCOPE_READONLY, value);
-}
-
-enum { MIB64 = 64 << 20 };
-
-/* Sizes, in bytes, and what they may be. */
-static const struct size_param {
-    const char *name;
-    size_t *value, start, least, most;
-    const char *help;
-} sizes[] = {
-    {"fragment", &mca_coll_cryptag_component.fragment, 65000, 4096, MIB64,
-     "Encrypted data travel in messages of at most this many bytes, 4096 to 67108864"},
-    {"piece_max", &mca_coll_cryptag_component.piece_max, 4194304, 4096, MIB64,
-     "Largest piece, in bytes of plaintext, that is encrypted as a unit, 4096 to 67108864"},
-    {"bcast_segment", &mca_coll_cryptag_component.bcast_segment, 131072, 1024, MIB64,
-     "A broadcast by binomial or chain is sealed and handed on in segments of this many bytes, 1024 to 67108864"},
-    {"shm_max", &mca_coll_cryptag_component.shm_max, 67108864, 0, SIZE_MAX,
-     "Most bytes of shared memory that a communicator may use on a node; beyond it other algorithms are used. 0: "
-     "never use shared memory"},
+static const opal_cryptproc_parameter_t parameters[] = {
+    {"coll_cryptag_priority", &mca_coll_cryptag_component.priority},
+    {"coll_cryptag_allgather_algorithm", &mca_coll_cryptag_component.allgather_algorithm},
+    {"coll_cryptag_bcast_algorithm", &mca_coll_cryptag_component.bcast_algorithm},
+    {"coll_cryptag_alltoall_algorithm", &mca_coll_cryptag_component.alltoall_algorithm},
+    {"coll_cryptag_leaders", &mca_coll_cryptag_component.leaders},
+    {"coll_cryptag_fragment", &mca_coll_cryptag_component.fragment},
+    {"coll_cryptag_piece_max", &mca_coll_cryptag_component.piece_max},
+    {"coll_cryptag_bcast_segment", &mca_coll_cryptag_component.bcast_segment},
+    {"coll_cryptag_shm_max", &mca_coll_cryptag_component.shm_max},
+    {"coll_cryptag_verbose", &mca_coll_cryptag_component.verbose},
+    {"coll_cryptag_rules_file", &mca_coll_cryptag_component.rules_file},
 };
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
-
-static void register_sizes(void)
-{
-    for (int i = 0; i < SIZES; i++) {
-        *sizes[i].value = sizes[i].start;
-        (void) mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, sizes[i].name,
-                                               sizes[i].help, MCA_BASE_VAR_TYPE_SIZE_T, NULL, 0, 0,
-                                               OPAL_INFO_LVL_8, MCA_BASE_VAR_SCOPE_READONLY, sizes[i].value);
-    }
-}
+enum { PARAMETERS = sizeof(parameters) / sizeof(parameters[0]) };
 
 static bool sizes_hold(void)
 {
     bool hold = true;
 
-    for (int i = 0; i < SIZES; i++) {
-        if (*sizes[i].value < sizes[i].least || *sizes[i].value > sizes[i].most) {
-            OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-size", sizes[i].name, *sizes[i].value,
-                           sizes[i].least, sizes[i].most);
+    for (int i = 0; i < PARAMETERS; i++) {
+        const opal_crypt_parameter_row_t *row = opal_crypt_parameter_row(parameters[i].name);
+        const size_t *value = parameters[i].storage;
+
+        if (OPAL_CRYPT_PARAMETER_SIZE == row->type && (*value < row->least || *value > row->most)) {
+            OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-size", row->name, *value, (size_t) row->least,
+                                (size_t) row->most);
             hold = false;
         }
     }
@@ -99,22 +73,6 @@ static bool choices_hold(void)
         OPAL_CRYPTPROC_SHOW("help-mpi-coll-cryptag.txt", "bad-choice", bad_choice);
     }
     return NULL == bad_choice;
-}
-
-/* A choice may be changed at run time by MPI_T, at all ranks between two
- * collectives: benchmarks compare algorithms within one job that way. */
-static void register_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values, int *value)
-{
-    mca_base_var_enum_t *enumerator = NULL;
-
-    *value = 0;
-    (void) mca_base_var_enum_create(name, values, &enumerator);
-    if (mca_base_component_var_register(&mca_coll_cryptag_component.super.collm_version, name, help,
-                                        MCA_BASE_VAR_TYPE_INT, enumerator, 0, MCA_BASE_VAR_FLAG_SETTABLE,
-                                        OPAL_INFO_LVL_7, MCA_BASE_VAR_SCOPE_ALL_EQ, value) < 0) {
-        bad_choice = name;
-    }
-    OBJ_RELEASE(enumerator);
 }
 
 static void register_metric(const char *name, const char *help, uint64_t *value)
@@ -138,34 +96,6 @@ static void register_metrics(ompi_coll_cryptag_metrics_t *total)
     register_metric("s_d", "Plaintext bytes opened", &total->s_d);
 }
 
-static void fill_names(ompi_coll_cryptag_operation_t operation, mca_base_var_enum_value_t *values)
-{
-    const char *name;
-
-    for (int i = 0; NULL != (name = ompi_coll_cryptag_algorithm_name(operation, i)); i++) {
-        values[i] = (mca_base_var_enum_value_t) { i, name };
-    }
-}
-
-static void register_choices(ompi_coll_cryptag_component_t *c)
-{
-    fill_names(OMPI_COLL_CRYPTAG_ALLGATHER, allgathers);
-    fill_names(OMPI_COLL_CRYPTAG_BCAST, bcasts);
-    fill_names(OMPI_COLL_CRYPTAG_ALLTOALL, alltoalls);
-    register_choice("allgather_algorithm", "Algorithm of MPI_Allgather and MPI_Allgatherv (hop: left to other "
-                    "components); auto: by coll_cryptag_rules_file or the built-in rules.  Must be equal at all ranks", allgathers,
-                    &c->allgather_algorithm);
-    register_choice("bcast_algorithm", "Algorithm of MPI_Bcast: hop (left to other components, sealed anew on "
-                    "every hop), binomial or chain (sealed once), or auto.  Must be equal at all ranks", bcasts,
-                    &c->bcast_algorithm);
-    register_choice("alltoall_algorithm", "Algorithm of MPI_Alltoall and MPI_Alltoallv: hop (left to other "
-                    "components), node (short blocks travel together from node to node), rows (equal blocks, from "
-                    "rank to node), pairs (step by step), or auto.  Must be equal at all ranks", alltoalls,
-                    &c->alltoall_algorithm);
-    register_choice("leaders", "All-gather among the leaders of nodes in hs1, hs2 and hs3, and under naive: ring, rd, "
-                    "or auto (ring from 64 KiB)", leader_kinds, &c->leaders);
-}
-
 static int component_register(void)
 {
     ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
@@ -173,21 +103,8 @@ static int component_register(void)
     if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("coll/cryptag")) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    register_int("priority", "Priority of cryptag among the coll components. It passes on what it does not do "
-                             "itself, so it should be above the others. Negative: not used", OPAL_INFO_LVL_8, 90,
-                 &c->priority);
-    register_choices(c);
-    register_sizes();
-    (void) opal_cryptproc_verbose_register(&c->super.collm_version,
-                                           "Print what coll/cryptag does. 20: algorithm and metrics of each collective "
-                                           "(default: 0)", &c->verbose);
+    (void) opal_cryptproc_register(parameters, PARAMETERS, &bad_choice);
     c->stream = -1;
-    c->rules_file = NULL;
-    (void) mca_base_component_var_register(&c->super.collm_version, "rules_file", "File of rules (operation "
-                                           "mapping nodes ranks-a-node bytes algorithm) that override the "
-                                           "built-in ones; must be equal at all ranks", MCA_BASE_VAR_TYPE_STRING,
-                                           NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_READONLY,
-                                           &c->rules_file);
     register_metrics(&c->total);
     return OPAL_SUCCESS;
 }

@@ -21,6 +21,7 @@
 
 #include "opal/mca/common/crypt/wire/frame.h"
 #include "opal/mca/common/crypt/wire/group.h"
+#include "opal/mca/common/crypt/wire/parameter.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/wire/session.h"
 #include "opal/mca/common/crypt/base/status.h"
@@ -30,22 +31,11 @@
 BEGIN_C_DECLS
 
 /* Two parameters of pml/crypt that hook/crypt must know before it.  It does not know yet what "auto" will choose. */
-#define OMPI_COMMON_CRYPTMPI_HOST_HELP \
-    "The PML that carries the encrypted messages: ob1, ucx or cm; auto: ob1 over TCP, and on a node with a device for "    \
-    "RDMA the one that Open MPI itself would choose. All processes must have the same (default: "                         \
-    OMPI_COMMON_CRYPTMPI_HOST ")"
+#define OMPI_COMMON_CRYPTMPI_HOST_HELP (opal_crypt_parameter_row("pml_crypt_host")->help)
 #define OMPI_COMMON_CRYPTMPI_HOST "auto"
-#define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP                                                                        \
-    "Raise limits of the transport that the user has not set, so that encrypted segments travel in one piece. Host "  \
-    "ob1: btl_tcp_eager_limit, btl_tcp_rndv_eager_limit and btl_tcp_max_send_size to "                                \
-    OMPI_COMMON_CRYPTMPI_RAISED_LIMIT " bytes, with them btl_tcp_endpoint_cache to " OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE \
-    " (less is copied twice), and the eager_limit of btl/vader (5.0: btl/sm) to 4608. Host ucx: UCX_TCP_TX_SEG_SIZE " \
-    "and UCX_TCP_RX_SEG_SIZE to 128 KiB, if UCX may use TCP (default: on)"
+#define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP (opal_crypt_parameter_row("pml_crypt_raise_limits")->help)
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 #define OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE "17408"     /* 16 KiB, and headers */
-
-#define OMPI_COMMON_CRYPTMPI_COMM_THREADS_HELP \
-    "Processors of this process that worker threads leave to communication (T1) (default: 1)"
 
 /* ---- life ---- */
 

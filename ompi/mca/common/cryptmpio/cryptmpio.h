@@ -50,7 +50,7 @@ typedef struct ompi_common_cryptmpio_params {
 extern OMPI_DECLSPEC ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
 extern OMPI_DECLSPEC int ompi_common_cryptmpio_stream;      /* of fs_crypt_verbose; -1: nothing is wanted */
 
-OMPI_DECLSPEC int ompi_common_cryptmpio_params_register(const mca_base_component_t *fs_component);
+OMPI_DECLSPEC int ompi_common_cryptmpio_params_register(void);
 
 /* The last to use the provider framework and the keystore closes them. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_start(void);

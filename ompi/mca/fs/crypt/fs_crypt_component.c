@@ -15,7 +15,7 @@ static int component_register(void)
     if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("fs/crypt")) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    return ompi_common_cryptmpio_params_register(&mca_fs_crypt_component.fsm_version);
+    return ompi_common_cryptmpio_params_register();
 }
 
 static int component_open(void)

@@ -318,17 +318,16 @@ static void unguard_components(void)
 }
 
 /* A parameter of fs/crypt, which has registered it already or is going to. */
-static bool is_set(const char *name, const char *help, mca_base_var_type_t type)
+static bool is_set(const char *name, mca_base_var_type_t type)
 {
     const mca_base_var_storage_t *value = NULL;
     union {
         char *text;
         bool flag;
     } storage = {.text = NULL};
-    int known = mca_base_var_find("ompi", "fs", "crypt", name);
-    int index = known >= 0 ? known : mca_base_var_register("ompi", "fs", "crypt", name, help, type, NULL, 0,
-                                                           MCA_BASE_VAR_FLAG_DWG, OPAL_INFO_LVL_2,
-                                                           MCA_BASE_VAR_SCOPE_READONLY, &storage);
+    int known = -1, index;
+    (void) mca_base_var_find_by_name(name, &known);
+    index = known >= 0 ? known : opal_cryptproc_register_one(name, &storage);
     bool set = index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value
                && (MCA_BASE_VAR_TYPE_BOOL == type ? value->boolval : NULL != value->stringval && '\0' != *value->stringval);
 
@@ -343,8 +342,8 @@ static int io_open(mca_base_open_flag_t flags)
     int rc = NULL != framework_open ? framework_open(flags) : mca_base_framework_components_open(&ompi_io_base_framework, flags);
 
     if (OMPI_SUCCESS == rc) {
-        always = is_set("key_label", OMPI_COMMON_CRYPTMPIO_KEY_LABEL_HELP, MCA_BASE_VAR_TYPE_STRING)
-                 || is_set("require", OMPI_COMMON_CRYPTMPIO_REQUIRE_HELP, MCA_BASE_VAR_TYPE_BOOL);
+        always = is_set("fs_crypt_key_label", MCA_BASE_VAR_TYPE_STRING)
+                 || is_set("fs_crypt_require", MCA_BASE_VAR_TYPE_BOOL);
         rc = guard_components();
     }
     return rc;

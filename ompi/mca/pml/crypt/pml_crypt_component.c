@@ -45,62 +45,30 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 };
 
 ompi_pml_crypt_state_t ompi_pml_crypt = {
-    .params = {.host = OMPI_COMMON_CRYPTMPI_HOST, .team = "pool", .raise_limits = true, .chop_min = 65536, .chunk_size = 106400,
-               .comm_threads = 1, .max_outstanding = 64, .in_flight = 4},
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
-static int add_any(const char *name, const char *help, mca_base_var_type_t type, void *storage,
-                   mca_base_var_info_lvl_t level)
-{
-    int rc = mca_base_component_var_register(&mca_pml_crypt_component.pmlm_version, name, help, type, NULL, 0, 0,
-                                             level, MCA_BASE_VAR_SCOPE_READONLY, storage);
-    return rc < 0 ? rc : OMPI_SUCCESS;
-}
-
-static int add(const char *name, const char *help, unsigned *storage, mca_base_var_info_lvl_t level)
-{
-    return add_any(name, help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, storage, level);
-}
-
-static int add_text(const char *name, const char *help, char **storage)
-{
-    return add_any(name, help, MCA_BASE_VAR_TYPE_STRING, storage, OPAL_INFO_LVL_7);
-}
-
-/* How a long message is cut (cut.c). */
-static int register_cut(ompi_pml_crypt_params_t *p)
-{
-    int rc = add("chop_min", "Messages longer than this many bytes are sent in segments, which are encrypted, "
-                             "sent and decrypted while others travel; all processes must agree (default: 65536; "
-                             "32768 over ob1 with raise_limits off)", &p->chop_min, OPAL_INFO_LVL_7);
-
-    rc = rc ? rc : add("chunk_size", "Bytes in a segment of a long message, unless k, a table or a model says "
-                                     "otherwise (default: 106400; 65000 over ob1 with raise_limits off)", &p->chunk_size,
-                       OPAL_INFO_LVL_6);
-    rc = rc ? rc : add("k", "Chunks of a chopped message, at most 1024; 0: by the table, the model or chunk_size (default: 0)",
-                       &p->k, OPAL_INFO_LVL_7);
-    rc = rc ? rc : add("t", "Threads that encrypt a chunk; 0: as the table, the model or crypt_threads say; "
-                            "never more than the processors of this process less comm_threads (default: 0)", &p->t, OPAL_INFO_LVL_7);
-    rc = rc ? rc : add_text("team", "Worker threads: pool (threads of ompi-crypt) or openmp (those of the OpenMP "
-                                    "library) (default: pool)", &p->team);
-    rc = rc ? rc : add_text("t_table", "Threads by size, FROM:T[:CHUNK],... such as 64K:2,128K:4,512K:8; CHUNK is "
-                            "chunk_size unless given", &p->t_table);
-    rc = rc ? rc : add_text("model_comm", "The model's communication, FROM:ALPHA:BETA,... in bytes, microseconds, "
-                            "microseconds a byte (mpicrypt tune)", &p->model_comm);
-    rc = rc ? rc : add_text("model_enc", "The model's encryption, FROM:ALPHA:A:B,... in bytes, microseconds, bytes a "
-                            "microsecond (mpicrypt tune)", &p->model_enc);
-    rc = rc ? rc : add("comm_threads", OMPI_COMMON_CRYPTMPI_COMM_THREADS_HELP, &p->comm_threads, OPAL_INFO_LVL_7);
-    return rc ? rc : add("max_outstanding", "While this many long sends of the process are unfinished, another "
-                                            "one is sent as a single chunk, if k, a table or a model applies "
-                                            "(default: 64)", &p->max_outstanding,
-                         OPAL_INFO_LVL_8);
-}
-
 static int component_register(void)
 {
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
+    const opal_cryptproc_parameter_t list[] = {
+        {"pml_crypt_host", &p->host},
+        {"pml_crypt_raise_limits", &p->raise_limits},
+        {"pml_crypt_verbose", &p->verbose},
+        {"pml_crypt_chop_min", &p->chop_min},
+        {"pml_crypt_chunk_size", &p->chunk_size},
+        {"pml_crypt_k", &p->k},
+        {"pml_crypt_t", &p->t},
+        {"pml_crypt_team", &p->team},
+        {"pml_crypt_t_table", &p->t_table},
+        {"pml_crypt_model_comm", &p->model_comm},
+        {"pml_crypt_model_enc", &p->model_enc},
+        {"pml_crypt_comm_threads", &p->comm_threads},
+        {"pml_crypt_max_outstanding", &p->max_outstanding},
+        {"pml_crypt_max_in_flight", &p->in_flight},
+    };
+    const char *failed;
     int rc;
 
     if (!OMPI_COMMON_CRYPTMPI_SERIES_OK("pml/crypt")) {
@@ -108,18 +76,7 @@ static int component_register(void)
     }
     rc = opal_cryptproc_params_register();
     rc = rc ? rc : ompi_common_cryptmpi_protection_register();
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    rc = add_any("host", OMPI_COMMON_CRYPTMPI_HOST_HELP, MCA_BASE_VAR_TYPE_STRING, &p->host, OPAL_INFO_LVL_4);
-    rc = rc ? rc : add_any("raise_limits", OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, MCA_BASE_VAR_TYPE_BOOL,
-                           &p->raise_limits, OPAL_INFO_LVL_7);
-    rc = rc ? rc : opal_cryptproc_verbose_register(&mca_pml_crypt_component.pmlm_version,
-                       "Print what pml/crypt does. 10: method, provider, who met whom, refusals; 20: key epochs; 40: how "
-                       "each message is sent. Never keys or payload (default: 0)", &p->verbose);
-    rc = rc ? rc : register_cut(p);
-    return rc ? rc : add("max_in_flight", "Encrypted segments of this process that the host PML may hold at a time "
-                                          "(default: 4)", &p->in_flight, OPAL_INFO_LVL_8);
+    return rc ? rc : opal_cryptproc_register(list, sizeof(list) / sizeof(list[0]), &failed);
 }
 
 /* Is `crypt` what the user, or the site, chose?  Where nothing was chosen, every

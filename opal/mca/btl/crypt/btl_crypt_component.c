@@ -43,74 +43,30 @@ void opal_btl_crypt_end_job(void)
 
 /* ---- parameters ---- */
 
-static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_info_lvl_t level, void *storage)
-{
-    int rc = mca_base_component_var_register(&mca_btl_crypt_component.btl_version, name, help, type, NULL, 0, 0, level,
-                                             MCA_BASE_VAR_SCOPE_READONLY, storage);
-    return rc < 0 ? rc : OPAL_SUCCESS;
-}
-
+/* Numbers of words in params.def. */
 typedef enum { PQ_AUTO, PQ_OFF, PQ_REQUIRE } pq_t;
-
-static const mca_base_var_enum_value_t pq_values[] = {{PQ_AUTO, "auto"}, {PQ_OFF, "off"}, {PQ_REQUIRE, "require"}, {0, NULL}};
-
-static const mca_base_var_enum_value_t ktls_values[] = {
-    {OPAL_BTL_CRYPT_KTLS_OFF, "off"}, {OPAL_BTL_CRYPT_KTLS_AUTO, "auto"}, {0, NULL}};
-
-static int add_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values, int *storage)
-{
-    mca_base_var_enum_t *choices = NULL;
-    char full[64];
-    int rc;
-
-    snprintf(full, sizeof(full), "btl_crypt_%s", name);
-    rc = mca_base_var_enum_create(full, values, &choices);
-    if (OPAL_SUCCESS != rc) {
-        return rc;
-    }
-    rc = mca_base_component_var_register(&mca_btl_crypt_component.btl_version, name, help, MCA_BASE_VAR_TYPE_INT, choices, 0, 0,
-                                         OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, storage);
-    OBJ_RELEASE(choices);
-    return rc < 0 ? rc : OPAL_SUCCESS;
-}
 
 static int component_register(void)
 {
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
+    const opal_cryptproc_parameter_t list[] = {
+        {"btl_crypt_if_include", &m->include},
+        {"btl_crypt_if_exclude", &m->exclude},
+        {"btl_crypt_port_min", &m->port_min},
+        {"btl_crypt_port_range", &m->port_range},
+        {"btl_crypt_replace_after", &m->replace_after},
+        {"btl_crypt_pq", &m->pq},
+        {"btl_crypt_ktls", &m->ktls},
+        {"btl_crypt_verbose", &m->verbose},
+    };
+    const char *failed;
     int rc;
 
     if (!OPAL_AEAD_SERIES_OK("btl/crypt")) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    m->include = NULL;
-    m->exclude = NULL;
-    m->port_min = 0;
-    m->port_range = 65536;
-    m->replace_after = 0;
-    m->pq = PQ_AUTO;
-    m->ktls = OPAL_BTL_CRYPT_KTLS_OFF;
     rc = opal_cryptproc_params_register();
-    rc = rc ? rc : add("if_include", "Interfaces and networks whose addresses peers may connect to, such as eth0,10.1.0.0/16 "
-                                     "(default: btl_tcp_if_include, else all but if_exclude and loopback)",
-                       MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->include);
-    rc = rc ? rc : add("if_exclude", "Interfaces, by the beginnings of their names, and networks that peers may not connect to; "
-                                     "it counts if there is no if_include (default: btl_tcp_if_exclude)",
-                       MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_1, &m->exclude);
-    rc = rc ? rc : add("port_min", "The lowest port to listen at; 0: btl_tcp_port_min_v4, else any that the system has free "
-                                   "(default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_min);
-    rc = rc ? rc : add("port_range", "How many ports from port_min on are tried (default: btl_tcp_port_range_v4, else 65536)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_2, &m->port_range);
-    rc = rc ? rc : add("replace_after", "Replace a connection, with a handshake and keys of its own, when it has sent so many "
-                                        "records (a message is one for each 16 KiB); 0: renew its keys instead (default: 0)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_8, &m->replace_after);
-    rc = rc ? rc : add_choice("pq", "Key agreement against quantum computers of the future, X25519MLKEM768: auto (with peers "
-                                    "whose OpenSSL has it, too: 3.5 or newer), off, or require (else the job ends)",
-                              pq_values, &m->pq);
-    rc = rc ? rc : add_choice("ktls", "Have the kernel, or a network card, encrypt and decrypt: auto (where the kernel has the "
-                                      "module tls) or off (default: off)", ktls_values, &m->ktls);
-    rc = rc ? rc : opal_cryptproc_verbose_register(&mca_btl_crypt_component.btl_version,
-                       "Print what btl/crypt does. 10: connections, and why they were refused. Never keys or payload "
-                       "(default: 0)", &m->verbose);
+    rc = rc ? rc : opal_cryptproc_register(list, sizeof(list) / sizeof(list[0]), &failed);
     if (OPAL_SUCCESS == rc) {
         (void) mca_btl_base_param_register(&mca_btl_crypt_component.btl_version, &m->super);
     }

@@ -48,6 +48,15 @@ typedef struct opal_cryptproc_params {
 
 extern OPAL_DECLSPEC opal_cryptproc_params_t opal_cryptproc_params;
 
+/* Registers those of params.def, whatever component has them; the first one that does not register is *failed.  Storage
+ * gets the default, unless somebody has registered it already.  One: its index, or an error. */
+typedef struct {
+    const char *name;
+    void *storage;      /* char *, int of words, bool, unsigned, size_t or int, as its type says */
+} opal_cryptproc_parameter_t;
+OPAL_DECLSPEC int opal_cryptproc_register(const opal_cryptproc_parameter_t *list, size_t count, const char **failed);
+OPAL_DECLSPEC int opal_cryptproc_register_one(const char *name, void *storage);
+
 /* With them the MPI_T variables of category crypt. */
 OPAL_DECLSPEC int opal_cryptproc_params_register(void);
 
@@ -257,7 +266,6 @@ enum {
 /* pml/crypt's, which this library writes to, too; -1: nothing is wanted. */
 extern OPAL_DECLSPEC int opal_cryptproc_stream;
 
-OPAL_DECLSPEC int opal_cryptproc_verbose_register(const mca_base_component_t *component, const char *help, unsigned *level);
 OPAL_DECLSPEC int opal_cryptproc_verbose_open(unsigned level);     /* a stream, or -1 */
 OPAL_DECLSPEC void opal_cryptproc_verbose_close(int *stream);
 

@@ -1,129 +1,121 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The parameters that every component of the suite obeys: crypt_*.  They name
+ * How a parameter of the table is registered, and those that every component of the suite obeys: crypt_*.  They name
  * files, methods and limits; none of them ever holds a secret.  With them what MPI_T
  * shows of a process.
  */
 #include "cryptproc_internal.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_enum.h"
 #include "opal/mca/base/mca_base_var_group.h"
 #include "opal/mca/common/crypt/base/stats.h"
+#include "opal/mca/common/crypt/wire/parameter.h"
 
-opal_cryptproc_params_t opal_cryptproc_params = {
-    .options = {.auth = OPAL_CRYPT_AUTH_AUTO, .epoch_shift = 20, .munge_age = 600},
-    .key_bits = 128,
-    .threads = 0,
-    .scope = OPAL_CRYPTPROC_INTERNODE,
-    .on_failure = OPAL_CRYPTPROC_ABORT,
-    .audit = OPAL_CRYPTPROC_AUDIT_ABORT,
-    .on_missing = OPAL_CRYPTPROC_MISSING_WARN,
-};
+opal_cryptproc_params_t opal_cryptproc_params;
 
-static const mca_base_var_enum_value_t auth_values[] = {
-    {OPAL_CRYPT_AUTH_AUTO, "auto"}, {OPAL_CRYPT_AUTH_PSK, "psk"},   {OPAL_CRYPT_AUTH_MUNGE, "munge"},
-    {OPAL_CRYPT_AUTH_X509, "x509"}, {OPAL_CRYPT_AUTH_NONE, "none"}, {0, NULL}};
-static const mca_base_var_enum_value_t scope_values[] = {
-    {OPAL_CRYPTPROC_INTERNODE, "internode"}, {OPAL_CRYPTPROC_ALL, "all"}, {0, NULL}};
-static const mca_base_var_enum_value_t failure_values[] = {
-    {OPAL_CRYPTPROC_ABORT, "abort"}, {OPAL_CRYPTPROC_ERROR, "error"}, {0, NULL}};
-static const mca_base_var_enum_value_t audit_values[] = {
-    {OPAL_CRYPTPROC_AUDIT_ABORT, "abort"}, {OPAL_CRYPTPROC_AUDIT_WARN, "warn"}, {0, NULL}};
-static const mca_base_var_enum_value_t missing_values[] = {
-    {OPAL_CRYPTPROC_MISSING_WARN, "warn"}, {OPAL_CRYPTPROC_MISSING_ABORT, "abort"}, {0, NULL}};
+/* ---- any of the table ---- */
 
-static const mca_base_var_enum_value_t transport_values[] = {
-    {OPAL_CRYPTPROC_TRANSPORT_AUTO, "auto"}, {OPAL_CRYPTPROC_TRANSPORT_PML, "pml"}, {OPAL_CRYPTPROC_TRANSPORT_BTL, "btl"},
-    {0, NULL}};
+enum { NAME_BYTES = 64, WORDS_MOST = 16 };
 
-static int add(const char *name, const char *help, mca_base_var_type_t type, mca_base_var_enum_t *values,
-               mca_base_var_info_lvl_t level, void *storage)
+/* NULL if there is no memory.  Open MPI copies the words. */
+static mca_base_var_enum_t *words_of(const opal_crypt_parameter_row_t *row)
 {
-    int rc = mca_base_var_register("ompi", "crypt", NULL, name, help, type, values, 0, MCA_BASE_VAR_FLAG_DWG, level,
-                                   MCA_BASE_VAR_SCOPE_READONLY, storage);
-    return rc < 0 ? rc : OPAL_SUCCESS;
-}
-
-static int add_text(const char *name, const char *help, mca_base_var_info_lvl_t level, const char **storage)
-{
-    return add(name, help, MCA_BASE_VAR_TYPE_STRING, NULL, level, storage);
-}
-
-static int add_choice(const char *name, const char *help, const mca_base_var_enum_value_t *values,
-                      mca_base_var_info_lvl_t level, void *storage)
-{
+    mca_base_var_enum_value_t values[WORDS_MOST + 1] = {{0, NULL}};
+    char *words = strdup(row->words), *rest = words, *word;
     mca_base_var_enum_t *choices = NULL;
-    int rc = mca_base_var_enum_create(name, values, &choices);
 
-    if (OPAL_SUCCESS != rc) {
-        return rc;
+    for (int i = 0; i < WORDS_MOST && NULL != (word = strsep(&rest, " ")); i++) {
+        values[i] = (mca_base_var_enum_value_t) {(int) row->least + i, word};
     }
-    rc = add(name, help, MCA_BASE_VAR_TYPE_INT, choices, level, storage);
-    OBJ_RELEASE(choices);
+    if (NULL != words && OPAL_SUCCESS != mca_base_var_enum_create(row->name, values, &choices)) {
+        choices = NULL;
+    }
+    free(words);
+    return choices;
+}
+
+static void give_default(const opal_crypt_parameter_row_t *row, mca_base_var_enum_t *choices, void *storage)
+{
+    switch (row->type) {
+    case OPAL_CRYPT_PARAMETER_TEXT:
+        *(const char **) storage = row->start;
+        break;
+    case OPAL_CRYPT_PARAMETER_WORD:
+    case OPAL_CRYPT_PARAMETER_CHOICE:
+        (void) choices->value_from_string(choices, row->start, storage);
+        break;
+    case OPAL_CRYPT_PARAMETER_FLAG:
+        *(bool *) storage = '1' == *row->start;
+        break;
+    case OPAL_CRYPT_PARAMETER_NUMBER:
+        *(unsigned *) storage = (unsigned) strtoul(row->start, NULL, 10);
+        break;
+    case OPAL_CRYPT_PARAMETER_SIZE:
+        *(size_t *) storage = strtoul(row->start, NULL, 10);
+        break;
+    case OPAL_CRYPT_PARAMETER_SIGNED:
+        *(int *) storage = atoi(row->start);
+        break;
+    }
+}
+
+/* FRAMEWORK_COMPONENT_NAME, or crypt_NAME, which is of no component.  Who registers it again finds the value that it has. */
+int opal_cryptproc_register_one(const char *full, void *storage)
+{
+    static const mca_base_var_type_t types[] = {
+        [OPAL_CRYPT_PARAMETER_TEXT] = MCA_BASE_VAR_TYPE_STRING,   [OPAL_CRYPT_PARAMETER_WORD] = MCA_BASE_VAR_TYPE_INT,
+        [OPAL_CRYPT_PARAMETER_CHOICE] = MCA_BASE_VAR_TYPE_INT,    [OPAL_CRYPT_PARAMETER_FLAG] = MCA_BASE_VAR_TYPE_BOOL,
+        [OPAL_CRYPT_PARAMETER_NUMBER] = MCA_BASE_VAR_TYPE_UNSIGNED_INT, [OPAL_CRYPT_PARAMETER_SIZE] = MCA_BASE_VAR_TYPE_SIZE_T,
+        [OPAL_CRYPT_PARAMETER_SIGNED] = MCA_BASE_VAR_TYPE_INT};
+    const opal_crypt_parameter_row_t *row = opal_crypt_parameter_row(full);
+    const bool settable = OPAL_CRYPT_PARAMETER_CHOICE == row->type;
+    mca_base_var_enum_t *choices = NULL;
+    char text[NAME_BYTES], *name = text, *component = NULL;
+    const char *framework = text, *project = 0 == strncmp(full, "btl_", 4) ? "opal" : "ompi";
+    int index;
+
+    snprintf(text, sizeof(text), "%s", full);
+    (void) strsep(&name, "_");
+    if (0 != strcmp(framework, "crypt")) {
+        component = strsep(&name, "_");
+    }
+    if ((OPAL_CRYPT_PARAMETER_WORD == row->type || settable) && NULL == (choices = words_of(row))) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    if (mca_base_var_find(project, framework, component, name) < 0) {
+        give_default(row, choices, storage);
+    }
+    index = mca_base_var_register(project, framework, component, name, row->help, types[row->type], choices, 0,
+                                  MCA_BASE_VAR_FLAG_DWG | (settable ? MCA_BASE_VAR_FLAG_SETTABLE : 0),
+                                  (mca_base_var_info_lvl_t) (OPAL_INFO_LVL_1 + row->level - 1),
+                                  settable ? MCA_BASE_VAR_SCOPE_ALL_EQ : MCA_BASE_VAR_SCOPE_READONLY, storage);
+    if (NULL != choices) {
+        OBJ_RELEASE(choices);
+    }
+    return index;
+}
+
+int opal_cryptproc_register(const opal_cryptproc_parameter_t *list, size_t count, const char **failed)
+{
+    int rc = OPAL_SUCCESS;
+
+    for (size_t i = 0; i < count; i++) {
+        const int index = opal_cryptproc_register_one(list[i].name, list[i].storage);
+
+        if (index < 0 && OPAL_SUCCESS == rc) {
+            rc = index;
+            *failed = list[i].name;
+        }
+    }
     return rc;
 }
-
-static int add_auth(opal_crypt_options_t *o)
-{
-    int rc = add_choice("auth",
-                        "How processes authenticate each other: psk (a key file), munge, x509 (certificates), "
-                        "none (no protection against an active attacker; every job warns), or auto: x509 if "
-                        "configured, else psk if its file exists, else munge if its daemon answers, else abort",
-                        auth_values, OPAL_INFO_LVL_4, &o->auth);
-    rc = rc ? rc : add_text("psk_file", "File with the pre-shared key (made by mpicrypt keygen; mode 0600). "
-                                        "Default: ~/.ompi-crypt/psk", OPAL_INFO_LVL_1, &o->psk_file);
-    rc = rc ? rc : add_text("munge_socket", "Socket of the MUNGE daemon. Default: that of the MUNGE library",
-                            OPAL_INFO_LVL_5, &o->munge_socket);
-    rc = rc ? rc : add("munge_age", "Maximum age or clock skew of a peer's MUNGE credential, in seconds (1 to "
-                                    "86400), measured against this process's MPI_Init, or the spawn or connect "
-                                    "that brought the peer. Raise it if ranks start at very different times or "
-                                    "clocks differ (default: 600)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &o->munge_age);
-    rc = rc ? rc : add_text("x509_cert", "File with our certificate chain (PEM)", OPAL_INFO_LVL_4, &o->x509_cert);
-    rc = rc ? rc : add_text("x509_key", "File with the private key of our certificate (PEM; mode 0600)",
-                            OPAL_INFO_LVL_4, &o->x509_key);
-    rc = rc ? rc : add_text("x509_ca", "File with the certificates of the trusted CAs (PEM; only its owner may "
-                                       "write to it)", OPAL_INFO_LVL_4, &o->x509_ca);
-    rc = rc ? rc : add_text("x509_crl", "File with certificate revocation lists (PEM); without it revocation is "
-                                        "not checked",
-                            OPAL_INFO_LVL_5, &o->x509_crl);
-    rc = rc ? rc : add_text("x509_peer", "Subject that a peer's certificate must have. Default: our own",
-                            OPAL_INFO_LVL_5, &o->x509_peer);
-    rc = rc ? rc : add("secret_on_netfs", "Accept key and certificate files on network file systems, or on those "
-                                          "of unknown type, although they cross the network (default: refuse)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
-                       &o->secret_on_netfs);
-    return rc ? rc : add("fips", "Use only algorithms of OpenSSL's FIPS 140 provider: P-256 instead of X25519, "
-                                 "and aead openssl (default: off)", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4,
-                         &o->fips);
-}
-
-/* For those who look: hook/crypt goes by what it reads itself (cryptmpi_spelling.c). */
-static int add_required(bool *required)
-{
-    return add("required", "A job whose messages would leave the node unencrypted is aborted, in MPI_Init or where it "
-                           "meets processes of another node (MPI_Comm_spawn, MPI_Comm_connect). For a site's "
-                           "openmpi-mca-params-override.conf, which users cannot override (default: off)",
-               MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, required);
-}
-
-#ifdef OPAL_CRYPT_TEST_RECORD
-static int add_test(opal_crypt_options_t *o)
-{
-    return add("epoch_shift", "Test builds only: an epoch is 2^epoch_shift messages, at most 2^20 (default: 20)",
-               MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_9, &o->epoch_shift);
-}
-#else
-static int add_test(opal_crypt_options_t *o)
-{
-    (void) o;
-    return OPAL_SUCCESS;
-}
-#endif
 
 /* ---- performance variables ---- */
 
@@ -174,44 +166,44 @@ static int metrics_register(void)
 
 /* ---- all of them ---- */
 
+/* crypt_required is for those who look: hook/crypt goes by what it reads itself (cryptmpi_spelling.c). */
 int opal_cryptproc_params_register(void)
 {
     opal_cryptproc_params_t *p = &opal_cryptproc_params;
-    int rc = add_auth(&p->options);
+    opal_crypt_options_t *o = &p->options;
+    const opal_cryptproc_parameter_t list[] = {
+        {"crypt_auth", &o->auth},
+        {"crypt_psk_file", &o->psk_file},
+        {"crypt_munge_socket", &o->munge_socket},
+        {"crypt_munge_age", &o->munge_age},
+        {"crypt_x509_cert", &o->x509_cert},
+        {"crypt_x509_key", &o->x509_key},
+        {"crypt_x509_ca", &o->x509_ca},
+        {"crypt_x509_crl", &o->x509_crl},
+        {"crypt_x509_peer", &o->x509_peer},
+        {"crypt_secret_on_netfs", &o->secret_on_netfs},
+        {"crypt_fips", &o->fips},
+        {"crypt_key_bits", &p->key_bits},
+        {"crypt_threads", &p->threads},
+        {"crypt_scope", &p->scope},
+        {"crypt_transport", &p->transport},
+        {"crypt_on_auth_failure", &p->on_failure},
+        {"crypt_on_missing", &p->on_missing},
+        {"crypt_audit", &p->audit},
+        {"crypt_connect_timeout", &p->connect_timeout},
+        {"crypt_report", &p->report},
+        {"crypt_required", &p->required},
+#ifdef OPAL_CRYPT_TEST_RECORD
+        {"crypt_epoch_shift", &o->epoch_shift},
+#endif
+    };
+    const char *failed;
+    int rc;
 
-    rc = rc ? rc : add("key_bits", "Bits of the AES keys: 128, 192 or 256 (default: 128)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_2, &p->key_bits);
-    rc = rc ? rc : add("threads", "Threads that encrypt or decrypt one large message together, however many "
-                                  "processors there are; 0: as pml_crypt_t, the table or the model say, within "
-                                  "the processors of this process (default: 0)", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL,
-                       OPAL_INFO_LVL_6, &p->threads);
-    rc = rc ? rc : add_choice("scope", "What is encrypted: internode (messages that leave the node) or all (also "
-                                       "messages between processes of one node)", scope_values, OPAL_INFO_LVL_2, &p->scope);
-    rc = rc ? rc : add_choice("transport", "What encrypts: pml (pml/crypt, each message, over any transport of its host), btl "
-                                           "(btl/crypt, below ob1, all that leaves the node, over TCP), or auto (btl over TCP, "
-                                           "pml over ucx and libfabric)",
-                              transport_values, OPAL_INFO_LVL_4, &p->transport);
-    rc = rc ? rc : add_choice("on_auth_failure", "What to do if a message or a peer fails authentication: abort "
-                                                 "(abort the job) or error (the call returns an error of an MPI class "
-                                                 "of its own, and the buffer is wiped)",
-                              failure_values, OPAL_INFO_LVL_4, &p->on_failure);
-    rc = rc ? rc : add_choice("on_missing", "What to do if MPI_Finalize finds that messages from other nodes "
-                                            "were sent but not received, or cannot tell: warn, or abort (the job "
-                                            "fails; for programs that receive everything that is sent). Over btl/crypt a "
-                                            "missing message ends the job", missing_values, OPAL_INFO_LVL_4, &p->on_missing);
-    rc = rc ? rc : add_choice("audit", "What to do if a component could bypass encryption, or another user could read the "
-                                       "job's shared memory: abort, or warn, which runs the job without this "
-                                       "protection, and says PLAINTEXT POSSIBLE where one is found and in the report",
-                              audit_values, OPAL_INFO_LVL_4, &p->audit);
-    rc = rc ? rc : add("connect_timeout", "Abort the job if a process waits this many seconds for the launcher's "
-                                          "data about a peer at first contact (on Open MPI 4.1 also in a spawn "
-                                          "or a connect), or for a connection of btl/crypt (with fault tolerance the peer has then failed); "
-                                          "0: never. After 120 seconds it warns (default: 0)",
-                       MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &p->connect_timeout);
-    rc = rc ? rc : add_text("report", "Summary that rank 0 writes at the end of a job: 0 (none), 1 (on standard "
-                                      "error), json:FILE or syslog (default: 0)", OPAL_INFO_LVL_1, (const char **) &p->report);
-    rc = rc ? rc : add_required(&p->required);
-    rc = rc ? rc : add_test(&p->options);
+#ifndef OPAL_CRYPT_TEST_RECORD
+    o->epoch_shift = 20;
+#endif
+    rc = opal_cryptproc_register(list, sizeof(list) / sizeof(list[0]), &failed);
     rc = rc ? rc : metrics_register();
     return rc ? rc : opal_cryptproc_events_register();
 }

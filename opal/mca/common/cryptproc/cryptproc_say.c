@@ -170,16 +170,6 @@ void opal_cryptproc_show_here(const char *file, const char *topic, ...)
 
 int opal_cryptproc_stream = -1;
 
-int opal_cryptproc_verbose_register(const mca_base_component_t *component, const char *help, unsigned *level)
-{
-    int rc;
-
-    *level = 0;
-    rc = mca_base_component_var_register(component, "verbose", help, MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_6,
-                                         MCA_BASE_VAR_SCOPE_READONLY, level);
-    return rc < 0 ? rc : OPAL_SUCCESS;
-}
-
 int opal_cryptproc_verbose_open(unsigned level)
 {
     int stream = level > 0 ? opal_output_open(NULL) : -1;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Names of MCA parameters, ours and what looks like them, and whether their values can be
- * read.  The table is what the components register; shell/parameters compares it with what
- * Open MPI knows, in every series.
+ * read, by the table (params.def); shell/parameters compares it with what Open MPI knows, in
+ * every series.
  */
 #include "parameter.h"
 
@@ -15,109 +15,11 @@
 
 #include "frame.h"
 
-/* What a value is: any text; one of the `words`; on or off; a number from `least` to `most`; one
- * that may be negative, up to `most`. */
-typedef enum { TEXT, WORD, FLAG, NUMBER, SIGNED } type_t;
-
-enum { MIB64 = 64 << 20 };
-
-static const struct entry {
-    const char *name;
-    type_t type;
-    uint64_t least, most;
-    const char *words;      /* with a space between them */
-} entries[] = {
-    {"aead", TEXT, 0, 0, NULL},
-    {"aead_base_verbose", TEXT, 0, 0, NULL},
-    {"btl_crypt_accelerator_max_send_size", NUMBER, 0, UINT64_MAX, NULL},
-    {"btl_crypt_atomic_flags", TEXT, 0, 0, NULL},
-    {"btl_crypt_bandwidth", NUMBER, 0, UINT32_MAX, NULL},
-    {"btl_crypt_eager_limit", NUMBER, 1, 1 << 20, NULL},
-    {"btl_crypt_exclusivity", NUMBER, 0, UINT32_MAX, NULL},
-    {"btl_crypt_flags", TEXT, 0, 0, NULL},
-    {"btl_crypt_if_exclude", TEXT, 0, 0, NULL},
-    {"btl_crypt_if_include", TEXT, 0, 0, NULL},
-    {"btl_crypt_ktls", WORD, 0, 0, "off auto"},
-    {"btl_crypt_latency", NUMBER, 0, UINT32_MAX, NULL},
-    {"btl_crypt_max_send_size", NUMBER, 1, 1 << 20, NULL},
-    {"btl_crypt_min_rdma_pipeline_size", NUMBER, 0, UINT64_MAX, NULL},
-    {"btl_crypt_port_min", NUMBER, 0, UINT16_MAX, NULL},
-    {"btl_crypt_port_range", NUMBER, 1, UINT32_MAX, NULL},
-    {"btl_crypt_pq", WORD, 0, 0, "auto off require"},
-    {"btl_crypt_put_alignment", NUMBER, 0, UINT64_MAX, NULL},
-    {"btl_crypt_put_limit", NUMBER, 0, UINT64_MAX, NULL},
-    {"btl_crypt_rdma_pipeline_frag_size", NUMBER, 0, UINT64_MAX, NULL},
-    {"btl_crypt_rdma_pipeline_send_length", NUMBER, 0, UINT64_MAX, NULL},
-    {"btl_crypt_replace_after", NUMBER, 0, UINT32_MAX, NULL},
-    {"btl_crypt_rndv_eager_limit", NUMBER, 0, 1 << 20, NULL},
-    {"btl_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
-    {"coll_cryptag_allgather_algorithm", WORD, 0, 0, "auto naive o-ring o-rd o-rd2 c-ring c-rd hs1 hs2 hs3 hop"},
-    {"coll_cryptag_alltoall_algorithm", WORD, 0, 0, "auto hop node pairs rows"},
-    {"coll_cryptag_bcast_algorithm", WORD, 0, 0, "auto hop binomial chain"},
-    {"coll_cryptag_bcast_segment", NUMBER, 1024, MIB64, NULL},
-    {"coll_cryptag_fragment", NUMBER, 4096, MIB64, NULL},
-    {"coll_cryptag_leaders", WORD, 0, 0, "auto ring rd"},
-    {"coll_cryptag_piece_max", NUMBER, 4096, MIB64, NULL},
-    {"coll_cryptag_priority", SIGNED, 0, INT32_MAX, NULL},
-    {"coll_cryptag_rules_file", TEXT, 0, 0, NULL},
-    {"coll_cryptag_shm_max", NUMBER, 0, UINT64_MAX, NULL},
-    {"coll_cryptag_verbose", NUMBER, 0, UINT32_MAX, NULL},
-    {"crypt_audit", WORD, 0, 0, "abort warn"},
-    {"crypt_auth", WORD, 0, 0, "auto psk munge x509 none"},
-    {"crypt_connect_timeout", NUMBER, 0, UINT32_MAX, NULL},
-    {"crypt_fips", FLAG, 0, 0, NULL},
-    {"crypt_key_bits", NUMBER, 128, 256, NULL},
-    {"crypt_keystore", WORD, 0, 0, "file pkcs11"},
-    {"crypt_keystore_dir", TEXT, 0, 0, NULL},
-    {"crypt_keystore_log", TEXT, 0, 0, NULL},
-    {"crypt_keystore_machine_key", TEXT, 0, 0, NULL},
-    {"crypt_munge_age", NUMBER, 1, 86400, NULL},
-    {"crypt_munge_socket", TEXT, 0, 0, NULL},
-    {"crypt_on_auth_failure", WORD, 0, 0, "abort error"},
-    {"crypt_on_missing", WORD, 0, 0, "warn abort"},
-    {"crypt_pkcs11_module", TEXT, 0, 0, NULL},
-    {"crypt_pkcs11_pin_file", TEXT, 0, 0, NULL},
-    {"crypt_pkcs11_token", TEXT, 0, 0, NULL},
-    {"crypt_psk_file", TEXT, 0, 0, NULL},
-    {"crypt_report", TEXT, 0, 0, NULL},
-    {"crypt_required", FLAG, 0, 0, NULL},
-    {"crypt_scope", WORD, 0, 0, "internode all"},
-    {"crypt_secret_on_netfs", FLAG, 0, 0, NULL},
-    {"crypt_threads", NUMBER, 0, UINT32_MAX, NULL},
-    {"crypt_transport", WORD, 0, 0, "auto pml btl"},
-    {"crypt_x509_ca", TEXT, 0, 0, NULL},
-    {"crypt_x509_cert", TEXT, 0, 0, NULL},
-    {"crypt_x509_crl", TEXT, 0, 0, NULL},
-    {"crypt_x509_key", TEXT, 0, 0, NULL},
-    {"crypt_x509_peer", TEXT, 0, 0, NULL},
-    {"fs_crypt_algorithm", TEXT, 0, 0, NULL},
-    {"fs_crypt_block_size", NUMBER, 512, 16777216, NULL},
-    {"fs_crypt_durable", FLAG, 0, 0, NULL},
-    {"fs_crypt_key_label", TEXT, 0, 0, NULL},
-    {"fs_crypt_nfs", WORD, 0, 0, "refuse allow"},
-    {"fs_crypt_plain_paths", TEXT, 0, 0, NULL},
-    {"fs_crypt_require", FLAG, 0, 0, NULL},
-    {"fs_crypt_seal", FLAG, 0, 0, NULL},
-    {"fs_crypt_trust_locks", FLAG, 0, 0, NULL},
-    {"fs_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_chop_min", NUMBER, 1, OPAL_CRYPT_DIRECT_MAX, NULL},
-    {"pml_crypt_chunk_size", NUMBER, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, NULL},
-    {"pml_crypt_comm_threads", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_host", TEXT, 0, 0, NULL},
-    {"pml_crypt_k", NUMBER, 0, OPAL_CRYPT_CHUNKS_MAX, NULL},
-    {"pml_crypt_max_in_flight", NUMBER, 1, UINT32_MAX, NULL},
-    {"pml_crypt_max_outstanding", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_model_comm", TEXT, 0, 0, NULL},
-    {"pml_crypt_model_enc", TEXT, 0, 0, NULL},
-    {"pml_crypt_raise_limits", FLAG, 0, 0, NULL},
-    {"pml_crypt_t", NUMBER, 0, UINT32_MAX, NULL},
-    {"pml_crypt_t_table", TEXT, 0, 0, NULL},
-    {"pml_crypt_team", TEXT, 0, 0, NULL},
-    {"pml_crypt_verbose", NUMBER, 0, UINT32_MAX, NULL},
-#ifdef OPAL_CRYPT_TEST_RECORD
-    {"crypt_epoch_shift", NUMBER, 0, UINT32_MAX, NULL},
-#endif
+#define ROW(name, type, ...) {name, OPAL_CRYPT_PARAMETER_##type, __VA_ARGS__},
+static const opal_crypt_parameter_row_t entries[] = {
+#include "params.def"
 };
+#undef ROW
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
 
 /* What a user may look for under another name, and what does it. */
@@ -187,9 +89,9 @@ static unsigned edits(const char *a, const char *b, unsigned most)
 }
 
 /* The one of ours that takes the fewest edits, if `most` do; the first of equals. */
-static const struct entry *find_parameter(const char *name, unsigned most)
+static const opal_crypt_parameter_row_t *find_parameter(const char *name, unsigned most)
 {
-    const struct entry *best = NULL;
+    const opal_crypt_parameter_row_t *best = NULL;
 
     for (int i = 0; i < ENTRIES; i++) {
         const unsigned distance = edits(name, entries[i].name, most);
@@ -247,7 +149,7 @@ static const char *meant_by(const char *name, const char *prefix)
     }
     other = elsewhere(rest);
     if (NULL == other) {
-        const struct entry *entry = find_parameter(name, third > EDITS ? third : EDITS);
+        const opal_crypt_parameter_row_t *entry = find_parameter(name, third > EDITS ? third : EDITS);
 
         other = NULL == entry ? NULL : entry->name;
     }
@@ -256,7 +158,7 @@ static const char *meant_by(const char *name, const char *prefix)
 
 /* As Open MPI reads it: a number in any base of C, and one letter for KiB, MiB or GiB.  What
  * stands behind that Open MPI ignores, so that 1e30 is 1; here it makes no number. */
-static opal_crypt_parameter_t judge_number(const struct entry *entry, const char *text)
+static opal_crypt_parameter_t judge_number(const opal_crypt_parameter_row_t *entry, const char *text)
 {
     const bool negative = NULL != strchr(text, '-');
     const char *letters = "kmg", *letter;
@@ -273,9 +175,9 @@ static opal_crypt_parameter_t judge_number(const struct entry *entry, const char
         return OPAL_CRYPT_PARAMETER_UNREADABLE;
     }
     if (negative) {
-        return SIGNED == entry->type ? OPAL_CRYPT_PARAMETER_KNOWN : OPAL_CRYPT_PARAMETER_UNREADABLE;
+        return OPAL_CRYPT_PARAMETER_SIGNED == entry->type ? OPAL_CRYPT_PARAMETER_KNOWN : OPAL_CRYPT_PARAMETER_UNREADABLE;
     }
-    if (0 != errno || value > (entry->most > UINT32_MAX ? UINT64_MAX : UINT32_MAX) >> shift) {
+    if (0 != errno || value > (OPAL_CRYPT_PARAMETER_SIZE == entry->type ? UINT64_MAX : UINT32_MAX) >> shift) {
         return OPAL_CRYPT_PARAMETER_UNREADABLE;
     }
     return value << shift < entry->least || value << shift > entry->most ? OPAL_CRYPT_PARAMETER_RANGE
@@ -315,20 +217,28 @@ static opal_crypt_parameter_t judge_word(const char *words, const char *text)
     return OPAL_CRYPT_PARAMETER_UNREADABLE;
 }
 
-static opal_crypt_parameter_t judge_value(const struct entry *entry, const char *text)
+static opal_crypt_parameter_t judge_value(const opal_crypt_parameter_row_t *entry, const char *text)
 {
-    if (NULL == text || '\0' == *text || TEXT == entry->type) {
+    if (NULL == text || '\0' == *text) {
         return OPAL_CRYPT_PARAMETER_KNOWN;
     }
-    return WORD == entry->type   ? judge_word(entry->words, text)
-           : FLAG == entry->type ? judge_flag(text)
-                                 : judge_number(entry, text);
+    switch (entry->type) {
+    case OPAL_CRYPT_PARAMETER_TEXT:
+        return OPAL_CRYPT_PARAMETER_KNOWN;
+    case OPAL_CRYPT_PARAMETER_WORD:
+    case OPAL_CRYPT_PARAMETER_CHOICE:
+        return judge_word(entry->words, text);
+    case OPAL_CRYPT_PARAMETER_FLAG:
+        return judge_flag(text);
+    default:
+        return judge_number(entry, text);
+    }
 }
 
 opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest)
 {
     const char *prefix = 0 == strcmp(name, "aead") ? "" : prefix_of(name);
-    const struct entry *entry;
+    const opal_crypt_parameter_row_t *entry;
 
     entry = NULL != prefix ? find_parameter(name, 0) : strlen(name) >= SHORTEST ? find_parameter(name, EDITS) : NULL;
     *nearest = NULL == entry ? NULL : entry->name;
@@ -357,15 +267,14 @@ bool opal_crypt_parameter_of_messages(const char *name)
            || 0 == strncmp(name, "coll_cryptag_", 13);
 }
 
-const char *opal_crypt_parameter_at(size_t index, const char **type)
+const opal_crypt_parameter_row_t *opal_crypt_parameter_at(size_t index)
 {
-    static const char *const types[] = {[TEXT] = "text", [FLAG] = "flag", [NUMBER] = "number", [SIGNED] = "signed"};
+    return index < ENTRIES ? &entries[index] : NULL;
+}
 
-    if (index >= ENTRIES) {
-        return NULL;
-    }
-    *type = NULL == entries[index].words ? types[entries[index].type] : entries[index].words;
-    return entries[index].name;
+const opal_crypt_parameter_row_t *opal_crypt_parameter_row(const char *name)
+{
+    return find_parameter(name, 0);
 }
 
 void opal_crypt_parameter_environment(opal_crypt_parameter_visit_t visit, void *argument)

@@ -13,6 +13,27 @@
 #pragma GCC visibility push(default)
 
 typedef enum {
+    OPAL_CRYPT_PARAMETER_TEXT,
+    OPAL_CRYPT_PARAMETER_WORD,      /* one of `words`; their numbers begin at `least` */
+    OPAL_CRYPT_PARAMETER_CHOICE,    /* the same; MPI_T may change it, at all ranks */
+    OPAL_CRYPT_PARAMETER_FLAG,      /* on or off */
+    OPAL_CRYPT_PARAMETER_NUMBER,    /* unsigned, from `least` to `most` */
+    OPAL_CRYPT_PARAMETER_SIZE,      /* the same, a size_t */
+    OPAL_CRYPT_PARAMETER_SIGNED     /* an int; `most` bounds it */
+} opal_crypt_parameter_type_t;
+
+/* A row of params.def. */
+typedef struct opal_crypt_parameter_row {
+    const char *name;
+    opal_crypt_parameter_type_t type;
+    uint64_t least, most;
+    const char *words;              /* with a space between them */
+    const char *start;              /* the default; NULL: none */
+    int level;                      /* Open MPI's, 1 to 9; 0: Open MPI registers it for every BTL */
+    const char *help;
+} opal_crypt_parameter_row_t;
+
+typedef enum {
     OPAL_CRYPT_PARAMETER_FOREIGN,       /* somebody else's */
     OPAL_CRYPT_PARAMETER_KNOWN,         /* ours */
     OPAL_CRYPT_PARAMETER_UNKNOWN,       /* begins as ours do, and is none of them */
@@ -25,9 +46,9 @@ typedef enum {
  * UNREADABLE the words that its value may be; NULL where there is none. */
 opal_crypt_parameter_t opal_crypt_parameter(const char *name, const char *value, const char **nearest);
 
-/* Every name of ours, NULL after the last; what its value is: "text", "flag", "number", "signed"
- * or the words that it may be. */
-const char *opal_crypt_parameter_at(size_t index, const char **type);
+/* Every one of ours, NULL after the last; that of a name, or NULL. */
+const opal_crypt_parameter_row_t *opal_crypt_parameter_at(size_t index);
+const opal_crypt_parameter_row_t *opal_crypt_parameter_row(const char *name);
 
 /* Has one of ours no effect but on messages?  A job that is given it means to encrypt them. */
 bool opal_crypt_parameter_of_messages(const char *name);
