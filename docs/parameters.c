@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Prints docs/parameters.rst: every parameter of the table (wire/params.def), in its order, and every
+ * Prints docs/parameters.rst: every parameter of the table (base/params.def), in its order, and every
  * performance variable of ours, as MPI_T tells of them.
  *
  *     mpicc -I . -o parameters docs/parameters.c
@@ -28,7 +28,7 @@ static const struct {
     int level;
     const char *help;
 } rows[] = {
-#include "opal/mca/common/crypt/wire/params.def"
+#include "opal/mca/common/crypt/base/params.def"
 };
 
 /* Whose performance variables are listed, in this order. */
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
         return other != 1 - rank;
     }
     check(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), "MPI_T_init_thread");
-    puts("..  Made by docs/parameters.c from crypt/wire/params.def; a test compares.\n\n"
+    puts("..  Made by docs/parameters.c from crypt/base/params.def; a test compares.\n\n"
          "Parameters\n"
          "==========\n\n"
          "Every parameter of ompi-crypt, but those of ``btl/crypt`` (``btl_crypt_...``), which\n"

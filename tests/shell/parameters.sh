@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# docs/parameters.rst is what crypt/wire/params.def says, and that what the components register, in every series; the
+# docs/parameters.rst is what crypt/base/params.def says, and that what the components register, in every series; the
 # other documents name no parameter that there is not.
 set -eu
 . "$SRC/tests/lib.sh"
@@ -17,7 +17,7 @@ sed '1{/^+ /d}' "$CASE_DIR/out" > "$CASE_DIR/parameters.rst"
 diff -u "$SRC/docs/parameters.rst" "$CASE_DIR/parameters.rst" ||
     fail "docs/parameters.rst is not what the table and the components say: take $CASE_DIR/parameters.rst"
 
-# The table against which a job's parameters are spelt (crypt/wire/params.def) has all that Open MPI
+# The table against which a job's parameters are spelt (crypt/base/params.def) has all that Open MPI
 # knows of ours, with what their values are, and takes no other name for ours.  ompi_info --all lists
 # components; --type shows crypt_NAME, too, as docs/parameters.rst says.
 table=$BUILD/tests/unit/test_parameter
@@ -37,7 +37,7 @@ from_50=btl_crypt_accelerator_max_send_size
 } | sort -u > "$CASE_DIR/known"
 must in_variant "$table" names > "$CASE_DIR/table"
 sed '/^+ /d' "$CASE_DIR/table" | cut -d' ' -f1 | sort > "$CASE_DIR/table.names"
-diff "$CASE_DIR/known" "$CASE_DIR/table.names" || fail "crypt/wire/params.def has not the names that the components register"
+diff "$CASE_DIR/known" "$CASE_DIR/table.names" || fail "crypt/base/params.def has not the names that the components register"
 grep -vE "^$ours" "$CASE_DIR/all" | in_variant "$table" judge > "$CASE_DIR/judged"
 [ ! -s "$CASE_DIR/judged" ] || fail "names of Open MPI's are taken for ours: $(cat "$CASE_DIR/judged")"
 while read -r name type; do
@@ -47,10 +47,10 @@ while read -r name type; do
     words=$(sed -nE "s/^mca:[^:]*:[^:]*:param:$name:enumerator:value:[^:]*:(.*)/\\1/p" "$CASE_DIR/info" | awk '!seen[$0]++')
     case $type:$registered in
         flag:bool|number:unsigned_int|size:size_t|signed:int|text:string) ;;
-        text:?*) [[ $name = btl_crypt*_flags ]] || fail "$name: text in crypt/wire/params.def, $registered in ompi_info" ;;
-        *" "*:?*) [ "$type" = "$(xargs <<< "$words")" ] || fail "$name: \"$type\" in crypt/wire/params.def, not" $words ;;
+        text:?*) [[ $name = btl_crypt*_flags ]] || fail "$name: text in crypt/base/params.def, $registered in ompi_info" ;;
+        *" "*:?*) [ "$type" = "$(xargs <<< "$words")" ] || fail "$name: \"$type\" in crypt/base/params.def, not" $words ;;
         *:) grep -qE "^(aead|aead_base_verbose)$" <<< "$name" || fail "$name: ompi_info has no type" ;;
-        *)  fail "$name: $type in crypt/wire/params.def, $registered in ompi_info" ;;
+        *)  fail "$name: $type in crypt/base/params.def, $registered in ompi_info" ;;
     esac
 done < "$CASE_DIR/table"
 

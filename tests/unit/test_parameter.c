@@ -8,7 +8,7 @@
  */
 #include "unit.h"
 
-#include "opal/mca/common/crypt/wire/parameter.h"
+#include "opal/mca/common/crypt/base/parameter.h"
 
 static const char *const kinds[] = {"foreign", "known", "unknown", "near", "unreadable", "range"};
 

@@ -21,7 +21,7 @@
 
 #include "opal/mca/common/crypt/wire/frame.h"
 #include "opal/mca/common/crypt/wire/group.h"
-#include "opal/mca/common/crypt/wire/parameter.h"
+#include "opal/mca/common/crypt/base/parameter.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/wire/session.h"
 #include "opal/mca/common/crypt/base/status.h"

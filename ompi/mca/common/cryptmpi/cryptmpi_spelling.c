@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Misspelt parameters (crypt/wire/parameter.h).  Open MPI ignores what nobody registers, so that a
+ * Misspelt parameters (crypt/base/parameter.h).  Open MPI ignores what nobody registers, so that a
  * job with "--mca fs_crypt_key_labl site" would write plaintext.  Here an unknown name
  *
  *     from the environment or the command line    ends the job

@@ -8,7 +8,7 @@
 #define OMPI_COMMON_CRYPTMPI_SPELLING_H
 
 #include "ompi_config.h"
-#include "opal/mca/common/crypt/wire/parameter.h"
+#include "opal/mca/common/crypt/base/parameter.h"
 
 BEGIN_C_DECLS
 

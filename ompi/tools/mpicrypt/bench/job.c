@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "opal/mca/common/crypt/wire/parameter.h"
+#include "opal/mca/common/crypt/base/parameter.h"
 
 static void add_sizes(mpicrypt_words_t *command, const char *option, const mpicrypt_sizes_t *list)
 {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "opal/mca/common/crypt/base/library.h"
-#include "opal/mca/common/crypt/wire/parameter.h"
+#include "opal/mca/common/crypt/base/parameter.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
 /* An empty parameter is one that is not set, as for jobs. */

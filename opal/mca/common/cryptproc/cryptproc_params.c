@@ -16,9 +16,19 @@
 #include "opal/mca/base/mca_base_var_enum.h"
 #include "opal/mca/base/mca_base_var_group.h"
 #include "opal/mca/common/crypt/base/stats.h"
-#include "opal/mca/common/crypt/wire/parameter.h"
+#include "opal/mca/common/crypt/base/parameter.h"
 
 opal_cryptproc_params_t opal_cryptproc_params;
+
+/* The table has the words in this order. */
+_Static_assert(0 == OPAL_CRYPT_AUTH_AUTO && 1 == OPAL_CRYPT_AUTH_NONE && 2 == OPAL_CRYPT_AUTH_PSK && 3 == OPAL_CRYPT_AUTH_MUNGE
+               && 4 == OPAL_CRYPT_AUTH_X509, "crypt_auth");
+_Static_assert(0 == OPAL_CRYPTPROC_INTERNODE && 1 == OPAL_CRYPTPROC_ALL, "crypt_scope");
+_Static_assert(0 == OPAL_CRYPTPROC_ABORT && 1 == OPAL_CRYPTPROC_ERROR, "crypt_on_auth_failure");
+_Static_assert(0 == OPAL_CRYPTPROC_AUDIT_ABORT && 1 == OPAL_CRYPTPROC_AUDIT_WARN, "crypt_audit");
+_Static_assert(0 == OPAL_CRYPTPROC_MISSING_WARN && 1 == OPAL_CRYPTPROC_MISSING_ABORT, "crypt_on_missing");
+_Static_assert(0 == OPAL_CRYPTPROC_TRANSPORT_AUTO && 1 == OPAL_CRYPTPROC_TRANSPORT_PML && 2 == OPAL_CRYPTPROC_TRANSPORT_BTL,
+               "crypt_transport");
 
 /* ---- any of the table ---- */
 

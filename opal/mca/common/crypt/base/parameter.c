@@ -13,8 +13,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "frame.h"
-
 #define ROW(name, type, ...) {name, OPAL_CRYPT_PARAMETER_##type, __VA_ARGS__},
 static const opal_crypt_parameter_row_t entries[] = {
 #include "params.def"

@@ -5,10 +5,10 @@
  * be read?  Open MPI ignores a parameter that nobody registers, so that a misspelt
  * fs_crypt_key_label would leave a file in plaintext, and takes 1e30 for 1.
  */
-#ifndef OPAL_CRYPT_WIRE_PARAMETER_H
-#define OPAL_CRYPT_WIRE_PARAMETER_H
+#ifndef OPAL_CRYPT_BASE_PARAMETER_H
+#define OPAL_CRYPT_BASE_PARAMETER_H
 
-#include "opal/mca/common/crypt/base/base.h"
+#include "base.h"
 
 #pragma GCC visibility push(default)
 
