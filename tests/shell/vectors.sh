@@ -18,3 +18,6 @@ for made in "$CASE_DIR/file"/*; do
     must cmp "$made" "$vectors/$(basename "$made")"
 done
 must test -e "$CASE_DIR/file/file-v1.txt"
+must python3 -B "$vectors/make_onefile_v1.py" "$CASE_DIR"
+must cmp "$CASE_DIR/onefile-v1.txt" "$vectors/onefile-v1.txt"
+must python3 -B "$vectors/onefile_maps.py" 300
