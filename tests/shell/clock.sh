@@ -7,12 +7,12 @@ set -eu
 
 cluster_up 1
 btl=$BUILD/opal/mca/btl/crypt wrap=()
-for function in opal_crypt_schedule_peer opal_crypt_tls_psk opal_btl_crypt_{link_connect,link_drive,link_destroy,watch,unwatch,endpoint_ask}; do
+for function in connect opal_crypt_schedule_peer opal_crypt_tls_psk opal_btl_crypt_{link_connect,link_drive,link_destroy,watch,unwatch,endpoint_ask}; do
     wrap+=("-Wl,--wrap=$function")
 done
 pmix=$(cd "$btl" && printf 'include Makefile\nshow:\n\t@echo $(OMPI_CRYPT_PMIX_LIBS)\n' | make -s -f - show | tail -n 1)
 program=$(internal_program opal/mca/btl/crypt shell/clock "$SRC/tests/shell/clock/clock.c" "${wrap[@]}" "$btl"/.libs/btl_crypt_*.o \
     -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmca_common_cryptproc -lmca_common_crypt "$BUILD"/standalone/.libs/libmca_aead_base.so $pmix)
-must vcluster mpirun -n 1 --mca pml ob1 --mca btl self "$program" > "$CASE_DIR/out"
+vcluster mpirun -n 1 --mca pml ob1 --mca btl self "$program" > "$CASE_DIR/out" 2>&1 || fail "$(cat "$CASE_DIR/out")"
 cat "$CASE_DIR/out"
 must test "$(grep -c 'said, once$' "$CASE_DIR/out")" = 2
