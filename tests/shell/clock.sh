@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What a process says over btl/crypt of a peer that does not answer, or refuses it, and after how long, by a clock that the
-# program sets: clock/clock.c, linked to the objects of the component.
+# program sets: clock/clock.c, compiled with the sources of the component: the linker replaces
+# nothing (--wrap) in objects that were made for link-time optimization.
 set -eu
 . "$SRC/tests/lib.sh"
 
@@ -11,7 +12,7 @@ for function in connect opal_crypt_schedule_peer opal_crypt_tls_psk opal_btl_cry
     wrap+=("-Wl,--wrap=$function")
 done
 pmix=$(cd "$btl" && printf 'include Makefile\nshow:\n\t@echo $(OMPI_CRYPT_PMIX_LIBS)\n' | make -s -f - show | tail -n 1)
-program=$(internal_program opal/mca/btl/crypt shell/clock "$SRC/tests/shell/clock/clock.c" "${wrap[@]}" "$btl"/.libs/btl_crypt_*.o \
+program=$(internal_program opal/mca/btl/crypt shell/clock "$SRC/tests/shell/clock/clock.c" "${wrap[@]}" "$SRC"/opal/mca/btl/crypt/btl_crypt_*.c \
     -L"$PREFIX/lib" -Wl,-rpath,"$PREFIX/lib" -lmca_common_cryptproc -lmca_common_crypt "$BUILD"/standalone/.libs/libmca_aead_base.so $pmix)
 vcluster mpirun -n 1 --mca pml ob1 --mca btl self "$program" > "$CASE_DIR/out" 2>&1 || fail "$(cat "$CASE_DIR/out")"
 cat "$CASE_DIR/out"
