@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What a process says over btl/crypt of a peer that does not answer, or refuses it, and after how long, by a clock that the
-# program sets: clock/clock.c, compiled with the sources of the component: the linker replaces
-# nothing (--wrap) in objects that were made for link-time optimization.
+# program sets.  clock/clock.c is compiled with the sources of the component, since --wrap does not reach into objects made
+# for link-time optimization.
 set -eu
 . "$SRC/tests/lib.sh"
 

@@ -197,7 +197,7 @@ static void awaited(opal_btl_crypt_endpoint_t *endpoint, const char *ours)
     printf("120 seconds without an answer: said, once\n");
 }
 
-/* Who is refused at all addresses: one text after 10 seconds, and the job ends after a minute, which is not waited for. */
+/* All addresses refuse us: one text after 10 seconds.  After a minute the job would end; the test stops before that. */
 static void refused(opal_btl_crypt_endpoint_t *endpoint, const char *ours)
 {
     const uint64_t begin = opal_btl_crypt.listener.polled;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What protects the messages of this job, in one line: who seals, over what, why, who vouches for processes, and by
- * which keys.  For crypt_report, the status page and MPI_T.
+ * What protects the messages of this job, in one line: the component that seals, the network, the reason, the
+ * authentication, the key agreement and the cipher.  For crypt_report, the status page and MPI_T.
  */
 #include "cryptmpi.h"
 
@@ -18,8 +18,8 @@ void ompi_common_cryptmpi_protection(const char *keys, char text[OMPI_COMMON_CRY
     const bool btl = ompi_common_cryptmpi_transport_is_btl();
     const char *host = ompi_common_cryptmpi_host_name();
 
+    memset(text, 0, OMPI_COMMON_CRYPTMPI_PROTECTION);       /* a tool of MPI_T is given all of it */
     if ((!btl && !ompi_common_cryptmpi_transport_is_pml()) || NULL == opal_cryptproc_local()) {
-        memset(text, 0, OMPI_COMMON_CRYPTMPI_PROTECTION);
         return;
     }
     if (NULL == keys) {
@@ -76,8 +76,8 @@ static int pvar = -1;
 int ompi_common_cryptmpi_protection_register(void)
 {
     pvar = mca_base_pvar_register(NULL, "crypt", NULL, "protection",
-                                  "What protects the messages, in a line: who seals, over what, why, and by which keys; "
-                                  "empty before MPI_Init",
+                                  "What protects the messages, in a line: the component that seals, the network, the reason, "
+                                  "authentication, key agreement and cipher; empty before MPI_Init",
                                   OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_GENERIC, MCA_BASE_VAR_TYPE_STRING, NULL,
                                   MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
                                   read_line, NULL, bind_line, NULL);

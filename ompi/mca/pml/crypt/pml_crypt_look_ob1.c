@@ -7,7 +7,8 @@
  *
  *     allocation: | item | item | ...      the first one has as many as ob1 began with, the others as many as it grows by
  *
- * When a request began is not in it.  It has a sequence number: since the first look that saw it pending with this number.
+ * A request does not say when it began.  It has a sequence number, so its age counts from the first look that saw it pending
+ * with this number.
  */
 #include "pml_crypt_waits.h"
 
@@ -109,6 +110,7 @@ static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, 
         left -= count;
         for (; count > 0; count--, item += item_bytes) {
             mca_pml_base_request_t *request = (mca_pml_base_request_t *) item;
+
             /* How the list places them is its own matter: it may change. */
             if (list->fl_frag_class != ((opal_object_t *) item)->obj_class) {
                 waits->moment->incomplete = 1;

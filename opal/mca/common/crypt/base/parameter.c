@@ -199,7 +199,7 @@ static opal_crypt_parameter_t judge_flag(const char *text)
     return OPAL_CRYPT_PARAMETER_UNREADABLE;
 }
 
-/* Open MPI takes the number of a word, too, and says itself if there is none. */
+/* Open MPI takes the number of a word, too, and itself refuses a number that stands for no word. */
 static opal_crypt_parameter_t judge_word(const char *words, const char *text)
 {
     const size_t bytes = strlen(text);

@@ -137,7 +137,7 @@ typedef struct opal_crypt_status_who {
     char host[64];
     char method[16];                    /* by which processes authenticate */
     char pml[16];                       /* that carries the messages */
-    char protection[256];               /* who seals, over what, why, and by which keys: a line */
+    char protection[256];               /* what protects its messages, a line */
 } opal_crypt_status_who_t;
 
 typedef struct opal_crypt_status_page {
