@@ -20,18 +20,24 @@ for quote in "${quotes[@]}"; do
     tr -s ' \n' ' ' < "$SRC/docs/troubleshooting.rst" | grep -qF -- "\"$quote" || fail "docs/troubleshooting.rst does not quote \"$quote\""
 done
 
-# ends WAY: and says one of these.
+# ends WAY: and says one of these.  4.1's mpirun loses every text now and then, and says in a line about show_help.c that it did (4 of
+# 20 plain jobs with `--mca pml nosuch`): that job has ended as it must, and only what it says is looked for in another.
 ends() {
-    local rc=0 quote found=
-    timeout -k 5 100 "$SRC/tests/vcluster" mpirun -n 4 --map-by node "$CASE_DIR/with" "$CASE_DIR/ring" "$CASE_DIR/text" \
-        > "$CASE_DIR/raw" 2>&1 < /dev/null || rc=$?
-    tr -d '\0' < "$CASE_DIR/raw" > "$CASE_DIR/out"
-    for quote in "${quotes[@]}"; do
-        tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF -- "$quote" && found+=" \"$quote\"" || :
+    local rc quote found lost
+    for lost in {0..9}; do
+        rc=0 found=
+        timeout -k 5 100 "$SRC/tests/vcluster" mpirun -n 4 --map-by node "$CASE_DIR/with" "$CASE_DIR/ring" "$CASE_DIR/text" \
+            > "$CASE_DIR/raw" 2>&1 < /dev/null || rc=$?
+        tr -d '\0' < "$CASE_DIR/raw" > "$CASE_DIR/out"
+        [ $rc != 0 ] && [ $rc != 124 ] && ! grep -q 'the messages came back' "$CASE_DIR/out" ||
+            { cat "$CASE_DIR/out"; fail "$1: status $rc"; }
+        for quote in "${quotes[@]}"; do
+            tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF -- "$quote" && found+=" \"$quote\"" || :
+        done
+        [ -z "$found" ] && [ "$SERIES" = 4.1 ] && grep -q 'ORTE_ERROR_LOG: .* in file .*/show_help\.c' "$CASE_DIR/out" || break
     done
-    echo "+ $1: status $rc,$found"
-    [ $rc != 0 ] && [ $rc != 124 ] && ! grep -q 'the messages came back' "$CASE_DIR/out" && [ -n "$found" ] ||
-        { cat "$CASE_DIR/out"; fail "$1"; }
+    echo "+ $1: status $rc,$found (texts that mpirun lost before: $lost)"
+    [ -n "$found" ] || { cat "$CASE_DIR/out"; fail "$1"; }
 }
 on() { local way=$1 node; shift; for node; do must vcluster exec "$node" "${with[@]}"; done; ends "$way, $*"
        for node; do must vcluster exec "$node" umount -l "$where"; done; }
