@@ -120,7 +120,7 @@ END
 }
 
 echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg); $(nproc) processors, two nodes on one machine"
-limits='unraised pml=crypt pml_crypt_raise_limits=0'
+limits='unraised pml=crypt btl_tcp_eager_limit=65536 pml_crypt_chop_min=32768 pml_crypt_chunk_size=65000'
 if wanted default; then
     fresh_cluster
     bench tcp pingpong --size "$sizes" --schemes raised,tuned,naive,bare,crypt "$limits"

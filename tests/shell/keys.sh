@@ -84,7 +84,7 @@ refused "failures" "must be the same on all ranks" "crypt_on_auth_failure=abort"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk pml_crypt_chop_min=40000
 refused "first parts" "must be the same on all ranks" "pml_crypt_chop_min=65536" "pml_crypt_chop_min=40000"
 set_node node1 crypt_auth=psk crypt_psk_file=$psk crypt_report=1 crypt_threads=3 pml_crypt_chunk_size=70000 \
-    pml_crypt_max_in_flight=2 crypt_munge_age=50 aead=openssl
+    pml_crypt_t=2 crypt_munge_age=50 aead=openssl
 runs "parameters that may differ"
 
 # A clock that is two hours ahead: with psk the job goes on, and it is said once.

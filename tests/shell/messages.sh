@@ -31,10 +31,10 @@ runs "in order"
 echo "== parameters"
 with crypt_key_bits=100
 refused "key bits" "crypt_key_bits is 100; it must be 128, 192 or 256"
-with pml_crypt_chunk_size=1 pml_crypt_max_in_flight=0
+with pml_crypt_chop_min=0
 refused "bounds" "A parameter of pml/crypt is out of range"
-with pml_crypt_t_table=64K:two
-refused "table" "A parameter of pml/crypt cannot be used: pml_crypt_t_table"
+with pml_crypt_t=64K:two
+refused "table" "A parameter of pml/crypt cannot be used: pml_crypt_t"
 with pml_crypt_team=ants
 refused "team" "pml_crypt_team: it is pool or openmp"
 with crypt_psk_file="/dev/shm/$(printf '%0300d' 0)"
@@ -84,10 +84,10 @@ arguments=(gather 2000000)
 export OMPI_MCA_coll_cryptag_allgather_algorithm=c-rd    # others have no memory of their own
 refused "no memory for an all-gather" "could not allocate"
 unset OMPI_MCA_coll_cryptag_allgather_algorithm
-with_fault malloc:16000000 pml_crypt_k=1
+with_fault malloc:16000000 pml_crypt_t=0:1:4G
 arguments=(send 100000000)
 refused "no memory for a segment" "There is no memory for an encrypted segment of"
-with pml_crypt_k=1
+with pml_crypt_t=0:1:4G
 arguments=(send 100000000)
 runs "in order: send 100000000"
 

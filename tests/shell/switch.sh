@@ -153,7 +153,7 @@ automatic() {
 }
 
 ucx=(OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any UCX_TLS=tcp,self UCX_NET_DEVICES=eth0)
-printf '%s\n' 'pml_crypt_comm_threads = 1' 'pml_crypt_chunk_size = 65536' > "$CASE_DIR/tuned"
+printf '%s\n' 'pml_crypt_t = 64K:1:256K' 'pml_crypt_chunk_size = 65536' > "$CASE_DIR/tuned"
 unset OMPI_MCA_crypt_transport
 automatic btl ''
 # Children of the process have the environment of its user.

@@ -24,7 +24,6 @@ limits() {
 
 limits 'ucx over tcp (2)' "${over_tcp[@]}"
 limits 'ucx over tcp (2)' -x UCX_TLS=all -x UCX_NET_DEVICES=eth0
-limits none "${over_tcp[@]}" --mca pml_crypt_raise_limits 0
 limits none "${over_tcp[@]}" -x UCX_TCP_TX_SEG_SIZE=16k
 
 mkdir "$CASE_DIR/configured"

@@ -203,10 +203,10 @@ fi
 
 echo "11. parameters that are misspelt, cannot be read, or are out of bounds"
 clean
-set_node node1 crypt_audti=abort fs_crytp_key_label=site pml_crypt_k=eight pml_crypt_chunk_size=0
+set_node node1 crypt_audti=abort fs_crytp_key_label=site pml_crypt_chop_min=eight pml_crypt_chunk_size=0
 finds "parameter:node1" "crypt_audti is no parameter (from the environment" "did you mean crypt_audit" \
     "warn parameter fs_crytp_key_label (from the environment or the command line) looks like a misspelt fs_crypt_key_label" \
-    "pml_crypt_k=eight cannot be read" "pml_crypt_chunk_size=0 is out of its bounds"
+    "pml_crypt_chop_min=eight cannot be read" "pml_crypt_chunk_size=0 is out of its bounds"
 
 echo "more than one, and what is printed"
 clean

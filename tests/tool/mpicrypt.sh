@@ -106,8 +106,7 @@ expect 2 "has more than 1048576 ranks" bench bcast --shape 999999x999999
 expect 2 "nas has no --raw and --plot" bench nas --npb "$work" --plot "$work/left.svg"
 expect 2 "nas has no --raw and --plot" bench nas --npb "$work" --raw "$work/left.csv"
 expect 2 "the columns of io are always" bench io --label lab --schemes crypt
-expect 2 "--comm-threads and --cpus-per-rank" tune --comm-threads 18446744073709551615
-expect 2 "--comm-threads and --cpus-per-rank" tune --cpus-per-rank 1025
+expect 2 "--cpus-per-rank is 1024 at most" tune --cpus-per-rank 1025
 expect 2 "is more than 1G" tune --coll --size 2G
 expect 2 "unexpected word 'word'" doctor word
 
@@ -356,9 +355,9 @@ model_refuses 2 "ends in neither .svg nor .png" --plot x.gif
 expect 3 "cannot read the profile $work/none.conf" model --profile "$work/none.conf"
 expect 3 "there-is-none.conf" model --profile there-is-none
 expect 1 "has no model, only a table" model --profile "$profiles/bridges.conf"
-printf 'pml_crypt_model_comm 5\n' > "$work/bad.conf"
+printf 'mpicrypt_model_comm 5\n' > "$work/bad.conf"
 expect 1 "is not 'name = value'" model --profile "$work/bad.conf"
-printf 'pml_crypt_t_table = 64K\n' > "$work/bad.conf"
+printf 'pml_crypt_t = 64K:\n' > "$work/bad.conf"
 expect 1 "an entry is not FROM:T" model --profile "$work/bad.conf"
 
 group "model: predictions"

@@ -257,21 +257,6 @@ static void table_choice(void)
     UNIT_CHECK(8 == opal_crypt_rule_choose(&rule, &limits, 4 << 20, 64).t);
 }
 
-static void made_rule(void)
-{
-    const opal_crypt_limits_t limits = {.threads = 10, .comm_threads = 2, .max_outstanding = 64};
-    opal_crypt_rule_t rule;
-
-    UNIT_GROUP("a table made from the model chooses what the model does");
-    opal_crypt_rule_make(&rule, &noleland, &limits, 64 << 10, (size_t) 1 << 30);
-    UNIT_CHECK(0 < rule.count && rule.count < 15);
-    for (size_t bytes = 64 << 10; bytes <= (size_t) 1 << 30; bytes *= 2) {
-        opal_crypt_choice_t a = opal_crypt_rule_choose(&rule, &limits, bytes, 0);
-        opal_crypt_choice_t b = opal_crypt_model_choose(&noleland, &limits, (double) bytes, 0);
-        UNIT_CHECK(a.k == b.k && a.t == b.t);
-    }
-}
-
 int main(void)
 {
     worked_ratios();
@@ -281,6 +266,5 @@ int main(void)
     window_pairs();
     model_choice();
     table_choice();
-    made_rule();
     return unit_done();
 }

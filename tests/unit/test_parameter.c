@@ -74,8 +74,8 @@ static void values_of_ours(void)
         {"coll_cryptag_shm_max", "17179869184G", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"pml_crypt_chunk_size", "65M", OPAL_CRYPT_PARAMETER_RANGE},
         {"coll_cryptag_fragment", "65M", OPAL_CRYPT_PARAMETER_RANGE},
-        {"pml_crypt_k", "1000000", OPAL_CRYPT_PARAMETER_RANGE},
-        {"pml_crypt_k", "eight", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"pml_crypt_chop_min", "8M", OPAL_CRYPT_PARAMETER_RANGE},
+        {"pml_crypt_chop_min", "eight", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"crypt_key_bits", "100", OPAL_CRYPT_PARAMETER_RANGE},
         {"coll_cryptag_priority", "-5", OPAL_CRYPT_PARAMETER_KNOWN},
         {"coll_cryptag_priority", "-", OPAL_CRYPT_PARAMETER_UNREADABLE},
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged(longest, OPAL_CRYPT_PARAMETER_FOREIGN, NULL));
     values_of_ours();
     UNIT_GROUP("of messages");
-    static const char *const messages[] = {"crypt_report", "crypt_transport", "pml_crypt_k", "btl_crypt_pq",
+    static const char *const messages[] = {"crypt_report", "crypt_transport", "pml_crypt_t", "btl_crypt_pq",
                                            "coll_cryptag_priority", "crypt_psk_file"};
     static const char *const not_messages[] = {"crypt_keystore", "crypt_keystore_dir", "crypt_pkcs11_token", "crypt_fips",
                                                "crypt_secret_on_netfs", "crypt_required", "aead",

@@ -30,10 +30,9 @@
 
 BEGIN_C_DECLS
 
-/* Two parameters of pml/crypt that hook/crypt must know before it.  It does not know yet what "auto" will choose. */
+/* A parameter of pml/crypt that hook/crypt must know before it.  It does not know yet what "auto" will choose. */
 #define OMPI_COMMON_CRYPTMPI_HOST_HELP (opal_crypt_parameter_row("pml_crypt_host")->help)
 #define OMPI_COMMON_CRYPTMPI_HOST "auto"
-#define OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP (opal_crypt_parameter_row("pml_crypt_raise_limits")->help)
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 #define OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE "17408"     /* 16 KiB, and headers */
 

@@ -34,8 +34,7 @@ void ompi_common_cryptmpi_protection(const char *keys, char text[OMPI_COMMON_CRY
 /* Parameters of pml/crypt that somebody has set, and that say how it cuts messages. */
 void ompi_common_cryptmpi_unused(char *text, size_t bytes)
 {
-    static const char *const names[] = {"chop_min", "chunk_size", "k", "t", "team", "t_table", "model_comm", "model_enc", "comm_threads",
-                                        "max_outstanding", "max_in_flight"};
+    static const char *const names[] = {"chop_min", "chunk_size", "t", "team"};
     size_t used = 0;
 
     text[0] = '\0';

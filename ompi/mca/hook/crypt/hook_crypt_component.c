@@ -13,11 +13,9 @@
  * framework opens, in 5.0 they have read their parameters; the hook framework is
  * the first that opens in both.  With `pml` = crypt over ob1 the limits are
  * therefore set here, in the environment of this process, where btl/tcp looks
- * for them:
+ * for them, if nobody has set one of the three:
  *
- *     pml_crypt_raise_limits = 1 (default), and none of the three was set by
- *     anybody: btl_tcp_eager_limit = btl_tcp_rndv_eager_limit =
- *     btl_tcp_max_send_size = 262144
+ *     btl_tcp_eager_limit = btl_tcp_rndv_eager_limit = btl_tcp_max_send_size = 262144
  *
  * All or none: the user's value of one of them may not fit ours of another.  With
  * them btl_tcp_endpoint_cache goes from 30 KiB down to what a message of 16 KiB needs
@@ -152,20 +150,6 @@ static bool opens(const char *project, const char *framework, const char *wanted
 
     free(value);
     return found;
-}
-
-static bool raises_limits(void)
-{
-    bool storage = true, raise;
-    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "pml", .component = "crypt", .name = "raise_limits",
-                                  .help = OMPI_COMMON_CRYPTMPI_RAISE_LIMITS_HELP, .type = MCA_BASE_VAR_TYPE_BOOL,
-                                  .flags = MCA_BASE_VAR_FLAG_DWG, .level = OPAL_INFO_LVL_7,
-                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
-
-    opal_cryptproc_peek(&peek, &storage);
-    raise = peek.index < 0 || *(const bool *) peek.value;
-    opal_cryptproc_peek_end(&peek);
-    return raise && ompi_common_cryptmpi_host_may_be_ob1();
 }
 
 /* And will what is set now still be read? */
@@ -352,7 +336,7 @@ static int component_open(void)
             demand(&opal_btl_base_framework);
         }
         ompi_common_cryptmpi_report_hooked();
-        if (ompi_common_cryptmpi_transport_is_pml() && raises_limits()) {
+        if (ompi_common_cryptmpi_transport_is_pml() && ompi_common_cryptmpi_host_may_be_ob1()) {
             raise_limits();
         }
         watch_later();

@@ -52,15 +52,10 @@ BEGIN_C_DECLS
 
 typedef struct ompi_pml_crypt_params {
     char *host;
-    bool raise_limits;              /* hook/crypt has acted on btl/tcp's before */
     unsigned chop_min;              /* a longer message is chopped; also the plaintext in its first part */
     unsigned chunk_size;
-    unsigned k, t;                  /* 0: by the table, the model, or chunk_size */
-    char *t_table, *model_comm, *model_enc;
+    char *t;                        /* threads: a number, or by size (pml_crypt_cut.c) */
     char *team;                     /* pool or openmp */
-    unsigned comm_threads;          /* hardware threads left to communication */
-    unsigned max_outstanding;       /* long sends; from so many on k is 1 */
-    unsigned in_flight;             /* sealed segments of this process that the host may hold */
     unsigned verbose;
 } ompi_pml_crypt_params_t;
 

@@ -5,7 +5,7 @@
  * tag, a few at a time.
  *
  * One queue holds the requests of the process that have segments left, and at
- * most in_flight segments are with the host together: more would only fill
+ * most IN_FLIGHT segments are with the host together: more would only fill
  * staging that has gone cold.  A sender does not run ahead of its receiver by
  * more than RUN_AHEAD segments, nor by more bytes of all messages than ahead.c
  * lets it: the first part of a longer message, or of one too many, is sent
@@ -38,8 +38,10 @@ static ompi_common_cryptmpi_atomic32_t notes = 0;
 static int32_t flying = 0, stuck = 0;
 static uint32_t era = 0;
 
-/* Segments sent before the first part is known to be matched. */
-enum { RUN_AHEAD = 4 };
+enum {
+    IN_FLIGHT = 4,
+    RUN_AHEAD = 4                       /* segments sent before the first part is known to be matched */
+};
 
 /* Calls of the progress function without a segment that moved. */
 enum { STALLED = 256, STALLED_MOST = 1 << 18 };
@@ -73,7 +75,7 @@ static inline bool gated(const ompi_pml_crypt_request_t *r)
 
 static inline bool is_room(unsigned threads)
 {
-    return flying - stuck < ompi_pml_crypt_room(ompi_pml_crypt.params.in_flight, threads);
+    return flying - stuck < ompi_pml_crypt_room(IN_FLIGHT, threads);
 }
 
 static inline bool may_send(const ompi_pml_crypt_request_t *r)

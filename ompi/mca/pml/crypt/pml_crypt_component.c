@@ -54,19 +54,11 @@ static int component_register(void)
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const opal_cryptproc_parameter_t list[] = {
         {"pml_crypt_host", &p->host},
-        {"pml_crypt_raise_limits", &p->raise_limits},
         {"pml_crypt_verbose", &p->verbose},
         {"pml_crypt_chop_min", &p->chop_min},
         {"pml_crypt_chunk_size", &p->chunk_size},
-        {"pml_crypt_k", &p->k},
         {"pml_crypt_t", &p->t},
         {"pml_crypt_team", &p->team},
-        {"pml_crypt_t_table", &p->t_table},
-        {"pml_crypt_model_comm", &p->model_comm},
-        {"pml_crypt_model_enc", &p->model_enc},
-        {"pml_crypt_comm_threads", &p->comm_threads},
-        {"pml_crypt_max_outstanding", &p->max_outstanding},
-        {"pml_crypt_max_in_flight", &p->in_flight},
     };
     const char *failed;
     int rc;
@@ -129,10 +121,9 @@ static int component_close(void)
 static bool bounds_hold(ompi_pml_crypt_params_t *p)
 {
     if (p->chop_min < 1 || p->chop_min > OPAL_CRYPT_DIRECT_MAX || p->chunk_size < OPAL_CRYPT_CHUNK_MIN
-        || p->chunk_size > OPAL_CRYPT_CHUNK_MAX || p->k > OPAL_CRYPT_CHUNKS_MAX || 0 == p->in_flight) {
+        || p->chunk_size > OPAL_CRYPT_CHUNK_MAX) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-bounds", p->chop_min, OPAL_CRYPT_DIRECT_MAX,
-                       p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX, p->k, OPAL_CRYPT_CHUNKS_MAX,
-                       p->in_flight);
+                            p->chunk_size, OPAL_CRYPT_CHUNK_MIN, OPAL_CRYPT_CHUNK_MAX);
         return false;
     }
     return true;
@@ -192,7 +183,6 @@ static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_
     if (ompi_pml_crypt_fault_tolerant() || !fit_host(host)) {
         return NULL;
     }
-    ompi_pml_crypt_limits_fit(p);
     if (!bounds_hold(p) || !ompi_pml_crypt_cut_start()) {
         return NULL;
     }

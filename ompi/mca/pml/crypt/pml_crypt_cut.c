@@ -7,20 +7,21 @@
  *     | chop_min   | segment .. segment t | ... | segment .. segment t |
  *
  * A chunk is t segments, which t threads seal side by side; a segment is what
- * travels.  In this order:
+ * travels.  By pml_crypt_t:
  *
- *     pml_crypt_k, pml_crypt_t                 as given
- *     pml_crypt_t_table                        by size
- *     pml_crypt_model_comm and _model_enc      by the model: made into a table at the start
- *     nothing                                  segments of chunk_size, one thread
+ *     FROM:T[:CHUNK],...   k and t by size
+ *     T                    segments of chunk_size, T threads
+ *     nothing              segments of chunk_size, one thread
  *
- * t is at most max(1, T0 - T1): the hardware threads that are ours, less those
- * left to communication (pml_crypt_comm_threads).  crypt_threads takes the
- * place of T0 - T1, whatever the processors are.  Where k is chosen (all but
- * the last line) it is 1 while max_outstanding long sends are not finished.
+ * t is at most max(1, T0 - T1): the hardware threads that are ours, less the one
+ * that communicates.  crypt_threads takes the place of T0 - T1, whatever the
+ * processors are.  Where a table chooses k it is 1 while OUTSTANDING long sends are
+ * not finished, as in the papers.
  */
 #include "pml_crypt.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,40 +29,35 @@
 
 enum {
     SMALL_SEGMENT = 16384,              /* below it a second thread only costs */
-    MANY_PROCESSORS = 1 << 20           /* more than any node has */
+    COMMUNICATING = 1,                  /* T1 */
+    OUTSTANDING = 64
 };
 
-static const uint64_t model_from = 65536, model_to = UINT64_C(1) << 30;
-
 static opal_crypt_rule_t rule;
+static unsigned given;                  /* threads, where pml_crypt_t is a number; 0: it is none */
 static opal_crypt_limits_t limits;
 
-static bool refused(const char *name, const opal_crypt_why_t *why)
+/* "0" says nothing. */
+static bool is_number(const char *text)
 {
-    OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", name, why->detail);
-    return false;
+    return isdigit((unsigned char) *text) && text[strspn(text, "0123456789")] == '\0';
 }
 
-static bool set_rule(const ompi_pml_crypt_params_t *p)
+static bool read_threads(const ompi_pml_crypt_params_t *p)
 {
-    opal_crypt_model_t model = {.comm_count = 0};
+    const char *text = NULL == p->t ? "" : p->t;
     opal_crypt_why_t why = {.topic = NULL};
+    unsigned long number;
 
     rule.count = 0;
-    if (NULL != p->t_table && '\0' != *p->t_table) {
-        return OPAL_CRYPT_OK == opal_crypt_rule_parse(&rule, p->t_table, p->chunk_size, &why)
-               || refused("pml_crypt_t_table", &why);
+    given = 0;
+    if (is_number(text)) {
+        number = strtoul(text, NULL, 10);
+        given = number < OPAL_CRYPT_TEAM_MAX ? (unsigned) number : OPAL_CRYPT_TEAM_MAX;
+    } else if ('\0' != *text && OPAL_CRYPT_OK != opal_crypt_rule_parse(&rule, text, p->chunk_size, &why)) {
+        OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_t", why.detail);
+        return false;
     }
-    if (NULL == p->model_comm && NULL == p->model_enc) {
-        return true;
-    }
-    if (OPAL_CRYPT_OK != opal_crypt_model_parse_comm(&model, NULL == p->model_comm ? "" : p->model_comm, &why)) {
-        return refused("pml_crypt_model_comm", &why);
-    }
-    if (OPAL_CRYPT_OK != opal_crypt_model_parse_enc(&model, NULL == p->model_enc ? "" : p->model_enc, &why)) {
-        return refused("pml_crypt_model_enc", &why);
-    }
-    opal_crypt_rule_make(&rule, &model, &limits, model_from, model_to);
     return true;
 }
 
@@ -77,15 +73,13 @@ bool ompi_pml_crypt_cut_start(void)
 {
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     unsigned forced = opal_cryptproc_params.threads;
-    unsigned left = p->comm_threads < MANY_PROCESSORS ? p->comm_threads : MANY_PROCESSORS;
 
     if (forced > OPAL_CRYPT_TEAM_MAX) {
         forced = OPAL_CRYPT_TEAM_MAX;
     }
-    limits = (opal_crypt_limits_t){.threads = forced > 0 ? forced + left : our_processors(),
-                                          .comm_threads = left, .max_outstanding = p->max_outstanding,
-                                          .chop_min = p->chop_min};
-    return set_rule(p);
+    limits = (opal_crypt_limits_t){.threads = forced > 0 ? forced + COMMUNICATING : our_processors(),
+                                   .comm_threads = COMMUNICATING, .max_outstanding = OUTSTANDING, .chop_min = p->chop_min};
+    return read_threads(p);
 }
 
 /* Of all messages. */
@@ -96,8 +90,8 @@ unsigned ompi_pml_crypt_cut_threads(void)
     for (int i = 0; i < rule.count; i++) {
         most = rule.step[i].threads > most ? rule.step[i].threads : most;
     }
-    if (ompi_pml_crypt.params.t > 0) {
-        most = ompi_pml_crypt.params.t;
+    if (given > 0) {
+        most = given;
     } else if (0 == rule.count && opal_cryptproc_params.threads > 0) {
         most = max;
     }
@@ -107,19 +101,8 @@ unsigned ompi_pml_crypt_cut_threads(void)
 
 static opal_crypt_choice_t choose(uint64_t plain_bytes, unsigned outstanding)
 {
-    const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
-    opal_crypt_choice_t choice = {.k = 0, .t = ompi_pml_crypt_cut_threads()};
-
-    if (rule.count > 0) {
-        choice = opal_crypt_rule_choose(&rule, &limits, plain_bytes, outstanding);
-    }
-    if (p->t > 0) {
-        choice.t = ompi_pml_crypt_cut_threads();
-    }
-    if (p->k > 0) {
-        choice.k = outstanding < p->max_outstanding ? p->k : 1;
-    }
-    return choice;
+    return rule.count > 0 ? opal_crypt_rule_choose(&rule, &limits, plain_bytes, outstanding)
+                          : (opal_crypt_choice_t) {.k = 0, .t = ompi_pml_crypt_cut_threads()};
 }
 
 static inline uint64_t quotient_up(uint64_t a, uint64_t b)

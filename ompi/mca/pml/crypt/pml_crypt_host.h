@@ -13,7 +13,6 @@
 /* `name` is what is wanted, and becomes what is there. */
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads);
 int ompi_pml_crypt_host_finalize(void);
-void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *params);    /* defaults where nothing is raised */
 void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after it */
 void ompi_pml_crypt_limits_ucx_restore(const char *host);
 bool ompi_pml_crypt_limits_ucx_raised(void);

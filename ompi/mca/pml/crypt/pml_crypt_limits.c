@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The eager limit of shared memory, raised where it is Open MPI's own; and
- * messages that are cut to the limits of btl/tcp where nothing is to be raised.
+ * The eager limit of shared memory, raised where it is Open MPI's own.
  *
  * The 4 KiB of shared memory have no room for the header of a message of 4 KiB,
  * whose payload would then be asked for by itself.  Not by hook/crypt, as btl/tcp's
@@ -21,15 +20,12 @@ static const char shared_memory[] = "sm";
 #else
 static const char shared_memory[] = "vader";
 #endif
-enum {
-    ENOUGH = 4096 + 512,            /* the host's header, ours, and some more */
-    UNRAISED_CHOP_MIN = 32768, UNRAISED_CHUNK = 65000,
-};
+enum { ENOUGH = 4096 + 512 };       /* the host's header, ours, and some more */
 
-static bool set_by_nobody(const char *project, const char *framework, const char *name, const char *parameter)
+static bool set_by_nobody(void)
 {
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
-    int index = mca_base_var_find(project, framework, name, parameter);
+    int index = mca_base_var_find("opal", "btl", shared_memory, "eager_limit");
 
     return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL)
            && MCA_BASE_VAR_SOURCE_DEFAULT == source;
@@ -39,8 +35,7 @@ void ompi_pml_crypt_limits_raise(void)
 {
     mca_btl_base_selected_module_t *item;
 
-    if (!ompi_pml_crypt.params.raise_limits || !mca_base_framework_is_open(&opal_btl_base_framework)
-        || !set_by_nobody("opal", "btl", shared_memory, "eager_limit")) {
+    if (!mca_base_framework_is_open(&opal_btl_base_framework) || !set_by_nobody()) {
         return;
     }
     OPAL_LIST_FOREACH(item, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
@@ -51,22 +46,6 @@ void ompi_pml_crypt_limits_raise(void)
             btl->btl_eager_limit = ENOUGH;
             ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_SM);
         }
-    }
-}
-
-/* Below Open MPI's own eager limit of 64 KiB, whose rendezvous would otherwise come
- * before every part.  Not by the limit that is in force, as it may differ from node
- * to node, and chop_min must not. */
-void ompi_pml_crypt_limits_fit(ompi_pml_crypt_params_t *p)
-{
-    if (p->raise_limits || 0 != strcmp(ompi_pml_crypt.host_name, "ob1")) {
-        return;
-    }
-    if (set_by_nobody("ompi", "pml", "crypt", "chop_min")) {
-        p->chop_min = UNRAISED_CHOP_MIN;
-    }
-    if (set_by_nobody("ompi", "pml", "crypt", "chunk_size")) {
-        p->chunk_size = UNRAISED_CHUNK;
     }
 }
 

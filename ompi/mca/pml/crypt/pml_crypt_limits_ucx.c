@@ -108,8 +108,7 @@ void ompi_pml_crypt_limits_ucx_raise(void)
     const char *host = ompi_pml_crypt.params.host;
     char variable[64];
 
-    raised = ompi_pml_crypt.params.raise_limits && (0 == strcmp(host, "ucx") || 0 == strcmp(host, "auto"))
-             && may_use_tcp() && set_by_nobody();
+    raised = (0 == strcmp(host, "ucx") || 0 == strcmp(host, "auto")) && may_use_tcp() && set_by_nobody();
     for (int i = 0; raised && i < NAMES; i++) {
         snprintf(variable, sizeof(variable), "UCX_%s", names[i]);
         (void) opal_crypt_environment_set(variable, SEGMENT);

@@ -137,11 +137,10 @@ void mpicrypt_bench_settings(const mpicrypt_bench_column_t *column, const mpicry
                              mpicrypt_words_t *settings);
 int mpicrypt_bench_failed(const mpicrypt_words_t *command, const char *label, const mpicrypt_launch_t *result);
 
-/* Another verb of mpicrypt-mpi, with the sizes, laps and processors of the plan
- * and one word of its own; plain.  The result is freed by the caller. */
+/* Another verb of mpicrypt-mpi, with the sizes, laps and processors of the plan;
+ * plain.  The result is freed by the caller. */
 int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                         const mpicrypt_bench_places_t *places, const char *verb, const char *word,
-                         mpicrypt_launch_t *result);
+                         const mpicrypt_bench_places_t *places, const char *verb, mpicrypt_launch_t *result);
 int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
                           mpicrypt_bench_places_t *places);
 void mpicrypt_bench_places_free(mpicrypt_bench_places_t *places);

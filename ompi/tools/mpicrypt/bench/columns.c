@@ -23,10 +23,11 @@
 
 /* A program that is not ours cannot seal by itself: every message whole, by one thread
  * of OpenSSL, on every hop of a collective. */
-#define WHOLE PML " pml_crypt_k=1 pml_crypt_t=1 aead=openssl coll=^cryptag"
+#define WHOLE PML " pml_crypt_t=0:1:4G aead=openssl coll=^cryptag"
 
-/* As many as a process has processors, less those for communication. */
+/* As many as a process has processors, less one. */
 #define ALL_THREADS "pml_crypt_t=256"
+#define WHOLE_ALL_THREADS "pml_crypt_t=0:256:4G"
 
 typedef struct scheme {
     const char *name;
@@ -45,7 +46,7 @@ static const scheme_t schemes[] = {
     {.name = "crypt-tuned", .crypt = true, .settings = PML " " TUNED},
     {.name = "crypt-raised", .crypt = true, .settings = PML " " RAISED},
     {.name = "pipe", .crypt = true, .settings = PML " pml_crypt_t=1"},
-    {.name = "threads", .crypt = true, .settings = PML " pml_crypt_k=1 " ALL_THREADS},
+    {.name = "threads", .crypt = true, .settings = PML " " WHOLE_ALL_THREADS},
     {.name = "both", .crypt = true, .settings = PML " " ALL_THREADS},
     {.name = "pml", .crypt = true, .settings = PML},
     {.name = "btl", .crypt = true, .settings = "crypt_transport=btl"},

@@ -284,14 +284,12 @@ free_laps:
 }
 
 int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                         const mpicrypt_bench_places_t *places, const char *verb, const char *word,
-                         mpicrypt_launch_t *result)
+                         const mpicrypt_bench_places_t *places, const char *verb, mpicrypt_launch_t *result)
 {
     mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
 
     begin_command(plan, variant, verb, &command);
     add_laps(plan, places, &command);
-    mpicrypt_words_add(&command, "%s", word);
     mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", plan->host);
     mpicrypt_words_add(&settings, "OMPI_MCA_crypt_key_bits=%zu", plan->bits.value[0]);
     mpicrypt_words_add(&settings, "OMPI_MCA_mpi_yield_when_idle=%d", places->yield);

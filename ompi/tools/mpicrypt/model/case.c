@@ -51,7 +51,7 @@ static opal_crypt_limits_t limits_of(const mpicrypt_setting_t *setting, const mp
     return (opal_crypt_limits_t){
         .threads = (unsigned) (setting->hardware_threads / of->ranks),
         .comm_threads = (unsigned) setting->comm_threads,
-        .max_outstanding = (unsigned) setting->max_outstanding,
+        .max_outstanding = 64,          /* the papers', and pml/crypt's */
         .chop_min = (double) setting->chop_min
     };
 }

@@ -27,10 +27,10 @@ static const mpicrypt_option_t options[] = {
      "Parameters of the model: an installed profile (bridges, noleland), or a file of MCA parameters with a slash in "
      "its name, for example from 'mpicrypt tune'."},
     {"comm", MPICRYPT_TEXT, "MODEL", NULL, &comm_text,
-     "Replaces the profile's communication: FROM:ALPHA:BETA,... as in pml_crypt_model_comm (bytes, microseconds, "
+     "Replaces the profile's communication: FROM:ALPHA:BETA,... as in a profile (bytes, microseconds, "
      "microseconds a byte)."},
     {"enc", MPICRYPT_TEXT, "MODEL", NULL, &enc_text,
-     "Replaces the profile's encryption: FROM:ALPHA:A:B,... as in pml_crypt_model_enc (bytes, microseconds, bytes a "
+     "Replaces the profile's encryption: FROM:ALPHA:A:B,... as in a profile (bytes, microseconds, bytes a "
      "microsecond of the first and of each further thread)."},
     {"pattern", MPICRYPT_NAMES, "LIST", "pingpong", &patterns,
      "What is sent: pingpong, pairs, stencil2d, stencil3d, stencil4d, alltoall."},
@@ -173,7 +173,7 @@ static int setting_read(mpicrypt_setting_t *setting)
     }
     *setting = (mpicrypt_setting_t){
         .model = profile.model, .hardware_threads = hardware_threads, .chop_min = profile.chop_min,
-        .comm_threads = profile.comm_threads, .max_outstanding = profile.max_outstanding, .window = window,
+        .comm_threads = profile.comm_threads, .window = window,
         .oversubscription = oversubscription,
         .opening = 0 == strcmp(opening_text, "after") ? OPAL_CRYPT_MODEL_OPEN_AFTER : OPAL_CRYPT_MODEL_OPEN_WHILE
     };

@@ -17,7 +17,7 @@
 typedef struct mpicrypt_profile {
     opal_crypt_model_t model;                   /* counts of 0: not in the file */
     opal_crypt_rule_t rule;
-    size_t chop_min, chunk_size, comm_threads, max_outstanding;
+    size_t chop_min, chunk_size, comm_threads;
 } mpicrypt_profile_t;
 
 /* `name`: one of the profiles that were installed, or a file (with a slash in
@@ -47,7 +47,7 @@ typedef struct mpicrypt_case {
 typedef struct mpicrypt_setting {
     opal_crypt_model_t model;
     size_t hardware_threads;        /* of a node */
-    size_t chop_min, comm_threads, max_outstanding, window;
+    size_t chop_min, comm_threads, window;
     double oversubscription;
     opal_crypt_model_opening_t opening;
 } mpicrypt_setting_t;

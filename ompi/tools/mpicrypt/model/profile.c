@@ -42,20 +42,18 @@ static int take(const char *path, const char *name, const char *value, mpicrypt_
     opal_crypt_why_t why;
     int rc = OPAL_CRYPT_OK;
 
-    if (0 == strcmp(name, "pml_crypt_model_comm") || 0 == strcmp(name, "mpicrypt_model_comm")) {
+    if (0 == strcmp(name, "mpicrypt_model_comm")) {
         rc = opal_crypt_model_parse_comm(&profile->model, value, &why);
-    } else if (0 == strcmp(name, "pml_crypt_model_enc") || 0 == strcmp(name, "mpicrypt_model_enc")) {
+    } else if (0 == strcmp(name, "mpicrypt_model_enc")) {
         rc = opal_crypt_model_parse_enc(&profile->model, value, &why);
-    } else if (0 == strcmp(name, "pml_crypt_t_table")) {
+    } else if (0 == strcmp(name, "pml_crypt_t") && NULL != strchr(value, ':')) {
         snprintf(pending->table, sizeof(pending->table), "%s", value);
     } else if (0 == strcmp(name, "pml_crypt_chunk_size")) {
         return number(path, name, value, &profile->chunk_size);
     } else if (0 == strcmp(name, "pml_crypt_chop_min")) {
         return number(path, name, value, &profile->chop_min);
-    } else if (0 == strcmp(name, "pml_crypt_comm_threads")) {
+    } else if (0 == strcmp(name, "mpicrypt_comm_threads")) {
         return number(path, name, value, &profile->comm_threads);
-    } else if (0 == strcmp(name, "pml_crypt_max_outstanding")) {
-        return number(path, name, value, &profile->max_outstanding);
     }
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK
          : mpicrypt_error(MPICRYPT_FAILED, "%s: %s: %s", path, name, why.detail);
@@ -81,7 +79,7 @@ static int read_lines(FILE *in, const char *path, mpicrypt_profile_t *profile)
     }
     if (MPICRYPT_OK == rc && '\0' != pending.table[0]
         && OPAL_CRYPT_OK != opal_crypt_rule_parse(&profile->rule, pending.table, profile->chunk_size, &why)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: pml_crypt_t_table: %s", path, why.detail);
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: pml_crypt_t: %s", path, why.detail);
     }
     return rc;
 }
@@ -108,7 +106,7 @@ int mpicrypt_profile_read(const char *name, mpicrypt_profile_t *profile)
     char path[4096];
 
     snprintf(path, sizeof(path), NULL == strchr(name, '/') ? OMPI_CRYPT_PROFILE_DIR "/%s.conf" : "%s", name);
-    *profile = (mpicrypt_profile_t){.chop_min = 64 << 10, .comm_threads = 2, .max_outstanding = 64};
+    *profile = (mpicrypt_profile_t){.chop_min = 64 << 10, .comm_threads = 1};
     FILE *in = fopen(path, "r");
     if (NULL == in) {
         const char *reason = strerror(errno);

@@ -28,7 +28,6 @@ static const mpicrypt_option_t options[] = {
     {"pairs", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.pairs, "pairs: how many."},
     {"both", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.both, "pairs: both ranks send at once."},
     {"dims", MPICRYPT_COUNT, "N", "2", &mpicrypt_mpi_job.dims, "stencil: dimensions."},
-    {"comm-threads", MPICRYPT_COUNT, "N", "1", &mpicrypt_mpi_job.comm_threads, "seal: processors left to others."},
     {"work", MPICRYPT_SIZES, "LIST", "0", &mpicrypt_mpi_job.work, "stencil: units of work, for each size."},
     {"seal", MPICRYPT_COUNT, "BITS", "0", &mpicrypt_mpi_job.seal_bits, "Seal in this program, naively."},
     {"bare", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.bare, "... with pml/crypt's provider, and one key."},

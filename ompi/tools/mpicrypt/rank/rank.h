@@ -37,7 +37,7 @@ typedef struct mpicrypt_mpi_io {
 
 typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t sizes;
-    size_t laps, window, pairs, dims, seal_bits, comm_threads;
+    size_t laps, window, pairs, dims, seal_bits;
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
     mpicrypt_sizes_t iterations;    /* of a lap, one for each size; 0: by lap_ms */

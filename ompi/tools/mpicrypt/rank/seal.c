@@ -117,7 +117,7 @@ static void measure_all(void)
     size_t processors = opal_crypt_team_processors(), most;
     uint8_t *buffer = mpicrypt_mpi_memory(BUFFER);
 
-    most = processors > job->comm_threads ? processors - job->comm_threads : 1;
+    most = processors > 1 ? processors - 1 : 1;         /* as pml/crypt: one communicates */
     most = most < OPAL_CRYPT_TEAM_MAX ? most : OPAL_CRYPT_TEAM_MAX;
     printf("@mpicrypt processors %zu %zu\n", processors, most);
     for (size_t threads = 1; threads <= most; threads = 2 * threads > most && threads < most ? most : 2 * threads) {

@@ -111,17 +111,27 @@ static int judge(mpicrypt_tune_t *tune)
     return MPICRYPT_OK;
 }
 
+/* Every size that is measured in k chunks. */
+static void print_cut(const mpicrypt_tune_t *tune, size_t k, size_t threads, char *text, size_t bytes)
+{
+    size_t used = (size_t) snprintf(text, bytes, "crypt_transport=pml pml_crypt_chop_min=%d pml_crypt_t=", MPICRYPT_TUNE_FIRST);
+
+    for (int s = 0; s < tune->plan.sizes.count && used < bytes; ++s) {
+        const size_t size = tune->plan.sizes.value[s];
+        used += (size_t) snprintf(text + used, bytes - used, "%s%zu:%zu:%zu", 0 == s ? "" : ",", size, threads, size / k);
+    }
+}
+
 /* All k at one number of threads. */
 static int check_threads(mpicrypt_tune_t *tune, size_t threads, size_t rounds)
 {
     mpicrypt_bench_values_t values = {.rounds = 0};
     int rc = mpicrypt_tune_begin(tune, "128K,256K,512K,1M,2M,4M");
-    char name[32], settings[192];
+    char name[32], settings[512];
 
     for (int i = 0; i < KS && MPICRYPT_OK == rc; ++i) {
         snprintf(name, sizeof(name), "k%zu-t%zu", ks[i], threads);
-        snprintf(settings, sizeof(settings), "crypt_transport=pml pml_crypt_k=%zu pml_crypt_t=%zu "
-                 "pml_crypt_comm_threads=%zu pml_crypt_chop_min=%d", ks[i], threads, tune->comm_threads, MPICRYPT_TUNE_FIRST);
+        print_cut(tune, ks[i], threads, settings, sizeof(settings));
         rc = mpicrypt_tune_column(tune, true, name, settings);
     }
     rc = rc ? rc : mpicrypt_tune_rounds(tune, rounds, &values);

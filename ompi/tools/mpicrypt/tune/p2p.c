@@ -100,10 +100,8 @@ static int measure_enc(void)
 {
     mpicrypt_launch_t result;
     int rc = mpicrypt_tune_begin(&tune, "2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M");
-    char extra[64];
 
-    snprintf(extra, sizeof(extra), "--comm-threads=%zu", tune.comm_threads);
-    rc = rc ? rc : mpicrypt_bench_start(&tune.plan, &tune.variant, &tune.places, "seal", extra, &result);
+    rc = rc ? rc : mpicrypt_bench_start(&tune.plan, &tune.variant, &tune.places, "seal", &result);
     if (MPICRYPT_OK == rc) {
         rc = take_enc(result.out);
         if (0 != result.code || MPICRYPT_OK != rc) {
@@ -139,13 +137,11 @@ static int write_all(const mpicrypt_tune_files_t *files)
     return rc;
 }
 
-int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, size_t comm_threads, bool search,
-                      const mpicrypt_tune_files_t *files)
+int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, bool search, const mpicrypt_tune_files_t *files)
 {
     size_t rounds = plan->rounds;
 
-    tune = (mpicrypt_tune_t){.plan = *plan, .comm_threads = comm_threads,
-                             .variant = {.ranks = 2, .pairs = 1, .dims = 2}};
+    tune = (mpicrypt_tune_t){.plan = *plan, .variant = {.ranks = 2, .pairs = 1, .dims = 2}};
     tune.plan.pattern = "pingpong";
     tune.plan.sizes = (mpicrypt_sizes_t){NULL, 0};
     int rc = mpicrypt_tune_begin(&tune, "1");

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * `mpicrypt tune`: the search around the prediction.  Chunk size first, then
- * depth, then the limits of btl/tcp: one thing at a time, each beside what the
- * steps before have chosen (column "default"), in the same rounds.
+ * the limits of btl/tcp: one thing at a time, each beside what the
+ * step before has chosen (column "default"), in the same rounds.
  *
  * A value is taken if it is faster than its own default, with the rest as chosen, by
  * more than WORTH: less is noise, and a file of defaults is better than a file of noise.
@@ -36,16 +36,13 @@ static void add(candidates_t *list, size_t value)
 
 static void settings_of(const mpicrypt_tune_t *tune, const mpicrypt_tune_choice_t *choice, char *text, size_t bytes)
 {
-    size_t used = (size_t) snprintf(text, bytes, "crypt_transport=pml pml_crypt_comm_threads=%zu", tune->comm_threads);
+    size_t used = (size_t) snprintf(text, bytes, "crypt_transport=pml");
 
     if (tune->most_threads > 1) {
         used += (size_t) snprintf(text + used, bytes - used, " pml_crypt_t=%zu", tune->most_threads);
     }
     if (0 != choice->chunk_size) {
         used += (size_t) snprintf(text + used, bytes - used, " pml_crypt_chunk_size=%zu", choice->chunk_size);
-    }
-    if (0 != choice->in_flight) {
-        used += (size_t) snprintf(text + used, bytes - used, " pml_crypt_max_in_flight=%zu", choice->in_flight);
     }
     if (0 != choice->limit) {
         snprintf(text + used, bytes - used, " btl_tcp_eager_limit=%zu btl_tcp_rndv_eager_limit=%zu "
@@ -102,9 +99,8 @@ static int step(mpicrypt_tune_t *tune, const char *name, const candidates_t *lis
 /* Half of, as much as, and twice what the model says for 1 MiB and 4 MiB. */
 static candidates_t chunk_sizes(const mpicrypt_tune_t *tune)
 {
-    const opal_crypt_limits_t limits = {.threads = (unsigned) tune->processors,
-                                               .comm_threads = (unsigned) tune->comm_threads, .max_outstanding = 64,
-                                               .min_chunk = 16384};
+    const opal_crypt_limits_t limits = {.threads = (unsigned) tune->processors, .comm_threads = 1, .max_outstanding = 64,
+                                        .min_chunk = 16384};
     candidates_t list = {.count = 0};
 
     for (int i = 0; i < 2; ++i) {
@@ -123,11 +119,10 @@ static candidates_t chunk_sizes(const mpicrypt_tune_t *tune)
 
 int mpicrypt_tune_search(mpicrypt_tune_t *tune, size_t rounds)
 {
-    static const candidates_t depths = {{2, 8, 16}, 3}, limits = {{65536, 131072, 524288}, 3};
+    static const candidates_t limits = {{65536, 131072, 524288}, 3};
     candidates_t chunks = chunk_sizes(tune);
     int rc = step(tune, "chunk", &chunks, &tune->choice.chunk_size, rounds);
 
-    rc = rc ? rc : step(tune, "depth", &depths, &tune->choice.in_flight, rounds);
     if (MPICRYPT_OK == rc && 0 == strcmp(tune->plan.host, "ob1")) {
         rc = step(tune, "limit", &limits, &tune->choice.limit, rounds);
     }

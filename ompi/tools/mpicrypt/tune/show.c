@@ -55,8 +55,8 @@ static void print_choice(const mpicrypt_tune_t *tune)
     if (0 == tune->before) {
         return;
     }
-    printf("\nSearched, the best of what was tried (0: the default):\n    chunk size %zu, depth %zu, limits of "
-           "btl/tcp %zu\n", choice->chunk_size, choice->in_flight, choice->limit);
+    printf("\nSearched, the best of what was tried (0: the default):\n    chunk size %zu, limits of btl/tcp %zu\n",
+           choice->chunk_size, choice->limit);
     printf("Encrypted over plain time, geometric mean of 64K, 256K, 1M, 4M: %.3f with the defaults, in the first step's "
            "rounds; %.3f now, in the last step's.\n",
            tune->before, tune->after);
@@ -133,7 +133,7 @@ static void write_table(const mpicrypt_tune_t *tune, FILE *out)
             }
         }
         if (threads != last) {
-            fprintf(out, "%s%zu:%zu:%zu", 0 == last ? "pml_crypt_t_table = " : ",", bytes, threads, segment * threads);
+            fprintf(out, "%s%zu:%zu:%zu", 0 == last ? "pml_crypt_t = " : ",", bytes, threads, segment * threads);
             last = threads;
         }
     }
@@ -154,14 +154,10 @@ static void write_lines(const mpicrypt_tune_t *tune, FILE *out)
     if (0 != tune->choice.chunk_size) {
         fprintf(out, "pml_crypt_chunk_size = %zu\n", tune->choice.chunk_size);
     }
-    if (0 != tune->choice.in_flight) {
-        fprintf(out, "pml_crypt_max_in_flight = %zu\n", tune->choice.in_flight);
-    }
     if (0 != tune->choice.limit) {
         fprintf(out, "btl_tcp_eager_limit = %zu\nbtl_tcp_rndv_eager_limit = %zu\nbtl_tcp_max_send_size = %zu\n",
                 tune->choice.limit, tune->choice.limit, tune->choice.limit);
     }
-    fprintf(out, "pml_crypt_comm_threads = %zu\n", tune->comm_threads);
     if (tune->most_threads > 1) {
         write_table(tune, out);
     }

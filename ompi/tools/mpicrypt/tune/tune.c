@@ -10,7 +10,6 @@
 
 static mpicrypt_bench_plan_t plan;
 static mpicrypt_tune_files_t files;
-static size_t comm_threads;
 static bool coll, no_pin, no_search;
 
 static const mpicrypt_option_t options[] = {
@@ -24,10 +23,8 @@ static const mpicrypt_option_t options[] = {
      "With --coll: block (the ranks of a node are consecutive) or cyclic (ranks are placed round robin)."},
     {"size", MPICRYPT_SIZES, "LIST", NULL, &plan.sizes,
      "With --coll: sizes in bytes. Default: 1,256,1K,2K and so on, to 1M."},
-    {"comm-threads", MPICRYPT_COUNT, "N", "1", &comm_threads,
-     "Without --coll: processors of a rank left to communication, T1."},
     {"no-search", MPICRYPT_FLAG, NULL, NULL, &no_search,
-     "Without --coll: only measure and fit. The file gets the model, but no chunk size, depth or limits."},
+     "Without --coll: only measure and fit. The file gets the model, but no chunk size or limits."},
     {"rounds", MPICRYPT_COUNT, "N", "0", &plan.rounds,
      "With --coll: jobs for each operation, shape and order; 0 means 5. Without: FAST rounds of each step, out of at "
      "most twice as many; 0 means 3."},
@@ -65,8 +62,8 @@ static int check_values(void)
     if (plan.laps < 1 || plan.laps > 1000 || plan.lap_ms <= 0 || plan.lap_ms > 60000) {
         return mpicrypt_error(MPICRYPT_USAGE, "--laps is 1 to 1000, --lap-ms more than 0, at most 60000");
     }
-    if (comm_threads > 1024 || plan.cpus_per_rank > 1024) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--comm-threads and --cpus-per-rank are 1024 at most");
+    if (plan.cpus_per_rank > 1024) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--cpus-per-rank is 1024 at most");
     }
     for (int i = 0; i < plan.sizes.count; ++i) {
         if (plan.sizes.value[i] > (size_t) 1 << 30) {
@@ -95,7 +92,7 @@ static int run(int operand_count, char **operands)
     }
     plan.rounds = 0 != plan.rounds ? plan.rounds : coll ? 5 : 3;
     if (!coll) {
-        return mpicrypt_tune_p2p(&plan, comm_threads, !no_search, &files);
+        return mpicrypt_tune_p2p(&plan, !no_search, &files);
     }
     plan.cpus_per_rank = 0 != plan.cpus_per_rank ? plan.cpus_per_rank : 1;
     return mpicrypt_tune_coll(&plan, files.out, files.csv);
@@ -109,8 +106,8 @@ const mpicrypt_verb_t mpicrypt_tune_verb = {
         "Without --coll: runs jobs of two ranks on two of your nodes. It measures plain messages, and encryption "
         "alone with 1, 2, 4 ... threads; fits the model of the papers to that; measures encrypted messages, none of "
         "them used in the fit, with every number of chunks k and of threads t; and prints measured times beside "
-        "predicted ones. Then it searches near the prediction: chunk sizes, the number of encrypted chunks in flight "
-        "and (for ob1) the limits of btl/tcp. It writes what is faster than the defaults to a file of MCA "
+        "predicted ones. Then it searches near the prediction: chunk sizes and (for ob1) the limits of "
+        "btl/tcp. It writes what is faster than the defaults to a file of MCA "
         "parameters, which 'mpicrypt model' can also read (option profile).\n\n"
         "With --coll: measures every algorithm of coll/cryptag for MPI_Allgather, MPI_Bcast and MPI_Alltoall at "
         "several sizes, and writes which is fastest from which size on: a file of rules for coll_cryptag_rules_file. "

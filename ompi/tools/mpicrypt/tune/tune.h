@@ -8,7 +8,7 @@
  *     measure  plain ping-pong, sealing alone           tune/p2p.c
  *     fit      parameters of the model                  tune/fit.c
  *     check    every (k, t) and size, against the model tune/fit.c
- *     search   chunk size, depth, limits                tune/search.c
+ *     search   chunk size, limits                       tune/search.c
  *     show     tables, plot, the file of parameters     tune/show.c
  */
 #ifndef MPICRYPT_TUNE_TUNE_H
@@ -29,15 +29,14 @@ typedef struct mpicrypt_tune_cell {
 
 /* What the search chose; 0: the component's default is as good. */
 typedef struct mpicrypt_tune_choice {
-    size_t chunk_size, in_flight, limit;
+    size_t chunk_size, limit;
 } mpicrypt_tune_choice_t;
 
 typedef struct mpicrypt_tune {
     mpicrypt_bench_plan_t plan;         /* its columns are filled for each step */
     mpicrypt_bench_variant_t variant;
     mpicrypt_bench_places_t places;
-    size_t comm_threads;
-    size_t processors, most_threads;    /* T0; max(1, T0 - T1) */
+    size_t processors, most_threads;    /* T0; max(1, T0 - 1) */
     char provider[128];
 
     mpicrypt_sample_t *comm, *enc;
@@ -58,8 +57,7 @@ typedef struct mpicrypt_tune_files {
 } mpicrypt_tune_files_t;
 
 /* The plan has the options of the user. */
-int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, size_t comm_threads, bool search,
-                      const mpicrypt_tune_files_t *files);
+int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, bool search, const mpicrypt_tune_files_t *files);
 
 /* --coll: the plan has the options of the user (an empty list of sizes: the
  * default); the rules go to `out_path`, "-" being standard output. */

@@ -53,7 +53,6 @@
 
 #define OPAL_CRYPT_CHUNK_MIN           1
 #define OPAL_CRYPT_CHUNK_MAX           (64u << 20)
-#define OPAL_CRYPT_CHUNKS_MAX          1024         /* into which a setting may cut every long message */
 #define OPAL_CRYPT_COUNT_MAX           (1u << 30)      /* a request counts them, and a few more, in 31 bits */
 #define OPAL_CRYPT_TOTAL_MAX           (UINT64_C(1) << 42)     /* what one subkey seals: as much as
                                                                 * an epoch's key, and so within

@@ -150,16 +150,11 @@ opal_crypt_choice_t opal_crypt_rule_choose(const opal_crypt_rule_t *rule,
                                            const opal_crypt_limits_t *limits,
                                            size_t bytes, unsigned outstanding);
 
-/* A step for every power of two from `from_bytes` to `to_bytes` at which the
- * model's choice changes. */
-void opal_crypt_rule_make(opal_crypt_rule_t *rule, const opal_crypt_model_t *model,
-                          const opal_crypt_limits_t *limits, size_t from_bytes, size_t to_bytes);
-
-/* ---- as text, in MCA parameters: crypt/wire/model_text.c ----
+/* ---- as text: crypt/wire/model_text.c ----
  *
- *     pml_crypt_model_comm   FROM:ALPHA:BETA,...     0:5.54:7.29e-05,17K:5.75:7.86e-05
- *     pml_crypt_model_enc    FROM:ALPHA:A:B,...      0:4.278:5265:843,32K:4.643:6072:4106
- *     pml_crypt_t_table      FROM:T[:CHUNK],...      64K:2,128K:4,512K:8
+ *     mpicrypt_model_comm    FROM:ALPHA:BETA,...     0:5.54:7.29e-05,17K:5.75:7.86e-05
+ *     mpicrypt_model_enc     FROM:ALPHA:A:B,...      0:4.278:5265:843,32K:4.643:6072:4106
+ *     pml_crypt_t            FROM:T[:CHUNK],...      64K:2,128K:4,512K:8
  *
  * Sizes take K, M, G (powers of 1024).  Parsing replaces nothing on an error:
  * OPAL_CRYPT_ERR_CONFIG, why says what is wrong.  A locale changes nothing. */

@@ -87,22 +87,3 @@ opal_crypt_choice_t opal_crypt_rule_choose(const opal_crypt_rule_t *rule,
         step->threads < max_threads ? step->threads : max_threads
     };
 }
-
-void opal_crypt_rule_make(opal_crypt_rule_t *rule, const opal_crypt_model_t *model,
-                          const opal_crypt_limits_t *limits, size_t from_bytes, size_t to_bytes)
-{
-    rule->count = 0;
-    for (size_t bytes = from_bytes; 0 < bytes && bytes <= to_bytes && rule->count < OPAL_CRYPT_RULE_STEPS;
-         bytes *= 2) {
-        opal_crypt_choice_t choice = opal_crypt_model_choose(model, limits, (double) bytes, 0);
-        size_t chunk = 1 == choice.k ? 0 : bytes / choice.k;
-        const opal_crypt_rule_step_t *last = 0 < rule->count ? &rule->step[rule->count - 1] : NULL;
-
-        if (NULL == last || last->threads != choice.t || last->chunk_bytes != chunk) {
-            rule->step[rule->count++] = (opal_crypt_rule_step_t){bytes, chunk, choice.t};
-        }
-        if (bytes > SIZE_MAX / 2) {
-            break;
-        }
-    }
-}

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The model and the size-to-t table as text, for MCA parameters and the
- * profile files: entries separated by commas, fields by colons.
+ * The model and the size-to-t table as text, for profile files and an MCA
+ * parameter: entries separated by commas, fields by colons.
  */
 #include <math.h>
 #include <stdio.h>
