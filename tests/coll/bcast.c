@@ -5,9 +5,9 @@
  * root's and the others' of different shape), no bytes, on communicators with
  * the node maps of the arguments; and who seals and opens how much.
  *
- *     bcast [largest=BYTES] [segment=131072] MAP...
+ *     bcast [largest=BYTES] [segment=130000] MAP...
  *
- * segment: what coll_cryptag_bcast_segment is.
+ * segment: twice what coll_cryptag_fragment is.
  */
 #include "cryptag.h"
 
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     cryptag_start();
-    const size_t largest = (size_t) mt_arg("largest", 70000), segment = (size_t) mt_arg("segment", 131072);
+    const size_t largest = (size_t) mt_arg("largest", 70000), segment = (size_t) mt_arg("segment", 130000);
     const size_t share_min = (size_t) mt_arg("share_min", 129);
     const int count = map_arguments(argc, argv, maps, 32);
 

@@ -19,6 +19,6 @@ count() {
 
 count 5x4 bytes=64 2x2 cyclic:2x2 4x2 cyclic:4x2 4x4 cyclic:4x4 5x3 cyclic:5x3 3,1,4 cyclic:3,1,4 \
     list:0,1,1,0,2,0,2,1,3 2x3 3x1
-count 5x4 bytes=1000 ring=1 4x2 cyclic:4x2 5x3 3,1,4
+count 5x4 bytes=1000 4x2 cyclic:4x2 5x3 3,1,4
 count 5x4 bytes=150000 4x2 cyclic:4x2 5x3 3,1,4
 count 8x2 bytes=64 8x2 cyclic:8x2 7x2 cyclic:7x2 7x1 8x1

@@ -50,7 +50,6 @@ refused() {
         fail "$1 on one node: not \"$text\": $(cat "$CASE_DIR/out")"
 }
 refused 'coll_cryptag=off'               OMPI_MCA_coll=^cryptag
-refused 'coll_cryptag=priority 80'       OMPI_MCA_coll_cryptag_priority=80
 refused 'parameters of coll/cryptag'     OMPI_MCA_coll_cryptag_shm_max=0
 
 says 'pml/crypt is not in use' env OMPI_MCA_pml=ob1 OMPI_MCA_coll=cryptag,basic,libnbc,self,inter \

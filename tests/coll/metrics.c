@@ -3,7 +3,7 @@
  *
  * Prints what every rank counted in one MPI_Allgather of each algorithm:
  *
- *     metrics [bytes=64] [ring=0] MAP...
+ *     metrics [bytes=64] MAP...
  *     map NODE,NODE... bytes m leaders rd
  *     ALGORITHM RANK r_c s_c r_e s_e r_d s_d
  *
@@ -11,7 +11,10 @@
  */
 #include "cryptag.h"
 
-static void print_map(const char *text, int m, bool ring)
+/* From where on leaders, and all of Naive, take a ring: here all of a node have this much, or none. */
+enum { RING_MIN = 65536 };
+
+static void print_map(const char *text, int m)
 {
     int nodes[MAP_RANKS], count = map_parse(text, nodes);
 
@@ -19,7 +22,7 @@ static void print_map(const char *text, int m, bool ring)
     for (int i = 0; i < count; i++) {
         printf("%s%d", i > 0 ? "," : "", nodes[i]);
     }
-    printf(" bytes %d leaders %s\n", m, ring ? "ring" : "rd");
+    printf(" bytes %d leaders %s\n", m, m < RING_MIN ? "rd" : "ring");
 }
 
 static void count_algorithms(MPI_Comm comm, int m)
@@ -61,9 +64,7 @@ int main(int argc, char **argv)
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     cryptag_start();
     const int m = (int) mt_arg("bytes", 64), count = map_arguments(argc, argv, maps, 32);
-    const bool ring = 0 != mt_arg("ring", 0);
 
-    cryptag_set("leaders", ring ? 1 : 2);
     for (int i = 0; i < count; i++) {
         MPI_Comm comm = map_comm(maps[i]);
 
@@ -72,7 +73,7 @@ int main(int argc, char **argv)
 
             MPI_Comm_rank(comm, &rank);
             if (0 == rank) {
-                print_map(maps[i], m, ring);
+                print_map(maps[i], m);
             }
             count_algorithms(comm, m);
             fflush(stdout);

@@ -43,10 +43,8 @@ if [ "$SERIES" != 4.1 ]; then
     with mpi_ft_enable=1
     refused "fault tolerance" "pml/crypt does not support it: operations with a failed process would hang"
 fi
-for setting in coll=^cryptag coll_cryptag_priority=20; do
-    with "$setting"
-    refused "$setting" "must be the same on all ranks" "coll_cryptag"
-done
+with coll=^cryptag
+refused "coll" "must be the same on all ranks" "coll_cryptag=on" "coll_cryptag=off"
 # Rank 0 says it, on node1.
 for setting in coll_cryptag_allgather_algorithm=c-ring coll_cryptag_fragment=5000; do
     with
@@ -58,9 +56,9 @@ done
 echo "allgather any two" > "$CASE_DIR/rules"
 with "coll_cryptag_rules_file=$CASE_DIR/rules"
 refused "rules" "The file of rules for coll/cryptag cannot be used"
-with coll_cryptag_bcast_segment=1000
-refused "sizes" "A parameter of coll/cryptag is out of range" "coll_cryptag_bcast_segment: 1000"
-set_both pml=ob1 coll_cryptag_bcast_segment=1000
+with coll_cryptag_fragment=1000
+refused "sizes" "A parameter of coll/cryptag is out of range" "coll_cryptag_fragment: 1000"
+set_both pml=ob1 coll_cryptag_fragment=1000
 runs "sizes, in a job without pml/crypt"
 ! grep -q "coll/cryptag" "$CASE_DIR/out" || fail "it complains of what it does not use"
 

@@ -46,7 +46,7 @@ while read -r name type; do
     registered=$(sed -nE "s/^mca:[^:]*:[^:]*:param:$name:type:(.*)/\\1/p" "$CASE_DIR/info" | head -n 1)
     words=$(sed -nE "s/^mca:[^:]*:[^:]*:param:$name:enumerator:value:[^:]*:(.*)/\\1/p" "$CASE_DIR/info" | awk '!seen[$0]++')
     case $type:$registered in
-        flag:bool|number:unsigned_int|size:size_t|signed:int|text:string) ;;
+        flag:bool|number:unsigned_int|size:size_t|text:string) ;;
         text:?*) [[ $name = btl_crypt*_flags ]] || fail "$name: text in crypt/base/params.def, $registered in ompi_info" ;;
         *" "*:?*) [ "$type" = "$(xargs <<< "$words")" ] || fail "$name: \"$type\" in crypt/base/params.def, not" $words ;;
         *:) grep -qE "^(aead|aead_base_verbose)$" <<< "$name" || fail "$name: ompi_info has no type" ;;

@@ -37,7 +37,7 @@ done
 
 echo "broadcast and all-to-all, two key sizes, rounds"
 must bench bcast "${quick[@]}" --rounds 2 --fast 2 --shape 3x1 --order block --size 70K --bits 128,256 \
-    --schemes auto,hop,chain --raw "$CASE_DIR/r.csv" 'mine pml=crypt coll_cryptag_bcast_segment=4096'
+    --schemes auto,hop,chain --raw "$CASE_DIR/r.csv" 'mine pml=crypt coll_cryptag_fragment=2048'
 same "bcast" "$(for c in plain auto-128 hop-128 chain-128 auto-256 hop-256 chain-256 mine-128; do
     echo "bcast 71680 $c 1 1"; echo "bcast 71680 $c 2 1"
 done)" "$CASE_DIR/r.csv" pattern bytes column round fast

@@ -77,8 +77,8 @@ static void values_of_ours(void)
         {"pml_crypt_chop_min", "8M", OPAL_CRYPT_PARAMETER_RANGE},
         {"pml_crypt_chop_min", "eight", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"crypt_key_bits", "100", OPAL_CRYPT_PARAMETER_RANGE},
-        {"coll_cryptag_priority", "-5", OPAL_CRYPT_PARAMETER_KNOWN},
-        {"coll_cryptag_priority", "-", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"coll_cryptag_fragment", "-5", OPAL_CRYPT_PARAMETER_UNREADABLE},
+        {"coll_cryptag_fragment", "-", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"fs_crypt_require", "maybe", OPAL_CRYPT_PARAMETER_UNREADABLE},
         {"fs_crypt_require", "Yes", OPAL_CRYPT_PARAMETER_KNOWN},
         {"fs_crypt_require", "1 ", OPAL_CRYPT_PARAMETER_UNREADABLE},
@@ -110,7 +110,7 @@ static void values_of_ours(void)
 int main(int argc, char **argv)
 {
     static char longest[4096];
-    static const char *const types[] = {"text", "", "", "flag", "number", "size", "signed"};
+    static const char *const types[] = {"text", "", "", "flag", "number", "size"};
     const opal_crypt_parameter_row_t *row;
 
     if (argc > 1 && 0 == strcmp(argv[1], "names")) {
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     values_of_ours();
     UNIT_GROUP("of messages");
     static const char *const messages[] = {"crypt_report", "crypt_transport", "pml_crypt_t", "btl_crypt_pq",
-                                           "coll_cryptag_priority", "crypt_psk_file"};
+                                           "coll_cryptag_fragment", "crypt_psk_file"};
     static const char *const not_messages[] = {"crypt_keystore", "crypt_keystore_dir", "crypt_pkcs11_token", "crypt_fips",
                                                "crypt_secret_on_netfs", "crypt_required", "aead",
                                                "aead_base_verbose", "fs_crypt_key_label", "fbtl_crypt_x"};

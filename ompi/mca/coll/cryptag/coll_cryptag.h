@@ -40,13 +40,9 @@ BEGIN_C_DECLS
 typedef struct ompi_coll_cryptag_component {
     mca_coll_base_component_t super;
 
-    int priority;
     int allgather_algorithm;    /* ompi_coll_cryptag_algorithm_t; AUTO: by rules */
     int bcast_algorithm, alltoall_algorithm;    /* of their enumerations; 0: auto */
-    int leaders;                /* leaders' all-gather of HS1 to HS3 and Naive: 0 auto, 1 ring, 2 doubling */
     size_t fragment;            /* most sealed bytes of one message of the host */
-    size_t piece_max;           /* longest piece that is sealed in one go */
-    size_t bcast_segment;       /* sealed and handed on at a time */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
     unsigned verbose;
@@ -58,7 +54,18 @@ typedef struct ompi_coll_cryptag_component {
 
 OMPI_DECLSPEC extern ompi_coll_cryptag_component_t mca_coll_cryptag_component;
 
-/* auto: a ring, rather than doubling, from this many bytes an item. */
+/* The longest piece that is sealed in one go, and what of a broadcast is sealed and handed on at a time. */
+static inline size_t ompi_coll_cryptag_piece_max(void)
+{
+    return 64 * mca_coll_cryptag_component.fragment;
+}
+
+static inline size_t ompi_coll_cryptag_bcast_segment(void)
+{
+    return 2 * mca_coll_cryptag_component.fragment;
+}
+
+/* A ring, rather than doubling, from this many bytes an item. */
 enum { OMPI_COLL_CRYPTAG_RING_MIN = 65536 };
 
 /* The saved function of the component below, for what is better left to it. */

@@ -52,14 +52,14 @@ static int choose(const ompi_coll_cryptag_bcast_t *bcast)
 
 int ompi_coll_cryptag_bcast_segments(size_t bytes)
 {
-    const size_t segment = mca_coll_cryptag_component.bcast_segment, segments = bytes / segment + (0 != bytes % segment);
+    const size_t segment = ompi_coll_cryptag_bcast_segment(), segments = bytes / segment + (0 != bytes % segment);
 
     return segments < INT_MAX ? (int) segments : INT_MAX;      /* `bytes` may be what another rank says */
 }
 
 static void cut(ompi_coll_cryptag_bcast_t *bcast)
 {
-    const size_t segment = mca_coll_cryptag_component.bcast_segment;
+    const size_t segment = ompi_coll_cryptag_bcast_segment();
 
     bcast->segment = bcast->bytes < segment ? bcast->bytes : segment;
     bcast->segments = ompi_coll_cryptag_bcast_segments(bcast->bytes);

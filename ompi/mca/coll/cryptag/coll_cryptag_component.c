@@ -33,14 +33,10 @@ ompi_coll_cryptag_component_t mca_coll_cryptag_component = {
 };
 
 static const opal_cryptproc_parameter_t parameters[] = {
-    {"coll_cryptag_priority", &mca_coll_cryptag_component.priority},
     {"coll_cryptag_allgather_algorithm", &mca_coll_cryptag_component.allgather_algorithm},
     {"coll_cryptag_bcast_algorithm", &mca_coll_cryptag_component.bcast_algorithm},
     {"coll_cryptag_alltoall_algorithm", &mca_coll_cryptag_component.alltoall_algorithm},
-    {"coll_cryptag_leaders", &mca_coll_cryptag_component.leaders},
     {"coll_cryptag_fragment", &mca_coll_cryptag_component.fragment},
-    {"coll_cryptag_piece_max", &mca_coll_cryptag_component.piece_max},
-    {"coll_cryptag_bcast_segment", &mca_coll_cryptag_component.bcast_segment},
     {"coll_cryptag_shm_max", &mca_coll_cryptag_component.shm_max},
     {"coll_cryptag_verbose", &mca_coll_cryptag_component.verbose},
     {"coll_cryptag_rules_file", &mca_coll_cryptag_component.rules_file},
@@ -184,8 +180,7 @@ uint32_t ompi_coll_cryptag_settings(void)
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
     const uint64_t numbers[] = {
         (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
-        (uint64_t) c->leaders, c->fragment, c->piece_max, c->bcast_segment, c->shm_max,
-        (uint64_t) opal_cryptproc_params.on_failure, ompi_common_cryptmpi_over_btl(),
+        c->fragment, c->shm_max, (uint64_t) opal_cryptproc_params.on_failure, ompi_common_cryptmpi_over_btl(),
     };
     uint32_t sum = ompi_coll_cryptag_sum(numbers, sizeof(numbers), OMPI_COLL_CRYPTAG_SUM_START);
 

@@ -81,15 +81,7 @@ void ompi_coll_cryptag_gather(ompi_coll_cryptag_call_t *call, const ompi_coll_cr
 
 ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)
 {
-    switch (mca_coll_cryptag_component.leaders) {
-    case 1:
-        return OMPI_COLL_CRYPTAG_RING;
-    case 2:
-        return OMPI_COLL_CRYPTAG_DOUBLING;
-    default:
-        return item_bytes >= OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_RING
-                                                                 : OMPI_COLL_CRYPTAG_DOUBLING;
-    }
+    return item_bytes >= OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_RING : OMPI_COLL_CRYPTAG_DOUBLING;
 }
 
 /* A maximum may be counted twice, so the partners of a doubling do for any

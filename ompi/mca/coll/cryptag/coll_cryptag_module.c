@@ -132,13 +132,15 @@ static bool has_remote_peer(ompi_communicator_t *comm)
     return false;
 }
 
+/* Above all others, to whom it passes on what it does not do itself. */
+enum { PRIORITY = 90 };
+
 mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority)
 {
     ompi_coll_cryptag_module_t *module;
 
     *priority = -1;
-    if (!ompi_coll_cryptag_usable() || OMPI_COMM_IS_INTER(comm) || mca_coll_cryptag_component.priority < 0
-        || !has_remote_peer(comm)) {
+    if (!ompi_coll_cryptag_usable() || OMPI_COMM_IS_INTER(comm) || !has_remote_peer(comm)) {
         return NULL;
     }
     module = OBJ_NEW(ompi_coll_cryptag_module_t);
@@ -152,6 +154,6 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
     module->super.coll_bcast = ompi_coll_cryptag_bcast;
     module->super.coll_alltoall = ompi_coll_cryptag_alltoall;
     module->super.coll_alltoallv = ompi_coll_cryptag_alltoallv;
-    *priority = mca_coll_cryptag_component.priority;
+    *priority = PRIORITY;
     return &module->super;
 }

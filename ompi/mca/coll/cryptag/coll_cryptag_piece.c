@@ -3,7 +3,7 @@
  *
  * Sealing and opening: with the group key what all may read, with keys of the two what
  * one rank alone opens.  What is longer than
- * coll_cryptag_piece_max is sealed as several pieces, one behind the other:
+ * piece_max is sealed as several pieces, one behind the other:
  *
  *     | counter 8 | ciphertext | tag 16 | counter 8 | ciphertext | tag 16 | ...
  *
@@ -56,7 +56,7 @@ static void as_it_is(void *to, const void *from, size_t bytes)
 
 static uint32_t pieces_of(size_t plain_bytes)
 {
-    size_t most = mca_coll_cryptag_component.piece_max;
+    size_t most = ompi_coll_cryptag_piece_max();
 
     return plain_bytes <= most ? 1 : (uint32_t) ((plain_bytes + most - 1) / most);
 }
@@ -171,7 +171,7 @@ void ompi_coll_cryptag_open_piece(ompi_coll_cryptag_call_t *call, const ompi_col
 void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const void *plain, size_t plain_bytes, uint8_t *sealed)
 {
-    const size_t most = mca_coll_cryptag_component.piece_max, step = most + ompi_coll_cryptag_overhead(call);
+    const size_t most = ompi_coll_cryptag_piece_max(), step = most + ompi_coll_cryptag_overhead(call);
     const uint32_t count = pieces_of(plain_bytes);
     const uint8_t *from = plain;
 
@@ -186,7 +186,7 @@ void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryp
 void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const uint8_t *sealed, void *plain, size_t plain_bytes)
 {
-    const size_t most = mca_coll_cryptag_component.piece_max, step = most + ompi_coll_cryptag_overhead(call);
+    const size_t most = ompi_coll_cryptag_piece_max(), step = most + ompi_coll_cryptag_overhead(call);
     const uint32_t count = pieces_of(plain_bytes);
     uint8_t *to = plain;
 

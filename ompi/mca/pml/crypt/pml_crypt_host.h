@@ -35,7 +35,7 @@ int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *t
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_t *host);
 void ompi_pml_crypt_find_threads(bool mpi_threads);
 const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
-int ompi_pml_crypt_cryptag_priority(void);
+bool ompi_pml_crypt_cryptag_here(void);
 int ompi_pml_crypt_audit(void);
 int ompi_pml_crypt_audit_transport(void);   /* of what btl/crypt does not look at itself */
 void ompi_pml_crypt_audit_osc(void);

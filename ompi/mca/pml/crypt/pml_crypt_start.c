@@ -38,21 +38,17 @@ void ompi_pml_crypt_find_threads(bool mpi_threads)
 #endif
 }
 
-/* coll/cryptag's priority; negative where it is not there or not to be used.  The
- * framework has been opened, in both series, when PMLs are selected. */
-int ompi_pml_crypt_cryptag_priority(void)
+/* Is coll/cryptag used?  The framework has been opened, in every series, when PMLs are selected. */
+bool ompi_pml_crypt_cryptag_here(void)
 {
-    const int *value = NULL;
-    int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
     mca_base_component_list_item_t *item;
 
     OPAL_LIST_FOREACH(item, &ompi_coll_base_framework.framework_components, mca_base_component_list_item_t) {
-        if (0 == strcmp(item->cli_component->mca_component_name, "cryptag") && index >= 0
-            && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value) {
-            return *value;
+        if (0 == strcmp(item->cli_component->mca_component_name, "cryptag")) {
+            return true;
         }
     }
-    return -1;
+    return false;
 }
 
 /* What the processes compare when they meet.  MTLs of two kinds, or of two layouts of a tag (which
@@ -62,17 +58,12 @@ const char *ompi_pml_crypt_agreed(void)
 {
     static char agreed[256];            /* the core keeps it */
     const ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
-    const int priority = ompi_pml_crypt_cryptag_priority();
     const char *mtl = ompi_pml_crypt_mtl_name();
-    char cryptag[32] = "off";
 
-    if (priority >= 0) {
-        snprintf(cryptag, sizeof(cryptag), "priority %d", priority);
-    }
     snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s%s%s;tag_bits=%u;contexts=%lu;pml_crypt_chop_min=%u;crypt_key_bits=%u;"
              "coll_cryptag=%s%s", ompi_pml_crypt.host_name, NULL == mtl ? "" : "/", NULL == mtl ? "" : mtl,
              ompi_pml_crypt.tag_bits, (unsigned long) ompi_pml_crypt.host.pml_max_contextid, p->chop_min,
-             opal_cryptproc_params.key_bits, cryptag,
+             opal_cryptproc_params.key_bits, ompi_pml_crypt_cryptag_here() ? "on" : "off",
              ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "");
     return agreed;
 }

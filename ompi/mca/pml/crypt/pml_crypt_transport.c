@@ -58,11 +58,7 @@ static bool all_started(void)
 /* btl/crypt's record says that coll/cryptag is used, unless it is left out. */
 static bool has_cryptag(void)
 {
-    const int *priority = NULL;
-    int index = mca_base_var_find("ompi", "coll", "cryptag", "priority");
-
-    if (!opal_cryptproc_opens("coll", "cryptag", false) || ompi_pml_crypt_cryptag_priority() >= 0
-        || (index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &priority, NULL, NULL) && NULL != priority && *priority < 0)) {
+    if (!opal_cryptproc_opens("coll", "cryptag", false) || ompi_pml_crypt_cryptag_here()) {
         return true;
     }
     return refuse("coll/cryptag is not installed (--mca coll ^cryptag, in all processes, does without)");

@@ -288,31 +288,12 @@ static bool start_tls(void)
     return true;
 }
 
-/* Negative where coll/cryptag is not to be used: it is under pml/crypt, which sees to it that it is there.  On 4.1 its framework
- * is opened after our record is out. */
-static int priority_of_cryptag(void)
-{
-    int storage = 90, priority;
-    opal_cryptproc_peek_t peek = {.project = "ompi", .framework = "coll", .component = "cryptag", .name = "priority",
-                                  /* The first text of a parameter is the one that Open MPI keeps. */
-                                  .help = "Priority of cryptag among the coll components. It passes on what it does not do "
-                                          "itself, so it should be above the others. Negative: not used",
-                                  .type = MCA_BASE_VAR_TYPE_INT, .level = OPAL_INFO_LVL_8,
-                                  .scope = MCA_BASE_VAR_SCOPE_READONLY};
-
-    opal_cryptproc_peek(&peek, &storage);
-    priority = peek.index >= 0 ? *(const int *) peek.value : -1;
-    opal_cryptproc_peek_end(&peek);
-    return opal_cryptproc_opens("pml", "crypt", true) && opal_cryptproc_opens("coll", "cryptag", false) ? priority : -1;
-}
-
 /* What all processes must agree on.  Where one runs a collective by coll/cryptag and another does not, they would wait
- * for each other for ever. */
-static void agree_on(char *agreed, size_t bytes)
+ * for each other for ever.  It is under pml/crypt, which sees to it that it is there. */
+static const char *agreed(void)
 {
-    const int priority = priority_of_cryptag();
-
-    snprintf(agreed, bytes, priority >= 0 ? "coll_cryptag=priority %d" : "coll_cryptag=off", priority);
+    return opal_cryptproc_opens("pml", "crypt", true) && opal_cryptproc_opens("coll", "cryptag", false) ? "coll_cryptag=on"
+                                                                                                         : "coll_cryptag=off";
 }
 
 /* Our record, with where we listen; who is here before us has published one without it. */
@@ -320,11 +301,8 @@ static bool publish(void)
 {
     static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
     const size_t count = opal_btl_crypt_address_pack(&opal_btl_crypt.own, bytes);
-    char agreed[80];
-    int rc;
+    const int rc = opal_cryptproc_start_transport(agreed(), bytes, count);
 
-    agree_on(agreed, sizeof(agreed));
-    rc = opal_cryptproc_start_transport(agreed, bytes, count);
     if (OPAL_ERR_BAD_PARAM == rc && NULL != opal_cryptproc_local()) {
         return refuse("too-late", "its record");
     }

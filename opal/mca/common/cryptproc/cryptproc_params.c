@@ -70,9 +70,6 @@ static void give_default(const opal_crypt_parameter_row_t *row, mca_base_var_enu
     case OPAL_CRYPT_PARAMETER_SIZE:
         *(size_t *) storage = strtoul(row->start, NULL, 10);
         break;
-    case OPAL_CRYPT_PARAMETER_SIGNED:
-        *(int *) storage = atoi(row->start);
-        break;
     }
 }
 
@@ -82,8 +79,7 @@ int opal_cryptproc_register_one(const char *full, void *storage)
     static const mca_base_var_type_t types[] = {
         [OPAL_CRYPT_PARAMETER_TEXT] = MCA_BASE_VAR_TYPE_STRING,   [OPAL_CRYPT_PARAMETER_WORD] = MCA_BASE_VAR_TYPE_INT,
         [OPAL_CRYPT_PARAMETER_CHOICE] = MCA_BASE_VAR_TYPE_INT,    [OPAL_CRYPT_PARAMETER_FLAG] = MCA_BASE_VAR_TYPE_BOOL,
-        [OPAL_CRYPT_PARAMETER_NUMBER] = MCA_BASE_VAR_TYPE_UNSIGNED_INT, [OPAL_CRYPT_PARAMETER_SIZE] = MCA_BASE_VAR_TYPE_SIZE_T,
-        [OPAL_CRYPT_PARAMETER_SIGNED] = MCA_BASE_VAR_TYPE_INT};
+        [OPAL_CRYPT_PARAMETER_NUMBER] = MCA_BASE_VAR_TYPE_UNSIGNED_INT, [OPAL_CRYPT_PARAMETER_SIZE] = MCA_BASE_VAR_TYPE_SIZE_T};
     const opal_crypt_parameter_row_t *row = opal_crypt_parameter_row(full);
     const bool settable = OPAL_CRYPT_PARAMETER_CHOICE == row->type;
     mca_base_var_enum_t *choices = NULL;

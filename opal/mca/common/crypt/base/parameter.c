@@ -172,10 +172,7 @@ static opal_crypt_parameter_t judge_number(const opal_crypt_parameter_row_t *ent
     if (end == text || '\0' != end[strspn(end, " \t")] || (end > text && NULL == strpbrk(text, "0123456789"))) {
         return OPAL_CRYPT_PARAMETER_UNREADABLE;
     }
-    if (negative) {
-        return OPAL_CRYPT_PARAMETER_SIGNED == entry->type ? OPAL_CRYPT_PARAMETER_KNOWN : OPAL_CRYPT_PARAMETER_UNREADABLE;
-    }
-    if (0 != errno || value > (OPAL_CRYPT_PARAMETER_SIZE == entry->type ? UINT64_MAX : UINT32_MAX) >> shift) {
+    if (negative || 0 != errno || value > (OPAL_CRYPT_PARAMETER_SIZE == entry->type ? UINT64_MAX : UINT32_MAX) >> shift) {
         return OPAL_CRYPT_PARAMETER_UNREADABLE;
     }
     return value << shift < entry->least || value << shift > entry->most ? OPAL_CRYPT_PARAMETER_RANGE

@@ -18,8 +18,7 @@ typedef enum {
     OPAL_CRYPT_PARAMETER_CHOICE,    /* the same; MPI_T may change it, at all ranks */
     OPAL_CRYPT_PARAMETER_FLAG,      /* on or off */
     OPAL_CRYPT_PARAMETER_NUMBER,    /* unsigned, from `least` to `most` */
-    OPAL_CRYPT_PARAMETER_SIZE,      /* the same, a size_t */
-    OPAL_CRYPT_PARAMETER_SIGNED     /* an int; `most` bounds it */
+    OPAL_CRYPT_PARAMETER_SIZE       /* the same, a size_t */
 } opal_crypt_parameter_type_t;
 
 /* A row of params.def. */
