@@ -32,8 +32,6 @@ BEGIN_C_DECLS
 
 /* ---- parameters: fs_crypt_*, and crypt_keystore_* for the keystore ---- */
 
-typedef enum { OMPI_CRYPTMPIO_NFS_REFUSE, OMPI_CRYPTMPIO_NFS_ALLOW } ompi_common_cryptmpio_nfs_t;
-
 typedef struct ompi_common_cryptmpio_params {
     unsigned verbose;
     char *key_label;                    /* "": new files stay plain */
@@ -42,7 +40,6 @@ typedef struct ompi_common_cryptmpio_params {
     char *plain_paths;                  /* patterns of files that are meant to be plain */
     bool require, seal;
     bool trust_locks, durable;
-    int nfs;                            /* ompi_common_cryptmpio_nfs_t */
     int keystore;                       /* opal_cryptfile_keystore_backend_t */
     char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
 } ompi_common_cryptmpio_params_t;

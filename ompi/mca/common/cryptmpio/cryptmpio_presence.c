@@ -91,12 +91,11 @@ static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
 int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
-    const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
     bool apart = ompi_common_cryptmpio_apart(state->fh), root = 0 == state->fh->f_rank;
     uint64_t mark = mark_of_this_node();
     int error = MPI_SUCCESS;
 
-    if (root && !apart && !p->trust_locks && !(OMPI_CRYPTMPIO_NFS_ALLOW == p->nfs && state->posix.nfs)) {
+    if (root && !apart && !ompi_common_cryptmpio_params.trust_locks && !state->posix.nfs) {
         error = look_and_mark(state, mark);
     } else if (root && (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false) ||
                         (apart && !state->untested && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {

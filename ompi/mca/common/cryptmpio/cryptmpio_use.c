@@ -38,18 +38,6 @@ int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
-static int refuse_nfs(const ompi_common_cryptmpio_file_t *state)
-{
-    opal_crypt_why_t why;
-
-    if (!state->posix.nfs || OMPI_CRYPTMPIO_NFS_ALLOW == ompi_common_cryptmpio_params.nfs || !ompi_common_cryptmpio_apart(state->fh)) {
-        return MPI_SUCCESS;
-    }
-    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-nfs", "%s", state->sidecar);
-    ompi_common_cryptmpio_show(state, &why);
-    return MPI_ERR_ACCESS;
-}
-
 /* Who only reads may do without locks, and keeps what it has if others are put in their place. */
 int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again)
 {
@@ -88,8 +76,7 @@ int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
     if (MPI_SUCCESS != error || !state->posix.may_write) {
         return error;
     }
-    error = ompi_common_cryptmpio_agree(state->fh, refuse_nfs(state));
-    if (MPI_SUCCESS == error && state->fh->f_size > 1) {
+    if (state->fh->f_size > 1) {
         error = ompi_common_cryptmpio_probe(state);
     }
     uint8_t both = state->posix.both;   /* on any node */

@@ -73,8 +73,7 @@ enum { OPAL_BTL_CRYPT_KTLS_OFF, OPAL_BTL_CRYPT_KTLS_AUTO };
 
 typedef struct opal_btl_crypt_module {
     mca_btl_base_module_t super;
-    char *include, *exclude;                    /* parameters */
-    unsigned port_min, port_range, replace_after, verbose;
+    unsigned port_min, port_range, replace_after, verbose;      /* parameters */
     int pq, ktls;                               /* of component.c */
     int stream;
 
@@ -115,10 +114,9 @@ void opal_btl_crypt_end_job(void) __attribute__((noreturn));
 
 /* ---- btl_crypt_tcp.c ---- */
 
-/* Where to listen: lists of interfaces and networks, NULL if there is none, and ports.  `of_tcp`: the lists are btl/tcp's. */
+/* Where to listen: lists of interfaces and networks, NULL if there is none, and ports. */
 typedef struct opal_btl_crypt_places {
     char *include, *exclude;
-    bool of_tcp;
     unsigned port_min, port_range;
 } opal_btl_crypt_places_t;
 

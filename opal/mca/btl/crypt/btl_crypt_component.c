@@ -50,8 +50,6 @@ static int component_register(void)
 {
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
     const opal_cryptproc_parameter_t list[] = {
-        {"btl_crypt_if_include", &m->include},
-        {"btl_crypt_if_exclude", &m->exclude},
         {"btl_crypt_port_min", &m->port_min},
         {"btl_crypt_port_range", &m->port_range},
         {"btl_crypt_replace_after", &m->replace_after},
@@ -224,10 +222,6 @@ static bool listen_at(const opal_btl_crypt_places_t *places)
 
     if (NULL != bad) {
         return refuse("bad-interface", bad);
-    }
-    /* Without a network, a job on this node alone can run. */
-    if (0 == m->own.count && NULL != places->include && !places->of_tcp) {
-        return refuse("no-interface", places->include);
     }
     m->listener = (opal_btl_crypt_listener_t) {0};
     m->listener.fd = opal_btl_crypt_listen_at(places->port_min, places->port_range, &m->own.port);

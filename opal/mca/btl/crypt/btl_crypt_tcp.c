@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Interfaces and ports: what is set for us, or else what a user or a site has said to btl/tcp, whose place we take.  It is not
- * opened then, so its parameters are read for it.
+ * Interfaces and ports: what a user or a site has said to btl/tcp, whose place we take; ports may be set for us, too.  It is
+ * not opened then, so its parameters are read for it.
  */
 #include "btl_crypt.h"
 
@@ -50,25 +50,15 @@ static unsigned number(const char *name, const char *help)
     return value;
 }
 
-static bool is_empty(const char *list)
-{
-    return NULL == list || '\0' == *list;
-}
-
 void opal_btl_crypt_places(const opal_btl_crypt_module_t *m, opal_btl_crypt_places_t *places)
 {
     unsigned port_min = number("port_min_v4", "The minimum port where the TCP BTL will try to bind");
     const unsigned port_range = number("port_range_v4", "The number of ports where the TCP BTL will try to bind");
 
-    *places = (opal_btl_crypt_places_t) {.port_min = m->port_min, .port_range = m->port_range};
-    if (is_empty(m->include) && is_empty(m->exclude)) {
-        places->include = text("if_include", "Interfaces and networks that the TCP BTL uses");
-        places->exclude = text("if_exclude", "Interfaces and networks that the TCP BTL does not use");
-        places->of_tcp = true;
-    } else {
-        places->include = is_empty(m->include) ? NULL : strdup(m->include);
-        places->exclude = is_empty(m->exclude) ? NULL : strdup(m->exclude);
-    }
+    *places = (opal_btl_crypt_places_t) {
+        .include = text("if_include", "Interfaces and networks that the TCP BTL uses"),
+        .exclude = text("if_exclude", "Interfaces and networks that the TCP BTL does not use"),
+        .port_min = m->port_min, .port_range = m->port_range};
     if (0 == m->port_min && port_min + port_range > 0) {
         places->port_min = 0 == port_min ? PORT_LOWEST : port_min;
         places->port_range = 0 == port_range ? UINT16_MAX - places->port_min + 1 : port_range;
