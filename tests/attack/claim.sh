@@ -23,7 +23,7 @@ rm -f "$CASE_DIR"/pid.* "$CASE_DIR"/end.* "$CASE_DIR"/look* "$CASE_DIR/stop"
 capture_start node1 "$CASE_DIR/hellos" -B 65536 'tcp portrange 21000-21099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
 # A record is not sent to other nodes before somebody asks for it.
 vcluster mpirun -n 3 --map-by node -x MT_WATCHDOG="$LIMIT" --mca pmix_base_collect_data 0 \
-    --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 100 --mca btl_crypt_verbose 10 \
+    --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 100 --mca crypt_verbose 10 \
     "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1 &
 job=$!
 until [ -s "$CASE_DIR/pid.0" ] && [ -s "$CASE_DIR/pid.1" ]; do

@@ -20,6 +20,6 @@ mute() {
 }
 mute node0 21001
 mute node1 21000
-must vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca btl_crypt_verbose 10 \
+must vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca crypt_verbose 10 \
     --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 2 "$program" 2>&1
 grep -q connection "$CASE_DIR/node0" "$CASE_DIR/node1" || fail "nobody tried the address"

@@ -21,7 +21,7 @@ begin() {
     rm -f "$CASE_DIR"/pid.* "$CASE_DIR"/end.* "$CASE_DIR/stop"
     capture_start node1 "$CASE_DIR/$1" -B 65536 'tcp portrange 21000-21099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
     vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 100 \
-        --mca btl_crypt_verbose 10 "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1 &
+        --mca crypt_verbose 10 "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1 &
     job=$!
     until [ -s "$CASE_DIR/pid.0" ]; do
         kill -0 $job || fail "$(cat "$CASE_DIR/out")"

@@ -6,7 +6,7 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 cluster_up 2
-export OMPI_MCA_crypt_transport=btl OMPI_MCA_pml_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=21000
+export OMPI_MCA_crypt_transport=btl OMPI_MCA_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=21000
 shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 
 # What a process listens at, outside of the ports that btl/crypt was given, and whether it shares memory.

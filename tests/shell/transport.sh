@@ -19,7 +19,7 @@ refused() {
     [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "not \"$text\": $(cat "$CASE_DIR/out")"
 }
 
-must vcluster mpirun -n 2 --map-by node --mca btl_crypt_verbose 10 "$program"
+must vcluster mpirun -n 2 --map-by node --mca crypt_verbose 10 "$program"
 VCLUSTER_IF=10.0.0.0/8 must vcluster mpirun -n 2 --map-by node --mca crypt_key_bits 256 "$program"
 must vcluster mpirun -n 2 --map-by node --mca crypt_auth none "$program"
 must vcluster mpirun -n 2 --map-by node --mca coll basic,libnbc,self,tuned,inter,cryptag "$program"

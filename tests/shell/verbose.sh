@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# pml_crypt_verbose, coll_cryptag_verbose and fs_crypt_verbose print what they promise, by level, and
+# crypt_verbose prints what it promises, by level, and
 # nothing by default; pml_dump shows queue, held messages, replay window and serials.  No key and no
 # payload is in any of it, in whatever form.  Over btl/crypt: who met whom, where, and by which keys.
 set -eu
@@ -12,7 +12,7 @@ if [ "${OMPI_MCA_crypt_transport:-}" != pml ]; then
     cluster_up 2
     program=$(mpi_program mpi p2p_sendrecv)
     for level in 0 10; do
-        vcluster mpirun -n 2 --map-by node --mca pml_crypt_verbose $level "$program" > "$CASE_DIR/out" 2>&1 < /dev/null ||
+        vcluster mpirun -n 2 --map-by node --mca crypt_verbose $level "$program" > "$CASE_DIR/out" 2>&1 < /dev/null ||
             fail "$(cat "$CASE_DIR/out")"
         [ $level = 0 ] || break
         ! grep -E '(pml|btl):crypt' "$CASE_DIR/out" || fail "by default"
@@ -48,14 +48,14 @@ has 'rank 0 \(process 0\): sealed; queue: 0 sends, 0 of them with segments left,
 has 'serials: 0 sent, 1 received of 2; epochs 0 and 0; replay window from 0 to 2, [0-9]+ bytes'
 
 echo "+ peers"
-run --mca pml_crypt_verbose 10
+run --mca crypt_verbose 10
 has 'pml:crypt: on node0: over ob1, messages of more than 65536 bytes in segments'
 has 'pml:crypt: provider [a-z]+ \('
 has 'pml:crypt: rank 1 met rank 0 by psk: sealed, over .*tcp'
 has_not 'pml:crypt: to rank'
 
 echo "+ everything"
-run --mca pml_crypt_verbose 100 --mca coll_cryptag_verbose 100 --mca fs_crypt_verbose 100
+run --mca crypt_verbose 100
 cat "$CASE_DIR/out"
 has 'pml:crypt: to rank 1 of MPI_COMM_WORLD, tag 1: 100 bytes, sealed, one frame'
 has 'pml:crypt: to rank 1 of MPI_COMM_WORLD, tag 2: 300000 bytes, sealed, in segments'

@@ -28,7 +28,7 @@ grep -q "1 rounds, all of which count" "$CASE_DIR/out" || fail "the rule is not 
 
 echo "the algorithms of a column are those that ran"
 # What coll/cryptag says of every call, in the order of the calls.
-OMPI_MCA_coll_cryptag_verbose=20 must bench allgather "${quick[@]}" --shape 2x2 --order block --size 100 \
+OMPI_MCA_crypt_verbose=20 must bench allgather "${quick[@]}" --shape 2x2 --order block --size 100 \
     --schemes hs1,c-rd,auto
 for algorithm in hs1 c-rd; do
     grep -q "rank 0 of 4, call [0-9]*: allgather by $algorithm: " "$CASE_DIR/err" || fail "$algorithm did not run"

@@ -32,7 +32,7 @@ done)" ] || fail "shapes of the rules"
 echo "jobs follow the file"
 for job in "2x2 block 1" "2x2 cyclic 8192" "3x1 block 8192"; do
     read -r shape order bytes <<<"$job"
-    OMPI_MCA_coll_cryptag_verbose=20 OMPI_MCA_coll_cryptag_rules_file=$rules must bench allgather "${quick[@]}" \
+    OMPI_MCA_crypt_verbose=20 OMPI_MCA_coll_cryptag_rules_file=$rules must bench allgather "${quick[@]}" \
         --shape $shape --order $order --size $bytes --schemes auto
     algorithm=$(chosen allgather $shape $([ $shape = 3x1 ] && echo any || echo $order) $bytes)
     grep -q "rank 0 of [34], call [0-9]*: allgather by $algorithm: " "$CASE_DIR/err" ||

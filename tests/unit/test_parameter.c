@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     UNIT_CHECK(judged("crypt_chunk_size", OPAL_CRYPT_PARAMETER_UNKNOWN, "pml_crypt_chunk_size"));
     UNIT_CHECK(judged("fs_crypt_audit", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_audit"));
     UNIT_CHECK(judged("coll_cryptag_key_label", OPAL_CRYPT_PARAMETER_UNKNOWN, "fs_crypt_key_label"));
-    UNIT_CHECK(judged("hook_crypt_verbose", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
+    UNIT_CHECK(judged("hook_crypt_verbose", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_verbose"));
     UNIT_CHECK(judged("crypt_cipher", OPAL_CRYPT_PARAMETER_UNKNOWN, "crypt_key_bits (of AES-GCM), or aead (which library)"));
     UNIT_CHECK(judged("crypt_provider", OPAL_CRYPT_PARAMETER_UNKNOWN, "aead"));
     UNIT_CHECK(judged("crypt_color", OPAL_CRYPT_PARAMETER_UNKNOWN, NULL));
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     static const char *const messages[] = {"crypt_report", "crypt_transport", "pml_crypt_t", "btl_crypt_pq",
                                            "coll_cryptag_fragment", "crypt_psk_file"};
     static const char *const not_messages[] = {"crypt_keystore", "crypt_keystore_dir", "crypt_pkcs11_token", "crypt_fips",
-                                               "crypt_secret_on_netfs", "crypt_required", "aead",
+                                               "crypt_secret_on_netfs", "crypt_required", "crypt_verbose", "aead",
                                                "aead_base_verbose", "fs_crypt_key_label", "fbtl_crypt_x"};
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
         UNIT_CHECK(opal_crypt_parameter_of_messages(messages[i]));

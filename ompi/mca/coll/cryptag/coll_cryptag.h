@@ -45,7 +45,6 @@ typedef struct ompi_coll_cryptag_component {
     size_t fragment;            /* most sealed bytes of one message of the host */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
-    unsigned verbose;
     int stream;                 /* -1: nothing is wanted */
 
     ompi_coll_cryptag_rules_t *rules;   /* NULL until the first communicator of a job with pml/crypt */

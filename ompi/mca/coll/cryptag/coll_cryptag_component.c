@@ -38,7 +38,6 @@ static const opal_cryptproc_parameter_t parameters[] = {
     {"coll_cryptag_alltoall_algorithm", &mca_coll_cryptag_component.alltoall_algorithm},
     {"coll_cryptag_fragment", &mca_coll_cryptag_component.fragment},
     {"coll_cryptag_shm_max", &mca_coll_cryptag_component.shm_max},
-    {"coll_cryptag_verbose", &mca_coll_cryptag_component.verbose},
     {"coll_cryptag_rules_file", &mca_coll_cryptag_component.rules_file},
 };
 enum { PARAMETERS = sizeof(parameters) / sizeof(parameters[0]) };
@@ -130,7 +129,7 @@ int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_t
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
     if (mca_coll_cryptag_component.stream < 0) {
-        mca_coll_cryptag_component.stream = opal_cryptproc_verbose_open(mca_coll_cryptag_component.verbose);
+        mca_coll_cryptag_component.stream = opal_cryptproc_verbose_open();
     }
     return OMPI_SUCCESS;
 }

@@ -33,7 +33,6 @@ BEGIN_C_DECLS
 /* ---- parameters: fs_crypt_*, and crypt_keystore_* for the keystore ---- */
 
 typedef struct ompi_common_cryptmpio_params {
-    unsigned verbose;
     char *key_label;                    /* "": new files stay plain */
     char *algorithm;
     unsigned block_size;
@@ -45,7 +44,7 @@ typedef struct ompi_common_cryptmpio_params {
 } ompi_common_cryptmpio_params_t;
 
 extern OMPI_DECLSPEC ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
-extern OMPI_DECLSPEC int ompi_common_cryptmpio_stream;      /* of fs_crypt_verbose; -1: nothing is wanted */
+extern OMPI_DECLSPEC int ompi_common_cryptmpio_stream;      /* of crypt_verbose; -1: nothing is wanted */
 
 OMPI_DECLSPEC int ompi_common_cryptmpio_params_register(void);
 

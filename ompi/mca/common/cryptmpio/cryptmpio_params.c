@@ -28,7 +28,6 @@ static const opal_cryptproc_parameter_t parameters[] = {
     {"fs_crypt_block_size", &ompi_common_cryptmpio_params.block_size},
     {"fs_crypt_plain_paths", &ompi_common_cryptmpio_params.plain_paths},
     {"fs_crypt_seal", &ompi_common_cryptmpio_params.seal},
-    {"fs_crypt_verbose", &ompi_common_cryptmpio_params.verbose},
     {"fs_crypt_trust_locks", &ompi_common_cryptmpio_params.trust_locks},
     {"fs_crypt_durable", &ompi_common_cryptmpio_params.durable},
     {"fs_crypt_require", &ompi_common_cryptmpio_params.require},

@@ -21,7 +21,7 @@ static int component_register(void)
 static int component_open(void)
 {
     ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
-    ompi_common_cryptmpio_stream = opal_cryptproc_verbose_open(ompi_common_cryptmpio_params.verbose);
+    ompi_common_cryptmpio_stream = opal_cryptproc_verbose_open();
     return ompi_common_cryptmpio_start();
 }
 

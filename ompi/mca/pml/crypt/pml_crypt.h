@@ -56,7 +56,6 @@ typedef struct ompi_pml_crypt_params {
     unsigned chunk_size;
     char *t;                        /* threads: a number, or by size (pml_crypt_cut.c) */
     char *team;                     /* pool or openmp */
-    unsigned verbose;
 } ompi_pml_crypt_params_t;
 
 /* Stages that workers have, in the order in which they were given; take() has
@@ -158,10 +157,10 @@ void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool l
 /* The messages that a probe took ahead of their receives; -1: the communicator is busy. */
 int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
 
-/* pml_crypt_verbose: how a message is sent, a line each. */
+/* crypt_verbose: how a message is sent, a line each. */
 static inline bool ompi_pml_crypt_says_messages(void)
 {
-    return OPAL_UNLIKELY(ompi_pml_crypt.params.verbose >= OPAL_CRYPTPROC_SAY_MESSAGES);
+    return OPAL_UNLIKELY(opal_cryptproc_params.verbose >= OPAL_CRYPTPROC_SAY_MESSAGES);
 }
 
 /* ---- sending ---- */

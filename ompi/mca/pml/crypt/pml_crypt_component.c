@@ -54,7 +54,6 @@ static int component_register(void)
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
     const opal_cryptproc_parameter_t list[] = {
         {"pml_crypt_host", &p->host},
-        {"pml_crypt_verbose", &p->verbose},
         {"pml_crypt_chop_min", &p->chop_min},
         {"pml_crypt_chunk_size", &p->chunk_size},
         {"pml_crypt_t", &p->t},
@@ -107,7 +106,7 @@ static int component_open(void)
     }
     ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
     prefer_osc();
-    opal_cryptproc_stream = opal_cryptproc_verbose_open(ompi_pml_crypt.params.verbose);
+    opal_cryptproc_stream = opal_cryptproc_verbose_open();
     return OMPI_SUCCESS;
 }
 

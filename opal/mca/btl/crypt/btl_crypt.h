@@ -73,7 +73,7 @@ enum { OPAL_BTL_CRYPT_KTLS_OFF, OPAL_BTL_CRYPT_KTLS_AUTO };
 
 typedef struct opal_btl_crypt_module {
     mca_btl_base_module_t super;
-    unsigned port_min, port_range, replace_after, verbose;      /* parameters */
+    unsigned port_min, port_range, replace_after;       /* parameters */
     int pq, ktls;                               /* of component.c */
     int stream;
 

@@ -55,7 +55,6 @@ static int component_register(void)
         {"btl_crypt_replace_after", &m->replace_after},
         {"btl_crypt_pq", &m->pq},
         {"btl_crypt_ktls", &m->ktls},
-        {"btl_crypt_verbose", &m->verbose},
     };
     const char *failed;
     int rc;
@@ -189,7 +188,7 @@ static int component_open(void)
     if (!named) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    opal_btl_crypt.stream = opal_cryptproc_verbose_open(opal_btl_crypt.verbose);
+    opal_btl_crypt.stream = opal_cryptproc_verbose_open();
     opal_cryptproc_shared_start();
     watching = true;
     return OPAL_SUCCESS;

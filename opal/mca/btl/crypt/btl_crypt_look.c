@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * What of our peers a status page shows (common/crypt, crypt/base/status.h): with whom we are connected, how many records
- * went and came, what a first contact waits for, and what a peer does not take.  And pml_crypt_verbose: who met whom.
+ * went and came, what a first contact waits for, and what a peer does not take.  And crypt_verbose: who met whom.
  *
  * It may be called at any moment, and never waits: if another thread makes progress, or sends, there is no look.
  */
@@ -92,22 +92,20 @@ static void look_at(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt
 
 void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_link_t *link)
 {
-    /* pml_crypt_verbose where pml/crypt decides, else our own. */
-    const int stream = opal_cryptproc_stream >= 0 ? opal_cryptproc_stream : opal_btl_crypt.stream;
     const opal_crypt_tls_suite_t *suite = opal_crypt_tls_suite(opal_cryptproc_params.options.cipher);
     const opal_crypt_tls_group_of_t *group = opal_crypt_tls_group(endpoint->group);
     struct sockaddr_storage address = {0};
     socklen_t bytes = sizeof(address);
     char host[64], port[16];
 
-    if (stream < 0 || 0 != getpeername(link->fd, (struct sockaddr *) &address, &bytes)
+    if (opal_btl_crypt.stream < 0 || 0 != getpeername(link->fd, (struct sockaddr *) &address, &bytes)
         || 0 != getnameinfo((struct sockaddr *) &address, bytes, host, sizeof(host), port, sizeof(port),
                             NI_NUMERICHOST | NI_NUMERICSERV)) {
         return;
     }
     const char *shown = host + (0 == strncmp(host, "::ffff:", 7) ? 7 : 0);      /* IPv4 at a socket for both */
 
-    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, stream, "btl:crypt: rank %lu met rank %lu%s by %s: %s %s, port %s, %s, %s%s",
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: rank %lu met rank %lu%s by %s: %s %s, port %s, %s, %s%s",
                         (unsigned long) OPAL_PROC_MY_NAME.vpid, (unsigned long) endpoint->name.vpid,
                         endpoint->name.jobid == OPAL_PROC_MY_NAME.jobid ? "" : " of another job",
                         opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())), link->listens ? "from" : "at", shown,

@@ -43,6 +43,7 @@ typedef struct opal_cryptproc_params {
     int scope, on_failure, audit, on_missing, transport;    /* enums above */
     unsigned connect_timeout;       /* seconds; 0: none */
     bool required;
+    unsigned verbose;
     char *report;
 } opal_cryptproc_params_t;
 
@@ -266,7 +267,7 @@ enum {
 /* pml/crypt's, which this library writes to, too; -1: nothing is wanted. */
 extern OPAL_DECLSPEC int opal_cryptproc_stream;
 
-OPAL_DECLSPEC int opal_cryptproc_verbose_open(unsigned level);     /* a stream, or -1 */
+OPAL_DECLSPEC int opal_cryptproc_verbose_open(void);        /* a stream, or -1 */
 OPAL_DECLSPEC void opal_cryptproc_verbose_close(int *stream);
 
 END_C_DECLS

@@ -198,6 +198,7 @@ int opal_cryptproc_params_register(void)
         {"crypt_audit", &p->audit},
         {"crypt_connect_timeout", &p->connect_timeout},
         {"crypt_report", &p->report},
+        {"crypt_verbose", &p->verbose},
         {"crypt_required", &p->required},
 #ifdef OPAL_CRYPT_TEST_RECORD
         {"crypt_epoch_shift", &o->epoch_shift},

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a process has to say: help texts, and verbose streams (pml_crypt_verbose,
- * coll_cryptag_verbose, fs_crypt_verbose).  Both name processes, methods, algorithms, lengths and
- * counts, and never a key or payload.
+ * What a process has to say: help texts, and verbose streams (crypt_verbose).  Both name processes,
+ * methods, algorithms, lengths and counts, and never a key or payload.
  *
  * Help texts go straight to standard error: what goes to mpirun by way of PMIx is often
  * lost with Open MPI 4.1, most of all when the process ends at once
@@ -170,8 +169,9 @@ void opal_cryptproc_show_here(const char *file, const char *topic, ...)
 
 int opal_cryptproc_stream = -1;
 
-int opal_cryptproc_verbose_open(unsigned level)
+int opal_cryptproc_verbose_open(void)
 {
+    const unsigned level = opal_cryptproc_params.verbose;
     int stream = level > 0 ? opal_output_open(NULL) : -1;
 
     if (stream >= 0) {

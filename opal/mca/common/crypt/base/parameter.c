@@ -27,7 +27,7 @@ static const struct {
     {"crypt_algorithm", "crypt_key_bits (of AES-GCM)"},
     {"crypt_bits", "crypt_key_bits"},
     {"crypt_cipher", "crypt_key_bits (of AES-GCM), or aead (which library)"},
-    {"crypt_debug", "pml_crypt_verbose"},
+    {"crypt_debug", "crypt_verbose"},
     {"crypt_enable", "pml=crypt"},
     {"crypt_enabled", "pml=crypt"},
     {"crypt_key", "crypt_psk_file"},
@@ -39,11 +39,11 @@ static const struct {
     {"crypt_provider", "aead"},
     {"crypt_psk", "crypt_psk_file"},
     {"crypt_timeout", "crypt_connect_timeout"},
-    {"crypt_verbose", "pml_crypt_verbose"},
 };
 
 /* Begin those that also serve files, and those of a policy: a job may have them and send no message encrypted. */
-static const char *const not_of_messages[] = {"crypt_fips", "crypt_keystore", "crypt_pkcs11_", "crypt_required", "crypt_secret_on_netfs"};
+static const char *const not_of_messages[] = {"crypt_fips", "crypt_keystore", "crypt_pkcs11_", "crypt_required",
+                                              "crypt_secret_on_netfs", "crypt_verbose"};
 
 /* Nobody else's name begins so.  fbtl_crypt and hook_crypt have no parameter today. */
 static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
