@@ -35,9 +35,9 @@ awk -F, 'NR > 1 && !($9 > 0 && $14 > 0) { bad = 1 } END { exit bad }' "$CASE_DIR
 grep -q "^socket-sealed-256 sealed by the benchmark; over a socket" "$CASE_DIR/out" || fail "what a socket is"
 
 echo "rounds"
-must bench pingpong "${quick[@]}" --rounds 2 --fast 2 --size 1,1K --schemes crypt --bits 128,192,256 --raw "$CASE_DIR/r.csv"
+must bench pingpong "${quick[@]}" --rounds 2 --fast 2 --size 1,1K --schemes pml --bits 128,192,256 --raw "$CASE_DIR/r.csv"
 same "order" "$(for bytes in 1 1024; do
-    for c in plain crypt-128 crypt-192 crypt-256; do echo "$bytes $c 1"; echo "$bytes $c 2"; done
+    for c in plain pml-128 pml-192 pml-256; do echo "$bytes $c 1"; echo "$bytes $c 2"; done
 done)" "$CASE_DIR/r.csv" bytes column round
 must bench pingpong "${quick[@]}" --local --size 1 --schemes crypt --json
 python3 -c '

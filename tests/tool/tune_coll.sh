@@ -35,10 +35,9 @@ for job in "2x2 block 1" "2x2 cyclic 8192" "3x1 block 8192"; do
     OMPI_MCA_crypt_verbose=20 OMPI_MCA_coll_cryptag_rules_file=$rules must bench allgather "${quick[@]}" \
         --shape $shape --order $order --size $bytes --schemes auto
     algorithm=$(chosen allgather $shape $([ $shape = 3x1 ] && echo any || echo $order) $bytes)
-    grep -q "rank 0 of [34], call [0-9]*: allgather by $algorithm: " "$CASE_DIR/err" ||
-        fail "$shape $order $bytes: not $algorithm, as the file says: $(cat "$CASE_DIR/err")"
-    [ "$(grep -o 'rank 0 of [34], call [0-9]*: allgather by [^:]*' "$CASE_DIR/err" | awk '{ print $NF }' | sort -u)" = "$algorithm" ] ||
-        fail "$shape $order $bytes: others than $algorithm ran, too"
+    said=$(grep -o 'rank 0 of [34], call [0-9]*: allgather by [^:]*' "$CASE_DIR/err" | awk '{ print $NF }' | sort -u)
+    [ "$said" = "${algorithm/#hop/}" ] ||               # a call that is left to others is not in the list
+        fail "$shape $order $bytes: $said, and not $algorithm as the file says: $(cat "$CASE_DIR/err")"
 done
 
 echo "what cannot be"

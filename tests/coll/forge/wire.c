@@ -141,7 +141,6 @@ int main(int argc, char **argv)
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     cryptag_start();
     m = (int) mt_arg("bytes", 1000);
-    cryptag_set("leaders", 2);
     take_over();
     for (int i = 0, maps_count = map_arguments(argc, argv, maps, 32); i < maps_count; i++) {
         comm = map_comm(maps[i]);
