@@ -219,6 +219,31 @@ static void older(bool sealed)
     make(1);
 }
 
+/* The storage gives a file that is open another end. */
+static void another_end(off_t end, const char *what)
+{
+    MPI_File f;
+    MPI_Offset size;
+    int class = MPI_SUCCESS;
+
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+    MPI_File_set_errhandler(f, MPI_ERRORS_RETURN);
+    MT_MPI(MPI_File_get_size(f, &size));
+    MT_CHECK(BYTES == size, "the size that was sealed: %lld", (long long) size);
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    if (0 == mt_rank) {
+        MT_CHECK(0 == truncate(path, end), "truncate");
+    }
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MPI_Error_class(MPI_File_get_size(f, &size), &class);
+    MT_CHECK(MPIX_ERR_CRYPT_FORGED == class, "%s, get_size: error class %d", what, class);
+    MT_CHECK(MPI_SUCCESS != MPI_File_seek(f, 0, MPI_SEEK_END), "%s, seek to the end", what);
+    memset(buffer, 0xee, BYTES);
+    check(MPI_File_read_at_all(f, 0, buffer, BYTES, MPI_BYTE, MPI_STATUS_IGNORE), false, what, "read_at_all");
+    MT_MPI(MPI_File_close(&f));
+    make(1);
+}
+
 /* A block and its entry as they were before all was written again. */
 static struct {
     unsigned char data[BLOCK], entry[96];
@@ -350,6 +375,9 @@ int main(int argc, char **argv)
     overwritten(sealed);
     older(sealed);
     if (sealed) {
+        another_end(BYTES - BLOCK, "cut off while it is open");
+        another_end(BYTES + BLOCK, "lengthened while it is open");
+        mt_group("the size of a sealed file is the one that was sealed");
         laundered();
     }
     maps();

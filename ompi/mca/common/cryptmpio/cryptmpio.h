@@ -161,6 +161,8 @@ OMPI_DECLSPEC const opal_cryptfile_map_t *ompi_common_cryptmpio_get_map(ompio_fi
 
 /* Collective. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size);
+/* A size that the storage gives: where a seal was demanded, another one than was sealed is FORGED. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE *size);
 
 /* Collective, before closing a file that was written: seal it, and say the hash
  * that the user can keep. */

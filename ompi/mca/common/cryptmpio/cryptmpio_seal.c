@@ -350,3 +350,17 @@ int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const
     }
     return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
 }
+
+int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE *size)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    uint64_t sealed;
+    int rc = OPAL_CRYPT_OK;
+
+    if (NULL != state && NULL != state->file && opal_cryptfile_sealed_bytes(state->file, &sealed) && (uint64_t) *size != sealed) {
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "the size of the file is %lld, and was %llu", (long long) *size,
+                               (unsigned long long) sealed);
+        *size = (OMPI_MPI_OFFSET_TYPE) sealed;      /* Open MPI seeks there without a look at the error if it appends */
+    }
+    return ompi_common_cryptmpio_told(state, rc, &why);
+}

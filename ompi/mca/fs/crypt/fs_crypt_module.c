@@ -112,7 +112,10 @@ static int file_set_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE size)
 
 static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
 {
-    return module_of(fh)->under->fs_file_get_size(fh, size);
+    ompi_common_cryptmpio_module_t *module = module_of(fh);
+    int rc = module->under->fs_file_get_size(fh, size);
+
+    return OMPI_SUCCESS == rc ? ompi_common_cryptmpio_size_sealed(module->state, size) : rc;
 }
 
 /* Everybody brings both files to the storage.  Of several, half begin with the sidecar, so

@@ -260,7 +260,7 @@ int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_cryp
     int rc = opal_cryptfile_seal_demand(file->file, wanted, why);
 
     /* How long it is, is what was sealed, and not what storage said before. */
-    file->bytes = OPAL_CRYPT_OK == rc ? opal_cryptfile_sealed_bytes(file->file) : file->bytes;
+    (void) opal_cryptfile_sealed_bytes(file->file, &file->bytes);
     return rc;
 }
 

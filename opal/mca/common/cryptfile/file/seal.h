@@ -55,8 +55,8 @@ bool opal_cryptfile_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH_BY
  * file is not what was sealed. */
 int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
-/* After it: how long the file is that was sealed. */
-uint64_t opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file);
+/* How long the file is that was sealed.  False: no seal was demanded, and `bytes` stays. */
+bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes);
 
 /* Before the seal is taken off: is the region, whose key this process has, all of it what
  * was sealed, and with it the file's size, *bytes?  Its list is kept, for watching.  ERR_AUTH with `why`. */

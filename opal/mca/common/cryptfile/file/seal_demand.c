@@ -97,7 +97,11 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
     return told(why, rc);
 }
 
-uint64_t opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file) { return file->sealed_bytes; }
+bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes)
+{
+    *bytes = file->sealed ? file->sealed_bytes : *bytes;
+    return file->sealed;
+}
 
 /* One page as stored, if it is what was sealed. */
 static int page_checked(opal_cryptfile_t *file, uint32_t region, uint64_t number, page_t *page)
