@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # A signal to mpicrypt while it runs a launcher: the launcher ends, no other one is started,
-# nothing stays in TMPDIR, and mpicrypt ends by the signal.
+# nothing stays in TMPDIR, and mpicrypt ends by the signal.  It does not wait for what the launcher has left behind, which
+# still has its output.
 . "$SRC/tests/lib.sh"
 PATH=$PREFIX/bin:$PATH
 set -eu
@@ -10,6 +11,7 @@ export TMPDIR=$CASE_DIR/tmp
 mkdir "$TMPDIR"
 cat > "$CASE_DIR/launcher" <<END
 #!/bin/sh
+sleep 60 & echo \$! > "$CASE_DIR/left"
 echo \$\$ >> "$CASE_DIR/pids"
 exec sleep 60
 END
@@ -25,7 +27,7 @@ END
 gone() { ! kill -0 "$1" 2>/dev/null || [ "$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status")" = Z ]; }
 
 for signal in TERM HUP; do
-    for verb in "bench pingpong --html $CASE_DIR/page.html" "bench pingpong" doctor; do
+    for verb in "bench pingpong --html $CASE_DIR/page.html" "bench pingpong" doctor "tune --out $CASE_DIR/tuned.conf"; do
         rm -f "$CASE_DIR/pids"
         python3 "$CASE_DIR/default.py" mpicrypt $verb --mpirun "$CASE_DIR/launcher" > "$CASE_DIR/out" 2>&1 &
         tool=$!
@@ -38,6 +40,8 @@ for signal in TERM HUP; do
         status=0; wait $tool || status=$?
         [ $status -gt 128 ] && [ "$(kill -l $status)" = $signal ] ||
             fail "mpicrypt $verb, $signal: status $status: $(cat "$CASE_DIR/out")"
+        ! gone "$(cat "$CASE_DIR/left")" || fail "mpicrypt $verb, $signal: waited for what the launcher left"
+        kill "$(cat "$CASE_DIR/left")"
         gone "$launcher" || fail "mpicrypt $verb, $signal: the launcher goes on"
         [ "$(cat "$CASE_DIR/pids")" = "$launcher" ] || fail "mpicrypt $verb, $signal: another launcher was started"
         [ -z "$(ls -A "$TMPDIR")" ] || fail "mpicrypt $verb, $signal: left $(ls -A "$TMPDIR")"

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,21 +98,32 @@ static bool drain(int from, FILE *to)
     return bytes > 0 && fwrite(block, 1, (size_t) bytes, to) == (size_t) bytes;
 }
 
-static void collect(int out, int err, FILE *to_out, FILE *to_err)
+/* Up to the end of both, but for a launcher that a signal has ended: what it leaves for a while has our pipes, too. */
+static void collect(pid_t child, int out, int err, FILE *to_out, FILE *to_err)
 {
-    struct pollfd from[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
+    const int end = (int) syscall(SYS_pidfd_open, child, 0);     /* -1 before Linux 5.3 */
+    struct pollfd from[3] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}, {.fd = end, .events = POLLIN}};
     FILE *to[2] = {to_out, to_err};
+    bool ended = false;
 
-    while (from[0].fd >= 0 || from[1].fd >= 0) {
-        if (poll(from, 2, -1) < 0 && EINTR != errno) {
-            return;
+    while ((from[0].fd >= 0 || from[1].fd >= 0) && !(ended && mpicrypt_signals_caught())) {
+        if (poll(from, 3, -1) < 0) {
+            if (EINTR == errno) {
+                continue;
+            }
+            break;
         }
         for (int i = 0; i < 2; ++i) {
             if (from[i].fd >= 0 && 0 != from[i].revents && !drain(from[i].fd, to[i])) {
                 from[i].fd = -1;
             }
         }
+        if (0 != from[2].revents) {
+            ended = true;
+            from[2].fd = -1;
+        }
     }
+    close(end);
 }
 
 int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, mpicrypt_launch_t *result)
@@ -140,7 +152,7 @@ int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *set
     FILE *to_out = checked(open_memstream(&result->out, &out_bytes));
     FILE *to_err = checked(open_memstream(&result->err, &err_bytes));
     if (child > 0) {
-        collect(out[0], err[0], to_out, to_err);
+        collect(child, out[0], err[0], to_out, to_err);
     }
     fclose(to_out);
     fclose(to_err);
