@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt tune on two nodes: every step runs, the file it writes is one that jobs
+# mpicrypt tune on two nodes, where pml/crypt seals: every step runs, the file it writes is one that jobs
 # and mpicrypt model read.  No figure is judged.
 set -eu
 . "$SRC/tests/lib.sh"

@@ -2,10 +2,11 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The processors that threads of a measurement are pinned to: what the launcher
- * or taskset left us, distinct cores first.
+ * or taskset left us, distinct cores first; and what they are called.
  */
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ompi/tools/mpicrypt/speed/speed.h"
 
@@ -67,4 +68,23 @@ int mpicrypt_cpus(int **cpus)
 free_set:
     CPU_FREE(allowed);
     return count;
+}
+
+void mpicrypt_processor(char *name, size_t bytes)
+{
+    FILE *in = fopen("/proc/cpuinfo", "r");
+    char line[512];
+
+    snprintf(name, bytes, "unknown processor");
+    while (NULL != in && NULL != fgets(line, sizeof(line), in)) {
+        char *colon = strchr(line, ':');
+        if (NULL != colon && 0 == strncmp(line, "model name", 10)) {
+            colon[strcspn(colon, "\n")] = '\0';
+            snprintf(name, bytes, "%.200s", colon + 2);
+            break;
+        }
+    }
+    if (NULL != in) {
+        fclose(in);
+    }
 }

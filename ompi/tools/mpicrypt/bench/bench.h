@@ -54,6 +54,7 @@ typedef struct mpicrypt_bench_plan {
     size_t percent;             /* of the papers' iterations */
     double processors;          /* of a rank of one pair, if --paper looked */
     bool every;                 /* every round counts, FAST or not */
+    bool encrypted;             /* places are those of an encrypted job; a host that is NULL is then filled in */
     const char *mpirun, *mapping, *host, *program;
     mpicrypt_bench_column_t column[MPICRYPT_BENCH_COLUMNS_MAX];
     int column_count;
@@ -122,6 +123,11 @@ typedef struct mpicrypt_bench_places {
     double processors;          /* fewest for a rank, if those of a machine share them */
     size_t each;                /* fewest that a rank is pinned or bound to */
     bool misplaced;             /* not where the variant wants the ranks */
+
+    /* Only if the job is encrypted: */
+    char host[16], protection[256]; /* the host PML; what seals, in a line */
+    char hosts[256], processor[128], provider[128];
+    int kernel;                 /* all nodes have the module tls */
 } mpicrypt_bench_places_t;
 
 /* One start: seconds[column][size] and work_seconds[column][size], medians of

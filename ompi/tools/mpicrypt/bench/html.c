@@ -14,6 +14,7 @@
 #include "html.h"
 #include "opal/mca/aead/aead_version.h"
 #include "ompi/tools/mpicrypt/plot/plot.h"
+#include "ompi/tools/mpicrypt/speed/speed.h"
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>mpicrypt bench</title>\n<style>\n"
@@ -24,26 +25,6 @@ static const char head[] =
     "td, th { border: 1px solid #ccc; padding: 0.2em 0.6em; text-align: left; }\n"
     "nav a { margin-right: 1em; }\n"
     "</style>\n</head>\n<body>\n<h1>mpicrypt bench</h1>\n";
-
-/* The model name of the first processor, as /proc/cpuinfo has it. */
-static void processor(char *name, size_t bytes)
-{
-    FILE *in = fopen("/proc/cpuinfo", "r");
-    char line[512];
-
-    snprintf(name, bytes, "unknown processor");
-    while (NULL != in && NULL != fgets(line, sizeof(line), in)) {
-        char *colon = strchr(line, ':');
-        if (NULL != colon && 0 == strncmp(line, "model name", 10)) {
-            colon[strcspn(colon, "\n")] = '\0';
-            snprintf(name, bytes, "%.200s", colon + 2);
-            break;
-        }
-    }
-    if (NULL != in) {
-        fclose(in);
-    }
-}
 
 FILE *mpicrypt_html_begin(const char *path, const char *command)
 {
@@ -57,7 +38,7 @@ FILE *mpicrypt_html_begin(const char *path, const char *command)
         return NULL;
     }
     gethostname(host, sizeof(host) - 1);
-    processor(cpu, sizeof(cpu));
+    mpicrypt_processor(cpu, sizeof(cpu));
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
     fprintf(out, "%s<p>ompi-crypt %s, %s, started on ", head, OPAL_CRYPT_VERSION, when);
     mpicrypt_xml_text(out, host);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rank.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
 #include "ompi/tools/mpicrypt/speed/speed.h"
 
 int mpicrypt_mpi_nodes(int *node)
@@ -91,6 +92,23 @@ static void describe(char *line, int node)
     free(cpus);
 }
 
+/* Of an encrypted job.  Messages have been sent, so that there is a provider. */
+static void show_protection(void)
+{
+    const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
+    const char *host = ompi_common_cryptmpi_host_name();
+    char text[OMPI_COMMON_CRYPTMPI_PROTECTION], processor[128];
+    int kernel = 0 == access("/proc/net/tls_stat", F_OK), all = 0;
+
+    MPI_Reduce(&kernel, &all, 1, MPI_INT, MPI_MIN, 0, MPI_COMM_WORLD);
+    ompi_common_cryptmpi_protection(NULL, text);
+    if (0 == mpicrypt_mpi_rank && '\0' != text[0]) {
+        mpicrypt_processor(processor, sizeof(processor));
+        printf("@mpicrypt seals %s %d %s\n@mpicrypt processor %s\n@mpicrypt provider %s\n",
+               NULL == host ? "ob1" : host, all, text, processor, NULL == aead ? "none" : aead->version());
+    }
+}
+
 void mpicrypt_mpi_show_nodes(void)
 {
     int *node = mpicrypt_mpi_memory((size_t) mpicrypt_mpi_size * sizeof(*node));
@@ -110,6 +128,7 @@ void mpicrypt_mpi_show_nodes(void)
             puts(line);
         }
     }
+    show_protection();
     free(line);
     free(node);
 }

@@ -7,10 +7,12 @@
  *
  *     @mpicrypt rank RANK NODE HOST BOOT-ID TCP CPU,CPU... (verb nodes, a rank)
  *     @mpicrypt library VERSION                           (verb nodes)
+ *     @mpicrypt seals HOST KERNEL PROTECTION              (verb nodes, encrypted; KERNEL: 1 if all nodes have kTLS)
+ *     @mpicrypt processor NAME                            (verb nodes, encrypted: of rank 0)
  *     @mpicrypt unit SECONDS                              (one unit of work)
  *     @mpicrypt value BYTES LAP SECONDS WORK-SECONDS CHOICE   (a lap, an iteration)
  *     @mpicrypt messages N                                (stencils: most of any rank)
- *     @mpicrypt provider NAME, VERSION                    (verb seal)
+ *     @mpicrypt provider NAME, VERSION                    (verb seal; verb nodes, encrypted)
  *     @mpicrypt processors T0 THREADS                     (verb seal: of rank 0, and the most threads)
  *     @mpicrypt sealed BYTES THREADS LAP SECONDS          (verb seal)
  *     @mpicrypt done
@@ -72,7 +74,7 @@ void mpicrypt_mpi_check(void);
 /* node[rank], by order of their lowest rank; returns how many. */
 int mpicrypt_mpi_nodes(int *node);
 
-/* Print the lines `rank` and `library`. */
+/* Print what the verb nodes prints. */
 void mpicrypt_mpi_show_nodes(void);
 
 /* The rank that this one exchanges messages with, -1 for none; `*lower`: is

@@ -41,6 +41,9 @@ extern const opal_aead_module_t mpicrypt_speed_naive;
  * before the second ones.  Returns the count, 0 on failure; freed by free(). */
 int mpicrypt_cpus(int **cpus);
 
+/* The model name of the first processor, as /proc/cpuinfo has it. */
+void mpicrypt_processor(char *name, size_t bytes);
+
 /* ---- timing: speed/run.c ---- */
 
 typedef struct mpicrypt_speed_team mpicrypt_speed_team_t;

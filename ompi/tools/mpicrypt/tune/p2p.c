@@ -1,9 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt tune, without --coll: measure two nodes, fit the model, say how well it
- * predicts, search around what it predicts, write a file of MCA parameters.
+ * mpicrypt tune, without --coll: ask a job what seals its messages.  If that is pml/crypt: measure two nodes,
+ * fit the model, say how well it predicts, search around what it predicts.  Write a file of MCA parameters.
  */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +116,18 @@ static int measure_enc(void)
 
 /* ---- running ---- */
 
-static int write_all(const mpicrypt_tune_files_t *files)
+void mpicrypt_tune_say(const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static int show_model(const mpicrypt_tune_files_t *files)
 {
     int rc = MPICRYPT_OK;
 
@@ -128,32 +140,63 @@ static int write_all(const mpicrypt_tune_files_t *files)
     if (MPICRYPT_OK == rc && NULL != files->plot) {
         rc = mpicrypt_tune_plot(&tune, files->plot);
     }
-    rc = rc ? rc : mpicrypt_tune_write(&tune, files->out);
-    if (MPICRYPT_OK == rc) {
-        printf("\nWritten to %s.  Jobs read it, and so pml/crypt encrypts them, by\n"
-               "    mpirun --mca pml crypt --mca mca_base_param_files %s ./app\n",
-               files->out, files->out);
-    }
     return rc;
+}
+
+static int tune_pml(size_t rounds, bool search, const mpicrypt_tune_files_t *files)
+{
+    mpicrypt_tune_say("Measuring encryption alone, and plain messages ...");
+    int rc = measure_enc();
+    rc = rc ? rc : measure_comm(rounds);
+    rc = rc ? rc : mpicrypt_tune_fit(&tune);
+    if (MPICRYPT_OK == rc) {
+        mpicrypt_tune_say("Measuring encrypted messages ...");
+        rc = mpicrypt_tune_check(&tune, rounds);
+    }
+    if (MPICRYPT_OK == rc && search) {
+        mpicrypt_tune_say("Searching near the model's choice ...\n");
+        rc = mpicrypt_tune_search(&tune, rounds);
+    }
+    return rc ? rc : show_model(files);
+}
+
+/* The first job says what all of them use. */
+static int find_out(bool model_wanted)
+{
+    tune.plan.encrypted = true;
+    int rc = mpicrypt_bench_places(&tune.plan, &tune.variant, &tune.places);
+
+    if (MPICRYPT_OK != rc) {
+        return rc;
+    }
+    tune.over_btl = 0 == strncmp(tune.places.protection, "btl/", 4);
+    tune.processors = tune.places.each;
+    snprintf(tune.provider, sizeof(tune.provider), "%s", tune.places.provider);
+    mpicrypt_tune_say("%s", tune.places.protection);
+    if (tune.over_btl && model_wanted) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--plot and --no-search are about the model of pml/crypt, and btl/crypt "
+                              "encrypts these jobs");
+    }
+    mpicrypt_bench_print_places(&tune.plan, &tune.places, NULL, 0, stdout);
+    return MPICRYPT_OK;
 }
 
 int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, bool search, const mpicrypt_tune_files_t *files)
 {
-    size_t rounds = plan->rounds;
-
     tune = (mpicrypt_tune_t){.plan = *plan, .variant = {.ranks = 2, .pairs = 1, .dims = 2}};
     tune.plan.pattern = "pingpong";
     tune.plan.sizes = (mpicrypt_sizes_t){NULL, 0};
-    int rc = mpicrypt_tune_begin(&tune, "1");
-    rc = rc ? rc : mpicrypt_bench_places(&tune.plan, &tune.variant, &tune.places);
-    rc = rc ? rc : measure_enc();
-    rc = rc ? rc : measure_comm(rounds);
-    rc = rc ? rc : mpicrypt_tune_fit(&tune);
-    rc = rc ? rc : mpicrypt_tune_check(&tune, rounds);
-    if (MPICRYPT_OK == rc && search) {
-        rc = mpicrypt_tune_search(&tune, rounds);
+    int rc = find_out(NULL != files->plot || !search);
+    const size_t rounds = 0 != plan->rounds ? plan->rounds : tune.over_btl ? 7 : 3;
+    if (MPICRYPT_OK == rc) {
+        rc = tune.over_btl ? mpicrypt_tune_btl(&tune, rounds, files->csv) : tune_pml(rounds, search, files);
     }
-    rc = rc ? rc : write_all(files);
+    rc = rc ? rc : mpicrypt_tune_write(&tune, files->out);
+    if (MPICRYPT_OK == rc) {
+        printf("\n%sWritten to %s.  Jobs read it by\n    mpirun --mca pml crypt --mca mca_base_param_files %s ./app\n",
+               tune.over_btl && '\0' == tune.settings[0] ? "Every default is best; the file has only a comment.  " : "",
+               files->out, files->out);
+    }
     mpicrypt_bench_places_free(&tune.places);
     mpicrypt_bench_columns_free(&tune.plan);
     mpicrypt_sizes_free(&tune.plan.sizes);

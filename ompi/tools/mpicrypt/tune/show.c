@@ -66,10 +66,9 @@ void mpicrypt_tune_print(const mpicrypt_tune_t *tune)
 {
     mpicrypt_table_t *table = mpicrypt_tune_table(tune);
 
-    printf("%s\n%zu-bit keys, %s; %zu processor%s of a rank, at most %zu thread%s for encryption%s\n\n",
-           tune->places.library, tune->plan.bits.value[0], tune->provider, tune->processors,
-           1 == tune->processors ? "" : "s", tune->most_threads, 1 == tune->most_threads ? "" : "s",
-           tune->places.shared ? "\nBoth nodes are one machine." : "");
+    printf("%zu-bit keys, %s; %zu processor%s of a rank, at most %zu thread%s for encryption\n\n",
+           tune->plan.bits.value[0], tune->provider, tune->processors,
+           1 == tune->processors ? "" : "s", tune->most_threads, 1 == tune->most_threads ? "" : "s");
     print_pieces(tune);
     printf("\nEncrypted messages, measured and as the model predicts them; the fit has not seen them.\n");
     mpicrypt_table_print(table, stdout);
@@ -140,17 +139,10 @@ static void write_table(const mpicrypt_tune_t *tune, FILE *out)
     fprintf(out, "\n");
 }
 
-static void write_lines(const mpicrypt_tune_t *tune, FILE *out)
+static void write_pml(const mpicrypt_tune_t *tune, FILE *out)
 {
     char text[512];
-    time_t now = time(NULL);
-    struct tm *day = gmtime(&now);
 
-    fprintf(out, "# Written by mpicrypt tune on %04d-%02d-%02d, for %s, %zu-bit keys (%s),\n"
-            "# ranks with %zu processors.\n#\n# mpirun --mca mca_base_param_files FILE reads it (instead of the files "
-            "that Open MPI\n# reads by default), or copy it into one of those.  It is for jobs in which\n"
-            "# pml/crypt encrypts: over TCP only those with crypt_transport=pml, which this does not set.\n", day->tm_year + 1900,
-            day->tm_mon + 1, day->tm_mday, tune->plan.host, tune->plan.bits.value[0], tune->provider, tune->processors);
     if (0 != tune->choice.chunk_size) {
         fprintf(out, "pml_crypt_chunk_size = %zu\n", tune->choice.chunk_size);
     }
@@ -170,6 +162,35 @@ static void write_lines(const mpicrypt_tune_t *tune, FILE *out)
     if (opal_crypt_model_print_enc(&tune->model, text, sizeof(text))) {
         fprintf(out, "mpicrypt_model_enc = %s\n", text);
     }
+}
+
+static void write_btl(const mpicrypt_tune_t *tune, FILE *out)
+{
+    mpicrypt_words_t words = {NULL, 0};
+
+    mpicrypt_words_split(&words, tune->settings);
+    fputs(0 == words.count ? "# Every default was best.\n" : "", out);
+    for (int i = 0; i < words.count; ++i) {
+        size_t name = strcspn(words.value[i], "=");
+        fprintf(out, "%.*s = %s\n", (int) name, words.value[i], words.value[i] + name + 1);
+    }
+    mpicrypt_words_free(&words);
+}
+
+static void write_lines(const mpicrypt_tune_t *tune, FILE *out)
+{
+    time_t now = time(NULL);
+    struct tm *day = gmtime(&now);
+
+    fprintf(out, "# Written by mpicrypt tune on %04d-%02d-%02d, on %s (%s),\n# for %s, %zu-bit keys (%s),\n"
+            "# ranks with %zu processor%s, TCP congestion control %s.\n#\n"
+            "# mpirun --mca mca_base_param_files FILE reads it (instead of the files that Open MPI\n"
+            "# reads by default), or copy it into one of those.  It is for jobs in which\n# %s.\n",
+            day->tm_year + 1900, day->tm_mon + 1, day->tm_mday, tune->places.hosts, tune->places.processor,
+            tune->plan.host, tune->plan.bits.value[0], tune->provider, tune->processors,
+            1 == tune->processors ? "" : "s", tune->places.tcp, tune->over_btl ? "btl/crypt encrypts" :
+            "pml/crypt encrypts: over TCP only those with crypt_transport=pml, which this does not set");
+    (tune->over_btl ? write_btl : write_pml)(tune, out);
 }
 
 int mpicrypt_tune_write(const mpicrypt_tune_t *tune, const char *path)

@@ -4,7 +4,8 @@
  * The pieces of `mpicrypt tune`:
  *
  * Collectives (--coll): measure, choose, write rules    tune/coll.c
- * Messages:
+ * Messages, if btl/crypt seals: values beside the default tune/btl.c
+ * Messages, if pml/crypt seals:
  *     measure  plain ping-pong, sealing alone           tune/p2p.c
  *     fit      parameters of the model                  tune/fit.c
  *     check    every (k, t) and size, against the model tune/fit.c
@@ -49,6 +50,8 @@ typedef struct mpicrypt_tune {
 
     mpicrypt_tune_choice_t choice;
     double before, after;               /* time over plain, geometric mean of sizes */
+    bool over_btl;
+    char settings[256];                 /* over btl/crypt, what was taken: PARAMETER=VALUE, separated by blanks */
 } mpicrypt_tune_t;
 
 /* What the user asked for, beside what is in the plan. */
@@ -56,7 +59,7 @@ typedef struct mpicrypt_tune_files {
     const char *out, *csv, *plot;
 } mpicrypt_tune_files_t;
 
-/* The plan has the options of the user. */
+/* The plan has the options of the user; no rounds, or no host: the default. */
 int mpicrypt_tune_p2p(const mpicrypt_bench_plan_t *plan, bool search, const mpicrypt_tune_files_t *files);
 
 /* --coll: the plan has the options of the user (an empty list of sizes: the
@@ -73,6 +76,10 @@ int mpicrypt_tune_rounds(mpicrypt_tune_t *tune, size_t rounds, mpicrypt_bench_va
 int mpicrypt_tune_fit(mpicrypt_tune_t *tune);
 int mpicrypt_tune_check(mpicrypt_tune_t *tune, size_t rounds);
 int mpicrypt_tune_search(mpicrypt_tune_t *tune, size_t rounds);
+int mpicrypt_tune_btl(mpicrypt_tune_t *tune, size_t rounds, const char *csv);
+
+/* A line on standard output, at once: what is measured next. */
+void mpicrypt_tune_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 mpicrypt_table_t *mpicrypt_tune_table(const mpicrypt_tune_t *tune);
 void mpicrypt_tune_print(const mpicrypt_tune_t *tune);
