@@ -38,9 +38,14 @@ refused "of an encrypted file cannot be opened." open file
 rmdir file.mpicrypt
 mv away file.mpicrypt
 must run_io 2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/second"
-cp -a file mixed
-cp -a second.mpicrypt mixed.mpicrypt
-refused "FILE.mpicrypt is the sidecar of a different file." open mixed
+for directory in . apart; do                    # beside its own, and away from it
+    mkdir -p $directory
+    cp -a file $directory/mixed
+    cp -a second.mpicrypt $directory/mixed.mpicrypt
+done
+refused "An encrypted file has no sidecar of its own beside it (FILE.mpicrypt)" open mixed
+must grep -qE "found: +$CASE_DIR/(\./)?file.mpicrypt" out
+refused "FILE.mpicrypt is the sidecar of a different file." open apart/mixed
 
 echo "--- maps, one of them larger than an attribute holds"
 more() { must run_io 2 "$odd" "$1" "$CASE_DIR/$2" > out 2>&1; }
