@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Take inputs for the fuzz targets out of tests/vectors: seeds.py DIRECTORY
 
-Writes DIRECTORY/map/*, DIRECTORY/sidecar/*."""
+Writes DIRECTORY/map/*, DIRECTORY/sidecar/*, DIRECTORY/header/*."""
 import os
 import struct
 import sys
@@ -40,6 +40,13 @@ def main(directory):
             put("sidecar", bytes.fromhex(block["entry"]))
         elif block["kind"] == "room":
             put("sidecar", bytes.fromhex(block["head"]))
+    # The header, and what is in place 1: in the pieces of a file.
+    head = b""
+    for block in blocks(os.path.join(vectors, "onefile-v1.txt")):
+        if block["kind"] == "piece" and block["at"] == "0":
+            head = bytes.fromhex(block["bytes"]).ljust(512, b"\0")
+        elif block["kind"] == "piece" and bytes.fromhex(block["bytes"]).startswith(b"MPICRYPT") and head:
+            put("header", head + bytes.fromhex(block["bytes"]))
     put("sidecar", (b"MPICRYPT" + struct.pack("<HHI16sQQ", 1, 3, 1, b"u" * 16, 2101248, 181)).ljust(4096, b"\0"))
     put("sidecar", struct.pack("<QQ", 2105344, 2113536).ljust(512, b"\0"))
     put("sidecar", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\ncreated 1800000000\nnot-after 0\n"

@@ -15,7 +15,7 @@
 #ifndef OPAL_CRYPTFILE_FILE_MAP_H
 #define OPAL_CRYPTFILE_FILE_MAP_H
 
-#include "region.h"
+#include "geometry.h"
 #include "opal/mca/aead/aead_module.h"
 #include "opal/mca/common/crypt/base/base.h"
 #include "opal/mca/common/crypt/base/kdf.h"
@@ -32,6 +32,7 @@
 #define OPAL_CRYPTFILE_RUNS_MAX             (1u << 20)  /* of all regions together */
 
 #define OPAL_CRYPTFILE_MAP_HEAD_BYTES       48
+#define OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES   (OPAL_CRYPTFILE_MAP_HEAD_BYTES + OPAL_CRYPTFILE_GEOMETRY_BYTES)
 #define OPAL_CRYPTFILE_MAP_REGION_BYTES     32
 #define OPAL_CRYPTFILE_MAP_RUN_BYTES        16
 #define OPAL_CRYPTFILE_MAP_MAC_BYTES        32
@@ -43,7 +44,9 @@
 typedef enum {
     OPAL_CRYPTFILE_KIND_MAP = 1,
     OPAL_CRYPTFILE_KIND_DIGEST = 2,
-    OPAL_CRYPTFILE_KIND_SIDECAR = 3
+    OPAL_CRYPTFILE_KIND_SIDECAR = 3,
+    OPAL_CRYPTFILE_KIND_ONE_MAP = 4,    /* of a file that is one file, and so on */
+    OPAL_CRYPTFILE_KIND_ONE_DIGEST = 5
 } opal_cryptfile_kind_t;
 
 typedef struct opal_cryptfile_region {
@@ -59,6 +62,7 @@ typedef struct opal_cryptfile_region {
 typedef struct opal_cryptfile_map {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
     uint64_t generation;
+    opal_cryptfile_geometry_t geometry; /* zeros: the file has a sidecar */
     uint32_t region_count;
     opal_cryptfile_region_t *regions;
     uint8_t *extensions;                /* own memory, as they stand in the body; NULL: none */
@@ -104,8 +108,13 @@ size_t opal_cryptfile_map_bytes(const opal_cryptfile_map_t *map);
 void opal_cryptfile_map_body_write(const opal_cryptfile_map_t *map, uint8_t *bytes);
 void opal_cryptfile_map_write(const opal_cryptfile_map_t *map, uint8_t *bytes);
 
-/* Read exactly `count` bytes.  ERR_AUTH for whatever departs from the format. */
-int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map);
+/* Read exactly `count` bytes, as a map of this kind.  ERR_AUTH for whatever departs from the format. */
+int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t **map);
+
+static inline int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map)
+{
+    return opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_MAP, map);
+}
 
 /* Give a map that has no extensions these, copied.  ERR_AUTH unless they are well-formed. */
 int opal_cryptfile_map_extensions_set(opal_cryptfile_map_t *map, const uint8_t *bytes, size_t count);
@@ -122,10 +131,15 @@ typedef struct opal_cryptfile_map_digest {
 int opal_cryptfile_map_digest(const opal_cryptfile_map_t *map, opal_cryptfile_map_digest_t *digest);
 void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest,
                                      uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES]);
-int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t count,
-                                    opal_cryptfile_map_digest_t *digest);
+int opal_cryptfile_map_digest_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
+                                         opal_cryptfile_map_digest_t *digest);
 
-/* Which of the three a head says it is; ERR_AUTH for none, or another version. */
+static inline int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_digest_t *digest)
+{
+    return opal_cryptfile_map_digest_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_DIGEST, digest);
+}
+
+/* Which of them a head says it is; ERR_AUTH for none, or another version. */
 int opal_cryptfile_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t *kind);
 
 /* ---- verification ---- */

@@ -4,6 +4,7 @@
  * A map as bytes, written and read in the same order.
  *
  *   head    | 'MPICRYPT' 8 | version 2 | kind 2 | regions 4 | UUID 16 | generation 8 | body 4 | total 4 |
+ *           | geometry 40 |, if the kind is that of a file that is one file
  *   region  | kind 1 | algorithm 1 | label n 2 | block 4 | displacement 8 | extent 8 | runs 4 | once 4 |
  *           | runs x ( offset 8 | length 8 ) | label n |
  *   extensions, which cryptfile/file/map_extensions.c reads
@@ -31,8 +32,8 @@ enum { PLAIN = 0, ENCRYPTED = 1 };
 static_assert(8 + 2 + 2 + 4 + 16 + 8 + 4 + 4 == OPAL_CRYPTFILE_MAP_HEAD_BYTES, "head");
 static_assert(1 + 1 + 2 + 4 + 8 + 8 + 4 + 4 == OPAL_CRYPTFILE_MAP_REGION_BYTES, "region");
 static_assert(8 + 2 + 2 + 4 + 16 + 8 + 4 + 4 + 32 == OPAL_CRYPTFILE_MAP_DIGEST_BYTES, "digest");
-static_assert(OPAL_CRYPTFILE_MAP_MAX_BYTES >
-                  OPAL_CRYPTFILE_MAP_HEAD_BYTES + OPAL_CRYPTFILE_EXTENSIONS_MAX_BYTES + OPAL_CRYPTFILE_RUNS_MAX * OPAL_CRYPTFILE_MAP_RUN_BYTES +
+static_assert(OPAL_CRYPTFILE_MAP_MAX_BYTES - 4 >
+                  OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES + OPAL_CRYPTFILE_EXTENSIONS_MAX_BYTES + OPAL_CRYPTFILE_RUNS_MAX * OPAL_CRYPTFILE_MAP_RUN_BYTES +
                       OPAL_CRYPTFILE_REGIONS_MAX * (OPAL_CRYPTFILE_MAP_REGION_BYTES + OPAL_CRYPTFILE_KEY_LABEL_MAX + 2 +
                                                     OPAL_CRYPTFILE_WRAPPED_MAX + OPAL_CRYPTFILE_MAP_MAC_BYTES),
               "the largest map");
@@ -45,9 +46,14 @@ static size_t region_bytes(const opal_cryptfile_region_t *region)
            strlen(region->label);
 }
 
+static size_t head_bytes(const opal_cryptfile_map_t *map)
+{
+    return 0 == map->geometry.group_bytes ? OPAL_CRYPTFILE_MAP_HEAD_BYTES : OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES;
+}
+
 size_t opal_cryptfile_map_body_bytes(const opal_cryptfile_map_t *map)
 {
-    size_t bytes = OPAL_CRYPTFILE_MAP_HEAD_BYTES + map->extension_bytes;
+    size_t bytes = head_bytes(map) + map->extension_bytes;
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
         bytes += region_bytes(&map->regions[i]);
@@ -102,13 +108,17 @@ static uint8_t *write_region(const opal_cryptfile_region_t *region, uint8_t *p)
 
 void opal_cryptfile_map_body_write(const opal_cryptfile_map_t *map, uint8_t *bytes)
 {
-    uint8_t *p = bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES;
+    bool one = 0 != map->geometry.group_bytes;
+    uint8_t *p = bytes + head_bytes(map);
 
     /* `total` follows from the wrapped keys, which may change without the
      * body: it stands in the head, but is not part of what is authenticated. */
-    write_head(bytes, OPAL_CRYPTFILE_KIND_MAP, map->region_count, map->uuid, map->generation);
+    write_head(bytes, one ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP, map->region_count, map->uuid, map->generation);
     put32(bytes + 40, (uint32_t) opal_cryptfile_map_body_bytes(map));
     put32(bytes + 44, 0);
+    if (one) {
+        opal_cryptfile_geometry_write(&map->geometry, bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES);
+    }
     for (uint32_t i = 0; i < map->region_count; ++i) {
         p = write_region(&map->regions[i], p);
     }
@@ -162,7 +172,7 @@ int opal_cryptfile_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_
         return OPAL_CRYPT_ERR_AUTH;
     }
     uint16_t value = get16(bytes + 10);
-    if (value < OPAL_CRYPTFILE_KIND_MAP || value > OPAL_CRYPTFILE_KIND_SIDECAR) {
+    if (value < OPAL_CRYPTFILE_KIND_MAP || value > OPAL_CRYPTFILE_KIND_ONE_DIGEST) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     *kind = (opal_cryptfile_kind_t) value;
@@ -289,34 +299,49 @@ static int read_regions(opal_cryptfile_map_t *map, cursor_t *body, cursor_t *res
     return rc;
 }
 
-int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map)
+/* What is not regions, nor behind them. */
+static int read_head(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t *map)
 {
-    opal_cryptfile_kind_t kind;
+    opal_cryptfile_kind_t is;
+    bool one = OPAL_CRYPTFILE_KIND_ONE_MAP == kind;
+    size_t least = one ? OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES : OPAL_CRYPTFILE_MAP_HEAD_BYTES;
 
-    if (count < OPAL_CRYPTFILE_MAP_HEAD_BYTES || count > OPAL_CRYPTFILE_MAP_MAX_BYTES ||
-        OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &kind) || OPAL_CRYPTFILE_KIND_MAP != kind) {
+    if (count < least || count > OPAL_CRYPTFILE_MAP_MAX_BYTES || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &is) || kind != is) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    uint32_t regions = get32(bytes + 12), body_bytes = get32(bytes + 40);
-    if (0 == regions || regions > OPAL_CRYPTFILE_REGIONS_MAX || get32(bytes + 44) != count ||
-        body_bytes < OPAL_CRYPTFILE_MAP_HEAD_BYTES || body_bytes > count) {
+    map->region_count = get32(bytes + 12);
+    memcpy(map->uuid, bytes + 16, OPAL_CRYPTFILE_UUID_BYTES);
+    map->generation = get64(bytes + 32);
+    if (0 == map->region_count || map->region_count > OPAL_CRYPTFILE_REGIONS_MAX || get32(bytes + 44) != count ||
+        get32(bytes + 40) < least || get32(bytes + 40) > count || (one && 0 == map->generation)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    opal_cryptfile_map_t *read = calloc(1, sizeof(*read));
-    if (NULL == read) {
-        return OPAL_CRYPT_ERR_MEMORY;
+    return one ? opal_cryptfile_geometry_parse(bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES, &map->geometry) : OPAL_CRYPT_OK;
+}
+
+int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t **map)
+{
+    opal_cryptfile_map_t head = {.geometry = {.group_bytes = 0}}, *read;
+    int rc = read_head(bytes, count, kind, &head);
+
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
-    read->regions = calloc(regions, sizeof(*read->regions));
-    if (NULL == read->regions) {
+    read = malloc(sizeof(*read));
+    head.regions = calloc(head.region_count, sizeof(*head.regions));
+    if (NULL == read || NULL == head.regions) {
         free(read);
+        free(head.regions);
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    read->region_count = regions;
-    memcpy(read->uuid, bytes + 16, OPAL_CRYPTFILE_UUID_BYTES);
-    read->generation = get64(bytes + 32);
-    cursor_t body = {bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES, body_bytes - OPAL_CRYPTFILE_MAP_HEAD_BYTES};
+    *read = head;
+    size_t body_bytes = get32(bytes + 40);
+    cursor_t body = {bytes + head_bytes(read), body_bytes - head_bytes(read)};
     cursor_t rest = {bytes + body_bytes, count - body_bytes};
-    int rc = read_regions(read, &body, &rest);
+    rc = read_regions(read, &body, &rest);
+    if (OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_KIND_ONE_MAP == kind) {
+        rc = opal_cryptfile_geometry_fits(read, count);
+    }
     if (OPAL_CRYPT_OK != rc) {
         opal_cryptfile_map_destroy(read);
         return rc;
@@ -335,13 +360,13 @@ void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest,
     memcpy(bytes + 48, digest->hash, sizeof(digest->hash));
 }
 
-int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t count,
-                                    opal_cryptfile_map_digest_t *digest)
+int opal_cryptfile_map_digest_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
+                                         opal_cryptfile_map_digest_t *digest)
 {
-    opal_cryptfile_kind_t kind;
+    opal_cryptfile_kind_t is;
 
-    if (OPAL_CRYPTFILE_MAP_DIGEST_BYTES != count || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &kind) ||
-        OPAL_CRYPTFILE_KIND_DIGEST != kind || 0 != get32(bytes + 12) || 0 != get64(bytes + 40)) {
+    if (OPAL_CRYPTFILE_MAP_DIGEST_BYTES != count || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &is) ||
+        kind != is || 0 != get32(bytes + 12) || 0 != get64(bytes + 40)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     memcpy(digest->uuid, bytes + 16, sizeof(digest->uuid));

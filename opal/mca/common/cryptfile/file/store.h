@@ -85,10 +85,16 @@ typedef struct opal_cryptfile_copy_state {
     opal_crypt_why_t why;
 } opal_cryptfile_copy_state_t;
 
-/* Parse a copy and unlock it; what is wrong with it is in the state.  Returns
- * ERR_MEMORY or OK. */
-int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
-                              opal_cryptfile_copy_state_t *state);
+/* Parse a copy, as a map of this kind or its digest, and unlock it; what is wrong with it is in the
+ * state.  Returns ERR_MEMORY or OK. */
+int opal_cryptfile_copy_judge_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
+                                   opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state);
+
+static inline int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
+                                            opal_cryptfile_copy_state_t *state)
+{
+    return opal_cryptfile_copy_judge_kind(bytes, count, OPAL_CRYPTFILE_KIND_MAP, keystore, state);
+}
 /* A copy of the same bytes as one that was judged: the same verdict.  Map and
  * keys stay with that one, which comes first when one is chosen. */
 void opal_cryptfile_copy_again(const opal_cryptfile_copy_state_t *of, opal_cryptfile_copy_state_t *state);

@@ -181,19 +181,21 @@ int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cry
 
 /* ---- copies ---- */
 
-int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
-                              opal_cryptfile_copy_state_t *state)
+int opal_cryptfile_copy_judge_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
+                                   opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state)
 {
+    opal_cryptfile_kind_t digest_kind = OPAL_CRYPTFILE_KIND_MAP == kind ? OPAL_CRYPTFILE_KIND_DIGEST : OPAL_CRYPTFILE_KIND_ONE_DIGEST;
+
     memset(state, 0, sizeof(*state));
     state->present = 0 != count;
     if (!state->present) {
         return OPAL_CRYPT_OK;
     }
-    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(bytes, count, &state->head)) {
+    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse_kind(bytes, count, digest_kind, &state->head)) {
         state->digest = true;
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_cryptfile_map_parse(bytes, count, &state->map);
+    int rc = opal_cryptfile_map_parse_kind(bytes, count, kind, &state->map);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_map_digest(state->map, &state->head);
     }

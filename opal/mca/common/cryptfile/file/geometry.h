@@ -1,0 +1,107 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Where everything lies in an encrypted file that is one file.
+ * docs/design/012-one-file.rst, "The layout".  Arithmetic only: no I/O, no keys.
+ *
+ *     F     = | header area H | group 0 | group 1 | ...         group g starts at H + g G
+ *     group = | control T | data D |                            D = G - T
+ *
+ *     control = | 8,192 | tables of the seal | heads of rooms | ... | ciphertext of rooms | entries |
+ *
+ * A geometry that was parsed is within bounds, so that nothing here overflows; an offset is to be below
+ * geometry_most, and a group, an entry or a room one that the geometry has.
+ */
+#ifndef OPAL_CRYPTFILE_FILE_GEOMETRY_H
+#define OPAL_CRYPTFILE_FILE_GEOMETRY_H
+
+#include "region.h"
+
+#pragma GCC visibility push(default)
+
+#define OPAL_CRYPTFILE_GEOMETRY_BYTES   40
+#define OPAL_CRYPTFILE_END_MAX          (UINT64_C(1) << 61)     /* of F: locks lie behind */
+#define OPAL_CRYPTFILE_GROUP_ENTRY_BYTES 128u
+#define OPAL_CRYPTFILE_GROUP_ROOMS_MAX  32u
+
+typedef struct opal_cryptfile_geometry {
+    uint64_t group_bytes, control_bytes, header_bytes;  /* G, T, H; G is 0: a file with a sidecar */
+    uint32_t map_bytes, entries, rooms, room_bytes;     /* m, N, W, b */
+} opal_cryptfile_geometry_t;
+
+void opal_cryptfile_geometry_write(const opal_cryptfile_geometry_t *geometry, uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES]);
+/* ERR_AUTH for bounds that are broken. */
+int opal_cryptfile_geometry_parse(const uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES], opal_cryptfile_geometry_t *geometry);
+
+bool opal_cryptfile_geometry_same(const opal_cryptfile_geometry_t *a, const opal_cryptfile_geometry_t *b);
+
+/* D */
+static inline uint64_t opal_cryptfile_geometry_data(const opal_cryptfile_geometry_t *geometry)
+{
+    return geometry->group_bytes - geometry->control_bytes;
+}
+
+/* ---- bytes ---- */
+
+/* The bytes that a file can have. */
+uint64_t opal_cryptfile_geometry_most(const opal_cryptfile_geometry_t *geometry);
+uint64_t opal_cryptfile_geometry_place(const opal_cryptfile_geometry_t *geometry, uint64_t offset);
+/* How long F is if it has so many bytes, and how many it has if it is so long. */
+uint64_t opal_cryptfile_geometry_end(const opal_cryptfile_geometry_t *geometry, uint64_t bytes);
+uint64_t opal_cryptfile_geometry_size(const opal_cryptfile_geometry_t *geometry, uint64_t end);
+
+/* ---- header area ---- */
+
+uint64_t opal_cryptfile_geometry_map_at(const opal_cryptfile_geometry_t *geometry, unsigned place);
+uint64_t opal_cryptfile_geometry_seal_at(const opal_cryptfile_geometry_t *geometry);
+/* So many fit into the seal record. */
+uint32_t opal_cryptfile_geometry_roots(const opal_cryptfile_geometry_t *geometry);
+
+/* ---- control areas; rooms count from 1 ---- */
+
+uint64_t opal_cryptfile_geometry_entry_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint64_t entry);
+uint64_t opal_cryptfile_geometry_head_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint32_t room);
+uint64_t opal_cryptfile_geometry_room_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint32_t room);
+/* Of level 1 to 4. */
+uint64_t opal_cryptfile_geometry_table_at(const opal_cryptfile_geometry_t *geometry, unsigned level, uint64_t node);
+
+/* The byte that is locked for the block whose entry, and for the room whose head, lies there. */
+static inline uint64_t opal_cryptfile_geometry_entry_lock(uint64_t entry_at)
+{
+    return (UINT64_C(1) << 62) + entry_at / OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+}
+
+static inline uint64_t opal_cryptfile_geometry_head_lock(uint64_t head_at)
+{
+    return (UINT64_C(1) << 62) + (UINT64_C(1) << 60) + head_at / OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+}
+
+/* ---- a region's blocks.  The region is one of a map that fits: B divides D ---- */
+
+/* Where a byte of a region stands: what lies before it in its group, behind the group's number x D.  Divided by
+ * B this is the number of its block.  Of an offset that the region does not have: of its next byte in
+ * the group, or of the group's end. */
+uint64_t opal_cryptfile_geometry_stand(const opal_cryptfile_geometry_t *geometry, const opal_cryptfile_tiling_t *tiling,
+                                       uint64_t offset);
+/* And the other way: the offset of what stands there, and how many bytes from there on lie together
+ * within the group.  False: nothing stands there. */
+bool opal_cryptfile_geometry_locate(const opal_cryptfile_geometry_t *geometry, const opal_cryptfile_tiling_t *tiling,
+                                    uint64_t stand, uint64_t *offset, uint64_t *together);
+/* The bytes and the blocks of a region in a group. */
+uint64_t opal_cryptfile_geometry_bytes(const opal_cryptfile_geometry_t *geometry, const opal_cryptfile_tiling_t *tiling, uint64_t group);
+uint64_t opal_cryptfile_geometry_blocks(const opal_cryptfile_geometry_t *geometry, const opal_cryptfile_tiling_t *tiling,
+                                        uint32_t block_bytes, uint64_t group);
+
+/* ---- all regions of a map ---- */
+
+struct opal_cryptfile_map;
+
+/* Does the map's geometry suit its regions, and a map of so many bytes?  ERR_AUTH, ERR_MEMORY. */
+int opal_cryptfile_geometry_fits(const struct opal_cryptfile_map *map, size_t map_bytes);
+
+/* Which entry of its group a block has. */
+uint64_t opal_cryptfile_geometry_entry(const struct opal_cryptfile_map *map, uint32_t region, uint64_t block);
+
+#pragma GCC visibility pop
+
+#endif
