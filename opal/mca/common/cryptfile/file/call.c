@@ -123,20 +123,20 @@ int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *by
     return OPAL_CRYPT_OK;
 }
 
-int opal_cryptfile_extent_packed(opal_cryptfile_work_t *work, const opal_cryptfile_tiling_t *tiling,
+int opal_cryptfile_extent_packed(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                                  uint64_t plain, void *bytes, size_t count)
 {
     uint8_t *memory = bytes;
     int rc = OPAL_CRYPT_OK;
 
     while (count > 0 && OPAL_CRYPT_OK == rc) {
-        uint64_t at, together;
-        if (!opal_cryptfile_tiling_locate(tiling, plain, &at, &together)) {
+        uint64_t offset, together;
+        if (!opal_cryptfile_locate(file, region, plain, &offset, &together)) {
             memset(memory, 0, count);   /* a region of one tile ends in this block */
             break;
         }
         size_t part = together < count ? (size_t) together : count;
-        rc = opal_cryptfile_extent_add(work, at, memory, part);
+        rc = opal_cryptfile_extent_add(work, opal_cryptfile_place(file, offset), memory, part);
         plain += part;
         memory += part;
         count -= part;
@@ -158,8 +158,7 @@ int opal_cryptfile_outcome_set(const opal_cryptfile_t *file, opal_cryptfile_outc
         outcome->region = region;
         outcome->block = block;
         outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? error : 0;
-        if (!of->encrypted || !opal_cryptfile_tiling_locate(&of->tiling, block * of->block_bytes,
-                                                            &outcome->file_offset, &together)) {
+        if (!of->encrypted || !opal_cryptfile_locate(file, region, block * of->block_bytes, &outcome->file_offset, &together)) {
             outcome->file_offset = 0;
         }
     }
@@ -279,7 +278,7 @@ int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *pla
         }
         uint64_t first = lock_of(plan->pieces[i].plain, unit, encrypted);
         int rc = opal_cryptfile_range_lock(file, &held->ranges[held->count],
-                                           opal_cryptfile_sidecar_lock_at(region, first), last - first + 1, exclusive);
+                                           opal_cryptfile_lock_at(file, region, first), last - first + 1, exclusive);
         if (OPAL_CRYPT_OK != rc) {
             return opal_cryptfile_hold_end(file, held, rc);
         }

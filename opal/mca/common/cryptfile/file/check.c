@@ -54,7 +54,7 @@ int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, true);
+    rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_lock_at(file, region, block), 1, true);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &entry_at);
         if (OPAL_CRYPT_OK == rc) {
@@ -66,41 +66,35 @@ int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_
     return rc;
 }
 
-/* Used entries of a segment from `within` on. */
-static int count_used(opal_cryptfile_t *file, uint64_t segment_at, uint64_t within, uint64_t end, uint64_t *count)
+/* Used entries of those that lie together from `at` on. */
+static int count_used(opal_cryptfile_t *file, uint64_t at, uint64_t blocks, uint64_t *count)
 {
     uint8_t bytes[256 * OPAL_CRYPTFILE_ENTRY_BYTES];
     static const uint8_t none[OPAL_CRYPTFILE_ENTRY_BYTES];
     int rc = OPAL_CRYPT_OK;
 
-    while (within < end && OPAL_CRYPT_OK == rc) {
-        uint64_t here = end - within < 256 ? end - within : 256;
-        const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(segment_at, within), bytes,
-                                                   here * OPAL_CRYPTFILE_ENTRY_BYTES};
+    for (uint64_t done = 0, here; done < blocks && OPAL_CRYPT_OK == rc; done += here) {
+        here = blocks - done < 256 ? blocks - done : 256;
+        const opal_cryptfile_extent_t extent = {at + done * OPAL_CRYPTFILE_ENTRY_BYTES, bytes, here * OPAL_CRYPTFILE_ENTRY_BYTES};
         rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
         for (uint64_t i = 0; i < here && OPAL_CRYPT_OK == rc; ++i) {
             *count += 0 != memcmp(bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, none, sizeof(none));
         }
-        within += here;
     }
     return rc;
 }
 
 int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
 {
-    uint64_t first = opal_cryptfile_block_count(file, region, data_bytes), segment_first = 0;
+    uint64_t block = opal_cryptfile_block_count(file, region, data_bytes), most = opal_cryptfile_blocks_most(file, region);
     int rc = OPAL_CRYPT_OK;
 
     *count = 0;
-    for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
-        uint64_t blocks = opal_cryptfile_sidecar_segment_blocks(k), at = 0;
-        if (segment_first + blocks > first) {
-            rc = opal_cryptfile_segment(file, region, false, k, false, &at);
-        }
-        if (OPAL_CRYPT_OK == rc && 0 != at) {
-            rc = count_used(file, at, first > segment_first ? first - segment_first : 0, blocks, count);
-        }
-        segment_first += blocks;
+    for (uint64_t blocks; block < most && OPAL_CRYPT_OK == rc; block += blocks) {
+        uint64_t at;
+        blocks = opal_cryptfile_together(file, region, block);
+        rc = opal_cryptfile_entry_at(file, region, block, false, &at);
+        rc = OPAL_CRYPT_OK == rc && 0 != at ? count_used(file, at, blocks, count) : rc;
     }
     return rc;
 }

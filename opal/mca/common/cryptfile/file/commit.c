@@ -63,7 +63,7 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
             const opal_cryptfile_set_t *set = &work->sets[(slots->room - 1) / in_set];
             uint32_t within = (slots->room - 1) % in_set;
             slots->room = set->set * in_set + within + 1;
-            slots->room_at = opal_cryptfile_sidecar_room_at(set->at, within, block_bytes);
+            rc = opal_cryptfile_room_at(file, run->region, run->first + i, slots->room, &slots->room_at);
         }
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
@@ -89,9 +89,9 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
         const opal_cryptfile_room_t room = {run->region, run->first + from + i, *fresh,
                                                slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
         opal_cryptfile_room_write(&room, head);
-        rc = opal_cryptfile_extent_add(work, slots->room_at, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
+        rc = opal_cryptfile_extent_add(work, slots->room_at.head, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
         if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_extent_add(work, slots->room_at + OPAL_CRYPTFILE_ROOM_HEAD_BYTES, work->cipher + i * block_bytes,
+            rc = opal_cryptfile_extent_add(work, slots->room_at.cipher, work->cipher + i * block_bytes,
                                            fresh->plain_bytes);
         }
     }
@@ -110,7 +110,7 @@ static int data_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
 
     work->extent_count = 0;
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
-        rc = opal_cryptfile_extent_packed(work, &of->tiling, (run->first + from + i) * of->block_bytes,
+        rc = opal_cryptfile_extent_packed(file, work, run->region, (run->first + from + i) * of->block_bytes,
                                           work->cipher + i * of->block_bytes, work->fresh[from + i].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc) {

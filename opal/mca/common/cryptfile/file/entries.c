@@ -127,18 +127,12 @@ static void parse_entries(const uint8_t *bytes, uint32_t block_bytes, opal_crypt
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                                 uint64_t first, uint64_t count, bool make, uint64_t *at)
 {
-    opal_cryptfile_sidecar_index_t index;
+    int rc = opal_cryptfile_entry_at(file, region, first, make, at);
 
-    if (!opal_cryptfile_sidecar_index(first, &index)) {
-        errno = EFBIG;
-        return OPAL_CRYPT_ERR_STORAGE;
-    }
-    int rc = opal_cryptfile_segment(file, region, false, index.segment, make, at);
     if (OPAL_CRYPT_OK != rc || (0 == *at && !file->sealed)) {
         memset(work->slots, 0, count * sizeof(*work->slots));
         return rc;
     }
-    *at = 0 == *at ? 0 : opal_cryptfile_sidecar_entry_at(*at, index.within);
     const opal_cryptfile_extent_t extent = {*at, work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
     rc = file->sealed ? opal_cryptfile_seal_entries(file, region, first, count, work->slot_bytes)
                       : file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);

@@ -147,7 +147,7 @@ opal_cryptfile_grant_t opal_cryptfile_limited(const opal_cryptfile_t *file, uint
 uint64_t opal_cryptfile_block_count(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes)
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
-    uint64_t plain = of->encrypted ? opal_cryptfile_tiling_before(&of->tiling, data_bytes) : 0;
+    uint64_t plain = of->encrypted ? opal_cryptfile_stand(file, region, data_bytes) : 0;
 
     return 0 == plain ? 0 : 1 + (plain - 1) / of->block_bytes;
 }

@@ -92,6 +92,35 @@ static inline int opal_cryptfile_barrier(opal_cryptfile_t *file, opal_cryptfile_
     return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage, part);
 }
 
+/* ---- layout: where things lie ---- */
+
+/* How many bytes the file has; and to make it have so many. */
+int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
+int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
+/* The place in the data part of a byte of the file. */
+uint64_t opal_cryptfile_place(const opal_cryptfile_t *file, uint64_t offset);
+
+/* Where the first byte of a region from this offset on stands in the region's stream, which is cut into blocks; and
+ * the offset of what stands there, with how many bytes from there on lie together.  False: nothing does. */
+uint64_t opal_cryptfile_stand(const opal_cryptfile_t *file, uint32_t region, uint64_t offset);
+bool opal_cryptfile_locate(const opal_cryptfile_t *file, uint32_t region, uint64_t plain, uint64_t *offset, uint64_t *together);
+
+/* No block of the region has a higher number. */
+uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t region);
+/* The byte that is locked for a block. */
+uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
+/* How many entries, from that of this block on, lie together, if there are any. */
+uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
+/* Where the entry of a block lies; 0: it has none, and `make` is false. */
+int opal_cryptfile_entry_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, bool make, uint64_t *at);
+
+typedef struct opal_cryptfile_room_place {
+    uint64_t head, cipher;
+} opal_cryptfile_room_place_t;
+
+/* Where a room of this number lies that may have a version of the block; head 0: it was never made. */
+int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number, opal_cryptfile_room_place_t *place);
+
 /* ---- plan ---- */
 
 /* Bytes of a request that lie together in a region's packed stream, or, if the
@@ -162,7 +191,7 @@ typedef struct opal_cryptfile_slots {
     bool bad[2];                        /* not what anybody could have written */
     bool behind;                        /* an overwrite was cut short, and is not finished */
     uint32_t room;                      /* for the overwrite that is under way; 0: it needs none */
-    uint64_t room_at;
+    opal_cryptfile_room_place_t room_at;
 } opal_cryptfile_slots_t;
 
 typedef struct opal_cryptfile_work {
@@ -201,7 +230,7 @@ int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held,
 /* Extents of what comes next; joined where both sides touch. */
 int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *bytes, size_t count);
 /* The same for bytes of a packed stream. */
-int opal_cryptfile_extent_packed(opal_cryptfile_work_t *work, const opal_cryptfile_tiling_t *tiling,
+int opal_cryptfile_extent_packed(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                                  uint64_t plain, void *bytes, size_t count);
 
 /* ---- entries ---- */
@@ -227,6 +256,9 @@ int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t 
                               const opal_cryptfile_slot_t *slot);
 
 /* ---- rooms ---- */
+
+/* Where a set lies; 0: it was never made, and `make` is false. */
+int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at);
 
 /* What a room holds, and in `cipher`, unless NULL, B bytes; *there, if it is of this block.  The number
  * comes from storage: it may name a room that was never made, or has another block by now. */

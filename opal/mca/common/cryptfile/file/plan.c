@@ -58,10 +58,10 @@ static int next_piece(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan,
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
     }
     if (!of->encrypted) {
-        piece->plain = offset;
+        piece->plain = opal_cryptfile_place(file, offset);
     } else if (file->regions[piece->region]->grant < grant) {
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
-    } else if ((piece->plain + piece->bytes - 1) / of->block_bytes >= OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX) {
+    } else if ((piece->plain + piece->bytes - 1) / of->block_bytes >= opal_cryptfile_blocks_most(file, piece->region)) {
         return refuse_byte(outcome, OPAL_CRYPT_ERR_STORAGE, piece->region, offset);
     }
     return OPAL_CRYPT_OK;
@@ -221,13 +221,12 @@ bool opal_cryptfile_plan_run(const opal_cryptfile_t *file, const opal_cryptfile_
         ++*piece;
         return true;
     }
-    opal_cryptfile_sidecar_index_t index = {0};
     uint64_t block_bytes = of->block_bytes;
     run->first = (p->plain + *used) / block_bytes;
-    (void) opal_cryptfile_sidecar_index(run->first, &index);
+    uint64_t together = opal_cryptfile_together(file, run->region, run->first);
     uint64_t most = OPAL_CRYPTFILE_RUN_BYTES / block_bytes;
     most = most < 1 ? 1 : most > OPAL_CRYPTFILE_RUN_BLOCKS ? OPAL_CRYPTFILE_RUN_BLOCKS : most;
-    uint64_t limit = run->first + (most < index.blocks ? most : index.blocks), end = run->first;
+    uint64_t limit = run->first + (most < together ? most : together), end = run->first;
     while (*piece < plan->piece_count) {
         p = &plan->pieces[*piece];
         uint64_t from = (p->plain + *used) / block_bytes, to = (p->plain + p->bytes - 1) / block_bytes + 1;

@@ -59,7 +59,7 @@ static int fetch_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
         const opal_cryptfile_slots_t *slots = &r->work->slots[from + i];
         int newer = opal_cryptfile_entry_newer(slots->slot);
         target = NULL == target ? r->work->plain + i * of->block_bytes : target;
-        rc = opal_cryptfile_extent_packed(r->work, &of->tiling, at, target,
+        rc = opal_cryptfile_extent_packed(r->file, r->work, run->region, at, target,
                                           newer < 0 ? of->block_bytes : slots->slot[newer].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc) {
@@ -170,7 +170,7 @@ static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptf
     int rc = opal_cryptfile_hold(r->file, plan, false, held);
 
     while (OPAL_CRYPT_OK == rc && plan->piece_count > 0) {
-        rc = r->file->storage->size(r->file->storage, OPAL_CRYPTFILE_DATA, &end);
+        rc = opal_cryptfile_size(r->file, &end);
         if (OPAL_CRYPT_OK != rc || opal_cryptfile_plan_ends(plan, end)) {
             break;
         }
@@ -216,7 +216,7 @@ int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *
     int rc;
 
     opal_cryptfile_outcome_init(outcome);
-    rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &plan.end);
+    rc = NULL == file->map ? OPAL_CRYPT_ERR_ACCESS : opal_cryptfile_size(file, &plan.end);
     outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? errno : 0;
     if (OPAL_CRYPT_OK == rc && file->sealed && plan.end != file->sealed_bytes) {
         rc = OPAL_CRYPT_ERR_AUTH;

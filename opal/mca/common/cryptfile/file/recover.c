@@ -33,7 +33,7 @@ static int read_data(const look_t *l)
     int rc;
 
     l->work->extent_count = 0;
-    rc = opal_cryptfile_extent_packed(l->work, &of->tiling, l->block * of->block_bytes, l->work->old, of->block_bytes);
+    rc = opal_cryptfile_extent_packed(l->file, l->work, l->region, l->block * of->block_bytes, l->work->old, of->block_bytes);
     return OPAL_CRYPT_OK == rc ? l->file->storage->read(l->file->storage, OPAL_CRYPTFILE_DATA, l->work->extents, l->work->extent_count)
                                : rc;
 }
@@ -60,9 +60,9 @@ static int was_cut(const look_t *l, const opal_cryptfile_room_t *room, bool *cut
     const opal_cryptfile_region_t *of = &l->file->map->regions[l->region];
     uint32_t bytes = room->before.plain_bytes < room->slot.plain_bytes ? room->before.plain_bytes : room->slot.plain_bytes;
     uint64_t size, last, together;
-    int rc = l->file->storage->size(l->file->storage, OPAL_CRYPTFILE_DATA, &size);
+    int rc = opal_cryptfile_size(l->file, &size);
 
-    *cut = 0 == bytes || !opal_cryptfile_tiling_locate(&of->tiling, l->block * of->block_bytes + bytes - 1, &last, &together)
+    *cut = 0 == bytes || !opal_cryptfile_locate(l->file, l->region, l->block * of->block_bytes + bytes - 1, &last, &together)
            || last >= size || (bytes >= END_BYTES && opal_crypt_all_zero(l->work->old + bytes - END_BYTES, END_BYTES));
     return rc;
 }
@@ -139,7 +139,7 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
                                  uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found)
 {
     opal_cryptfile_range_t range;
-    int rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_sidecar_lock_at(region, block), 1, false);
+    int rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_lock_at(file, region, block), 1, false);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_recover(file, work, region, block, plain, found);
@@ -158,7 +158,7 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
 
     if (OPAL_CRYPTFILE_FOUND_ROOM == found->how) {
         work->extent_count = 0;
-        rc = opal_cryptfile_extent_packed(work, &of->tiling, block * of->block_bytes, work->old + of->block_bytes,
+        rc = opal_cryptfile_extent_packed(file, work, region, block * of->block_bytes, work->old + of->block_bytes,
                                           found->slot.plain_bytes);
         if (OPAL_CRYPT_OK == rc) {
             rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);

@@ -70,46 +70,40 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
     return OPAL_CRYPT_OK == rc && found.slot.plain_bytes > keep ? seal_shorter(file, work, region, block, keep, entry_at) : rc;
 }
 
-/* Blocks from `first` on were never written. */
-static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first)
+/* Blocks from this one on were never written. */
+static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t block)
 {
-    uint64_t segment_first = 0;
+    uint64_t most = opal_cryptfile_blocks_most(file, region);
     int rc = OPAL_CRYPT_OK;
 
-    for (unsigned k = 0; k < OPAL_CRYPTFILE_SIDECAR_SEGMENTS && OPAL_CRYPT_OK == rc; ++k) {
-        uint64_t count = opal_cryptfile_sidecar_segment_blocks(k), at;
-        if (segment_first + count > first) {
-            uint64_t within = first > segment_first ? first - segment_first : 0;
-            rc = opal_cryptfile_segment(file, region, false, k, false, &at);
-            if (OPAL_CRYPT_OK == rc && 0 != at) {
-                rc = file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR,
-                                         opal_cryptfile_sidecar_entry_at(at, within),
-                                         (count - within) * OPAL_CRYPTFILE_ENTRY_BYTES);
-            }
+    for (uint64_t blocks; block < most && OPAL_CRYPT_OK == rc; block += blocks) {
+        uint64_t at;
+        blocks = opal_cryptfile_together(file, region, block);
+        rc = opal_cryptfile_entry_at(file, region, block, false, &at);
+        if (OPAL_CRYPT_OK == rc && 0 != at) {
+            rc = file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, at, blocks * OPAL_CRYPTFILE_ENTRY_BYTES);
         }
-        segment_first += count;
     }
     return rc;
 }
 
 /* Does a cut of the file from `now` to `bytes` go through a block of the region? */
-static bool goes_through(const opal_cryptfile_region_t *of, uint64_t now, uint64_t bytes)
+static bool goes_through(const opal_cryptfile_t *file, uint32_t region, uint64_t now, uint64_t bytes)
 {
-    uint64_t plain = opal_cryptfile_tiling_before(&of->tiling, bytes);
+    uint64_t plain = opal_cryptfile_stand(file, region, bytes);
 
-    return 0 != plain % of->block_bytes && plain < opal_cryptfile_tiling_before(&of->tiling, now);
+    return 0 != plain % file->map->regions[region].block_bytes && plain < opal_cryptfile_stand(file, region, now);
 }
 
 /* Takes the lock of everything behind `bytes`, which the caller gives back when
  * the data is cut, too: nobody shall see data without its entry. */
 static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, opal_cryptfile_range_t *range)
 {
-    const opal_cryptfile_region_t *of = &file->map->regions[region];
-    uint64_t first = opal_cryptfile_tiling_before(&of->tiling, bytes) / of->block_bytes;
+    uint64_t most = opal_cryptfile_blocks_most(file, region);
+    uint64_t first = opal_cryptfile_stand(file, region, bytes) / file->map->regions[region].block_bytes;
     /* Behind these come other locks. */
-    first = first < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX ? first : OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - 1;
-    int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_sidecar_lock_at(region, first),
-                                       OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - first, true);
+    first = first < most ? first : most - 1;
+    int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_lock_at(file, region, first), most - first, true);
 
     range->last = OPAL_CRYPT_OK == rc ? range->last : 0;
     return rc;
@@ -118,17 +112,17 @@ static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, 
 static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t now, uint64_t bytes)
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
-    uint64_t plain = opal_cryptfile_tiling_before(&of->tiling, bytes), first = plain / of->block_bytes;
+    uint64_t plain = opal_cryptfile_stand(file, region, bytes), first = plain / of->block_bytes;
     uint32_t keep = (uint32_t) (plain % of->block_bytes);
     int rc = OPAL_CRYPT_OK;
 
-    if (first >= OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX) {   /* no region has so many */
+    if (first >= opal_cryptfile_blocks_most(file, region)) {   /* no region has so many */
         return rc;
     }
     if (0 != keep) {
         rc = opal_cryptfile_work_room(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
-            rc = cut_block(file, work, region, first, keep, goes_through(of, now, bytes));
+            rc = cut_block(file, work, region, first, keep, goes_through(file, region, now, bytes));
         }
     }
     first += keep > 0 ? 1 : 0;
@@ -139,8 +133,7 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
 static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
 {
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
-        const opal_cryptfile_region_t *of = &file->map->regions[i];
-        if (of->encrypted && file->regions[i]->grant < OPAL_CRYPTFILE_GRANT_SEAL && goes_through(of, now, bytes)) {
+        if (file->map->regions[i].encrypted && file->regions[i]->grant < OPAL_CRYPTFILE_GRANT_SEAL && goes_through(file, i, now, bytes)) {
             return opal_cryptfile_outcome_set(file, outcome, OPAL_CRYPT_ERR_ACCESS, i, 0);
         }
     }
@@ -171,7 +164,7 @@ static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptf
 /* What a job has to seal is at least as long as it was, whatever storage says. */
 static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
 {
-    int rc = file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, now);
+    int rc = opal_cryptfile_size(file, now);
 
     *now = file->watched && file->before_bytes > *now ? file->before_bytes : *now;
     return rc;
@@ -189,7 +182,7 @@ static int resize_locked(opal_cryptfile_t *file, uint64_t from, uint64_t bytes, 
         return rc;
     }
     rc = OPAL_CRYPT_OK == rc ? cut(file, now, bytes < now ? bytes : now, outcome) : rc;
-    return OPAL_CRYPT_OK == rc ? file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, bytes) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_size_set(file, bytes) : rc;
 }
 
 static int resize_once(opal_cryptfile_t *file, opal_cryptfile_range_t *ranges, uint64_t bytes, bool *again,

@@ -34,8 +34,7 @@ static uint32_t set_to_try(unsigned turn)
     return any % (window < OPAL_CRYPTFILE_SIDECAR_SETS ? window : OPAL_CRYPTFILE_SIDECAR_SETS);
 }
 
-/* *at 0: the set was never made, and `make` is false. */
-static int set_place(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at)
+int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at)
 {
     uint64_t within;
     unsigned segment = opal_cryptfile_sidecar_set_segment(set, &within);
@@ -48,18 +47,16 @@ static int set_place(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool
 int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
                              opal_cryptfile_room_t *room, uint8_t *cipher, bool *there)
 {
-    uint32_t block_bytes = file->map->regions[region].block_bytes, within;
-    uint32_t set = opal_cryptfile_sidecar_room_set(number, block_bytes, &within);
+    uint32_t block_bytes = file->map->regions[region].block_bytes;
     uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
-    uint64_t set_at = 0;
+    opal_cryptfile_room_place_t at;
+    int rc = opal_cryptfile_room_at(file, region, block, number, &at);
 
     *there = false;
-    int rc = set < OPAL_CRYPTFILE_SIDECAR_SETS ? set_place(file, region, set, false, &set_at) : OPAL_CRYPT_OK;
-    if (OPAL_CRYPT_OK != rc || 0 == set_at) {
+    if (OPAL_CRYPT_OK != rc || 0 == at.head) {
         return rc;
     }
-    uint64_t at = opal_cryptfile_sidecar_room_at(set_at, within, block_bytes);
-    const opal_cryptfile_extent_t extents[2] = {{at, head, sizeof(head)}, {at + sizeof(head), cipher, block_bytes}};
+    const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
     rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, extents, NULL == cipher ? 1 : 2);
     *there = OPAL_CRYPT_OK == rc && opal_cryptfile_room_parse(head, region, block_bytes, room) && block == room->block;
     return rc;
@@ -84,7 +81,7 @@ static int finish_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
     opal_cryptfile_range_t range;
     opal_cryptfile_found_t found;
     bool got;
-    int rc = opal_cryptfile_range_try(file, &range, opal_cryptfile_sidecar_lock_at(region, room->block), 1, &got);
+    int rc = opal_cryptfile_range_try(file, &range, opal_cryptfile_lock_at(file, region, room->block), 1, &got);
 
     if (OPAL_CRYPT_OK != rc || !got) {
         return rc;
@@ -188,7 +185,7 @@ static int get_one(opal_cryptfile_t *file, uint32_t region)
         if (OPAL_CRYPT_OK != rc || !got) {
             continue;
         }
-        rc = set_place(file, region, set.set, true, &set.at);
+        rc = opal_cryptfile_set_at(file, region, set.set, true, &set.at);
         rc = OPAL_CRYPT_OK == rc ? free_set(file, region, &set, &is_free) : rc;
         rc = OPAL_CRYPT_OK == rc && is_free ? insert_set(file->regions[region], &set) : rc;
         if (OPAL_CRYPT_OK == rc && is_free) {

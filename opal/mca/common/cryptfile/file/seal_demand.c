@@ -26,7 +26,7 @@ static int header_of(opal_cryptfile_t *file, opal_cryptfile_sidecar_header_t *he
     uint64_t bytes;
     int rc = opal_cryptfile_sidecar_read(file->storage, header);
 
-    rc = OPAL_CRYPT_OK == rc ? file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, &bytes) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_size(file, &bytes) : rc;
     if (OPAL_CRYPT_OK == rc && !header->sealed) {
         rc = refuse_seal(why, "there is none: the file was opened for writing since, or never sealed");
     }

@@ -10,7 +10,6 @@
 #include "opal/mca/common/crypt/base/kdf.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { PAGE_BLOCKS = OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS };
@@ -32,11 +31,10 @@ static int page_parse(uint32_t block_bytes, opal_cryptfile_seal_page_t *page)
     return rc;
 }
 
-/* Pages begin at multiples of 128 blocks, segments at others of 64. */
+/* Pages begin at multiples of 128 blocks; what lies together may at others of 64. */
 int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint64_t blocks,
                                   opal_cryptfile_seal_page_t *page)
 {
-    opal_cryptfile_sidecar_index_t index;
     int rc = OPAL_CRYPT_OK;
 
     page->first = number * PAGE_BLOCKS;
@@ -44,15 +42,11 @@ int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint6
     memset(page->entries, 0, sizeof(page->entries));
     for (uint32_t i = 0; i < page->count && OPAL_CRYPT_OK == rc;) {
         uint64_t at;
-        if (!opal_cryptfile_sidecar_index(page->first + i, &index)) {
-            errno = EFBIG;
-            return OPAL_CRYPT_ERR_STORAGE;
-        }
-        uint32_t here = (uint32_t) (index.blocks < page->count - i ? index.blocks : page->count - i);
-        rc = opal_cryptfile_segment(file, region, false, index.segment, false, &at);
+        rc = opal_cryptfile_entry_at(file, region, page->first + i, false, &at);
+        uint64_t together = opal_cryptfile_together(file, region, page->first + i);
+        uint32_t here = (uint32_t) (together < page->count - i ? together : page->count - i);
         if (OPAL_CRYPT_OK == rc && 0 != at) {
-            const opal_cryptfile_extent_t extent = {opal_cryptfile_sidecar_entry_at(at, index.within),
-                                                       page->entries + i * OPAL_CRYPTFILE_ENTRY_BYTES, here * OPAL_CRYPTFILE_ENTRY_BYTES};
+            const opal_cryptfile_extent_t extent = {at, page->entries + i * OPAL_CRYPTFILE_ENTRY_BYTES, here * OPAL_CRYPTFILE_ENTRY_BYTES};
             rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
         }
         i += here;

@@ -107,11 +107,11 @@ static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, co
     if (!shape->prefix || of->block_bytes == shape->end) {
         return shape->prefix;
     }
-    if (OPAL_CRYPT_OK != w->file->storage->size(w->file->storage, OPAL_CRYPTFILE_DATA, &data_bytes)) {
+    if (OPAL_CRYPT_OK != opal_cryptfile_size(w->file, &data_bytes)) {
         return false;
     }
     data_bytes = data_bytes > w->file->before_bytes ? data_bytes : w->file->before_bytes;
-    return opal_cryptfile_tiling_before(&of->tiling, data_bytes) <= block * of->block_bytes + shape->end;
+    return opal_cryptfile_stand(w->file, region, data_bytes) <= block * of->block_bytes + shape->end;
 }
 
 /* Nobody was ever told that the first write of this block had been done, so nothing of it
@@ -232,7 +232,7 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
     if (w->held) {
         return write_locked(w, run);
     }
-    rc = opal_cryptfile_range_lock(w->file, &range, opal_cryptfile_sidecar_lock_at(run->region, run->first),
+    rc = opal_cryptfile_range_lock(w->file, &range, opal_cryptfile_lock_at(w->file, run->region, run->first),
                                    run->count, true);
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
 }
