@@ -87,7 +87,7 @@ cluster_up 2
 tool tune --mpirun "$launcher" --rounds 1 --laps 1 --lap-ms 1 --out tuned.conf --csv tuned.csv || fail "$(cat out err)"
 cat out tuned.conf
 grep -q '^btl/crypt seals what leaves a node, over TCP' out || fail "what the jobs use"
-! grep -vE '^(#|btl_crypt_(eager_limit|rndv_eager_limit|ktls) = |crypt_threads = )' tuned.conf || fail "it sets other things"
+! grep -v '^#' tuned.conf || fail "it is sure of something after one round"
 [ "$(results tuned.csv pattern | sort -u | paste -sd' ')" = "pairs pingpong" ] || fail "what was measured: $(cat tuned.csv)"
 [ "$(results tuned.csv column | sort -u | grep -c '^btl_crypt_eager_limit=')" = 3 ] || fail "what was tried: $(cat tuned.csv)"
 program=$(mpi_program mpi p2p_sendrecv)

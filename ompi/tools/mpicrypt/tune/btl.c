@@ -6,7 +6,8 @@
  *
  * What counts is the time over the default's, as the geometric mean of all sizes of a ping-pong and of a stream.
  * A value is taken if its median is less than WORTH allows and less than the quartiles of the default's time over
- * itself, and if three of four rounds say that it is faster at all.
+ * itself, and if three of four rounds say that it is faster at all.  Quartiles of a few rounds say nothing, and nothing is
+ * taken then.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define WORTH 0.02
 #define SIZES "1,4K,16K,64K,128K,256K,512K,1M,4M"
 
-enum { PATTERNS = 2, DEFAULT = 1, AGAIN = 2, FIRST = 3, WINDOW = 16 };
+enum { PATTERNS = 2, DEFAULT = 1, AGAIN = 2, FIRST = 3, ENOUGH = 5, WINDOW = 16 };
 
 static const char *const patterns[PATTERNS] = {"pingpong", "pairs"};
 
@@ -74,7 +75,8 @@ static void choose(mpicrypt_tune_t *tune, const char *name, const mpicrypt_words
                    const mpicrypt_bench_values_t measured[PATTERNS])
 {
     mpicrypt_spread_t again = score(measured, AGAIN);
-    double limit = fmin(1 - WORTH, fmin(again.low, 1 / again.high)), least = limit;
+    const bool trial = measured[0].rounds < ENOUGH;
+    double limit = trial ? 0 : fmin(1 - WORTH, fmin(again.low, 1 / again.high)), least = limit;
     const char *best = NULL;
 
     printf("    %-10s %.3f (quartiles %.3f, %.3f)\n", "default", again.median, again.low, again.high);
@@ -86,7 +88,11 @@ static void choose(mpicrypt_tune_t *tune, const char *name, const mpicrypt_words
             best = values->value[i];
         }
     }
-    printf("    %s is taken (less than %.3f would be better).\n", NULL == best ? "The default" : best, limit);
+    if (trial) {
+        printf("    The default stays, as it would after any %zu rounds.\n", measured[0].rounds);
+    } else {
+        printf("    %s is taken (less than %.3f would be better).\n", NULL == best ? "The default" : best, limit);
+    }
     if (NULL != best) {
         size_t used = strlen(tune->settings);
         snprintf(tune->settings + used, sizeof(tune->settings) - used, "%s%s=%s", 0 == used ? "" : " ", name, best);

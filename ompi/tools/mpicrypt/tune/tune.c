@@ -27,7 +27,7 @@ static const mpicrypt_option_t options[] = {
      "With pml/crypt: only measure and fit. The file gets the model, but no chunk size or limits."},
     {"rounds", MPICRYPT_COUNT, "N", "0", &plan.rounds,
      "With --coll: jobs for each operation, shape and order; 0 means 5. Without: FAST rounds of each step, out of at "
-     "most twice as many; 0 means 7 with btl/crypt, 3 with pml/crypt."},
+     "most twice as many; 0 means 7 with btl/crypt, 3 with pml/crypt. With btl/crypt fewer than 5 only show times."},
     {"laps", MPICRYPT_COUNT, "N", "5", &plan.laps, "Measurements of each size in a job; their median is its value."},
     {"lap-ms", MPICRYPT_REAL, "MS", "10", &plan.lap_ms, "Target duration of one of them, in milliseconds."},
     {"bits", MPICRYPT_SIZES, "BITS", "128", &plan.bits, "Key size: 128, 256 or, with pml/crypt, 192."},
