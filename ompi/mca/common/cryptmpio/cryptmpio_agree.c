@@ -108,7 +108,8 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
     *counts = calloc((size_t) fh->f_size, sizeof(**counts));
     *all = NULL;
     int rc = agree_on(fh, NULL != places && NULL != *counts);
-    if (OMPI_SUCCESS == rc) {
+    const bool had = OMPI_SUCCESS == rc;
+    if (had) {
         rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm, comm->c_coll->coll_allgather_module);
     }
     for (int i = 0; OMPI_SUCCESS == rc && i < fh->f_size; ++i) {
@@ -120,16 +121,16 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
         rc = i == fh->f_rank && mine != bytes_of_one ? OMPI_ERROR
              : total < INT_MAX                       ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;       /* for everybody */
     }
-    if (OMPI_SUCCESS == rc) {
-        *all = malloc(total + 1);
+    if (had) {
+        *all = OMPI_SUCCESS == rc ? malloc(total + 1) : NULL;
         rc = agree_on(fh, NULL != *all);
     }
     if (OMPI_SUCCESS == rc) {
         rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all,
                                            ompi_common_cryptmpi_counts(*counts), ompi_common_cryptmpi_disps(places), MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
     }
-    if (OMPI_SUCCESS == rc && mine > 0 && 0 != memcmp(*all + own, bytes, (size_t) mine)) {
-        rc = OMPI_ERROR;
+    if (OMPI_SUCCESS == rc) {
+        rc = agree_on(fh, 0 == mine || 0 == memcmp(*all + own, bytes, (size_t) mine));
     }
     free(places);
     return rc;

@@ -36,10 +36,10 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     bool here = root == fh->f_rank && NULL != state->file;
     uint64_t count = here ? opal_cryptfile_map_bytes(opal_cryptfile_map_of(state->file)) : 0;
 
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(fh, root, &count, sizeof(count)) || 0 == count) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(fh, root, &count, sizeof(count))) {
         return OPAL_CRYPT_ERR_ACCESS;
     }
-    uint8_t *bytes = count > OPAL_CRYPTFILE_MAP_MAX_BYTES ? NULL : malloc(count);
+    uint8_t *bytes = 0 == count || count > OPAL_CRYPTFILE_MAP_MAX_BYTES ? NULL : malloc(count);
     if (here && NULL != bytes) {
         opal_cryptfile_map_write(opal_cryptfile_map_of(state->file), bytes);
     }
@@ -48,6 +48,7 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
         rc = opal_cryptfile_map_parse(bytes, count, map);
     }
     free(bytes);
+    rc = 0 == count ? OPAL_CRYPT_ERR_ACCESS : rc;
     return OPAL_CRYPT_OK == rc && !is_ours(state, *map) ? OPAL_CRYPT_ERR_LIBRARY : rc;
 }
 
@@ -230,24 +231,22 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     return error;
 }
 
-/* The bytes that the file has, for everybody. */
-static int size_of(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes)
+/* Does the file have bytes?  The same for everybody. */
+static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
 {
     opal_cryptfile_storage_t *storage = (opal_cryptfile_storage_t *) &state->posix.super;
-    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, bytes), errno)
+    uint64_t bytes = 0;
+    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &bytes), errno)
                                        : MPI_SUCCESS;
 
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, bytes, sizeof(*bytes))) {
-        error = MPI_ERR_INTERN;
-    }
-    return error;
+    *has = bytes > 0;
+    return ompi_common_cryptmpio_agree_any(state->fh, error, has);
 }
 
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error)
 {
     opal_crypt_why_t why = {.topic = NULL};
-    uint64_t bytes = 0;
+    bool has = false;
     uint8_t *all = NULL;
     int *counts = NULL;
     size_t total = 0;
@@ -266,14 +265,14 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
         error = ompi_common_cryptmpio_look_again(state);
     }
     if (MPI_SUCCESS == error) {
-        error = size_of(state, &bytes);
+        error = has_bytes(state, &has);
     }
-    if (MPI_SUCCESS == error && !state->encrypted && bytes > 0) {
+    if (MPI_SUCCESS == error && !state->encrypted && has) {
         error = ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* What the defaults made of a new file gives way to what the program says. */
-        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && 0 == bytes));
+        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has));
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
     ompi_common_cryptmpio_abandon(state);

@@ -170,7 +170,7 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     }
     free(counts);
     free(gathered);
-    return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;   /* as the same bytes are everywhere, at all */
+    return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
 }
 
 int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, uint32_t old,
@@ -193,15 +193,14 @@ int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, op
     }
     if (MPI_SUCCESS == error) {
         error = exchange(state, map, owners, mine, count);
-    }
-    if (MPI_SUCCESS == error) {
-        int rc = opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
+        int rc = MPI_SUCCESS != error ? OPAL_CRYPT_OK : opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
         if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* none of them is ours */
             opal_cryptfile_keys_free(*keys, map->region_count);
             *keys = NULL;
             rc = OPAL_CRYPT_OK;
         }
-        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
+        error = MPI_SUCCESS == error ? ompi_common_cryptmpio_told(state, rc, &why) : error;
+        error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     free(owners);
     free(mine);

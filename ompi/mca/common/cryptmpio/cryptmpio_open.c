@@ -249,7 +249,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     error = MPI_SUCCESS == error ? judge(look, states) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        error = choose(state, states, look->uuid, &best, &differ);
+        error = ompi_common_cryptmpio_agree(state->fh, choose(state, states, look->uuid, &best, &differ));
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_open_sidecar(state);

@@ -218,7 +218,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        error = find_owners(state, true, owners);
+        error = ompi_common_cryptmpio_agree(state->fh, find_owners(state, true, owners));
     }
     if (MPI_SUCCESS == error) {
         error = seal_watched(state, owners, &seal);
@@ -311,8 +311,9 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
     }
     if (MPI_SUCCESS == error) {
         error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &before, sizeof(before))
-                        && before.bytes <= OPAL_CRYPTFILE_OFFSET_MAX
+                        && before.bytes <= OPAL_CRYPTFILE_OFFSET_MAX && (before.sealed & 1) == before.sealed
                     ? ompi_common_cryptmpio_error_of_another(before.error) : MPI_ERR_INTERN;
+        error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     if (MPI_SUCCESS == error && before.sealed) {
         error = find_owners(state, false, owners);
