@@ -106,11 +106,11 @@ static bool only_the_end(const uint8_t *bytes, const opal_cryptfile_slot_t *slot
     return 0 == memcmp(bytes, begin, OPAL_CRYPTFILE_SLOT_BYTES - OPAL_CRYPTFILE_SALT_BYTES - OPAL_AEAD_TAG_BYTES);
 }
 
-static void parse_entries(const uint8_t *bytes, uint32_t block_bytes, opal_cryptfile_slots_t *slots)
+static void parse_entries(const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots)
 {
     for (unsigned i = 0; i < 2; ++i) {
         const uint8_t *slot = bytes + i * OPAL_CRYPTFILE_SLOT_BYTES;
-        slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, block_bytes, &slots->slot[i]) &&
+        slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, capacity, &slots->slot[i]) &&
                         !only_the_end(slot, &slots->slot[i]);
         /* Cut within its first bytes, when it was written: the room counts still. */
         slots->slot[i].pending = slots->slot[i].pending || (slots->bad[i] && slots->slot[i].room > 0);
@@ -137,7 +137,7 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     rc = file->sealed ? opal_cryptfile_seal_entries(file, region, first, count, work->slot_bytes)
                       : file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
     for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
-        parse_entries(work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, file->map->regions[region].block_bytes, &work->slots[i]);
+        parse_entries(work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, opal_cryptfile_capacity(file, region, first + i), &work->slots[i]);
     }
     return rc;
 }

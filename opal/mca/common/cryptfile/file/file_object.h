@@ -100,6 +100,9 @@ int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
 /* The place in the data part of a byte of the file. */
 uint64_t opal_cryptfile_place(const opal_cryptfile_t *file, uint64_t offset);
 
+/* How many bytes there are from an offset to the end of its group, which no block crosses. */
+uint64_t opal_cryptfile_group_left(const opal_cryptfile_t *file, uint64_t offset);
+
 /* Where the first byte of a region from this offset on stands in the region's stream, which is cut into blocks; and
  * the offset of what stands there, with how many bytes from there on lie together.  False: nothing does. */
 uint64_t opal_cryptfile_stand(const opal_cryptfile_t *file, uint32_t region, uint64_t offset);
@@ -107,6 +110,8 @@ bool opal_cryptfile_locate(const opal_cryptfile_t *file, uint32_t region, uint64
 
 /* No block of the region has a higher number. */
 uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t region);
+/* How many bytes a block can have: B, or less where a group ends. */
+uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* The byte that is locked for a block. */
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* How many entries, from that of this block on, lie together, if there are any. */

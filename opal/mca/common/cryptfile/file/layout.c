@@ -26,6 +26,13 @@ uint64_t opal_cryptfile_place(const opal_cryptfile_t *file, uint64_t offset)
     return offset;
 }
 
+uint64_t opal_cryptfile_group_left(const opal_cryptfile_t *file, uint64_t offset)
+{
+    (void) file;
+    (void) offset;
+    return UINT64_MAX;                  /* one group without an end */
+}
+
 uint64_t opal_cryptfile_stand(const opal_cryptfile_t *file, uint32_t region, uint64_t offset)
 {
     return opal_cryptfile_tiling_before(&file->map->regions[region].tiling, offset);
@@ -43,6 +50,12 @@ uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t regio
     (void) file;
     (void) region;
     return OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX;
+}
+
+uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, uint64_t block)
+{
+    (void) block;
+    return file->map->regions[region].block_bytes;
 }
 
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block)

@@ -53,15 +53,21 @@ static int next_piece(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan,
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, UINT32_MAX, offset);
     }
     const opal_cryptfile_region_t *of = &file->map->regions[piece->region];
+    uint64_t left = opal_cryptfile_group_left(file, offset);
+    together = together < left ? together : left;
     piece->bytes = together < bytes ? together : bytes;
     if (file->regions[piece->region]->limit < grant) {
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
     }
     if (!of->encrypted) {
         piece->plain = opal_cryptfile_place(file, offset);
-    } else if (file->regions[piece->region]->grant < grant) {
+        return OPAL_CRYPT_OK;
+    }
+    if (file->regions[piece->region]->grant < grant) {
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
-    } else if ((piece->plain + piece->bytes - 1) / of->block_bytes >= opal_cryptfile_blocks_most(file, piece->region)) {
+    }
+    piece->plain = opal_cryptfile_stand(file, piece->region, offset);
+    if ((piece->plain + piece->bytes - 1) / of->block_bytes >= opal_cryptfile_blocks_most(file, piece->region)) {
         return refuse_byte(outcome, OPAL_CRYPT_ERR_STORAGE, piece->region, offset);
     }
     return OPAL_CRYPT_OK;

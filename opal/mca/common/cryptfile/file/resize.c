@@ -90,9 +90,10 @@ static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t block
 /* Does a cut of the file from `now` to `bytes` go through a block of the region? */
 static bool goes_through(const opal_cryptfile_t *file, uint32_t region, uint64_t now, uint64_t bytes)
 {
-    uint64_t plain = opal_cryptfile_stand(file, region, bytes);
+    uint64_t plain = opal_cryptfile_stand(file, region, bytes), keep = plain % file->map->regions[region].block_bytes;
 
-    return 0 != plain % file->map->regions[region].block_bytes && plain < opal_cryptfile_stand(file, region, now);
+    return 0 != keep && keep < opal_cryptfile_capacity(file, region, plain / file->map->regions[region].block_bytes) &&
+           plain < opal_cryptfile_stand(file, region, now);
 }
 
 /* Takes the lock of everything behind `bytes`, which the caller gives back when

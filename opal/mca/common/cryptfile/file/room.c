@@ -44,6 +44,15 @@ int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set,
     return rc;
 }
 
+/* What storage has there, if it is a version of a block that there may be. */
+static bool head_parse(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], opal_cryptfile_room_t *room)
+{
+    return opal_cryptfile_room_parse(head, region, file->map->regions[region].block_bytes, room) &&
+           room->block < opal_cryptfile_blocks_most(file, region) &&
+           room->slot.plain_bytes <= opal_cryptfile_capacity(file, region, room->block) &&
+           room->before.plain_bytes <= opal_cryptfile_capacity(file, region, room->block);
+}
+
 int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
                              opal_cryptfile_room_t *room, uint8_t *cipher, bool *there)
 {
@@ -58,7 +67,7 @@ int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t b
     }
     const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
     rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, extents, NULL == cipher ? 1 : 2);
-    *there = OPAL_CRYPT_OK == rc && opal_cryptfile_room_parse(head, region, block_bytes, room) && block == room->block;
+    *there = OPAL_CRYPT_OK == rc && head_parse(file, region, head, room) && block == room->block;
     return rc;
 }
 
@@ -129,7 +138,7 @@ static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfil
     *is_free = OPAL_CRYPT_OK == rc;
     for (uint32_t i = 0; i < rooms && *is_free && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_room_t room;
-        if (opal_cryptfile_room_parse(heads[i], region, block_bytes, &room)) {
+        if (head_parse(file, region, heads[i], &room)) {
             rc = free_room(file, region, set->set * rooms + i + 1, &room, is_free);
         }
     }

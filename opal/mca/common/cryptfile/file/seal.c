@@ -28,14 +28,14 @@ typedef opal_cryptfile_seal_page_t page_t;
 /* Was an overwrite of this block cut short? */
 static int is_behind(opal_cryptfile_t *file, uint32_t region, uint64_t block, const uint8_t *entry, bool *behind)
 {
-    uint32_t block_bytes = file->map->regions[region].block_bytes;
+    uint32_t capacity = opal_cryptfile_capacity(file, region, block);
     opal_cryptfile_slot_t slots[2];
     opal_cryptfile_room_t room;
     bool there = false;
     int rc = OPAL_CRYPT_OK;
 
     for (unsigned k = 0; k < 2; ++k) {
-        (void) opal_cryptfile_slot_parse(entry + k * OPAL_CRYPTFILE_SLOT_BYTES, block_bytes, &slots[k]);
+        (void) opal_cryptfile_slot_parse(entry + k * OPAL_CRYPTFILE_SLOT_BYTES, capacity, &slots[k]);
     }
     int newer = opal_cryptfile_entry_newer(slots);
     *behind = newer >= 0 && slots[!newer].pending;

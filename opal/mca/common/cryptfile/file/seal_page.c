@@ -14,16 +14,17 @@
 
 enum { PAGE_BLOCKS = OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS };
 
-static int page_parse(uint32_t block_bytes, opal_cryptfile_seal_page_t *page)
+static int page_parse(const opal_cryptfile_t *file, uint32_t region, opal_cryptfile_seal_page_t *page)
 {
     int rc = OPAL_CRYPT_OK;
 
     for (uint32_t i = 0; i < page->count && OPAL_CRYPT_OK == rc; ++i) {
         const uint8_t *entry = page->entries + i * OPAL_CRYPTFILE_ENTRY_BYTES;
+        uint32_t capacity = opal_cryptfile_capacity(file, region, page->first + i);
         opal_cryptfile_slot_t slots[2];
-        rc = opal_cryptfile_slot_parse(entry, block_bytes, &slots[0]);
+        rc = opal_cryptfile_slot_parse(entry, capacity, &slots[0]);
         if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_slot_parse(entry + OPAL_CRYPTFILE_SLOT_BYTES, block_bytes, &slots[1]);
+            rc = opal_cryptfile_slot_parse(entry + OPAL_CRYPTFILE_SLOT_BYTES, capacity, &slots[1]);
         }
         int newer = OPAL_CRYPT_OK == rc ? opal_cryptfile_entry_newer(slots) : -1;
         page->newer[i] = newer < 0 ? (opal_cryptfile_slot_t){.used = false} : opal_cryptfile_slot_plain(&slots[newer]);
@@ -51,7 +52,7 @@ int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint6
         }
         i += here;
     }
-    return OPAL_CRYPT_OK == rc ? page_parse(file->map->regions[region].block_bytes, page) : rc;
+    return OPAL_CRYPT_OK == rc ? page_parse(file, region, page) : rc;
 }
 
 void opal_cryptfile_seal_page_slots(const opal_cryptfile_seal_page_t *page, uint8_t slots[OPAL_CRYPTFILE_SEAL_PAGE_BYTES])

@@ -206,7 +206,7 @@ static int take_records(opal_cryptfile_t *file, uint32_t region, const uint8_t *
         base->block = opal_crypt_le_get64(bytes + 8);
         if (KIND_OURS == opal_crypt_le_get32(bytes + 4)) {
             memcpy(of->ours + ours++ * OPAL_CRYPTFILE_SALT_BYTES, bytes + 16, OPAL_CRYPTFILE_SALT_BYTES);
-        } else if (OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, file->map->regions[region].block_bytes, &base->slot)) {
+        } else if (OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, opal_cryptfile_capacity(file, region, base->block), &base->slot)) {
             ++bases;
         } else {
             return OPAL_CRYPT_ERR_AUTH;

@@ -104,7 +104,7 @@ static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, co
     const opal_cryptfile_region_t *of = &w->file->map->regions[region];
     uint64_t data_bytes;
 
-    if (!shape->prefix || of->block_bytes == shape->end) {
+    if (!shape->prefix || opal_cryptfile_capacity(w->file, region, block) == shape->end) {
         return shape->prefix;
     }
     if (OPAL_CRYPT_OK != opal_cryptfile_size(w->file, &data_bytes)) {
