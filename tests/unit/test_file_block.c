@@ -150,7 +150,7 @@ static void test_flips(const provider_t *p)
     }
     UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, 9, good.plain, 0, good.cipher, &good.slot));
     UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, 9, good.plain, 513, good.cipher, &good.slot));
-    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX, good.plain, 1, good.cipher, &good.slot));
+    UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_cryptfile_block_seal(blocks, OPAL_CRYPTFILE_BLOCKS_END, good.plain, 1, good.cipher, &good.slot));
     opal_cryptfile_blocks_destroy(blocks);
 }
 

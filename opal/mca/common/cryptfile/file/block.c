@@ -237,7 +237,7 @@ int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, uint64_t block,
     if (opal_crypt_forked()) {
         return OPAL_CRYPT_ERR_FORKED;
     }
-    if (0 == plain_bytes || plain_bytes > blocks->block_bytes || block >= OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX) {
+    if (0 == plain_bytes || plain_bytes > blocks->block_bytes || block >= OPAL_CRYPTFILE_BLOCKS_END) {
         return OPAL_CRYPT_ERR_LIBRARY;
     }
     slot->used = true;

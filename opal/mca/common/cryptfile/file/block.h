@@ -18,6 +18,7 @@
 #include "opal/mca/aead/aead_module.h"
 
 #define OPAL_CRYPTFILE_BLOCK_AAD_BYTES  36
+#define OPAL_CRYPTFILE_BLOCKS_END       (UINT64_C(1) << 52)  /* numbers are below: of 512 bytes in a file of 2^61 */
 #define OPAL_CRYPTFILE_SALT_LIMIT_BYTES (UINT64_C(1) << 42)  /* sealed under one S, at most */
 
 /* One region of one open file. */

@@ -71,7 +71,7 @@ int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);
-        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
+        work->slot_bytes = malloc(blocks * (opal_cryptfile_entry_bytes(file) + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
         work->slots = malloc(blocks * sizeof(*work->slots));
         work->fresh = malloc(blocks * sizeof(*work->fresh));
         work->block_room = blocks;
@@ -259,6 +259,32 @@ static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
     return plain / unit < locks ? plain / unit : locks - 1;
 }
 
+/* In a file that is one file, the locks of a region's blocks have others' between them: one range for all. */
+static int hold_one(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive, opal_cryptfile_held_t *held)
+{
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
+    uint64_t first = UINT64_MAX, last = 0;
+
+    for (size_t i = 0; i < plan->piece_count; ++i) {
+        const opal_cryptfile_piece_t *piece = &plan->pieces[i];
+        uint64_t from, to, end = piece->plain + piece->bytes - 1;
+        if (file->map->regions[piece->region].encrypted) {
+            uint32_t block_bytes = file->map->regions[piece->region].block_bytes;
+            from = opal_cryptfile_lock_at(file, piece->region, piece->plain / block_bytes);
+            to = opal_cryptfile_lock_at(file, piece->region, end / block_bytes);
+        } else {                        /* as if it were all of the group */
+            uint64_t group = (piece->plain - one->header_bytes) / one->group_bytes;
+            from = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(one, group, 0));
+            to = from + one->entries - 1;
+        }
+        first = from < first ? from : first;
+        last = to > last ? to : last;
+    }
+    int rc = 0 == plan->piece_count ? OPAL_CRYPT_OK : opal_cryptfile_range_lock(file, held->ranges, first, last - first + 1, exclusive);
+    held->count = OPAL_CRYPT_OK == rc && plan->piece_count > 0 ? 1 : 0;
+    return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_hold_end(file, held, rc);
+}
+
 int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
                         opal_cryptfile_held_t *held)
 {
@@ -266,6 +292,9 @@ int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *pla
     held->ranges = calloc(file->map->region_count, sizeof(*held->ranges));
     if (NULL == held->ranges) {
         return OPAL_CRYPT_ERR_MEMORY;
+    }
+    if (NULL != opal_cryptfile_one(file)) {
+        return hold_one(file, plan, exclusive, held);
     }
     for (size_t i = 0, next; i < plan->piece_count; i = next) {
         uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;

@@ -69,16 +69,17 @@ int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_
 /* Used entries of those that lie together from `at` on. */
 static int count_used(opal_cryptfile_t *file, uint64_t at, uint64_t blocks, uint64_t *count)
 {
-    uint8_t bytes[256 * OPAL_CRYPTFILE_ENTRY_BYTES];
+    uint8_t bytes[256 * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
     static const uint8_t none[OPAL_CRYPTFILE_ENTRY_BYTES];
+    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
     int rc = OPAL_CRYPT_OK;
 
     for (uint64_t done = 0, here; done < blocks && OPAL_CRYPT_OK == rc; done += here) {
         here = blocks - done < 256 ? blocks - done : 256;
-        const opal_cryptfile_extent_t extent = {at + done * OPAL_CRYPTFILE_ENTRY_BYTES, bytes, here * OPAL_CRYPTFILE_ENTRY_BYTES};
+        const opal_cryptfile_extent_t extent = {at + done * entry_bytes, bytes, here * entry_bytes};
         rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
         for (uint64_t i = 0; i < here && OPAL_CRYPT_OK == rc; ++i) {
-            *count += 0 != memcmp(bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, none, sizeof(none));
+            *count += 0 != memcmp(bytes + i * entry_bytes, none, sizeof(none));
         }
     }
     return rc;
@@ -86,11 +87,11 @@ static int count_used(opal_cryptfile_t *file, uint64_t at, uint64_t blocks, uint
 
 int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
 {
-    uint64_t block = opal_cryptfile_block_count(file, region, data_bytes), most = opal_cryptfile_blocks_most(file, region);
+    uint64_t block = opal_cryptfile_block_count(file, region, data_bytes), end = opal_cryptfile_entries_end(file, region, block);
     int rc = OPAL_CRYPT_OK;
 
     *count = 0;
-    for (uint64_t blocks; block < most && OPAL_CRYPT_OK == rc; block += blocks) {
+    for (uint64_t blocks; block < end && OPAL_CRYPT_OK == rc; block += blocks) {
         uint64_t at;
         blocks = opal_cryptfile_together(file, region, block);
         rc = opal_cryptfile_entry_at(file, region, block, false, &at);

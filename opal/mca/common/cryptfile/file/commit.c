@@ -21,23 +21,27 @@
  */
 #include "file_object.h"
 
+#include "header.h"
+#include "opal/mca/common/crypt/base/le.h"
+
 #include <string.h>
 
 /* As they are in work->slots, to the extents: the entries of blocks whose overwrite needs a room. */
 static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint64_t at)
 {
+    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
     int rc = OPAL_CRYPT_OK;
 
     work->extent_count = 0;
     for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
-        uint8_t *bytes = work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES;
+        uint8_t *bytes = work->slot_bytes + i * entry_bytes;
         if (0 == slots->room) {
             continue;
         }
         opal_cryptfile_mark(slots);
-        opal_cryptfile_entry_write(slots->slot, bytes);
-        rc = opal_cryptfile_extent_add(work, at + i * OPAL_CRYPTFILE_ENTRY_BYTES, bytes, OPAL_CRYPTFILE_ENTRY_BYTES);
+        opal_cryptfile_entry_put(file, slots, bytes);
+        rc = opal_cryptfile_extent_add(work, at + i * entry_bytes, bytes, entry_bytes);
     }
     return OPAL_CRYPT_OK == rc ? file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count) : rc;
 }
@@ -45,8 +49,7 @@ static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, cons
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                 const opal_cryptfile_blockrun_t *run, uint64_t at)
 {
-    uint32_t block_bytes = file->map->regions[run->region].block_bytes, in_set = opal_cryptfile_sidecar_set_rooms(block_bytes);
-    uint32_t rooms = 0;
+    uint32_t in_set = opal_cryptfile_set_rooms(file, run->region), rooms = 0;
 
     work->set_count = 0;
     for (uint64_t i = 0; i < run->count; ++i) {
@@ -56,7 +59,7 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     if (0 == rooms) {
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_cryptfile_rooms_take(file, work, run->region, rooms);
+    int rc = opal_cryptfile_rooms_take(file, work, run->region, run->first, rooms);
     for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
         if (slots->room > 0) {
@@ -71,11 +74,18 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     return OPAL_CRYPT_OK == rc ? marks_write(file, work, run, at) : rc;
 }
 
+/* The ciphertext of block i of the part that begins at `from`, to its room. */
+static int room_extent(opal_cryptfile_work_t *work, uint64_t from, uint64_t i, uint32_t block_bytes)
+{
+    return opal_cryptfile_extent_add(work, work->slots[from + i].room_at.cipher, work->cipher + i * block_bytes, work->fresh[from + i].plain_bytes);
+}
+
 static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                        const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
 {
     uint32_t block_bytes = file->map->regions[run->region].block_bytes;
-    uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPTFILE_ENTRY_BYTES;
+    bool one = NULL != opal_cryptfile_one(file);
+    uint8_t *heads = work->slot_bytes + run->count * opal_cryptfile_entry_bytes(file);
     int rc = OPAL_CRYPT_OK;
 
     work->extent_count = 0;
@@ -89,11 +99,18 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
         const opal_cryptfile_room_t room = {run->region, run->first + from + i, *fresh,
                                                slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
         opal_cryptfile_room_write(&room, head);
-        rc = opal_cryptfile_extent_add(work, slots->room_at.head, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_extent_add(work, slots->room_at.cipher, work->cipher + i * block_bytes,
-                                           fresh->plain_bytes);
+        if (one) {
+            uint32_t check = opal_cryptfile_crc(opal_cryptfile_crc(0, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES), work->cipher + i * block_bytes,
+                                                fresh->plain_bytes);
+            opal_crypt_le_put32(head + OPAL_CRYPTFILE_ROOM_CHECK_AT, check);
         }
+        rc = opal_cryptfile_extent_add(work, slots->room_at.head, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
+        if (OPAL_CRYPT_OK == rc && !one) {
+            rc = room_extent(work, from, i, block_bytes);
+        }
+    }
+    for (uint64_t i = 0; one && i < count && OPAL_CRYPT_OK == rc; ++i) {        /* behind the heads of all */
+        rc = 0 == work->slots[from + i].room ? OPAL_CRYPT_OK : room_extent(work, from, i, block_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
         rc = file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count);
@@ -129,7 +146,8 @@ int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *wo
 
 static int entries_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t at, uint64_t count)
 {
-    const opal_cryptfile_extent_t extent = {at, work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
+    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
+    const opal_cryptfile_extent_t extent = {at, work->slot_bytes, count * entry_bytes};
 
     for (uint64_t i = 0; i < count; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
@@ -137,7 +155,7 @@ static int entries_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, ui
         opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
         *next = work->fresh[i];
         next->room = slots->room;       /* if this is cut at a page, what the room has counts */
-        opal_cryptfile_entry_write(slots->slot, work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES);
+        opal_cryptfile_entry_put(file, slots, work->slot_bytes + i * entry_bytes);
     }
     return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
 }

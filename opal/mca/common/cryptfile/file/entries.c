@@ -106,12 +106,27 @@ static bool only_the_end(const uint8_t *bytes, const opal_cryptfile_slot_t *slot
     return 0 == memcmp(bytes, begin, OPAL_CRYPTFILE_SLOT_BYTES - OPAL_CRYPTFILE_SALT_BYTES - OPAL_AEAD_TAG_BYTES);
 }
 
-static void parse_entries(const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots)
+/* A slot that was cleared before the file became longer: a mark that leads nowhere. */
+static bool is_void(const uint8_t *bytes)
 {
+    static const uint8_t none[OPAL_CRYPTFILE_SLOT_BYTES] = {4};
+
+    return 0 == memcmp(bytes, none, sizeof(none));
+}
+
+static void parse_entries(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots)
+{
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
+
     for (unsigned i = 0; i < 2; ++i) {
         const uint8_t *slot = bytes + i * OPAL_CRYPTFILE_SLOT_BYTES;
-        slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, capacity, &slots->slot[i]) &&
-                        !only_the_end(slot, &slots->slot[i]);
+        slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, capacity, &slots->slot[i]);
+        if (NULL != one) {              /* no entry lies across two sectors: nothing of a bad one counts */
+            slots->bad[i] = (slots->bad[i] && !is_void(slot)) || slots->slot[i].room > one->rooms;
+            slots->slot[i] = slots->bad[i] ? (opal_cryptfile_slot_t){.used = false} : slots->slot[i];
+            continue;
+        }
+        slots->bad[i] = slots->bad[i] && !only_the_end(slot, &slots->slot[i]);
         /* Cut within its first bytes, when it was written: the room counts still. */
         slots->slot[i].pending = slots->slot[i].pending || (slots->bad[i] && slots->slot[i].room > 0);
     }
@@ -122,6 +137,17 @@ static void parse_entries(const uint8_t *bytes, uint32_t capacity, opal_cryptfil
     }
     slots->behind = newer >= 0 && slots->slot[!newer].pending;
     slots->room = 0;
+    if (NULL != one) {
+        memcpy(slots->sealed, bytes + OPAL_CRYPTFILE_ENTRY_BYTES, sizeof(slots->sealed));
+    }
+}
+
+void opal_cryptfile_entry_put(const opal_cryptfile_t *file, const opal_cryptfile_slots_t *slots, uint8_t *bytes)
+{
+    opal_cryptfile_entry_write(slots->slot, bytes);
+    if (NULL != opal_cryptfile_one(file)) {
+        memcpy(bytes + OPAL_CRYPTFILE_ENTRY_BYTES, slots->sealed, sizeof(slots->sealed));
+    }
 }
 
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
@@ -133,11 +159,12 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
         memset(work->slots, 0, count * sizeof(*work->slots));
         return rc;
     }
-    const opal_cryptfile_extent_t extent = {*at, work->slot_bytes, count * OPAL_CRYPTFILE_ENTRY_BYTES};
+    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
+    const opal_cryptfile_extent_t extent = {*at, work->slot_bytes, count * entry_bytes};
     rc = file->sealed ? opal_cryptfile_seal_entries(file, region, first, count, work->slot_bytes)
                       : file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
     for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
-        parse_entries(work->slot_bytes + i * OPAL_CRYPTFILE_ENTRY_BYTES, opal_cryptfile_capacity(file, region, first + i), &work->slots[i]);
+        parse_entries(file, work->slot_bytes + i * entry_bytes, opal_cryptfile_capacity(file, region, first + i), &work->slots[i]);
     }
     return rc;
 }

@@ -23,9 +23,9 @@ typedef struct opal_cryptfile_seal_base {
     opal_cryptfile_slot_t slot;                 /* unused: a hole */
 } opal_cryptfile_seal_base_t;
 
-/* A set of rooms that this process has. */
+/* A set of rooms that this process has.  In a file that is one file, it is one room. */
 typedef struct opal_cryptfile_set {
-    uint64_t at;
+    uint64_t at, lock_at;
     uint32_t set;
     bool busy;                          /* a call works with it */
 } opal_cryptfile_set_t;
@@ -94,9 +94,17 @@ static inline int opal_cryptfile_barrier(opal_cryptfile_t *file, opal_cryptfile_
 
 /* ---- layout: where things lie ---- */
 
+/* The geometry of a file that is one file; NULL: it has a sidecar. */
+static inline const opal_cryptfile_geometry_t *opal_cryptfile_one(const opal_cryptfile_t *file)
+{
+    return 0 == file->map->geometry.group_bytes ? NULL : &file->map->geometry;
+}
+
 /* How many bytes the file has; and to make it have so many. */
 int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
 int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
+/* No file has more. */
+uint64_t opal_cryptfile_most(const opal_cryptfile_t *file);
 /* The place in the data part of a byte of the file. */
 uint64_t opal_cryptfile_place(const opal_cryptfile_t *file, uint64_t offset);
 
@@ -114,8 +122,18 @@ uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t regio
 uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* The byte that is locked for a block. */
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
+/* Locks of all blocks that begin at an offset or behind; false: with another region's those of this one are taken. */
+bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count);
 /* How many entries, from that of this block on, lie together, if there are any. */
 uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
+/* Behind this block there are no entries, if the file ends in this one, or in front of it. */
+uint64_t opal_cryptfile_entries_end(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
+
+static inline uint32_t opal_cryptfile_entry_bytes(const opal_cryptfile_t *file)
+{
+    return NULL == opal_cryptfile_one(file) ? OPAL_CRYPTFILE_ENTRY_BYTES : OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+}
+
 /* Where the entry of a block lies; 0: it has none, and `make` is false. */
 int opal_cryptfile_entry_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, bool make, uint64_t *at);
 
@@ -125,6 +143,13 @@ typedef struct opal_cryptfile_room_place {
 
 /* Where a room of this number lies that may have a version of the block; head 0: it was never made. */
 int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number, opal_cryptfile_room_place_t *place);
+
+/* Sets of rooms for versions of a block: how many there may be, the rooms of one, the byte whose lock is the set's, and
+ * where it lies; 0: it was never made, and `make` is false. */
+uint32_t opal_cryptfile_sets(const opal_cryptfile_t *file);
+uint32_t opal_cryptfile_set_rooms(const opal_cryptfile_t *file, uint32_t region);
+uint64_t opal_cryptfile_set_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t set);
+int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t set, bool make, uint64_t *at);
 
 /* ---- plan ---- */
 
@@ -195,6 +220,7 @@ typedef struct opal_cryptfile_slots {
     opal_cryptfile_slot_t slot[2];
     bool bad[2];                        /* not what anybody could have written */
     bool behind;                        /* an overwrite was cut short, and is not finished */
+    uint8_t sealed[OPAL_CRYPT_HASH_BYTES];      /* of a file that is one file */
     uint32_t room;                      /* for the overwrite that is under way; 0: it needs none */
     opal_cryptfile_room_place_t room_at;
 } opal_cryptfile_slots_t;
@@ -256,22 +282,24 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
 int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count,
                                 uint8_t *entries);
 
+/* An entry as it is stored: entry_bytes. */
+void opal_cryptfile_entry_put(const opal_cryptfile_t *file, const opal_cryptfile_slots_t *slots, uint8_t *bytes);
+
 /* Note, if the file is watched, that a block gets a new version which has bytes of this one. */
 int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t block,
                               const opal_cryptfile_slot_t *slot);
 
 /* ---- rooms ---- */
 
-/* Where a set lies; 0: it was never made, and `make` is false. */
-int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at);
 
 /* What a room holds, and in `cipher`, unless NULL, B bytes; *there, if it is of this block.  The number
  * comes from storage: it may name a room that was never made, or has another block by now. */
 int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
                              opal_cryptfile_room_t *room, uint8_t *cipher, bool *there);
 
-/* Sets with so many rooms, for this call alone, to work->sets; nothing depends on what they hold. */
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms);
+/* Sets with so many rooms for blocks like this one, for this call alone, to work->sets; nothing depends on what
+ * they hold. */
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block, uint64_t rooms);
 /* After the entries.  Who failed may have left blocks behind: then others may have the sets, who look. */
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
 void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);

@@ -21,7 +21,7 @@
 
 #define OPAL_CRYPTFILE_GEOMETRY_BYTES   40
 #define OPAL_CRYPTFILE_END_MAX          (UINT64_C(1) << 61)     /* of F: locks lie behind */
-#define OPAL_CRYPTFILE_GROUP_ENTRY_BYTES 128u
+#define OPAL_CRYPTFILE_GROUP_ENTRY_BYTES 128u   /* slot, slot, what was sealed */
 #define OPAL_CRYPTFILE_GROUP_ROOMS_MAX  32u
 
 typedef struct opal_cryptfile_geometry {

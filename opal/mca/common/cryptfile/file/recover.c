@@ -105,7 +105,7 @@ static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && next->used) {
         rc = try_one(l, next, l->work->old, OPAL_CRYPTFILE_FOUND_OLDER);
     }
-    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && opal_crypt_all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
+    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && NULL == opal_cryptfile_one(l->file) && opal_crypt_all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
         rc = OPAL_CRYPT_ERR_TORN;       /* its first entry was cut at a page */
     }
     return rc;
@@ -172,8 +172,8 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
 static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                   const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
-    uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES];
-    const opal_cryptfile_extent_t extent = {found->entry_at, bytes, sizeof(bytes)};
+    uint8_t bytes[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
+    const opal_cryptfile_extent_t extent = {found->entry_at, bytes, opal_cryptfile_entry_bytes(file)};
 
     if (OPAL_CRYPTFILE_FOUND_CURRENT != found->how) {
         int newer = opal_cryptfile_entry_newer(slots->slot);
@@ -199,7 +199,7 @@ static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t 
     if (slots->room > 0) {              /* it is being overwritten, and has a new mark */
         opal_cryptfile_mark(slots);
     }
-    opal_cryptfile_entry_write(slots->slot, bytes);
+    opal_cryptfile_entry_put(file, slots, bytes);
     return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
 }
 

@@ -62,7 +62,7 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
         return OPAL_CRYPT_OK;           /* no version is there, and none can come back */
     }
     if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: half an entry goes, and it stays torn */
-        return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, entry_at, OPAL_CRYPTFILE_ENTRY_BYTES);
+        return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, entry_at, opal_cryptfile_entry_bytes(file));
     }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_seal_based(file, region, block, &found.slot);
@@ -73,15 +73,15 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
 /* Blocks from this one on were never written. */
 static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t block)
 {
-    uint64_t most = opal_cryptfile_blocks_most(file, region);
+    uint64_t end = opal_cryptfile_entries_end(file, region, block);
     int rc = OPAL_CRYPT_OK;
 
-    for (uint64_t blocks; block < most && OPAL_CRYPT_OK == rc; block += blocks) {
+    for (uint64_t blocks; block < end && OPAL_CRYPT_OK == rc; block += blocks) {
         uint64_t at;
         blocks = opal_cryptfile_together(file, region, block);
         rc = opal_cryptfile_entry_at(file, region, block, false, &at);
         if (OPAL_CRYPT_OK == rc && 0 != at) {
-            rc = file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, at, blocks * OPAL_CRYPTFILE_ENTRY_BYTES);
+            rc = file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, at, blocks * opal_cryptfile_entry_bytes(file));
         }
     }
     return rc;
@@ -100,11 +100,12 @@ static bool goes_through(const opal_cryptfile_t *file, uint32_t region, uint64_t
  * the data is cut, too: nobody shall see data without its entry. */
 static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, opal_cryptfile_range_t *range)
 {
-    uint64_t most = opal_cryptfile_blocks_most(file, region);
-    uint64_t first = opal_cryptfile_stand(file, region, bytes) / file->map->regions[region].block_bytes;
-    /* Behind these come other locks. */
-    first = first < most ? first : most - 1;
-    int rc = opal_cryptfile_range_lock(file, range, opal_cryptfile_lock_at(file, region, first), most - first, true);
+    uint64_t at, count;
+
+    if (!opal_cryptfile_locks_behind(file, region, bytes, &at, &count)) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_cryptfile_range_lock(file, range, at, count, true);
 
     range->last = OPAL_CRYPT_OK == rc ? range->last : 0;
     return rc;

@@ -12,6 +12,7 @@
  * else works with, or cannot be read, stays as it is, and the next set is tried.
  */
 #include "file_object.h"
+#include "opal/mca/common/crypt/base/le.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <errno.h>
@@ -34,20 +35,22 @@ static uint32_t set_to_try(unsigned turn)
     return any % (window < OPAL_CRYPTFILE_SIDECAR_SETS ? window : OPAL_CRYPTFILE_SIDECAR_SETS);
 }
 
-int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at)
+/* The list of a region's sets; in a file that is one file, that of the rooms of all. */
+static opal_cryptfile_region_state_t *sets_of(const opal_cryptfile_t *file, uint32_t region)
 {
-    uint64_t within;
-    unsigned segment = opal_cryptfile_sidecar_set_segment(set, &within);
-    int rc = opal_cryptfile_segment(file, region, true, segment, make, at);
-
-    *at += 0 == *at ? 0 : within * opal_cryptfile_sidecar_set_bytes(file->map->regions[region].block_bytes);
-    return rc;
+    return file->regions[NULL == opal_cryptfile_one(file) ? region : 0];
 }
 
 /* What storage has there, if it is a version of a block that there may be. */
 static bool head_parse(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], opal_cryptfile_room_t *room)
 {
-    return opal_cryptfile_room_parse(head, region, file->map->regions[region].block_bytes, room) &&
+    uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
+
+    memcpy(bytes, head, sizeof(bytes));
+    if (NULL != opal_cryptfile_one(file)) {     /* the check, which authenticates nothing */
+        memset(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
+    }
+    return opal_cryptfile_room_parse(bytes, region, file->map->regions[region].block_bytes, room) &&
            room->block < opal_cryptfile_blocks_most(file, region) &&
            room->slot.plain_bytes <= opal_cryptfile_capacity(file, region, room->block) &&
            room->before.plain_bytes <= opal_cryptfile_capacity(file, region, room->block);
@@ -115,6 +118,10 @@ static int free_room(opal_cryptfile_t *file, uint32_t region, uint32_t number, c
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
+    if (NULL == file->regions[region]->blocks) {        /* somebody else has to finish it */
+        opal_cryptfile_work_give(file, work);
+        return OPAL_CRYPT_OK;
+    }
     rc = opal_cryptfile_work_room(file, work, 1, file->map->regions[region].block_bytes);
     rc = OPAL_CRYPT_OK == rc ? look_at_entry(file, work, region, number, room, is_free) : rc;
     if (OPAL_CRYPT_OK == rc && !*is_free) {
@@ -124,10 +131,25 @@ static int free_room(opal_cryptfile_t *file, uint32_t region, uint32_t number, c
     return rc;
 }
 
+/* Which region has a version in a room.  False: none. */
+static bool region_of(const opal_cryptfile_t *file, const uint8_t *head, uint32_t *region)
+{
+    if (NULL != opal_cryptfile_one(file)) {
+        *region = opal_crypt_le_get32(head);
+    }
+    return *region < file->map->region_count && file->map->regions[*region].encrypted;
+}
+
+/* A room has versions of blocks of its own group only. */
+static bool in_place(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_set_t *set, uint64_t block)
+{
+    return set->lock_at == opal_cryptfile_set_lock_at(file, region, block, set->set);
+}
+
 /* With the set's lock. */
 static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_set_t *set, bool *is_free)
 {
-    uint32_t block_bytes = file->map->regions[region].block_bytes, rooms = opal_cryptfile_sidecar_set_rooms(block_bytes);
+    uint32_t block_bytes = file->map->regions[region].block_bytes, rooms = opal_cryptfile_set_rooms(file, region);
     uint8_t heads[OPAL_CRYPTFILE_SET_ROOMS_MAX][OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
     opal_cryptfile_extent_t extents[OPAL_CRYPTFILE_SET_ROOMS_MAX];
 
@@ -138,7 +160,7 @@ static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfil
     *is_free = OPAL_CRYPT_OK == rc;
     for (uint32_t i = 0; i < rooms && *is_free && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_room_t room;
-        if (head_parse(file, region, heads[i], &room)) {
+        if (region_of(file, heads[i], &region) && head_parse(file, region, heads[i], &room) && in_place(file, region, set, room.block)) {
             rc = free_room(file, region, set->set * rooms + i + 1, &room, is_free);
         }
     }
@@ -167,41 +189,43 @@ static int insert_set(opal_cryptfile_region_state_t *of, const opal_cryptfile_se
     return OPAL_CRYPT_OK;
 }
 
-static opal_cryptfile_set_t *find_set(opal_cryptfile_region_state_t *of, uint32_t set)
+static opal_cryptfile_set_t *find_set(opal_cryptfile_region_state_t *of, uint64_t lock_at)
 {
     size_t i = 0;
 
-    while (i < of->set_count && set != of->sets[i].set) {
+    while (i < of->set_count && lock_at != of->sets[i].lock_at) {
         ++i;
     }
     return i < of->set_count ? &of->sets[i] : NULL;
 }
 
 /* Under set_lock, as what follows. */
-static int get_one(opal_cryptfile_t *file, uint32_t region)
+static int get_one(opal_cryptfile_t *file, uint32_t region, uint64_t block)
 {
     opal_cryptfile_storage_t *storage = file->storage;
+    opal_cryptfile_region_state_t *of = sets_of(file, region);
+    unsigned tries = NULL == opal_cryptfile_one(file) ? (unsigned) TRIES : opal_cryptfile_sets(file);
     int rc = OPAL_CRYPT_OK;
 
-    for (unsigned turn = 0; turn < TRIES && OPAL_CRYPT_OK == rc; ++turn) {
+    for (unsigned turn = 0; turn < tries && OPAL_CRYPT_OK == rc; ++turn) {
         opal_cryptfile_set_t set = {.set = set_to_try(turn)};
-        uint64_t lock_at = opal_cryptfile_sidecar_set_lock_at(region, set.set);
         bool got = false, is_free = false;
-        if (NULL != find_set(file->regions[region], set.set)) {
+        set.lock_at = opal_cryptfile_set_lock_at(file, region, block, set.set);
+        if (NULL != find_set(of, set.lock_at)) {
             continue;
         }
-        rc = storage->try_lock(storage, lock_at, 1, true, &got);
+        rc = storage->try_lock(storage, set.lock_at, 1, true, &got);
         if (OPAL_CRYPT_OK != rc || !got) {
             continue;
         }
-        rc = opal_cryptfile_set_at(file, region, set.set, true, &set.at);
+        rc = opal_cryptfile_set_at(file, region, block, set.set, true, &set.at);
         rc = OPAL_CRYPT_OK == rc ? free_set(file, region, &set, &is_free) : rc;
-        rc = OPAL_CRYPT_OK == rc && is_free ? insert_set(file->regions[region], &set) : rc;
+        rc = OPAL_CRYPT_OK == rc && is_free ? insert_set(of, &set) : rc;
         if (OPAL_CRYPT_OK == rc && is_free) {
             return OPAL_CRYPT_OK;
         }
         int error = errno;
-        (void) storage->unlock(storage, lock_at, 1);
+        (void) storage->unlock(storage, set.lock_at, 1);
         errno = error;
     }
     errno = OPAL_CRYPT_OK == rc ? ENOLCK : errno;
@@ -233,22 +257,38 @@ static int room_for_sets(opal_cryptfile_work_t *work, size_t count)
     return OPAL_CRYPT_OK;
 }
 
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms)
+/* Under set_lock: gives back the lock of a set, and forgets it. */
+static void leave_set(opal_cryptfile_t *file, opal_cryptfile_region_state_t *of, opal_cryptfile_set_t *set)
 {
-    opal_cryptfile_region_state_t *of = file->regions[region];
-    uint32_t in_set = opal_cryptfile_sidecar_set_rooms(file->map->regions[region].block_bytes);
+    int error = errno;
+
+    (void) file->storage->unlock(file->storage, set->lock_at, 1);
+    memmove(set, set + 1, (size_t) (of->sets + of->set_count - (set + 1)) * sizeof(*set));
+    --of->set_count;
+    errno = error;
+}
+
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block, uint64_t rooms)
+{
+    opal_cryptfile_region_state_t *of = sets_of(file, region);
+    uint32_t in_set = opal_cryptfile_set_rooms(file, region);
     size_t wanted = (size_t) ((rooms + in_set - 1) / in_set);
     int rc = room_for_sets(work, wanted);
 
     work->set_count = 0;
     pthread_mutex_lock(&of->set_lock);
     while (OPAL_CRYPT_OK == rc && idle_sets(of) < wanted) {
-        rc = get_one(file, region);
+        rc = get_one(file, region, block);
     }
     for (size_t i = 0; OPAL_CRYPT_OK == rc && work->set_count < wanted; ++i) {
         if (!of->sets[i].busy) {
             of->sets[i].busy = true;
             work->sets[work->set_count++] = of->sets[i];
+        }
+    }
+    for (size_t i = of->set_count; OPAL_CRYPT_OK != rc && NULL != opal_cryptfile_one(file) && i-- > 0;) {
+        if (!of->sets[i].busy) {        /* rooms are nobody's between calls */
+            leave_set(file, of, &of->sets[i]);
         }
     }
     pthread_mutex_unlock(&of->set_lock);
@@ -257,23 +297,19 @@ int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
 
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done)
 {
-    opal_cryptfile_region_state_t *of = file->regions[region];
-    int error = errno;
+    opal_cryptfile_region_state_t *of = sets_of(file, region);
 
     pthread_mutex_lock(&of->set_lock);
     for (size_t i = 0; i < work->set_count; ++i) {
-        opal_cryptfile_set_t *set = find_set(of, work->sets[i].set);
-        if (done) {
+        opal_cryptfile_set_t *set = find_set(of, work->sets[i].lock_at);
+        if (done && NULL == opal_cryptfile_one(file)) {
             set->busy = false;
-            continue;
+        } else {                        /* in a file that is one file, always: who has rooms waits for nothing */
+            leave_set(file, of, set);
         }
-        (void) file->storage->unlock(file->storage, opal_cryptfile_sidecar_set_lock_at(region, set->set), 1);
-        memmove(set, set + 1, (size_t) (of->sets + of->set_count - (set + 1)) * sizeof(*set));
-        --of->set_count;
     }
     work->set_count = 0;
     pthread_mutex_unlock(&of->set_lock);
-    errno = error;
 }
 
 void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region)
@@ -281,7 +317,7 @@ void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region)
     opal_cryptfile_region_state_t *of = file->regions[region];
 
     for (size_t i = 0; i < of->set_count; ++i) {
-        (void) file->storage->unlock(file->storage, opal_cryptfile_sidecar_set_lock_at(region, of->sets[i].set), 1);
+        (void) file->storage->unlock(file->storage, of->sets[i].lock_at, 1);
     }
     of->set_count = 0;
 }

@@ -221,6 +221,31 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return opal_cryptfile_commit_end(w->file, w->work, run, done, at, rc);
 }
 
+/* Of all blocks of a run whose locks this call has.  Until that is done they may have rooms that nobody else can free. */
+static int finish_run(const writer_t *w, const opal_cryptfile_blockrun_t *run)
+{
+    uint64_t at;
+    int rc = opal_cryptfile_work_room(w->file, w->work, run->count, w->file->map->regions[run->region].block_bytes);
+
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, true, &at) : rc;
+    return OPAL_CRYPT_OK == rc ? finish_others(w, run) : rc;
+}
+
+/* A file that is one file has rooms for so many blocks of a group at a time. */
+static int write_rounds(writer_t *w, const opal_cryptfile_blockrun_t *run)
+{
+    uint64_t most = NULL == opal_cryptfile_one(w->file) ? run->count : opal_cryptfile_sets(w->file);
+    int rc = most < run->count && !w->held ? finish_run(w, run) : OPAL_CRYPT_OK;
+
+    for (uint64_t done = 0; done < run->count && OPAL_CRYPT_OK == rc; done += most) {
+        opal_cryptfile_blockrun_t round = *run;
+        round.first += done;
+        round.count = run->count - done < most ? run->count - done : most;
+        rc = write_locked(w, &round);
+    }
+    return rc;
+}
+
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     opal_cryptfile_range_t range;
@@ -230,11 +255,11 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
         return OPAL_CRYPT_ERR_MEMORY;
     }
     if (w->held) {
-        return write_locked(w, run);
+        return write_rounds(w, run);
     }
     rc = opal_cryptfile_range_lock(w->file, &range, opal_cryptfile_lock_at(w->file, run->region, run->first),
                                    run->count, true);
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_rounds(w, run)) : rc;
 }
 
 static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
@@ -245,12 +270,25 @@ static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return w->file->storage->write(w->file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
 }
 
-static int write_pieces(writer_t *w)
+static int finish_held(const writer_t *w)
 {
     opal_cryptfile_blockrun_t run;
     size_t piece = 0;
     uint64_t used = 0;
     int rc = OPAL_CRYPT_OK;
+
+    while (OPAL_CRYPT_OK == rc && opal_cryptfile_plan_run(w->file, w->plan, &piece, &used, &run)) {
+        rc = 0 == run.count ? OPAL_CRYPT_OK : finish_run(w, &run);
+    }
+    return rc;
+}
+
+static int write_pieces(writer_t *w)
+{
+    opal_cryptfile_blockrun_t run;
+    size_t piece = 0;
+    uint64_t used = 0;
+    int rc = w->held && NULL != opal_cryptfile_one(w->file) ? finish_held(w) : OPAL_CRYPT_OK;
 
     while (OPAL_CRYPT_OK == rc && opal_cryptfile_plan_run(w->file, w->plan, &piece, &used, &run)) {
         rc = 0 == run.count ? write_plain(w, &run) : write_run(w, &run);
@@ -264,7 +302,7 @@ static int write_pieces(writer_t *w)
 int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
                          size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome)
 {
-    opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count, .end = OPAL_CRYPTFILE_OFFSET_MAX};
+    opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count, .end = NULL == file->map ? 0 : opal_cryptfile_most(file)};
     writer_t w = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome};
     opal_cryptfile_held_t held = {.count = 0};
     int rc;

@@ -1,0 +1,491 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The block engine over files that are one file: every block of the files that Python wrote, and of what was
+ * made of them; random requests and sizes against a shadow; and a process that dies at each of its writes.
+ *
+ *     test_file_one DIRECTORY SEED     leaves the random files there, for the other reader (shell/vectors)
+ */
+#include "opal/mca/common/crypt/base/le.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_one.h"
+#include "tests/unit/file_open.h"
+
+enum { GROUP = 1 << 20, SHADOW = 5 << 19, B = 4096 };
+
+/* ---- one part ---- */
+
+static int one_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
+{
+    (void) part;
+    return memory_read(storage, OPAL_CRYPTFILE_DATA, extents, count);
+}
+
+static int one_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
+{
+    (void) part;
+    return memory_write(storage, OPAL_CRYPTFILE_DATA, extents, count);
+}
+
+static int one_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
+{
+    (void) part;
+    return memory_size(storage, OPAL_CRYPTFILE_DATA, bytes);
+}
+
+static int one_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+{
+    (void) part;
+    return memory_resize(storage, OPAL_CRYPTFILE_DATA, bytes);
+}
+
+static int one_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
+{
+    (void) part;
+    return memory_zero(storage, OPAL_CRYPTFILE_DATA, at, bytes);
+}
+
+static int one_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+{
+    (void) exclusive;
+    UNIT_CHECK(bytes > 0 && at >= UINT64_C(1) << 62 && at + bytes <= INT64_MAX);
+    ++memory_of(storage)->locks;
+    return OPAL_CRYPT_OK;
+}
+
+static int one_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
+{
+    (void) at;
+    (void) bytes;
+    --memory_of(storage)->locks;
+    return OPAL_CRYPT_OK;
+}
+
+static int one_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+{
+    *got = true;
+    return one_lock(storage, at, bytes, exclusive);
+}
+
+static void one_memory(memory_t *memory)
+{
+    memory_init(memory);
+    memory->super = (opal_cryptfile_storage_t){one_read, one_write, one_size, one_resize, one_zero, one_lock, one_unlock, one_try_lock, NULL, NULL};
+}
+
+/* ---- the vectors ---- */
+
+static unsigned block_count, bad_count;
+
+/* The engine over an image that was opened; takes the map. */
+static opal_cryptfile_t *engine_of(memory_t *memory, const one_image_t *image, one_opened_t *opened)
+{
+    const opal_cryptfile_of_t of = {&memory->super, first_provider, NULL, 0};
+    opal_cryptfile_copy_state_t *copy = &opened->copies[opened->chosen];
+    opal_cryptfile_t *file;
+
+    one_memory(memory);
+    memory_grow(&memory->parts[OPAL_CRYPTFILE_DATA], image->size);
+    memcpy(memory->parts[OPAL_CRYPTFILE_DATA].bytes, image->bytes, image->size);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_create(&of, &file));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_use(file, copy->map, copy->keys));
+    opal_cryptfile_keys_free(copy->keys, copy->map->region_count);
+    copy->map = NULL;
+    copy->keys = NULL;
+    return file;
+}
+
+/* "region:group:block=forged ..." of all blocks that do not read. */
+static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *text, size_t room)
+{
+    const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
+    uint64_t size = opal_cryptfile_geometry_size(&map->geometry, end), data = opal_cryptfile_geometry_data(&map->geometry);
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t r = 0; r < map->region_count; ++r) {
+        uint32_t block_bytes = map->regions[r].block_bytes;
+        for (uint64_t g = 0; map->regions[r].encrypted && g * data < size; ++g) {
+            const opal_cryptfile_tiling_t *tiling = &map->regions[r].tiling;
+            uint64_t blocks = opal_cryptfile_geometry_blocks(&map->geometry, tiling, block_bytes, g), offset, together;
+            for (uint64_t k = 0; k < blocks; ++k) {
+                uint64_t block = g * (data / block_bytes) + k;
+                opal_cryptfile_block_condition_t condition;
+                uint32_t bytes;
+                UNIT_REQUIRE(opal_cryptfile_geometry_locate(&map->geometry, tiling, block * block_bytes, &offset, &together));
+                if (offset >= size) {
+                    break;
+                }
+                UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_check(file, r, block, &condition, &bytes));
+                if (OPAL_CRYPTFILE_BLOCK_TORN == condition || OPAL_CRYPTFILE_BLOCK_BAD == condition) {
+                    used += (size_t) snprintf(text + used, room - used, "%s%u:%u:%u=%s", 0 == used ? "" : " ", (unsigned) r, (unsigned) g,
+                                              (unsigned) k, OPAL_CRYPTFILE_BLOCK_TORN == condition ? "torn" : "forged");
+                }
+                ++block_count;
+            }
+        }
+    }
+}
+
+/* By its check, every room that was ever used is complete; how many there are. */
+static unsigned rooms_complete(const memory_t *memory, const opal_cryptfile_geometry_t *geometry)
+{
+    const memory_part_t *part = &memory->parts[OPAL_CRYPTFILE_DATA];
+    unsigned complete = 0;
+
+    for (uint64_t g = 0; g * geometry->group_bytes < part->size; ++g) {
+        for (uint32_t w = 1; w <= geometry->rooms; ++w) {
+            uint64_t at = opal_cryptfile_geometry_head_at(geometry, g, w);
+            uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
+            if (at + sizeof(head) > part->size || 0 == part->bytes[at + 16]) {
+                continue;
+            }
+            memcpy(head, part->bytes + at, sizeof(head));
+            memset(head + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
+            uint32_t check = opal_cryptfile_crc(0, head, sizeof(head));
+            check = opal_cryptfile_crc(check, part->bytes + opal_cryptfile_geometry_room_at(geometry, g, w), opal_crypt_le_get32(head + 20));
+            UNIT_CHECK(check == opal_crypt_le_get32(part->bytes + at + OPAL_CRYPTFILE_ROOM_CHECK_AT));
+            ++complete;
+        }
+    }
+    return complete;
+}
+
+static void good_file(const one_file_t *one)
+{
+    one_opened_t opened;
+    memory_t memory;
+    char text[200];
+
+    UNIT_REQUIRE(0 == strcmp("encrypted", one_open(&one->image, NULL, 0, one_keystore(one), &opened)));
+    opal_cryptfile_t *file = engine_of(&memory, &one->image, &opened);
+    const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
+    blocks_that_do_not_read(file, one->image.size, text, sizeof(text));
+    UNIT_CHECK('\0' == text[0]);
+    UNIT_CHECK((0 == strcmp("rooms", one->name) ? 3 : 0) <= rooms_complete(&memory, &map->geometry));
+    uint8_t *out = malloc(one->plain_bytes + 1);
+    uint32_t hint = 0, region;
+    for (uint64_t at = 0, plain, together, got; at < one->plain_bytes; at += together) {
+        bool there = opal_cryptfile_map_find(map, &hint, at, &region, &plain, &together);
+        together = together < one->plain_bytes - at ? together : one->plain_bytes - at;
+        if (there) {
+            UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, at, out, together, &got) && got == together);
+            UNIT_EQUAL_BYTES(out, one->plain + at, together);
+        }
+    }
+    UNIT_CHECK(0 == memory.locks);
+    free(out);
+    opal_cryptfile_destroy(file);
+    memory_free(&memory);
+    one_close(&opened);
+}
+
+static void changed_file(const one_file_t *one, const one_changed_t *changed)
+{
+    one_opened_t opened;
+    memory_t memory;
+    char text[200];
+
+    if (0 == strcmp("encrypted", one_open(&changed->image, changed->attribute, changed->attribute_bytes, one_keystore(one), &opened))) {
+        opal_cryptfile_t *file = engine_of(&memory, &changed->image, &opened);
+        blocks_that_do_not_read(file, changed->image.size, text, sizeof(text));
+        if (!UNIT_CHECK(0 == strcmp(changed->blocks, text))) {
+            fprintf(stderr, "  %s, %s: \"%s\", not \"%s\"\n", one->name, changed->name, text, changed->blocks);
+        }
+        bad_count += '\0' != text[0];
+        opal_cryptfile_destroy(file);
+        memory_free(&memory);
+    }
+    one_close(&opened);
+}
+
+/* ---- files of our own ---- */
+
+static const uint8_t uuid[16] = "a file all by it";
+/* Rows of 1,000 and 3,000 bytes in turn, and plain ones between them; in front of them a plain head.  Groups end within rows. */
+static const region_spec_t rows[] = {
+    {1, OPAL_AEAD_AES_128_GCM, 512, 1000, 5000, false, 1, {{0, 1000, 0}}},
+    {1, OPAL_AEAD_AES_256_GCM, B, 2000, 5000, false, 1, {{0, 3000, 0}}},
+    {0, 0, 0, 5000, 5000, false, 1, {{0, 1000, 0}}},
+    {0, 0, 0, 0, 1000, true, 1, {{0, 1000, 0}}}};
+/* Each there once, with short blocks at their ends, over the border of a group. */
+static const region_spec_t parts[] = {
+    {1, OPAL_AEAD_AES_256_GCM, 1024, 0, 700001, true, 1, {{0, 700001, 0}}},
+    {1, OPAL_AEAD_AES_128_GCM, 2048, 700001, 900000, true, 2, {{0, 300000, 0}, {400000, 500000, 0}}},
+    {1, OPAL_AEAD_AES_128_GCM, B, 1000001, 100000, true, 1, {{0, 100000, 0}}},
+    {1, OPAL_AEAD_AES_256_GCM, 512, 1600001, 1, false, 1, {{0, 1, 0}}}};
+static const region_spec_t whole[] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
+
+static opal_cryptfile_t *open_one(memory_t *memory, const region_spec_t *specs, unsigned count, const opal_cryptfile_grant_t *grants)
+{
+    opal_cryptfile_t *file = open_file(&memory->super, specs, count, uuid, grants);
+    opal_cryptfile_map_t *map = (opal_cryptfile_map_t *) (uintptr_t) opal_cryptfile_map_of(file);
+    uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES];
+
+    map->generation = 1;
+    map->geometry = (opal_cryptfile_geometry_t){GROUP, 311296, 0, 3072, 2048, 4, B};
+    opal_cryptfile_geometry_write(&map->geometry, bytes);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, &map->geometry));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_fits(map, 1000));
+    return file;
+}
+
+static uint64_t state = 7;
+
+static uint64_t draw(uint64_t below)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (state >> 8) % below;
+}
+
+typedef struct shadow {
+    uint8_t bytes[SHADOW];
+    uint64_t size;
+} shadow_t;
+
+/* Near the borders of groups as often as elsewhere. */
+static uint64_t some_offset(uint64_t below)
+{
+    uint64_t data = GROUP - 311296, near = (1 + draw(3)) * data - 5000 + draw(10000);
+
+    return 0 == draw(2) && near < below ? near : draw(below);
+}
+
+static bool step_of(opal_cryptfile_t *file, shadow_t *shadow, uint8_t *buffer)
+{
+    uint64_t at = some_offset(SHADOW - 40000), bytes = 1 + draw(0 == draw(8) ? 40000 : 6000), got;
+    opal_cryptfile_outcome_t outcome;
+
+    switch (draw(8)) {
+    case 0:
+        shadow->size = at;
+        memset(shadow->bytes + at, 0, SHADOW - at);
+        return OPAL_CRYPT_OK == opal_cryptfile_resize(file, at, &outcome);
+    case 1: case 2: case 3: {
+        bool right = OPAL_CRYPT_OK == get_bytes(file, at, buffer, bytes, &got);
+        uint64_t have = at < shadow->size ? shadow->size - at : 0;
+        have = have < bytes ? have : bytes;
+        return right && got == have && 0 == memcmp(buffer, shadow->bytes + at, have);
+    }
+    default: {
+        const opal_cryptfile_request_t request = {buffer, at, bytes};
+        for (uint64_t i = 0; i < bytes; ++i) {
+            buffer[i] = (uint8_t) draw(256);
+        }
+        memcpy(shadow->bytes + at, buffer, bytes);
+        shadow->size = at + bytes > shadow->size ? at + bytes : shadow->size;
+        return OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, 0 == draw(3), &outcome) && bytes == outcome.bytes;
+    }
+    }
+}
+
+/* ---- for the other reader ---- */
+
+static const char *directory;
+
+static void leave_bytes(const char *name, const char *what, const void *bytes, size_t count)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s.%s", directory, name, what);
+    FILE *out = fopen(path, "wb");
+    UNIT_REQUIRE(NULL != out && count == fwrite(bytes, 1, count, out) && 0 == fclose(out));
+}
+
+/* A header, and a map with wrapped keys, in front of what the engine made. */
+static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_map_t *of, const shadow_t *shadow)
+{
+    static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[6] = {1, 1, 1, 0, 40, 0}, open[4] = {1};
+    opal_cryptfile_map_t *map = (opal_cryptfile_map_t *) (uintptr_t) of;
+    opal_cryptfile_header_t header = {.geometry = map->geometry};
+    uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], *bytes = memory->parts[OPAL_CRYPTFILE_DATA].bytes;
+
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        opal_cryptfile_region_t *region = &map->regions[i];
+        if (region->encrypted) {
+            memset(data_key, (int) (17 * i + 3), sizeof(data_key));        /* as open_file has it */
+            *region->wrapped = (opal_cryptfile_wrapped_t){.bytes = 48};
+            memcpy(region->wrapped->blob, head, sizeof(head));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_rfc3394_wrap(label_key, data_key, region->wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT));
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_mac(map, i, data_key, region->mac));
+        }
+    }
+    memcpy(header.uuid, map->uuid, sizeof(header.uuid));
+    opal_cryptfile_header_write(&header, bytes);
+    for (unsigned place = 0; place < 2; ++place) {
+        opal_cryptfile_place_write(map, bytes + opal_cryptfile_geometry_map_at(&map->geometry, place));
+    }
+    memcpy(bytes + opal_cryptfile_geometry_seal_at(&map->geometry), open, sizeof(open));
+    leave_bytes(name, "one", bytes, memory->parts[OPAL_CRYPTFILE_DATA].size);
+    leave_bytes(name, "plain", shadow->bytes, shadow->size);
+}
+
+static void test_random(const char *name, const region_spec_t *specs, unsigned count)
+{
+    static shadow_t shadow;
+    static uint8_t buffer[SHADOW];
+    memory_t memory;
+    unsigned wrong = 0;
+    uint64_t end, got;
+
+    UNIT_GROUP("%s: random requests and sizes", name);
+    memset(&shadow, 0, sizeof(shadow));
+    one_memory(&memory);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
+    opal_cryptfile_t *file = open_one(&memory, specs, count, NULL);
+    const opal_cryptfile_geometry_t geometry = opal_cryptfile_map_of(file)->geometry;
+    for (unsigned i = 0; i < 1500; ++i) {
+        if (0 == draw(50)) {            /* another process */
+            opal_cryptfile_destroy(file);
+            file = open_one(&memory, specs, count, NULL);
+        }
+        wrong += !step_of(file, &shadow, buffer);
+        wrong += OPAL_CRYPT_OK != memory_size(&memory.super, OPAL_CRYPTFILE_DATA, &end) ||
+                 end != opal_cryptfile_geometry_end(&geometry, shadow.size) || 0 != memory.locks;
+    }
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, buffer, sizeof(buffer), &got) && got == shadow.size);
+    UNIT_CHECK(0 == memcmp(buffer, shadow.bytes, shadow.size));
+    UNIT_CHECK(0 == wrong && rooms_complete(&memory, &geometry) > 2);
+    if (NULL != directory) {
+        leave_file(name, &memory, opal_cryptfile_map_of(file), &shadow);
+    }
+    opal_cryptfile_destroy(file);
+    memory_free(&memory);
+}
+
+/* ---- short blocks, at the end of a group's share of a region ---- */
+
+static void test_short_blocks(void)
+{
+    enum { DATA = GROUP - 311296, SHORT = 415, LONG = 1200000, END = 700500 };     /* of region 1 in group 0 */
+    static const opal_cryptfile_grant_t grants[4] = {OPAL_CRYPTFILE_GRANT_OPEN, OPAL_CRYPTFILE_GRANT_SEAL, OPAL_CRYPTFILE_GRANT_SEAL,
+                                                     OPAL_CRYPTFILE_GRANT_SEAL};
+    static uint8_t text[LONG], out[LONG];
+    opal_cryptfile_outcome_t outcome;
+    memory_t memory;
+    uint64_t got;
+
+    UNIT_GROUP("short blocks");
+    one_memory(&memory);
+    memset(text, 't', sizeof(text));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
+    opal_cryptfile_t *file = open_one(&memory, parts, 4, NULL);
+    const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, LONG));
+
+    /* One that is damaged is written in full; what was sealed of it stays in its entry. */
+    uint64_t block = opal_cryptfile_geometry_stand(&map->geometry, &map->regions[1].tiling, DATA - 1) / map->regions[1].block_bytes;
+    uint8_t *entry = memory.parts[0].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
+    memset(entry + OPAL_CRYPTFILE_ENTRY_BYTES, 's', OPAL_CRYPT_HASH_BYTES);
+    memory.parts[0].bytes[opal_cryptfile_geometry_place(&map->geometry, DATA - 1)] ^= 1;
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, DATA - 1, out, 1, &got));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == put_bytes(file, DATA - SHORT, text, SHORT - 1));
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, DATA - SHORT, text, SHORT));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, LONG, &got) && LONG == got && 0 == memcmp(out, text, LONG));
+    entry = memory.parts[0].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
+    for (unsigned i = 0; i < OPAL_CRYPT_HASH_BYTES; ++i) {
+        UNIT_CHECK('s' == entry[OPAL_CRYPTFILE_ENTRY_BYTES + i]);
+    }
+    opal_cryptfile_destroy(file);
+
+    /* Region 0 ended before: a cut goes through no block of it, and needs no key. */
+    file = open_one(&memory, parts, 4, grants);
+    UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_resize(file, 600000 + 1, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, END, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, LONG, &got) && END == got && 0 == memcmp(out, text, END));
+    opal_cryptfile_destroy(file);
+    memory_free(&memory);
+}
+
+/* ---- death ---- */
+
+/* Every block of [from, to) reads as in `a` or as in `b`; with `torn`, or not at all. */
+static void check_either(opal_cryptfile_t *file, const uint8_t *a, const uint8_t *b, uint64_t from, uint64_t to, bool torn)
+{
+    uint8_t out[B];
+    unsigned wrong = 0;
+
+    for (uint64_t at = from / B * B; at < to; at += B) {
+        uint64_t got, bytes = to - at < B ? to - at : B;
+        int rc = get_bytes(file, at, out, bytes, &got);
+        bool right = OPAL_CRYPT_OK == rc && (0 == memcmp(out, a + at, got) || 0 == memcmp(out, b + at, got));
+        wrong += !right && !(torn && OPAL_CRYPT_ERR_TORN == rc);
+    }
+    UNIT_CHECK(0 == wrong);
+}
+
+static int put_all(opal_cryptfile_t *file, uint64_t at, uint8_t *bytes, size_t count, bool atomic)
+{
+    const opal_cryptfile_request_t request = {bytes, at, count};
+    opal_cryptfile_outcome_t outcome;
+
+    return opal_cryptfile_write(file, &request, 1, atomic, &outcome);
+}
+
+/* In pieces of a sector. */
+static void test_death(const char *name, bool overwrite, bool atomic)
+{
+    static uint8_t before[SHADOW], after[SHADOW];
+    enum { DATA = GROUP - 311296, FROM = DATA - 5 * B - 100, TO = DATA + 6 * B + 77 };
+    memory_t base, memory = {.life = -1};
+    bool died = true;
+    long life = 0;
+
+    UNIT_GROUP("%s: death at each write", name);
+    one_memory(&base);
+    one_memory(&memory);
+    base.page = 512;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&base.super, OPAL_CRYPTFILE_DATA, 8192));
+    opal_cryptfile_t *file = open_one(&base, whole, 1, NULL);
+    memset(before, 0, sizeof(before));
+    if (overwrite) {
+        memset(before, 'a', TO + B);
+        UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, before, TO + B));
+    }
+    opal_cryptfile_destroy(file);
+    memcpy(after, before, sizeof(after));
+    memset(after + FROM, 'b', TO - FROM);
+    for (; died; ++life) {
+        memory_copy(&memory, &base);
+        memory.life = life;
+        file = open_one(&memory, whole, 1, NULL);
+        died = OPAL_CRYPT_OK != put_all(file, FROM, after + FROM, TO - FROM, atomic);
+        opal_cryptfile_destroy(file);
+        memory.life = -1;
+        memory.locks = 0;
+        file = open_one(&memory, whole, 1, NULL);
+        check_either(file, before, after, overwrite ? 0 : FROM, TO, !overwrite);
+        UNIT_CHECK(OPAL_CRYPT_OK == put_all(file, FROM - 50, after + FROM - 50, TO - FROM + 50, atomic));    /* finishes what was left */
+        check_either(file, after, after, overwrite ? 0 : FROM, TO, false);
+        UNIT_CHECK(0 == memory.locks);
+        opal_cryptfile_destroy(file);
+    }
+    printf("  %ld points of death\n", life - 1);
+    UNIT_CHECK(life > 10);
+    memory_free(&base);
+    memory_free(&memory);
+}
+
+int main(int argc, char **argv)
+{
+    providers_init();
+    directory = 3 == argc ? argv[1] : NULL;
+    state = 3 == argc ? 7 + strtoull(argv[2], NULL, 10) : state;
+    test_random("whole", whole, 1);
+    test_random("rows", rows, 4);
+    test_random("parts", parts, 4);
+    if (NULL != directory) {
+        return unit_done();
+    }
+    UNIT_GROUP("files that Python wrote, and what was made of them");
+    one_walk(good_file, changed_file);
+    printf("  %u blocks, %u files with some that do not read\n", block_count, bad_count);
+    test_short_blocks();
+    test_death("first write", false, false);
+    test_death("overwrite", true, false);
+    test_death("overwrite, as one", true, true);
+    providers_fini();
+    return unit_done();
+}
