@@ -20,7 +20,6 @@
  * on the storage first.  So behind the entries there need be none.
  */
 #include "file_object.h"
-
 #include "header.h"
 #include "opal/mca/common/crypt/base/le.h"
 

@@ -345,7 +345,8 @@ bool opal_cryptfile_room_parse(const uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTE
 
     room->region = get32(bytes);
     room->block = get64(bytes + 8);
-    return region == room->region && opal_crypt_all_zero(bytes + 4, 4) && SLOT_USED == get32(bytes + 16) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, block_bytes, &room->slot) &&
+    return region == room->region && opal_crypt_all_zero(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 4) &&
+           SLOT_USED == get32(bytes + 16) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, block_bytes, &room->slot) &&
            SLOT_USED == get32(before) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(before, block_bytes, &room->before) &&
            opal_crypt_all_zero(bytes + ROOM_ZERO_AT, ROOM_ZEROS);
 }

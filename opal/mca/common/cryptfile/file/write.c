@@ -302,7 +302,8 @@ static int write_pieces(writer_t *w)
 int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
                          size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome)
 {
-    opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count, .end = NULL == file->map ? 0 : opal_cryptfile_most(file)};
+    opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count,
+                                  .end = NULL == file->map ? 0 : opal_cryptfile_most(file)};
     writer_t w = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome};
     opal_cryptfile_held_t held = {.count = 0};
     int rc;
