@@ -60,3 +60,15 @@ sessions 0 2 '([^(]+ \(2\), )?none needed \(2\)(, [^(]+ \(2\))?' 0 2
 sessions 4 4 '[^(]+ \(4\)' bcast
 # Who sees no message sealed is told why.
 says "the job is on one node" vcluster mpirun -n 2 --host node0:2 --mca crypt_report 1 "$CASE_DIR/pair" 0 1
+
+# Secrets that cannot be locked are said once on each node.  (CAP_IPC_LOCK would be above the limit.)
+for transport in pml btl; do
+    OMPI_MCA_crypt_transport=$transport vcluster mpirun -n 4 --map-by node \
+        sh -c 'ulimit -l 0; exec setpriv --bounding-set=-ipc_lock "$@"' sh "$CASE_DIR/pair" bcast > "$CASE_DIR/out" 2>&1 < /dev/null ||
+        fail "$(cat "$CASE_DIR/out")"
+    cat "$CASE_DIR/out"
+    for node in node0 node1; do
+        must test "$(grep -cE "WARNING: on node $node, rank [0-3] could not lock all of its secrets" "$CASE_DIR/out")" = 1
+    done
+    must grep -qF "limit is 0 KiB (ulimit -l)" "$CASE_DIR/out"
+done

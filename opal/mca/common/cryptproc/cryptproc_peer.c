@@ -189,7 +189,7 @@ static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
     }
 }
 
-/* What is locked grows with the peers. */
+/* What is locked grows with the peers.  Limits are a node's. */
 static void warn_of_memory(void)
 {
     static bool said = false;
@@ -197,8 +197,8 @@ static void warn_of_memory(void)
 
     if (!opal_crypt_secmem_locked() && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
         (void) getrlimit(RLIMIT_MEMLOCK, &limit);
-        OPAL_CRYPTPROC_SHOW("help-opal-common-cryptproc.txt", "secrets-not-locked", opal_process_info.nodename,
-                            (unsigned long) OPAL_PROC_MY_NAME.vpid, (unsigned long) (limit.rlim_cur / 1024));
+        (void) opal_cryptproc_show_once("help-opal-common-cryptproc.txt", "secrets-not-locked", opal_process_info.nodename,
+                                        (unsigned long) OPAL_PROC_MY_NAME.vpid, (unsigned long) (limit.rlim_cur / 1024));
     }
 }
 
