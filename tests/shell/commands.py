@@ -7,7 +7,7 @@ import re
 import sys
 
 # What a line of a block begins with if it is one for the shell.
-STARTS = re.compile(r"(mpirun|mpicrypt|srun|sbatch|make|module|apt|cd|cp|mkdir|mpicc|mpifort|ompi_info|git)\s|\(cd |\. |\./|\.\./|"
+STARTS = re.compile(r"(OMPI_MCA_\w+=\S+ )?(mpirun|mpicrypt|srun|sbatch|make|module|apt|cd|cp|mkdir|mpicc|mpifort|ompi_info|git)\s|\(cd |\. |\./|\.\./|"
                     r"(examples|packaging|tests)/\S|\$P/|rpmbuild|dpkg-buildpackage")
 
 
