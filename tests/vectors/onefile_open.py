@@ -43,12 +43,15 @@ def look(image, attribute, keys, asks):
         if asks.writes or asks.require:
             return "emptied"
         return "empty"
+    if image.size == 512 and not any(image.get(0, 512)):    # its maker may have lost power before the header was there
+        if makes:
+            return "make"
+        if attribute is not None:
+            return "unfinished"
     if plain_allowed:
         return "plain"
     if attribute is not None:
         return "overwritten"
-    if makes and image.size == 512 and not any(image.get(0, 512)):
-        return "make"               # its maker lost power before the header was there
     return "not encrypted" if wants else "plain"
 
 

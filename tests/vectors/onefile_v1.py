@@ -160,6 +160,7 @@ class OneFile:
         for which in (0, 1):
             self.image.put(geometry.map_place(which), place_bytes(self.map))
         self.image.put(geometry.seal_at, struct.pack("<I", OPEN))
+        self.image.size = geometry.end(0)
 
     def entry(self, r, g, k):
         entry = self.image.get(self.geometry.entry_at(g, self.layout.entry(r, g, k)), 128)
