@@ -114,7 +114,7 @@ void opal_btl_crypt_end_job(void) __attribute__((noreturn));
 
 /* ---- btl_crypt_tcp.c ---- */
 
-/* Where to listen: lists of interfaces and networks, NULL if there is none, and ports. */
+/* Where to listen: lists of interfaces and networks (NULL: not set), and ports. */
 typedef struct opal_btl_crypt_places {
     char *include, *exclude;
     unsigned port_min, port_range;

@@ -46,7 +46,7 @@ static inline uint64_t opal_cryptfile_geometry_data(const opal_cryptfile_geometr
 /* The bytes that a file can have. */
 uint64_t opal_cryptfile_geometry_most(const opal_cryptfile_geometry_t *geometry);
 uint64_t opal_cryptfile_geometry_place(const opal_cryptfile_geometry_t *geometry, uint64_t offset);
-/* How long F is if it has so many bytes, and how many it has if it is so long. */
+/* The length of F for a file of so many bytes, and the bytes of a file for a length of F. */
 uint64_t opal_cryptfile_geometry_end(const opal_cryptfile_geometry_t *geometry, uint64_t bytes);
 uint64_t opal_cryptfile_geometry_size(const opal_cryptfile_geometry_t *geometry, uint64_t end);
 
@@ -96,7 +96,7 @@ uint64_t opal_cryptfile_geometry_blocks(const opal_cryptfile_geometry_t *geometr
 
 struct opal_cryptfile_map;
 
-/* Does the map's geometry suit its regions, and a map of so many bytes?  ERR_AUTH, ERR_MEMORY. */
+/* Does the geometry of a map fit its regions and its own size in bytes?  ERR_AUTH, ERR_MEMORY. */
 int opal_cryptfile_geometry_fits(const struct opal_cryptfile_map *map, size_t map_bytes);
 
 /* Which entry of its group a block has. */

@@ -40,7 +40,7 @@ typedef enum {
     OPAL_CRYPTFILE_STATE_SEALED = 2
 } opal_cryptfile_state_t;
 
-/* ERR_AUTH: F, which has so many bytes, cannot have this state. */
+/* ERR_AUTH: a file F of this length cannot be in this state. */
 int opal_cryptfile_state_parse(const uint8_t bytes[4], const opal_cryptfile_geometry_t *geometry, uint64_t end,
                                opal_cryptfile_state_t *state);
 

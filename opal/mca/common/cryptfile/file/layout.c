@@ -227,7 +227,7 @@ int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t blo
     uint64_t set_at = 0;
 
     if (NULL != one) {
-        bool there = number <= one->rooms;
+        bool there = number >= 1 && number <= one->rooms;
         place->head = there ? opal_cryptfile_geometry_head_at(one, group_of(file, region, block), number) : 0;
         place->cipher = there ? opal_cryptfile_geometry_room_at(one, group_of(file, region, block), number) : 0;
         return OPAL_CRYPT_OK;
