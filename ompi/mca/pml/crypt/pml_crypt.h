@@ -80,6 +80,7 @@ typedef struct ompi_pml_crypt_state {
     bool mtl;                       /* the host is cm, which gives messages to an MTL (mtl.c) */
     opal_free_list_t requests;
     bool lists;
+    bool over;                      /* MPI_Finalize frees communicators and processes: nothing more is sent or received */
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;

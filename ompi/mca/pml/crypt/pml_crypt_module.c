@@ -67,6 +67,7 @@ int ompi_pml_crypt_enable(bool enable)
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
+        ompi_pml_crypt.over = false;
         ompi_pml_crypt_queue_start();
         ompi_pml_crypt_ops_start();
         ompi_pml_crypt_deferred_start();
@@ -108,12 +109,14 @@ int ompi_pml_crypt_add_procs(ompi_proc_t **procs, size_t count)
     return ompi_pml_crypt.host.pml_add_procs(procs, count);
 }
 
-/* The transports close their connections in here. */
+/* The transports close their connections in here, and make progress meanwhile.  Open MPI calls it in MPI_Finalize
+ * only, or when the last session ends. */
 int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count)
 {
     ompi_common_cryptmpi_pipe_t pipe;
     int rc;
 
+    ompi_pml_crypt.over = true;
     ompi_common_cryptmpi_pipe_block(&pipe);
     rc = ompi_pml_crypt.host.pml_del_procs(procs, count);
     ompi_common_cryptmpi_pipe_restore(&pipe);
@@ -158,6 +161,9 @@ int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)
     if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
         ompi_common_cryptmpi_report_end();      /* its messages are counted by the next */
         ompi_pml_crypt_final_take();
+    }
+    if (&ompi_mpi_comm_world.comm == comm && ompi_pml_crypt_ending()) {
+        ompi_pml_crypt.over = true;             /* dynamic processes were disconnected before */
     }
     if (NULL != c) {
         ompi_pml_crypt_held_drop_all(c);

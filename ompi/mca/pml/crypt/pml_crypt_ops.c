@@ -114,6 +114,9 @@ bool ompi_pml_crypt_called_back(void)
 /* 0: Open MPI marks it as complete. */
 static int inner_complete(ompi_request_t *inner)
 {
+    if (ompi_pml_crypt.over) {
+        return 0;
+    }
     if (ompi_pml_crypt.mtl) {
         poll_later(inner->req_complete_cb_data, inner);
         return 0;

@@ -75,7 +75,7 @@ int ompi_pml_crypt_progress(void)
     int events;
 
     ompi_pml_crypt_status_tick();
-    if (OPAL_LIKELY(nothing_waits())) {
+    if (OPAL_LIKELY(nothing_waits()) || ompi_pml_crypt.over) {
         return 0;
     }
     events = ompi_pml_crypt_op_poll() + ompi_pml_crypt_opened();
