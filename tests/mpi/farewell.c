@@ -3,8 +3,10 @@
  *
  * The transports' last words in MPI_Finalize: a peer that was faster has closed
  * its end, and btl/tcp of 5.0 writes to it with a plain send().  Here every
- * send() of MPI_Finalize meets that, as the kernel would tell it; no rank may die
- * of it, and SIGPIPE is afterwards what it was before.
+ * such send() of MPI_Finalize meets that, as the kernel would tell it; no rank may die
+ * of it, and SIGPIPE is afterwards what it was before.  A send() with MSG_NOSIGNAL raises no
+ * signal and goes through: a close_notify that is lost while its peer still listens is a connection
+ * that was cut.
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -24,10 +26,8 @@ ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
     static ssize_t (*real)(int, const void *, size_t, int);
 
-    if (ending && pthread_equal(finalizer, pthread_self())) {
-        if (0 == (flags & MSG_NOSIGNAL)) {
-            pthread_kill(pthread_self(), SIGPIPE);
-        }
+    if (ending && 0 == (flags & MSG_NOSIGNAL) && pthread_equal(finalizer, pthread_self())) {
+        pthread_kill(pthread_self(), SIGPIPE);
         errno = EPIPE;
         return -1;
     }
