@@ -72,6 +72,18 @@ must vcluster mpirun -n 4 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/fil
 says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 
+# What a terminal would obey in the name of a file, is not sent to it, nor a line of its own.
+name=$CASE_DIR/$'esc\033]0;x\007\nfile'
+harmless() {                                    # harmless TEXT COMMAND...: TEXT is said, and nothing harmful
+    local text=$1; shift
+    "$@" > said 2>&1 || true
+    grep -qF -- "esc?]0;x??file$text" said && ! grep -q $'[\033\007]' said || fail "$*: $(cat -v said)"
+}
+cp plain "$name"
+harmless '' vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$name"
+rm "$name"
+harmless ': sealed, root ' vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" write "$CASE_DIR/plain" "$name"
+
 # sharedfp/individual opens files of its own, without an MPI_File, in memory that nobody
 # has cleared; once there is a map it is gone.
 shared_by_files() {

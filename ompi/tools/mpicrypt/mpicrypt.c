@@ -14,6 +14,7 @@
 #include "mpicrypt.h"
 #include "mpicrypt_signals.h"
 #include "opal/mca/aead/aead_version.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_bench_verb,
@@ -42,7 +43,7 @@ int mpicrypt_error(int code, const char *format, ...)
     va_end(list);
     mpicrypt_progress_end();
     fprintf(stderr, "mpicrypt%s%s: %s\n", NULL != running ? " " : "", NULL != running ? running : "",
-            NULL == text ? strerror(ENOMEM) : mpicrypt_harmless(text, "\n"));
+            NULL == text ? strerror(ENOMEM) : opal_crypt_harmless(text, "\n"));
     free(text);
     return code;
 }

@@ -143,8 +143,6 @@ void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array of objects */
 void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped; U+FFFD for what is no UTF-8 */
 void mpicrypt_xml_text(FILE *out, const char *text);                /* escaped, for SVG and HTML */
-/* For a terminal: a '?' for all in it that could be a command, but the control characters of `kept`.  The text itself. */
-char *mpicrypt_harmless(char *text, const char *kept);
 
 /* Can `path` be written?  Asked before a long measurement; NULL and "-" can.  A
  * file that is not there is not made. */

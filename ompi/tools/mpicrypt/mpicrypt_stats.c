@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mpicrypt.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 static int ascending(const void *a, const void *b)
 {
@@ -48,7 +49,7 @@ void mpicrypt_progress(const char *label, size_t done, size_t total)
     char shown[25];
 
     snprintf(shown, sizeof(shown), "%s", label);
-    fprintf(stderr, "\r[%-*.*s] %3zu%% %-24s", CELLS, filled, full, done * 100 / total, mpicrypt_harmless(shown, ""));
+    fprintf(stderr, "\r[%-*.*s] %3zu%% %-24s", CELLS, filled, full, done * 100 / total, opal_crypt_harmless(shown, ""));
     fflush(stderr);
     bar_shown = true;
 }

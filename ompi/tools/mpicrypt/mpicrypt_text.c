@@ -6,31 +6,7 @@
 #include <string.h>
 
 #include "mpicrypt.h"
-
-/* How many bytes the character that begins here has in UTF-8 (RFC 3629); 0: it is none. */
-static int utf8_bytes(const unsigned char *text)
-{
-    static const struct {
-        unsigned char first, last, least, most;         /* of the first byte, of the second */
-        int bytes;
-    } forms[] = {{0x01, 0x7f, 0, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-                 {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
-                 {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    size_t i = 0;
-
-    while (i < sizeof(forms) / sizeof(forms[0]) && (text[0] < forms[i].first || text[0] > forms[i].last)) {
-        ++i;
-    }
-    if (i == sizeof(forms) / sizeof(forms[0]) || text[1] < forms[i].least || text[1] > forms[i].most) {
-        return 0;
-    }
-    for (int at = 2; at < forms[i].bytes; ++at) {
-        if (0x80 != (text[at] & 0xc0)) {
-            return 0;
-        }
-    }
-    return forms[i].bytes;
-}
+#include "opal/mca/common/crypt/base/text.h"
 
 void mpicrypt_json_text(FILE *out, const char *text)
 {
@@ -38,7 +14,7 @@ void mpicrypt_json_text(FILE *out, const char *text)
 
     fputc('"', out);
     for (; '\0' != *text; text += 0 == bytes ? 1 : bytes) {
-        bytes = utf8_bytes((const unsigned char *) text);
+        bytes = opal_crypt_utf8_bytes(text);
         if (0 == bytes) {
             fputs("\\ufffd", out);
         } else if ('"' == *text || '\\' == *text) {
@@ -57,7 +33,7 @@ void mpicrypt_xml_text(FILE *out, const char *text)
     int bytes;
 
     for (; '\0' != *text; text += 0 == bytes ? 1 : bytes) {
-        bytes = utf8_bytes((const unsigned char *) text);
+        bytes = opal_crypt_utf8_bytes(text);
         if (0 == bytes || ((unsigned char) *text < 0x20 && NULL == strchr("\t\n\r", *text))) {
             fputs("\xef\xbf\xbd", out);                    /* U+FFFD: XML has no such characters */
             continue;
@@ -70,19 +46,4 @@ void mpicrypt_xml_text(FILE *out, const char *text)
         default: fwrite(text, 1, (size_t) bytes, out);
         }
     }
-}
-
-char *mpicrypt_harmless(char *text, const char *kept)
-{
-    for (int bytes, at = 0; '\0' != text[at]; at += 0 == bytes ? 1 : bytes) {
-        unsigned char *one = (unsigned char *) text + at;
-
-        bytes = utf8_bytes(one);
-        if (0 == bytes || (one[0] < 0x20 && NULL == strchr(kept, one[0])) || 0x7f == one[0]) {
-            one[0] = '?';
-        } else if (0xc2 == one[0] && one[1] < 0xa0) {       /* what 8-bit terminals take for the beginning of a command */
-            one[0] = one[1] = '?';
-        }
-    }
-    return text;
 }

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 #define HELP "help-ompi-common-cryptmpio.txt"
 
@@ -40,9 +42,11 @@ int ompi_common_cryptmpio_error(int rc, int error)
     }
 }
 
-static const char *name_of(const ompi_common_cryptmpio_file_t *state)
+/* On one line. */
+static const char *name_of(const ompi_common_cryptmpio_file_t *state, char name[PATH_MAX])
 {
-    return NULL == state ? "(none yet)" : state->fh->f_filename;
+    snprintf(name, PATH_MAX, "%s", NULL == state ? "(none yet)" : state->fh->f_filename);
+    return opal_crypt_harmless(name, "");
 }
 
 enum { SHOWN_MAX = 20 };        /* texts of a process */
@@ -89,15 +93,15 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     static const char *const known[] = {"keystore-refused", "keystore-no-label"};
     const char *topic = NULL == why->topic ? "file-failed" : why->topic;
     bool keystore = 0 == strncmp(topic, "keystore-", 9);
-    char text[OPAL_CRYPTPROC_ON_NODE_BYTES], name[SAME_BYTES];
+    char text[OPAL_CRYPTPROC_ON_NODE_BYTES], name[SAME_BYTES], path[PATH_MAX];
 
-    same(topic, name_of(state), why->detail, name);
+    same(topic, name_of(state, path), why->detail, name);
     if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
         show(name, "help-opal-common-crypt.txt", topic, opal_cryptproc_on_node(why->detail, text));
         return;
     }
     keystore = keystore && 0 != strcmp(topic, known[0]) && 0 != strcmp(topic, known[1]);
-    show(name, HELP, keystore ? "keystore" : topic, name_of(state), opal_process_info.nodename, why->detail);
+    show(name, HELP, keystore ? "keystore" : topic, path, opal_process_info.nodename, why->detail);
 }
 
 bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why)
@@ -178,7 +182,7 @@ int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool
                                  const opal_cryptfile_outcome_t *outcome)
 {
     const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
-    char where[160] = "-";
+    char where[160] = "-", path[PATH_MAX];
 
     if (outcome->torn && NULL != map) {
         warn_torn(state, map, outcome);
@@ -190,7 +194,7 @@ int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool
         snprintf(where, sizeof(where), "region %u (label %s), block %llu", outcome->region, map->regions[outcome->region].label,
                  (unsigned long long) outcome->block);
     }
-    show(NULL, HELP, "file-transfer", writing ? "write" : "read", name_of(state), state->fh->f_rank,
+    show(NULL, HELP, "file-transfer", writing ? "write" : "read", name_of(state, path), state->fh->f_rank,
          opal_process_info.nodename, (unsigned long long) outcome->file_offset, where, reason(state, writing, outcome));
     return lacks_key(state, writing, outcome) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
                                               : ompi_common_cryptmpio_error(outcome->rc, outcome->error);

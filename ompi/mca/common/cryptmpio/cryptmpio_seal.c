@@ -23,6 +23,7 @@
 
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 enum { PLAIN = 1, HAS_KEY = 2 };        /* 0: this process cannot tell */
 
@@ -159,13 +160,14 @@ static int share_roots(const ompi_common_cryptmpio_file_t *state, const int *own
 static int tell(const ompi_common_cryptmpio_file_t *state)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
-    int rc = opal_cryptfile_seal_hash(state->file, hash);
+    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES], *name = strdup(state->fh->f_filename);
+    int rc = NULL == name ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_seal_hash(state->file, hash);
 
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_seal_text(hash, text);
-        fprintf(stderr, "%s: sealed, root %s\n", state->fh->f_filename, text);
+        fprintf(stderr, "%s: sealed, root %s\n", opal_crypt_harmless(name, ""), text);
     }
+    free(name);
     return ompi_common_cryptmpio_error(rc, errno);
 }
 

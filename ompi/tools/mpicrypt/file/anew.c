@@ -23,6 +23,7 @@
 
 #include "file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 enum { PART_BYTES = 4 << 20, REQUESTS = 65536 };
 
@@ -312,7 +313,8 @@ static int finish_earlier(const mpicrypt_file_options_t *options, const char *pa
     }
     if (*finished && MPICRYPT_OK == code) {
         mpicrypt_file_close(&file);
-        printf("%s: finished what an earlier reencrypt began\n", path);
+        snprintf(part, sizeof(part), "%s", path);
+        printf("%s: finished what an earlier reencrypt began\n", opal_crypt_harmless(part, ""));
     }
     return code;
 }

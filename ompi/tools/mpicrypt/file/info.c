@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "file.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 static const mpicrypt_column_t columns[] = {
     {"region", "region", 0}, {"algorithm", "algorithm", 0}, {"label", "label", 0}, {"version", "version", 0},
@@ -88,8 +89,8 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
     (void) fstat(file->posix.sidecar_fd, &sidecar);
     snprintf(path, sizeof(path), "%s", file->path);
     snprintf(beside, sizeof(beside), "%s", file->sidecar);
-    printf("file        %s: %llu bytes\n", mpicrypt_harmless(path, ""), (unsigned long long) file->bytes);
-    printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", mpicrypt_harmless(beside, ""), (unsigned long long) sidecar.st_size,
+    printf("file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
+    printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", opal_crypt_harmless(beside, ""), (unsigned long long) sidecar.st_size,
            512 * (unsigned long long) sidecar.st_blocks);
     printf("UUID        ");
     for (int i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {

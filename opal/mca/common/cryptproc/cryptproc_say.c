@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 /* ---- help texts ---- */
 
@@ -119,7 +120,7 @@ void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list
     text = opal_aead_base_help_vstring(file, topic, true, list);
     opal_cryptproc_show_end();
     if (NULL != text) {
-        fputs(text, stderr);
+        fputs(opal_crypt_harmless(text, "\n\t"), stderr);       /* it may hold the name of a file */
         fflush(stderr);
         free(text);
     }
