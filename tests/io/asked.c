@@ -173,10 +173,24 @@ static void another_label(const char *directory)
 {
     make(directory, "decoy", "other", false, true);
     put_in_place(directory, "decoy", "labeled");
-    MPI_File f = open_as(directory, "labeled", "lab");
-    write_is(f, 0, MPI_ERR_ACCESS, "writing under another label");
+    MPI_Info info = info_of("lab", "aes-128-gcm", "4096");
+    MPI_File f;
+
+    class_is(MPI_File_open(MPI_COMM_WORLD, named(directory, "labeled"), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &f), MPI_ERR_ACCESS,
+             "opening for writing under another label");
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, named(directory, "labeled"), MPI_MODE_RDONLY, info, &f));
+    MT_MPI(MPI_Info_free(&info));
     read_is(f, 0, MPI_SUCCESS, "reading what somebody with a key of ours wrote");
     close_and_look(&f, directory, "labeled", "another label");
+
+    f = open_as(directory, "labeled", NULL);
+    MT_MPI(set_run(f, BEHIND, REGION, "lab", "aes-128-gcm", false));
+    MT_MPI(MPI_File_close(&f));
+    f = open_as(directory, "labeled", "lab");
+    write_is(f, 0, MPI_ERR_ACCESS, "writing under another label");
+    read_is(f, 0, MPI_SUCCESS, "reading there");
+    write_is(f, BEHIND, MPI_SUCCESS, "writing under the label that was asked for");
+    close_and_look(&f, directory, "labeled", "two labels");
     mt_group("a map of another label");
 }
 
@@ -227,19 +241,23 @@ static void failed_map(const char *directory)
     mt_group("after a map that was refused nothing is written or read");
 }
 
-/* Makes a file with what rank 0 says in `info`, which is freed. */
+/* Makes a file with what rank 0 says in `info`, which is freed.  Whether it may have been there or not, one that is refused leaves none. */
 static void valued(const char *directory, MPI_Info info, int wanted, const char *what)
 {
-    MPI_File f;
-    int rc = MPI_File_open(MPI_COMM_WORLD, named(directory, "valued"), MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
-                           0 == mt_rank ? info : MPI_INFO_NULL, &f);
+    for (int excl = 0; excl <= MPI_MODE_EXCL; excl += MPI_MODE_EXCL) {
+        MPI_File f;
+        int rc = MPI_File_open(MPI_COMM_WORLD, named(directory, "valued"),
+                               MPI_MODE_CREATE | excl | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                               0 == mt_rank ? info : MPI_INFO_NULL, &f);
 
-    class_is(rc, wanted, what);
-    if (MPI_SUCCESS == rc) {
-        MT_MPI(MPI_File_close(&f));
+        class_is(rc, wanted, what);
+        if (MPI_SUCCESS == rc) {
+            MT_MPI(MPI_File_close(&f));
+        }
+        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+        MT_CHECK(0 != access(path, F_OK), "%s: the file is there", what);
+        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     }
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
-    MT_CHECK(0 != access(path, F_OK), "%s: the file is there", what);
     MT_MPI(MPI_Info_free(&info));
 }
 
@@ -272,6 +290,10 @@ static void misspelt(const char *directory)
     info = info_of("lab", "aes-128-gcm", "4096");
     MT_MPI(MPI_Info_delete(info, "crypt_key_label"));
     valued(directory, info, MPI_ERR_INFO_VALUE, "an algorithm and no label");
+    info = info_of("nobody", "aes-128-gcm", "4096");
+    valued(directory, info, MPIX_ERR_CRYPT_NO_KEY, "a label of which there is no key");
+    info = info_of("lab", "plain", "4096");
+    valued(directory, info, MPI_ERR_ARG, "a label, and in clear");
     MT_MPI(MPI_Info_create(&info));
     MT_MPI(MPI_Info_set(info, "crypt_algorithm", "plain"));
     valued(directory, info, MPI_SUCCESS, "a plain file, asked for as one");

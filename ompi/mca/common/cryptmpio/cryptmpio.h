@@ -146,7 +146,7 @@ static inline ompi_file_t *ompi_common_cryptmpio_handle(const ompio_file_t *fh)
 
 /* Local, before anything is opened: unknown keys that begin like ours, and values that are
  * none, are refused, and shown.  Silence would be plaintext. */
-OMPI_DECLSPEC int ompi_common_cryptmpio_info_check(ompio_file_t *fh, opal_info_t *info);
+OMPI_DECLSPEC int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info);
 
 /* Collective: after the file system's component has opened the file (`rc`: what
  * it returned here).  Shows what it refuses; returns an MPI error. */

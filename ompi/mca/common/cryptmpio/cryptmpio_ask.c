@@ -28,6 +28,15 @@ int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const 
     return rc;
 }
 
+/* A label was given: not by whom the file is to be in clear. */
+int ompi_common_cryptmpio_whole_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why)
+{
+    int rc = ompi_common_cryptmpio_ask_algorithm(ask, algorithm, why);
+
+    return OPAL_CRYPT_OK != rc || ask->encrypted ? rc
+           : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused", "plain, for all of a file that has a label");
+}
+
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,
                                           unsigned block_size)
 {
@@ -39,11 +48,7 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
     int rc;
 
     snprintf(bytes.ask.label, sizeof(bytes.ask.label), "%s", label);
-    rc = ompi_common_cryptmpio_ask_algorithm(&bytes.ask, algorithm, &why);
-    if (OPAL_CRYPT_OK == rc && !bytes.ask.encrypted) {      /* a label was given: not by whom it is to be in clear */
-        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused",
-                               "plain, for all of a file that has a label");
-    }
+    rc = ompi_common_cryptmpio_whole_algorithm(&bytes.ask, algorithm, &why);
     if (OPAL_CRYPT_OK != rc && 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_show(state, &why);
     }
@@ -153,7 +158,7 @@ static int pack_regions(ompi_common_cryptmpio_file_t *state, const ompi_common_c
     *packed = NULL;
     *count = 0;
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_info_check(state->fh, NULL == of->info ? NULL : &of->info->super);
+        error = ompi_common_cryptmpio_info_check(state, NULL == of->info ? NULL : &of->info->super);
     }
     if (MPI_SUCCESS != error) {
         return error;

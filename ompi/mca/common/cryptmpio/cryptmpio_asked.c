@@ -52,7 +52,7 @@ static int show_key(const ompi_common_cryptmpio_file_t *state, int error, const 
     return error;
 }
 
-static int info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
+int ompi_common_cryptmpio_info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
 {
     char key[MPI_MAX_INFO_KEY + 1], value[64];
     ompi_common_cryptmpio_ask_t ask;
@@ -82,13 +82,6 @@ static int info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *in
     return MPI_SUCCESS;
 }
 
-int ompi_common_cryptmpio_info_check(ompio_file_t *fh, opal_info_t *info)
-{
-    const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
-
-    return info_check(&none_yet, info);
-}
-
 bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes)
 {
     char *end;
@@ -104,7 +97,7 @@ static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *in
 {
     const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
     char key[MPI_MAX_INFO_KEY + 1], label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
-    int error = info_check(state, info);
+    int error = ompi_common_cryptmpio_info_check(state, info);
 
     for (int i = 0; MPI_SUCCESS == error && !state->encrypted && ompi_common_cryptmpi_info_key(info, i, key, sizeof(key)); ++i) {
         error = is_known(key) ? show_key(state, MPI_ERR_INFO_VALUE, key, "of a plain file, after it was opened") : MPI_SUCCESS;
@@ -221,6 +214,20 @@ static opal_cryptfile_grant_t most_of(const ompi_common_cryptmpio_file_t *state,
         return fits ? OPAL_CRYPTFILE_GRANT_SEAL : OPAL_CRYPTFILE_GRANT_OPEN;
     }
     return !fits || 0 != state->denied ? OPAL_CRYPTFILE_GRANT_NONE : state->must ? OPAL_CRYPTFILE_GRANT_OPEN : OPAL_CRYPTFILE_GRANT_SEAL;
+}
+
+/* Its first write would fail, perhaps after hours.  A file that is still empty may get another map from the program. */
+int ompi_common_cryptmpio_has_label(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
+                                    const ompi_common_cryptmpio_look_t *look)
+{
+    bool has = !state->posix.may_write || state->joined || look->empty || '\0' == look->label[0];
+    opal_crypt_why_t why;
+
+    for (uint32_t i = 0; !has && i < map->region_count; ++i) {
+        has = map->regions[i].encrypted && 0 == strcmp(map->regions[i].label, look->label);
+    }
+    return has ? MPI_SUCCESS
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-label", "%s", look->label), &why);
 }
 
 static void limit(ompi_common_cryptmpio_file_t *state)

@@ -146,11 +146,21 @@ int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, op
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,
                                           unsigned block_size);
 
-/* Fill in cipher, or that there is none; ERR_CONFIG with `why`. */
+/* Fill in cipher, or that there is none; ERR_CONFIG with `why`.  For a whole file: there is one. */
 int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why);
+int ompi_common_cryptmpio_whole_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why);
+
+/* May this process encrypt with the label?  And, if no process may: ERR_ACCESS, with the reason. */
+bool ompi_common_cryptmpio_holds(const char *label);
+int ompi_common_cryptmpio_no_holder(const char *label, opal_crypt_why_t *why);
 
 /* ---- what was asked for (cryptmpio_asked.c); on every process the same ---- */
 
+/* An MPI error, for an info with a key or value of ours that means nothing. */
+int ompi_common_cryptmpio_info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info);
+/* An MPI error, for a file with data that is opened for writing and has the job's label nowhere. */
+int ompi_common_cryptmpio_has_label(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
+                                    const ompi_common_cryptmpio_look_t *look);
 bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes);
 /* In front of OMPIO's MPI_File_set_view, for every file. */
 void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state);

@@ -22,12 +22,18 @@ typedef struct sealed {
 
 /* ---- 1. ---- */
 
+bool ompi_common_cryptmpio_holds(const char *label)
+{
+    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+
+    return NULL != keystore && OPAL_CRYPTFILE_GRANT_SEAL == opal_cryptfile_keystore_grant(keystore, label);
+}
+
 /* May this process make the MAC of region i?  Regions that come together mostly share a label;
  * `before`: of region i - 1 it may. */
 static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old, uint32_t i,
                      bool before)
 {
-    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     const opal_cryptfile_region_t *regions = map->regions;
 
     if (!regions[i].encrypted) {
@@ -39,11 +45,11 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_crypt
     if (i > old && regions[i - 1].encrypted && 0 == strcmp(regions[i - 1].label, regions[i].label)) {
         return before;
     }
-    return NULL != keystore && OPAL_CRYPTFILE_GRANT_SEAL == opal_cryptfile_keystore_grant(keystore, regions[i].label);
+    return ompi_common_cryptmpio_holds(regions[i].label);
 }
 
 /* Is there no key, or one that may encrypt nothing? */
-static int no_holder(const char *label, opal_crypt_why_t *why)
+int ompi_common_cryptmpio_no_holder(const char *label, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     const char *refusal = NULL == keystore ? NULL : opal_cryptfile_keystore_refusal(keystore, label);
@@ -69,7 +75,7 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, const opal_cry
     }
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (map->regions[i].encrypted && nobody == owners[i]) {
-            rc = no_holder(map->regions[i].label, why);
+            rc = ompi_common_cryptmpio_no_holder(map->regions[i].label, why);
         }
     }
     return rc;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 typedef ompi_common_cryptmpio_look_t look_t;
 
@@ -64,6 +65,41 @@ static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *want
                              label ? wanted->root : wanted->label);
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_NOT_SAME;
+}
+
+/* Can the job have a new file with rank 0's label, if there is one? */
+static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const look_t *wanted)
+{
+    look_t look = *wanted;
+    ompi_common_cryptmpio_ask_t ask;
+    opal_crypt_why_t why = {.topic = NULL};
+    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(none_yet->fh, 0, look.label, sizeof(look.label)) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    bool plain, held;
+
+    look.label[sizeof(look.label) - 1] = '\0';
+    plain = '\0' == look.label[0];
+    error = MPI_SUCCESS == error ? compare(none_yet, wanted, &look) : error;
+    error = MPI_SUCCESS == error && !plain ? ompi_common_cryptmpio_usable(none_yet) : error;
+    if (MPI_SUCCESS == error && !plain && 0 == none_yet->fh->f_rank) {
+        error = ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_whole_algorithm(&ask, look.algorithm, &why), &why);
+    }
+    held = plain || (MPI_SUCCESS == error && ompi_common_cryptmpio_holds(look.label));
+    error = ompi_common_cryptmpio_agree_any(none_yet->fh, error, &held);
+    return MPI_SUCCESS != error || held ? error
+           : ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_no_holder(look.label, &why), &why);
+}
+
+/* Before the file system's component makes a file, which an open that is refused would leave behind, empty and plain. */
+int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info)
+{
+    const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
+    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN};
+    struct stat status;
+    bool makes = 0 == fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != lstat(filename, &status) && ENOENT == errno;
+    int error = ompi_common_cryptmpio_agree_any(fh, ompi_common_cryptmpio_info_check(&none_yet, info), &makes);
+
+    wishes(filename, info, &look);
+    return MPI_SUCCESS == error && makes ? may_make(&none_yet, &look) : error;
 }
 
 static bool is_flag(const bool *flag) { return *(const uint8_t *) flag <= 1; }
@@ -250,6 +286,9 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_agree(state->fh, choose(state, states, look->uuid, &best, &differ));
+    }
+    if (MPI_SUCCESS == error) {
+        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, look));
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_open_sidecar(state);

@@ -60,7 +60,7 @@ static int file_open(struct ompi_communicator_t *comm, const char *filename, int
     int rc;
 
     fh->fd = -1;                        /* 0 until now, and OMPIO closes what it could not open */
-    rc = ompi_common_cryptmpio_agree(fh, ompi_common_cryptmpio_info_check(fh, info));
+    rc = ompi_common_cryptmpio_open_begin(fh, filename, amode, info);
     if (MPI_SUCCESS == rc) {            /* else nothing is made */
         rc = open_under(comm, filename, amode, info, fh);
         rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
