@@ -39,6 +39,7 @@ typedef struct ompi_common_cryptmpio_params {
     char *plain_paths;                  /* patterns of files that are meant to be plain */
     bool require, seal;
     bool trust_locks, durable;
+    unsigned lock_timeout;              /* seconds; 0: none */
     int keystore;                       /* opal_cryptfile_keystore_backend_t */
     char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
 } ompi_common_cryptmpio_params_t;

@@ -98,6 +98,9 @@ void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, con
 /* Local: what is being made, if anything, is not going to be. */
 void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state);
 
+/* For ompi_common_cryptmpio_posix_on_wait. */
+void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned seconds, bool last);
+
 /* Show a topic about the sidecar with the text of an errno; an MPI error. */
 int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
 

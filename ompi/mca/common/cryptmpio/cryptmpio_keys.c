@@ -36,6 +36,7 @@ int ompi_common_cryptmpio_start(void)
     }
     if (OMPI_SUCCESS == rc && 0 == users++) {
         opal_crypt_base_begin();
+        ompi_common_cryptmpio_posix_on_wait(ompi_common_cryptmpio_lock_waits, ompi_common_cryptmpio_params.lock_timeout);
     }
     pthread_mutex_unlock(&lock);
     return rc;

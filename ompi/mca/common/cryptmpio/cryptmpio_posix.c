@@ -37,11 +37,6 @@
 
 enum { VECTOR = 256, GAP = 512, ZEROS = 65536 };
 
-/* A lock server that knows processes, but not their threads or files, may see a ring
- * where there is none: all of ours take locks in the same order.  So it is asked again,
- * for this many times a millisecond. */
-enum { RING_MAX = 10000 };
-
 static const ompi_common_cryptmpio_posix_t *posix_of(const opal_cryptfile_storage_t *storage)
 {
     return (const ompi_common_cryptmpio_posix_t *) storage;
@@ -217,18 +212,13 @@ static int posix_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
 
 /* ---- locks ---- */
 
-static int set_lock(int fd, short type, uint64_t at, uint64_t bytes)
+static int give_lock(int fd, uint64_t at, uint64_t bytes)
 {
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
-    const struct timespec moment = {0, 1000000};
-    int rings = 0, rc;
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+    int rc;
 
     do {
-        rc = fcntl(fd, F_UNLCK == type ? F_OFD_SETLK : F_OFD_SETLKW, &lock);
-        if (0 != rc && EDEADLK == errno && ++rings <= RING_MAX) {
-            (void) nanosleep(&moment, NULL);
-            errno = EINTR;
-        }
+        rc = fcntl(fd, F_OFD_SETLK, &lock);
     } while (0 != rc && EINTR == errno);
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
@@ -243,13 +233,13 @@ static int posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t b
 {
     const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
     short type = exclusive ? F_WRLCK : F_RDLCK;
-    int rc = set_lock(posix->sidecar_fd, type, at, bytes);
+    int rc = ompi_common_cryptmpio_posix_take_lock(posix->sidecar_fd, type, at, bytes);
 
     if (OPAL_CRYPT_OK == rc && covers_data(posix, at)) {
-        rc = set_lock(posix->data_fd, type, at, bytes);
+        rc = ompi_common_cryptmpio_posix_take_lock(posix->data_fd, type, at, bytes);
         if (OPAL_CRYPT_OK != rc) {
             int error = errno;
-            (void) set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+            (void) give_lock(posix->sidecar_fd, at, bytes);
             errno = error;
         }
     }
@@ -259,9 +249,9 @@ static int posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t b
 static int posix_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
-    int data = covers_data(posix, at) ? set_lock(posix->data_fd, F_UNLCK, at, bytes) : OPAL_CRYPT_OK;
+    int data = covers_data(posix, at) ? give_lock(posix->data_fd, at, bytes) : OPAL_CRYPT_OK;
     int error = errno;
-    int rc = set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+    int rc = give_lock(posix->sidecar_fd, at, bytes);
 
     errno = OPAL_CRYPT_OK == rc ? error : errno;
     return OPAL_CRYPT_OK == rc ? data : rc;
@@ -288,7 +278,7 @@ static int posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64
         rc = set_lock_now(posix->data_fd, at, bytes, exclusive, got);
         if (!*got) {
             int error = errno;
-            (void) set_lock(posix->sidecar_fd, F_UNLCK, at, bytes);
+            (void) give_lock(posix->sidecar_fd, at, bytes);
             errno = error;
         }
     }

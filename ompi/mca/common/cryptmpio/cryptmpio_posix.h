@@ -140,6 +140,14 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 #define OMPI_CRYPTMPIO_LOCK_UNSEAL  ((UINT64_C(1) << 62) - 36)
 #define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
 
+/* Wait for a lock; ERR_STORAGE with errno, ETIMEDOUT after the time that is allowed (cryptmpio_posix_wait.c). */
+int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint64_t bytes);
+
+/* Of a lock that this process has waited for: its file, who has it (0: not known), for how long, and whether that was the last try. */
+typedef void (*ompi_common_cryptmpio_waits_t)(const char *file, pid_t holder, unsigned seconds, bool last);
+/* Of all files: what is called after 10 seconds, and at the end of `timeout` seconds, if not 0. */
+void ompi_common_cryptmpio_posix_on_wait(ompi_common_cryptmpio_waits_t waits, unsigned timeout);
+
 /* Whatever this node keeps of the two parts: what is read next is what the server has. */
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);
 

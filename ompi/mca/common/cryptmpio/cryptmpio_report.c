@@ -104,6 +104,18 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     show(name, HELP, keystore ? "keystore" : topic, path, opal_process_info.nodename, why->detail);
 }
 
+void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned seconds, bool last)
+{
+    char name[SAME_BYTES], path[PATH_MAX], who[64] = "of another user, or on another node";
+
+    if (holder > 0) {
+        snprintf(who, sizeof(who), "%ld", (long) holder);
+    }
+    snprintf(path, sizeof(path), "%s", file);
+    same("file-lock", opal_crypt_harmless(path, ""), who, name);
+    show(last ? NULL : name, HELP, last ? "file-lock-timeout" : "file-lock-waits", path, opal_process_info.nodename, who, seconds);
+}
+
 bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why)
 {
     static const char *const topics[] = {"file-no-label", "file-no-holder", "keystore", "secret-"};     /* a key's file */

@@ -34,6 +34,17 @@ static const mpicrypt_option_t options[] = {
     {NULL}
 };
 
+static void lock_waits(const char *file, pid_t holder, unsigned seconds, bool last)
+{
+    char who[32] = "another process";
+
+    (void) last;
+    if (holder > 0) {
+        snprintf(who, sizeof(who), "process %ld", (long) holder);
+    }
+    (void) mpicrypt_error(MPICRYPT_OK, "%s: waiting for %u seconds already, since %s has a lock", file, seconds, who);
+}
+
 static int with_providers(const char *verb, char **operands)
 {
     int code = mpicrypt_providers_open();
@@ -41,6 +52,7 @@ static int with_providers(const char *verb, char **operands)
     if (MPICRYPT_OK != code) {
         return code;
     }
+    ompi_common_cryptmpio_posix_on_wait(lock_waits, 0);
     code = 0 == strcmp(verb, "info") ? mpicrypt_file_info(&with, operands[0])
            : 0 == strcmp(verb, "verify") ? mpicrypt_file_verify(&with, operands[0])
            : 0 == strcmp(verb, "seal") ? mpicrypt_file_seal(&with, operands[0])

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Anybody who may read a file can lock it.  A job and mpicrypt say so after 10 seconds, with the process, and go on when the
+# lock is given back; or the call fails after fs_crypt_lock_timeout.
+. "$SRC/tests/io/common.sh"
+
+cluster_up 1
+keys_in "$CASE_DIR/keys" lab other
+program=$(mpi_program io convert)
+cd "$CASE_DIR"
+head -c 200001 /dev/urandom > plain
+must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+
+# hold KIND AT: the first byte, or all locks from there on, shared, by a file that is open for reading; until the process is killed.
+hold() {
+    rm -f held
+    python3 - "$CASE_DIR/file.mpicrypt" "$1" "$2" "$CASE_DIR/held" <<'END' &
+import fcntl, os, signal, struct, sys
+path, kind, start, held = sys.argv[1:]
+F_OFD_SETLK = 37
+lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, int(start), 1 if start == "0" else 0, 0)
+fcntl.fcntl(os.open(path, os.O_RDONLY), F_OFD_SETLK if kind == "ofd" else fcntl.F_SETLK, lock)
+open(held, "w").close()
+signal.pause()
+END
+    holder=$!
+    until [ -e held ]; do
+        kill -0 $holder || fail "no lock"
+        sleep 0.05
+    done
+}
+
+blocks=$((1 << 62))
+for kind in ofd old; do
+    hold $kind $blocks
+    vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file" > out 2>&1 &
+    job=$!
+    until grep -q 'waits for a lock of an encrypted file' out; do
+        kill -0 $job || fail "$kind: it ended: $(cat out)"
+        sleep 0.1
+    done
+    kill $holder
+    wait $job || fail "$kind: $(cat out)"
+    cat out
+    grep -q "^  process:  $holder\$" out || fail "$kind: not which process, $holder"
+    grep -q "^  file:     $CASE_DIR/file.mpicrypt\$" out || fail "$kind: not which file"
+done
+
+hold ofd $blocks
+rc=0
+vcluster mpirun -n 2 --mca fs_crypt_lock_timeout 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file" > out 2>&1 || rc=$?
+cat out
+[ $rc != 0 ] || fail "it had the lock"
+grep -q 'for 2 seconds (fs_crypt_lock_timeout)' out || fail "it does not say why"
+! grep -q 'waits for a lock' out || fail "it says it twice"
+kill $holder
+hold ofd 0
+in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" seal "$CASE_DIR/file" > out 2>&1 &
+seal=$!
+until grep -q "since process $holder has a lock" out; do
+    kill -0 $seal || fail "mpicrypt ended: $(cat out)"
+    sleep 0.1
+done
+kill $holder
+wait $seal || fail "mpicrypt: $(cat out)"
+must run_io 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
