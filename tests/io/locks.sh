@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # Anybody who may read a file can lock it.  A job and mpicrypt say so after 10 seconds, with the process, and go on when the
-# lock is given back; or the call fails after fs_crypt_lock_timeout.
+# lock is given back; or the call fails after fs_crypt_lock_timeout.  A file system whose locks go when any descriptor is closed is
+# refused.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -64,3 +65,9 @@ done
 kill $holder
 wait $seal || fail "mpicrypt: $(cat out)"
 must run_io 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
+
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/dropper.so" "$SRC/tests/io/preload/dropper.c" -ldl
+dropping() { run_io 2 env LD_PRELOAD="$CASE_DIR/dropper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
+must_fail dropping
+says 'a lock is gone once any descriptor of the file is closed' dropping
+must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"

@@ -28,6 +28,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -312,6 +313,25 @@ int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *p
         *is_free = *is_free || data_free;
     }
     return rc;
+}
+
+bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
+{
+    char again[64];
+    int closed, other;
+    bool is_free = false, stays;
+
+    snprintf(again, sizeof(again), "/proc/self/fd/%d", posix->sidecar_fd);
+    closed = open(again, O_RDONLY | O_CLOEXEC);
+    other = open(again, O_RDONLY | O_CLOEXEC);
+    if (closed >= 0) {
+        close(closed);
+    }
+    stays = closed < 0 || other < 0 || OPAL_CRYPT_OK != test(other, F_RDLCK, at, 1, &is_free) || !is_free;
+    if (other >= 0) {
+        close(other);
+    }
+    return stays;
 }
 
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free)

@@ -157,6 +157,10 @@ int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *po
 /* Could another process lock this byte now, of either part that is locked? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);
 
+/* Is the exclusive lock that this process has on a byte of the sidecar still there after it closed another descriptor?  Locks of
+ * the old kind are not, and a file system may know no others. */
+bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at);
+
 /* Has nobody else a lock, shared or not, on these bytes of the sidecar? */
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free);
 

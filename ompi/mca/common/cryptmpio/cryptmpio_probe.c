@@ -6,8 +6,8 @@
  * is read under the next one.  Some do neither unless told to, and none says so;
  * so it is tried, when a file is opened for writing.
  *
- *     rank 0  lock the sidecar |
- *     others                   | taken?
+ *     rank 0  lock the sidecar, close another descriptor of it, still locked? |
+ *     others                                                                  | taken?
  *
  *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
  *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
@@ -38,6 +38,12 @@ static int probe_locks(ompi_common_cryptmpio_file_t *state)
     int error = root && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
                     ? ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno) : MPI_SUCCESS;
 
+    if (root && MPI_SUCCESS == error && !ompi_common_cryptmpio_posix_lock_stays(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE)) {
+        opal_crypt_why_t why;
+
+        error = ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_LIBRARY, "file-locks",
+                                                                    "a lock is gone once any descriptor of the file is closed"), &why);
+    }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS != error) {
         return error;
