@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,22 +95,18 @@ static int sync_one(int fd)
 }
 
 /* The names of the two parts, which lie in one directory. */
-int ompi_common_cryptmpio_posix_sync_names(const char *sidecar)
+int ompi_common_cryptmpio_posix_sync_names(const char *path)
 {
-    char *path = strdup(sidecar), *slash = NULL == path ? NULL : strrchr(path, '/');
-    int rc = OPAL_CRYPT_ERR_MEMORY;
+    char *copy = strdup(path);
+    int fd = NULL == copy ? -1 : open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 ? OPAL_CRYPT_ERR_STORAGE : sync_one(fd);
+    int error = errno;
 
-    if (NULL != slash) {
-        slash[slash == path] = '\0';
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        rc = fd < 0 ? OPAL_CRYPT_ERR_STORAGE : sync_one(fd);
-        int error = errno;
-        if (fd >= 0) {
-            close(fd);
-        }
-        errno = error;
+    if (fd >= 0) {
+        close(fd);
     }
-    free(path);
+    free(copy);
+    errno = error;
     return rc;
 }
 

@@ -14,7 +14,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,19 +262,6 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
 
 /* ---- over itself ---- */
 
-static int sync_directory(const char *path)
-{
-    char copy[PATH_MAX];
-
-    snprintf(copy, sizeof(copy), "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 ? -1 : fsync(fd);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
 /* The name of what an earlier run left, by the number at the head of the UUID that the sidecar has;
  * false: there is none.  The number is public, so anybody may have made a file of that name: it has to belong to the
  * sidecar, and FILE to another one. */
@@ -305,7 +291,7 @@ static int finish_earlier(const mpicrypt_file_options_t *options, const char *pa
     *finished = file.posix.data_fd >= 0 && NULL != file.sidecar && find_earlier(&file, part);
     if (*finished) {
         code = mpicrypt_file_take(&file, true);
-        code = MPICRYPT_OK != code || (0 == rename(part, path) && 0 == sync_directory(path)) ? code : failed(path);
+        code = MPICRYPT_OK != code || (0 == rename(part, path) && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(path)) ? code : failed(path);
     }
     mpicrypt_file_close(&file);
     if (*finished && MPICRYPT_OK == code) {
@@ -351,5 +337,5 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
         }
     }
     mpicrypt_file_close(&from);
-    return MPICRYPT_OK == code && 0 != sync_directory(real) ? failed(path) : code;
+    return code;
 }

@@ -110,6 +110,9 @@ int mpicrypt_file_check(const mpicrypt_file_t *file, const mpicrypt_file_around_
 
 /* ---- file/part.c: one file at a time is being made ---- */
 
+/* The name is on the storage, too. */
+int mpicrypt_file_name_stays(const char *path);
+
 /* The name to work under, for `to`, which does not exist.  What is there, and at the
  * name of its sidecar, is deleted by drop and by signals until finish. */
 int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, uint64_t *number);

@@ -115,5 +115,7 @@ int mpicrypt_file_mv(const char *from, const char *to)
         return mpicrypt_error(MPICRYPT_FAILED, "%s is there, and is not the sidecar of %s: the UUIDs of the two differ, or cannot be "
                               "read", target_sidecar, from);
     }
-    return MPICRYPT_OK == code ? mpicrypt_file_rename(from, target) : code;
+    code = MPICRYPT_OK == code ? mpicrypt_file_rename(from, target) : code;
+    code = MPICRYPT_OK == code ? mpicrypt_file_name_stays(target) : code;
+    return MPICRYPT_OK == code ? mpicrypt_file_name_stays(from) : code;
 }

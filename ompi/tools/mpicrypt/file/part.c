@@ -179,6 +179,12 @@ static int rename_both_over(const char *to)
            : mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s; the same command again finishes it", part, to, strerror(errno));
 }
 
+int mpicrypt_file_name_stays(const char *path)
+{
+    return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(path) ? MPICRYPT_OK
+           : mpicrypt_error(MPICRYPT_FAILED, "%s: it is there, but the name may not survive a power cut: %s", path, strerror(errno));
+}
+
 static int finish(const char *to, int (*renaming)(const char *))
 {
     sigset_t set, old;
@@ -198,7 +204,7 @@ static int finish(const char *to, int (*renaming)(const char *))
     if (0 != atomic_load(&noted)) {
         (void) raise(atomic_load(&noted));
     }
-    return code;
+    return MPICRYPT_OK == code ? mpicrypt_file_name_stays(to) : code;
 }
 
 int mpicrypt_file_finish(const char *to, bool with_sidecar) { return finish(to, with_sidecar ? rename_both : rename_part); }
