@@ -20,6 +20,10 @@ fi
 tool=$(realpath "$(command -v "$tool")") || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 manual=$here/../../docs/mpicrypt.rst
+# As mpicrypt.c chooses it.
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+profiles=$here/../../ompi/tools/mpicrypt/profiles
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1            # names here are ours alone
@@ -41,7 +45,11 @@ check() {                       # check WHAT COMMAND...: the command succeeds
 
 # Runs the tool; leaves its exit code in rc, its output in out and err.
 run() {
-    "$tool" "$@" > "$work/out" 2> "$work/err"
+    if [ -n "${build-}" ] && [[ "${1-}" = @(model|tune) ]]; then       # not installed yet
+        "$python" -I -B "$here/../../ompi/tools/mpicrypt/mpicrypt-$1" "$profiles" "${@:2}" > "$work/out" 2> "$work/err"
+    else
+        "$tool" "$@" > "$work/out" 2> "$work/err"
+    fi
     rc=$?
 }
 
@@ -106,8 +114,8 @@ expect 2 "has more than 1048576 ranks" bench bcast --shape 999999x999999
 expect 2 "nas has no --raw and --plot" bench nas --npb "$work" --plot "$work/left.svg"
 expect 2 "nas has no --raw and --plot" bench nas --npb "$work" --raw "$work/left.csv"
 expect 2 "the columns of io are always" bench io --label lab --schemes crypt
-expect 2 "--cpus-per-rank is 1024 at most" tune --cpus-per-rank 1025
-expect 2 "is more than 1G" tune --coll --size 2G
+expect 2 "--cpus-per-rank: 1025 is not between 0 and 1024" tune --cpus-per-rank 1025
+expect 2 "--size: 2147483648 is not between" tune --coll --size 2G
 expect 2 "unexpected word 'word'" doctor word
 
 group "keys: what is wrong is said before a keystore is made"
@@ -332,8 +340,41 @@ if [ "$(nproc)" -ge 2 ]; then
     check "two threads" grep -q '^openssl,128,2,65536,' "$work/out"
 fi
 
+group "speed: JSON and plots"
+run speed "${quick[@]}" --bits 128 --size 1,64K --json --plot "$work/x.svg"
+check "exit code" test "$rc" -eq 0
+check "the SVG is one" sh -c "head -2 '$work/x.svg' | grep -q '<svg ' && tail -1 '$work/x.svg' | grep -qx '</svg>'"
+check "a curve for openssl" grep -q '>openssl</text>' "$work/x.svg"
+if command -v python3 > "$work/null"; then
+    check "the JSON is some" python3 -c '
+import json, sys
+data = json.load(open(sys.argv[1]))
+rows = data["results"]
+assert {row["bytes"] for row in rows} == {1, 65536}, rows
+assert {row["provider"] for row in rows} <= set(data["providers"]), rows
+' "$work/out"
+    check "the SVG is XML" python3 -c '
+import sys, xml.dom.minidom
+xml.dom.minidom.parse(sys.argv[1])' "$work/x.svg"
+fi
+run speed "${quick[@]}" --bits 128 --size 1,64K --plot "$work/x.png"
+if [ "$rc" -eq 3 ]; then
+    echo "    no cairo on this machine: PNG not looked at"
+else
+    check "the PNG is one" test "$(head -c 4 "$work/x.png" | tail -c 3)" = PNG
+fi
+
+finish() {
+    echo "$checks checks, $failures failed"
+    test "$failures" -eq 0
+    exit
+}
+if ! command -v "$python" > "$work/null"; then
+    echo "    no python3 on this machine: model not looked at"
+    finish
+fi
+
 group "model: usage errors"
-profiles=$here/../../ompi/tools/mpicrypt/profiles
 noleland=$profiles/noleland.conf
 model() { run model --profile "$noleland" "$@"; }
 model_refuses() { expect "$1" "$2" model --profile "$noleland" "${@:3}"; }
@@ -343,12 +384,12 @@ model_refuses 2 "--nodes: 1 is not between" --nodes 1
 model_refuses 2 "--ranks: 0 is not between" --ranks 0
 model_refuses 2 "more than the 64 hardware threads" --threads 32 --ranks 4
 model_refuses 2 "--compute: 100 is not between" --compute 100
-model_refuses 2 "neither 'after' nor 'while'" --opening never
+model_refuses 2 "there is no 'never'; there are: after, while" --opening never
 model_refuses 2 "an entry is not FROM:ALPHA:BETA" --comm 0:1
 model_refuses 2 "an entry is not FROM:ALPHA:A:B" --enc 0:1:2
 model_refuses 2 "both want standard output" --json --csv -
-model_refuses 2 "must be positive" --oversubscription 0
-model_refuses 2 "not negative" --latency -1
+model_refuses 2 "--oversubscription: 0.0 is not between" --oversubscription 0
+model_refuses 2 "--latency: -1.0 is not between 0 and" --latency -1
 model_refuses 2 "is not between 1 and 4194304" --window 18446744073709551615
 model_refuses 2 "more than 4194304 ranks" --nodes 4194304 --ranks 2
 model_refuses 2 "ends in neither .svg nor .png" --plot x.gif
@@ -392,43 +433,56 @@ check "messages of an all-to-all" test "$(field 6 messages)" = 65520
 model --pattern pairs --ranks 1,2,4,8 --size 1M --threads 1 --csv -
 check "the overhead falls as pairs are added" \
     awk -F, 'NR > 2 && !($14 < last) { bad = 1 } { last = $14 } END { exit bad }' "$work/out"
-model --size 64K,1M --json --plot "$work/model.svg"
-check "the plot has both panels" test "$(grep -c 'pingpong' "$work/model.svg")" -eq 2
-if command -v python3 > "$work/null"; then
-    check "the JSON is some" python3 -c '
+model --size 64K,1M --json
+check "the JSON is some" "$python" -c '
 import json, sys
 data = json.load(open(sys.argv[1]))
+assert (data["format"], data["verb"]) == (1, "model"), data
 assert [row["bytes"] for row in data["results"]] == [65536, 1048576], data
 assert data["model"]["comm"].startswith("0:5.54:"), data' "$work/out"
-fi
 
-model --size 64K,1M --gbps "$(seq -s, 1 40)" --plot "$work/model.svg"
-check "forty curves of each kind, two of them in both panels" \
-    test "$(grep -o '>[a-z]* [0-9]* Gb/s<' "$work/model.svg" | wc -l)" = 200
+group "model and tune: nothing is imported from a directory or an environment, and what a launcher writes is harmless"
+mkdir -p "$work/planted/measure"
+cd "$work/planted" || exit 1
+for name in measure/__init__ json csv statistics matplotlib sitecustomize; do echo 'raise SystemExit(9)' > $name.py; done
+export PYTHONPATH=$PWD PYTHONHOME=$PWD PYTHONSTARTUP=$PWD/json.py PYTHONINSPECT=1
+model --size 1
+check "modules planted" test "$rc" -eq 0
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONINSPECT
+cd "$work" || exit 1
+model --csv $'two\nlines.csv'
+check "a name with a newline" grep -q '^pingpong,' $'two\nlines.csv'
+run tune --help
+check "the help of tune" grep -q '^       --quick$' "$work/out"
+printf '#!/bin/sh\necho first >> /dev/stderr\nprintf "\\033]0;title\\007\\n" >&2\nexit 1\n' > evil
+chmod +x evil
+run tune "${program[@]}" --mpirun ./evil --out none.conf
+check "what a launcher wrote, without what a terminal obeys" test "$(head -n 2 "$work/err" | tr '\n' ,)" = 'first,?]0;title?,'
+check "its exit code" test "$rc" -eq 1
+rm "$work/out"
+for what in "" --json "--csv -"; do
+    ln -sf /dev/full "$work/out"
+    model --size 1 $what
+    check "a full disk is noticed, $what" test "$rc" -eq 1
+    check "and said once" test "$(wc -l < "$work/err")" -eq 1
+done
+rm "$work/out"
+mkfifo "$work/out"
+head -n 1 < "$work/out" > "$work/null" &
+model --size "$(seq -s, 1 20000)" --csv -
+wait
+check "a closed pipe ends it (status $rc)" test "$rc" -eq 141 -a ! -s "$work/err"
+rm "$work/out"
 
-group "speed: JSON and plots"
-run speed "${quick[@]}" --bits 128 --size 1,64K --json --plot "$work/x.svg"
-check "exit code" test "$rc" -eq 0
-check "the SVG is one" sh -c "head -2 '$work/x.svg' | grep -q '<svg ' && tail -1 '$work/x.svg' | grep -qx '</svg>'"
-check "a curve for openssl" grep -q '>openssl</text>' "$work/x.svg"
-if command -v python3 > "$work/null"; then
-    check "the JSON is some" python3 -c '
-import json, sys
-data = json.load(open(sys.argv[1]))
-rows = data["results"]
-assert {row["bytes"] for row in rows} == {1, 65536}, rows
-assert {row["provider"] for row in rows} <= set(data["providers"]), rows
-' "$work/out"
-    check "the SVG is XML" python3 -c '
-import sys, xml.dom.minidom
-xml.dom.minidom.parse(sys.argv[1])' "$work/x.svg"
-fi
-run speed "${quick[@]}" --bits 128 --size 1,64K --plot "$work/x.png"
-if [ "$rc" -eq 3 ]; then
-    echo "    no cairo on this machine: PNG not looked at"
+if "$python" -I -c 'import matplotlib' 2> "$work/null"; then
+    printf 'text.usetex: True\nsvg.fonttype: path\n' > matplotlibrc
+    model --size 64K,1M --plot "$work/model.svg"
+    check "the plot has both panels" test "$(grep -c 'pingpong' "$work/model.svg")" -eq 2
+    model --size 64K,1M --gbps "$(seq -s, 1 40)" --plot "$work/model.svg"
+    check "forty curves of each kind, two of them in both panels" \
+        test "$(grep -o '>[a-z]* [0-9]* Gb/s<' "$work/model.svg" | wc -l)" = 200
 else
-    check "the PNG is one" test "$(head -c 4 "$work/x.png" | tail -c 3)" = PNG
+    echo "    no matplotlib on this machine: plots of model not looked at"
 fi
 
-echo "$checks checks, $failures failed"
-test "$failures" -eq 0
+finish

@@ -48,3 +48,44 @@ for signal in TERM HUP; do
         echo "mpicrypt $verb, $signal: ended"
     done
 done
+
+echo "a launcher that does not end: tune leaves it, and names it"
+cat > "$CASE_DIR/deaf" <<END
+#!/bin/sh
+trap '' TERM
+echo "\$OMPI_MCA_odls_base_sigkill_timeout \$PRTE_MCA_odls_base_sigkill_timeout" > "$CASE_DIR/deaf.grace"
+echo \$\$ > "$CASE_DIR/deaf.pid"
+while :; do sleep 1; done
+END
+chmod +x "$CASE_DIR/deaf"
+PRTE_MCA_odls_base_sigkill_timeout=7 mpicrypt tune --out "$CASE_DIR/tuned.conf" --mpirun "$CASE_DIR/deaf" > "$CASE_DIR/out" 2>&1 &
+tool=$!
+until [ -s "$CASE_DIR/deaf.pid" ]; do
+    kill -0 $tool 2>/dev/null || fail "mpicrypt tune ended: $(cat "$CASE_DIR/out")"
+    sleep 0.02
+done
+kill -TERM $tool
+status=0; wait $tool || status=$?
+deaf=$(cat "$CASE_DIR/deaf.pid")
+! gone "$deaf" || fail "the launcher ended by itself"
+kill -KILL "$deaf"
+[ $status = 143 ] || fail "status $status: $(cat "$CASE_DIR/out")"
+# An mpirun would not wait between its signals to the ranks, unless the user says so.
+[ "$(cat "$CASE_DIR/deaf.grace")" = "0 7" ] || fail "an mpirun waits for its ranks: $(cat "$CASE_DIR/deaf.grace")"
+grep -q "deaf (process $deaf) has not ended yet" "$CASE_DIR/out" || fail "it does not name the launcher: $(cat "$CASE_DIR/out")"
+
+echo "a signal that is ignored"
+mkfifo "$CASE_DIR/go"
+printf '#!/bin/sh\necho $$ > "%s"\ncat "%s"\nexit 5\n' "$CASE_DIR/ignoring.pid" "$CASE_DIR/go" > "$CASE_DIR/ignoring"
+chmod +x "$CASE_DIR/ignoring"
+(trap '' INT HUP; exec mpicrypt tune --out "$CASE_DIR/tuned.conf" --mpirun "$CASE_DIR/ignoring") > "$CASE_DIR/out" 2>&1 &
+tool=$!
+until [ -s "$CASE_DIR/ignoring.pid" ]; do
+    kill -0 $tool 2>/dev/null || fail "mpicrypt tune ended: $(cat "$CASE_DIR/out")"
+    sleep 0.02
+done
+kill -INT $tool
+kill -HUP $tool
+: > "$CASE_DIR/go"
+status=0; wait $tool || status=$?
+[ $status = 1 ] && grep -q 'ended with status 5' "$CASE_DIR/out" || fail "status $status: $(cat "$CASE_DIR/out")"

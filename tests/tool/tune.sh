@@ -33,7 +33,7 @@ grep -q '^256-bit keys' out || fail "keys"
 ! grep -qE '^(pml_crypt_chunk_size|btl_)' plain.conf || fail "searched all the same"
 
 echo "what it refuses"
-says "is one of 128, 192, 256" mpicrypt tune --bits 100
-says "is none of ob1, ucx and cm" mpicrypt tune --host yalla
+says "there is no '100'; there are: 128, 192, 256" mpicrypt tune --bits 100
+says "there is no 'yalla'; there are: ob1, ucx, cm" mpicrypt tune --host yalla
 must_fail mpicrypt tune --out "$CASE_DIR/none/there.conf"
 must_fail mpicrypt tune --mpirun "$launcher" --mapping '--map-by slot' --out no.conf

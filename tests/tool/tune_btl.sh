@@ -75,6 +75,11 @@ rm wait
 exec 3>&-
 wait $tune
 
+echo "a first look"
+rm -f jobs
+must tool "${planted[@]}" --quick
+grep -q '^btl_crypt_eager_limit: time over that of the default, 5 to 10 rounds of 12 jobs$' out || fail "$(cat out)"
+
 echo "what it refuses"
 rm planted.conf
 REFUSED='no key' refuses 1 "no key" "${planted[@]}"

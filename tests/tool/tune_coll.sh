@@ -41,7 +41,7 @@ for job in "2x2 block 1" "2x2 cyclic 8192" "3x1 block 8192"; do
 done
 
 echo "what cannot be"
-refuses 2 "--bits is one of 128, 192, 256" tune --coll --bits 128,256
-refuses 2 "--rounds: 1001 is more than 1000" tune --coll --rounds 1001
-refuses 2 "--laps is 1 to 1000" tune --coll --laps 0
+refuses 2 "there is no '128,256'; there are: 128, 192, 256" tune --coll --bits 128,256
+refuses 2 "--rounds: 1001 is not between 0 and 1000" tune --coll --rounds 1001
+refuses 2 "--laps: 0 is not between 1 and 1000" tune --coll --laps 0
 refuses 1 "/none/rules" tune --coll --out /none/rules

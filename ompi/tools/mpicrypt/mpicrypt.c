@@ -3,6 +3,7 @@
  *
  * mpicrypt VERB [options]: the one command-line tool.  This file finds the
  * verb, has its options parsed and runs it; every verb has a file of its own.
+ * Verbs that measure or predict are Python (measure/), and started as programs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,11 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpicrypt.h"
 #include "mpicrypt_signals.h"
 #include "opal/mca/aead/aead_version.h"
 #include "opal/mca/common/crypt/base/text.h"
+
+static const mpicrypt_verb_t model_verb = {
+    .name = "model", .summary = "predict times for machines that you do not have"
+}, tune_verb = {
+    .name = "tune", .summary = "measure your nodes and write parameters that suit them"
+};
 
 static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_bench_verb,
@@ -22,10 +30,10 @@ static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_file_verb,
     &mpicrypt_key_verb,
     &mpicrypt_keygen_verb,
-    &mpicrypt_model_verb,
+    &model_verb,
     &mpicrypt_ps_verb,
     &mpicrypt_speed_verb,
-    &mpicrypt_tune_verb,
+    &tune_verb,
     NULL
 };
 
@@ -58,6 +66,34 @@ static const mpicrypt_verb_t *find(const char *name)
     return NULL;
 }
 
+/* Becomes `python3 -I -B LIBEXEC/mpicrypt-VERB PROFILES ARGUMENT...`: nothing of the user's directories is imported (-I),
+ * and nothing is written beside the program (-B).  The system's Python comes first, as its packages have the libraries
+ * for plots.  Returns only after a message. */
+static int become(const mpicrypt_verb_t *verb, int argc, char **argv)
+{
+    char path[4096], **words = calloc((size_t) argc + 6, sizeof(*words));
+
+    if (NULL == words) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s", strerror(ENOMEM));
+    }
+    snprintf(path, sizeof(path), OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-%s", verb->name);
+    char *const start[] = {"python3", "-I", "-B", path, OMPI_CRYPT_PROFILE_DIR};
+    memcpy(words, start, sizeof(start));
+    for (int i = 0; i < argc; ++i) {
+        words[sizeof(start) / sizeof(start[0]) + (size_t) i] = argv[i];
+    }
+    running = verb->name;
+    if (0 == access(path, R_OK)) {
+        execv("/usr/bin/python3", words);
+        execvp(words[0], words);
+        (void) mpicrypt_error(MPICRYPT_MISSING, "python3 cannot be started (Debian: python3): %s", strerror(errno));
+    } else {
+        (void) mpicrypt_error(MPICRYPT_MISSING, "%s: %s", path, strerror(errno));
+    }
+    free(words);
+    return MPICRYPT_MISSING;
+}
+
 static bool asks_help(int argc, char **argv)
 {
     for (int i = 0; i < argc && 0 != strcmp(argv[i], "--"); ++i) {
@@ -78,6 +114,9 @@ static int help(int argc, char **argv)
     const mpicrypt_verb_t *verb = find(argv[0]);
     if (NULL == verb) {
         return mpicrypt_error(MPICRYPT_USAGE, "there is no verb '%s'; see 'mpicrypt --help'", argv[0]);
+    }
+    if (NULL == verb->run) {
+        return become(verb, 1, (char *[]){"--help"});
     }
     mpicrypt_help_verb(stdout, verb);
     return MPICRYPT_OK;
@@ -112,6 +151,9 @@ int main(int argc, char **argv)
     if (NULL == verb) {
         return mpicrypt_error(MPICRYPT_USAGE, "unknown %s '%s'; see 'mpicrypt --help'",
                               '-' == argv[1][0] ? "option" : "verb", argv[1]);
+    }
+    if (NULL == verb->run) {
+        return become(verb, argc - 2, argv + 2);
     }
     running = verb->name;
     if (asks_help(argc - 2, argv + 2)) {

@@ -83,7 +83,8 @@ typedef struct mpicrypt_verb {
     const mpicrypt_option_t *options;
     const char *examples;       /* lines, printed as they are */
 
-    /* Options have been parsed; `operands` are the words that are no options. */
+    /* Options have been parsed; `operands` are the words that are no options.  NULL: the verb is a program
+     * of its own, mpicrypt-NAME in libexec, which has all the rest, too. */
     int (*run)(int operand_count, char **operands);
     bool takes_operands;
 } mpicrypt_verb_t;
@@ -93,10 +94,8 @@ extern const mpicrypt_verb_t mpicrypt_doctor_verb;
 extern const mpicrypt_verb_t mpicrypt_file_verb;
 extern const mpicrypt_verb_t mpicrypt_key_verb;
 extern const mpicrypt_verb_t mpicrypt_keygen_verb;
-extern const mpicrypt_verb_t mpicrypt_model_verb;
 extern const mpicrypt_verb_t mpicrypt_ps_verb;
 extern const mpicrypt_verb_t mpicrypt_speed_verb;
-extern const mpicrypt_verb_t mpicrypt_tune_verb;
 
 /* Parse argv[0..argc-1] (the words after the verb) into the targets, defaults
  * first.  MPICRYPT_OK, or MPICRYPT_USAGE after a message on stderr.  Operands

@@ -54,7 +54,6 @@ typedef struct mpicrypt_bench_plan {
     size_t percent;             /* of the papers' iterations */
     double processors;          /* of a rank of one pair, if --paper looked */
     bool every;                 /* every round counts, FAST or not */
-    bool encrypted;             /* places are those of an encrypted job; a host that is NULL is then filled in */
     const char *mpirun, *mapping, *host, *program;
     mpicrypt_bench_column_t column[MPICRYPT_BENCH_COLUMNS_MAX];
     int column_count;
@@ -69,7 +68,6 @@ int mpicrypt_bench_new_column(mpicrypt_bench_plan_t *plan, const char *name, boo
 int mpicrypt_bench_column_jobs(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_column_t *column);
 void mpicrypt_bench_columns_free(mpicrypt_bench_plan_t *plan);
 const char *mpicrypt_bench_scheme_names(void);
-const char *mpicrypt_bench_scheme_settings(const char *name);   /* of one that exists */
 
 /* ---- options: bench/check.c ---- */
 
@@ -123,11 +121,6 @@ typedef struct mpicrypt_bench_places {
     double processors;          /* fewest for a rank, if those of a machine share them */
     size_t each;                /* fewest that a rank is pinned or bound to */
     bool misplaced;             /* not where the variant wants the ranks */
-
-    /* Only if the job is encrypted: */
-    char host[16], protection[256]; /* the host PML; what seals, in a line */
-    char hosts[256], processor[128], provider[128];
-    int kernel;                 /* all nodes have the module tls */
 } mpicrypt_bench_places_t;
 
 /* One start: seconds[column][size] and work_seconds[column][size], medians of
@@ -143,10 +136,6 @@ void mpicrypt_bench_settings(const mpicrypt_bench_column_t *column, const mpicry
                              mpicrypt_words_t *settings);
 int mpicrypt_bench_failed(const mpicrypt_words_t *command, const char *label, const mpicrypt_launch_t *result);
 
-/* Another verb of mpicrypt-mpi, with the sizes, laps and processors of the plan;
- * plain.  The result is freed by the caller. */
-int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                         const mpicrypt_bench_places_t *places, const char *verb, mpicrypt_launch_t *result);
 int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
                           mpicrypt_bench_places_t *places);
 void mpicrypt_bench_places_free(mpicrypt_bench_places_t *places);

@@ -82,11 +82,6 @@ static const scheme_t *find(const char *name)
     return NULL;
 }
 
-const char *mpicrypt_bench_scheme_settings(const char *name)
-{
-    return find(name)->settings;
-}
-
 static int new_column(mpicrypt_bench_plan_t *plan, const char *name, size_t bits, mpicrypt_bench_column_t **column)
 {
     if (MPICRYPT_BENCH_COLUMNS_MAX == plan->column_count) {

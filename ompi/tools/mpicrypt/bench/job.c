@@ -283,22 +283,6 @@ free_laps:
     return rc;
 }
 
-int mpicrypt_bench_start(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_variant_t *variant,
-                         const mpicrypt_bench_places_t *places, const char *verb, mpicrypt_launch_t *result)
-{
-    mpicrypt_words_t command = {NULL, 0}, settings = {NULL, 0};
-
-    begin_command(plan, variant, verb, &command);
-    add_laps(plan, places, &command);
-    mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", plan->host);
-    mpicrypt_words_add(&settings, "OMPI_MCA_crypt_key_bits=%zu", plan->bits.value[0]);
-    mpicrypt_words_add(&settings, "OMPI_MCA_mpi_yield_when_idle=%d", places->yield);
-    int rc = mpicrypt_launch(&command, &settings, result);
-    mpicrypt_words_free(&command);
-    mpicrypt_words_free(&settings);
-    return rc;
-}
-
 /* ---- where the launcher puts the ranks ---- */
 
 typedef struct place {
@@ -372,16 +356,12 @@ static int understand(const mpicrypt_bench_plan_t *plan, const mpicrypt_bench_va
     }
     for (char *line = mpicrypt_launch_line(&text); NULL != line; line = mpicrypt_launch_line(&text)) {
         sscanf(line, "library %255[^\n]", places->library);
-        sscanf(line, "seals %15s %d %255[^\n]", places->host, &places->kernel, places->protection);
-        sscanf(line, "processor %127[^\n]", places->processor);
-        sscanf(line, "provider %127[^\n]", places->provider);
         if (6 == sscanf(line, "rank %zu %zu %255s %63s %31s %8191s", &rank, &one.node, host, one.boot, tcp, one.cpus)
             && rank < variant->ranks) {
             bool equal = 0 == seen || 0 == strcmp(places->tcp, tcp);
             snprintf(places->tcp, sizeof(places->tcp), "%s", equal ? tcp : "different");
             place[rank] = one;
-            size_t used = strlen(places->hosts);
-            snprintf(places->hosts + used, sizeof(places->hosts) - used, "%s%s", 0 == seen++ ? "" : ", ", host);
+            ++seen;
             places->nodes = one.node + 1 > places->nodes ? one.node + 1 : places->nodes;
         }
     }
@@ -416,13 +396,7 @@ int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
 
     memset(places, 0, sizeof(*places));
     begin_command(plan, variant, "nodes", &command);
-    mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", plan->encrypted ? "crypt" : plan->host);
-    if (plan->encrypted) {
-        mpicrypt_words_add(&settings, "OMPI_MCA_crypt_key_bits=%zu", plan->bits.value[0]);
-        if (NULL != plan->host) {
-            mpicrypt_words_add(&settings, "OMPI_MCA_pml_crypt_host=%s", plan->host);
-        }
-    }
+    mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", plan->host);
     int rc = mpicrypt_launch(&command, &settings, &result);
     if (MPICRYPT_OK == rc) {
         char *text = result.out;
@@ -435,15 +409,12 @@ int mpicrypt_bench_places(mpicrypt_bench_plan_t *plan, const mpicrypt_bench_vari
         } else if (!plan->local && places->nodes < 2) {
             rc = mpicrypt_error(MPICRYPT_MISSING, "'%s' puts all %zu ranks on one node; two are needed, unless "
                                 "--local is given", plan->mpirun, variant->ranks);
-        } else if (plan->encrypted && '\0' == places->protection[0]) {
-            rc = mpicrypt_error(MPICRYPT_FAILED, "'%s' started a job that is not encrypted: does it set pml?", plan->mpirun);
         } else if (plan->pin && plan->cpus_per_rank > 1 && places->each < plan->cpus_per_rank) {
             fprintf(stderr, "mpicrypt: warning: --cpus-per-rank %zu: '%s' leaves a rank only %zu\n",
                     plan->cpus_per_rank, plan->mpirun, places->each);
         }
         mpicrypt_launch_free(&result);
     }
-    plan->host = MPICRYPT_OK == rc && NULL == plan->host ? places->host : plan->host;
     mpicrypt_words_free(&command);
     mpicrypt_words_free(&settings);
     return rc;

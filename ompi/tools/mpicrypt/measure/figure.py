@@ -1,0 +1,92 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Plots, by matplotlib, which is loaded only where one is asked for.
+
+Every measured x is labeled.  The axis of a ratio ends at twice what three of four points need; a point above it is drawn at
+the edge, with its value.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from .verb import MISSING, Refusal, cannot_write, require, size_text
+
+
+@dataclass
+class Panel:
+    title: str
+    x_label: str
+    y_label: str
+    sized: bool                     # x in bytes
+    ratio: bool                     # y is one, and its axis linear; else logarithmic
+    curves: dict[str, dict[float, float]] = field(default_factory=dict)      # [name][x]: y
+
+    def add(self, curve: str, x: float, y: float) -> None:
+        if math.isfinite(y):
+            self.curves.setdefault(curve, {})[x] = y
+
+    def limit(self) -> float:
+        """Where the axis ends."""
+        values = sorted(y for curve in self.curves.values() for y in curve.values())
+        if not self.ratio or not values:
+            return math.inf
+        return min(values[-1] * 1.05, 2 * max(1.0, values[3 * (len(values) - 1) // 4]))
+
+
+def check(path: str | None) -> None:
+    """Asked before a long measurement."""
+    require(path is None or path.lower().endswith((".svg", ".png")), f"--plot: {path} ends in neither .svg nor .png")
+
+
+def _draw(axes: Any, panel: Panel, colors: dict[str, str]) -> None:
+    limit = panel.limit()
+    for name, points in panel.curves.items():
+        at = sorted(points)
+        axes.plot(at, [min(points[x], limit) for x in at], color=colors[name], marker="o", markersize=3, label=name)
+        for x in at:
+            if points[x] > limit:
+                axes.annotate(f"{points[x]:.3g}", (x, limit), color=colors[name], fontsize="x-small", ha="center")
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    places = sorted({x for curve in panel.curves.values() for x in curve})
+    if len(places) > 1 and places[0] > 0:
+        axes.set_xscale("log", base=2)
+    axes.set_xticks(places, [size_text(int(x)) if panel.sized else f"{x:g}" for x in places],
+                    rotation=45 if len(places) > 8 else 0)
+    axes.set_xticks([], minor=True)
+    if panel.ratio:
+        axes.axhline(1, color="gray", linewidth=0.8)
+        axes.set_ylim(0, None if math.isinf(limit) else limit)
+    elif all(y > 0 for curve in panel.curves.values() for y in curve.values()):
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
+
+
+def draw(title: str, panels: list[Panel], path: str | None) -> None:
+    """Two panels in a row.  A curve has one color in all of them."""
+    if path is None:
+        return
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise Refusal(MISSING, "there is no plot: it needs matplotlib (Debian: python3-matplotlib)") from error
+    matplotlib.rcdefaults()             # no matplotlibrc of the current directory
+    matplotlib.use("agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"        # text stays text
+    from matplotlib import pyplot
+    names = dict.fromkeys(name for panel in panels for name in panel.curves)
+    colors = {name: f"C{number % 10}" for number, name in enumerate(names)}
+    columns = min(2, len(panels))
+    rows = (len(panels) + columns - 1) // columns
+    height = max(4.5, 0.22 * max(len(panel.curves) for panel in panels))
+    figure, grid = pyplot.subplots(rows, columns, squeeze=False, layout="constrained", figsize=(7.5 * columns, rows * height))
+    figure.suptitle(title)
+    for axes in grid.flat[len(panels):]:
+        axes.set_axis_off()
+    for axes, panel in zip(grid.flat, panels):
+        _draw(axes, panel, colors)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise cannot_write(path, error) from error

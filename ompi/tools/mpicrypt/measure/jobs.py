@@ -1,0 +1,235 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Starts of mpicrypt-mpi through the launcher, and where that puts the ranks.
+
+Open MPI's parameters go into the environment, which mpirun and srun both hand on, and which does not clash with what the user
+wrote after mpirun; the started program checks that they are in force.  The form of its answers is in rank/rank.h.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple
+
+from .launch import Result, binds, is_srun, launch
+from .verb import FAILED, MISSING, Refusal
+
+# Open MPI ignores what nobody registers, but a plain job with parameters of encrypted messages warns.
+OF_MESSAGES = tuple(f"OMPI_MCA_{name}" for name in ("crypt_", "btl_crypt_", "pml_crypt_", "coll_cryptag_"))
+NOT_OF_MESSAGES = tuple(f"OMPI_MCA_crypt_{name}" for name in (
+    "fips", "keystore", "pkcs11_", "required", "secret_on_netfs", "verbose"))
+AT_ONCE = ("OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout")
+WINDOW = 16                     # messages of a stream (pairs)
+
+
+@dataclass
+class Plan:
+    """What the options say about all jobs."""
+    mpirun: list[str]
+    mapping: list[str] | None
+    program: str
+    host: str | None            # the host PML; None: what an encrypted job takes
+    bits: int
+    laps: int
+    lap_ms: float
+    pin: bool
+    cpus_per_rank: int          # 0: all that a rank can have
+
+    def plain(self, label: str = "plain", *settings: str) -> Column:
+        return Column(label, 0, [f"pml={self.host}", *settings])
+
+    def crypt(self, label: str, *settings: str) -> Column:
+        return Column(label, self.bits, ["pml=crypt", f"pml_crypt_host={self.host}", f"crypt_key_bits={self.bits}", *settings])
+
+
+class Column(NamedTuple):
+    """One configuration."""
+    label: str
+    bits: int                   # 0: nothing is encrypted
+    settings: list[str]         # PARAMETER=VALUE of Open MPI, the first that of pml
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one line of a table is about, but for the size."""
+    ranks: int
+    nodes: int = 0              # collectives: with so many ranks on each; 0: as the launcher likes
+    width: int = 0
+    cyclic: bool = False
+
+    @property
+    def order(self) -> str:
+        return "cyclic" if self.cyclic else "block"
+
+    def fits(self, rank: int, node: int) -> bool:
+        return self.nodes == 0 or node == (rank % self.nodes if self.cyclic else rank // self.width)
+
+    def words(self, srun: bool) -> list[str]:
+        """For the launcher, so that it places ranks so."""
+        if self.nodes == 0:
+            return ["--distribution=cyclic"] if srun else ["--map-by", "node"]
+        if srun:
+            return [f"--nodes={self.nodes}", f"--ntasks-per-node={self.width}", f"--distribution={self.order}"]
+        return ["--map-by", f"ppr:{self.width}:node", *(["--rank-by", "node"] if self.cyclic else [])]
+
+
+class Place(NamedTuple):
+    """Of one rank.  `boot` names the machine: virtual nodes share one."""
+    node: int
+    host: str
+    boot: str
+    tcp: str
+    cpus: tuple[int, ...]
+
+
+@dataclass
+class Site:
+    """The ranks of a variant where the launcher puts them, and the jobs that it starts there."""
+    plan: Plan
+    variant: Variant
+    places: list[Place] = field(default_factory=list)
+    library: str = ""
+    processor: str = ""
+    provider: str = ""
+    host: str = ""              # only of an encrypted job: the host PML, what seals, in a line
+    protection: str = ""
+    kernel: bool = False        # all nodes have the module tls
+    cpus: str = ""              # for --cpus; empty: left as they are
+    each: int = 0               # the fewest that a rank is pinned or bound to
+    crowded: bool = False       # more ranks than processors somewhere
+    said: set[str] = field(default_factory=set)     # warnings of jobs, each shown once
+
+    # ---- places ----
+
+    @classmethod
+    def find(cls, plan: Plan, variant: Variant, encrypted: bool = False) -> Site:
+        """By a job; an encrypted one fills in the host of the plan, if that is open."""
+        site, launcher = cls(plan, variant), " ".join(plan.mpirun)
+        settings = [f"pml={plan.host}"]
+        if encrypted:
+            settings = ["pml=crypt", f"crypt_key_bits={plan.bits}", *([f"pml_crypt_host={plan.host}"] if plan.host else [])]
+        command = site._command("nodes")
+        result = launch(command, _environment(settings))
+        if result.code != 0 or not site._read(result):
+            raise failed(command, "(placement)", result)
+        if not all(variant.fits(rank, place.node) for rank, place in enumerate(site.places)):
+            raise Refusal(MISSING, f"'{launcher}' does not put {variant.width} ranks on each of {variant.nodes} nodes in "
+                          f"{variant.order} order; --mapping has other words for it")
+        if site.nodes < 2:
+            raise Refusal(MISSING, f"'{launcher}' puts all {variant.ranks} ranks on one node; two are needed")
+        if encrypted and not site.protection:
+            raise Refusal(FAILED, f"'{launcher}' started a job that is not encrypted: does it set pml?")
+        site._divide()
+        if plan.pin and 1 < plan.cpus_per_rank and site.each < plan.cpus_per_rank:
+            print(f"mpicrypt: warning: --cpus-per-rank {plan.cpus_per_rank}: '{launcher}' leaves a rank only {site.each}",
+                  file=sys.stderr)
+        plan.host = plan.host or site.host
+        return site
+
+    def _read(self, result: Result) -> bool:
+        """What the verb nodes of mpicrypt-mpi wrote.  Is all of it there?"""
+        self.library, self.processor, self.provider = (
+            " ".join(text for [text] in result.said(name, 1)) for name in ("library", "processor", "provider"))
+        for self.host, kernel, self.protection in result.said("seals", 3):
+            self.kernel = kernel == "1"
+        places = {int(rank): Place(int(node), host, boot, tcp, tuple(map(int, cpus.split(","))))
+                  for rank, node, host, boot, tcp, cpus in result.said("rank", 6)}
+        self.places = [place for _, place in sorted(places.items())]
+        return sorted(places) == list(range(self.variant.ranks))
+
+    def _divide(self) -> None:
+        """Processors of each rank: on each machine in turn, but for ranks that the launcher has bound apart, which stay as
+        they are.  Without one for each, pinning would decide which ranks share one."""
+        machines = Counter(place.boot for place in self.places)
+        sets = Counter((place.boot, place.cpus) for place in self.places)
+        shares = [len(place.cpus) // sets[place.boot, place.cpus] for place in self.places]
+        together = len(machines) == len(sets)
+        self.crowded, self.each = together and min(shares) == 0, min(shares)
+        if together and self.plan.pin and not self.crowded:
+            parts: list[tuple[int, ...]] = []
+            used: Counter[str] = Counter()
+            for place, share in zip(self.places, shares):
+                each = self.plan.cpus_per_rank or share
+                mine = place.cpus[used[place.boot]:][:each if each <= share else 1]
+                used[place.boot] += len(mine)
+                parts.append(mine)
+            self.cpus, self.each = ",".join("+".join(map(str, mine)) for mine in parts), min(map(len, parts))
+
+    @property
+    def nodes(self) -> int:
+        return len({place.node for place in self.places})
+
+    @property
+    def shared(self) -> bool:
+        """Several nodes are one machine."""
+        return len({place.boot for place in self.places}) < self.nodes
+
+    @property
+    def tcp(self) -> str:
+        kinds = {place.tcp for place in self.places}
+        return kinds.pop() if len(kinds) == 1 else "different"
+
+    def describe(self) -> str:
+        ranks = "pinned" if self.cpus else "bound by the launcher" if self.plan.pin and not self.crowded else "not pinned"
+        return (f"{self.library}\n{self.nodes} node{'s' if self.nodes != 1 else ''}"
+                f"{' (virtual: they share one machine)' if self.shared else ''}, ranks {ranks}"
+                f"{', more ranks than processors' if self.crowded else ''}\nTCP congestion control: {self.tcp}\n")
+
+    # ---- jobs ----
+
+    def _command(self, verb: str, sizes: list[int] | None = None) -> list[str]:
+        plan, srun = self.plan, is_srun(self.plan.mpirun)
+        command = [*plan.mpirun, *(self.variant.words(srun) if plan.mapping is None else plan.mapping)]
+        # mpirun would bind each rank to one core, and leave no others to pin it to.
+        if plan.pin and plan.cpus_per_rank != 1 and not srun and not binds(command):
+            command += ["--bind-to", "none"]
+        command += ["-n", str(self.variant.ranks), plan.program, verb]
+        if sizes is not None:
+            command += [f"--size={','.join(map(str, sizes))}", f"--laps={plan.laps}", f"--lap-ms={plan.lap_ms:g}"]
+            command += [f"--cpus={self.cpus}"] if self.cpus else []
+        return command
+
+    def start(self, verb: str, sizes: list[int]) -> Result:
+        """Another verb of mpicrypt-mpi, plain."""
+        return launch(self._command(verb, sizes), _environment(
+            [f"pml={self.plan.host}", f"crypt_key_bits={self.plan.bits}", f"mpi_yield_when_idle={int(self.crowded)}"]))
+
+    def times(self, pattern: str, columns: list[Column], sizes: list[int]) -> list[list[float]]:
+        """[column][size], in seconds, by one job: medians of the laps.  Several columns are algorithms of a collective, with
+        the same settings."""
+        label, bits, settings = columns[0]
+        command = [*self._command(pattern, sizes), "--pairs=1", f"--window={WINDOW}", "--dims=2",
+                   f"--pml={settings[0].partition('=')[2]}", "--require=" + ",".join(one.partition("=")[0] for one in settings)]
+        if len(columns) > 1:
+            command += [f"--choose=coll_cryptag_{pattern}_algorithm", "--choices=" + ",".join(one.label for one in columns)]
+        environment = _environment([f"mpi_yield_when_idle={int(self.crowded)}", *settings])
+        if bits == 0:
+            environment.update((name, None) for name in os.environ
+                               if name.startswith(OF_MESSAGES) and not name.startswith(NOT_OF_MESSAGES))
+        result = launch(command, environment)
+        laps: dict[tuple[int, int], list[float]] = {}
+        for of_size, _, seconds, _, number in result.said("value", 5):
+            laps.setdefault((int(number), int(of_size)), []).append(float(seconds))
+        wanted = [[laps.get((number, size), []) for size in sizes] for number in range(len(columns))]
+        complete = result.said("done", 0) and all(len(of) >= self.plan.laps for line in wanted for of in line)
+        if result.code != 0 or not complete:
+            raise failed(command, label, result)
+        if result.err not in self.said:
+            self.said.add(result.err)
+            sys.stderr.write(result.err)
+        return [[median(of) for of in line] for line in wanted]
+
+
+def _environment(settings: list[str]) -> dict[str, str | None]:
+    """And what makes mpirun end at once after a signal: a job of ours has nothing to save."""
+    values = {f"OMPI_MCA_{name}": value for name, _, value in (setting.partition("=") for setting in settings)}
+    return {**{name: os.environ.get(name, "0") for name in AT_ONCE}, **values}
+
+
+def failed(command: list[str], label: str, result: Result) -> Refusal:
+    sys.stderr.write(result.err)
+    status = "but its results are not complete" if result.code == 0 else "its messages are above"
+    return Refusal(MISSING if result.code in (127, MISSING) else FAILED,
+                   f"column {label}: this command ended with status {result.code}, {status}:\n    {' '.join(command)}")

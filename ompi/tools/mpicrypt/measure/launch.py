@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""Running a command, and collecting what it writes.
+
+It stays in our process group: what a terminal sends, it sends to both.  A second signal would make mpirun leave its
+processes behind, so only one that came to this process alone is handed on, once.  While a command runs signals are blocked
+and waited for, as `sigwaitinfo` says who sent one.
+"""
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import takewhile
+from typing import BinaryIO, NamedTuple
+
+from .verb import harmless
+
+PATIENCE = 0.8                  # seconds for a launcher that was told to end
+
+
+class Result(NamedTuple):
+    out: str
+    err: str
+    code: int                   # exit code, 128 + signal; 127: it could not be started
+
+    def said(self, name: str, count: int) -> list[list[str]]:
+        """What mpicrypt-mpi wrote: of lines "@mpicrypt NAME ...", so many words each.  The last may have blanks."""
+        lines = [line.split(" ", count + 1) for line in self.out.split("\n")]
+        return [words[2:] for words in lines if words[:2] == ["@mpicrypt", name] and len(words) == count + 2]
+
+
+def _wait(process: subprocess.Popen[bytes], name: str, watched: set[signal.Signals]) -> int:
+    """Until it has ended.  The number of a signal that is to end us: the command then has PATIENCE."""
+    caught, ends = 0, 0.0
+    while process.poll() is None:
+        left = ends - time.monotonic()
+        info = signal.sigtimedwait(watched, max(0.0, left)) if caught else signal.sigwaitinfo(watched)
+        if info is None:
+            print(f"mpicrypt: {name} (process {process.pid}) has not ended yet", file=sys.stderr)
+            break
+        if info.si_signo != signal.SIGCHLD and not caught:
+            caught, ends = info.si_signo, time.monotonic() + PATIENCE
+            if info.si_code <= 0:               # a process sent it, and to us
+                process.send_signal(caught)
+    return caught
+
+
+def _file() -> BinaryIO:
+    """In memory.  It is appended to: who opens /dev/stderr anew overwrites nothing."""
+    number = os.memfd_create("output")
+    fcntl.fcntl(number, fcntl.F_SETFL, os.O_APPEND)
+    return open(number, "w+b")
+
+
+def launch(command: list[str], settings: dict[str, str | None]) -> Result:
+    """Run it with these settings in its environment (None: taken out), stdin empty, and wait."""
+    environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
+    fatal = {number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+             if signal.getsignal(number) != signal.SIG_IGN}                     # nohup
+    watched = fatal | {signal.SIGCHLD}
+    with _file() as out, _file() as err:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+        try:
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                       preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
+            caught = _wait(process, command[0], watched)
+        except OSError as error:
+            return Result("", f"{command[0]}: {error.strerror}\n", 127)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if caught:
+            sys.stdout.flush()
+            os.kill(os.getpid(), caught)
+        code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(harmless(os.fsdecode(file.read())))
+        return Result(texts[0], texts[1], code)
+
+
+# ---- launchers ----
+
+def is_srun(command: list[str]) -> bool:
+    """What stands before the first option may start another: "nice srun"."""
+    return any(os.path.basename(word) == "srun" for word in takewhile(lambda word: not word.startswith("-"), command))
+
+
+def binds(command: list[str]) -> bool:
+    """Does the command say by itself, or the environment, to what ranks are bound?"""
+    options = ("bind-to", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank", "rankfile", "binding_policy")
+    variables = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy"}
+    return any(option in word for word in command for option in options) \
+        or any(word == "-rf" or ":pe=" in word.lower() for word in command) or bool(variables & os.environ.keys())

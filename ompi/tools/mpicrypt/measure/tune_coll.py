@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""`mpicrypt tune --coll`: the algorithms of coll/cryptag beside each other, and the fastest of each size goes into a rule:
+
+    # operation  mapping  nodes  ranks-a-node  bytes  algorithm
+      allgather  block    4      2             2048   hs2
+
+Of the rules that apply the last one counts, so shapes go from small to large, and sizes within a shape; coll/cryptag's
+built-in rules are before them all.
+"""
+from __future__ import annotations
+
+import re
+import time
+from typing import TextIO
+
+from . import table
+from .jobs import Plan, Site, Variant
+from .rounds import Series
+from .table import Column as Heading, Row
+
+WORTH = 0.03                    # faster by less is noise
+RANKS_MAX = 1 << 20
+SIZES = [1, 256, *(1024 << shift for shift in range(11))]
+QUICK_SIZES = [1, 4096, 65536, 1 << 20]
+ALGORITHMS = {                  # the first is the automatic choice
+    "allgather": "auto,hop,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3",
+    "bcast": "auto,hop,binomial,chain",
+    "alltoall": "auto,hop,node,rows,pairs",
+}
+
+
+def shapes(text: str) -> list[tuple[int, int]]:
+    """What --shape says."""
+    found = []
+    for one in text.split(","):
+        shape = re.fullmatch("([0-9]{1,6})x([0-9]{1,6})", one)
+        nodes, width = (int(shape[1]), int(shape[2])) if shape else (0, 0)
+        if nodes < 2 or width < 1:
+            raise ValueError(f"'{one}' is not NODESxRANKS with two nodes or more, as in 4x2")
+        if nodes * width > RANKS_MAX:
+            raise ValueError(f"'{one}' has more than {RANKS_MAX} ranks")
+        found.append((nodes, width))
+    return found
+
+
+def variants(of_shapes: list[tuple[int, int]], orders: list[str]) -> list[Variant]:
+    """From small to large.  With one rank a node both orders are the same."""
+    found = [Variant(nodes * width, nodes, width, order == "cyclic") for nodes, width in of_shapes for order in orders]
+    found.sort(key=lambda variant: (variant.ranks, variant.cyclic))
+    return [variant for number, variant in enumerate(found)
+            if variant.width != 1 or number == 0 or found[number - 1].ranks != variant.ranks]
+
+
+def _best(series: Series, size: int) -> int:
+    """The fastest column that is an algorithm."""
+    return min(range(1, len(series.columns)), key=lambda column: series.ratio(column, 0, size).median)
+
+
+def _rules(series: Series) -> list[str]:
+    """The algorithm of the size before unless another is worth it."""
+    variant = series.site.variant
+    mapping = "any" if variant.width == 1 else variant.order
+    lines, last = [""], 0
+    for size, count in enumerate(series.sizes):
+        best = _best(series, size)
+        best = last if last and series.ratio(last, best, size).median <= 1 + WORTH else best
+        name, ratio = series.columns[best].label, series.ratio(best, 0, size)
+        lines.append(f"# {count}: {name} {series.us(best, size).median:.1f} us, {ratio.median:.2f} of the automatic choice "
+                     f"({ratio.low:.2f} to {ratio.high:.2f})")
+        if best != last:
+            lines.append(f"{series.pattern:<9}  {mapping:<6}  {variant.nodes}  {variant.width}  {count if size else 0}  {name}")
+        last = best
+    return lines
+
+
+def _matrix(series: Series) -> str:
+    """A line for each size, a column for each algorithm; the best, and auto's time over it."""
+    auto, *labels = [column.label for column in series.columns]
+    headings = [Heading("bytes", "size"), Heading("us", f"{auto} us", 1), *(Heading(label, label, 2) for label in labels),
+                Heading("best", "best"), Heading("over", "auto/best", 2)]
+    rows = []
+    for size, count in enumerate(series.sizes):
+        best = _best(series, size)
+        rows.append({"bytes": count, "us": series.us(0, size).median, "best": series.columns[best].label,
+                     "over": series.ratio(0, best, size).median,
+                     **{label: series.ratio(column, 0, size).median for column, label in enumerate(labels, 1)}})
+    return f"{series.pattern} {series.variant}: times over those of {auto}\n\n{table.text(headings, rows)}\n"
+
+
+def tune(plan: Plan, of_variants: list[Variant], sizes: list[int], rounds: int, report: TextIO) -> tuple[list[str], list[Row]]:
+    """The lines of the file, and the results."""
+    lines: list[str] = []
+    rows: list[Row] = []
+    for operation, names in ALGORITHMS.items():
+        for variant in of_variants:
+            site = Site.find(plan, variant)
+            columns = [plan.crypt(name) for name in names.split(",")]
+            series = Series(site, operation, columns, sorted(sizes), together=True)
+            print(f"{operation} {series.variant}: measuring, {rounds} jobs ...", file=report, flush=True)
+            series.measure(rounds, rounds)
+            lines = lines or [
+                f"# Rules for coll/cryptag, written by mpicrypt tune --coll on {time.strftime('%Y-%m-%d', time.gmtime())}, for",
+                f"# {site.library},", f"# {plan.host}, {plan.bits}-bit keys, {rounds} jobs each"
+                f"{'; nodes that share one machine' if site.shared else ''}.",
+                "# Jobs read it by --mca coll_cryptag_rules_file FILE; every node needs the same file.", "#",
+                "# operation  mapping  nodes  ranks-a-node  bytes  algorithm"]
+            lines += _rules(series)
+            rows += series.results()
+            print(_matrix(series), end="", file=report, flush=True)
+    return lines, rows

@@ -1,0 +1,206 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""What the verbs share: exit codes, messages, and a table of options that drives the parser and --help, as
+mpicrypt_options.c does for the verbs in C."""
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import textwrap
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Callable
+
+OK, FAILED, USAGE, MISSING = range(4)       # as mpicrypt.h has them
+SIZE_MAX = 2**64 - 1
+
+
+class Refusal(Exception):
+    """The end of a verb, with an exit code and a sentence for the user."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def require(holds: bool, text: str) -> None:
+    if not holds:
+        raise Refusal(USAGE, text)
+
+
+def harmless(text: str) -> str:
+    """For a terminal: a '?' for everything in it that could be a command."""
+    return "".join(c if c in "\n\t" or c.isprintable() else "?" for c in text)
+
+
+def say(text: str) -> None:
+    """At once: what is measured next."""
+    print(harmless(text), flush=True)
+
+
+# ---- values: a function from text, which raises ValueError with what is wrong ----
+
+def size(text: str) -> int:
+    found = re.fullmatch("([0-9]+)([KMG]?)", text.upper())
+    value = int(found[1]) << 10 * " KMG".index(found[2] or " ") if found else SIZE_MAX + 1
+    if value > SIZE_MAX:
+        raise ValueError(f"'{text}' is not a number (with K, M or G for powers of 1024)")
+    return value
+
+
+def size_text(value: int) -> str:
+    """64 KiB is written 64K, 100 is 100."""
+    for suffix in ("", "K", "M"):
+        if value < 1024 or value % 1024:
+            return f"{value}{suffix}"
+        value //= 1024
+    return f"{value}G"
+
+
+def names(text: str) -> list[str]:
+    if "" in text.split(","):
+        raise ValueError(f"'{text}' has an empty entry")
+    return text.split(",")
+
+
+def sizes(text: str) -> list[int]:
+    return [size(word) for word in names(text)]
+
+
+def between(least: float, most: float, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A value, or a list of them, within these limits."""
+    def checked(text: str) -> Any:
+        value = parse(text)
+        for one in value if isinstance(value, list) else [value]:
+            if not least <= one <= most:
+                raise ValueError(f"{one} is not between {least} and {most}")
+        return value
+    return checked
+
+
+def choice(*known: str) -> Callable[[str], str]:
+    def checked(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"there is no '{text}'; there are: {', '.join(known)}")
+        return text
+    return checked
+
+
+def choices(*known: str) -> Callable[[str], list[str]]:
+    return lambda text: [choice(*known)(word) for word in names(text)]
+
+
+# ---- options ----
+
+@dataclass(frozen=True)
+class Option:
+    name: str
+    parse: Callable[[str], Any] | None          # None: a flag
+    argument: str | None
+    fallback: str | None                        # as the user would type it
+    help: str
+
+    def value(self, text: str) -> Any:
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise Refusal(USAGE, f"--{self.name}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Verb:
+    name: str
+    summary: str
+    synopsis: str
+    description: str                            # paragraphs, separated by empty lines
+    options: tuple[Option, ...]
+    examples: str
+
+    def parse(self, arguments: list[str]) -> SimpleNamespace:
+        """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False."""
+        table = {f"--{option.name}": option for option in self.options}
+        values = {name: option.value(option.fallback) if option.fallback is not None else None if option.parse else False
+                  for name, option in table.items()}
+        words = iter(arguments)
+        for text in words:
+            name, equals, value = text.partition("=")
+            require(name in table, f"{'unknown option' if text[:1] == '-' else 'unexpected word'} '{text}'; "
+                    f"see 'mpicrypt {self.name} --help'")
+            option = table[name]
+            if option.parse is None:
+                require(not equals, f"{name} takes no value")
+                values[name] = True
+                continue
+            given = value if equals else next(words, None)
+            require(given is not None, f"{name} needs a value: {name} {option.argument}")
+            values[name] = option.value(given)
+        return SimpleNamespace(**{name[2:].replace("-", "_"): value for name, value in values.items()})
+
+    def help(self) -> str:
+        parts = [f"NAME\n       mpicrypt {self.name} - {self.summary}\n",
+                 f"SYNOPSIS\n       mpicrypt {self.name} {self.synopsis}\n",
+                 f"DESCRIPTION\n{_paragraphs(self.description, 7)}\n", "OPTIONS"]
+        for option in (*self.options, Option("help", None, None, None, "Print this page.")):
+            head = f"       --{option.name}" + (f" {option.argument}" if option.argument else "")
+            default = f"\n              Default: {option.fallback}." if option.fallback is not None else ""
+            parts.append(f"{head}\n{_paragraphs(option.help, 14)}{default}\n")
+        return "\n".join([*parts, EXIT_STATUS, "EXAMPLES\n" + textwrap.indent(self.examples, " " * 7)])
+
+
+EXIT_STATUS = """EXIT STATUS
+       0      success
+       1      the operation or a check failed
+       2      unknown verb or option, or a value that cannot be used
+       3      something required is not installed or cannot be reached
+"""
+
+
+def _paragraphs(text: str, indent: int) -> str:
+    blank = " " * indent
+    return "\n\n".join(textwrap.fill(paragraph, 78, initial_indent=blank, subsequent_indent=blank, break_long_words=False,
+                                     break_on_hyphens=False) for paragraph in text.split("\n\n"))
+
+
+# ---- files, and the program ----
+
+def cannot_write(path: str, error: OSError) -> Refusal:
+    return Refusal(FAILED, f"cannot write {path}: {error.strerror}")
+
+
+def writable(*paths: str | None) -> None:
+    """Can they be written?  Asked before a long measurement.  A file that is not there is not left behind."""
+    for path in paths:
+        if path not in (None, "-"):
+            there = os.path.lexists(path)
+            try:
+                with open(path, "ab"):
+                    pass
+                if not there:
+                    os.unlink(path)
+            except OSError as error:
+                raise cannot_write(path, error) from error
+
+
+def run(verb: Verb, main: Callable[[SimpleNamespace, str], None]) -> int:
+    """The exit code.  The command is PROFILES ARGUMENT...  What is printed must reach its file: a full disk is a failure."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    directory, *arguments = sys.argv[1:]
+    code = OK
+    try:
+        try:
+            if {"--help", "-h"} & set(arguments):
+                print(verb.help())
+            else:
+                main(verb.parse(arguments), directory)
+        except Refusal as refusal:
+            code = refusal.code
+            print(f"mpicrypt {verb.name}: {harmless(str(refusal))}", file=sys.stderr)
+        sys.stdout.flush()
+    except OSError as error:
+        code = FAILED
+        print(f"mpicrypt {verb.name}: cannot write to standard output: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # what is left goes nowhere
+    return code
