@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 tool, fixtures = (pathlib.Path(text).resolve() for text in sys.argv[1:3])
-sys.path.insert(0, str(tool))
+sys.path[:0] = [str(tool), str(fixtures)]
+import papers  # noqa: E402
 from measure import figure, fit, formulas, model, verb  # noqa: E402
 
 
@@ -139,6 +140,7 @@ def check_tune() -> None:
 
 
 if sys.argv[3] == "model":
+    papers.check()
     check_texts()
     check_without_matplotlib()
     check_ratio_axis()

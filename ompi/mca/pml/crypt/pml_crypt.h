@@ -41,7 +41,7 @@
 #include "ompi/errhandler/errcode-internal.h"
 #include "ompi/runtime/mpiruntime.h"
 
-#include "opal/mca/common/crypt/wire/model.h"
+#include "opal/mca/common/crypt/wire/rule.h"
 #include "opal/mca/common/crypt/wire/tags.h"
 #include "pml_crypt_message.h"
 #include "pml_crypt_request.h"

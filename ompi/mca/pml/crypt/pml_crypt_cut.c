@@ -85,7 +85,7 @@ bool ompi_pml_crypt_cut_start(void)
 /* Of all messages. */
 unsigned ompi_pml_crypt_cut_threads(void)
 {
-    unsigned most = 1, max = opal_crypt_model_max_threads(&limits);
+    unsigned most = 1, max = opal_crypt_rule_max_threads(&limits);
 
     for (int i = 0; i < rule.count; i++) {
         most = rule.step[i].threads > most ? rule.step[i].threads : most;
