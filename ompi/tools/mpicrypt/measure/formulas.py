@@ -13,7 +13,7 @@ from typing import Any, Sequence
 
 @dataclass(frozen=True)
 class CommPiece:
-    """From so many bytes on a message takes alpha + beta m."""
+    """A message of at least `start` bytes takes alpha + beta m."""
     start: float
     alpha: float
     beta: float
@@ -35,12 +35,12 @@ class Model:
     enc: tuple[EncPiece, ...] = ()
 
     def comm_us(self, size: float, flows: float = 1) -> float:
-        """One message, of so many that share the link."""
+        """One message, while `flows` of them share the link."""
         piece = _piece(self.comm, size)
         return piece.alpha + piece.beta * flows * size
 
     def enc_us(self, size: float, pairs: float, threads: float) -> float:
-        """One message each of so many ranks of a node, by so many threads each."""
+        """One message of each of `pairs` ranks of a node, each sealed by `threads` threads."""
         piece = _piece(self.enc, size)
         return piece.alpha + pairs * size / (piece.first + piece.next * (pairs * threads - 1))
 
@@ -66,7 +66,7 @@ class Model:
         return enc + (messages - 1) * max(enc, comm) + comm + (messages if open_after else 1) * enc
 
     def with_link(self, beta: float | None, factor: float) -> Model:
-        """With another time a byte, and all of them so many times slower."""
+        """With another time per byte, and the link `factor` times slower."""
         return replace(self, comm=tuple(
             replace(piece, beta=(piece.beta if beta is None else beta) * factor) for piece in self.comm))
 
@@ -78,7 +78,7 @@ def _piece(pieces: tuple[Any, ...], size: float) -> Any:
 # ---- choosing (k, t) ----
 
 def powers(size: float, least: int = 1) -> list[int]:
-    """Powers of two: into so many chunks a message may be cut, none smaller than `least`."""
+    """Powers of two: the numbers of chunks, none smaller than `least`, that a message can be cut into."""
     return [1 << n for n in range(31) if n == 0 or size / (1 << n) >= least]
 
 

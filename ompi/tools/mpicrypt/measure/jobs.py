@@ -55,7 +55,7 @@ class Column(NamedTuple):
 class Variant:
     """What one line of a table is about, but for the size."""
     ranks: int
-    nodes: int = 0              # collectives: with so many ranks on each; 0: as the launcher likes
+    nodes: int = 0              # collectives: nodes, with `width` ranks each; 0: as the launcher likes
     width: int = 0
     cyclic: bool = False
 
@@ -140,8 +140,8 @@ class Site:
         return sorted(places) == list(range(self.variant.ranks))
 
     def _divide(self) -> None:
-        """Processors of each rank: on each machine in turn, but for ranks that the launcher has bound apart, which stay as
-        they are.  Without one for each, pinning would decide which ranks share one."""
+        """Gives each rank its own processors.  Ranks that the launcher has bound to different ones keep them.  If there are
+        fewer processors than ranks, none is pinned: that would decide which ranks share one."""
         machines = Counter(place.boot for place in self.places)
         sets = Counter((place.boot, place.cpus) for place in self.places)
         shares = [len(place.cpus) // sets[place.boot, place.cpus] for place in self.places]

@@ -27,7 +27,7 @@ class Result(NamedTuple):
     code: int                   # exit code, 128 + signal; 127: it could not be started
 
     def said(self, name: str, count: int) -> list[list[str]]:
-        """What mpicrypt-mpi wrote: of lines "@mpicrypt NAME ...", so many words each.  The last may have blanks."""
+        """What mpicrypt-mpi wrote: the words of each line "@mpicrypt NAME ...", `count` of them; the last may have blanks."""
         lines = [line.split(" ", count + 1) for line in self.out.split("\n")]
         return [words[2:] for words in lines if words[:2] == ["@mpicrypt", name] and len(words) == count + 2]
 
@@ -49,7 +49,7 @@ def _wait(process: subprocess.Popen[bytes], name: str, watched: set[signal.Signa
 
 
 def _file() -> BinaryIO:
-    """In memory.  It is appended to: who opens /dev/stderr anew overwrites nothing."""
+    """In memory, and opened for appending, so that a script that opens /dev/stderr again overwrites nothing."""
     number = os.memfd_create("output")
     fcntl.fcntl(number, fcntl.F_SETFL, os.O_APPEND)
     return open(number, "w+b")

@@ -61,7 +61,7 @@ class Series:
     rounds: list[list[list[float]]] = field(default_factory=list)      # [round][column][size]: seconds
 
     def measure(self, rounds: int, most: int) -> Series:
-        """Until so many rounds are FAST at every size, or `most` have been run."""
+        """Until `rounds` of them are FAST at every size, or `most` have been run."""
         count = len(self.columns)
         while len(self.rounds) < most and (fast := self.fewest_fast()) < rounds:
             turn = len(self.rounds)
