@@ -7,71 +7,10 @@
  *     test_file_one DIRECTORY SEED     leaves the random files there, for the other reader (shell/vectors)
  */
 #include "opal/mca/common/crypt/base/le.h"
-#include "tests/unit/file_memory.h"
+#include "tests/unit/file_group.h"
 #include "tests/unit/file_one.h"
-#include "tests/unit/file_open.h"
 
-enum { GROUP = 1 << 20, SHADOW = 5 << 19, B = 4096 };
-
-/* ---- one part ---- */
-
-static int one_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
-{
-    (void) part;
-    return memory_read(storage, OPAL_CRYPTFILE_DATA, extents, count);
-}
-
-static int one_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
-{
-    (void) part;
-    return memory_write(storage, OPAL_CRYPTFILE_DATA, extents, count);
-}
-
-static int one_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
-{
-    (void) part;
-    return memory_size(storage, OPAL_CRYPTFILE_DATA, bytes);
-}
-
-static int one_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
-{
-    (void) part;
-    return memory_resize(storage, OPAL_CRYPTFILE_DATA, bytes);
-}
-
-static int one_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
-{
-    (void) part;
-    return memory_zero(storage, OPAL_CRYPTFILE_DATA, at, bytes);
-}
-
-static int one_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
-{
-    (void) exclusive;
-    UNIT_CHECK(bytes > 0 && at >= UINT64_C(1) << 62 && at + bytes <= INT64_MAX);
-    ++memory_of(storage)->locks;
-    return OPAL_CRYPT_OK;
-}
-
-static int one_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
-{
-    (void) at;
-    (void) bytes;
-    --memory_of(storage)->locks;
-    return OPAL_CRYPT_OK;
-}
-
-static int one_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
-{
-    *got = true;
-    return one_lock(storage, at, bytes, exclusive);
-}
-
-static void one_memory(memory_t *memory)
-{
-    memory_init(memory);
-    memory->super = (opal_cryptfile_storage_t){one_read, one_write, one_size, one_resize, one_zero, one_lock, one_unlock, one_try_lock, NULL, NULL};
-}
+enum { SHADOW = 5 << 19, B = 4096 };
 
 /* ---- the vectors ---- */
 
@@ -201,7 +140,6 @@ static void changed_file(const one_file_t *one, const one_changed_t *changed)
 
 /* ---- files of our own ---- */
 
-static const uint8_t uuid[16] = "a file all by it";
 /* Rows of 1,000 and 3,000 bytes in turn, and plain ones between them; in front of them a plain head.  Groups end within rows. */
 static const region_spec_t rows[] = {
     {1, OPAL_AEAD_AES_128_GCM, 512, 1000, 5000, false, 1, {{0, 1000, 0}}},
@@ -215,20 +153,6 @@ static const region_spec_t parts[] = {
     {1, OPAL_AEAD_AES_128_GCM, B, 1000001, 100000, true, 1, {{0, 100000, 0}}},
     {1, OPAL_AEAD_AES_256_GCM, 512, 1600001, 1, false, 1, {{0, 1, 0}}}};
 static const region_spec_t whole[] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
-
-static opal_cryptfile_t *open_one(memory_t *memory, const region_spec_t *specs, unsigned count, const opal_cryptfile_grant_t *grants)
-{
-    opal_cryptfile_t *file = open_file(&memory->super, specs, count, uuid, grants);
-    opal_cryptfile_map_t *map = (opal_cryptfile_map_t *) (uintptr_t) opal_cryptfile_map_of(file);
-    uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES];
-
-    map->generation = 1;
-    map->geometry = (opal_cryptfile_geometry_t){GROUP, 311296, 0, 3072, 2048, 4, B};
-    opal_cryptfile_geometry_write(&map->geometry, bytes);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, &map->geometry));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_fits(map, 1000));
-    return file;
-}
 
 static uint64_t state = 7;
 
@@ -248,7 +172,7 @@ typedef struct shadow {
 /* Near the borders of groups as often as elsewhere. */
 static uint64_t some_offset(uint64_t below)
 {
-    uint64_t data = GROUP - 311296, near = (1 + draw(3)) * data - 5000 + draw(10000);
+    uint64_t data = GROUP_DATA, near = (1 + draw(3)) * data - 5000 + draw(10000);
 
     return 0 == draw(2) && near < below ? near : draw(below);
 }
@@ -334,12 +258,12 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
     memset(&shadow, 0, sizeof(shadow));
     one_memory(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&memory, specs, count, NULL);
+    opal_cryptfile_t *file = open_one(&memory.super, specs, count, NULL);
     const opal_cryptfile_geometry_t geometry = opal_cryptfile_map_of(file)->geometry;
     for (unsigned i = 0; i < 1500; ++i) {
         if (0 == draw(50)) {            /* another process */
             opal_cryptfile_destroy(file);
-            file = open_one(&memory, specs, count, NULL);
+            file = open_one(&memory.super, specs, count, NULL);
         }
         wrong += !step_of(file, &shadow, buffer);
         wrong += OPAL_CRYPT_OK != memory_size(&memory.super, OPAL_CRYPTFILE_DATA, &end) ||
@@ -359,7 +283,7 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
 
 static void test_short_blocks(void)
 {
-    enum { DATA = GROUP - 311296, SHORT = 415, LONG = 1200000, END = 700500 };     /* of region 1 in group 0 */
+    enum { DATA = GROUP_DATA, SHORT = 415, LONG = 1200000, END = 700500 };     /* of region 1 in group 0 */
     static const opal_cryptfile_grant_t grants[4] = {OPAL_CRYPTFILE_GRANT_OPEN, OPAL_CRYPTFILE_GRANT_SEAL, OPAL_CRYPTFILE_GRANT_SEAL,
                                                      OPAL_CRYPTFILE_GRANT_SEAL};
     static uint8_t text[LONG], out[LONG];
@@ -371,7 +295,7 @@ static void test_short_blocks(void)
     one_memory(&memory);
     memset(text, 't', sizeof(text));
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&memory, parts, 4, NULL);
+    opal_cryptfile_t *file = open_one(&memory.super, parts, 4, NULL);
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, LONG));
 
@@ -391,7 +315,7 @@ static void test_short_blocks(void)
     opal_cryptfile_destroy(file);
 
     /* Region 0 ended before: a cut goes through no block of it, and needs no key. */
-    file = open_one(&memory, parts, 4, grants);
+    file = open_one(&memory.super, parts, 4, grants);
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_resize(file, 600000 + 1, &outcome));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, END, &outcome));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, LONG, &got) && END == got && 0 == memcmp(out, text, END));
@@ -428,7 +352,7 @@ static int put_all(opal_cryptfile_t *file, uint64_t at, uint8_t *bytes, size_t c
 static void test_death(const char *name, bool overwrite, bool atomic)
 {
     static uint8_t before[SHADOW], after[SHADOW];
-    enum { DATA = GROUP - 311296, FROM = DATA - 5 * B - 100, TO = DATA + 6 * B + 77 };
+    enum { DATA = GROUP_DATA, FROM = DATA - 5 * B - 100, TO = DATA + 6 * B + 77 };
     memory_t base, memory = {.life = -1};
     bool died = true;
     long life = 0;
@@ -438,7 +362,7 @@ static void test_death(const char *name, bool overwrite, bool atomic)
     one_memory(&memory);
     base.page = 512;
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&base.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&base, whole, 1, NULL);
+    opal_cryptfile_t *file = open_one(&base.super, whole, 1, NULL);
     memset(before, 0, sizeof(before));
     if (overwrite) {
         memset(before, 'a', TO + B);
@@ -450,12 +374,12 @@ static void test_death(const char *name, bool overwrite, bool atomic)
     for (; died; ++life) {
         memory_copy(&memory, &base);
         memory.life = life;
-        file = open_one(&memory, whole, 1, NULL);
+        file = open_one(&memory.super, whole, 1, NULL);
         died = OPAL_CRYPT_OK != put_all(file, FROM, after + FROM, TO - FROM, atomic);
         opal_cryptfile_destroy(file);
         memory.life = -1;
         memory.locks = 0;
-        file = open_one(&memory, whole, 1, NULL);
+        file = open_one(&memory.super, whole, 1, NULL);
         check_either(file, before, after, overwrite ? 0 : FROM, TO, !overwrite);
         UNIT_CHECK(OPAL_CRYPT_OK == put_all(file, FROM - 50, after + FROM - 50, TO - FROM + 50, atomic));    /* finishes what was left */
         check_either(file, after, after, overwrite ? 0 : FROM, TO, false);

@@ -29,6 +29,9 @@ int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **wor
     if (NULL == found) {
         found = calloc(1, sizeof(*found));
     }
+    if (NULL != found) {
+        found->held = NULL;
+    }
     *work = found;
     return NULL == found ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
 }

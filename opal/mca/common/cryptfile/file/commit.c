@@ -9,68 +9,106 @@
  * behind and could not be finished has no version to go back to, and keeps its mark.
  *
  * Marks are written at the beginning of a run and entries at its end, rooms and data part
- * by part.  Against a loss of power the storage has to keep that order, too.  With
+ * by part.  A file that is one file may have fewer rooms than a run has blocks; then there are rounds, and the entries of
+ * one and the marks of the next are one write.  Against a loss of power the storage has to keep that order, too.  With
  * barriers (|):
  *
  *     first write                     data | entries
  *     overwrite   | marks   rooms   | data | entries
+ *     rounds      | marks   rooms   | data | entries, marks | rooms | data | entries
  *
  * The one before the marks is of both parts.  What the rooms held before is a way to other
  * blocks' versions: whoever wrote those, and however it ended, data and entries of them are
  * on the storage first.  So behind the entries there need be none.
  */
 #include "file_object.h"
-#include "header.h"
 #include "opal/mca/common/crypt/base/le.h"
 
 #include <string.h>
 
-/* As they are in work->slots, to the extents: the entries of blocks whose overwrite needs a room. */
-static int marks_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint64_t at)
+/* The rooms that a run has, and their numbers. */
+static uint32_t rooms_had(const opal_cryptfile_t *file, const opal_cryptfile_work_t *work, uint32_t in_set)
 {
-    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
-    int rc = OPAL_CRYPT_OK;
-
-    work->extent_count = 0;
-    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
-        opal_cryptfile_slots_t *slots = &work->slots[i];
-        uint8_t *bytes = work->slot_bytes + i * entry_bytes;
-        if (0 == slots->room) {
-            continue;
-        }
-        opal_cryptfile_mark(slots);
-        opal_cryptfile_entry_put(file, slots, bytes);
-        rc = opal_cryptfile_extent_add(work, at + i * entry_bytes, bytes, entry_bytes);
-    }
-    return OPAL_CRYPT_OK == rc ? file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count) : rc;
+    return NULL == opal_cryptfile_one(file) ? (uint32_t) work->set_count * in_set : work->rooms.count;
 }
 
-int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                                const opal_cryptfile_blockrun_t *run, uint64_t at)
+static uint32_t room_number(const opal_cryptfile_t *file, const opal_cryptfile_work_t *work, uint32_t in_set, uint32_t i)
 {
-    uint32_t in_set = opal_cryptfile_set_rooms(file, run->region), rooms = 0;
+    return NULL == opal_cryptfile_one(file) ? work->sets[i / in_set].set * in_set + i % in_set + 1 : work->rooms.numbers[i];
+}
 
-    work->set_count = 0;
+int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run)
+{
+    bool one = NULL != opal_cryptfile_one(file);
+    uint32_t rooms = 0;
+
+    work->set_count = work->rooms.count = work->rooms.range_count = 0;
     for (uint64_t i = 0; i < run->count; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
-        slots->room = opal_cryptfile_entry_newer(slots->slot) >= 0 && !slots->behind ? ++rooms : 0;
+        slots->overwritten = opal_cryptfile_entry_newer(slots->slot) >= 0 && !slots->behind;
+        rooms += slots->overwritten;
     }
     if (0 == rooms) {
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_cryptfile_rooms_take(file, work, run->region, run->first, rooms);
-    for (uint64_t i = 0; i < run->count && OPAL_CRYPT_OK == rc; ++i) {
+    int rc = one ? opal_cryptfile_group_rooms_take(file, work, run, rooms) : opal_cryptfile_rooms_take(file, work, run->region, rooms);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
+    return OPAL_CRYPT_OK == rc && !one ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+}
+
+/* To the extents: the entry of block i as it is in work->slots. */
+static int put_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t at, uint64_t i)
+{
+    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
+    uint8_t *bytes = work->slot_bytes + i * entry_bytes;
+
+    opal_cryptfile_entry_put(file, &work->slots[i], bytes);
+    return opal_cryptfile_extent_add(work, at + i * entry_bytes, bytes, entry_bytes);
+}
+
+/* To the extents: the entries of blocks [from, to), with their new versions. */
+static int put_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t from, uint64_t to, uint64_t at)
+{
+    int rc = OPAL_CRYPT_OK;
+
+    work->extent_count = 0;
+    for (uint64_t i = from; i < to && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
-        if (slots->room > 0) {
-            const opal_cryptfile_set_t *set = &work->sets[(slots->room - 1) / in_set];
-            uint32_t within = (slots->room - 1) % in_set;
-            slots->room = set->set * in_set + within + 1;
+        bool generation;
+        opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
+        *next = work->fresh[i];
+        next->room = slots->room;       /* if this is cut at a page, what the room has counts */
+        rc = put_entry(file, work, at, i);
+    }
+    return rc;
+}
+
+static int write_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work)
+{
+    return 0 == work->extent_count ? OPAL_CRYPT_OK
+                                   : file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count);
+}
+
+int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                                uint64_t entered, uint64_t from, uint64_t at, uint64_t *count)
+{
+    uint32_t in_set = opal_cryptfile_sidecar_set_rooms(file->map->regions[run->region].block_bytes), used = 0;
+    uint32_t rooms = rooms_had(file, work, in_set);
+    int rc = put_entries(file, work, entered, from, at);
+    uint64_t i = from;
+
+    for (; OPAL_CRYPT_OK == rc && i < run->count && (!work->slots[i].overwritten || used < rooms); ++i) {
+        opal_cryptfile_slots_t *slots = &work->slots[i];
+        if (slots->overwritten) {
+            slots->room = room_number(file, work, in_set, used++);
             rc = opal_cryptfile_room_at(file, run->region, run->first + i, slots->room, &slots->room_at);
+            opal_cryptfile_mark(slots);
+            rc = OPAL_CRYPT_OK == rc ? put_entry(file, work, at, i) : rc;
         }
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
-    return OPAL_CRYPT_OK == rc ? marks_write(file, work, run, at) : rc;
+    *count = i - from;
+    rc = OPAL_CRYPT_OK == rc ? write_entries(file, work) : rc;
+    return OPAL_CRYPT_OK == rc && from > 0 ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
 }
 
 /* The ciphertext of block i of the part that begins at `from`, to its room. */
@@ -99,9 +137,8 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                                slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
         opal_cryptfile_room_write(&room, head);
         if (one) {
-            uint32_t check = opal_cryptfile_crc(opal_cryptfile_crc(0, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES), work->cipher + i * block_bytes,
-                                                fresh->plain_bytes);
-            opal_crypt_le_put32(head + OPAL_CRYPTFILE_ROOM_CHECK_AT, check);
+            opal_crypt_le_put32(head + OPAL_CRYPTFILE_ROOM_CHECK_AT,
+                                opal_cryptfile_room_check(head, work->cipher + i * block_bytes, fresh->plain_bytes));
         }
         rc = opal_cryptfile_extent_add(work, slots->room_at.head, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
         if (OPAL_CRYPT_OK == rc && !one) {
@@ -143,31 +180,15 @@ int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *wo
     return OPAL_CRYPT_OK == rc ? data_write(file, work, run, from, count) : rc;
 }
 
-static int entries_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t at, uint64_t count)
+int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                              uint64_t entered, uint64_t done, uint64_t at, int rc)
 {
-    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
-    const opal_cryptfile_extent_t extent = {at, work->slot_bytes, count * entry_bytes};
+    int error = put_entries(file, work, entered, done, at);
 
-    for (uint64_t i = 0; i < count; ++i) {
-        opal_cryptfile_slots_t *slots = &work->slots[i];
-        bool generation;
-        opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
-        *next = work->fresh[i];
-        next->room = slots->room;       /* if this is cut at a page, what the room has counts */
-        opal_cryptfile_entry_put(file, slots, work->slot_bytes + i * entry_bytes);
-    }
-    return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
-}
-
-int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                              const opal_cryptfile_blockrun_t *run, uint64_t done, uint64_t at, int rc)
-{
-    if (done > 0) {
-        int error = entries_write(file, work, at, done);
-        rc = OPAL_CRYPT_OK == rc ? error : rc;
-    }
+    error = OPAL_CRYPT_OK == error ? write_entries(file, work) : error;
+    rc = OPAL_CRYPT_OK == rc ? error : rc;
     if (work->set_count > 0) {          /* who failed may have left blocks behind */
         opal_cryptfile_rooms_give(file, work, run->region, OPAL_CRYPT_OK == rc);
     }
-    return rc;
+    return opal_cryptfile_group_rooms_give(file, work, rc);
 }

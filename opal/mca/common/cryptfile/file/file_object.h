@@ -23,7 +23,7 @@ typedef struct opal_cryptfile_seal_base {
     opal_cryptfile_slot_t slot;                 /* unused: a hole */
 } opal_cryptfile_seal_base_t;
 
-/* A set of rooms that this process has.  In a file that is one file, it is one room. */
+/* A set of rooms that this process has. */
 typedef struct opal_cryptfile_set {
     uint64_t at, lock_at;
     uint32_t set;
@@ -144,12 +144,8 @@ typedef struct opal_cryptfile_room_place {
 /* Where a room of this number lies that may have a version of the block; head 0: it was never made. */
 int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number, opal_cryptfile_room_place_t *place);
 
-/* Sets of rooms for versions of a block: how many there may be, the rooms of one, the byte whose lock is the set's, and
- * where it lies; 0: it was never made, and `make` is false. */
-uint32_t opal_cryptfile_sets(const opal_cryptfile_t *file);
-uint32_t opal_cryptfile_set_rooms(const opal_cryptfile_t *file, uint32_t region);
-uint64_t opal_cryptfile_set_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t set);
-int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t set, bool make, uint64_t *at);
+/* Where a set of rooms lies in a sidecar; 0: it was never made, and `make` is false. */
+int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at);
 
 /* ---- plan ---- */
 
@@ -221,9 +217,17 @@ typedef struct opal_cryptfile_slots {
     bool bad[2];                        /* not what anybody could have written */
     bool behind;                        /* an overwrite was cut short, and is not finished */
     uint8_t sealed[OPAL_CRYPT_HASH_BYTES];      /* of a file that is one file */
-    uint32_t room;                      /* for the overwrite that is under way; 0: it needs none */
+    bool overwritten;                   /* by way of a room */
+    uint32_t room;                      /* for the overwrite that is under way; 0: none yet, or it needs none */
     opal_cryptfile_room_place_t room_at;
 } opal_cryptfile_slots_t;
+
+/* Rooms of a group that a call has, in a file that is one file. */
+typedef struct opal_cryptfile_rooms {
+    opal_cryptfile_range_t ranges[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];
+    uint32_t numbers[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];   /* rising */
+    uint32_t range_count, count;
+} opal_cryptfile_rooms_t;
 
 typedef struct opal_cryptfile_work {
     struct opal_cryptfile_work *next;
@@ -236,6 +240,8 @@ typedef struct opal_cryptfile_work {
     size_t block_room;
     opal_cryptfile_set_t *sets;         /* for the overwrites of a run */
     size_t set_count, set_room;
+    opal_cryptfile_rooms_t rooms;       /* the same of one file */
+    const opal_cryptfile_range_t *held; /* there, the locks of blocks that the call has */
     opal_cryptfile_extent_t *extents;
     size_t extent_count, extent_room;
 } opal_cryptfile_work_t;
@@ -291,15 +297,26 @@ int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t 
 
 /* ---- rooms ---- */
 
+/* What storage has as a head, if it is a version of a block that there may be. */
+bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES],
+                              opal_cryptfile_room_t *room);
+/* What the head of a room that is whole has as its check, which does not count itself. */
+uint32_t opal_cryptfile_room_check(const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes);
 
 /* What a room holds, and in `cipher`, unless NULL, B bytes; *there, if it is of this block.  The number
  * comes from storage: it may name a room that was never made, or has another block by now. */
 int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
                              opal_cryptfile_room_t *room, uint8_t *cipher, bool *there);
 
-/* Sets with so many rooms for blocks like this one, for this call alone, to work->sets; nothing depends on what
- * they hold. */
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block, uint64_t rooms);
+/* Rooms of the group of this run, whose entries are in work->slots, for this call alone, to work->rooms: one at least, and not
+ * more than are wanted.  No mark of a block leads to what they hold.  May wait for others.  And given back: rc, as
+ * range_unlock does it. */
+int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                                    uint32_t wanted);
+int opal_cryptfile_group_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
+
+/* Sets with so many rooms of a sidecar, for this call alone, to work->sets; nothing depends on what they hold. */
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms);
 /* After the entries.  Who failed may have left blocks behind: then others may have the sets, who look. */
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
 void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);
@@ -334,6 +351,11 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
 int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                           uint8_t *plain, opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots);
 
+/* Under the lock of a block of one file, with its entry in `slots`: without the key, what a room has takes the place of
+ * what its mark leads from.  Nothing is done to a block that was cut. */
+int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_room_t *room,
+                        opal_cryptfile_slots_t *slots);
+
 /* The slot that is written next says by way of which room. */
 static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
 {
@@ -343,19 +365,22 @@ static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
     next->room = slots->room;
 }
 
-/* Before anything of a run is overwritten, with its entries, which lie at `at`, in work->slots:
- * rooms, and the marks that lead to them.  However it ends, commit_end follows. */
-int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                                const opal_cryptfile_blockrun_t *run, uint64_t at);
-/* Blocks [from, from + count) of a run, sealed: ciphertext of block from + i at
+/* Before anything of a run is overwritten, with its entries in work->slots: rooms.  However it ends, commit_end
+ * follows. */
+int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run);
+/* The next blocks, from `from` on, for which there are rooms: *count, and the marks that lead to them.  With those the
+ * entries of [entered, from), whose round is done.  The run's entries lie at `at`. */
+int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                                uint64_t entered, uint64_t from, uint64_t at, uint64_t *count);
+/* Blocks [from, from + count) of a round, sealed: ciphertext of block from + i at
  * work->cipher + i B, its slot in work->fresh, what its entry held in
  * work->slots (of the whole run, both).  Rooms and data are written. */
 int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count);
-/* After that, the entries of the run's first `done` blocks, and the rooms are free again.  rc: how
+/* After that, the entries of blocks [entered, done), and the rooms are free again.  rc: how
  * it went until now; returned, unless this fails first. */
-int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                              const opal_cryptfile_blockrun_t *run, uint64_t done, uint64_t at, int rc);
+int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                              uint64_t entered, uint64_t done, uint64_t at, int rc);
 
 /* ---- outcome ---- */
 

@@ -187,35 +187,12 @@ bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, 
 
 /* ---- rooms ---- */
 
-uint32_t opal_cryptfile_sets(const opal_cryptfile_t *file)
+int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at)
 {
-    return NULL == opal_cryptfile_one(file) ? OPAL_CRYPTFILE_SIDECAR_SETS : opal_cryptfile_one(file)->rooms;
-}
-
-uint32_t opal_cryptfile_set_rooms(const opal_cryptfile_t *file, uint32_t region)
-{
-    return NULL == opal_cryptfile_one(file) ? opal_cryptfile_sidecar_set_rooms(file->map->regions[region].block_bytes) : 1;
-}
-
-uint64_t opal_cryptfile_set_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t set)
-{
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
-
-    return NULL == one ? opal_cryptfile_sidecar_set_lock_at(region, set)
-                       : opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(one, group_of(file, region, block), set + 1));
-}
-
-int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t set, bool make, uint64_t *at)
-{
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
     uint64_t within;
-
-    if (NULL != one) {
-        *at = opal_cryptfile_geometry_head_at(one, group_of(file, region, block), set + 1);
-        return OPAL_CRYPT_OK;
-    }
     unsigned segment = opal_cryptfile_sidecar_set_segment(set, &within);
     int rc = opal_cryptfile_segment(file, region, true, segment, make, at);
+
     *at += 0 == *at ? 0 : within * opal_cryptfile_sidecar_set_bytes(file->map->regions[region].block_bytes);
     return rc;
 }
@@ -233,7 +210,7 @@ int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t blo
         return OPAL_CRYPT_OK;
     }
     uint32_t set = opal_cryptfile_sidecar_room_set(number, block_bytes, &within);
-    int rc = set < OPAL_CRYPTFILE_SIDECAR_SETS ? opal_cryptfile_set_at(file, region, block, set, false, &set_at) : OPAL_CRYPT_OK;
+    int rc = set < OPAL_CRYPTFILE_SIDECAR_SETS ? opal_cryptfile_set_at(file, region, set, false, &set_at) : OPAL_CRYPT_OK;
     place->head = OPAL_CRYPT_OK != rc || 0 == set_at ? 0 : opal_cryptfile_sidecar_room_at(set_at, within, block_bytes);
     place->cipher = place->head + OPAL_CRYPTFILE_ROOM_HEAD_BYTES;
     return rc;

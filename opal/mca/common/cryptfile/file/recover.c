@@ -148,8 +148,8 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
     return rc;
 }
 
-/* What a room had becomes the block's data.  No barrier: the entry goes on naming the room, which
- * is used again only behind one. */
+/* What a room had becomes the block's data.  No barrier with a sidecar: the entry goes on naming the room, which
+ * is used again only behind one.  In one file the mark alone leads to the room, and goes. */
 static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                        const opal_cryptfile_found_t *found)
 {
@@ -164,7 +164,7 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
             rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
         }
     }
-    return rc;
+    return OPAL_CRYPT_OK == rc && NULL != opal_cryptfile_one(file) ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
 }
 
 /* After recover.  What the mark led to is the next version.  What the newer slot led to is the one
@@ -215,4 +215,25 @@ int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
     /* The caller read the entry before, and storage may say another thing each time. */
     return 0 == found->entry_at || opal_cryptfile_entry_newer(slots->slot) < 0
                ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
+}
+
+int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_room_t *room,
+                        opal_cryptfile_slots_t *slots)
+{
+    opal_cryptfile_found_t found = {.how = OPAL_CRYPTFILE_FOUND_ROOM, .slot = room->slot};
+    const look_t look = {file, work, room->region, room->block, NULL, &found};
+    uint8_t *cipher = work->old + file->map->regions[room->region].block_bytes;
+    opal_cryptfile_room_t again;
+    bool cut = true, there = false;
+    int rc = opal_cryptfile_entry_at(file, room->region, room->block, false, &found.entry_at);
+
+    found.slot.room = number;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_room_read(file, room->region, room->block, number, &again, cipher, &there) : rc;
+    rc = OPAL_CRYPT_OK == rc ? read_data(&look) : rc;
+    rc = OPAL_CRYPT_OK == rc ? was_cut(&look, room, &cut) : rc;
+    if (OPAL_CRYPT_OK != rc || cut || !there) {
+        return rc;
+    }
+    rc = opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA);     /* what the room has was in memory, perhaps */
+    return OPAL_CRYPT_OK == rc ? settle(file, work, room->region, room->block, &found, slots) : rc;
 }

@@ -23,6 +23,7 @@ static int seal_shorter(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
                         uint32_t keep, uint64_t entry_at)
 {
     const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
+    uint64_t round;
     int rc = opal_cryptfile_block_seal(file->regions[region]->blocks, block, work->plain, keep, work->cipher,
                                        &work->fresh[0]);
 
@@ -30,9 +31,10 @@ static int seal_shorter(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
         return rc;
     }
     (void) opal_cryptfile_entry_next(work->slots[0].slot, &work->fresh[0].generation);
-    rc = opal_cryptfile_commit_begin(file, work, &run, entry_at);
+    rc = opal_cryptfile_commit_begin(file, work, &run);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_round(file, work, &run, 0, 0, entry_at, &round) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_part(file, work, &run, 0, 1) : rc;
-    return opal_cryptfile_commit_end(file, work, &run, OPAL_CRYPT_OK == rc ? 1 : 0, entry_at, rc);
+    return opal_cryptfile_commit_end(file, work, &run, 0, OPAL_CRYPT_OK == rc ? 1 : 0, entry_at, rc);
 }
 
 /* The block that the file is going to end in, or, if it gets longer, ended in (then `cuts` is false),

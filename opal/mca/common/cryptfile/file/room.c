@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Rooms in the sidecar, where overwrites go first, in sets.  A process has a set as long as
+ * Rooms in a sidecar, where overwrites go first, in sets.  A process has a set as long as
  * it holds the lock of it, for one call after another, until it closes the file or dies: so
  * there are as many sets as calls that ever overwrote at the same time, however large the
  * file is and however often it is overwritten.
@@ -12,7 +12,6 @@
  * else works with, or cannot be read, stays as it is, and the next set is tried.
  */
 #include "file_object.h"
-#include "opal/mca/common/crypt/base/le.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <errno.h>
@@ -33,45 +32,6 @@ static uint32_t set_to_try(unsigned turn)
     opal_crypt_random(&any, sizeof(any));
     window = (uint32_t) IN_TURN << ((turn - IN_TURN) / A_WINDOW + 1);
     return any % (window < OPAL_CRYPTFILE_SIDECAR_SETS ? window : OPAL_CRYPTFILE_SIDECAR_SETS);
-}
-
-/* The list of a region's sets; in a file that is one file, that of the rooms of all. */
-static opal_cryptfile_region_state_t *sets_of(const opal_cryptfile_t *file, uint32_t region)
-{
-    return file->regions[NULL == opal_cryptfile_one(file) ? region : 0];
-}
-
-/* What storage has there, if it is a version of a block that there may be. */
-static bool head_parse(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], opal_cryptfile_room_t *room)
-{
-    uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
-
-    memcpy(bytes, head, sizeof(bytes));
-    if (NULL != opal_cryptfile_one(file)) {     /* the check, which authenticates nothing */
-        memset(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
-    }
-    return opal_cryptfile_room_parse(bytes, region, file->map->regions[region].block_bytes, room) &&
-           room->block < opal_cryptfile_blocks_most(file, region) &&
-           room->slot.plain_bytes <= opal_cryptfile_capacity(file, region, room->block) &&
-           room->before.plain_bytes <= opal_cryptfile_capacity(file, region, room->block);
-}
-
-int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
-                             opal_cryptfile_room_t *room, uint8_t *cipher, bool *there)
-{
-    uint32_t block_bytes = file->map->regions[region].block_bytes;
-    uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
-    opal_cryptfile_room_place_t at;
-    int rc = opal_cryptfile_room_at(file, region, block, number, &at);
-
-    *there = false;
-    if (OPAL_CRYPT_OK != rc || 0 == at.head) {
-        return rc;
-    }
-    const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
-    rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, extents, NULL == cipher ? 1 : 2);
-    *there = OPAL_CRYPT_OK == rc && head_parse(file, region, head, room) && block == room->block;
-    return rc;
 }
 
 /* ---- getting a set ---- */
@@ -118,10 +78,6 @@ static int free_room(opal_cryptfile_t *file, uint32_t region, uint32_t number, c
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    if (NULL == file->regions[region]->blocks) {        /* somebody else has to finish it */
-        opal_cryptfile_work_give(file, work);
-        return OPAL_CRYPT_OK;
-    }
     rc = opal_cryptfile_work_room(file, work, 1, file->map->regions[region].block_bytes);
     rc = OPAL_CRYPT_OK == rc ? look_at_entry(file, work, region, number, room, is_free) : rc;
     if (OPAL_CRYPT_OK == rc && !*is_free) {
@@ -131,25 +87,10 @@ static int free_room(opal_cryptfile_t *file, uint32_t region, uint32_t number, c
     return rc;
 }
 
-/* Which region has a version in a room.  False: none. */
-static bool region_of(const opal_cryptfile_t *file, const uint8_t *head, uint32_t *region)
-{
-    if (NULL != opal_cryptfile_one(file)) {
-        *region = opal_crypt_le_get32(head);
-    }
-    return *region < file->map->region_count && file->map->regions[*region].encrypted;
-}
-
-/* A room has versions of blocks of its own group only. */
-static bool in_place(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_set_t *set, uint64_t block)
-{
-    return set->lock_at == opal_cryptfile_set_lock_at(file, region, block, set->set);
-}
-
 /* With the set's lock. */
 static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_set_t *set, bool *is_free)
 {
-    uint32_t block_bytes = file->map->regions[region].block_bytes, rooms = opal_cryptfile_set_rooms(file, region);
+    uint32_t block_bytes = file->map->regions[region].block_bytes, rooms = opal_cryptfile_sidecar_set_rooms(block_bytes);
     uint8_t heads[OPAL_CRYPTFILE_SET_ROOMS_MAX][OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
     opal_cryptfile_extent_t extents[OPAL_CRYPTFILE_SET_ROOMS_MAX];
 
@@ -160,7 +101,7 @@ static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfil
     *is_free = OPAL_CRYPT_OK == rc;
     for (uint32_t i = 0; i < rooms && *is_free && OPAL_CRYPT_OK == rc; ++i) {
         opal_cryptfile_room_t room;
-        if (region_of(file, heads[i], &region) && head_parse(file, region, heads[i], &room) && in_place(file, region, set, room.block)) {
+        if (opal_cryptfile_room_head(file, region, heads[i], &room)) {
             rc = free_room(file, region, set->set * rooms + i + 1, &room, is_free);
         }
     }
@@ -200,17 +141,16 @@ static opal_cryptfile_set_t *find_set(opal_cryptfile_region_state_t *of, uint64_
 }
 
 /* Under set_lock, as what follows. */
-static int get_one(opal_cryptfile_t *file, uint32_t region, uint64_t block)
+static int get_one(opal_cryptfile_t *file, uint32_t region)
 {
     opal_cryptfile_storage_t *storage = file->storage;
-    opal_cryptfile_region_state_t *of = sets_of(file, region);
-    unsigned tries = NULL == opal_cryptfile_one(file) ? (unsigned) TRIES : opal_cryptfile_sets(file);
+    opal_cryptfile_region_state_t *of = file->regions[region];
     int rc = OPAL_CRYPT_OK;
 
-    for (unsigned turn = 0; turn < tries && OPAL_CRYPT_OK == rc; ++turn) {
+    for (unsigned turn = 0; turn < TRIES && OPAL_CRYPT_OK == rc; ++turn) {
         opal_cryptfile_set_t set = {.set = set_to_try(turn)};
         bool got = false, is_free = false;
-        set.lock_at = opal_cryptfile_set_lock_at(file, region, block, set.set);
+        set.lock_at = opal_cryptfile_sidecar_set_lock_at(region, set.set);
         if (NULL != find_set(of, set.lock_at)) {
             continue;
         }
@@ -218,7 +158,7 @@ static int get_one(opal_cryptfile_t *file, uint32_t region, uint64_t block)
         if (OPAL_CRYPT_OK != rc || !got) {
             continue;
         }
-        rc = opal_cryptfile_set_at(file, region, block, set.set, true, &set.at);
+        rc = opal_cryptfile_set_at(file, region, set.set, true, &set.at);
         rc = OPAL_CRYPT_OK == rc ? free_set(file, region, &set, &is_free) : rc;
         rc = OPAL_CRYPT_OK == rc && is_free ? insert_set(of, &set) : rc;
         if (OPAL_CRYPT_OK == rc && is_free) {
@@ -268,27 +208,22 @@ static void leave_set(opal_cryptfile_t *file, opal_cryptfile_region_state_t *of,
     errno = error;
 }
 
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block, uint64_t rooms)
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms)
 {
-    opal_cryptfile_region_state_t *of = sets_of(file, region);
-    uint32_t in_set = opal_cryptfile_set_rooms(file, region);
+    opal_cryptfile_region_state_t *of = file->regions[region];
+    uint32_t in_set = opal_cryptfile_sidecar_set_rooms(file->map->regions[region].block_bytes);
     size_t wanted = (size_t) ((rooms + in_set - 1) / in_set);
     int rc = room_for_sets(work, wanted);
 
     work->set_count = 0;
     pthread_mutex_lock(&of->set_lock);
     while (OPAL_CRYPT_OK == rc && idle_sets(of) < wanted) {
-        rc = get_one(file, region, block);
+        rc = get_one(file, region);
     }
     for (size_t i = 0; OPAL_CRYPT_OK == rc && work->set_count < wanted; ++i) {
         if (!of->sets[i].busy) {
             of->sets[i].busy = true;
             work->sets[work->set_count++] = of->sets[i];
-        }
-    }
-    for (size_t i = of->set_count; OPAL_CRYPT_OK != rc && NULL != opal_cryptfile_one(file) && i-- > 0;) {
-        if (!of->sets[i].busy) {        /* rooms are nobody's between calls */
-            leave_set(file, of, &of->sets[i]);
         }
     }
     pthread_mutex_unlock(&of->set_lock);
@@ -297,14 +232,14 @@ int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
 
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done)
 {
-    opal_cryptfile_region_state_t *of = sets_of(file, region);
+    opal_cryptfile_region_state_t *of = file->regions[region];
 
     pthread_mutex_lock(&of->set_lock);
     for (size_t i = 0; i < work->set_count; ++i) {
         opal_cryptfile_set_t *set = find_set(of, work->sets[i].lock_at);
-        if (done && NULL == opal_cryptfile_one(file)) {
+        if (done) {
             set->busy = false;
-        } else {                        /* in a file that is one file, always: who has rooms waits for nothing */
+        } else {
             leave_set(file, of, set);
         }
     }

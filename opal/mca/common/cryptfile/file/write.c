@@ -202,48 +202,27 @@ static int seal_part(const writer_t *w, const opal_cryptfile_blockrun_t *run, ui
 static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
-    uint64_t at, done = 0;
+    uint64_t at, entered = 0, done = 0, round;
     size_t piece = run->piece;
     int rc = opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, true, &at);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = finish_others(w, run);
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_begin(w->file, w->work, run, at) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_commit_begin(w->file, w->work, run) : rc;
     while (OPAL_CRYPT_OK == rc && done < run->count) {
-        uint64_t count = opal_cryptfile_run_part(w->file, block_bytes, run->count - done);
-        rc = seal_part(w, run, done, count, &piece);
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_commit_part(w->file, w->work, run, done, count);
+        rc = opal_cryptfile_commit_round(w->file, w->work, run, entered, done, at, &round);
+        entered = done;
+        for (uint64_t end = done + round; OPAL_CRYPT_OK == rc && done < end;) {
+            uint64_t count = opal_cryptfile_run_part(w->file, block_bytes, end - done);
+            rc = seal_part(w, run, done, count, &piece);
+            if (OPAL_CRYPT_OK == rc) {
+                rc = opal_cryptfile_commit_part(w->file, w->work, run, done, count);
+            }
+            done += OPAL_CRYPT_OK == rc ? count : 0;
         }
-        done += OPAL_CRYPT_OK == rc ? count : 0;
     }
-    return opal_cryptfile_commit_end(w->file, w->work, run, done, at, rc);
-}
-
-/* Of all blocks of a run whose locks this call has.  Until that is done they may have rooms that nobody else can free. */
-static int finish_run(const writer_t *w, const opal_cryptfile_blockrun_t *run)
-{
-    uint64_t at;
-    int rc = opal_cryptfile_work_room(w->file, w->work, run->count, w->file->map->regions[run->region].block_bytes);
-
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, true, &at) : rc;
-    return OPAL_CRYPT_OK == rc ? finish_others(w, run) : rc;
-}
-
-/* A file that is one file has rooms for so many blocks of a group at a time. */
-static int write_rounds(writer_t *w, const opal_cryptfile_blockrun_t *run)
-{
-    uint64_t most = NULL == opal_cryptfile_one(w->file) ? run->count : opal_cryptfile_sets(w->file);
-    int rc = most < run->count && !w->held ? finish_run(w, run) : OPAL_CRYPT_OK;
-
-    for (uint64_t done = 0; done < run->count && OPAL_CRYPT_OK == rc; done += most) {
-        opal_cryptfile_blockrun_t round = *run;
-        round.first += done;
-        round.count = run->count - done < most ? run->count - done : most;
-        rc = write_locked(w, &round);
-    }
-    return rc;
+    return opal_cryptfile_commit_end(w->file, w->work, run, entered, done, at, rc);
 }
 
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
@@ -255,11 +234,12 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
         return OPAL_CRYPT_ERR_MEMORY;
     }
     if (w->held) {
-        return write_rounds(w, run);
+        return write_locked(w, run);
     }
+    w->work->held = &range;
     rc = opal_cryptfile_range_lock(w->file, &range, opal_cryptfile_lock_at(w->file, run->region, run->first),
                                    run->count, true);
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_rounds(w, run)) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
 }
 
 static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
@@ -270,25 +250,12 @@ static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return w->file->storage->write(w->file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
 }
 
-static int finish_held(const writer_t *w)
-{
-    opal_cryptfile_blockrun_t run;
-    size_t piece = 0;
-    uint64_t used = 0;
-    int rc = OPAL_CRYPT_OK;
-
-    while (OPAL_CRYPT_OK == rc && opal_cryptfile_plan_run(w->file, w->plan, &piece, &used, &run)) {
-        rc = 0 == run.count ? OPAL_CRYPT_OK : finish_run(w, &run);
-    }
-    return rc;
-}
-
 static int write_pieces(writer_t *w)
 {
     opal_cryptfile_blockrun_t run;
     size_t piece = 0;
     uint64_t used = 0;
-    int rc = w->held && NULL != opal_cryptfile_one(w->file) ? finish_held(w) : OPAL_CRYPT_OK;
+    int rc = OPAL_CRYPT_OK;
 
     while (OPAL_CRYPT_OK == rc && opal_cryptfile_plan_run(w->file, w->plan, &piece, &used, &run)) {
         rc = 0 == run.count ? write_plain(w, &run) : write_run(w, &run);
@@ -318,6 +285,7 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
                                       OPAL_CRYPTFILE_GRANT_SEAL, outcome);
         if (OPAL_CRYPT_OK == rc && atomic) {
             rc = opal_cryptfile_hold(file, &plan, true, &held);
+            w.work->held = held.ranges;
             outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? errno : outcome->error;
         }
         if (OPAL_CRYPT_OK == rc) {

@@ -1,0 +1,261 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Rooms in a file that is one file, where overwrites go first.  A group has a few of them, and a call has
+ * some for a run of blocks of the group, whose locks it has.
+ *
+ *     head  | region 4 | check 4 | block 8 | slot 48 | slot before 48 | 0 16 |
+ *
+ * A room may be needed by a block whose overwrite was cut short: its mark leads there, and nothing else does.
+ * Whoever wants the room finishes that block, with its key or without.  While a call has no room it waits for
+ * one, in the order of locks: blocks, then rooms.  Who has rooms waits for nothing, and who waits for rooms has
+ * finished what the rooms of the group have of its own blocks: so somebody always goes on.
+ */
+#include "file_object.h"
+#include "header.h"
+#include "opal/mca/common/crypt/base/le.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { HEAD_BYTES = OPAL_CRYPTFILE_ROOM_HEAD_BYTES, ROOMS_MAX = OPAL_CRYPTFILE_GROUP_ROOMS_MAX };
+
+/* ---- what a room holds ---- */
+
+uint32_t opal_cryptfile_room_check(const uint8_t head[HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes)
+{
+    uint8_t bytes[HEAD_BYTES];
+
+    memcpy(bytes, head, sizeof(bytes));
+    memset(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
+    return opal_cryptfile_crc(opal_cryptfile_crc(0, bytes, sizeof(bytes)), cipher, cipher_bytes);
+}
+
+bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[HEAD_BYTES], opal_cryptfile_room_t *room)
+{
+    uint8_t bytes[HEAD_BYTES];
+
+    memcpy(bytes, head, sizeof(bytes));
+    if (NULL != opal_cryptfile_one(file)) {     /* the check, which authenticates nothing */
+        memset(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
+    }
+    return opal_cryptfile_room_parse(bytes, region, file->map->regions[region].block_bytes, room) &&
+           room->block < opal_cryptfile_blocks_most(file, region) &&
+           room->slot.plain_bytes <= opal_cryptfile_capacity(file, region, room->block) &&
+           room->before.plain_bytes <= opal_cryptfile_capacity(file, region, room->block);
+}
+
+int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
+                             opal_cryptfile_room_t *room, uint8_t *cipher, bool *there)
+{
+    uint32_t block_bytes = file->map->regions[region].block_bytes;
+    uint8_t head[HEAD_BYTES];
+    opal_cryptfile_room_place_t at;
+    int rc = opal_cryptfile_room_at(file, region, block, number, &at);
+
+    *there = false;
+    if (OPAL_CRYPT_OK != rc || 0 == at.head) {
+        return rc;
+    }
+    const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
+    rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, extents, NULL == cipher ? 1 : 2);
+    *there = OPAL_CRYPT_OK == rc && opal_cryptfile_room_head(file, region, head, room) && block == room->block;
+    return rc;
+}
+
+/* ---- freeing one, with its lock ---- */
+
+/* A room that is looked at, and the version that it has. */
+typedef struct looked {
+    opal_cryptfile_t *file;
+    opal_cryptfile_work_t *work;        /* for this block alone */
+    const opal_cryptfile_range_t *held; /* the locks of blocks that the call has */
+    uint32_t number;
+    const uint8_t *head;
+    opal_cryptfile_room_t room;
+} looked_t;
+
+/* Does the head name a block of this group that begins below the size? */
+static bool is_named(looked_t *l, uint64_t head_at, uint64_t size)
+{
+    const opal_cryptfile_map_t *map = l->file->map;
+    uint32_t region = opal_crypt_le_get32(l->head);
+    opal_cryptfile_room_place_t place;
+    uint64_t offset, together;
+
+    return region < map->region_count && map->regions[region].encrypted && opal_cryptfile_room_head(l->file, region, l->head, &l->room) &&
+           OPAL_CRYPT_OK == opal_cryptfile_room_at(l->file, region, l->room.block, l->number, &place) && head_at == place.head &&
+           opal_cryptfile_locate(l->file, region, l->room.block * map->regions[region].block_bytes, &offset, &together) && offset < size;
+}
+
+/* Does the mark of the block lead to a version that is whole?  Marks that lead to a room come from who has its lock: so
+ * a block without one, seen without its own, will not get one. */
+static int is_needed(const looked_t *l, bool *needed)
+{
+    uint8_t *cipher = l->work->old + l->file->map->regions[l->room.region].block_bytes;
+    const opal_cryptfile_slots_t *slots = &l->work->slots[0];
+    opal_cryptfile_room_t again;
+    uint64_t entry_at;
+    int rc = opal_cryptfile_entries_read(l->file, l->work, l->room.region, l->room.block, 1, false, &entry_at);
+    int newer = OPAL_CRYPT_OK == rc ? opal_cryptfile_entry_newer(slots->slot) : -1;
+
+    *needed = newer >= 0 && slots->behind && l->number == slots->slot[!newer].room &&
+              opal_cryptfile_slot_same(&l->room.before, &slots->slot[newer]);
+    if (*needed) {
+        rc = opal_cryptfile_room_read(l->file, l->room.region, l->room.block, l->number, &again, cipher, needed);
+        *needed = OPAL_CRYPT_OK == rc && *needed &&
+                  opal_crypt_le_get32(l->head + OPAL_CRYPTFILE_ROOM_CHECK_AT) == opal_cryptfile_room_check(l->head, cipher, l->room.slot.plain_bytes);
+    }
+    return rc;
+}
+
+/* Of a block for which no version opens, nothing is lost with the room. */
+static int finish_needed(const looked_t *l, bool *is_free)
+{
+    uint64_t lock_at = opal_cryptfile_lock_at(l->file, l->room.region, l->room.block);
+    bool ours = NULL != l->held && l->held->first <= lock_at && lock_at <= l->held->last, got = ours, needed = false;
+    opal_cryptfile_range_t range;
+    opal_cryptfile_found_t found;
+    int rc = ours ? OPAL_CRYPT_OK : opal_cryptfile_range_try(l->file, &range, lock_at, 1, &got);
+
+    if (OPAL_CRYPT_OK != rc || !got) {
+        return rc;
+    }
+    rc = is_needed(l, &needed);
+    if (needed && NULL == l->file->regions[l->room.region]->blocks) {
+        rc = opal_cryptfile_redo(l->file, l->work, l->number, &l->room, &l->work->slots[0]);
+    } else if (needed) {
+        rc = opal_cryptfile_finish(l->file, l->work, l->room.region, l->room.block, l->work->plain, &found, &l->work->slots[0]);
+        rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+    }
+    rc = ours ? rc : opal_cryptfile_range_unlock(l->file, &range, rc);
+    *is_free = OPAL_CRYPT_OK == rc;
+    return rc;
+}
+
+static int free_one(looked_t *l, uint64_t head_at, uint64_t size, bool *is_free)
+{
+    bool needed;
+
+    *is_free = !is_named(l, head_at, size);
+    if (*is_free) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_cryptfile_work_take(l->file, &l->work);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    rc = opal_cryptfile_work_room(l->file, l->work, 1, l->file->map->regions[l->room.region].block_bytes);
+    rc = OPAL_CRYPT_OK == rc ? is_needed(l, &needed) : rc;
+    *is_free = OPAL_CRYPT_OK == rc && !needed;
+    if (OPAL_CRYPT_OK == rc && needed) {
+        rc = finish_needed(l, is_free);
+    }
+    opal_cryptfile_work_give(l->file, l->work);
+    return rc;
+}
+
+/* A version that somebody gave up, and that follows one of a block of this run, goes: a mark of the block would
+ * lead to it. */
+static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint64_t head_at,
+                const uint8_t head[HEAD_BYTES])
+{
+    uint8_t none[HEAD_BYTES] = {0};
+    const opal_cryptfile_extent_t extent = {head_at, none, sizeof(none)};
+    opal_cryptfile_room_t room;
+
+    if (!opal_cryptfile_room_head(file, run->region, head, &room) || room.block < run->first || room.block - run->first >= run->count) {
+        return OPAL_CRYPT_OK;
+    }
+    const opal_cryptfile_slot_t *slots = work->slots[room.block - run->first].slot;
+    int newer = opal_cryptfile_entry_newer(slots);
+    return newer >= 0 && opal_cryptfile_slot_same(&room.before, &slots[newer])
+               ? file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1) : OPAL_CRYPT_OK;
+}
+
+/* ---- for a call ---- */
+
+/* Of rooms from `first` on, so many, those that are free; none, if somebody has one of them: *busy. */
+static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint32_t first,
+                     uint32_t count, uint32_t *busy)
+{
+    opal_cryptfile_rooms_t *rooms = &work->rooms;
+    opal_cryptfile_range_t *range = &rooms->ranges[rooms->range_count];
+    uint8_t heads[ROOMS_MAX][HEAD_BYTES];
+    uint32_t before = rooms->count;
+    opal_cryptfile_room_place_t place;
+    uint64_t size;
+    bool got = false, is_free;
+    int rc = opal_cryptfile_room_at(file, run->region, run->first, first, &place);
+
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_range_try(file, range, opal_cryptfile_geometry_head_lock(place.head), count, &got) : rc;
+    if (OPAL_CRYPT_OK != rc || !got) {
+        *busy = first;
+        return rc;
+    }
+    const opal_cryptfile_extent_t extent = {place.head, heads, count * HEAD_BYTES};
+    rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_size(file, &size) : rc;
+    for (uint32_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
+        looked_t looked = {.file = file, .held = work->held, .number = first + i, .head = heads[i]};
+        uint64_t head_at = place.head + i * HEAD_BYTES;
+        rc = free_one(&looked, head_at, size, &is_free);
+        if (OPAL_CRYPT_OK == rc && is_free) {
+            rooms->numbers[rooms->count++] = first + i;
+            rc = wipe(file, work, run, head_at, heads[i]);
+        }
+    }
+    if (OPAL_CRYPT_OK == rc && rooms->count > before) {
+        ++rooms->range_count;
+        return rc;
+    }
+    rooms->count = before;
+    return opal_cryptfile_range_unlock(file, range, rc);
+}
+
+/* Nobody who has a room waits for us.  Where none is had by anybody, somebody is about to finish the block that needs
+ * it, or reads it, and there is no lock of that block to wait for: ours are of others. */
+static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run, uint32_t busy)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    opal_cryptfile_room_place_t place;
+    opal_cryptfile_range_t range;
+
+    if (0 == busy) {
+        (void) nanosleep(&moment, NULL);
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_cryptfile_room_at(file, run->region, run->first, busy, &place);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_range_lock(file, &range, opal_cryptfile_geometry_head_lock(place.head), 1, true) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(file, &range, rc) : rc;
+}
+
+int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                                    uint32_t wanted)
+{
+    uint32_t all = opal_cryptfile_one(file)->rooms, most = wanted < all ? wanted : all;
+    int rc = OPAL_CRYPT_OK;
+
+    work->rooms.count = work->rooms.range_count = 0;
+    while (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
+        uint32_t busy = 0;
+        rc = take_some(file, work, run, 1, most, &busy);        /* in one lock, mostly */
+        busy = 0;
+        for (uint32_t number = 1; OPAL_CRYPT_OK == rc && number <= all && work->rooms.count < most; ++number) {
+            rc = take_some(file, work, run, number, 1, &busy);
+        }
+        if (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
+            rc = wait_for_one(file, run, busy);
+        }
+    }
+    return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_group_rooms_give(file, work, rc);
+}
+
+int opal_cryptfile_group_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc)
+{
+    while (work->rooms.range_count > 0) {
+        rc = opal_cryptfile_range_unlock(file, &work->rooms.ranges[--work->rooms.range_count], rc);
+    }
+    work->rooms.count = 0;
+    return rc;
+}
