@@ -267,15 +267,14 @@ class Process:
         storage = yield ("view",)
         low = min(n, size(storage.size))
         blocks = [block for block in BLOCKS if begin(block) + BLOCK > low]
-        rooms = [("room", g, room) for g in range(GROUPS) for room in range(1, self.rooms + 1)]
         if self.keeps("cut-locks"):
-            yield ("lock", [("block",) + block for block in blocks] + rooms)
+            yield ("lock", [("block",) + block for block in blocks])
             self.locked |= set(blocks)
         storage = yield ("view",)
         now = size(storage.size)
         rc = yield from self.cut(n) if n < now else self.lengthen(n, now)
         if self.keeps("cut-locks"):
-            yield ("unlock", [("block",) + block for block in blocks] + rooms)
+            yield ("unlock", [("block",) + block for block in blocks])
             self.locked = set()
         return rc
 
@@ -295,13 +294,16 @@ class Process:
             if how == "forged":
                 return "forged"
             if version and len(version[3]) > keep and self.keeps("cut-reseal"):
-                room = 1
-                yield from self.free_room(block[0], room)
+                rooms = yield from self.take_rooms(block[0], 1)
                 storage = yield ("view",)
                 entry = storage.get(("entry",) + block)
-                yield from self.overwrite(block[0], [room], [(block, entry, self.seal(block, text_of(version)[:keep]))])
+                yield from self.overwrite(block[0], rooms, [(block, entry, self.seal(block, text_of(version)[:keep]))])
+                yield ("unlock", [("room", block[0], room) for room in rooms])
         yield from self.barrier("cut-truncate")
+        rooms = [("room", g, room) for g in range(GROUPS) for room in range(1, self.rooms + 1)] if self.keeps("cut-locks") else []
+        yield ("lock", rooms)
         yield ("truncate", end(n))
+        yield ("unlock", rooms)
         return "done"
 
     def lengthen(self, n, now):

@@ -171,7 +171,7 @@ def interleavings(broken, deep, only=()):
             (behind, behind_spec, (Write(text(4)), Write(text(2, by="b"), keys=(1,)))),
             (early, behind_spec, (Write(text(0, 1, 4)), Write(text(2, by="b"), keys=(1,)))),
             (early, behind_spec, (Write(text(4)), Write(text(1, by="b")))),
-            (full, spec, (SetSize(3), Write(text(0, 1)))),
+            (behind, behind_spec, (SetSize(3), Write(text(0)))),
             (full, spec, (SetSize(3), Write(text(4, 5)))),
             (behind, behind_spec, (SetSize(1), Write(text(2), keys=(1,)))),
             (more, more_spec, (SetSize(3), Write(text(10, 11)))),

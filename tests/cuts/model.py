@@ -124,7 +124,7 @@ RULES = {
     "void-before": ("odd_ends", "once what cut it is on the storage"),
     "void-sync": ("voids", "and this is, too, before the file is longer"),
     "void-mark": ("voids", "and leaves a sign that it was done"),
-    "cut-locks": (4, "a truncation has the locks of all that it cuts"),
+    "cut-locks": (5, "a truncation has the locks of all that it cuts"),
     "cut-reseal": ("odd_ends", "the block that is cut is sealed anew"),
     "cut-truncate-first": ("voids", "the file is cut before entries are cleared"),
     "unseal-sync": ("seals", "the seal is gone before anything is written"),

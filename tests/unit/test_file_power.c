@@ -6,17 +6,21 @@
  * are not.  A life is some writes, cuts and syncs; it ends by power or by a kill,
  * and the next one goes on with what it finds.
  *
+ * A file with a sidecar, and one that is one file, where the blocks lie at the border of two groups.
+ *
  * With the engine's barriers nothing is lost that was synced: each block reads as it
  * was at the last sync, or as a later step made it.  Without them, or with those of
  * one part only, the same lives lose blocks: else this would show nothing.
  */
-#include "tests/unit/file_memory.h"
-#include "tests/unit/file_open.h"
+#include "tests/unit/file_group.h"
 
 enum { B = 512, BLOCKS = 70, SIZE = B * BLOCKS, SECTOR = 256, VERSIONS = 64, LIVES = 6, STEPS = 8 };
 
 static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file power uuid.";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
+
+static bool one;                        /* else: with a sidecar */
+static uint64_t base;                   /* where the first block lies in the file */
 
 /* ---- the storage ---- */
 
@@ -56,9 +60,11 @@ static int apply(memory_t *memory, const pending_t *op)
                               : memory_resize(storage, op->part, op->at);
 }
 
-static int take_op(opal_cryptfile_storage_t *storage, const pending_t *op)
+static int take_op(opal_cryptfile_storage_t *storage, pending_t *op)
 {
     power_t *power = (power_t *) storage;
+
+    op->part = one ? OPAL_CRYPTFILE_DATA : op->part;
     int rc = apply(&power->now, op);
 
     if (OPAL_CRYPT_OK == rc) {
@@ -88,14 +94,14 @@ static int power_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
 
 static int power_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
 {
-    const pending_t op = {.kind = ZERO, .part = part, .at = at, .count = bytes};
+    pending_t op = {.kind = ZERO, .part = part, .at = at, .count = bytes};
 
     return take_op(storage, &op);
 }
 
 static int power_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
-    const pending_t op = {.kind = RESIZE, .part = part, .at = bytes};
+    pending_t op = {.kind = RESIZE, .part = part, .at = bytes};
 
     return take_op(storage, &op);
 }
@@ -127,6 +133,7 @@ static int power_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
         return OPAL_CRYPT_ERR_STORAGE;
     }
     ++power->barriers;
+    part = one ? OPAL_CRYPTFILE_DATA : part;
     if (power->heeds[part]) {
         settle_cache(power, part, 100, &unused);
     }
@@ -149,7 +156,19 @@ static uint64_t draw(uint64_t *random, uint64_t below)
     return (*random >> 33) % below;
 }
 
-static opal_cryptfile_t *opened(power_t *power) { return open_file(&power->now.super, spec, 1, uuid, NULL); }
+static opal_cryptfile_t *opened(power_t *power)
+{
+    return one ? open_one(&power->now.super, spec, 1, NULL) : open_file(&power->now.super, spec, 1, uuid, NULL);
+}
+
+/* How many bytes there are from the first block on. */
+static uint64_t bytes_of(power_t *power, const opal_cryptfile_t *file)
+{
+    uint64_t bytes = power->now.parts[OPAL_CRYPTFILE_DATA].size;
+
+    bytes = one ? opal_cryptfile_geometry_size(&opal_cryptfile_map_of(file)->geometry, bytes) : bytes;
+    return bytes < base ? 0 : bytes - base;
+}
 
 /* What a block reads as now; false: it is torn, which is zeros to a writer. */
 static int read_block(opal_cryptfile_t *file, uint64_t block, uint8_t *out)
@@ -157,7 +176,7 @@ static int read_block(opal_cryptfile_t *file, uint64_t block, uint8_t *out)
     uint64_t got;
 
     memset(out, 0, B);
-    return get_bytes(file, block * B, out, B, &got);
+    return get_bytes(file, base + block * B, out, B, &got);
 }
 
 /* A process that died before it lengthened the file left the new block in its room, at the
@@ -169,8 +188,8 @@ static void see_all(power_t *power)
     uint32_t bytes;
 
     for (uint64_t i = 0; i < BLOCKS; ++i) {
-        (void) opal_cryptfile_check(file, 0, i, &condition, &bytes);
-        UNIT_REQUIRE(OPAL_CRYPTFILE_BLOCK_BEHIND != condition || OPAL_CRYPT_OK == opal_cryptfile_finish_block(file, 0, i));
+        (void) opal_cryptfile_check(file, 0, base / B + i, &condition, &bytes);
+        UNIT_REQUIRE(OPAL_CRYPTFILE_BLOCK_BEHIND != condition || OPAL_CRYPT_OK == opal_cryptfile_finish_block(file, 0, base / B + i));
     }
     opal_cryptfile_destroy(file);
 }
@@ -181,7 +200,7 @@ static void lengthen(power_t *power)
     opal_cryptfile_t *file = opened(power);
     opal_cryptfile_outcome_t outcome;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, SIZE, &outcome));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, base + SIZE, &outcome));
     opal_cryptfile_destroy(file);
 }
 
@@ -194,9 +213,9 @@ static void only_now(power_t *power)
         opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_BAD;
         uint32_t bytes;
         (void) read_block(file, i, model.version[i][0]);
-        (void) opal_cryptfile_check(file, 0, i, &condition, &bytes);
+        (void) opal_cryptfile_check(file, 0, base / B + i, &condition, &bytes);
         model.versions[i] = 1;
-        model.hole[i] = OPAL_CRYPTFILE_BLOCK_HOLE == condition || OPAL_CRYPTFILE_BLOCK_TORN == condition;
+        model.hole[i] = OPAL_CRYPTFILE_BLOCK_HOLE == condition || OPAL_CRYPTFILE_BLOCK_TORN == condition || i * B >= bytes_of(power, file);
     }
     opal_cryptfile_destroy(file);
 }
@@ -215,8 +234,7 @@ static unsigned wrong_blocks(power_t *power)
 
     for (uint64_t i = 0; i < BLOCKS; ++i) {
         uint8_t out[B];
-        uint64_t size = power->now.parts[OPAL_CRYPTFILE_DATA].size;
-        uint32_t bytes = memory_block_length(size, i, B);
+        uint32_t bytes = memory_block_length(bytes_of(power, file), i, B);
         int rc = read_block(file, i, out), fits = 0;
         for (int k = 0; k < model.versions[i]; ++k) {
             fits = fits || 0 == memcmp(out, model.version[i][k], bytes);
@@ -273,13 +291,13 @@ static int step(power_t *power, opal_cryptfile_t *file, uint64_t *random)
     if (1 == what) {
         expect_cut(file, from);
         power->now.life = life;
-        return opal_cryptfile_resize(file, from, &outcome);
+        return opal_cryptfile_resize(file, base + from, &outcome);
     }
     size_t count = 1 + (size_t) draw(random, 4 * B);
     fill(text, (int) count, (int) draw(random, 1000000));
     expect_write(file, from, text, count);
     power->now.life = life;
-    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){text, from, count}, 1, false, &outcome);
+    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){text, base + from, count}, 1, false, &outcome);
 }
 
 static void lose_power(power_t *power, uint64_t *random)
@@ -302,23 +320,25 @@ static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
 
     memory_init(&power.now);
     memory_init(&power.stable);
-    power.now.super = (opal_cryptfile_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
-                                                    memory_lock, memory_unlock, memory_try_lock, power_barrier,
-                                                    power_barrier};
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&power.now.super, uuid));
+    power.now.super = (opal_cryptfile_storage_t){one ? one_read : memory_read, power_write, one ? one_size : memory_size, power_resize,
+                                                    power_zero, memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier};
+    group_rooms = 1 + (uint32_t) draw(&random, 3);
+    base = one ? GROUP_DATA - BLOCKS / 2 * B : 0;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == (one ? power_resize(&power.now.super, OPAL_CRYPTFILE_DATA, 8192)
+                                       : opal_cryptfile_sidecar_create(&power.now.super, uuid)));
     settle_cache(&power, OPAL_CRYPTFILE_DATA, 100, &unused);
     settle_cache(&power, OPAL_CRYPTFILE_SIDECAR, 100, &unused);
     memset(&model, 0, sizeof(model));
     only_now(&power);
     for (int life = 0; life < LIVES && 0 == wrong; ++life) {
         opal_cryptfile_t *file = opened(&power);
-        power.now.life = (long) draw(&random, 400);
+        power.now.life = (long) draw(&random, one && 0 == draw(&random, 2) ? 40 : 400);
         for (int i = 0; i < STEPS && OPAL_CRYPT_OK == step(&power, file, &random); ++i) {
         }
         power.now.life = -1;
         power.now.locks = 0;
         opal_cryptfile_destroy(file);
-        if (draw(&random, 4) > 0) {
+        if (draw(&random, 4) > (one ? 1 : 0)) {
             lose_power(&power, &random);
             wrong = wrong_blocks(&power);
             (0 == draw(&random, 2) ? see_all : lengthen)(&power);
@@ -342,22 +362,30 @@ static void test_lives(const char *name, bool data, bool sidecar, unsigned seeds
     UNIT_GROUP("%s", name);
     for (unsigned seed = 1; seed <= seeds; ++seed) {
         unsigned wrong = lives(seed, data, sidecar, &ends);
-        if (wrong > 0 && data && sidecar) {
+        if (wrong > 0 && data && (one || sidecar)) {
             printf("  seed %u: %u blocks are lost\n", seed, wrong);
         }
         lost += wrong;
     }
     printf("  %u blocks lost in %u lives\n", lost, ends);
-    UNIT_CHECK((data && sidecar) == (0 == lost));
+    UNIT_CHECK((data && (one || sidecar)) == (0 == lost));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     providers_init();
+    one = argc > 1;                     /* SEEDS: of those alone */
+    if (one) {
+        test_lives("one file: with barriers nothing is lost", true, false, (unsigned) atoi(argv[1]));
+        return unit_done();
+    }
     test_lives("with all barriers nothing is lost", true, true, 500);
     test_lives("without any, blocks are lost", false, false, 60);
     test_lives("with those of the data alone", true, false, 100);
     test_lives("with those of the sidecar alone", false, true, 100);
+    one = true;
+    test_lives("one file: with barriers nothing is lost", true, false, 500);
+    test_lives("one file: without, blocks are lost", false, false, 60);
     providers_fini();
     return unit_done();
 }

@@ -262,33 +262,48 @@ static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
     return plain / unit < locks ? plain / unit : locks - 1;
 }
 
-/* In a file that is one file, the locks of a region's blocks have others' between them: one range for all. */
-static int hold_one(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive, opal_cryptfile_held_t *held)
+/* In a file that is one file: the first and the last lock of a piece, and where it ends in the file. */
+static void locks_of(const opal_cryptfile_t *file, const opal_cryptfile_piece_t *piece, uint64_t *first, uint64_t *last, uint64_t *end)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
-    uint64_t first = UINT64_MAX, last = 0;
+    uint64_t to = piece->plain + piece->bytes - 1, together;
+
+    if (file->map->regions[piece->region].encrypted) {
+        uint32_t block_bytes = file->map->regions[piece->region].block_bytes;
+        *first = opal_cryptfile_lock_at(file, piece->region, piece->plain / block_bytes);
+        *last = opal_cryptfile_lock_at(file, piece->region, to / block_bytes);
+        *end = opal_cryptfile_locate(file, piece->region, to, end, &together) ? *end + 1 : 0;
+    } else {                            /* as if it were all of the group */
+        uint64_t group = (piece->plain - one->header_bytes) / one->group_bytes;
+        *first = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(one, group, 0));
+        *last = *first + one->entries - 1;
+        *end = opal_cryptfile_geometry_size(one, to + 1);
+    }
+}
+
+/* There the locks of a region's blocks have others' between them: one range for all. */
+static int hold_one(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
+                    opal_cryptfile_held_t *held)
+{
+    uint64_t first = UINT64_MAX, last = 0, end = 0;
+    int rc = OPAL_CRYPT_OK;
 
     for (size_t i = 0; i < plan->piece_count; ++i) {
-        const opal_cryptfile_piece_t *piece = &plan->pieces[i];
-        uint64_t from, to, end = piece->plain + piece->bytes - 1;
-        if (file->map->regions[piece->region].encrypted) {
-            uint32_t block_bytes = file->map->regions[piece->region].block_bytes;
-            from = opal_cryptfile_lock_at(file, piece->region, piece->plain / block_bytes);
-            to = opal_cryptfile_lock_at(file, piece->region, end / block_bytes);
-        } else {                        /* as if it were all of the group */
-            uint64_t group = (piece->plain - one->header_bytes) / one->group_bytes;
-            from = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(one, group, 0));
-            to = from + one->entries - 1;
-        }
+        uint64_t from, to, until;
+        locks_of(file, &plan->pieces[i], &from, &to, &until);
         first = from < first ? from : first;
         last = to > last ? to : last;
+        end = until > end ? until : end;
     }
-    int rc = 0 == plan->piece_count ? OPAL_CRYPT_OK : opal_cryptfile_range_lock(file, held->ranges, first, last - first + 1, exclusive);
-    held->count = OPAL_CRYPT_OK == rc && plan->piece_count > 0 ? 1 : 0;
+    if (plan->piece_count > 0) {
+        rc = exclusive ? opal_cryptfile_lengthen_lock(file, work, held->ranges, first, last - first + 1, end)
+                       : opal_cryptfile_range_lock(file, held->ranges, first, last - first + 1, false);
+        held->count = OPAL_CRYPT_OK == rc;
+    }
     return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_hold_end(file, held, rc);
 }
 
-int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
+int opal_cryptfile_hold(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
                         opal_cryptfile_held_t *held)
 {
     held->count = 0;
@@ -297,7 +312,7 @@ int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *pla
         return OPAL_CRYPT_ERR_MEMORY;
     }
     if (NULL != opal_cryptfile_one(file)) {
-        return hold_one(file, plan, exclusive, held);
+        return hold_one(file, work, plan, exclusive, held);
     }
     for (size_t i = 0, next; i < plan->piece_count; i = next) {
         uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;

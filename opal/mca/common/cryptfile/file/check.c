@@ -87,11 +87,11 @@ static int count_used(opal_cryptfile_t *file, uint64_t at, uint64_t blocks, uint
 
 int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count)
 {
-    uint64_t block = opal_cryptfile_block_count(file, region, data_bytes), end = opal_cryptfile_entries_end(file, region, block);
+    uint64_t block = opal_cryptfile_block_count(file, region, data_bytes);
     int rc = OPAL_CRYPT_OK;
 
-    *count = 0;
-    for (uint64_t blocks; block < end && OPAL_CRYPT_OK == rc; block += blocks) {
+    *count = 0;                         /* in one file, whoever cuts it leaves them */
+    for (uint64_t blocks; NULL == opal_cryptfile_one(file) && block < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX && OPAL_CRYPT_OK == rc; block += blocks) {
         uint64_t at;
         blocks = opal_cryptfile_together(file, region, block);
         rc = opal_cryptfile_entry_at(file, region, block, false, &at);

@@ -107,11 +107,12 @@ static bool only_the_end(const uint8_t *bytes, const opal_cryptfile_slot_t *slot
 }
 
 /* A slot that was cleared before the file became longer: a mark that leads nowhere. */
-static bool is_void(const uint8_t *bytes)
-{
-    static const uint8_t none[OPAL_CRYPTFILE_SLOT_BYTES] = {4};
+static const uint8_t void_slot[OPAL_CRYPTFILE_SLOT_BYTES] = {4};
 
-    return 0 == memcmp(bytes, none, sizeof(none));
+void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES])
+{
+    memset(entry, 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memcpy(entry, void_slot, sizeof(void_slot));
 }
 
 static void parse_entries(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots)
@@ -122,7 +123,7 @@ static void parse_entries(const opal_cryptfile_t *file, const uint8_t *bytes, ui
         const uint8_t *slot = bytes + i * OPAL_CRYPTFILE_SLOT_BYTES;
         slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, capacity, &slots->slot[i]);
         if (NULL != one) {              /* no entry lies across two sectors: nothing of a bad one counts */
-            slots->bad[i] = (slots->bad[i] && !is_void(slot)) || slots->slot[i].room > one->rooms;
+            slots->bad[i] = (slots->bad[i] && 0 != memcmp(slot, void_slot, sizeof(void_slot))) || slots->slot[i].room > one->rooms;
             slots->slot[i] = slots->bad[i] ? (opal_cryptfile_slot_t){.used = false} : slots->slot[i];
             continue;
         }

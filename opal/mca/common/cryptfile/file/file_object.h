@@ -126,8 +126,6 @@ uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, u
 bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count);
 /* How many entries, from that of this block on, lie together, if there are any. */
 uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
-/* Behind this block there are no entries, if the file ends in this one, or in front of it. */
-uint64_t opal_cryptfile_entries_end(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
 static inline uint32_t opal_cryptfile_entry_bytes(const opal_cryptfile_t *file)
 {
@@ -260,7 +258,7 @@ typedef struct opal_cryptfile_held {
     size_t count;
 } opal_cryptfile_held_t;
 
-int opal_cryptfile_hold(opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan, bool exclusive,
+int opal_cryptfile_hold(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
                         opal_cryptfile_held_t *held);
 int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held, int rc);
 
@@ -290,6 +288,16 @@ int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_
 
 /* An entry as it is stored: entry_bytes. */
 void opal_cryptfile_entry_put(const opal_cryptfile_t *file, const opal_cryptfile_slots_t *slots, uint8_t *bytes);
+
+/* The slots of an entry of one file that lies behind its end: they have no version, and say that they had. */
+void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES]);
+
+/* Before a file gets so long that is one file, with a lock of some block behind its end: blocks that it ends in are
+ * finished, and void entries cleared, as far as their locks are held. */
+int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_range_t *held, uint64_t end);
+/* Takes these locks of blocks, and more, if what has to be done before needs them; and does it. */
+int opal_cryptfile_lengthen_lock(opal_cryptfile_t *file, opal_cryptfile_work_t *work, opal_cryptfile_range_t *range, uint64_t at,
+                                 uint64_t count, uint64_t end);
 
 /* Note, if the file is watched, that a block gets a new version which has bytes of this one. */
 int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t block,

@@ -129,11 +129,6 @@ uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, 
     return blocks > block % in_group(file, region) ? blocks - block % in_group(file, region) : 0;
 }
 
-uint64_t opal_cryptfile_entries_end(const opal_cryptfile_t *file, uint32_t region, uint64_t block)
-{
-    return NULL == opal_cryptfile_one(file) ? OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX : block + opal_cryptfile_together(file, region, block);
-}
-
 int opal_cryptfile_entry_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, bool make, uint64_t *at)
 {
     opal_cryptfile_sidecar_index_t index;

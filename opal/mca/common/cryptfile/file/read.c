@@ -167,7 +167,7 @@ static int read_pieces(reader_t *r)
 static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptfile_held_t *held)
 {
     uint64_t end;
-    int rc = opal_cryptfile_hold(r->file, plan, false, held);
+    int rc = opal_cryptfile_hold(r->file, r->work, plan, false, held);
 
     while (OPAL_CRYPT_OK == rc && plan->piece_count > 0) {
         rc = opal_cryptfile_size(r->file, &end);
@@ -181,7 +181,7 @@ static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptf
         opal_cryptfile_plan_again(plan, end);
         rc = opal_cryptfile_plan_next(r->file, plan, SIZE_MAX, OPAL_CRYPTFILE_GRANT_OPEN, r->outcome);
         if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_hold(r->file, plan, false, held);
+            rc = opal_cryptfile_hold(r->file, r->work, plan, false, held);
         }
     }
     return rc;

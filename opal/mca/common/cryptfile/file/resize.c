@@ -3,13 +3,13 @@
  *
  * Cutting and lengthening.  Lengthening makes holes.  Cutting goes from the
  * inside out, so that a process that is killed leaves nothing that looks
- * forged: the block that is cut is sealed anew at its new length, the entries
+ * forged: the block that is cut is sealed anew at its new length, in a sidecar the entries
  * behind it become zeros, and the data goes last; with a barrier before that, where
- * the storage has one.
+ * the storage has one.  In one file those entries stay, and count for nothing: see lengthen.c.
  *
  * Whatever the new size is, the block that the file ended in may be behind: whoever
  * was killed there made it longer, and finishing that later would bring back what lies
- * behind the end.  So it is finished first, and then cut.  And entries behind the end go even if nothing is cut: whoever
+ * behind the end.  So it is finished first, and then cut.  And entries of a sidecar behind the end go even if nothing is cut: whoever
  * cut the data without us, or a loss of power, left them.
  */
 #include "file_object.h"
@@ -75,10 +75,9 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
 /* Blocks from this one on were never written. */
 static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t block)
 {
-    uint64_t end = opal_cryptfile_entries_end(file, region, block);
     int rc = OPAL_CRYPT_OK;
 
-    for (uint64_t blocks; block < end && OPAL_CRYPT_OK == rc; block += blocks) {
+    for (uint64_t blocks; block < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX && OPAL_CRYPT_OK == rc; block += blocks) {
         uint64_t at;
         blocks = opal_cryptfile_together(file, region, block);
         rc = opal_cryptfile_entry_at(file, region, block, false, &at);
@@ -130,7 +129,7 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
         }
     }
     first += keep > 0 ? 1 : 0;
-    return OPAL_CRYPT_OK == rc ? clear_entries(file, region, first) : rc;
+    return OPAL_CRYPT_OK == rc && NULL == opal_cryptfile_one(file) ? clear_entries(file, region, first) : rc;
 }
 
 /* A block that is cut has to be opened and sealed. */
@@ -145,12 +144,15 @@ static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, o
 }
 
 /* Under the locks of all behind `bytes`, which may be where the file ends. */
-static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
+static int cut(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_work_t *work = NULL;
     int rc = may_cut(file, now, bytes, outcome);
 
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_work_take(file, &work) : rc;
+    if (NULL != work) {
+        work->held = held;
+    }
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (file->map->regions[i].encrypted) {
             rc = cut_region(file, work, i, now, bytes);
@@ -165,6 +167,32 @@ static int cut(opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptf
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
 }
 
+/* Nobody shall write to a room that is cut off. */
+static int cut_off(opal_cryptfile_t *file, uint64_t bytes)
+{
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
+    opal_cryptfile_range_t range;
+
+    if (NULL == one) {
+        return opal_cryptfile_size_set(file, bytes);
+    }
+    uint64_t at = opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(one, bytes / opal_cryptfile_geometry_data(one), 1));
+    int rc = opal_cryptfile_range_lock(file, &range, at, INT64_MAX - at, true);
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(file, &range, opal_cryptfile_size_set(file, bytes)) : rc;
+}
+
+static int lengthen_to(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint64_t bytes)
+{
+    opal_cryptfile_work_t *work;
+    int rc = opal_cryptfile_work_take(file, &work);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_lengthen(file, work, held, bytes);
+        opal_cryptfile_work_give(file, work);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_size_set(file, bytes) : rc;
+}
+
 /* What a job has to seal is at least as long as it was, whatever storage says. */
 static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
 {
@@ -176,22 +204,27 @@ static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
 
 /* Under the locks of all behind `from`.  How long it is, is asked again when nobody can lengthen it any
  * more.  *again: it was cut since, and has its end before `from`. */
-static int resize_locked(opal_cryptfile_t *file, uint64_t from, uint64_t bytes, bool *again, opal_cryptfile_outcome_t *outcome)
+static int resize_locked(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint64_t from, uint64_t bytes, bool *again,
+                         opal_cryptfile_outcome_t *outcome)
 {
     uint64_t now = 0;
     int rc = end_of_data(file, &now);
 
     *again = OPAL_CRYPT_OK == rc && now < from;
-    if (*again) {
+    if (OPAL_CRYPT_OK != rc || *again) {
         return rc;
     }
-    rc = OPAL_CRYPT_OK == rc ? cut(file, now, bytes < now ? bytes : now, outcome) : rc;
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_size_set(file, bytes) : rc;
+    if (NULL != opal_cryptfile_one(file) && bytes > now) {
+        return lengthen_to(file, held, bytes);
+    }
+    rc = cut(file, held, now, bytes < now ? bytes : now, outcome);
+    return OPAL_CRYPT_OK == rc ? cut_off(file, bytes) : rc;
 }
 
 static int resize_once(opal_cryptfile_t *file, opal_cryptfile_range_t *ranges, uint64_t bytes, bool *again,
                        opal_cryptfile_outcome_t *outcome)
 {
+    const opal_cryptfile_range_t *held = NULL;  /* of one file: the only one */
     uint64_t now = 0, from;
     int rc = end_of_data(file, &now);
 
@@ -201,9 +234,10 @@ static int resize_once(opal_cryptfile_t *file, opal_cryptfile_range_t *ranges, u
         ranges[i].last = 0;
         if (OPAL_CRYPT_OK == rc && file->map->regions[i].encrypted) {
             rc = lock_region(file, i, from, &ranges[i]);
+            held = 0 != ranges[i].last ? &ranges[i] : held;
         }
     }
-    rc = OPAL_CRYPT_OK == rc ? resize_locked(file, from, bytes, again, outcome) : rc;
+    rc = OPAL_CRYPT_OK == rc ? resize_locked(file, held, from, bytes, again, outcome) : rc;
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
         if (0 != ranges[i].last) {
             rc = opal_cryptfile_range_unlock(file, &ranges[i], rc);

@@ -225,6 +225,15 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return opal_cryptfile_commit_end(w->file, w->work, run, entered, done, at, rc);
 }
 
+/* Where the last block of a run ends, of one file; it may be written so far. */
+static uint64_t end_of_run(const opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run)
+{
+    uint64_t last = run->first + run->count - 1, offset, together;
+    uint64_t plain = last * file->map->regions[run->region].block_bytes + opal_cryptfile_capacity(file, run->region, last) - 1;
+
+    return NULL != opal_cryptfile_one(file) && opal_cryptfile_locate(file, run->region, plain, &offset, &together) ? offset + 1 : 0;
+}
+
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     opal_cryptfile_range_t range;
@@ -236,18 +245,29 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
     if (w->held) {
         return write_locked(w, run);
     }
+    rc = opal_cryptfile_lengthen_lock(w->file, w->work, &range, opal_cryptfile_lock_at(w->file, run->region, run->first), run->count,
+                                      end_of_run(w->file, run));
     w->work->held = &range;
-    rc = opal_cryptfile_range_lock(w->file, &range, opal_cryptfile_lock_at(w->file, run->region, run->first),
-                                   run->count, true);
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
 }
 
+/* Of one file, too, nobody may cut it between a look at its end and the write: who does has the lock of the
+ * last entry of each group. */
 static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(w->file);
     const opal_cryptfile_piece_t *piece = &w->plan->pieces[run->piece];
     const opal_cryptfile_extent_t extent = {piece->plain, piece->memory, piece->bytes};
+    opal_cryptfile_storage_t *storage = w->file->storage;
+    opal_cryptfile_range_t range;
 
-    return w->file->storage->write(w->file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    if (NULL == one || w->held) {
+        return storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    }
+    uint64_t last_at = opal_cryptfile_geometry_entry_at(one, (piece->plain - one->header_bytes) / one->group_bytes, one->entries - 1);
+    int rc = opal_cryptfile_lengthen_lock(w->file, w->work, &range, opal_cryptfile_geometry_entry_lock(last_at), 1,
+                                          opal_cryptfile_geometry_size(one, piece->plain + piece->bytes));
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1)) : rc;
 }
 
 static int write_pieces(writer_t *w)
@@ -284,7 +304,7 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
         rc = opal_cryptfile_plan_next(file, &plan, atomic ? SIZE_MAX : OPAL_CRYPTFILE_PLAN_PIECES,
                                       OPAL_CRYPTFILE_GRANT_SEAL, outcome);
         if (OPAL_CRYPT_OK == rc && atomic) {
-            rc = opal_cryptfile_hold(file, &plan, true, &held);
+            rc = opal_cryptfile_hold(file, w.work, &plan, true, &held);
             w.work->held = held.ranges;
             outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? errno : outcome->error;
         }

@@ -1,0 +1,182 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Before a file that is one file gets longer.  Who cuts it leaves the entries behind the new end, void: with them gone
+ * before, and the file not cut, a loss of power would lose blocks.  So whoever lengthens it clears those of blocks that
+ * begin between the old end and the new one.
+ *
+ *     finish blocks that the old end is in | clear void entries | then write, or ftruncate
+ *
+ * A cleared entry has a mark that leads nowhere: it may not be on the storage yet, if who cleared it was killed.  Until
+ * its block is written it counts as void.
+ *
+ * Only the group that the file ends in has such entries.  Those of later groups are cut off, but what cut them may not be on the storage
+ * yet, either: hence a barrier before a group gets its first data.  What lies between the ends is known once a lock is held
+ * behind the old one, for nobody can cut the file any more; and if there are void entries with other locks, all are given back and
+ * taken anew with those.
+ */
+#include "file_object.h"
+
+#include <string.h>
+
+enum { AT_A_TIME = 64, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+
+typedef struct lengthening {
+    opal_cryptfile_t *file;
+    opal_cryptfile_work_t *work;
+    uint64_t now, end;                  /* bytes of the file */
+    uint64_t first, last;               /* the locks of what has to be done; last is 0: nothing has */
+    bool fresh;                         /* a group gets its first data */
+    const opal_cryptfile_range_t *held; /* do it; NULL: look only */
+} lengthening_t;
+
+/* Is the entry that lies there to be changed now?  All that needs it is noted. */
+static bool note(lengthening_t *l, uint64_t at)
+{
+    uint64_t lock_at = opal_cryptfile_geometry_entry_lock(at);
+
+    l->first = lock_at < l->first ? lock_at : l->first;
+    l->last = lock_at > l->last ? lock_at : l->last;
+    return NULL != l->held && l->held->first <= lock_at && lock_at <= l->held->last;
+}
+
+static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
+{
+    uint8_t bytes[AT_A_TIME * ENTRY];
+    const opal_cryptfile_extent_t extent = {at, bytes, count * ENTRY};
+    opal_cryptfile_storage_t *storage = l->file->storage;
+    int rc = storage->read(storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+
+    l->work->extent_count = 0;
+    for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
+        uint8_t *entry = bytes + i * ENTRY;
+        if (!opal_crypt_all_zero(entry, OPAL_CRYPTFILE_ENTRY_BYTES) && note(l, at + i * ENTRY)) {
+            opal_cryptfile_entry_void(entry);
+            rc = opal_cryptfile_extent_add(l->work, at + i * ENTRY, entry, ENTRY);
+        }
+    }
+    return OPAL_CRYPT_OK == rc && l->work->extent_count > 0
+               ? storage->write(storage, OPAL_CRYPTFILE_SIDECAR, l->work->extents, l->work->extent_count) : rc;
+}
+
+/* Whoever was killed in this block made it longer, perhaps: what lies behind the end would come back later. */
+static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
+{
+    opal_cryptfile_found_t found;
+    uint64_t at;
+    int rc = NULL == l->file->regions[region]->blocks ? OPAL_CRYPT_OK
+             : opal_cryptfile_work_room(l->file, l->work, 1, l->file->map->regions[region].block_bytes);
+
+    if (OPAL_CRYPT_OK != rc || NULL == l->file->regions[region]->blocks) {
+        return rc;
+    }
+    rc = opal_cryptfile_entries_read(l->file, l->work, region, block, 1, false, &at);
+    if (OPAL_CRYPT_OK == rc && l->work->slots[0].behind && note(l, at)) {
+        rc = opal_cryptfile_finish(l->file, l->work, region, block, l->work->plain, &found, &l->work->slots[0]);
+        rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+    }
+    return rc;
+}
+
+/* A region's blocks in the group, whose entries are from `index` on. */
+static int walk_region(lengthening_t *l, uint32_t region, uint64_t group, uint64_t index, uint64_t blocks)
+{
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
+    uint32_t block_bytes = l->file->map->regions[region].block_bytes;
+    uint64_t first = group * (opal_cryptfile_geometry_data(one) / block_bytes), stand = opal_cryptfile_stand(l->file, region, l->now);
+    uint64_t k = stand / block_bytes - first, to = (opal_cryptfile_stand(l->file, region, l->end) + block_bytes - 1) / block_bytes - first;
+    int rc = OPAL_CRYPT_OK;
+
+    to = to < blocks ? to : blocks;
+    if (0 != stand % block_bytes && k < blocks) {
+        rc = finish_end(l, region, first + k++);
+    }
+    for (uint64_t count; k < to && OPAL_CRYPT_OK == rc; k += count) {
+        count = to - k < AT_A_TIME ? to - k : AT_A_TIME;
+        rc = clear_some(l, opal_cryptfile_geometry_entry_at(one, group, index + k), count);
+    }
+    return rc;
+}
+
+static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
+{
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
+    uint64_t group = l->now / opal_cryptfile_geometry_data(one), index = 0;
+    int rc = OPAL_CRYPT_OK;
+
+    l->held = held;
+    l->first = UINT64_MAX;
+    l->last = 0;
+    for (uint32_t i = 0; i < l->file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        const opal_cryptfile_region_t *of = &l->file->map->regions[i];
+        if (of->encrypted) {
+            uint64_t blocks = opal_cryptfile_geometry_blocks(one, &of->tiling, of->block_bytes, group);
+            rc = walk_region(l, i, group, index, blocks);
+            index += blocks;
+        }
+    }
+    return rc;
+}
+
+/* What has to be done. */
+static int look(lengthening_t *l)
+{
+    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
+    uint64_t bytes;
+    int rc = opal_cryptfile_size(l->file, &l->now);
+
+    l->last = 0;
+    l->fresh = false;
+    rc = OPAL_CRYPT_OK == rc ? l->file->storage->size(l->file->storage, OPAL_CRYPTFILE_DATA, &bytes) : rc;
+    if (OPAL_CRYPT_OK != rc || l->end <= l->now) {
+        return rc;
+    }
+    uint64_t data = opal_cryptfile_geometry_data(one);
+    l->fresh = 0 == l->now || (l->now - 1) / data < (l->end - 1) / data;
+    return bytes > opal_cryptfile_geometry_entry_at(one, l->now / data, 0) ? walk(l, NULL) : rc;
+}
+
+static int do_it(lengthening_t *l, const opal_cryptfile_range_t *held)
+{
+    int rc = 0 != l->last || l->fresh ? opal_cryptfile_barrier(l->file, OPAL_CRYPTFILE_DATA) : OPAL_CRYPT_OK;  /* behind the cut */
+
+    if (OPAL_CRYPT_OK != rc || 0 == l->last) {
+        return rc;
+    }
+    rc = walk(l, held);
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(l->file, OPAL_CRYPTFILE_DATA) : rc;
+}
+
+int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_range_t *held, uint64_t end)
+{
+    lengthening_t l = {.file = file, .work = work, .end = end};
+    int rc = look(&l);
+
+    return OPAL_CRYPT_OK == rc ? do_it(&l, held) : rc;
+}
+
+int opal_cryptfile_lengthen_lock(opal_cryptfile_t *file, opal_cryptfile_work_t *work, opal_cryptfile_range_t *range, uint64_t at,
+                                 uint64_t count, uint64_t end)
+{
+    lengthening_t l = {.file = file, .work = work, .end = end};         /* not one file: nothing is done */
+
+    for (;;) {
+        int rc = opal_cryptfile_range_lock(file, range, at, count, true);
+        if (OPAL_CRYPT_OK != rc) {
+            return rc;
+        }
+        rc = NULL == opal_cryptfile_one(file) ? OPAL_CRYPT_OK : look(&l);
+        bool all = 0 == l.last || (range->first <= l.first && l.last <= range->last);
+        rc = OPAL_CRYPT_OK == rc && all ? do_it(&l, range) : rc;
+        if (OPAL_CRYPT_OK == rc && all) {
+            return rc;
+        }
+        rc = opal_cryptfile_range_unlock(file, range, rc);
+        if (OPAL_CRYPT_OK != rc) {
+            return rc;
+        }
+        uint64_t last = l.last > range->last ? l.last : range->last;
+        at = l.first < at ? l.first : at;
+        count = last - at + 1;
+    }
+}
