@@ -5,6 +5,7 @@
  * die.  Each runs as a thread, but only one at a time: who is next after a call of the storage is drawn, so
  * that a seed says all.  Whoever lives can go on, and every block reads as the last that was written, or as
  * what was written at the same time; what a dead process was writing counts as written at any time, or never.
+ * The same with new sizes of the file, byte by byte.
  *
  *     test_file_rounds [FIRST [SEEDS]]
  */
@@ -136,6 +137,11 @@ static int process_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t
     return leave(enter(storage) ? one_size(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
 }
 
+static int process_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+{
+    return leave(enter(storage) ? one_resize(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
+}
+
 static int process_try(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     int me = ((process_t *) storage)->number;
@@ -186,7 +192,7 @@ static int process_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64
 
 static process_t process_of(int number)
 {
-    process_t process = {.super = {process_read, process_write, process_size, NULL, NULL, process_lock, process_unlock, process_try},
+    process_t process = {.super = {process_read, process_write, process_size, process_resize, NULL, process_lock, process_unlock, process_try},
                          .number = number, .life = -1};
 
     for (int i = 0; i <= REGIONS; ++i) {
@@ -244,31 +250,50 @@ static size_t requests_of(opal_cryptfile_t *file, uint32_t region, unsigned i, u
 /* ---- what was written, and when ---- */
 
 typedef struct op {
-    uint32_t region;
+    uint32_t region;                    /* REGIONS: a new size, `end` */
     unsigned first, count;
-    uint8_t tag;
+    uint64_t end;
+    uint8_t tag;                        /* what each byte becomes */
     uint64_t begun, done;               /* UINT64_MAX: never; a dead process's, and what is written now */
 } op_t;
 
 static op_t ops[OPS];
 static unsigned op_count;
 
-static bool is_of(const op_t *op, uint32_t region, unsigned block)
+/* A byte of a block, which lies at `offset`. */
+static bool is_of(const op_t *op, uint32_t region, unsigned block, uint64_t offset)
 {
-    return region == op->region && block >= op->first && block - op->first < op->count;
+    return REGIONS == op->region ? offset >= op->end : region == op->region && block >= op->first && block - op->first < op->count;
 }
 
-/* May a block that was read in this time have the tag? */
-static bool may_be(uint32_t region, unsigned block, uint8_t tag, uint64_t begun, uint64_t done)
+/* May a byte that was read in this time be what the operation made of it?  Not if another came after, and was done before. */
+static bool may_be_of(const op_t *op, uint32_t region, unsigned block, uint64_t offset, uint64_t begun, uint64_t done)
 {
-    const op_t *op = &ops[0];
+    bool may = is_of(op, region, block, offset) && op->begun < done;
 
-    while (op < ops + op_count && (tag != op->tag || !is_of(op, region, block))) {
-        ++op;
-    }
-    bool may = op < ops + op_count && op->begun < done;
     for (unsigned i = 0; i < op_count && may; ++i) {
-        may = !is_of(&ops[i], region, block) || op->done > ops[i].begun || ops[i].done > begun;
+        may = !is_of(&ops[i], region, block, offset) || op->done > ops[i].begun || ops[i].done > begun;
+    }
+    return may;
+}
+
+static bool may_be(uint32_t region, unsigned block, uint64_t offset, uint8_t tag, uint64_t begun, uint64_t done)
+{
+    bool may = false;
+
+    for (unsigned i = 0; i < op_count && !may; ++i) {
+        may = tag == ops[i].tag && may_be_of(&ops[i], region, block, offset, begun, done);
+    }
+    return may;
+}
+
+/* Its first write was cut short, by a process that died. */
+static bool may_be_torn(uint32_t region, unsigned block, uint64_t offset, uint64_t now_is)
+{
+    bool may = false;
+
+    for (unsigned i = 0; i < op_count && !may; ++i) {
+        may = UINT64_MAX == ops[i].done && REGIONS != ops[i].region && may_be_of(&ops[i], region, block, offset, now_is, now_is + 1);
     }
     return may;
 }
@@ -276,6 +301,7 @@ static bool may_be(uint32_t region, unsigned block, uint8_t tag, uint64_t begun,
 /* ---- calls ---- */
 
 static uint8_t tags;
+static bool sizes;                      /* the file gets other sizes, too: every process has all keys */
 
 typedef struct call {
     uint8_t bytes[BLOCKS * B_MOST];
@@ -291,7 +317,7 @@ static bool write_some(opal_cryptfile_t *file, call_t *call, uint32_t region, un
     uint8_t tag = ++tags;
 
     UNIT_REQUIRE(op_count <= OPS);
-    *op = (op_t){region, first, count, tag, now, UINT64_MAX};
+    *op = (op_t){region, first, count, 0, tag, now, UINT64_MAX};
     memset(call->bytes, tag, sizeof(call->bytes));
     for (unsigned i = first; i < first + count; ++i) {
         (void) requests_of(file, region, i, call->bytes, call->requests, &requests);
@@ -306,12 +332,36 @@ static bool read_one(opal_cryptfile_t *file, call_t *call, uint32_t region, unsi
     opal_cryptfile_outcome_t outcome;
     size_t requests = 0, bytes = requests_of(file, region, block, call->bytes, call->requests, &requests);
     uint64_t begun = now;
-    bool good = OPAL_CRYPT_OK == opal_cryptfile_read(file, call->requests, requests, false, &outcome) && bytes == outcome.bytes;
 
-    for (size_t i = 1; i < bytes && good; ++i) {
-        good = call->bytes[0] == call->bytes[i];
+    memset(call->bytes, 0, bytes);      /* what lies behind the end */
+    int rc = opal_cryptfile_read(file, call->requests, requests, false, &outcome);
+    if (OPAL_CRYPT_ERR_TORN == rc) {
+        return may_be_torn(region, block, call->requests[0].offset, now);
     }
-    return good && may_be(region, block, call->bytes[0], begun, now);
+    for (size_t i = 0; i < requests && OPAL_CRYPT_OK == rc; ++i) {
+        const opal_cryptfile_request_t *request = &call->requests[i];
+        for (size_t k = 0; k < request->bytes; ++k) {
+            if (!may_be(region, block, request->offset + k, ((uint8_t *) request->memory)[k], begun, now)) {
+                return false;
+            }
+        }
+    }
+    return OPAL_CRYPT_OK == rc;
+}
+
+/* A new size, which ends in the blocks that are written. */
+static bool set_size(opal_cryptfile_t *file, call_t *call)
+{
+    op_t *op = &ops[op_count++];
+    opal_cryptfile_outcome_t outcome;
+    size_t requests = 0;
+
+    UNIT_REQUIRE(op_count <= OPS);
+    (void) requests_of(file, (uint32_t) draw(REGIONS), (unsigned) draw(BLOCKS), call->bytes, call->requests, &requests);
+    *op = (op_t){REGIONS, 0, 0, call->requests[draw(requests)].offset + draw(3), 0, now, UINT64_MAX};
+    bool good = OPAL_CRYPT_OK == opal_cryptfile_resize(file, op->end, &outcome);
+    op->done = good ? now : UINT64_MAX;
+    return good;
 }
 
 static void *live(void *arg)
@@ -330,8 +380,9 @@ static void *live(void *arg)
         if (OPAL_CRYPTFILE_GRANT_SEAL != process->grants[region]) {
             continue;
         }
-        good = 0 == draw(4) ? read_one(file, call, region, first)
-                            : write_some(file, call, region, first, 1 + (unsigned) draw(BLOCKS - first), 0 == draw(3));
+        good = sizes && 0 == draw(4) ? set_size(file, call)
+               : 0 == draw(4) ? read_one(file, call, region, first)
+                              : write_some(file, call, region, first, 1 + (unsigned) draw(BLOCKS - first), 0 == draw(3));
     }
     UNIT_CHECK(good || 0 == process->life);
     opal_cryptfile_destroy(file);
@@ -398,6 +449,7 @@ static opal_cryptfile_t *start(process_t *test, unsigned seed)
     memory.page = 512;
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
     opal_cryptfile_t *file = open_one(&test->super, specs, REGIONS + 1, NULL);
+    ops[op_count++] = (op_t){.region = REGIONS};        /* it was empty */
     for (uint32_t i = 0; i < REGIONS; ++i) {
         UNIT_REQUIRE(write_some(file, &call, i, 0, BLOCKS, false));
     }
@@ -409,7 +461,8 @@ static unsigned one_seed(unsigned seed)
     process_t test = process_of(PROCESSES);
     opal_cryptfile_t *file = start(&test, seed);
 
-    unsigned dead = run_all(0 == draw(2));
+    sizes = 0 == draw(2);
+    unsigned dead = run_all(!sizes && 0 == draw(2));
     UNIT_CHECK(0 == lock_count);
     check_all(file, &call, seed);
     for (uint32_t i = 0; i < REGIONS; ++i) {
@@ -477,7 +530,7 @@ static void test_threads(void)
 
 int main(int argc, char **argv)
 {
-    unsigned first = argc > 1 ? (unsigned) atoi(argv[1]) : 1, seeds = argc > 2 ? (unsigned) atoi(argv[2]) : 400, dead = 0;
+    unsigned first = argc > 1 ? (unsigned) atoi(argv[1]) : 1, seeds = argc > 2 ? (unsigned) atoi(argv[2]) : 300, dead = 0;
 
     providers_init();
     UNIT_GROUP("processes that overwrite in the same groups, and die");

@@ -111,28 +111,41 @@ static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer
     return rc;
 }
 
+/* Was the block of one file cut off, together with those behind it?  Its entry is void then.  A sealed file has all blocks. */
+static int is_cut_off(const look_t *l, bool *cut_off)
+{
+    uint64_t plain = l->block * l->file->map->regions[l->region].block_bytes, offset, together, size = 0;
+    bool look = NULL != opal_cryptfile_one(l->file) && !l->file->sealed;
+    int rc = look ? opal_cryptfile_size(l->file, &size) : OPAL_CRYPT_OK;
+
+    *cut_off = look && (!opal_cryptfile_locate(l->file, l->region, plain, &offset, &together) || offset >= size);
+    return rc;
+}
+
 int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                            uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found)
 {
     const look_t look = {file, work, region, block, plain, found};
     uint32_t block_bytes = file->map->regions[region].block_bytes;
     opal_cryptfile_slots_t *slots = &work->slots[0], kept = work->slots[0];
+    bool cut_off = true;
 
     *found = (opal_cryptfile_found_t){.how = OPAL_CRYPTFILE_FOUND_HOLE};
     int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &found->entry_at);
     opal_cryptfile_slots_t now = *slots;
 
     *slots = kept;                      /* the caller's run keeps what it read */
-    rc = OPAL_CRYPT_OK == rc ? read_data(&look) : rc;
+    rc = OPAL_CRYPT_OK == rc ? is_cut_off(&look, &cut_off) : rc;
+    rc = OPAL_CRYPT_OK == rc && !cut_off ? read_data(&look) : rc;
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
     int newer = opal_cryptfile_entry_newer(now.slot);
-    if (newer >= 0) {
+    if (newer >= 0 && !cut_off) {
         return try_all(&look, &now, newer);
     }
     memset(plain, 0, block_bytes);
-    return now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : opal_crypt_all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
+    return cut_off ? OPAL_CRYPT_OK : now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : opal_crypt_all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
 }
 
 int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
