@@ -14,5 +14,7 @@ for seed in 1 2 3 4 5 6 7 8 9 10; do
     must "$BUILD/tests/unit/test_file_one" "$CASE_DIR" $seed
     for name in whole rows parts; do
         must python3 -B "$SRC/tests/vectors/onefile_v1.py" compare "$CASE_DIR/$name.plain" "$CASE_DIR/$name.one" "lab=$key"
+        [ "$(python3 -B "$SRC/tests/vectors/onefile_v1.py" root "$CASE_DIR/$name.one" "lab=$key")" = "$(cat "$CASE_DIR/$name.root")" ] ||
+            fail "$name, seed $seed: the seal is another"
     done
 done

@@ -7,6 +7,7 @@
  *     test_file_one DIRECTORY SEED     leaves the random files there, for the other reader (shell/vectors)
  */
 #include "opal/mca/common/crypt/base/le.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 #include "tests/unit/file_group.h"
 #include "tests/unit/file_one.h"
 
@@ -14,7 +15,7 @@ enum { SHADOW = 5 << 19, B = 4096 };
 
 /* ---- the vectors ---- */
 
-static unsigned block_count, bad_count;
+static unsigned block_count, bad_count, seal_count;
 
 /* The engine over an image that was opened; takes the map. */
 static opal_cryptfile_t *engine_of(memory_t *memory, const one_image_t *image, one_opened_t *opened)
@@ -90,6 +91,36 @@ static unsigned rooms_complete(const memory_t *memory, const opal_cryptfile_geom
     return complete;
 }
 
+/* ---- seals ---- */
+
+/* In the words of the vectors: is all of it what was sealed?  The hash for the user. */
+static const char *seal_of(opal_cryptfile_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_tree_t tree;
+    int rc = opal_cryptfile_tree_check(file, &tree, hash, &why);
+
+    UNIT_CHECK(OPAL_CRYPT_OK == rc || (OPAL_CRYPT_ERR_AUTH == rc && NULL != why.topic));
+    return OPAL_CRYPT_OK == rc ? "fits" : NULL != strstr(why.detail, "there is none") ? "none" : "forged";
+}
+
+static int seal_all(opal_cryptfile_t *file, uint64_t size)
+{
+    const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
+    opal_cryptfile_tree_t tree = {.size = size, .id = "an id of a seal"};
+    opal_cryptfile_outcome_t outcome;
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        rc = map->regions[i].encrypted ? opal_cryptfile_tree_fields(file, i, size, &outcome) : rc;
+    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_make(file, &tree) : rc;
+    for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        rc = map->regions[i].encrypted ? opal_cryptfile_tree_root(file, i, &tree) : rc;
+    }
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_finish(file, &tree) : rc;
+}
+
 static void good_file(const one_file_t *one)
 {
     one_opened_t opened;
@@ -102,6 +133,15 @@ static void good_file(const one_file_t *one)
     blocks_that_do_not_read(file, one->image.size, text, sizeof(text));
     UNIT_CHECK('\0' == text[0]);
     UNIT_CHECK((0 == strcmp("rooms", one->name) ? 3 : 0) <= rooms_complete(&memory, &map->geometry));
+    if (one->sealed) {
+        uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+        opal_crypt_why_t why = {.topic = NULL};
+        UNIT_CHECK(0 == strcmp("fits", seal_of(file, hash)));
+        UNIT_EQUAL_BYTES(hash, one->root, sizeof(hash));
+        hash[0] ^= 1;
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_tree_demand(file, hash, &why));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_demand(file, one->root, &why));
+    }
     uint8_t *out = malloc(one->plain_bytes + 1);
     uint32_t hint = 0, region;
     for (uint64_t at = 0, plain, together, got; at < one->plain_bytes; at += together) {
@@ -132,6 +172,11 @@ static void changed_file(const one_file_t *one, const one_changed_t *changed)
             fprintf(stderr, "  %s, %s: \"%s\", not \"%s\"\n", one->name, changed->name, text, changed->blocks);
         }
         bad_count += '\0' != text[0];
+        uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+        if (one->sealed && !UNIT_CHECK(0 == strcmp(changed->seal, seal_of(file, hash)))) {
+            fprintf(stderr, "  %s, %s: the seal is \"%s\", not \"%s\"\n", one->name, changed->name, seal_of(file, hash), changed->seal);
+        }
+        seal_count += one->sealed;
         opal_cryptfile_destroy(file);
         memory_free(&memory);
     }
@@ -221,7 +266,7 @@ static void leave_bytes(const char *name, const char *what, const void *bytes, s
 /* A header, and a map with wrapped keys, in front of what the engine made. */
 static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_map_t *of, const shadow_t *shadow)
 {
-    static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[6] = {1, 1, 1, 0, 40, 0}, open[4] = {1};
+    static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[6] = {1, 1, 1, 0, 40, 0};
     opal_cryptfile_map_t *map = (opal_cryptfile_map_t *) (uintptr_t) of;
     opal_cryptfile_header_t header = {.geometry = map->geometry};
     uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], *bytes = memory->parts[OPAL_CRYPTFILE_DATA].bytes;
@@ -241,9 +286,39 @@ static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_
     for (unsigned place = 0; place < 2; ++place) {
         opal_cryptfile_place_write(map, bytes + opal_cryptfile_geometry_map_at(&map->geometry, place));
     }
-    memcpy(bytes + opal_cryptfile_geometry_seal_at(&map->geometry), open, sizeof(open));
     leave_bytes(name, "one", bytes, memory->parts[OPAL_CRYPTFILE_DATA].size);
     leave_bytes(name, "plain", shadow->bytes, shadow->size);
+}
+
+/* The file is sealed, and read by who demands that; the seal's hash as text. */
+static void seal_and_demand(const char *name, memory_t *memory, opal_cryptfile_t *file, const region_spec_t *specs, unsigned count,
+                            const shadow_t *shadow)
+{
+    static uint8_t buffer[SHADOW];
+    const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES], *sealed;
+    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
+    opal_crypt_why_t why = {.topic = NULL};
+    uint64_t got;
+
+    UNIT_CHECK(OPAL_CRYPT_OK == seal_all(file, shadow->size) && 0 == strcmp("fits", seal_of(file, hash)));
+    opal_cryptfile_t *reader = open_one(&memory->super, specs, count, NULL);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_demand(reader, hash, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(reader, 0, buffer, SHADOW, &got) && got == shadow->size);
+    UNIT_CHECK(0 == memcmp(buffer, shadow->bytes, shadow->size));
+    sealed = memory->parts[OPAL_CRYPTFILE_DATA].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, 0) + OPAL_CRYPTFILE_ENTRY_BYTES;
+    *sealed ^= 1;                       /* of any block of the group */
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(reader, 2000, buffer, 1, &got) && 0 == strcmp("forged", seal_of(file, hash)));
+    *sealed ^= 1;
+    opal_cryptfile_destroy(reader);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2000, shadow->bytes + 2000, 1));
+    UNIT_CHECK(0 == strcmp("forged", seal_of(file, hash)) && OPAL_CRYPT_OK == opal_cryptfile_tree_unseal(file));
+    UNIT_CHECK(0 == strcmp("none", seal_of(file, hash)));
+    UNIT_CHECK(OPAL_CRYPT_OK == seal_all(file, shadow->size) && 0 == strcmp("fits", seal_of(file, hash)));
+    opal_cryptfile_seal_text(hash, text);
+    if (NULL != directory) {
+        leave_bytes(name, "root", text, strlen(text));
+    }
 }
 
 static void test_random(const char *name, const region_spec_t *specs, unsigned count)
@@ -272,6 +347,7 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, buffer, sizeof(buffer), &got) && got == shadow.size);
     UNIT_CHECK(0 == memcmp(buffer, shadow.bytes, shadow.size));
     UNIT_CHECK(0 == wrong && rooms_complete(&memory, &geometry) > 2);
+    seal_and_demand(name, &memory, file, specs, count, &shadow);
     if (NULL != directory) {
         leave_file(name, &memory, opal_cryptfile_map_of(file), &shadow);
     }
@@ -405,7 +481,8 @@ int main(int argc, char **argv)
     }
     UNIT_GROUP("files that Python wrote, and what was made of them");
     one_walk(good_file, changed_file);
-    printf("  %u blocks, %u files with some that do not read\n", block_count, bad_count);
+    printf("  %u blocks, %u files with some that do not read, %u that were sealed\n", block_count, bad_count, seal_count);
+    UNIT_CHECK(seal_count > 20);
     test_short_blocks();
     test_death("first write", false, false);
     test_death("overwrite", true, false);

@@ -115,7 +115,7 @@ void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES])
     memcpy(entry, void_slot, sizeof(void_slot));
 }
 
-static void parse_entries(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots)
+void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
 
@@ -162,10 +162,10 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     }
     uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
     const opal_cryptfile_extent_t extent = {*at, work->slot_bytes, count * entry_bytes};
-    rc = file->sealed ? opal_cryptfile_seal_entries(file, region, first, count, work->slot_bytes)
+    rc = file->sealed ? (NULL == opal_cryptfile_one(file) ? opal_cryptfile_seal_entries : opal_cryptfile_tree_entries)(file, region, first, count, work->slot_bytes)
                       : file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
     for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
-        parse_entries(file, work->slot_bytes + i * entry_bytes, opal_cryptfile_capacity(file, region, first + i), &work->slots[i]);
+        opal_cryptfile_entry_parse(file, work->slot_bytes + i * entry_bytes, opal_cryptfile_capacity(file, region, first + i), &work->slots[i]);
     }
     return rc;
 }

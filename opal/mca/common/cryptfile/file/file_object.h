@@ -41,7 +41,8 @@ typedef struct opal_cryptfile_region_state {
     opal_cryptfile_set_t *sets;                 /* by their place */
     size_t set_count, set_room;
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
-    uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks */
+    uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks; of one
+                                                 * file, those of all groups are the first region's */
     uint64_t page_blocks;
     uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* of the seal, if has_root: made here, or held against the list */
     bool has_root;
@@ -286,7 +287,11 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
 int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count,
                                 uint8_t *entries);
 
+/* The same of one file, where they are all of one group. */
+int opal_cryptfile_tree_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count, uint8_t *entries);
+
 /* An entry as it is stored: entry_bytes. */
+void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots);
 void opal_cryptfile_entry_put(const opal_cryptfile_t *file, const opal_cryptfile_slots_t *slots, uint8_t *bytes);
 
 /* The slots of an entry of one file that lies behind its end: they have no version, and say that they had. */

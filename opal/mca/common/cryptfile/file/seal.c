@@ -175,7 +175,7 @@ int opal_cryptfile_seal_region(opal_cryptfile_t *file, uint32_t region, uint64_t
     for (uint64_t p = 0; OPAL_CRYPT_OK == rc && p < pages; ++p) {
         rc = seal_page(s, p);
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, data_bytes, blocks, id, hashes, root) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, data_bytes, blocks, id, hashes, opal_cryptfile_seal_pages(blocks), root) : rc;
     rc = OPAL_CRYPT_OK == rc ? list_write(s, root) : rc;
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_seal_root_take(file, region, root);

@@ -54,7 +54,7 @@ static int demand_region(opal_cryptfile_t *file, const opal_cryptfile_sidecar_he
         const opal_cryptfile_extent_t extent = {of->directory.seal_list, hashes, pages * HASH_BYTES};
         rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, header->sealed_size, blocks, header->seal_id, hashes, root) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, header->sealed_size, blocks, header->seal_id, hashes, pages, root) : rc;
     if (OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(root, of->directory.root, HASH_BYTES)) {
         rc = refuse_seal(why, "it does not authenticate");
     }

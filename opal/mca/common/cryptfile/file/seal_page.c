@@ -73,8 +73,9 @@ int opal_cryptfile_seal_page_hash(const opal_cryptfile_region_state_t *of, uint3
     return opal_crypt_hmac(of->seal_key, pieces, 2, hash);
 }
 
-int opal_cryptfile_seal_root(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t blocks,
-                             const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], const uint8_t *hashes, uint8_t root[OPAL_CRYPT_HASH_BYTES])
+int opal_cryptfile_seal_root(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t parts,
+                             const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], const uint8_t *hashes, uint64_t count,
+                             uint8_t root[OPAL_CRYPT_HASH_BYTES])
 {
     uint8_t head[32] = {'r', 'o', 'o', 't'};
     opal_cryptfile_map_digest_t digest;
@@ -85,11 +86,11 @@ int opal_cryptfile_seal_root(const opal_cryptfile_t *file, uint32_t region, uint
     }
     const opal_crypt_input_t pieces[4] = {{head, sizeof(head)}, {id, OPAL_CRYPTFILE_SEAL_ID_BYTES},
                                                  {digest.hash, OPAL_CRYPT_HASH_BYTES},
-                                                 {hashes, opal_cryptfile_seal_pages(blocks) * OPAL_CRYPT_HASH_BYTES}};
+                                                 {hashes, count * OPAL_CRYPT_HASH_BYTES}};
     opal_crypt_le_put32(head + 4, region);
     opal_crypt_le_put64(head + 8, file->map->generation);
     opal_crypt_le_put64(head + 16, data_bytes);
-    opal_crypt_le_put64(head + 24, blocks);
+    opal_crypt_le_put64(head + 24, parts);
     return opal_crypt_hmac(file->regions[region]->seal_key, pieces, 4, root);
 }
 

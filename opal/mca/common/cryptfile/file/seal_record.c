@@ -1,0 +1,189 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The seal of a file that is one file: its record, and the roots there, made and held against the file.
+ */
+#include "seal_page.h"
+#include "seal_tree.h"
+#include "header.h"
+#include "opal/mca/common/crypt/base/kdf.h"
+#include "opal/mca/common/crypt/base/le.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HASH = OPAL_CRYPT_HASH_BYTES, RECORD = 80, SIZE_AT = 8, ID_AT = 16, TOP_AT = 32, ZEROS_AT = 64 };
+
+int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree)
+{
+    uint8_t *pages = calloc(opal_cryptfile_tree_groups(file, tree->size) + 1, HASH);
+    int rc = NULL == pages ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_tree_pages(file, tree->size, false, pages);
+
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_climb(file, pages, opal_cryptfile_tree_groups(file, tree->size), true) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        memcpy(tree->top, pages, HASH);
+    }
+    free(pages);
+    return rc;
+}
+
+static int root_of(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_tree_t *tree, uint8_t root[HASH])
+{
+    int rc = opal_cryptfile_seal_need_key(file->regions[region]);
+
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, tree->size, opal_cryptfile_tree_groups(file, tree->size), tree->id, tree->top, 1, root) : rc;
+}
+
+int opal_cryptfile_tree_root(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_tree_t *tree)
+{
+    uint8_t root[HASH];
+    int rc = root_of(file, region, tree, root);
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_cryptfile_seal_root_take(file, region, root);
+    }
+    return rc;
+}
+
+/* ---- the record ---- */
+
+static uint32_t encrypted_of(const opal_cryptfile_t *file)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        count += file->map->regions[i].encrypted;
+    }
+    return count;
+}
+
+static int state_write(opal_cryptfile_t *file, opal_cryptfile_state_t state)
+{
+    uint8_t bytes[4];
+
+    opal_crypt_le_put32(bytes, state);
+    int rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)), bytes, sizeof(bytes));
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage, OPAL_CRYPTFILE_DATA) : rc;
+}
+
+int opal_cryptfile_tree_unseal(opal_cryptfile_t *file)
+{
+    return state_write(file, OPAL_CRYPTFILE_STATE_OPEN);
+}
+
+int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree_t *tree)
+{
+    size_t count = RECORD + (size_t) encrypted_of(file) * HASH, at = RECORD;
+    uint8_t *record = calloc(1, count);
+    int rc = NULL == record ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        if (file->map->regions[i].encrypted) {
+            rc = opal_cryptfile_seal_root_of(file, i, record + at) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_ACCESS;
+            at += HASH;
+        }
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        opal_crypt_le_put32(record, OPAL_CRYPTFILE_STATE_OPEN);
+        opal_crypt_le_put64(record + SIZE_AT, tree->size);
+        memcpy(record + ID_AT, tree->id, sizeof(tree->id));
+        memcpy(record + TOP_AT, tree->top, HASH);
+        rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)), record, count);
+    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage, OPAL_CRYPTFILE_DATA) : rc;
+    free(record);
+    return OPAL_CRYPT_OK == rc ? state_write(file, OPAL_CRYPTFILE_STATE_SEALED) : rc;
+}
+
+/* ---- holding the file against it ---- */
+
+static int refuse_tree(opal_crypt_why_t *why, const char *reason)
+{
+    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal", "%s", reason);
+}
+
+/* The record, if the roots of all regions fit whose keys this process has; `hash`: of all roots. */
+static int record_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, const uint8_t *record, uint8_t hash[HASH], opal_crypt_why_t *why)
+{
+    const uint8_t *stored = record + RECORD;
+    const opal_crypt_input_t piece = {stored, (size_t) encrypted_of(file) * HASH};
+    uint8_t root[HASH];
+    uint64_t size;
+    int rc = opal_cryptfile_size(file, &size);
+
+    *tree = (opal_cryptfile_tree_t){.size = opal_crypt_le_get64(record + SIZE_AT)};
+    memcpy(tree->id, record + ID_AT, sizeof(tree->id));
+    memcpy(tree->top, record + TOP_AT, HASH);
+    bool zeros = 0 == opal_crypt_le_get32(record + 4) && opal_crypt_all_zero(record + ZEROS_AT, RECORD - ZEROS_AT);
+    if (OPAL_CRYPT_OK == rc && (OPAL_CRYPTFILE_STATE_SEALED != opal_crypt_le_get32(record) || !zeros)) {
+        rc = refuse_tree(why, "there is none: the file was opened for writing since, or never sealed");
+    }
+    if (OPAL_CRYPT_OK == rc && size != tree->size) {
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal", "the size of the file is %llu, and was %llu",
+                               (unsigned long long) size, (unsigned long long) tree->size);
+    }
+    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        if (NULL != file->regions[i]->blocks) {
+            rc = root_of(file, i, tree, root);
+            rc = OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(root, stored, HASH) ? refuse_tree(why, "it does not authenticate") : rc;
+        }
+        stored += file->map->regions[i].encrypted ? HASH : 0;
+    }
+    return OPAL_CRYPT_OK == rc ? opal_crypt_sha256(&piece, 1, hash) : rc;
+}
+
+/* Pages of a file whose record fits, malloc'd: from entries, of which each is what was sealed, or from the tables alone. */
+static int tree_open(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool entries, uint8_t hash[HASH], uint8_t **pages, opal_crypt_why_t *why)
+{
+    size_t bytes = RECORD + (size_t) encrypted_of(file) * HASH;
+    uint8_t *record = malloc(bytes), *top = NULL;
+    int rc = NULL == record ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)), record, bytes);
+
+    *pages = NULL;
+    rc = OPAL_CRYPT_OK == rc ? record_check(file, tree, record, hash, why) : rc;
+    free(record);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    uint64_t groups = opal_cryptfile_tree_groups(file, tree->size);
+    *pages = calloc(groups + 1, HASH);
+    top = calloc(groups + 1, HASH);
+    rc = NULL == *pages || NULL == top ? OPAL_CRYPT_ERR_MEMORY
+         : entries ? opal_cryptfile_tree_pages(file, tree->size, true, *pages) : opal_cryptfile_tree_pages_stored(file, tree->size, *pages);
+    if (OPAL_CRYPT_OK == rc) {
+        memcpy(top, *pages, groups * HASH);
+        rc = opal_cryptfile_tree_climb(file, top, groups, false);
+    }
+    rc = OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(top, tree->top, HASH) ? OPAL_CRYPT_ERR_AUTH : rc;
+    free(top);
+    return OPAL_CRYPT_ERR_AUTH == rc ? refuse_tree(why, entries ? "some blocks are not those that were sealed" : "its tables do not fit") : rc;
+}
+
+int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, uint8_t hash[HASH], opal_crypt_why_t *why)
+{
+    uint8_t *pages;
+    int rc = tree_open(file, tree, true, hash, &pages, why);
+
+    free(pages);
+    return rc;
+}
+
+int opal_cryptfile_tree_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why)
+{
+    opal_cryptfile_tree_t tree;
+    uint8_t hash[HASH], *pages;
+    int rc = tree_open(file, &tree, false, hash, &pages, why);
+
+    if (OPAL_CRYPT_OK == rc && NULL != wanted && 0 != opal_crypt_differ(hash, wanted, HASH)) {
+        rc = refuse_tree(why, "it is of another version of the file than the hash that was given");
+    }
+    file->sealed = OPAL_CRYPT_OK == rc;
+    file->sealed_bytes = file->sealed ? tree.size : 0;
+    free(file->regions[0]->pages);
+    file->regions[0]->pages = file->sealed ? pages : NULL;
+    if (!file->sealed) {
+        free(pages);
+    }
+    return rc;
+}

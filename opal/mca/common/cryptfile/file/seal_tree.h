@@ -1,0 +1,44 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The seal of a file that is one file: docs/design/012-one-file.rst, "The layout".
+ *
+ *     sealed fields of a group --> page --128 at a time--> tables of levels 1 to 4 --> top --> root of each region
+ *     roots of all regions --> one hash for the user to keep
+ *
+ *     record | state 4 | 0 4 | size 8 | seal id 16 | top 32 | 0 16 | root 32 for each encrypted region |
+ *
+ * Made in this order, while nobody writes: the fields of each region, by whoever has its key; the tree, by anybody;
+ * the roots, by who has the keys; then the record.
+ */
+#ifndef OPAL_CRYPTFILE_FILE_SEAL_TREE_H
+#define OPAL_CRYPTFILE_FILE_SEAL_TREE_H
+
+#include "seal.h"
+
+#pragma GCC visibility push(default)
+
+typedef struct opal_cryptfile_tree {
+    uint64_t size;                      /* of the file */
+    uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], top[OPAL_CRYPT_HASH_BYTES];
+} opal_cryptfile_tree_t;
+
+/* Overwrites in the region that were cut short are finished, and each of its entries says what is sealed. */
+int opal_cryptfile_tree_fields(opal_cryptfile_t *file, uint32_t region, uint64_t size, opal_cryptfile_outcome_t *outcome);
+/* Tables and top, for tree->size. */
+int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree);
+/* The root of a region whose key this process has: for seal_root_of. */
+int opal_cryptfile_tree_root(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_tree_t *tree);
+/* The record, with the roots of all regions, which this process made or took; and the file is sealed. */
+int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree_t *tree);
+
+/* Is all of it what was sealed, as far as this process has keys?  `hash`: for the user.  ERR_AUTH with `why`. */
+int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, uint8_t hash[OPAL_CRYPT_HASH_BYTES], opal_crypt_why_t *why);
+/* After that: it is open. */
+int opal_cryptfile_tree_unseal(opal_cryptfile_t *file);
+/* From now on nothing is read that the seal does not have; `wanted` as in seal_demand. */
+int opal_cryptfile_tree_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
+
+#pragma GCC visibility pop
+
+#endif
