@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The beginning of files that are one file, against tests/vectors/onefile-v1.txt: what is chosen, where
- * things lie, and what becomes of every file there, good or bad.
+ * things lie, and what becomes of every file there, good or bad; and the power goes
+ * while one is made, or its map is changed.
  */
 #include "tests/unit/file_one.h"
 
@@ -113,6 +114,222 @@ static void check_changed(const one_file_t *file, const one_changed_t *changed)
     ++changed_count;
 }
 
+/* ---- the power goes while a file is made or a map is changed, or after a process was killed that changed it ---- */
+
+enum { FRONT = 8192, OPS = 64, DOUBT = 12 };
+
+static unsigned sector;                 /* what is written at once: of small maps a part */
+
+typedef struct cache_op {
+    uint64_t at;
+    size_t count;                       /* 0: a sync */
+    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
+} cache_op_t;
+
+/* What was told to the storage, sector by sector. */
+typedef struct cache {
+    opal_cryptfile_storage_t super;
+    cache_op_t ops[OPS];
+    unsigned count;
+} cache_t;
+
+static int cache_sync(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
+{
+    cache_t *cache = (cache_t *) storage;
+
+    UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part && cache->count < OPS);
+    cache->ops[cache->count++].count = 0;
+    return OPAL_CRYPT_OK;
+}
+
+static int cache_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
+{
+    cache_t *cache = (cache_t *) storage;
+    uint64_t at = extents->at, end = at + extents->count;
+
+    UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part && 1 == count && end <= FRONT);
+    for (uint64_t to; at < end; at = to) {
+        to = (at / sector + 1) * sector < end ? (at / sector + 1) * sector : end;
+        UNIT_REQUIRE(cache->count < OPS);
+        cache_op_t *op = &cache->ops[cache->count++];
+        op->at = at;
+        op->count = to - at;
+        memcpy(op->bytes, (const uint8_t *) extents->bytes + (at - extents->at), op->count);
+    }
+    return OPAL_CRYPT_OK;
+}
+
+static int cache_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+{
+    (void) storage;
+    UNIT_CHECK(OPAL_CRYPTFILE_DATA == part && FRONT == bytes);
+    return OPAL_CRYPT_OK;
+}
+
+typedef struct changing {
+    const one_file_t *file;
+    one_image_t image;                  /* what is tried */
+    const char *verdict;
+    unsigned long images;
+} changing_t;
+
+static uint64_t generation_of(changing_t *c, const uint8_t *front, one_opened_t *opened)
+{
+    memcpy(c->image.bytes, front, FRONT);
+    ++c->images;
+    c->verdict = one_open(&c->image, NULL, 0, one_keystore(c->file), opened);
+    return 0 == strcmp("encrypted", c->verdict) ? opened->copies[opened->chosen].map->generation : 0;
+}
+
+static void put_ops(uint8_t *front, cache_op_t *const *ops, unsigned count, unsigned which)
+{
+    for (unsigned i = 0; i < count; ++i) {
+        if (0 != (which & 1u << i)) {
+            memcpy(front + ops[i]->at, ops[i]->bytes, ops[i]->count);
+        }
+    }
+}
+
+static void authenticate(opal_cryptfile_copy_state_t *copy)
+{
+    for (uint32_t i = 0; i < copy->map->region_count; ++i) {
+        opal_cryptfile_region_t *region = &copy->map->regions[i];
+        if (region->encrypted) {
+            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_mac(copy->map, i, copy->keys[i].data_key, region->mac));
+        }
+    }
+}
+
+/* The next map, by a process that finds this on the disk and, beside it, what is in doubt. */
+static void change(changing_t *c, const uint8_t *front, uint64_t *to, cache_t *cache)
+{
+    one_opened_t now, next;
+    bool has[2];
+
+    UNIT_REQUIRE(0 != generation_of(c, front, &now) && 0 != generation_of(c, front, &next));
+    opal_cryptfile_copy_state_t *copy = &next.copies[next.chosen];
+    *to = ++copy->map->generation;
+    authenticate(copy);
+    for (unsigned i = 0; i < 2; ++i) {
+        const opal_cryptfile_copy_state_t *place = &now.copies[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i];
+        has[i] = NULL != place->map && place->map->generation == *to - 1;
+    }
+    *cache = (cache_t){.super = {.write = cache_write, .sync = cache_sync}};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_places_change(&cache->super, now.copies[now.chosen].map, has, copy->map));
+    one_close(&now);
+    one_close(&next);
+}
+
+/* `least`: a generation that was acknowledged. */
+static void try_change(changing_t *c, const uint8_t *disk, cache_op_t *const *doubt, unsigned doubts, uint64_t least, int depth)
+{
+    cache_t *cache = malloc(sizeof(*cache));
+    cache_op_t *ops[DOUBT];
+    uint8_t stable[FRONT], front[FRONT];
+    uint64_t next;
+
+    memcpy(front, disk, FRONT);
+    put_ops(front, doubt, doubts, ~0u);
+    change(c, front, &next, cache);
+    memcpy(stable, disk, FRONT);
+    memcpy(ops, doubt, doubts * sizeof(*doubt));
+    for (unsigned n = 0;; ++n) {
+        for (unsigned which = 0; which < 1u << doubts; ++which) {
+            one_opened_t opened;
+            memcpy(front, stable, FRONT);
+            put_ops(front, ops, doubts, which);
+            uint64_t found = generation_of(c, front, &opened);
+            UNIT_CHECK(found >= (n == cache->count ? next : least) && found <= next);
+            one_close(&opened);
+        }
+        if (depth > 0) {
+            try_change(c, stable, ops, doubts, n == cache->count ? next : least, depth - 1);
+        }
+        if (n == cache->count) {
+            break;
+        }
+        if (0 == cache->ops[n].count) {
+            put_ops(stable, ops, doubts, ~0u);
+            doubts = 0;
+        } else {
+            UNIT_REQUIRE(doubts < DOUBT);
+            ops[doubts++] = &cache->ops[n];
+        }
+    }
+    free(cache);
+}
+
+/* A file is made, in place of another one (`before`), or where nothing was: it is what it was, unfinished or whole. */
+static void try_make(changing_t *c, const uint8_t *before, const opal_cryptfile_map_t *map)
+{
+    cache_t *cache = calloc(1, sizeof(*cache));
+    cache_op_t *ops[DOUBT];
+    uint8_t stable[FRONT], front[FRONT];
+    unsigned doubts = 0, whole = 0;
+
+    cache->super = (opal_cryptfile_storage_t){.write = cache_write, .sync = cache_sync, .resize = cache_resize};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_make_begin(&cache->super, map, NULL == before ? NULL : &map->geometry));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_make_end(&cache->super, map));
+    memset(stable, 0, FRONT);
+    memcpy(stable, NULL == before ? stable : before, FRONT);
+    for (unsigned n = 0; n <= cache->count; ++n) {
+        for (unsigned which = 0; which < 1u << doubts; ++which) {
+            one_opened_t opened;
+            memcpy(front, stable, FRONT);
+            put_ops(front, ops, doubts, which);
+            bool nothing = opal_crypt_all_zero(front, FRONT);
+            uint64_t found = generation_of(c, front, &opened);
+            bool right = NULL == before && nothing ? 0 == found : 0 != found || 0 == strcmp("unfinished", c->verdict);
+            UNIT_CHECK(right && (n < cache->count || 0 != found));
+            whole += 0 != found;
+            one_close(&opened);
+        }
+        if (n < cache->count && 0 == cache->ops[n].count) {
+            put_ops(stable, ops, doubts, ~0u);
+            doubts = 0;
+        } else if (n < cache->count) {
+            UNIT_REQUIRE(doubts < DOUBT);
+            ops[doubts++] = &cache->ops[n];
+        }
+    }
+    UNIT_CHECK(whole > 0);
+    free(cache);
+}
+
+static void check_change(const one_file_t *file)
+{
+    changing_t c = {.file = file};
+    one_opened_t opened;
+    uint8_t front[FRONT];
+
+    one_image_new(&c.image, file->image.size);
+    memcpy(c.image.bytes, file->image.bytes, file->image.size);
+    memcpy(front, file->image.bytes, FRONT);
+    uint64_t generation = generation_of(&c, front, &opened);
+    bool small = 0 == opened.header.geometry.header_bytes && 0 == strcmp("rooms", file->name);
+    if (small) {
+        sector = OPAL_CRYPTFILE_HEADER_BYTES;
+        c.image.size = FRONT;
+        opened.copies[opened.chosen].map->uuid[0] ^= 1;         /* another file */
+        authenticate(&opened.copies[opened.chosen]);
+        try_make(&c, NULL, opened.copies[opened.chosen].map);
+        try_make(&c, front, opened.copies[opened.chosen].map);
+        c.image.size = file->image.size;
+        sector = 128;
+        try_change(&c, front, NULL, 0, generation, 2);
+        printf("  %s: %lu images\n", file->name, c.images);
+        UNIT_CHECK(c.images > 300);
+    }
+    one_close(&opened);
+    free(c.image.bytes);
+}
+
+static void ignore_changed(const one_file_t *file, const one_changed_t *changed)
+{
+    (void) file;
+    (void) changed;
+}
+
 static void test_places(void)
 {
     FILE *input = vector_file("onefile-v1.txt");
@@ -143,5 +360,7 @@ int main(void)
     UNIT_GROUP("files, and what was made of them");
     one_walk(check_good, check_changed);
     UNIT_CHECK(7 == good_count && 241 == changed_count);
+    UNIT_GROUP("files that are made, and a map that is changed");
+    one_walk(check_change, ignore_changed);
     return unit_done();
 }

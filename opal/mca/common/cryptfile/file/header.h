@@ -69,6 +69,18 @@ int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cr
 int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES], const opal_cryptfile_header_t *header,
                                  opal_cryptfile_copy_t *chosen, bool *differ, opal_crypt_why_t *why);
 
+/* ---- on the storage (places.c), under the maker's lock, or that of the map ---- */
+
+/* A file without data gets this map: header, places, length.  `before`: the geometry of one that was made before in the same
+ * place; or NULL.  Then comes the attribute, then the end, and with it the file counts.  The directory is the caller's. */
+int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, const opal_cryptfile_geometry_t *before);
+int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map);
+
+/* The next map takes the place of the one that counts now, which these places have, whole.  Then comes the attribute.
+ * ERR_STORAGE with ENOSPC: it does not fit. */
+int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const bool has[2],
+                                 const opal_cryptfile_map_t *next);
+
 #pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,79 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Making a file that is one file, and changing its map, in an order in which no loss of power leaves it without a
+ * map that counts.  docs/design/012-one-file.rst, "Order of writes".  A sync comes always, asked for or not.
+ */
+#include "header.h"
+#include "opal/mca/common/crypt/base/le.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int sync_all(opal_cryptfile_storage_t *storage, int rc)
+{
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage, OPAL_CRYPTFILE_DATA) : rc;
+}
+
+static int put_bytes_at(opal_cryptfile_storage_t *storage, uint64_t at, void *bytes, size_t count, int rc)
+{
+    const opal_cryptfile_extent_t extent = {at, bytes, count};
+
+    return OPAL_CRYPT_OK == rc ? storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1) : rc;
+}
+
+static int put_map(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place, int rc)
+{
+    size_t count = opal_cryptfile_place_bytes(map);
+    uint8_t *bytes = OPAL_CRYPT_OK == rc ? malloc(count) : NULL;
+
+    if (NULL == bytes || count > map->geometry.map_bytes) {
+        free(bytes);
+        errno = ENOSPC;
+        return OPAL_CRYPT_OK != rc ? rc : count > map->geometry.map_bytes ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_ERR_MEMORY;
+    }
+    opal_cryptfile_place_write(map, bytes);
+    rc = put_bytes_at(storage, opal_cryptfile_geometry_map_at(&map->geometry, place), bytes, count, rc);
+    free(bytes);
+    return rc;
+}
+
+static int put_state(opal_cryptfile_storage_t *storage, const opal_cryptfile_geometry_t *geometry, opal_cryptfile_state_t state, int rc)
+{
+    uint8_t bytes[4];
+
+    opal_crypt_le_put32(bytes, state);
+    return sync_all(storage, put_bytes_at(storage, opal_cryptfile_geometry_seal_at(geometry), bytes, sizeof(bytes), rc));
+}
+
+int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, const opal_cryptfile_geometry_t *before)
+{
+    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
+    opal_cryptfile_header_t header = {.geometry = map->geometry};
+    int rc = NULL == before ? OPAL_CRYPT_OK : put_state(storage, before, OPAL_CRYPTFILE_STATE_MAKING, OPAL_CRYPT_OK);
+
+    memcpy(header.uuid, map->uuid, sizeof(header.uuid));
+    opal_cryptfile_header_write(&header, bytes);
+    rc = sync_all(storage, put_bytes_at(storage, 0, bytes, sizeof(bytes), rc));
+    rc = put_map(storage, map, 0, rc);
+    rc = put_map(storage, map, 1, rc);
+    return OPAL_CRYPT_OK == rc ? storage->resize(storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_end(&map->geometry, 0)) : rc;
+}
+
+int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map)
+{
+    return put_state(storage, &map->geometry, OPAL_CRYPTFILE_STATE_OPEN, sync_all(storage, OPAL_CRYPT_OK));
+}
+
+int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const bool has[2],
+                                 const opal_cryptfile_map_t *next)
+{
+    int rc = sync_all(storage, OPAL_CRYPT_OK);
+
+    for (unsigned i = 0; i < 2; ++i) {
+        rc = has[i] ? rc : sync_all(storage, put_map(storage, now, i, rc));
+    }
+    rc = sync_all(storage, put_map(storage, next, 1, rc));
+    return sync_all(storage, put_map(storage, next, 0, rc));
+}
