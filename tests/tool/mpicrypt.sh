@@ -289,8 +289,12 @@ for verb in $verbs; do
     done
     check "$verb --help is not too wide" test "$(wc -L < "$work/out")" -le 100
     cp "$work/out" "$work/page"
-    run help "$verb"
-    check "help $verb is the same page" cmp -s "$work/out" "$work/page"
+    if [ -n "${build-}" ] && [[ $verb = @(model|tune) ]]; then
+        echo "    not looked at before the installation: mpicrypt help $verb"
+    else
+        run help "$verb"
+        check "help $verb is the same page" cmp -s "$work/out" "$work/page"
+    fi
     # The manual names every verb and every option, and no others; --help once for all verbs.
     for option in $(awk -v "verb=mpicrypt $verb" '$0 == verb { on = 1; next } /^mpicrypt [a-z]+$/ { on = 0 } on' "$manual" |
                     sed -n 's/^``\(--[a-z0-9-]*\).*/\1/p'); do
