@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Addresses, of ours and in records.
+ * Addresses: our own, and those in records.
  */
 #include "btl_crypt_address.h"
 
@@ -29,7 +29,7 @@ static size_t bytes_of(unsigned family)
 
 /* ---- one address ---- */
 
-/* False: of another family.  An IPv4 address in IPv6's form is one of IPv4. */
+/* False: neither IPv4 nor IPv6.  An IPv4-mapped IPv6 address counts as IPv4. */
 static bool from_socket(const struct sockaddr *socket, opal_btl_crypt_address_t *address)
 {
     memset(address, 0, sizeof(*address));
@@ -72,7 +72,7 @@ static bool same_network(const opal_btl_crypt_address_t *a, const opal_btl_crypt
 
 /* ---- lists of interfaces and networks ---- */
 
-/* "10.0.0.0/8", "fd00::/64": 1; the name of an interface: 0; neither: -1. */
+/* Returns 1 for a network ("10.0.0.0/8", "fd00::/64"), 0 for the name of an interface, -1 for neither. */
 static int parse_word(const char *word, opal_btl_crypt_address_t *network)
 {
     const char *slash = strchr(word, '/');
@@ -95,7 +95,7 @@ static int parse_word(const char *word, opal_btl_crypt_address_t *network)
     return 1;
 }
 
-/* The next word of a list; false at its end.  Too long a word comes cut, and is then none. */
+/* The next word of a list; false at its end.  A word that is too long is truncated, and is then valid as neither. */
 static bool next_word(const char **list, char word[64])
 {
     size_t bytes;
@@ -108,7 +108,7 @@ static bool next_word(const char **list, char word[64])
     return bytes > 0;
 }
 
-/* `begins`: a word is the beginning of a name. */
+/* `begins`: a word matches every name that begins with it. */
 static bool is_listed(const char *list, const char *interface, const opal_btl_crypt_address_t *address, bool begins)
 {
     opal_btl_crypt_address_t network;
@@ -125,7 +125,7 @@ static bool is_listed(const char *list, const char *interface, const opal_btl_cr
     return false;
 }
 
-/* As btl/tcp: a name leaves out those that begin with it, and a network an interface that has any address in it. */
+/* As in btl/tcp: a name excludes all interfaces that begin with it, a network those with an address in it. */
 static bool is_left_out(const char *list, const char *interface, const struct ifaddrs *all)
 {
     opal_btl_crypt_address_t address;
@@ -161,7 +161,7 @@ static bool is_usable(const struct ifaddrs *at, const opal_btl_crypt_address_t *
     return 0 != (at->ifa_flags & IFF_UP) && !link_local;
 }
 
-/* Megabits a second, as the system knows it; 0: it does not.  "eth0:1" is another address of eth0. */
+/* Megabits a second as the kernel reports it, or 0 if unknown.  "eth0:1" is an alias of eth0. */
 static long speed_of(const char *interface)
 {
     char path[64 + IF_NAMESIZE];
@@ -238,7 +238,7 @@ static uint8_t *pack_groups(opal_crypt_tls_groups_t groups, uint8_t *p)
     return p;
 }
 
-/* Of unknown ones a later version may make use. */
+/* Unknown groups are ignored: a later version may use them. */
 static bool unpack_groups(const uint8_t *p, size_t left, opal_crypt_tls_groups_t *groups)
 {
     if (0 == left || 0 == p[0] || p[0] > OPAL_BTL_CRYPT_GROUPS_MAX || left != 1 + 2 * (size_t) p[0]) {

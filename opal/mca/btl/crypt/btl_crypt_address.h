@@ -6,7 +6,7 @@
  *     | version 1 = 1 | flags 1 = 0 | port 2 | n 1 |  n of  | family 1 = 4, 6 | prefix 1 | address 4, 16 |
  *     | m 1 |  m of  | group 2 |
  *
- * This is extension 16 of a process's record (docs/wire-format.rst), with the groups of TLS that it can and may use.
+ * This is extension 16 of a record (docs/wire-format.rst).  The groups are those of TLS that we can and may use.
  */
 #ifndef OPAL_BTL_CRYPT_ADDRESS_H
 #define OPAL_BTL_CRYPT_ADDRESS_H
@@ -35,14 +35,14 @@ typedef struct opal_btl_crypt_addresses {
     opal_crypt_tls_groups_t groups;                 /* those that this version knows */
 } opal_btl_crypt_addresses_t;
 
-/* Our own: all addresses of interfaces that are up, limited by `include`, or without one by `exclude`, each a list of names of
- * interfaces and of networks (address/bits); either may be NULL or empty.  Addresses that mean something on one link only
- * are left out, and loopback unless it is included.  The fastest interfaces come first.  NULL, or the word in a list that
- * is neither. */
+/* Find our own addresses: all those of interfaces that are up, limited by `include` or, without one, by `exclude`;
+ * each is a list of interface names and networks (address/bits), and may be NULL or empty.  Link-local addresses are
+ * left out, and loopback unless it is included.  The fastest interfaces come first.  Returns NULL, or the word that is
+ * neither a name nor a network. */
 const char *opal_btl_crypt_address_own(const char *include, const char *exclude, opal_btl_crypt_addresses_t *own,
                                        char word[64]);
 
-/* One more, behind those that are as fast; of too many the slowest goes. */
+/* Insert one more, after those that are as fast; when the list is full the slowest is dropped. */
 void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX],
                                    const opal_btl_crypt_address_t *address, long speed);
 
@@ -50,13 +50,13 @@ size_t opal_btl_crypt_address_pack(const opal_btl_crypt_addresses_t *addresses,
                                    uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES]);
 bool opal_btl_crypt_address_unpack(const uint8_t *bytes, size_t count, opal_btl_crypt_addresses_t *addresses);
 
-/* Those in a network of ours go to the front. */
+/* Move the addresses in one of our networks to the front. */
 void opal_btl_crypt_address_order(const opal_btl_crypt_addresses_t *own, opal_btl_crypt_addresses_t *peer);
 
 socklen_t opal_btl_crypt_address_socket(const opal_btl_crypt_addresses_t *addresses, int index,
                                         struct sockaddr_storage *address);
 
-/* Is it one of them, whatever its port? */
+/* Is it in the list?  The port is ignored. */
 bool opal_btl_crypt_address_is_in(const opal_btl_crypt_addresses_t *addresses, const struct sockaddr *address);
 
 #endif

@@ -1,17 +1,17 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A hello names a peer, and anybody can say one.  Only with that peer's record can it be told whether it is true.  So what a
- * claim costs is bounded here, whoever makes it:
+ * A hello names a peer, and anybody can send one.  Whether the name is true can be decided only with that peer's
+ * record.  So this file bounds what a claim may cost, whoever makes it:
  *
- *     time      the record is looked for without waiting for the runtime: the hello is refused, and the peer comes again
- *     memory    of at most 64 peers that were only claimed; the oldest goes, but none within its first second, so that there are no
- *               more than 64 looks a second
+ *     time      the lookup does not wait for the runtime: the hello is refused, and the peer retries
+ *     memory    at most 64 peers that were only claimed; the oldest is evicted, but not within its first second, so
+ *               there are at most 64 lookups a second
  *
- * Peers that authenticated, or that we need ourselves, do not count.  A claim decides nothing for good: a record
- * that is refused now is looked at again.
+ * Peers that have authenticated, or that we need ourselves, do not count.  A claim settles nothing for good: a refused
+ * record is checked again later.
  *
- * With progress.
+ * Progress thread only.
  */
 #include "btl_crypt.h"
 
@@ -20,9 +20,9 @@ enum {
     ASK_AGAIN_US = 10000000,
     STAYS_US = 1000000
 };
-enum { SOON_MS = 5 };                   /* the runtime's answer, where this node has it */
+enum { SOON_MS = 5 };                   /* for the runtime's answer, if this node has it */
 
-/* Whoever of the two looks first says the same of it. */
+/* Both sides choose the same group, whichever looks first. */
 static bool group_found(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_tls_groups_t theirs, opal_crypt_why_t *why)
 {
     char here[OPAL_CRYPT_TLS_GROUPS_TEXT], there[OPAL_CRYPT_TLS_GROUPS_TEXT];
@@ -52,14 +52,14 @@ bool opal_btl_crypt_claim_settle(opal_btl_crypt_endpoint_t *endpoint, int rc, op
         if (opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses)
             && group_found(endpoint, addresses.groups, why)
             && OPAL_CRYPT_OK == opal_crypt_tls_name_make(peer->nspace, peer->rank, peer->instance, &endpoint->tls_name)) {
-            free(endpoint->why);                /* of an earlier look */
+            free(endpoint->why);                /* from an earlier lookup */
             endpoint->why = NULL;
             return true;
         }
         opal_crypt_schedule_destroy(endpoint->schedule);
         endpoint->schedule = NULL;
     }
-    again = NULL != endpoint->why;              /* ASK_AGAIN_US later */
+    again = NULL != endpoint->why;              /* at least ASK_AGAIN_US later */
     endpoint->ask_at = opal_btl_crypt.listener.last + ASK_AGAIN_US;
     endpoint->why = again ? endpoint->why : malloc(sizeof(*why));
     if (NULL != endpoint->why) {
@@ -86,7 +86,7 @@ void opal_btl_crypt_claim_over(opal_btl_crypt_endpoint_t *endpoint)
     endpoint->search = NULL;
 }
 
-/* The oldest one, as if nobody had claimed to be it. */
+/* Evict the oldest, as if its name had never been claimed. */
 static void evict(void)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt.claimed[0];
@@ -95,7 +95,7 @@ static void evict(void)
     opal_btl_crypt_claim_over(endpoint);
     opal_crypt_schedule_destroy(endpoint->schedule);
     endpoint->schedule = NULL;
-    pthread_mutex_lock(&opal_btl_crypt.lock);           /* it may be added, and sent to, at this moment */
+    pthread_mutex_lock(&opal_btl_crypt.lock);           /* another thread may be adding it, or sending to it */
     unknown = NULL == endpoint->proc;
     if (unknown) {
         opal_list_remove_item(&opal_btl_crypt.endpoints, &endpoint->super);
@@ -148,7 +148,7 @@ bool opal_btl_crypt_claim(opal_btl_crypt_endpoint_t *endpoint)
     if (NULL != endpoint->why && opal_btl_crypt.listener.last < endpoint->ask_at) {
         return false;
     }
-    opal_btl_crypt_claim_over(endpoint);                /* it is the newest one then */
+    opal_btl_crypt_claim_over(endpoint);                /* it becomes the newest */
     if (!opal_btl_crypt_claim_room()) {
         return false;
     }

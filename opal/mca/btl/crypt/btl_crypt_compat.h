@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where the BTL interfaces of Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version, as far as btl/crypt is
- * concerned.
+ * Where the BTL interfaces of Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version that btl/crypt needs.
  */
 #ifndef OPAL_BTL_CRYPT_COMPAT_H
 #define OPAL_BTL_CRYPT_COMPAT_H
@@ -16,7 +15,7 @@
 #include "opal/mca/common/cryptproc/cryptproc.h"
 #include "opal/util/proc.h"
 
-/* What libmpi of no other series has; of 5.0, no earlier one. */
+/* A symbol that libmpi of no other series has; for 5.0, that no earlier series has. */
 #if OPAL_MAJOR_VERSION >= 6
 #    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_errclass_remove
 #elif OPAL_MAJOR_VERSION >= 5
@@ -25,14 +24,14 @@
 #    define OPAL_BTL_CRYPT_ONLY_HERE ompi_mpi_errors_throw_exceptions
 #endif
 
-/* Nobody but these may be in use beside btl/crypt: they do not leave the process, or the node. */
+/* The only components that may be in use beside btl/crypt: their traffic leaves neither the process nor the node. */
 #if OPAL_MAJOR_VERSION >= 5
 #    define OPAL_BTL_CRYPT_BESIDE "crypt,self,sm"
 #else
 #    define OPAL_BTL_CRYPT_BESIDE "crypt,self,vader,sm"
 #endif
 
-/* Must the data be packed?  That of an accelerator, too, which the cipher cannot read: from 5.0 on it is not in the first. */
+/* Must data be packed?  Accelerator memory must, as the cipher cannot read it; from 5.0 on need_buffers omits it. */
 static inline bool opal_btl_crypt_packs(const opal_convertor_t *convertor)
 {
 #if OPAL_MAJOR_VERSION >= 5
@@ -42,7 +41,7 @@ static inline bool opal_btl_crypt_packs(const opal_convertor_t *convertor)
 #endif
 }
 
-/* A fragment to who registered for its tag; the bytes are valid during the call. */
+/* Pass a fragment to the callback registered for its tag; the bytes are valid during the call. */
 static inline void opal_btl_crypt_call(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                                        mca_btl_base_tag_t tag, mca_btl_base_segment_t *segment)
 {
@@ -60,7 +59,7 @@ static inline void opal_btl_crypt_call(mca_btl_base_module_t *btl, struct mca_bt
 #endif
 }
 
-/* Is Open MPI's fault tolerance on?  Its parameter is libmpi's, which has read it before. */
+/* Is Open MPI's fault tolerance on?  The parameter belongs to libmpi, which has read it before. */
 static inline bool opal_btl_crypt_tolerant(void)
 {
     const bool *on = NULL;
@@ -75,7 +74,7 @@ static inline bool opal_btl_crypt_tolerant(void)
     return NULL != on && *on;
 }
 
-/* How many processes our job has; 0: it is not known. */
+/* The number of processes in our job, or 0 if unknown. */
 static inline uint32_t opal_btl_crypt_job_size(void)
 {
 #if OPAL_MAJOR_VERSION >= 5

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The component: parameters, whether it may run, and how it starts.
+ * The component: its parameters, whether it may run, and how it starts.
  *
- * It is there only where --mca btl names it, so that nothing changes for anybody else.  Where it is named and cannot run,
- * or could be gone around, it ends the job: the BTL framework by itself would go on with what is left.
+ * It is available only if --mca btl names it, so nothing changes for other jobs.  If it is named and cannot run, or
+ * could be bypassed, it ends the job: the BTL framework alone would go on with the remaining components.
  */
 #include "btl_crypt.h"
 
@@ -43,7 +43,7 @@ void opal_btl_crypt_end_job(void)
 
 /* ---- parameters ---- */
 
-/* Numbers of words in params.def. */
+/* Numbers of the words in params.def. */
 typedef enum { PQ_AUTO, PQ_OFF, PQ_REQUIRE } pq_t;
 
 static int component_register(void)
@@ -77,7 +77,7 @@ static bool is_named(const char *list)
     return NULL != list && '^' != *list && opal_cryptproc_listed(list, "crypt", 5);
 }
 
-/* Are all of those left out? */
+/* Are all network components of coll left out? */
 static bool coll_is_safe(const char *list)
 {
     const bool excludes = '^' == *list;
@@ -93,7 +93,7 @@ static bool coll_is_safe(const char *list)
     return true;
 }
 
-static bool watching;               /* shared memory */
+static bool watching;               /* the shared memory */
 
 static int component_close(void)
 {
@@ -115,8 +115,8 @@ static bool refuse(const char *topic, const char *detail)
     return false;
 }
 
-/* osc and coll are opened after this framework, and before our init.  What counts is what those frameworks will read, or
- * have read. */
+/* osc and coll are opened after this framework, and before our init.  What counts is what those frameworks will read
+ * or have read. */
 static bool beside_is_safe(const char *btl, const char *osc, const char *coll)
 {
     const bool all = OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope;
@@ -128,7 +128,7 @@ static bool beside_is_safe(const char *btl, const char *osc, const char *coll)
                                                                       : true;
 }
 
-/* Those of `coll` that are in the way are left out, too, unless it says which are in.  NULL: no memory. */
+/* Exclude the unsafe components of `coll` too, unless it lists those to include.  NULL: no memory. */
 static char *leave_out(char *coll)
 {
     char *list;
@@ -144,7 +144,7 @@ static char *leave_out(char *coll)
     return opal_cryptproc_selection("ompi", "coll");
 }
 
-/* Who chose nothing in osc gets what goes through us, and who left some out gets the rest of that. */
+/* Unless osc's components are chosen, choose those that use the BTL, except any that are excluded. */
 static void choose_osc(void)
 {
     const char *named = getenv("OMPI_MCA_osc");
@@ -160,7 +160,7 @@ static void choose_osc(void)
     free(list);
 }
 
-/* Under pml/crypt the policy has looked at osc and coll, and may yet find that no BTL is needed. */
+/* Under pml/crypt the policy has checked osc and coll, and may yet find that no BTL is needed. */
 static bool alone(const char *btl)
 {
     char *coll = opal_cryptproc_selection("ompi", "coll"), *osc;
@@ -180,7 +180,7 @@ static int component_open(void)
     char *btl = opal_cryptproc_selection("opal", "btl");
     const bool named = is_named(btl);
 
-    /* A list that cannot be read might have named us. */
+    /* An unreadable list might have named us. */
     if (NULL == btl || (named && !alone(btl))) {
         opal_btl_crypt_end_job();
     }
@@ -199,7 +199,7 @@ static bool limits_hold(void)
     mca_btl_base_module_t *btl = &opal_btl_crypt.super;
     char text[200];
 
-    if (btl->btl_rndv_eager_limit > btl->btl_eager_limit) {             /* who lowers that one means both */
+    if (btl->btl_rndv_eager_limit > btl->btl_eager_limit) {             /* lowering the first lowers both */
         btl->btl_rndv_eager_limit = btl->btl_eager_limit;
     }
     if (btl->btl_eager_limit <= OPAL_BTL_CRYPT_FRAGMENT_MAX && btl->btl_max_send_size <= OPAL_BTL_CRYPT_FRAGMENT_MAX
@@ -250,7 +250,7 @@ static bool refuse_core(const opal_crypt_why_t *why)
     return false;
 }
 
-/* What goes into our record, so before there is one: what OpenSSL has of what we may use. */
+/* Runs before there is a record, which lists the groups that OpenSSL supports and that we may use. */
 static bool start_tls(void)
 {
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
@@ -281,15 +281,15 @@ static bool start_tls(void)
     return true;
 }
 
-/* What all processes must agree on.  Where one runs a collective by coll/cryptag and another does not, they would wait
- * for each other for ever.  It is under pml/crypt, which sees to it that it is there. */
+/* What all processes must agree on.  If one runs a collective through coll/cryptag and another does not, they wait for
+ * each other for ever.  coll/cryptag runs only under pml/crypt, which makes sure that it is loaded. */
 static const char *agreed(void)
 {
     return opal_cryptproc_opens("pml", "crypt", true) && opal_cryptproc_opens("coll", "cryptag", false) ? "coll_cryptag=on"
                                                                                                          : "coll_cryptag=off";
 }
 
-/* Our record, with where we listen; who is here before us has published one without it. */
+/* Publish our record with our addresses; a component that started before us has published one without. */
 static bool publish(void)
 {
     static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
@@ -316,7 +316,7 @@ static bool go(void)
     return true;
 }
 
-/* Under pml/crypt, which may yet select a host that needs no BTL, nothing is listened to before it says so. */
+/* Under pml/crypt, which may yet select a host that needs no BTL, we do not listen until it says so. */
 static mca_btl_base_module_t **component_init(int *count, bool progress_threads, bool mpi_threads)
 {
     mca_btl_base_module_t **modules = malloc(sizeof(*modules));

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Peers: made by add_procs, or when they connect to us, and looked after by progress while something
- * is queued for them.
+ * Peers: created by add_procs, or when they connect to us; progress attends to them while something is queued for
+ * them.
  */
 #include "btl_crypt.h"
 
@@ -24,7 +24,7 @@ static void endpoint_destruct(opal_btl_crypt_endpoint_t *endpoint)
 
 OBJ_CLASS_INSTANCE(opal_btl_crypt_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
 
-/* ---- who there is ---- */
+/* ---- find ---- */
 
 static bool same_name(const opal_process_name_t *a, const opal_process_name_t *b)
 {
@@ -51,7 +51,7 @@ static opal_btl_crypt_endpoint_t *endpoint_find(const opal_process_name_t *name,
     return at;
 }
 
-/* Of another job there are those that Open MPI has added.  With the lock. */
+/* From another job only peers that Open MPI has added are accepted.  With the lock. */
 static opal_btl_crypt_endpoint_t *of_another_job(const opal_crypt_tls_name_t *claimed)
 {
     char job[OPAL_CRYPTPROC_NSPACE_BYTES];
@@ -101,7 +101,7 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
 
 /* ---- add ---- */
 
-/* Not with progress: who makes it may wait, in a callback, for a lock under which this is called. */
+/* Does not take progress: the thread that has it may wait, in a callback, for a lock that our caller holds. */
 int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable)
 {
@@ -128,7 +128,7 @@ int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
         }
     }
     pthread_mutex_unlock(&opal_btl_crypt.lock);
-    /* Processes of another job may look at our record long after it was made. */
+    /* Processes of another job may check our record long after it was made. */
     return others ? opal_cryptproc_renew((int64_t) time(NULL)) : OPAL_SUCCESS;
 }
 
@@ -160,7 +160,7 @@ int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_c
     return done;
 }
 
-/* Called and left with the lock. */
+/* The caller holds the lock, before and after. */
 static int look_after(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_btl_crypt_link_t *link = endpoint->link;

@@ -6,10 +6,10 @@
 #include "btl_crypt.h"
 
 enum {
-    SENDI_MAX = 8192,           /* what is sent without a descriptor: one record */
+    SENDI_MAX = 8192,           /* the largest send without a descriptor: one record */
     COPIES_MAX = 64
 };
-#define PUT_MOST (UINT64_C(1) << 36)    /* so that a connection can be replaced in time: OPAL_BTL_CRYPT_KERNEL_MOST */
+#define PUT_MOST (UINT64_C(1) << 36)    /* short enough to replace a connection in time: OPAL_BTL_CRYPT_KERNEL_MOST */
 
 typedef struct opal_btl_crypt_frag {
     mca_btl_base_descriptor_t base;
@@ -75,8 +75,8 @@ static opal_btl_crypt_frag_t *take(opal_free_list_t *list, uint32_t flags)
     return frag;
 }
 
-/* One that has room for so much, of the list with the shortest buffers that will do; NULL: it is too much.  Thousands of
- * short messages may wait for a peer. */
+/* Take one with room for `bytes` from the list with the shortest buffers that do, as thousands of short messages may
+ * wait for a peer.  NULL: too long, or no memory. */
 static opal_btl_crypt_frag_t *take_for(size_t bytes, uint32_t flags)
 {
     const size_t eager = opal_btl_crypt.super.btl_eager_limit, max = opal_btl_crypt.super.btl_max_send_size;
@@ -112,7 +112,7 @@ int opal_btl_crypt_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *d
     return OPAL_SUCCESS;
 }
 
-/* `reserve` bytes for the caller's header, and data behind it: packed, or, where it lies together, in place. */
+/* `reserve` bytes for the caller's header, then the data: packed, or in place if contiguous. */
 mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint,
                                                       opal_convertor_t *convertor, uint8_t order, size_t reserve, size_t *size,
                                                       uint32_t flags)
@@ -146,7 +146,7 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
 
 /* ---- send ---- */
 
-/* Who sent it is told by the callback, if wanted, and by the return value otherwise.  At the end of the module the PML may have
+/* Tell the sender, by its callback if it wants one, else by the return value.  At the end of the module the PML may be
  * gone, and nobody is told. */
 static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call, int status)
 {
@@ -184,7 +184,7 @@ void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_cryp
     finish(endpoint, frag_of(item), true, OPAL_ERR_UNREACH);
 }
 
-/* Of what its sender does not want to wait for: what of it is not sealed, as a fragment of our own.  NULL: too much. */
+/* Copy the unsealed rest of a fire-and-forget send into a fragment of our own.  NULL: too long, or no memory. */
 static opal_btl_crypt_item_t *copy_of(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item)
 {
     opal_btl_crypt_frag_t *copy = take_for((size_t) item->bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
@@ -207,8 +207,8 @@ static opal_btl_crypt_item_t *copy_of(opal_btl_crypt_endpoint_t *endpoint, const
     return &copy->item;
 }
 
-/* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs where one
- * has to wait while the answer to another one is made: so a copy waits in its place.  But not very many.  With the lock. */
+/* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs if one
+ * has to wait while the answer to another is made: so a copy waits in its place, up to COPIES_MAX.  With the lock. */
 static bool keep_copy(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
 {
     opal_btl_crypt_link_t *link = endpoint->link;
@@ -230,7 +230,7 @@ static bool keep_copy(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t
     return true;
 }
 
-/* True: done with at once. */
+/* True: complete at once. */
 static bool post(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
 {
     opal_btl_crypt_link_t *link;
@@ -273,7 +273,7 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
     }
     opal_btl_crypt_item_make(&frag->item, &frame, pieces, (int) descriptor->des_segment_count);
     if (!post(endpoint, &frag->item)) {
-        return OPAL_SUCCESS;                    /* finish will call, from progress */
+        return OPAL_SUCCESS;                    /* finish will call back, from progress */
     }
     finish(endpoint, frag, call, OPAL_SUCCESS);
     return 1;
@@ -281,26 +281,26 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
 
 /* ---- at once ---- */
 
-/* The data, where it lies together.  What has to be packed goes by a descriptor.  False: it is not so. */
+/* The data, if contiguous.  False if it has to be packed, and so needs a descriptor. */
 static bool in_one_piece(opal_convertor_t *convertor, size_t bytes, struct iovec *piece)
 {
     uint32_t count = 1;
     size_t found = bytes;
 
     *piece = (struct iovec) {NULL, bytes};
-    return 0 == bytes                           /* the convertor may be none */
+    return 0 == bytes                           /* there may be no convertor */
            || (!opal_btl_crypt_packs(convertor) && opal_convertor_pack(convertor, piece, &count, &found) >= 0
                && found == bytes);
 }
 
-/* With an empty ring it is one record, and done with when that is sealed.  Else it takes a descriptor. */
+/* With an empty ring the message is one record, complete once sealed.  Otherwise it needs a descriptor. */
 static bool ready(const opal_btl_crypt_link_t *link)
 {
     return NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && NULL == link->queue.first && !link->wants_write
            && !link->deaf && opal_btl_crypt_link_seals_now(link);
 }
 
-/* A kernel has taken a part of it. */
+/* The kernel has taken only a part: queue a copy of the rest. */
 static bool go_on_with(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link, const opal_btl_crypt_item_t *item)
 {
     opal_btl_crypt_item_t *copy = copy_of(endpoint, item);
@@ -328,7 +328,7 @@ static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *conv
     if (ready(link) && in_one_piece(convertor, payload, &pieces[1])) {
         opal_btl_crypt_item_make(&item, frame, pieces, 0 == payload ? 1 : 2);
         done = opal_btl_crypt_link_post(link, &item);
-        if (!done) {                            /* our item must not stay there */
+        if (!done) {                            /* our item is on the stack */
             link->queue = (opal_btl_crypt_queue_t) {0};
             done = item.sealed > 0 && go_on_with(endpoint, link, &item);
         }
@@ -350,7 +350,7 @@ int opal_btl_crypt_sendi(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *
     if (frame.bytes <= SENDI_MAX && send_now(endpoint, convertor, &frame, (struct iovec) {header, header_size})) {
         return OPAL_SUCCESS;
     }
-    if (NULL != descriptor) {                   /* ob1 waits for a send to end, if it gets none */
+    if (NULL != descriptor) {                   /* without one, ob1 waits for another send to end */
         *descriptor = opal_btl_crypt_alloc(btl, endpoint, order, header_size + payload_size, flags);
     }
     return OPAL_ERR_RESOURCE_BUSY;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Headers of frames.  What is unpacked is authentic, since it was in a record, and is checked all
- * the same: a process that has gone wrong must not take others with it.
+ * Headers of frames.  An unpacked header is authentic, since it came in a record, but is checked all the same: a
+ * faulty process must not take others down with it.
  */
 #include "btl_crypt_frame.h"
 

@@ -1,16 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The way in: one read, the records in it, and what they carry.
+ * The receive path: one read, the records in it, and what they carry.
  *
  *     socket --> wire --open--> frame buffer --> deliver         a fragment
- *                         \---> wire --copy--> its address       a put, but for the record of its header
+ *                         \---> wire --copy--> its address       a put, except its header's record
  *
- * A record whose end has not come is kept until the next read.  Nothing is believed that was not
- * opened, and nothing that was opened goes anywhere before its header was checked.
+ * An incomplete record is kept until the next read.  Nothing is trusted before it is opened, and nothing that was
+ * opened is delivered before its header is checked.
  *
- * A put may be to a window, into which the program may look at any time.  It sees what was there or what was sent, and
- * never what somebody in between has made of it: no byte is written there before its record has verified.
+ * A put may target a window, which the program may read at any time.  It sees the old bytes or those sent, never what
+ * an attacker made of them: no byte is written there before its record has verified.
  */
 #include "btl_crypt_link.h"
 
@@ -19,10 +19,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { READ_MOST = 512 << 10 };     /* of one connection, before others have their turn */
+enum { READ_MOST = 512 << 10 };     /* from one connection, before others get their turn */
 
-/* A usual buffer: for the largest fragment of a site that has left the limits as they are, and for any first record,
- * with the byte behind it which opening may write to. */
+/* The usual buffer: for the largest fragment with default limits, and for any first record with the byte after it,
+ * which opening may write to. */
 enum { FRAME_USUAL = OPAL_BTL_CRYPT_HEADER + OPAL_BTL_CRYPT_FRAGMENT_USUAL + 8 };
 
 /* ---- buffers ---- */
@@ -38,7 +38,7 @@ static bool frame_needed(opal_btl_crypt_link_t *link)
     return NULL != link->frame;
 }
 
-/* The rest of a frame that has begun in a usual buffer. */
+/* Make room for the rest of a frame that began in a usual buffer. */
 static bool frame_fits(opal_btl_crypt_link_t *link)
 {
     uint8_t *larger;
@@ -99,7 +99,7 @@ static void hello_complete(opal_btl_crypt_link_t *link, const opal_btl_crypt_fra
     }
 }
 
-/* Of both ends, the one that wants a new connection, and the one that agrees. */
+/* Sent by both ends: by the one that wants a new connection, and by the other in reply. */
 static void last_complete(opal_btl_crypt_link_t *link)
 {
     link->last_came = true;
@@ -133,7 +133,7 @@ static void begin_frame(opal_btl_crypt_link_t *link)
 
 /* ---- records ---- */
 
-/* Where a record of this length is opened, and the space there: for a put, exactly what it needs. */
+/* Where to open a record of this length, and the space there: for a put, exactly what it needs. */
 static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t record_bytes, size_t *room)
 {
     const size_t plain_bytes = record_bytes - OPAL_CRYPT_TLS_RECORD_OVERHEAD;
@@ -201,7 +201,7 @@ static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes
     }
 }
 
-/* What a put continues with, by several threads; how many bytes of the wire. */
+/* Open records of a put with several threads.  Returns how many bytes of the wire they took. */
 static size_t open_run(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
 {
     size_t taken, plain;
@@ -219,7 +219,7 @@ static bool readable(const opal_btl_crypt_link_t *link)
     return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_GREETING == link->state;
 }
 
-/* All whole records; how many bytes of the wire they took. */
+/* Open all complete records.  Returns how many bytes of the wire they took. */
 static size_t open_records(opal_btl_crypt_link_t *link, size_t bytes)
 {
     uint8_t *wire = link->engine->wire;
@@ -254,8 +254,8 @@ static void keep_rest(opal_btl_crypt_link_t *link, const uint8_t *rest, size_t b
 
 /* ---- without records ---- */
 
-/* Of the frame that has begun, or is to: how many bytes come next into its buffer.  A header as a whole, and nothing else
- * with it: then it is looked at as if it were the frame's first record. */
+/* How many bytes to put into the frame's buffer next.  A header comes whole and alone, so that it can be treated like
+ * the frame's first record. */
 static size_t next_bytes(const opal_btl_crypt_link_t *link)
 {
     if (0 != link->frame_bytes) {
@@ -312,7 +312,7 @@ void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *byte
 
 /* ---- read ---- */
 
-/* Who has ended it as it should be takes nothing more; whether we had something for it, the writer sees. */
+/* A peer that sent close_notify takes nothing more; the writer checks whether we had something left for it. */
 void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link)
 {
     if (link->closed_came) {
@@ -322,7 +322,7 @@ void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link)
     }
 }
 
-/* How many bytes came; 0: none are there, or the connection has failed. */
+/* Returns how many bytes came; 0 if none are available, or the connection has failed. */
 static size_t receive(opal_btl_crypt_link_t *link, uint8_t *to, size_t room)
 {
     ssize_t came;
@@ -341,7 +341,7 @@ static bool within_frame(const opal_btl_crypt_link_t *link, size_t rest)
     return link->put_left > 0 || link->frame_have > 0 || rest > 0;
 }
 
-/* While we opened it, more of a long frame has come: that is read at once, but not for ever. */
+/* While we open records, more of a long frame may arrive: it is read at once, up to READ_MOST. */
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
 {
     uint8_t *wire = link->engine->wire;

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A connection whose records a kernel seals, or opens, or both (kTLS).  There is no ring: items go to the socket
- * as they are, one frame a call, so that a record has bytes of one frame.  What comes is a stream of plaintext, the rest
- * of a put straight to its address.  (With TLS 1.3 the kernel returns only verified bytes, unless TLS_RX_EXPECT_NO_PAD tells
- * it that records have no padding: then it would decrypt them at that address.)
+ * as they are, one frame a call, so that a record has bytes of one frame.  Input is a stream of plaintext; the rest of
+ * a put goes straight to its address.  (With TLS 1.3 the kernel returns only verified bytes, unless
+ * TLS_RX_EXPECT_NO_PAD promises records without padding: then it would decrypt them at that address.)
  */
 #include "btl_crypt_link.h"
 
@@ -23,8 +23,8 @@ void opal_btl_crypt_kernel_takes(opal_btl_crypt_link_t *link)
 
 /* ---- out ---- */
 
-/* What a call has sealed stays with the kernel where the socket has no room for all of it.  As soon as that can be
- * written to, the next call takes it along, and a short record with it. */
+/* If the socket has no room for all that a call has sealed, the kernel keeps the rest.  Once the socket is writable
+ * again, the next call sends it, and a short record with it. */
 static bool has_room(const opal_btl_crypt_link_t *link)
 {
     struct pollfd ready = {.fd = link->fd, .events = POLLOUT};
@@ -32,7 +32,7 @@ static bool has_room(const opal_btl_crypt_link_t *link)
     return 1 == poll(&ready, 1, 0) && 0 != (ready.revents & POLLOUT);
 }
 
-/* False: it did not go, for the reason in errno. */
+/* False: not sent; errno has the reason. */
 bool opal_btl_crypt_kernel_end(opal_btl_crypt_link_t *link)
 {
     if (!has_room(link)) {
@@ -42,7 +42,7 @@ bool opal_btl_crypt_kernel_end(opal_btl_crypt_link_t *link)
     return opal_crypt_tls_kernel_close(link->fd) >= 0;
 }
 
-/* With EINTR it is as if the socket had been full. */
+/* Treat EINTR as if the socket had been full. */
 static bool sent_or_why(opal_btl_crypt_link_t *link, ssize_t sent)
 {
     if (sent < 0 && EINTR == errno) {

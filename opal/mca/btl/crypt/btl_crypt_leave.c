@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How a peer ends: del_procs, once it has taken what was sent to it; or its connection is lost for good.
+ * The end of a peer: del_procs, once it has taken what was sent to it; or the loss of its connection for good.
  */
 #include "btl_crypt.h"
 
@@ -10,9 +10,9 @@
 #include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-enum { CLOSE_MS = 10000 };      /* for what a peer that we leave has not taken yet */
+enum { CLOSE_MS = 10000 };      /* for the peer to take what is still queued */
 
-/* ---- no connection, and none will come ---- */
+/* ---- connection lost for good ---- */
 
 void opal_btl_crypt_endpoint_show(const opal_btl_crypt_endpoint_t *endpoint, const char *reason, const char *topic)
 {
@@ -59,7 +59,7 @@ int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint)
     return done;
 }
 
-/* Fault tolerance: it is taken for dead.  It may have connected to us without ever having been added here. */
+/* With fault tolerance, declare the peer failed.  It may have connected to us without having been added here. */
 static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_proc_t *proc = NULL != endpoint->proc ? endpoint->proc : opal_proc_for_name(endpoint->name);
@@ -73,7 +73,7 @@ static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
     }
 }
 
-/* Who cannot be authenticated has not failed: the job ends in any case. */
+/* A peer that cannot be authenticated is not treated as failed: the job ends in any case. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
 {
     const bool goes_on = opal_btl_crypt.tolerant && NULL != endpoint->schedule;
@@ -117,8 +117,8 @@ static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
     return between;
 }
 
-/* Something waits for the first contact.  *accepted: the peer's system has taken the connection, as it does while
- * the peer computes, and does not when that has ended. */
+/* Something waits for the first contact.  *accepted: the peer's kernel has taken the connection; it does so while the
+ * peer computes, but not after the peer has ended. */
 static bool before_contact(const opal_btl_crypt_endpoint_t *endpoint, bool *accepted)
 {
     const opal_btl_crypt_link_t *link = endpoint->connecting;
@@ -131,9 +131,9 @@ static bool before_contact(const opal_btl_crypt_endpoint_t *endpoint, bool *acce
     return before;
 }
 
-/* A peer of another job may be computing, and its MPI_Finalize is not ours to wait for: a job that was spawned may send, and
- * end.  What is said of a long wait, and crypt_connect_timeout, are as for any first contact.  A peer of our own job has
- * polled until a moment ago. */
+/* A peer of another job may be computing, and does not wait in our MPI_Finalize: a spawned job may send and end.  Long
+ * waits are reported, and crypt_connect_timeout applies, as for any first contact.  A peer of our own job was polling
+ * a moment ago. */
 static void await_contact(const opal_btl_crypt_endpoint_t *endpoint)
 {
     const bool elsewhere = endpoint->name.jobid != OPAL_PROC_MY_NAME.jobid;
@@ -165,7 +165,7 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     link = endpoint->link;
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
-        if (OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state) {           /* it may have kept this one */
+        if (OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state) {           /* the peer may have kept this one */
             opal_btl_crypt_link_decline(endpoint->connecting);
         }
         opal_btl_crypt_drop(endpoint->connecting);
@@ -192,7 +192,7 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     OBJ_RELEASE(endpoint);
 }
 
-/* Another thread may be adding some. */
+/* Another thread may be adding endpoints. */
 static opal_btl_crypt_endpoint_t *next_leaving(void)
 {
     opal_btl_crypt_endpoint_t *at, *found = NULL;
@@ -218,8 +218,8 @@ void opal_btl_crypt_endpoints_leave(void)
     }
 }
 
-/* In a callback the one who makes progress is in the middle of a connection, perhaps of this one: then he does it when
- * he is through. */
+/* When called from a callback, this thread is handling a connection, perhaps this very one: then progress does the
+ * work once that is finished. */
 int opal_btl_crypt_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                              opal_btl_crypt_endpoint_t **endpoints)
 {

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A connection from its socket to its end: the handshake, who says hello, close_notify.
+ * A connection from its socket to its end: the handshake, hello, close_notify.
  *
- * During the handshake exactly what it asks for is read, so that no record of the time after
- * it is in our hands when somebody else, a kernel for instance, is to open it.
+ * During the handshake we read exactly what it asks for, so that no later record is in our hands when something else,
+ * such as a kernel, is to open it.
  */
 #include "btl_crypt_link.h"
 
@@ -22,7 +22,7 @@
 
 /* ---- engine ---- */
 
-/* Without memory for it there are no helpers. */
+/* Without memory for a team there are no helpers. */
 static void start_team(opal_btl_crypt_engine_t *engine)
 {
     const unsigned helpers = engine->threads < OPAL_CRYPT_TEAM_MAX ? engine->threads - 1 : OPAL_CRYPT_TEAM_MAX - 1;
@@ -105,7 +105,7 @@ static opal_btl_crypt_link_t *link_make(opal_btl_crypt_engine_t *engine, int fd,
     link->fd = fd;
     link->state = state;
     link->listens = listens;
-    (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));     /* a pair of sockets has none */
+    (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));     /* fails on a socket pair, harmlessly */
     return link;
 }
 
@@ -163,7 +163,7 @@ static bool full(void)
     return EAGAIN == errno || EWOULDBLOCK == errno;
 }
 
-/* False: not all went out. */
+/* False: not all was sent. */
 static bool send_output(opal_btl_crypt_link_t *link)
 {
     size_t bytes;
@@ -186,7 +186,7 @@ static bool send_output(opal_btl_crypt_link_t *link)
     return true;
 }
 
-/* False: nothing was there. */
+/* False: nothing was available. */
 static bool take_input(opal_btl_crypt_link_t *link)
 {
     uint8_t bytes[1024];
@@ -256,7 +256,7 @@ void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link)
 
 /* ---- hello ---- */
 
-/* The client is not OPEN before the other one's hello has come. */
+/* The client is OPEN only after the other end's hello. */
 void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
 {
     const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_HELLO, .kernel = link->kernel_in};
@@ -268,11 +268,11 @@ void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
     }
 }
 
-/* What came is for nobody.  1: something did; 0: not now; -1: nothing will. */
+/* Read and discard.  Returns 1 if something came, 0 if nothing is available, -1 if nothing more will come. */
 static int swallow(const opal_btl_crypt_link_t *link)
 {
     opal_crypt_tls_record_kind_t kind = OPAL_CRYPT_TLS_RECORD_DATA;
-    uint8_t bytes[4096];                        /* on any thread's stack */
+    uint8_t bytes[4096];                        /* callable on any thread's stack */
     struct iovec piece = {bytes, sizeof(bytes)};
     ssize_t came;
 
@@ -286,8 +286,8 @@ static int swallow(const opal_btl_crypt_link_t *link)
     return came < 0 && full() ? 0 : -1;
 }
 
-/* For the end of a connection.  What comes meanwhile is for nobody; but if two who leave waited for each other to read,
- * neither would get away.  False: it cannot be written to before that. */
+/* Wait, at the end of a connection, until the socket is writable.  Input is discarded: two ends that close would
+ * otherwise wait for each other to read, and block for ever.  False: timed out. */
 static bool wait_writable(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience)
 {
     enum { SLICE_MS = 100 };
@@ -314,7 +314,7 @@ static bool kernel_says_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *
 {
     while (!opal_btl_crypt_kernel_end(link)) {
         if (!full() && EINTR != errno) {
-            return true;                        /* it has gone, and wants nothing */
+            return true;                        /* the peer has gone, and needs none */
         }
         if (!wait_writable(link, patience)) {
             return false;
@@ -323,7 +323,7 @@ static bool kernel_says_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *
     return true;
 }
 
-/* False: it did not go.  Who does not get it sees a connection that was cut. */
+/* False: not sent.  The peer then sees a connection that was cut. */
 static bool say_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience)
 {
     uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE];
@@ -343,7 +343,7 @@ static bool say_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience
         } else if (EINTR == errno) {
             continue;
         } else if (!full()) {
-            return true;                        /* it has gone, and wants nothing */
+            return true;                        /* the peer has gone, and needs none */
         } else if (!wait_writable(link, patience)) {
             return false;
         }
@@ -353,9 +353,9 @@ static bool say_end(opal_btl_crypt_link_t *link, opal_crypt_patience_t *patience
 
 /* ---- end ---- */
 
-/* What the other end sent and nobody will read: if it stays, close makes TCP say reset, and our
- * close_notify with what is before it may be lost at the other end.  That is at most 256 MiB, more than sockets hold: who goes
- * on sending has not left, and has no claim to it. */
+/* Discard what the other end sent and nobody will read.  If it stays, close sends a reset, and the other end may lose
+ * our close_notify and what came before it.  At most 256 MiB, more than sockets hold: a peer that goes on sending has
+ * not left, and has no claim to the rest. */
 static void drain(opal_btl_crypt_link_t *link)
 {
     enum { READS_MOST = 65536 };
@@ -374,7 +374,7 @@ void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link)
     link->state = OPAL_BTL_CRYPT_ENDED;
 }
 
-/* Of who has left, nothing is asked any more. */
+/* Once the peer has closed, do not wait for its side of the shutdown. */
 bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
 {
     opal_crypt_patience_t patience = opal_crypt_patience(milliseconds);

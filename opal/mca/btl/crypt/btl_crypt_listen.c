@@ -1,8 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Listening, strangers, and callers.  What a stranger can do here is to be one of 64 for 2 seconds, and to have the records
- * of processes that he names fetched and checked, at most 64 a second (btl_crypt_claim.c).
+ * Listening, strangers, and callers.  All that an unauthenticated client can do is occupy one of 64 places for
+ * 2 seconds, and have the records of processes that it names fetched and checked, at most 64 a second
+ * (btl_crypt_claim.c).
  */
 #include "btl_crypt_listen.h"
 
@@ -13,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Time in which nobody polled was not the stranger's: of a longer one so much counts. */
+/* Time in which we did not poll does not count against a stranger: longer gaps count as this much. */
 enum { COUNTED_MOST_US = 10000 };
 
 /* ---- socket ---- */
@@ -54,8 +55,8 @@ static uint16_t port_of(int fd)
                                               : ((struct sockaddr_in *) &address)->sin_port);
 }
 
-/* Connections of an earlier job that the system remembers do not take its ports.  Who has bound the same one meanwhile, and
- * does not listen yet, is noticed when both do. */
+/* SO_REUSEADDR: connections of an earlier job in TIME_WAIT do not block its ports.  A clash with another process that
+ * has bound the same port but does not listen yet shows when both listen. */
 static int listen_there(uint16_t port)
 {
     const int yes = 1;
@@ -175,7 +176,7 @@ static bool came_to_ours(const opal_btl_crypt_listener_t *listener, int fd)
                                      && opal_btl_crypt_address_is_in(listener->own, (const struct sockaddr *) &address));
 }
 
-/* accept looks for a free descriptor first. */
+/* accept looks for a free descriptor before it looks for a connection. */
 static bool somebody_waits(int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};

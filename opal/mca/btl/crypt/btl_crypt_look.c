@@ -1,17 +1,17 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What of our peers a status page shows (common/crypt, crypt/base/status.h): with whom we are connected, how many records
- * went and came, what a first contact waits for, and what a peer does not take.  And crypt_verbose: who met whom.
+ * What a status page shows of our peers (common/crypt, crypt/base/status.h): which are connected, records sent and
+ * received, what a first contact waits for, and what a peer does not take.  And crypt_verbose: who met whom.
  *
- * It may be called at any moment, and never waits: if another thread makes progress, or sends, there is no look.
+ * It may be called at any time, and never waits: while another thread makes progress or sends, it returns false.
  */
 #include "btl_crypt.h"
 
 #include <netdb.h>
 #include <string.h>
 
-/* Since when it is so: since the first look that saw it. */
+/* The start of a wait is the first look that saw it. */
 static void since_now(opal_btl_crypt_endpoint_t *endpoint, bool so, uint64_t mark, int64_t now)
 {
     if (!so) {
@@ -37,7 +37,7 @@ const char *opal_btl_crypt_awaited(const opal_btl_crypt_endpoint_t *endpoint)
     }
 }
 
-/* Bytes for which the peer had no room yet; of a long queue the first part. */
+/* Bytes that the peer had no room for yet; of a long queue only the first items. */
 static uint64_t left_to_send(const opal_btl_crypt_link_t *link)
 {
     enum { ITEMS = 1000 };
@@ -60,7 +60,7 @@ static void look_at_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_
     peer->ahead_bytes = left < UINT32_MAX ? (uint32_t) left : UINT32_MAX;
     opal_crypt_tls_records_counts(link->records, &peer->sent, &peer->accepted);
     peer->sent = link->kernel_out ? link->records_sent : peer->sent;
-    peer->accepted = link->kernel_in ? link->kernel_reads : peer->accepted;     /* it does not say how many records */
+    peer->accepted = link->kernel_in ? link->kernel_reads : peer->accepted;     /* the kernel does not count records */
     peer->highest = peer->accepted;
     since_now(endpoint, left > 0, link->written_bytes, now);
     wait->kind = left > 0 ? OPAL_CRYPT_STATUS_TAKE : OPAL_CRYPT_STATUS_NOTHING;
@@ -103,7 +103,7 @@ void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opa
                             NI_NUMERICHOST | NI_NUMERICSERV)) {
         return;
     }
-    const char *shown = host + (0 == strncmp(host, "::ffff:", 7) ? 7 : 0);      /* IPv4 at a socket for both */
+    const char *shown = host + (0 == strncmp(host, "::ffff:", 7) ? 7 : 0);      /* IPv4 on a dual-stack socket */
 
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: rank %lu met rank %lu%s by %s: %s %s, port %s, %s, %s%s",
                         (unsigned long) OPAL_PROC_MY_NAME.vpid, (unsigned long) endpoint->name.vpid,

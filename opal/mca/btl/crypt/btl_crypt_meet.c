@@ -12,16 +12,16 @@
 
 #include "opal/mca/common/crypt/base/secmem.h"
 
-/* Of polled time. */
+/* In polled time. */
 enum {
     RETRY_US = 100000,
     GIVE_UP_US = 60000000,              /* while all addresses refuse us */
     WARN_US = 10000000,                 /* the same */
-    PATIENCE_US = 2000000,              /* with one that does not answer, doubled each time: the peer may be computing */
+    PATIENCE_US = 2000000,              /* for a silent address, doubled each time: the peer may be computing */
     PATIENCE_MOST_US = 64000000,
     SECOND_US = 1000000
 };
-enum { CONNECT_MS = 2 };                /* a few times what a packet takes there and back */
+enum { CONNECT_MS = 2 };                /* a few network round trips */
 
 void opal_btl_crypt_drop(opal_btl_crypt_link_t *link)
 {
@@ -31,7 +31,7 @@ void opal_btl_crypt_drop(opal_btl_crypt_link_t *link)
         endpoint->connecting = NULL;
     }
     opal_btl_crypt_unwatch(link);
-    pthread_mutex_lock(&opal_btl_crypt.lock);           /* its ring goes back */
+    pthread_mutex_lock(&opal_btl_crypt.lock);           /* its ring is returned */
     opal_btl_crypt_link_destroy(link);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
@@ -47,7 +47,7 @@ void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint)
     endpoint->wait = (opal_cryptproc_wait_t) {.doing = "the first contact with the peer", .peer = endpoint->name};
 }
 
-/* Each address was tried once.  Who refuses us at all of them for a minute will not have us. */
+/* All addresses were tried.  If every one still refuses after a minute, fail the peer. */
 static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
 {
     const uint64_t now = opal_btl_crypt.listener.polled;
@@ -67,7 +67,7 @@ static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
     endpoint->silent = false;
 }
 
-/* That address was none. */
+/* Wrong address: go on to the next one. */
 static void try_next(opal_btl_crypt_endpoint_t *endpoint, int addresses, const char *reason)
 {
     if (++endpoint->next_address >= addresses) {
@@ -97,7 +97,7 @@ static int socket_to(const opal_btl_crypt_addresses_t *addresses, int index)
     return fd;
 }
 
-/* The handshake's own copy is wiped by it; ours here. */
+/* The handshake wipes its own copy of the PSK; we wipe ours. */
 static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint, int fd)
 {
     const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name,
@@ -114,7 +114,7 @@ static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint,
     return link;
 }
 
-/* Our next call may come when the other end has no patience any more with somebody who says nothing. */
+/* Send the ClientHello now: by our next call the listener may have timed us out. */
 static void hello_at_once(opal_btl_crypt_link_t *link)
 {
     struct pollfd writable = {.fd = link->fd, .events = POLLOUT};
@@ -153,7 +153,7 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
     opal_btl_crypt_settle(endpoint->connecting);
 }
 
-/* Nobody answers there, or not soon. */
+/* No answer, or not in time. */
 static void no_answer(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_btl_crypt_addresses_t addresses;
@@ -166,7 +166,7 @@ static void no_answer(opal_btl_crypt_endpoint_t *endpoint)
     try_next(endpoint, addresses_of(endpoint, &addresses), "no answer");
 }
 
-/* A second has passed.  With fault tolerance crypt_connect_timeout ends the peer, and not the job; false then. */
+/* A second has passed.  False: with fault tolerance, crypt_connect_timeout has failed the peer, not the job. */
 static bool tick(opal_btl_crypt_endpoint_t *endpoint)
 {
     const unsigned limit = opal_cryptproc_params.connect_timeout;
@@ -183,7 +183,7 @@ static bool tick(opal_btl_crypt_endpoint_t *endpoint)
     return true;
 }
 
-/* An attempt whose other end is authenticated is not given up: that end may keep it. */
+/* An attempt is not abandoned once the other end is authenticated: that end may keep it. */
 void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 {
     const uint64_t now = opal_btl_crypt.listener.polled;
@@ -233,8 +233,8 @@ static bool ours_is_lower(const opal_crypt_tls_name_t *peer)
     return 0 != order ? order < 0 : own->rank < peer->rank;
 }
 
-/* The peer's connection, which is OPEN, takes all that waits.  What it has begun before and left, and we have not
- * looked at yet, must not be taken for a new one when this has ended. */
+/* The peer's OPEN connection takes all that waits.  An attempt that the peer started before and abandoned, and that we
+ * have not looked at yet, must not be taken for a new one once this has ended. */
 static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_item_t *item;
@@ -268,7 +268,7 @@ static void greet(opal_btl_crypt_link_t *link)
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
-/* Others may be sending. */
+/* Other threads may be sending. */
 static void watch_shared(opal_btl_crypt_link_t *link)
 {
     pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -276,8 +276,7 @@ static void watch_shared(opal_btl_crypt_link_t *link)
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
-/* Are we connecting ourselves, and to go on with that?  Only an attempt whose other end is authenticated can be kept:
- * another one may lead nowhere. */
+/* Do we keep our own attempt?  Only one whose other end is authenticated can be kept: any other may lead nowhere. */
 static bool ours_is_kept(const opal_btl_crypt_endpoint_t *endpoint)
 {
     return NULL != endpoint->connecting && OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state
@@ -295,13 +294,13 @@ static void hears(const opal_btl_crypt_link_t *link)
     }
 }
 
-/* It is certain who that is.  Is its connection the one that is kept? */
+/* The caller is authenticated.  Resolve the tie between its connection and ours. */
 static void caller_authenticated(opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity, false);
 
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
-    /* One that it has left, without our having seen it yet? */
+    /* Has the peer left the current one, unnoticed by us? */
     if (NULL != endpoint && NULL != endpoint->link) {
         opal_btl_crypt_take_in(endpoint->link);
         opal_btl_crypt_settle(endpoint->link);
@@ -321,7 +320,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
 
 /* ---- what became of it ---- */
 
-/* Refused or cut: somebody else's address, perhaps.  Or ENDED: it keeps another one. */
+/* Refused or cut: it may be another process's address.  Or ENDED: the peer keeps another connection. */
 static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     const bool declined = OPAL_BTL_CRYPT_ENDED == link->state;
@@ -331,7 +330,7 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: to rank %lu: %s",
                         (unsigned long) endpoint->name.vpid, reason);
     opal_btl_crypt_drop(link);
-    if (declined) {                             /* it lives, and is the right one */
+    if (declined) {                             /* the address is right, and the peer alive */
         endpoint->next_address = 0;
         endpoint->give_up_at = 0;
         endpoint->retry_at = opal_btl_crypt.listener.polled + RETRY_US;
@@ -340,7 +339,7 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     }
 }
 
-/* What waits at a connection that is replaced goes over the next one, before what has been sent since.  Under the lock. */
+/* What waits on a connection being replaced goes over the next one, ahead of what was sent since.  Under the lock. */
 static void keep_waiting(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     if (link->last_came && NULL != link->queue.first && 0 == link->queue.first->sealed) {
@@ -349,8 +348,8 @@ static void keep_waiting(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_lin
     }
 }
 
-/* The connection that we used.  Who ends it has received all that it wanted; what we have reported as sent, and is in the
- * ring, was for nobody. */
+/* The active connection is over.  A peer that closes it expects nothing more: sends reported complete but still in the
+ * ring may be dropped. */
 static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     const bool failed = OPAL_BTL_CRYPT_FAILED == link->state;
@@ -359,7 +358,7 @@ static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     endpoint->link = NULL;
-    endpoint->replaced = link->last_came;           /* before reap, which gives up the lock */
+    endpoint->replaced = link->last_came;           /* before reap, which releases the lock */
     (void) opal_btl_crypt_endpoint_reap(endpoint, link);
     keep_waiting(endpoint, link);
     lost = NULL != link->queue.first || NULL != link->sealed.first;
@@ -378,8 +377,8 @@ static void stranger_failed(opal_btl_crypt_link_t *link)
     opal_btl_crypt_drop(link);
 }
 
-/* The peer has kept our attempt, and what it sent since came with its hello: perhaps the end, too.  What it had begun itself it
- * has given up then, and that must not be taken for a new connection. */
+/* The peer has kept our attempt; with its hello came what it has sent since, perhaps even the end.  It abandoned its
+ * own attempts before, and those must not be taken for new connections. */
 static void kept_and_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     if (link->last_came || OPAL_BTL_CRYPT_FAILED == link->state) {
@@ -398,7 +397,7 @@ void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
     const bool over = OPAL_BTL_CRYPT_FAILED == link->state || OPAL_BTL_CRYPT_ENDED == link->state;
 
     if (NULL == endpoint) {
-        if (link->identity.attempt > 0) {               /* it was answered, whatever became of it since */
+        if (link->identity.attempt > 0) {               /* it was answered, whatever has become of it since */
             hears(link);
         }
         if (over) {

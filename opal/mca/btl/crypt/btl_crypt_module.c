@@ -57,8 +57,8 @@ void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link)
     }
 }
 
-/* Fault tolerance: MPI_Wait has told the program that it failed, and memory that it was to write to, or we to send from,
- * may be gone. */
+/* With fault tolerance: MPI_Wait has reported the failure to the program, so the memory of its transfers may be
+ * gone. */
 bool opal_btl_crypt_has_failed(const opal_btl_crypt_endpoint_t *endpoint)
 {
     return endpoint->failed || (opal_btl_crypt.tolerant && NULL != opal_cryptproc_has_failed && NULL != endpoint->proc
@@ -88,7 +88,7 @@ static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
     opal_btl_crypt_settle(link);
 }
 
-/* The listening socket is watched without a pointer. */
+/* The listening socket is watched with a null pointer. */
 static int handle_all(void)
 {
     struct epoll_event events[OPAL_BTL_CRYPT_EVENTS];
@@ -147,7 +147,7 @@ void opal_btl_crypt_progress_give(void)
     __atomic_store_n(&opal_btl_crypt.progressor, 0, __ATOMIC_RELEASE);
 }
 
-/* Peers wait for us to accept them, and would not know why. */
+/* Peers wait for us to accept them, and cannot know why we do not. */
 static void starved(void)
 {
     const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
@@ -210,7 +210,7 @@ static bool deliver(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_
     return true;
 }
 
-/* At the end, when the PML may have gone. */
+/* At the end, when the PML may be gone: discard. */
 static bool for_nobody(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_t count)
 {
     (void) link, (void) tag, (void) bytes, (void) count;
@@ -256,7 +256,7 @@ static int finalize(mca_btl_base_module_t *btl)
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
     opal_btl_crypt_endpoint_t *endpoint;
 
-    if (NULL == m->tls || opal_crypt_forked()) {        /* it never started; sockets and epoll are the parent's, too */
+    if (NULL == m->tls || opal_crypt_forked()) {        /* never started, or forked: the sockets are the parent's */
         return OPAL_SUCCESS;
     }
     m->started = false;

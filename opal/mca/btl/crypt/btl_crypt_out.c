@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The way out: items are sealed into the ring, as records, and written from there.
+ * The send path: items are sealed into the ring as records, and written from there.
  *
- *     post --> queue --seal--> ring --write--> socket        reap: what is behind us
+ *     post --> queue --seal--> ring --write--> socket        reap: completed items
  *                 sealed:  items whose last record is in the ring
  *
- * A batch is sealed and written.  The first of a long message is 64 KiB, which the kernel takes as one packet, so that the
- * other end begins early; then larger ones cost less.
+ * Each batch is sealed, then written.  The first batch of a long message is 64 KiB, which the kernel takes as one
+ * packet, so that the other end can start early; later ones are larger, as that costs less.
  */
 #include "btl_crypt_link.h"
 
@@ -103,7 +103,7 @@ static void ring_release(opal_btl_crypt_link_t *link)
 
 /* ---- seal ---- */
 
-/* The bytes of an item from `sealed` on, `bytes` of them, as pieces. */
+/* Describe `bytes` bytes of an item, from `sealed` on, as pieces. */
 int opal_btl_crypt_item_part(const opal_btl_crypt_item_t *item, size_t bytes, struct iovec part[3])
 {
     uint64_t skip = item->sealed;
@@ -125,7 +125,7 @@ int opal_btl_crypt_item_part(const opal_btl_crypt_item_t *item, size_t bytes, st
     return count;
 }
 
-/* How much of `left` can become records in a place: all, or whole records of it. */
+/* How much of `left` fits into a place as records: all, or only whole records. */
 static size_t fitting(const opal_btl_crypt_link_t *link, uint64_t left, size_t most, size_t place)
 {
     size_t bytes = left < most ? (size_t) left : most;
@@ -145,7 +145,7 @@ void opal_btl_crypt_link_item_sealed(opal_btl_crypt_link_t *link, opal_btl_crypt
     }
 }
 
-/* The header of a long put is a record of its own: then the others are opened where they belong. */
+/* The header of a long put gets its own record, so that the others can be opened at their destination. */
 static uint64_t next_bytes(const opal_btl_crypt_item_t *item)
 {
     const bool apart = 0 == item->sealed && OPAL_BTL_CRYPT_PUT == item->header[0] && item->bytes > APART;
@@ -153,7 +153,7 @@ static uint64_t next_bytes(const opal_btl_crypt_item_t *item)
     return apart ? item->pieces[0].iov_len : item->bytes - item->sealed;
 }
 
-/* A short rest goes with what is before it, and what goes on ends with a whole record. */
+/* A short rest joins what is before it; otherwise the batch ends with a whole record. */
 static size_t rounded(uint64_t left, size_t most)
 {
     return left <= most + APART ? (size_t) left
@@ -161,13 +161,13 @@ static size_t rounded(uint64_t left, size_t most)
                                       * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
 }
 
-/* Another thread may have received, just now, what ends the connection for both directions. */
+/* Another thread may just have received a bad record, which ends the connection in both directions. */
 static void cannot_seal(opal_btl_crypt_link_t *link, int rc)
 {
     opal_btl_crypt_link_fail(link, OPAL_CRYPT_ERR_AUTH == rc ? OPAL_BTL_CRYPT_CHANGED : "what is to be sent cannot be sealed");
 }
 
-/* Some of the first item into the ring, about `most` or as much as has a place; how many bytes of plaintext, or 0. */
+/* Seal about `most` bytes of the first item, or what fits, into the ring.  Returns the bytes of plaintext, or 0. */
 static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 {
     opal_btl_crypt_item_t *item = link->queue.first;
@@ -200,7 +200,7 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
 
 /* ---- the last frame ---- */
 
-/* A key that a kernel has cannot be renewed. */
+/* A key that a kernel holds cannot be renewed. */
 static uint64_t records_most(const opal_btl_crypt_link_t *link)
 {
     const uint64_t wanted = 0 != link->engine->records_most && !link->closing ? link->engine->records_most : UINT64_MAX;
@@ -209,7 +209,7 @@ static uint64_t records_most(const opal_btl_crypt_link_t *link)
     return wanted < most ? wanted : most;
 }
 
-/* Between two frames, and when both have said hello. */
+/* Due only between two frames, and once both ends have said hello. */
 bool opal_btl_crypt_link_last_is_due(const opal_btl_crypt_link_t *link)
 {
     return !link->last_sent && link->hello_came && (link->last_came || link->records_sent > records_most(link))
@@ -245,7 +245,7 @@ bool opal_btl_crypt_link_is_last(const opal_btl_crypt_link_t *link)
     return link->last_sent || opal_btl_crypt_link_last_is_due(link);
 }
 
-/* Of who has left, nothing is asked any more. */
+/* Once the peer has closed, do not wait for its side of the shutdown. */
 static bool is_over(const opal_btl_crypt_link_t *link)
 {
     return link->closed_came && (link->deaf || (link->last_sent && 0 == opal_btl_crypt_ring_used(&link->ring)));
@@ -253,19 +253,19 @@ static bool is_over(const opal_btl_crypt_link_t *link)
 
 /* ---- write ---- */
 
-/* The socket is full, or the other end has closed it.  It may have said so: whether it ended the connection or somebody
- * cut it, the reader finds out. */
+/* The socket is full, or the other end has closed it.  Whether it ended the connection properly or an attacker cut it,
+ * the reader finds out. */
 void opal_btl_crypt_link_refused(opal_btl_crypt_link_t *link)
 {
     link->wants_write = EAGAIN == errno || EWOULDBLOCK == errno;
     if (EPIPE == errno || ECONNRESET == errno) {
-        link->deaf = true;                              /* for good: the reader may have said so, too */
-    } else if (!link->wants_write) {                    /* the reader may never learn of it */
+        link->deaf = true;                              /* for good: the reader may have found it, too */
+    } else if (!link->wants_write) {                    /* the reader may never notice */
         opal_btl_crypt_link_fail(link, "the system refuses what is to be sent");
     }
 }
 
-/* False: it has failed, or does not go on now. */
+/* False: failed, or cannot go on now. */
 static bool write_some(opal_btl_crypt_link_t *link)
 {
     struct iovec pieces[2];
@@ -286,7 +286,7 @@ static bool write_some(opal_btl_crypt_link_t *link)
     return true;
 }
 
-/* There is something for this connection.  A server does not send very much before it knows whether a kernel opens it. */
+/* A server does not send much before it knows whether a kernel opens it. */
 static bool is_early(const opal_btl_crypt_link_t *link)
 {
     return !link->hello_came && link->records_sent >= OPAL_BTL_CRYPT_EARLY_MOST;
@@ -330,7 +330,7 @@ static size_t next_batch(const opal_btl_crypt_link_t *link)
     return NULL != link->queue.first && link->queue.first->sealed >= BATCH_FIRST ? BATCH_MOST : BATCH_FIRST;
 }
 
-/* A link may be faster than the cipher, and others wait for the lock: what is left goes on when epoll has been asked. */
+/* A link may be faster than the cipher, and others wait for the lock: the rest is sent after the next epoll. */
 static bool had_its_turn(opal_btl_crypt_link_t *link, uint64_t before)
 {
     if (link->written_bytes - before < WRITE_MOST || !opal_btl_crypt_link_has_more(link)) {
@@ -370,7 +370,7 @@ opal_btl_crypt_item_t *opal_btl_crypt_link_reap(opal_btl_crypt_link_t *link)
     return NULL != link->sealed.first && is_done(link, link->sealed.first) ? opal_btl_crypt_queue_take(&link->sealed) : NULL;
 }
 
-/* The last of those that are sealed: nobody will reap it. */
+/* Remove the last sealed item: nobody will reap it. */
 static void forget_last(opal_btl_crypt_queue_t *queue)
 {
     opal_btl_crypt_item_t *before = queue->first;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Places in a ring of sealed bytes.  What is added lies together: where it does not fit
- * behind the rest, it begins anew at the front.
+ * A ring of sealed bytes.  What is added is contiguous: if it does not fit after the rest, it starts again at the
+ * front.
  *
  *     | ... | head  written next ... tail | free |                  not wrapped
  *     | ... tail | free | head ... wrap | lost |                    wrapped
@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 
 typedef struct opal_btl_crypt_ring {
-    uint8_t *bytes;                     /* NULL: none at the moment */
+    uint8_t *bytes;                     /* NULL: none allocated */
     size_t room, head, tail, wrap;
     bool wrapped;
 } opal_btl_crypt_ring_t;
@@ -26,7 +26,7 @@ static inline size_t opal_btl_crypt_ring_used(const opal_btl_crypt_ring_t *ring)
     return ring->wrapped ? ring->wrap - ring->head + ring->tail : ring->tail - ring->head;
 }
 
-/* A place of at least `needed` bytes, and how many it has; NULL: there is none. */
+/* A place for at least `needed` bytes, and its size; NULL: none is free. */
 static inline uint8_t *opal_btl_crypt_ring_place(opal_btl_crypt_ring_t *ring, size_t needed, size_t *free)
 {
     if (!ring->wrapped && ring->room - ring->tail < needed && ring->head >= needed) {
@@ -38,7 +38,7 @@ static inline uint8_t *opal_btl_crypt_ring_place(opal_btl_crypt_ring_t *ring, si
     return *free < needed ? NULL : ring->bytes + ring->tail;
 }
 
-/* All that is in it, in order. */
+/* The contents, in order. */
 static inline int opal_btl_crypt_ring_pieces(const opal_btl_crypt_ring_t *ring, struct iovec pieces[2])
 {
     pieces[0].iov_base = ring->bytes + ring->head;

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A component of another series of Open MPI brings the libopen-pal of that series into the process,
- * and loads: a BTL wants nothing of libmpi.  Open MPI's own components then meet the wrong
- * functions, and crash, in jobs that do not even name it.  So it wants a symbol that only
- * the libmpi of its series has, by an address, which the dynamic linker looks for at once.
+ * A component built for another series of Open MPI brings the libopen-pal of that series into the process, and still
+ * loads, as a BTL needs nothing from libmpi.  Open MPI's own components then call the wrong functions and crash, even
+ * in jobs that do not name this one.  So it refers to a symbol that only the libmpi of its series has, by address,
+ * which the dynamic linker resolves at once.
  */
 #include "btl_crypt_compat.h"
 

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Interfaces and ports: what a user or a site has said to btl/tcp, whose place we take; ports may be set for us, too.  It is
- * not opened then, so its parameters are read for it.
+ * Interfaces and ports: what a user or a site has set for btl/tcp, which we replace; our own port parameters come
+ * first.  btl/tcp is not opened then, so we read its parameters here.
  */
 #include "btl_crypt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORT_LOWEST = 1024 };            /* btl/tcp's own, where only a range is set */
+enum { PORT_LOWEST = 1024 };            /* btl/tcp's default, where only a range is set */
 
 static bool is_set(opal_cryptproc_peek_t *peek, void *storage)
 {
@@ -21,7 +21,7 @@ static bool is_set(opal_cryptproc_peek_t *peek, void *storage)
     return peek->index >= 0 && MCA_BASE_VAR_SOURCE_DEFAULT != peek->source;
 }
 
-/* To be freed; NULL: nobody has set it, or to nothing. */
+/* To be freed; NULL: unset or empty. */
 static char *text(const char *name, const char *help)
 {
     char *storage = NULL, *copy = NULL;
@@ -36,7 +36,7 @@ static char *text(const char *name, const char *help)
     return copy;
 }
 
-/* 0: nobody has set it, or to what is none. */
+/* Returns 0 if unset or not a valid port. */
 static unsigned number(const char *name, const char *help)
 {
     int storage = 0;
