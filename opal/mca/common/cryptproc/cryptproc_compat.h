@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where the OPALs of Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version, as far as this
- * library is concerned.  The rest is in ompi/mca/common/cryptmpi/cryptmpi_compat.h.
+ * Where the OPALs of Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version that this library needs.  The rest is in
+ * ompi/mca/common/cryptmpi/cryptmpi_compat.h.
  */
 #ifndef OPAL_MCA_COMMON_CRYPTPROC_COMPAT_H
 #define OPAL_MCA_COMMON_CRYPTPROC_COMPAT_H
@@ -53,10 +53,10 @@
 #    define OPAL_CRYPTPROC_OSC_OVER_BTL "pt2pt,sm"
 #endif
 
-/* Components of coll that have a network of their own. */
+/* Components of coll with a network of their own. */
 #define OPAL_CRYPTPROC_COLL_NETWORKS "fca,hcoll,portals4,ucc"
 
-/* The name of a job, as PMIx knows it: empty where PMIx knows none. */
+/* The name of a job as PMIx knows it: empty if PMIx has none. */
 enum { OPAL_CRYPTPROC_NSPACE_BYTES = 256 };
 
 /* May MPI be initialized again, after its end, in one process? */
@@ -86,11 +86,10 @@ static inline void opal_cryptproc_nspace(opal_jobid_t jobid, char text[OPAL_CRYP
 }
 #endif
 
-/* A question to the runtime that may be long in being answered: what has `name` published under
- * `key`?  ANEW: the answer is past every cache, and somebody who never published it is
- * waited for no longer than this.  AT_ONCE: what the runtime of this node has been told, and no
- * waiting; of a process of this node that is all there is, and of one of our own job where
- * exchanged_all.  LIMITED: from caches, and no longer than ANEW. */
+/* A query to the runtime that may take long: what has `name` published under `key`?  ANEW bypasses every cache, and
+ * waits no longer than this for something never published.  AT_ONCE returns what the runtime of this node knows,
+ * without waiting; that is complete for processes of this node, and for our own job if exchanged_all.  LIMITED uses
+ * caches, and waits no longer than ANEW. */
 enum { OPAL_CRYPTPROC_FETCH_SECONDS = 30 };
 typedef enum { OPAL_CRYPTPROC_CACHED, OPAL_CRYPTPROC_ANEW, OPAL_CRYPTPROC_AT_ONCE, OPAL_CRYPTPROC_LIMITED } opal_cryptproc_how_t;
 
@@ -98,9 +97,9 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t answered;
     bool done;
-    bool forgotten;                 /* nobody waits for the answer: it frees this */
-    char *key;                      /* PMIx reads it until it has answered */
-    bool nobody;                    /* the runtime knows that it was not published; else, without `found`, it does not say */
+    bool forgotten;                 /* nobody waits for the answer: the callback frees this */
+    char *key;                      /* PMIx reads it until it answers */
+    bool nobody;                    /* certainly not published; if not set, no `found` may mean anything */
     uint8_t *found;                 /* a copy; NULL: nothing */
     size_t bytes;
 #if OPAL_MAJOR_VERSION >= 5
@@ -119,7 +118,7 @@ static inline void opal_cryptproc_question_free(opal_cryptproc_question_t *quest
     free(question);
 }
 
-/* In a thread of the runtime's. */
+/* Runs in a thread of the runtime. */
 static inline void opal_cryptproc_answer(opal_cryptproc_question_t *question, const void *found, size_t bytes, bool nobody)
 {
     bool forgotten;
@@ -146,7 +145,7 @@ static inline int opal_cryptproc_commit(void)
     return PMIX_SUCCESS == PMIx_Commit() ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
-/* The end of the job, by its launcher. */
+/* End the job through its launcher. */
 static inline void opal_cryptproc_runtime_abort(void)
 {
     (void) PMIx_Abort(1, NULL, NULL, 0);
@@ -177,7 +176,7 @@ static inline void opal_cryptproc_ask(opal_cryptproc_question_t *question, const
     }
 }
 
-/* 5.0 waits for what nobody has published, unless it is told not to. */
+/* 5.0 waits for what was never published, unless told not to. */
 static inline bool opal_cryptproc_exchanged_all(void)
 {
     return opal_pmix_collect_all_data && !opal_pmix_base_async_modex;
@@ -194,7 +193,7 @@ static inline void opal_cryptproc_runtime_abort(void)
     (void) opal_pmix.abort(1, NULL, NULL);
 }
 
-/* Open MPI's own number, and PMIx's, which get_nb of 4.1 passes on as it is. */
+/* Open MPI's own number, and PMIx's, which get_nb of 4.1 passes on unchanged. */
 static inline bool opal_cryptproc_is_not_found(int status)
 {
     return OPAL_ERR_NOT_FOUND == status || -46 == status;
@@ -227,7 +226,7 @@ static inline void opal_cryptproc_ask(opal_cryptproc_question_t *question, const
     limit->type = OPAL_INT;
     limit->data.integer = OPAL_CRYPTPROC_FETCH_SECONDS;
     opal_list_append(&infos, &limit->super);
-    /* PMI-1, PMI-2 and Cray's have no calls but those that block. */
+    /* The components for PMI-1, PMI-2 and Cray have blocking calls only. */
     if (NULL == opal_pmix.get_nb
         || OPAL_SUCCESS != opal_pmix.get_nb(name, question->key, list, opal_cryptproc_answer_value, question)) {
         rc = opal_pmix.get(name, question->key, list, &value);
@@ -239,7 +238,7 @@ static inline void opal_cryptproc_ask(opal_cryptproc_question_t *question, const
     OPAL_LIST_DESTRUCT(&infos);
 }
 
-/* 4.1 does not wait for what nobody has published, and does not let us see how it exchanges. */
+/* 4.1 does not wait for what was never published, and does not show how it exchanges. */
 static inline bool opal_cryptproc_exchanged_all(void)
 {
     return false;
@@ -247,9 +246,8 @@ static inline bool opal_cryptproc_exchanged_all(void)
 enum { OPAL_CRYPTPROC_ELSEWHERE = OPAL_CRYPTPROC_CACHED };
 #endif
 
-/* May several threads be in here at once?  In 5.0 a session may be the first to
- * bring them, long after the start; Open MPI of 4.1 uses its locks for
- * MPI_THREAD_FUNNELED, too, which needs none of ours. */
+/* May several threads be in here at once?  In 5.0 a session may be the first to require it, long after the start.  Open
+ * MPI 4.1 uses its locks for MPI_THREAD_FUNNELED too, where we need none. */
 #if OPAL_MAJOR_VERSION >= 5
 static inline bool opal_cryptproc_threaded(void)
 {

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Events of MPI_T, which Open MPI has from 6.0 on: a tool hears at once of what the performance variables
- * only count.  They have numbers, and nothing of a message.
+ * Events of MPI_T, which Open MPI has from 6.0 on: a tool is told at once of what the performance variables only
+ * count.  They carry numbers, and nothing of a message.
  */
 #include "cryptproc_internal.h"
 
 #if OPAL_CRYPTPROC_HAS_EVENTS
 #    include "opal/mca/base/mca_base_pvar.h"
 
-enum { NUMBERS = 3 };       /* at most, of one event */
+enum { NUMBERS = 3 };       /* the most that an event carries */
 
 static const struct {
     const char *name, *help;
@@ -24,7 +24,7 @@ static const struct {
 };
 static mca_base_event_t *events[OPAL_CRYPTPROC_EVENTS];
 
-/* As metrics are: crypt_NAME, category crypt; Open MPI puts "ompi." in front. */
+/* Named like the metrics: crypt_NAME, category crypt; Open MPI prepends "ompi.". */
 int opal_cryptproc_events_register(void)
 {
     static const mca_base_var_type_t types[NUMBERS] = {MCA_BASE_VAR_TYPE_INT, MCA_BASE_VAR_TYPE_INT, MCA_BASE_VAR_TYPE_INT};
@@ -42,7 +42,7 @@ int opal_cryptproc_events_register(void)
     return rc;
 }
 
-/* Callbacks run in the midst of a call, so only those that promised not to call MPI. */
+/* Callbacks run in the middle of a call, so we call only those that promised not to call MPI. */
 void opal_cryptproc_happened(opal_cryptproc_event_t what, int first, int second, int third)
 {
     const int numbers[NUMBERS] = {first, second, third};

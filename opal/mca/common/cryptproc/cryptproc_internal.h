@@ -8,18 +8,18 @@
 
 #include "cryptproc.h"
 
-/* The provider of a build that encrypts NOTHING (cryptproc_plaintext.c); NULL in every other. */
+/* The provider of a build that encrypts NOTHING (cryptproc_plaintext.c); NULL in all others. */
 const opal_aead_module_t *opal_cryptproc_plaintext(void);
 
-/* Under which keys a process publishes: the number of its life of MPI, the record of a life, its renewals. */
+/* The modex keys of a process: for the number of its MPI session, for a session's record, for its renewals. */
 void opal_cryptproc_key_of_life(mca_base_component_t *key);
 void opal_cryptproc_key_of_record(uint32_t of_life, mca_base_component_t *key);
 void opal_cryptproc_key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key);
 
-/* A question: make, ask, forget, which allows NULL, and a question whose answer has not come.  The key, on the heap, is its own. */
+/* A query: make, ask, forget, which accepts NULL and unanswered queries.  It owns the key, which is on the heap. */
 opal_cryptproc_question_t *opal_cryptproc_question_make(char *key);
 void opal_cryptproc_question_forget(opal_cryptproc_question_t *question);
-/* Wait for the answer, and say so if that is long. */
+/* Wait for the answer, and report a long wait. */
 void opal_cryptproc_await(opal_cryptproc_question_t *question, const opal_process_name_t *name, const char *awaited);
 
 int opal_cryptproc_provider_start(void);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Lists of components, as Open MPI's parameters have them.  No OPAL.
+ * Lists of components, in the form of Open MPI's parameters.  No OPAL.
  */
 #include "cryptproc_lists.h"
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Lists of components, as Open MPI's parameters have them: "a,b,c".
+ * Lists of components, in the form of Open MPI's parameters: "a,b,c".
  */
 #ifndef OPAL_MCA_COMMON_CRYPTPROC_LISTS_H
 #define OPAL_MCA_COMMON_CRYPTPROC_LISTS_H
@@ -11,13 +11,13 @@
 
 #pragma GCC visibility push(default)
 
-/* Is the word of this length an element? */
+/* Is this word, of `bytes` bytes, in the list? */
 bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
 
 /* Is each element of the list one of these? */
 bool opal_cryptproc_only_of(const char *list, const char *these);
 
-/* The elements of the list but those: to be freed; NULL: no memory. */
+/* The list without those elements: to be freed; NULL: no memory. */
 char *opal_cryptproc_without(const char *list, const char *those);
 
 #pragma GCC visibility pop

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How a parameter of the table is registered, and those that every component of the suite obeys: crypt_*.  They name
- * files, methods and limits; none of them ever holds a secret.  With them what MPI_T
- * shows of a process.
+ * How parameters of the table are registered, and the common ones that every component obeys: crypt_*.  They name
+ * files, methods and limits; none ever holds a secret.  Also what MPI_T shows of a process.
  */
 #include "cryptproc_internal.h"
 
@@ -20,7 +19,7 @@
 
 opal_cryptproc_params_t opal_cryptproc_params;
 
-/* The table has the words in this order. */
+/* The table lists the words in this order. */
 _Static_assert(0 == OPAL_CRYPT_AUTH_AUTO && 1 == OPAL_CRYPT_AUTH_NONE && 2 == OPAL_CRYPT_AUTH_PSK && 3 == OPAL_CRYPT_AUTH_MUNGE
                && 4 == OPAL_CRYPT_AUTH_X509, "crypt_auth");
 _Static_assert(0 == OPAL_CRYPTPROC_INTERNODE && 1 == OPAL_CRYPTPROC_ALL, "crypt_scope");
@@ -30,7 +29,7 @@ _Static_assert(0 == OPAL_CRYPTPROC_MISSING_WARN && 1 == OPAL_CRYPTPROC_MISSING_A
 _Static_assert(0 == OPAL_CRYPTPROC_TRANSPORT_AUTO && 1 == OPAL_CRYPTPROC_TRANSPORT_PML && 2 == OPAL_CRYPTPROC_TRANSPORT_BTL,
                "crypt_transport");
 
-/* ---- any of the table ---- */
+/* ---- any parameter of the table ---- */
 
 enum { NAME_BYTES = 64, WORDS_MOST = 16 };
 
@@ -73,7 +72,7 @@ static void give_default(const opal_crypt_parameter_row_t *row, mca_base_var_enu
     }
 }
 
-/* FRAMEWORK_COMPONENT_NAME, or crypt_NAME, which is of no component.  Who registers it again finds the value that it has. */
+/* FRAMEWORK_COMPONENT_NAME, or crypt_NAME, of no component.  A second registration finds the current value. */
 int opal_cryptproc_register_one(const char *full, void *storage)
 {
     static const mca_base_var_type_t types[] = {
@@ -152,9 +151,9 @@ static int metric(const struct mca_base_pvar_t *pvar, void *value, void *object)
     return OPAL_SUCCESS;
 }
 
-/* What this process sealed and opened, as performance variables of MPI_T: crypt_NAME, category
- * crypt.  They are always there; crypt_report adds them up over the processes of a job.
- * Without the project's name, which Open MPI would put before the category's. */
+/* What this process sealed and opened, as MPI_T performance variables: crypt_NAME, category crypt.  They always exist;
+ * crypt_report sums them over the processes of a job.  Registered without the project's name, which Open MPI would put
+ * before the category's. */
 static int metrics_register(void)
 {
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
@@ -170,9 +169,9 @@ static int metrics_register(void)
     return OPAL_SUCCESS;
 }
 
-/* ---- all of them ---- */
+/* ---- all parameters ---- */
 
-/* crypt_required is for those who look: hook/crypt goes by what it reads itself (cryptmpi_spelling.c). */
+/* crypt_required is registered for display only: hook/crypt reads it itself (cryptmpi_spelling.c). */
 int opal_cryptproc_params_register(void)
 {
     opal_cryptproc_params_t *p = &opal_cryptproc_params;
@@ -222,9 +221,8 @@ bool opal_cryptproc_report_wanted(void)
     return NULL != report && '\0' != *report && 0 != strcmp(report, "0");
 }
 
-/* Their storage is in this library.  It may be unloaded without any component
- * having been opened (ompi_info), and Open MPI looks at its variables once more
- * after that. */
+/* Their storage is in this library.  It may be unloaded before any component was opened (ompi_info), and Open MPI
+ * looks at its variables once more after that. */
 static void __attribute__((destructor)) params_deregister(void)
 {
     const int groups[] = {mca_base_var_group_find("ompi", "crypt", NULL), mca_base_var_group_find(NULL, "crypt", NULL)};

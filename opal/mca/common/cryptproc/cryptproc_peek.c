@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Parameters of others, before they have registered them; and what these will be.
+ * Other components' parameters, before they are registered, and the values they will have.
  */
 #include "cryptproc.h"
 #include "opal/mca/common/crypt/base/environment.h"
@@ -53,12 +53,12 @@ char *opal_cryptproc_selection(const char *project, const char *framework)
     return copy;
 }
 
-/* ---- lent to Open MPI ---- */
+/* ---- environment set for Open MPI ---- */
 
 enum { LENT = 8 };
 
 static struct lent {
-    char *variable, *before;            /* NULL: it was not set */
+    char *variable, *before;            /* NULL: it was unset */
 } lent[LENT];
 
 bool opal_cryptproc_lend(const char *variable, const char *value)
@@ -83,7 +83,7 @@ bool opal_cryptproc_lend(const char *variable, const char *value)
     return opal_crypt_environment_set(variable, value);
 }
 
-/* What cannot be given back, for want of memory, may be the next time. */
+/* A variable that cannot be restored, for lack of memory, is tried again next time. */
 void opal_cryptproc_give_back(void)
 {
     int kept = 0;

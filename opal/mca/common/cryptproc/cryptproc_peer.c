@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The record of a peer: asked for through Open MPI's modex, checked, and made into the secrets of the pair.
+ * The record of a peer: fetched through Open MPI's modex, checked, and made into the secrets of the pair.
  *
  *     of our job       record ------------------> check
- *     of another one   life --> record ---------> check --> if it is too old: renewal 0, 1, ... --> check
+ *     of another job   life --> record ---------> check --> if it is too old: renewal 0, 1, ... --> check
  *
- * A search takes one answer after another and waits for none, so that whoever claims a name cannot stop the process
- * that looks at the claim.  opal_cryptproc_schedule waits for each of them: this process needs that peer.
+ * A search handles one answer after another and waits for none, so a false claim of a name cannot stall the process
+ * that checks it.  opal_cryptproc_schedule waits for each answer: this process needs that peer.
  */
 #include "cryptproc_internal.h"
 
@@ -24,17 +24,17 @@ typedef enum { LIFE, RECORD, RENEWAL } step_t;
 
 struct opal_cryptproc_search {
     opal_process_name_t name;
-    bool waits;                             /* each answer is waited for, and a renewal that is not there yet, too */
+    bool waits;                             /* wait for each answer, and for a renewal not published yet */
     opal_crypt_expect_t expect;
     char nspace[OPAL_CRYPTPROC_NSPACE_BYTES];
 
-    step_t step;                            /* what the open question is for */
-    opal_cryptproc_question_t *question;    /* NULL: none could be asked */
-    bool second_life;                       /* the record of our own life was not there: is there another one? */
+    step_t step;                            /* what the pending query is for */
+    opal_cryptproc_question_t *question;    /* NULL: none could be sent */
+    bool second_life;                       /* the record of our own session was missing: is there another session? */
     uint32_t life, renewal;
     uint8_t *record;
     size_t record_bytes;
-    int64_t begin;                          /* of the wait for renewals */
+    int64_t begin;                          /* of waiting for renewals */
     opal_cryptproc_wait_t wait;
     opal_crypt_why_t why;
 };
@@ -45,7 +45,7 @@ static const char *const awaited[] = {
     [RENEWAL] = "its credential, made anew",
 };
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 static void ask(opal_cryptproc_search_t *search, step_t step)
 {
@@ -80,7 +80,7 @@ static bool answered(opal_cryptproc_search_t *search)
     return done;
 }
 
-/* The answer, which is the caller's then; NULL: nothing was published. */
+/* The answer, now the caller's; NULL: nothing was published. */
 static uint8_t *take_answer(opal_cryptproc_search_t *search, size_t *bytes)
 {
     opal_cryptproc_question_t *question = search->question;
@@ -93,7 +93,7 @@ static uint8_t *take_answer(opal_cryptproc_search_t *search, size_t *bytes)
     return found;
 }
 
-/* ---- steps: false if another question was asked, otherwise *rc is the outcome ---- */
+/* ---- steps: return false if another query was sent, else *rc is the result ---- */
 
 static bool with_life(opal_cryptproc_search_t *search)
 {
@@ -102,7 +102,7 @@ static bool with_life(opal_cryptproc_search_t *search)
 
     search->life = NULL != number && sizeof(search->life) == bytes ? opal_crypt_get32(number) : 0;
     free(number);
-    if (!search->second_life) {             /* of our own job the record must be of our own life: the core says what differs */
+    if (!search->second_life) {             /* in our job it must be of our session: the core says what differs */
         search->expect.instance = search->life;
     }
     ask(search, RECORD);
@@ -126,7 +126,7 @@ static bool with_record(opal_cryptproc_search_t *search, opal_crypt_schedule_t *
         ask(search, LIFE);
         return false;
     }
-    *rc = check(search, schedule);          /* no bytes are refused, as a process without a record */
+    *rc = check(search, schedule);          /* an empty record is refused, like a missing one */
     if (OPAL_CRYPT_ERR_OLD == *rc && 0 != search->expect.needed) {
         search->begin = opal_crypt_milliseconds();
         search->wait = (opal_cryptproc_wait_t) {.doing = "the first contact with the peer", .awaited = awaited[RENEWAL],
@@ -146,13 +146,13 @@ static void ask_again_later(opal_cryptproc_search_t *search)
 
     (void) nanosleep(&(struct timespec) {.tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000}, NULL);
     if (passed + pause >= 1000 * ((int64_t) search->wait.seconds + 1)) {
-        opal_cryptproc_wait_tick(&search->wait);    /* no look at what is pending: it makes progress, and this contact holds a lock */
+        opal_cryptproc_wait_tick(&search->wait);    /* does not show what is pending: we hold a lock */
     }
     ask(search, RENEWAL);
 }
 
-/* The record alone is too old: with the first of the peer's renewals that is not.  Those of its earlier meetings are, and
- * the last may be on its way.  Without any, 0 bytes say so, which are refused. */
+/* The record alone is too old: check it with the first of the peer's renewals that is not.  Renewals for earlier
+ * meetings are too old, and the latest may be on its way.  Without any, pass 0 bytes, which are refused. */
 static bool with_renewal(opal_cryptproc_search_t *search, opal_crypt_schedule_t **schedule, int *rc)
 {
     static const uint8_t none;
@@ -162,7 +162,7 @@ static bool with_renewal(opal_cryptproc_search_t *search, opal_crypt_schedule_t 
         ask_again_later(search);
         return false;
     }
-    *rc = OPAL_CRYPT_ERR_OLD;               /* `why` is that of the one before */
+    *rc = OPAL_CRYPT_ERR_OLD;               /* `why` is from the check before */
     if (NULL != fresh || 0 == search->renewal) {
         search->expect.fresh = NULL != fresh ? fresh : &none;
         *rc = check(search, schedule);
@@ -185,11 +185,11 @@ static void warn_of_clocks(const opal_crypt_schedule_t *schedule, int64_t met)
 
     if (opal_crypt_clocks_differ(opal_cryptproc_local(), opal_crypt_schedule_peer(schedule), met, &why)
         && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
-        OPAL_CRYPTPROC_COUNT(CORE_HELP, why.topic, why.detail);  /* of a whole job mpirun shows one */
+        OPAL_CRYPTPROC_COUNT(CORE_HELP, why.topic, why.detail);  /* mpirun shows one for the whole job */
     }
 }
 
-/* What is locked grows with the peers.  Limits are a node's. */
+/* Locked memory grows with the number of peers.  Limits are per node. */
 static void warn_of_memory(void)
 {
     static bool said = false;
@@ -202,7 +202,7 @@ static void warn_of_memory(void)
     }
 }
 
-/* Of our own job: another's processes may not be known to Open MPI, which would ask the runtime. */
+/* Only for our own job: Open MPI may not know another job's processes, and would ask the runtime. */
 static const char *host_of(const void *name)
 {
     const opal_process_name_t *whom = name;
@@ -222,7 +222,7 @@ static void begin(opal_cryptproc_search_t *search, const opal_process_name_t *na
     *search = (opal_cryptproc_search_t) {.name = *name, .waits = waits, .life = ours ? own.instance : 0,
                                          .expect = {.rank = name->vpid, .needed = met, .instance = ours ? own.instance : 0,
                                                     .host = host_of, .whom = &search->name}};
-    /* While MPI ends, 5.0 forgets the names of jobs before the last messages have come. */
+    /* While MPI ends, 5.0 forgets the names of jobs before the last messages have arrived. */
     if (ours) {
         search->expect.nspace = own.nspace;
     } else {

@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The provider PLAINTEXT: it copies texts, and looks at no tag.  It is for measuring what copies, waits
- * and hand-overs cost beside the cipher.
+ * The provider PLAINTEXT: it copies texts, and ignores tags.  It serves to measure what copies, waits and hand-overs
+ * cost besides the cipher.
  *
- * It is compiled only where configure was told --enable-no-crypto.  There it takes the place of every
- * other (cryptproc_provider.c), each job says so, and a process of another build does not talk to it
- * (cryptproc_record.c).  It is no component: no parameter, environment or file can bring it into
- * another build, and what copies like it fails the self-test of the aead framework.
+ * It is compiled only if configure was given --enable-no-crypto.  Then it replaces every other provider
+ * (cryptproc_provider.c), each job reports it, and processes of other builds refuse to talk to it
+ * (cryptproc_record.c).  It is not a component: no parameter, environment or file can bring it into another build, and
+ * anything that copies like it fails the self-test of the aead framework.
  */
 #include "cryptproc_internal.h"
 
@@ -40,7 +40,7 @@ static void key_wipe(void *key)
 
 static int context_new(opal_aead_context_t **context)
 {
-    static char one;                /* for everybody: there is nothing in it */
+    static char one;                /* shared by all: it has no contents */
 
     *context = (opal_aead_context_t *) &one;
     return OPAL_AEAD_OK;

@@ -3,8 +3,8 @@
  *
  * The table of cryptproc_policy.h.  docs/transport.rst shows the same rows (tests/unit/test_policy prints them).
  *
- * A parameter that is about speed must not be among the facts, and a fact never leads to less protection than the
- * rows without it: what btl/crypt cannot do is refused, and crypt_transport=pml is left to whoever asks for it.
+ * A performance parameter must not be among the facts, and a fact never leads to less protection than the rows without
+ * it: what btl/crypt cannot do is refused, and only the user can choose crypt_transport=pml.
  */
 #include "cryptproc_policy.h"
 
@@ -76,7 +76,7 @@ const char *opal_cryptproc_policy_network(const char *btl)
     return NULL;
 }
 
-/* Does the list leave what sends over btl/crypt, and nothing that would go around it? */
+/* Does the list keep what sends over btl/crypt, and nothing that would bypass it? */
 static bool osc_fits(const char *osc, const char *needed)
 {
     char *rest;

@@ -7,8 +7,8 @@
  *     UCX and libfabric are sealed by pml/crypt.
  *     Anything else is refused.
  *
- * Values in, a decision out: no environment, no OPAL, no MPI.  It is asked twice: by hook/crypt, before Open MPI opens
- * any network, and by pml/crypt, once the host PML has been selected.
+ * Values in, a decision out: no environment, no OPAL, no MPI.  It is called twice: by hook/crypt, before Open MPI
+ * opens any network, and by pml/crypt, once the host PML has been selected.
  */
 #ifndef OPAL_MCA_COMMON_CRYPTPROC_POLICY_H
 #define OPAL_MCA_COMMON_CRYPTPROC_POLICY_H
@@ -18,7 +18,7 @@
 typedef enum {
     OPAL_CRYPTPROC_TRANSPORT_AUTO,
     OPAL_CRYPTPROC_TRANSPORT_PML,   /* pml/crypt seals messages, above a transport that carries anything */
-    OPAL_CRYPTPROC_TRANSPORT_BTL,   /* btl/crypt seals all that leaves the node */
+    OPAL_CRYPTPROC_TRANSPORT_BTL,   /* btl/crypt seals all traffic that leaves the node */
     OPAL_CRYPTPROC_TRANSPORTS
 } opal_cryptproc_transport_t;
 
@@ -30,37 +30,37 @@ typedef enum {
     OPAL_CRYPTPROC_HOSTS
 } opal_cryptproc_host_t;
 
-/* What was asked for, or found, and makes a difference. */
+/* Settings and findings that affect the decision. */
 enum {
     OPAL_CRYPTPROC_NO_HOOK = 1 << 0,        /* hook/crypt did not run */
-    OPAL_CRYPTPROC_LIST_READ = 1 << 1,      /* Open MPI had read its list of BTLs before */
+    OPAL_CRYPTPROC_LIST_READ = 1 << 1,      /* Open MPI had already read its list of BTLs */
     OPAL_CRYPTPROC_OTHER_BTL = 1 << 2,      /* --mca btl names another network */
     OPAL_CRYPTPROC_FABRIC = 1 << 3,         /* the node has a device for RDMA or another fabric */
     OPAL_CRYPTPROC_AES_192 = 1 << 4,        /* crypt_key_bits=192 */
     OPAL_CRYPTPROC_ERRORS = 1 << 5,         /* crypt_on_auth_failure=error */
-    OPAL_CRYPTPROC_OTHER_OSC = 1 << 6,      /* --mca osc names, or leaves out, what btl/crypt needs */
-    OPAL_CRYPTPROC_OTHER_COLL = 1 << 7,     /* --mca coll names one with a network of its own */
+    OPAL_CRYPTPROC_OTHER_OSC = 1 << 6,      /* --mca osc names, or excludes, what btl/crypt needs */
+    OPAL_CRYPTPROC_OTHER_COLL = 1 << 7,     /* --mca coll names a component with a network of its own */
     OPAL_CRYPTPROC_FACTS = 1 << 8
 };
 
 typedef enum {
-    OPAL_CRYPTPROC_REFUSE,         /* nothing protects the job as it was asked for: it ends, and `why` says why */
+    OPAL_CRYPTPROC_REFUSE,         /* nothing protects the job as requested: it ends, with the reason in `why` */
     OPAL_CRYPTPROC_BY_HOST,         /* ask again with the host that was selected */
     OPAL_CRYPTPROC_BTL_SEALS,
     OPAL_CRYPTPROC_PML_SEALS
 } opal_cryptproc_seals_t;
 
-/* A row of the table.  It holds for these transports and hosts (bits) where one of its facts is found, or it has
- * none.  The first that holds decides. */
+/* A row of the table.  It applies to these transports and hosts (bits), if one of its facts is present or it lists
+ * none.  The first row that applies decides. */
 typedef struct opal_cryptproc_policy_row {
     unsigned transports, hosts, facts;
     opal_cryptproc_seals_t seals;
-    const char *when, *why;         /* for the manual; for the user: why it is so, and the way out of a refusal */
+    const char *when, *why;         /* for the manual; for the user: the reason, and the way out of a refusal */
 } opal_cryptproc_policy_row_t;
 
 extern const opal_cryptproc_policy_row_t opal_cryptproc_policy_rows[];
 
-/* Never NULL: the last row holds always. */
+/* Never NULL: the last row always applies. */
 const opal_cryptproc_policy_row_t *opal_cryptproc_policy(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host,
                                                          unsigned facts);
 
@@ -68,7 +68,7 @@ const opal_cryptproc_policy_row_t *opal_cryptproc_policy(opal_cryptproc_transpor
 unsigned opal_cryptproc_policy_lists(const char *btl, const char *osc, const char *osc_needed, const char *coll,
                                      const char *coll_networks);
 
-/* The word of such a list of BTLs that is a network, and neither TCP nor ours; or NULL. */
+/* The first BTL in such a list that is a network other than TCP and ours, or NULL. */
 const char *opal_cryptproc_policy_network(const char *btl);
 
 #pragma GCC visibility pop

@@ -6,11 +6,10 @@
  *     MPI_Init --start--> chosen now, or waiting
  *     first session or group key --needed--> chosen now, if it was waiting
  *
- * A provider's library costs as much to load and test as everything else that
- * is done for this process in MPI_Init; records do not name it.  So `auto` may
- * wait until there is something to seal with (opal_aead_base_may_wait).  Under
- * MPI_THREAD_MULTIPLE it never does: Open MPI's frameworks are not to be opened
- * by one thread while another may open, or ask for, others.
+ * A provider's library costs as much to load and test as everything else that we do for this process in MPI_Init, and
+ * records do not name it.  So `auto` may wait until there is something to seal (opal_aead_base_may_wait).  Under
+ * MPI_THREAD_MULTIPLE it never does: one thread must not open Open MPI's frameworks while another may open or look up
+ * others.
  */
 #include "cryptproc.h"
 #include "cryptproc_internal.h"
@@ -33,7 +32,7 @@ static int choose(bool late)
 
     framework_open = mca_base_framework_is_open(&opal_aead_base_framework);
     if (NULL != why.topic && late && OPAL_SUCCESS != rc) {
-        opal_cryptproc_show_here(file, why.topic, opal_cryptproc_on_node(why.detail, text));    /* the others may not get here */
+        opal_cryptproc_show_here(file, why.topic, opal_cryptproc_on_node(why.detail, text));    /* maybe only here */
     } else if (NULL != why.topic) {
         OPAL_CRYPTPROC_SHOW(file, why.topic, opal_cryptproc_on_node(why.detail, text));
     }
@@ -44,7 +43,7 @@ static int choose(bool late)
     return rc;
 }
 
-/* In a build that has it there is no other: whatever the parameters say, and never late. */
+/* A build that has it has no other, whatever the parameters say, and never chooses late. */
 static int choose_plaintext(opal_crypt_options_t *options)
 {
     waiting = false;

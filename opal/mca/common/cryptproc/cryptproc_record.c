@@ -1,15 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Our record goes out through Open MPI's modex; those of others come in in cryptproc_peer.c.
- * The key under which it is published is that of a component struct of our
- * own: whichever component starts, the record is the process's.
+ * Our record is published through Open MPI's modex; cryptproc_peer.c fetches those of others.  The key is made from a
+ * component struct of our own: whichever component starts, the record is the process's.
  *
- * Each life of MPI in a process (5.0 has sessions) draws a new key pair.  What was
- * published once stays in caches on the way, so each life has a key of its own:
- * "record", then "record1", "record2".  Processes of one job begin a life together,
- * in Open MPI's fence, so that the others' newest has our own number; a process of
- * another job is asked for its number, under "life", past all caches.
+ * Each MPI session in a process (since 5.0 there can be several) draws a new key pair.  What was published once stays
+ * in caches, so each session has its own key: "record", then "record1", "record2".  Processes of one job begin a
+ * session together, in Open MPI's fence, so the others' latest has our number; a process of another job is asked for
+ * its number, under "life", bypassing all caches.
  */
 #include "cryptproc.h"
 #include "cryptproc_internal.h"
@@ -43,10 +41,10 @@ static mca_base_component_t life_key = {
 };
 
 static opal_crypt_local_t *self;
-static uint32_t life;                   /* ours, from 0 */
-static uint32_t renewals;               /* of this life, published */
-static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of ours */
-static unsigned users;                  /* starts without their stops */
+static uint32_t life;                   /* the number of our MPI session, from 0 */
+static uint32_t renewals;               /* published in this session */
+static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of our job */
+static unsigned users;                  /* starts without a stop yet */
 static bool has_transport;
 
 bool (*opal_cryptproc_transport_go)(void);
@@ -54,8 +52,8 @@ const char *opal_cryptproc_transport_is, *opal_cryptproc_transport_keys = "";
 uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers, opal_cryptproc_transport_kernel_peers;
 bool (*opal_cryptproc_transport_look)(int64_t, opal_cryptproc_peer_visit_t, void *);
 
-/* How a job is named in records: by its PMIx namespace, of which Open MPI's own number
- * has but 16 bits where the launcher is not mpirun. */
+/* The name of a job in records: its PMIx namespace, since Open MPI's own number has only 16 bits if the launcher is
+ * not mpirun. */
 void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRYPTPROC_NSPACE_BYTES])
 {
     opal_cryptproc_nspace(name->jobid, text);
@@ -82,7 +80,7 @@ void opal_cryptproc_key_of_life(mca_base_component_t *key)
     *key = life_key;
 }
 
-/* Each renewal has a key of its own, too: "renewal", then "renewal-1", "renewal-2". */
+/* Each renewal has its own key too: "renewal", then "renewal-1", "renewal-2". */
 void opal_cryptproc_key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key)
 {
     key_of_life(&renewal_key, of_life, key);
@@ -130,14 +128,14 @@ static int publish(void)
     return rc;
 }
 
-enum { AGREED_BYTES = 1026 };           /* the core refuses a text that is too long */
+enum { AGREED_BYTES = 1026 };           /* the core refuses longer texts */
 
-/* Our version; what encrypts; and the parameters of this library on which all processes must agree and that have
- * no field of their own in the record, behind those of the caller.  A build that encrypts nothing is one. */
+/* Our version; what encrypts; the caller's text; this library's parameters on which all processes must agree and that
+ * have no field in the record; and the provider of a build that encrypts nothing. */
 static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
-    const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* of this build, chosen yet or not */
+    const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* that of this build, chosen yet or not */
 
     snprintf(all, AGREED_BYTES, OPAL_CRYPT_RECORD_VERSION_ITEM OPAL_CRYPT_VERSION ";crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
              has_transport || NULL != p->options.transport ? "btl" : "pml", NULL == agreed ? "" : agreed,
@@ -147,8 +145,8 @@ static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
     return all;
 }
 
-/* Where another user has made the object by which processes of a node know each other, this
- * one believes to share its node with nobody, and seals for everybody. */
+/* If another user has made the object by which processes of a node recognise each other, this process assumes that it
+ * shares its node with nobody, and seals to everybody. */
 static int identify_node(opal_crypt_identity_t *identity, opal_crypt_why_t *why)
 {
     int rc = opal_crypt_node_identity(identity->boot_id, identity->node_nonce, why);
@@ -163,7 +161,7 @@ static int identify_node(opal_crypt_identity_t *identity, opal_crypt_why_t *why)
 
 static int make(const char *agreed)
 {
-    static char all[AGREED_BYTES];      /* the core keeps it */
+    static char all[AGREED_BYTES];      /* referenced by the core */
     opal_cryptproc_params_t *p = &opal_cryptproc_params;
     opal_crypt_identity_t identity = {.rank = OPAL_PROC_MY_NAME.vpid};
     const opal_crypt_why_t *warning;
@@ -171,7 +169,7 @@ static int make(const char *agreed)
     char text[OPAL_CRYPTPROC_ON_NODE_BYTES];
     int rc = opal_cryptproc_choose_cipher();
 
-    opal_crypt_base_begin();            /* destroy() ends it, whatever comes of this */
+    opal_crypt_base_begin();            /* destroy() ends it, in any case */
     rc = OPAL_SUCCESS == rc ? opal_cryptproc_provider_start() : rc;
     if (OPAL_SUCCESS != rc) {
         return rc;
@@ -193,7 +191,7 @@ static int make(const char *agreed)
     }
     opal_crypt_threads(&opal_uses_threads);
     warning = opal_crypt_local_warning(self);
-    /* The method is the same everywhere; where a secret lies is each node's. */
+    /* The method is the same everywhere; the location of a secret is each node's own. */
     if (NULL != warning && (0 == OPAL_PROC_MY_NAME.vpid || 0 != strcmp("auth-none", warning->topic))) {
         OPAL_CRYPTPROC_SHOW(CORE_HELP, warning->topic, warning->detail);
     }
@@ -210,7 +208,7 @@ static void destroy(void)
     opal_cryptproc_provider_stop();
 }
 
-/* The record is out, and cannot say more. */
+/* The record is published, and cannot be extended. */
 static int join(const char *agreed)
 {
     char all[AGREED_BYTES];
@@ -295,7 +293,7 @@ static int renew(int64_t now)
     return rc;
 }
 
-/* Two threads may meet other jobs at once. */
+/* Two threads may meet other jobs at the same time. */
 int opal_cryptproc_renew(int64_t now)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

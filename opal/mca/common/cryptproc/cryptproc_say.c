@@ -1,16 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a process has to say: help texts, and verbose streams (crypt_verbose).  Both name processes,
- * methods, algorithms, lengths and counts, and never a key or payload.
+ * What a process reports: help texts, and verbose streams (crypt_verbose).  Both name processes, methods, algorithms,
+ * lengths and counts, and never a key or payload.
  *
- * Help texts go straight to standard error: what goes to mpirun by way of PMIx is often
- * lost with Open MPI 4.1, most of all when the process ends at once
- * (docs/design/002-keys.rst), and it is then that a user needs it.
+ * Help texts go straight to standard error: with Open MPI 4.1 what goes to mpirun through PMIx is often lost,
+ * especially when the process ends at once (docs/design/002-keys.rst), which is when a user needs it.
  *
- * Open MPI reads its help files with one scanner for all threads, which crashes where two
- * read at a time.  The lock is recursive: while a text is on its way through Open MPI, a
- * callback may have another one to show.
+ * Open MPI reads its help files with one scanner for all threads, which crashes if two read at a time.  The lock is
+ * recursive: while Open MPI handles a text, a callback may have another one to show.
  */
 #include "cryptproc.h"
 
@@ -40,8 +38,8 @@ void opal_cryptproc_show_end(void)
     pthread_mutex_unlock(&showing);
 }
 
-/* The job's own directory on this node; before Open MPI has its runtime, the one of whoever
- * started the process, with the job's name. */
+/* In the job's own directory on this node; before Open MPI has its runtime, in the launcher's (PMIX_SERVER_TMPDIR),
+ * with the job's name. */
 static bool said_path(const char *topic, char *path, size_t bytes)
 {
     const char *server = getenv("PMIX_SERVER_TMPDIR"), *job = getenv("PMIX_NAMESPACE");
@@ -66,10 +64,10 @@ static bool was_said(int fd)
     return 0 == fstat(fd, &status) && status.st_size > 0;
 }
 
-/* Whose turn is it?  The file is locked while somebody says it, and no longer empty when it was said.
- * No process may leave it to a certain other one, or go on before it was said: the first that fails
- * ends the job, and with it the others.  A file, SAID, or ALONE: nobody can be asked.  Where files
- * cannot be locked, it is said by the process that made the file. */
+/* Should this process show the text?  The file is locked while a process shows it, and not empty afterwards.  No
+ * process may leave it to a particular other one, or go on before it is shown: the first that fails ends the job, and
+ * with it the others.  Returns a file, SAID, or ALONE: no coordination is possible.  If files cannot be locked, the
+ * process that made the file shows it. */
 static int turn_begin(const char *name)
 {
     const int how = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
@@ -102,7 +100,7 @@ static int turn_begin(const char *name)
     return fd;
 }
 
-/* Unlocked at once: a child that was forked meanwhile has the file, too. */
+/* Unlock at once: a child forked meanwhile has the file open too. */
 static void turn_end(int fd)
 {
     if (ALONE != fd) {
@@ -120,7 +118,7 @@ void opal_cryptproc_vshow_here(const char *file, const char *topic, va_list list
     text = opal_aead_base_help_vstring(file, topic, true, list);
     opal_cryptproc_show_end();
     if (NULL != text) {
-        fputs(opal_crypt_harmless(text, "\n\t"), stderr);       /* it may hold the name of a file */
+        fputs(opal_crypt_harmless(text, "\n\t"), stderr);       /* it may contain a file name */
         fflush(stderr);
         free(text);
     }
@@ -130,7 +128,7 @@ bool opal_cryptproc_vshow_once(const char *name, const char *file, const char *t
 {
     int turn;
 
-    opal_cryptproc_show_begin();        /* before the file's lock, as a callback of Open MPI has it already */
+    opal_cryptproc_show_begin();        /* before the file's lock, as in a callback Open MPI's is held already */
     turn = turn_begin(name);
     if (SAID != turn) {
         opal_cryptproc_vshow_here(file, topic, list);

@@ -1,20 +1,19 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Shared memory of Open MPI's, watched.  Transports, windows and collectives within a node all have it from the
- * framework shmem, which opens files by names that can be predicted, and takes what it finds: another user who was
- * quicker, or owns a directory above, would read and write what is exchanged there.
+ * Watches Open MPI's shared memory.  Transports, windows and collectives within a node all get it from the framework
+ * shmem, which opens files with predictable names, and accepts what it finds: another user who was faster, or who owns
+ * a parent directory, could read and write what is exchanged there.
  *
- *     segment_create  1. make the file ourselves, or judge the one that is there   2. the component's own
- *                     3. map the file that was judged in the place of what it has mapped
+ *     segment_create  1. make the file ourselves, or check the existing one   2. call the component's own function
+ *                     3. map the checked file in place of what it has mapped
  *     segment_attach  2. and 3.: a peer's segment
  *
- * So every segment is judged before anything is in it, whoever asks for it and whenever, before its maker removes its
- * name, and what was judged is what is used.  A peer's is the one that the peer made: nobody but us and root can put
- * another one in the place of a file of ours in a directory that is judged.
+ * So every segment is checked before it holds data, whoever asks for it and whenever, before its maker removes its
+ * name, and what was checked is what is used.  A peer's segment is the one that the peer made: only we and root can
+ * replace a file of ours in a directory that passed the check.
  *
- * XPMEM, CMA and the like share no file.  PMIx has memory of its own, in which there is no payload; the launcher is
- * trusted.
+ * XPMEM, CMA and the like share no file.  PMIx has its own shared memory, without payload; the launcher is trusted.
  */
 #include "cryptproc.h"
 
@@ -50,7 +49,7 @@ static bool kept_by(const char *component)
     return 0 == strcmp(component, opal_shmem_base_component->base_version.mca_component_name);
 }
 
-/* The file's name: POSIX's are those of shm_open(3). */
+/* Open the segment's file: names for POSIX are those of shm_open(3). */
 static int open_file(const opal_shmem_ds_t *segment, int *fd, opal_crypt_why_t *why)
 {
     char path[sizeof(segment->seg_name) + sizeof("/dev/shm/")];
@@ -88,7 +87,7 @@ static void judge_segment(const opal_shmem_ds_t *segment)
     }
 }
 
-/* ---- in the place of the component's functions ---- */
+/* ---- replacements of the component's functions ---- */
 
 static int segment_create(opal_shmem_ds_t *segment, const char *name, size_t bytes)
 {
@@ -109,7 +108,7 @@ static int segment_create(opal_shmem_ds_t *segment, const char *name, size_t byt
     return rc;
 }
 
-/* The maker has it already. */
+/* The maker has mapped it already. */
 static void *segment_attach(opal_shmem_ds_t *segment)
 {
     void *base = theirs->segment_attach(segment);
@@ -120,7 +119,7 @@ static void *segment_attach(opal_shmem_ds_t *segment)
     return base;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static void judge_directory(const char *path)
 {
@@ -131,8 +130,8 @@ static void judge_directory(const char *path)
     }
 }
 
-/* Up to 4.1 BTLs start before any PML, and hook/crypt, which comes before both, may be switched off: then their segments
- * are mapped already. */
+/* Up to 4.1 BTLs start before any PML, and hook/crypt, which precedes both, may be switched off: then their segments
+ * are already mapped. */
 static void judge_what_is_mapped(void)
 {
     opal_crypt_why_t why = {0};
@@ -143,7 +142,7 @@ static void judge_what_is_mapped(void)
     }
 }
 
-/* The framework may have been closed and opened again since the last time. */
+/* The framework may have been closed and opened again since. */
 void opal_cryptproc_shared_start(void)
 {
     users++;

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Waiting for the runtime: never in silence, and with an end if one is wanted.  A question is
- * asked without blocking, and looked at once a second.
+ * Waiting for the runtime: never silently, and with a limit if one is set.  A query is sent without blocking, and
+ * checked once a second.
  *
- * Seconds are counted one at a time, by those who wake: a process that was stopped,
- * or whose machine slept, has waited for one second in that time.
+ * Seconds are counted one at a time, by the threads that wake up: a process that was stopped, or whose machine slept,
+ * has waited for one second in that time.
  */
 #include "cryptproc_internal.h"
 
@@ -63,13 +63,13 @@ static void *exit_soon(void *nothing)
     return nothing;
 }
 
-/* A runtime that does not answer may not hear this either. */
+/* A runtime that does not answer may ignore this, too. */
 static void end_job(void)
 {
     pthread_t thread;
     sigset_t all, before;
 
-    sigfillset(&all);                           /* signals are the application's threads' to take */
+    sigfillset(&all);                           /* leave signals to the application's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     (void) pthread_create(&thread, NULL, exit_soon, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -112,7 +112,7 @@ bool opal_cryptproc_wait_second(pthread_cond_t *condition, pthread_mutex_t *lock
     return ETIMEDOUT != pthread_cond_timedwait(condition, lock, &end);
 }
 
-/* ---- a question ---- */
+/* ---- queries ---- */
 
 typedef struct {
     opal_cryptproc_wait_t wait;
