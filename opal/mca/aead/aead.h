@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The aead framework: one component for each provider of authenticated encryption.
- * Each is a DSO of its own, so that a site can install only the libraries that it
- * trusts, and the symbols of two libraries never clash.
+ * Each is a DSO of its own, so that a site can install only the libraries it trusts, and the symbols of two libraries
+ * never clash.
  */
 #ifndef OPAL_AEAD_H
 #define OPAL_AEAD_H
@@ -20,12 +20,11 @@ typedef struct opal_aead_component {
     mca_base_component_t base_version;
     mca_base_component_data_t base_data;
 
-    /* The Open MPI this component was built for; base/ refuses another series. */
+    /* The Open MPI series this component was built for; base/ refuses others. */
     int built_major, built_minor;
 
-    /* Rank of this provider for a cipher on this CPU, decided from CPUID and
-     * the library's version, never by timing: higher is tried first by
-     * --mca aead auto; < 0: cannot do it here. */
+    /* Rank of this provider for a cipher on this CPU, from CPUID and the library's version, never by timing: --mca
+     * aead auto tries higher ones first; < 0: not usable here. */
     int (*priority)(opal_aead_cipher_t cipher);
 
     /* Set if the library runs a FIPS 140 validated module (crypt_fips=1). */

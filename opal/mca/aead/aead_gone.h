@@ -1,13 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * For providers whose contexts keep state of keys: the identity of keys, and
- * word to every context that a key was wiped.
+ * For providers whose contexts keep state of keys: unique ids for keys, and notice to every context that a key was
+ * wiped.
  *
- * A wiped key must not live on in contexts of other threads.  Its id is
- * written into a ring; each context looks there at its next use and clears
- * what it holds of those ids.  A context that was idle while the ring went
- * round clears everything.
+ * A wiped key must not live on in contexts of other threads.  Its id is written into a ring; each context reads the
+ * ring at its next use and clears what it holds of those ids.  A context that was idle while the ring wrapped clears
+ * everything.
  */
 #ifndef OPAL_AEAD_GONE_H
 #define OPAL_AEAD_GONE_H
@@ -21,7 +20,7 @@
 #define OPAL_AEAD_GONE_RING 256
 
 typedef struct {
-    pthread_mutex_t lock;               /* of those who add */
+    pthread_mutex_t lock;               /* for writers */
     atomic_uint_fast64_t last_id;
     atomic_uint_fast64_t count;
     atomic_uint_fast64_t ids[OPAL_AEAD_GONE_RING];
@@ -41,20 +40,19 @@ static inline void opal_aead_gone_add(opal_aead_gone_t *gone, uint64_t id)
 
     pthread_mutex_lock(&gone->lock);
     n = atomic_load_explicit(&gone->count, memory_order_relaxed);
-    /* release: who sees this id sees a count of at least n */
+    /* release: a thread that reads this id reads a count of at least n */
     atomic_store_explicit(&gone->ids[n % OPAL_AEAD_GONE_RING], id, memory_order_release);
     atomic_store_explicit(&gone->count, n + 1, memory_order_release);
     pthread_mutex_unlock(&gone->lock);
 }
 
-/* What a new context has seen. */
+/* The starting point of a new context. */
 static inline uint64_t opal_aead_gone_now(opal_aead_gone_t *gone)
 {
     return atomic_load_explicit(&gone->count, memory_order_acquire);
 }
 
-/* Calls `clear` for each id that was added since `*seen`; with id 0 when they
- * are no longer known: clear everything. */
+/* Calls `clear` for each id added since `*seen`; with id 0 if those are no longer known: clear everything. */
 static inline void opal_aead_gone_visit(opal_aead_gone_t *gone, uint64_t *seen, opal_aead_context_t *context,
                                         void (*clear)(opal_aead_context_t *context, uint64_t id))
 {
@@ -66,7 +64,7 @@ static inline void opal_aead_gone_visit(opal_aead_gone_t *gone, uint64_t *seen, 
     for (uint64_t n = *seen; n < count && count - *seen < OPAL_AEAD_GONE_RING; ++n) {
         clear(context, atomic_load_explicit(&gone->ids[n % OPAL_AEAD_GONE_RING], memory_order_acquire));
     }
-    /* The ring may have gone round before or while it was read. */
+    /* The ring may have wrapped before or during the reading. */
     if (atomic_load_explicit(&gone->count, memory_order_relaxed) - *seen >= OPAL_AEAD_GONE_RING) {
         clear(context, 0);
     }

@@ -1,16 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * For providers whose contexts keep state of keys where the kernel does not wipe
- * it in a fork'd child: a library's own heap.  All their contexts hang in a list,
- * and a child gives each of them another key before it does anything else.
+ * For providers whose contexts keep state of keys in memory that the kernel does not wipe in a forked child: a
+ * library's own heap.  All their contexts are in a list, and a child gives each of them another key before it does
+ * anything else.
  *
  *     context_new   opal_aead_live_add         context_free   opal_aead_live_remove
  *     a table or an object of a context is made or freed between _lock and _unlock:
- *     a fork waits for that, so that the child finds whole ones
+ *     a fork waits for that, so that the child finds complete ones
  *
- * What is done to a whole one, by a thread that the child does not have, may be half
- * done there; to give it another key must be right then, too.
+ * An operation on a complete one, by a thread that the child does not have, may be half done there; setting another
+ * key must be safe even then.
  */
 #ifndef OPAL_AEAD_LIVE_H
 #define OPAL_AEAD_LIVE_H

@@ -7,10 +7,9 @@
  * fuzzers can use a provider without an MPI library.  aead.h adds what the
  * component loader needs.
  *
- * Keys.  An expanded key is a block of key_bytes(cipher) bytes, aligned to
- * OPAL_AEAD_KEY_ALIGN, in memory of the CALLER (who keeps it out of core
- * files).  After key_init it is read-only and may be used by any number of
- * threads, each with a context of its own.  It must not be moved or copied.
+ * Keys.  An expanded key is a block of key_bytes(cipher) bytes, aligned to OPAL_AEAD_KEY_ALIGN, in memory of the
+ * CALLER (who keeps it out of core files).  After key_init it is read-only and may be used by any number of threads,
+ * each with its own context.  It must not be moved or copied.
  *
  * Contexts.  A context belongs to one thread at a time.  It may cache data to make
  * the next call cheap.  Cached key data is in memory that is excluded from core
@@ -44,11 +43,11 @@ typedef enum {
 /* Return codes of every function here. */
 enum {
     OPAL_AEAD_OK = 0,
-    OPAL_AEAD_REFUSED = -1,   /* open: the tag does not fit.  One code for every bad input */
+    OPAL_AEAD_REFUSED = -1,   /* open: wrong tag.  The one code for every bad input */
     OPAL_AEAD_ERROR = -2      /* out of memory, unsupported cipher, too long: nothing was written, or zeros */
 };
 
-/* A piece of additional data, or of a text; the pieces are taken as if joined. */
+/* A piece of additional data, or of a text; pieces are treated as concatenated. */
 typedef struct {
     const void *base;
     size_t bytes;
@@ -61,15 +60,15 @@ typedef struct opal_aead_context opal_aead_context_t;
 typedef struct opal_aead_module {
     const char *name;
 
-    /* Set bits: OPAL_AEAD_BIT(cipher) of what this provider does on this CPU.
-     * Fixed once the component is open. */
+    /* Set bits: OPAL_AEAD_BIT(cipher) for what this provider supports on this CPU.  Fixed once the component is
+     * open. */
     uint32_t ciphers;
 
-    /* The library behind it and its version, for reports: "OpenSSL 3.0.17". */
+    /* The underlying library and its version, for reports: "OpenSSL 3.0.17". */
     const char *(*version)(void);
 
-    /* What reports must say about how this process keeps keys ("core files are
-     * off: ..."); NULL, or a function returning NULL: nothing. */
+    /* What reports must say about how this process protects keys ("core files are off: ..."); NULL, or a function
+     * returning NULL: nothing. */
     const char *(*note)(void);
 
     size_t (*key_bytes)(opal_aead_cipher_t cipher);
@@ -93,8 +92,7 @@ typedef struct opal_aead_module {
                 const void *cipher, size_t text_bytes,
                 const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
 
-    /* NULL, or seal of a text that does not lie together, without a copy of it: of pieces, none of
-     * which overlaps cipher. */
+    /* NULL, or seal for a text in several pieces, without copying it; none of them overlaps cipher. */
     int (*seal_joined)(opal_aead_context_t *context, const void *key,
                        const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
                        const opal_aead_aad_t *aad, int aad_count,

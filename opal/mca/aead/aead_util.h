@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What more than one provider needs: wiping, comparing tags, joining pieces of
- * additional data, memory that stays out of core files, CPU features.
+ * Shared by several providers: wiping, comparing tags, joining pieces of additional data, memory that stays out of
+ * core files, CPU features.
  *
- * Like aead_module.h it knows nothing of Open MPI.
+ * Like aead_module.h it does not depend on Open MPI.
  */
 #ifndef OPAL_AEAD_UTIL_H
 #define OPAL_AEAD_UTIL_H
@@ -21,7 +21,7 @@
 
 #include "opal/mca/aead/aead_module.h"
 
-/* Wipe memory that the compiler would otherwise leave alone. */
+/* Wipe memory in a way that the compiler cannot remove. */
 static inline void opal_aead_wipe(void *block, size_t bytes)
 {
     if (0 < bytes) {
@@ -30,8 +30,8 @@ static inline void opal_aead_wipe(void *block, size_t bytes)
     }
 }
 
-/* Constant-time comparison of two tags: 0 when equal.  Both are read whole, and the
- * compiler does not know what it compares. */
+/* Constant-time comparison of two tags: 0 when equal.  Both are read completely, and the compiler does not know what
+ * it compares. */
 static inline int opal_aead_tags_differ(const uint8_t *a, const uint8_t *b)
 {
     uint64_t left[2], right[2], difference;
@@ -53,15 +53,14 @@ static inline bool opal_aead_text_fits(opal_aead_cipher_t cipher, size_t text_by
     return text_bytes <= most;
 }
 
-/* ---- what a call into a library leaves behind ---- */
+/* ---- traces of a library call ---- */
 
 #define OPAL_AEAD_VECTORS_0_TO_15 \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", \
     "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 
-/* All vector registers, where most libraries leave GHASH's key, some a round
- * key, and the C library's memcpy what it copied: a core file has them.  To be
- * called as soon as a library returns that was called with a key. */
+/* All vector registers, where most libraries leave GHASH's key, some a round key, and the C library's memcpy what it
+ * copied: a core file contains them.  Call it as soon as a library call that was given a key returns. */
 static inline void opal_aead_vectors_wipe(void)
 {
 #if defined(__x86_64__)
@@ -87,19 +86,18 @@ static inline void opal_aead_vectors_wipe(void)
 
 #define OPAL_AEAD_TRACES_BYTES 4096
 
-/* For libraries that leave keys on the stack, too: also what is below the stack
- * of the caller. */
+/* For libraries that leave keys on the stack, too: also wipes the stack below the caller's frame. */
 static __attribute__((noinline, unused)) void opal_aead_traces_wipe(void)
 {
     uint8_t below[OPAL_AEAD_TRACES_BYTES];
     size_t bytes = sizeof(below);
 
-    __asm__("" : "+r"(bytes));          /* not known: the C library's memset is the fastest */
+    __asm__("" : "+r"(bytes));          /* hides the size: the C library's memset is the fastest */
     opal_aead_wipe(below, bytes);
     opal_aead_vectors_wipe();
 }
 
-/* ---- additional data in pieces, for libraries that want it in one ---- */
+/* ---- additional data in pieces, for libraries that require it in one ---- */
 
 #define OPAL_AEAD_SCRATCH_BYTES 256
 
@@ -122,7 +120,7 @@ static inline uint8_t *opal_aead_scratch_room(opal_aead_scratch_t *scratch, size
     if (bytes <= sizeof(scratch->small)) {
         return scratch->small;
     }
-    if (bytes > scratch->large_bytes) {     /* kept for the next message */
+    if (bytes > scratch->large_bytes) {     /* reused for the next message */
         uint8_t *larger = realloc(scratch->large, bytes);
         if (NULL == larger) {
             return NULL;
@@ -133,7 +131,7 @@ static inline uint8_t *opal_aead_scratch_room(opal_aead_scratch_t *scratch, size
     return scratch->large;
 }
 
-/* The pieces as one; no copy when there is only one.  NULL: out of memory. */
+/* The pieces as one; no copy if there is only one.  NULL: out of memory. */
 static inline const uint8_t *opal_aead_aad_join(opal_aead_scratch_t *scratch, const opal_aead_aad_t *aad,
                                                 int aad_count, size_t *aad_bytes)
 {
@@ -166,7 +164,7 @@ static inline const uint8_t *opal_aead_aad_join(opal_aead_scratch_t *scratch, co
 
 /* ---- whole pages, zeroed, left out of core files and of children, locked where allowed ---- */
 
-/* A fork'd child finds zeros there or, before Linux 4.14, nothing at all. */
+/* A forked child finds zeros there or, before Linux 4.14, nothing at all. */
 static inline bool opal_aead_pages_leave(void *pages, size_t bytes)
 {
     return 0 == madvise(pages, bytes, MADV_DONTDUMP)
@@ -204,10 +202,8 @@ static inline void opal_aead_pages_free(void *pages, size_t bytes)
     }
 }
 
-/* For libraries whose memory cannot be kept out of core files: this process
- * dumps none.  The soft limit of one byte is too small for any file, and the
- * value at which Linux does not call a core_pattern pipe either (0 would not
- * stop that). */
+/* For libraries whose memory cannot be kept out of core files: this process dumps none.  The soft limit of one byte is
+ * too small for any file, and with it Linux does not run a core_pattern pipe either (0 would not stop that). */
 static inline bool opal_aead_no_core_files(void)
 {
     struct rlimit limit;
@@ -219,7 +215,7 @@ static inline bool opal_aead_no_core_files(void)
     return 0 == setrlimit(RLIMIT_CORE, &limit);
 }
 
-/* ---- what this CPU can do ---- */
+/* ---- CPU features ---- */
 
 static inline bool opal_aead_cpu_aes(void)
 {
@@ -231,8 +227,7 @@ static inline bool opal_aead_cpu_aes(void)
 #endif
 }
 
-/* AES and GHASH on four blocks at once: libraries that use it reach two to
- * three times the speed of those that do not. */
+/* AES and GHASH on four blocks at once: libraries that use it are two to three times as fast as others. */
 static inline bool opal_aead_cpu_wide_aes(void)
 {
 #if defined(__x86_64__)

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The rules by which a provider is chosen.  Nothing is timed: priorities come
- * from CPU features and library versions, so that all processes of a kind of
- * node choose alike.
+ * The rules for choosing a provider.  Nothing is timed: priorities come from CPU features and library versions, so
+ * that all processes on one kind of node choose the same.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +39,7 @@ static int refuse(opal_aead_why_t *why, const char *topic, const char *format, .
     return OPAL_AEAD_ERROR;
 }
 
-/* Add to a comma list, as far as there is room. */
+/* Append to a comma-separated list, if there is room. */
 static void list_add(char *list, size_t size, const char *name)
 {
     const size_t used = strlen(list);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where the MCA of Open MPI 6.0 differs from that of 4.1 and 5.0: every #if on a version, as far as
- * what is below opal/mca/common/cryptproc is concerned.
+ * Where the MCA of Open MPI 6.0 differs from that of 4.1 and 5.0: every #if on a version for what is below
+ * opal/mca/common/cryptproc.
  */
 #ifndef OPAL_MCA_AEAD_BASE_COMPAT_H
 #define OPAL_MCA_AEAD_BASE_COMPAT_H

@@ -3,11 +3,10 @@
  *
  * The framework: register, open, close.
  *
- * Open MPI registers for every framework a parameter of its name, and loads
- * only components that it lists.  `--mca aead NAME` and `--mca aead ^NAME`
- * work by this filter: no other provider's library enters the process.
- * "auto", and names that are not installed, are kept from the filter, which
- * would make opening the framework fail with an error that says too little.
+ * Open MPI registers a parameter of its name for every framework, and loads only components that it lists.  `--mca
+ * aead NAME` and `--mca aead ^NAME` work by this filter: no other provider's library enters the process. "auto", and
+ * names that are not installed, are kept from the filter, which would make opening the framework fail with an
+ * uninformative error.
  *
  * A job that lets `auto` choose needs few of the libraries: see first_of_auto.
  */
@@ -28,12 +27,11 @@ const char *opal_aead_base_wanted;
 
 size_t opal_aead_base_first = 0;
 
-/* So does the order of `auto` begin for AES-GCM on every CPU (docs/providers.rst),
- * and with the two of them for every cipher.  Loading all providers would cost
- * each process of a job as much as the rest of MPI_Init. */
+/* The order of `auto` begins like this for AES-GCM on every CPU (docs/providers.rst), and with these two for every
+ * cipher.  Loading all providers would cost each process of a job as much as the rest of MPI_Init. */
 static const char *const first_of_auto[OPAL_AEAD_BASE_FIRST_MOST] = { "ipsecmb", "openssl" };
 
-static char *parameter;            /* the parameter's string, while the filter is another */
+static char *parameter;            /* the parameter's string, while the filter replaces it */
 static char first_filter[32];
 static bool filtered;
 
@@ -104,8 +102,8 @@ const char *opal_aead_base_first_installed(void)
     return NULL;
 }
 
-/* The filter for the first `count` of `auto`, or the next that is installed if
- * none of these is; NULL if none is at all. */
+/* The filter for the first `count` of `auto`, or the next installed one if none of these is; NULL if none is installed
+ * at all. */
 static char *filter_of_first(size_t count)
 {
     first_filter[0] = '\0';
@@ -120,7 +118,7 @@ static char *filter_of_first(size_t count)
     return '\0' == first_filter[0] ? NULL : first_filter;
 }
 
-/* ompi_info registers everything (REGISTER_ALL) and wants no filter. */
+/* ompi_info registers everything (REGISTER_ALL) and needs no filter. */
 static int aead_base_register(mca_base_register_flag_t flags)
 {
     char *wanted = opal_aead_base_framework.framework_selection;
@@ -138,8 +136,8 @@ static int aead_base_register(mca_base_register_flag_t flags)
     return OPAL_SUCCESS;
 }
 
-/* The parameter's string is put back; Open MPI frees it with the parameter.
- * Whatever goes wrong here, select finds no component and says why. */
+/* The parameter's string is put back; Open MPI frees it with the parameter.  Whatever fails here, select finds no
+ * component and gives the reason. */
 static int aead_base_open(mca_base_open_flag_t flags)
 {
     if (!filtered || opal_aead_base_is_auto(opal_aead_base_wanted)) {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Help texts by Open MPI; or else standalone/help_table.c has these functions, and the one that mpirun counts.
+ * Help texts through Open MPI; otherwise standalone/help_table.c has these functions, and the one that mpirun counts.
  */
 #include "opal_config.h"
 

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Entries of our help files.  Open MPI up to 5.0 reads these files when it is told where they are;
- * that of 6.0 has all texts compiled in, and takes no others.  There ours are compiled in,
- * too, from the same files (standalone/help_texts.awk), and handed to the runtime from here.
+ * Entries of our help files.  Open MPI up to 5.0 reads these files once told where they are; 6.0 has all texts
+ * compiled in, and reads no others.  For it ours are compiled in, too, from the same files
+ * (standalone/help_texts.awk), and handed to the runtime here.
  */
 #ifndef OPAL_MCA_AEAD_BASE_HELP_H
 #define OPAL_MCA_AEAD_BASE_HELP_H
@@ -17,15 +17,14 @@
 
 BEGIN_C_DECLS
 
-/* The text with its arguments, between two lines of dashes if `framed`; the caller's to free.
- * NULL: there is none. */
+/* The text with its arguments, between two lines of dashes if `framed`; the caller frees it.  NULL: no such text. */
 OPAL_DECLSPEC char *opal_aead_base_help_vstring(const char *file, const char *topic, bool framed, va_list list);
 OPAL_DECLSPEC char *opal_aead_base_help_string(const char *file, const char *topic, bool framed, ...);
 
-/* By the launcher, which counts the processes that say the same: OPAL_AEAD_BASE_HELP.  6.0 alone. */
+/* Through the launcher, which counts the processes that report the same: OPAL_AEAD_BASE_HELP.  6.0 only. */
 OPAL_DECLSPEC void opal_aead_base_help(const char *file, const char *topic, ...);
 
-/* Those of a private prefix: where they are, for as long as this life of MPI lasts. */
+/* For a private prefix: tell Open MPI where the files are, for this MPI session. */
 void opal_aead_base_help_dir(void);
 
 /* The table, which ends with NULLs. */

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Selection: the open components as candidates for aead_base_choose.c, and the
- * reasons that only the framework knows.
+ * Selection: offers the open components to aead_base_choose.c as candidates, and adds the reasons that only the
+ * framework knows.
  */
 #include "opal_config.h"
 
@@ -50,8 +50,8 @@ static bool is_in_list(const char *list, const char *name)
     return false;
 }
 
-/* What choose can only call unknown or absent: name what is installed, and
- * tell a provider that could not be loaded here from a misspelt one. */
+/* For what choose reports as unknown or absent: name what is installed, and distinguish a provider that could not be
+ * loaded here from a misspelt one. */
 static void explain(const char *wanted, opal_aead_why_t *why)
 {
     char installed[512];
@@ -89,7 +89,7 @@ int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fi
 int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
                                    const opal_aead_module_t **module, opal_aead_why_t *why)
 {
-    /* ChaCha20-Poly1305 begins with the second. */
+    /* ChaCha20-Poly1305 needs the second one as well. */
     size_t first = OPAL_AEAD_CHACHA20_POLY1305 == cipher ? OPAL_AEAD_BASE_FIRST_MOST : 1;
     int rc;
 
@@ -109,8 +109,8 @@ int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
     }
 }
 
-/* Open MPI registers the parameter with the framework, and with that loads its
- * components: so it is registered for a moment, asked for, and given up again. */
+/* Open MPI registers the parameter with the framework, and thereby loads its components: so it is registered briefly,
+ * read, and deregistered again. */
 static bool wanted_is_auto(void)
 {
     char *value = NULL;
@@ -130,7 +130,7 @@ bool opal_aead_base_may_wait(opal_aead_cipher_t cipher, bool fips)
     const char *first;
 
     if (mca_base_framework_is_registered(&opal_aead_base_framework)) {
-        return false;       /* the libraries are here */
+        return false;       /* the libraries are loaded */
     }
     first = opal_aead_base_first_installed();
     return !fips && OPAL_AEAD_CHACHA20_POLY1305 != cipher && NULL != first && 0 != strcmp("openssl", first)

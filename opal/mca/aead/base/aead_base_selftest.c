@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The self-test that a provider passes before it is used: a published answer
- * for each cipher, and one message long enough to reach the code that works on
- * many blocks at once.
+ * The self-test that a provider must pass before it is used: a published answer for each cipher, and one message long
+ * enough to reach the code that processes many blocks at once.
  */
 #include <string.h>
 
@@ -11,10 +10,10 @@
 #include "opal/mca/aead/base/aead_base_choose.h"
 
 #define SHORT_BYTES 60
-#define LONG_BYTES  4099        /* the last block is not whole */
+#define LONG_BYTES  4099        /* the last block is incomplete */
 #define LONG_AAD    37
 
-/* A known answer.  The key block is the caller's, large enough. */
+/* A known answer.  The caller provides the key block, large enough. */
 typedef struct {
     const uint8_t *raw_key, *nonce, *aad, *plain, *cipher, *tag;
     size_t aad_bytes, text_bytes;       /* cipher may be NULL: the tag covers it */
@@ -106,7 +105,7 @@ static bool all_zero(const uint8_t *bytes, size_t count)
     return 0 == all;
 }
 
-/* The same, of pieces.  `text` has what was sealed. */
+/* The same in pieces.  `text` has what was sealed. */
 static bool answers_in_parts(const opal_aead_module_t *module, opal_aead_context_t *context, const void *key,
                              const opal_aead_aad_t *aad, const answer_t *answer, const uint8_t *text)
 {
@@ -121,7 +120,7 @@ static bool answers_in_parts(const opal_aead_module_t *module, opal_aead_context
         && 0 == memcmp(tag, answer->tag, sizeof(tag)) && 0 == memcmp(got, text, bytes);
 }
 
-/* Sealed as expected, opened again, a forgery refused and wiped. */
+/* Seals as expected, opens again, refuses a forgery and wipes. */
 static bool answers(const opal_aead_module_t *module, opal_aead_cipher_t cipher,
                     opal_aead_context_t *context, void *key, const answer_t *answer)
 {

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The series guard.  Open MPI's loader compares only the version of the MCA
- * base, which all series share, and would call into structs of another layout.  A component
- * of another version of ompi-crypt may share a name with this library's own, and meet it.
+ * The series guard.  Open MPI's loader compares only the version of the MCA base, which all series share, and would
+ * use structs of another layout.  A component of another version of ompi-crypt may have the same name as one of this
+ * library's, and be loaded with it.
  */
 #include "opal_config.h"
 
@@ -24,11 +24,10 @@ static int parse(const char *text, int *major, int *minor)
     return NULL != digit && 2 == sscanf(digit, "%d.%d", major, minor) ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
-/* Help files of a private prefix are not where Open MPI looks.  It is told when the
- * library is loaded, which is all that the tools have, and forgets it at the end of
- * each life of MPI in a process (5.0 has several): so each component that registers
- * tells it again, before any of us can speak.  A directory that is there twice is no
- * harm. */
+/* Help files of a private prefix are not where Open MPI looks.  It is told when the library is loaded, which is
+ * sufficient for the tools, and forgets it at the end of each MPI session in a process (5.0 can have several): so each
+ * component that registers tells it again, before any of them can show a text.  Listing a directory twice is
+ * harmless. */
 __attribute__((constructor)) static void add_help_dir(void)
 {
     opal_aead_base_help_dir();

@@ -12,52 +12,47 @@
 
 BEGIN_C_DECLS
 
-/* Opening it succeeds also when no provider can be used: select says why. */
+/* Opening succeeds even if no provider can be used: select gives the reason. */
 OPAL_DECLSPEC extern mca_base_framework_t opal_aead_base_framework;
 
-/* The provider for `cipher`, from the components that the open framework has.
- * `wanted` NULL: what --mca aead says; a name there limits what was loaded.
- * OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with the reason in `why`; a success
- * may come with a warning there (why->topic is not NULL). */
+/* The provider for `cipher`, from the components that the open framework has.  `wanted` NULL: as --mca aead says; a
+ * name there limits what was loaded.  OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with the reason in `why`; a success may
+ * come with a warning there (why->topic is not NULL). */
 OPAL_DECLSPEC int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fips,
                                         const opal_aead_module_t **module, opal_aead_why_t *why);
 
-/* Open the framework and select what --mca aead says.  Where that is `auto`, the
- * providers are loaded as far as it takes to find one that will do.  Whatever comes back, the framework is open, unless that failed. */
+/* Open the framework and select as --mca aead says.  If that is `auto`, providers are loaded only until one is
+ * usable.  In any case the framework is open afterwards, unless opening it failed. */
 OPAL_DECLSPEC int opal_aead_base_open_and_select(opal_aead_cipher_t cipher, bool fips,
                                                  const opal_aead_module_t **module, opal_aead_why_t *why);
 
-/* Before the framework is open: may open_and_select wait until the provider is
- * needed?  Yes where `auto` begins with one that brings a library of its own.  Not
- * where the user named or excluded one, and wants to know at once whether it can
- * be used; not with `fips`; and not where openssl comes first, which keeps keys
- * out of core files best if it is there before libcrypto is used. */
+/* Before the framework is open: may open_and_select wait until the provider is needed?  Yes if `auto` begins with one
+ * that brings its own library.  Not if the user named or excluded one, and wants to know at once whether it is usable;
+ * not with `fips`; and not if openssl comes first, which keeps keys out of core files best if it is loaded before
+ * libcrypto is used. */
 OPAL_DECLSPEC bool opal_aead_base_may_wait(opal_aead_cipher_t cipher, bool fips);
 
 /* Show `why` from help-opal-aead-base.txt; nothing if its topic is NULL. */
 OPAL_DECLSPEC void opal_aead_base_show(const opal_aead_why_t *why);
 
-/* The names of all providers that are installed, loaded or not, as text. */
+/* The names of all installed providers, loaded or not, as text. */
 OPAL_DECLSPEC void opal_aead_base_installed(char *list, size_t size);
 
-/* The first provider that `auto` would try and that is installed, NULL if none
- * of the usual ones is.  Used by the framework's own files. */
+/* The first installed provider that `auto` would try, NULL if none of the usual ones is.  Used by the framework's own
+ * files. */
 const char *opal_aead_base_first_installed(void);
 
-/* What --mca aead says; NULL: nothing.  Used by the framework's own files. */
+/* The value of --mca aead; NULL: not set.  Used by the framework's own files. */
 extern const char *opal_aead_base_wanted;
 
-/* For `auto`, how many of those that are tried first does opening the framework
- * load?  0: all that there are. */
+/* For `auto`, how many of those tried first does opening the framework load?  0: all. */
 enum { OPAL_AEAD_BASE_FIRST_MOST = 2 };
 extern size_t opal_aead_base_first;
 
-/* The series guard.  `built` is OPAL_AEAD_BUILT as `component` was compiled: is it
- * of the version of ompi-crypt that this library is of?  Does `running`, the version
- * string of a library in this process, belong to the series (MAJOR.MINOR) of its
- * headers of Open MPI?  If not, show why and return OPAL_ERR_NOT_SUPPORTED; the
- * component must then not be used, as the structs of another version or series have
- * other layouts.  Callers use the macro. */
+/* The series guard.  `built` is OPAL_AEAD_BUILT as `component` was compiled: does it have this library's version of
+ * ompi-crypt?  Does `running`, the version string of a library in this process, belong to the series (MAJOR.MINOR) of
+ * its Open MPI headers?  If not, show why and return OPAL_ERR_NOT_SUPPORTED; the component must then not be used, as
+ * the structs of another version or series have other layouts.  Callers use the macro. */
 OPAL_DECLSPEC int opal_aead_base_series(const char *component, const char *built, const char *running);
 
 #define OPAL_AEAD_BUILT OPAL_CRYPT_BUILT OPAL_IDENT_STRING

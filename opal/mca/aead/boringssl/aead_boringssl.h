@@ -14,10 +14,10 @@
 
 extern opal_aead_module_t opal_aead_boringssl_module;
 
-/* OPAL_AEAD_ERROR where the library is absent, and in programs with a
- * sanitizer, whose run time does not allow it to be loaded apart. */
+/* OPAL_AEAD_ERROR if the library is absent, and in programs with a sanitizer, whose run time does not allow it to be
+ * loaded in isolation. */
 int opal_aead_boringssl_init(void);
-void opal_aead_boringssl_fini(void);    /* no context may be left */
+void opal_aead_boringssl_fini(void);    /* all contexts must be freed */
 int opal_aead_boringssl_priority(opal_aead_cipher_t cipher);
 
 #endif

@@ -1,13 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * BoringSSL's libcrypto has hundreds of symbols with the names of OpenSSL's,
- * none of them versioned.  Linked, or loaded plainly, its calls to itself would
- * end in an OpenSSL that the process already has.  So it is loaded here, by its
+ * BoringSSL's libcrypto has hundreds of symbols named like OpenSSL's, none of them versioned.  Linked, or loaded
+ * plainly, its calls to itself would end in an OpenSSL that the process already has.  So it is loaded here, by its
  * path, with
  *
- *     RTLD_LOCAL      nobody else's calls end in it,
- *     RTLD_DEEPBIND   its own calls look at itself first,
+ *     RTLD_LOCAL      no other calls resolve to it,
+ *     RTLD_DEEPBIND   its own calls resolve to itself first,
  *     RTLD_NODELETE   its thread-local data has a destructor: it must stay.
  */
 #include <dlfcn.h>
@@ -17,7 +16,7 @@
 
 #include "aead_boringssl_library.h"
 
-/* The run time of these sanitizers ends a program that uses RTLD_DEEPBIND. */
+/* The run time of these sanitizers aborts programs that use RTLD_DEEPBIND. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CANNOT_BE_APART 1
 #else
@@ -32,7 +31,7 @@ static bool find(void *handle, const char *symbol, void *function)
 {
     void *const address = dlsym(handle, symbol);
 
-    *(void **) function = address;      /* as POSIX has it */
+    *(void **) function = address;      /* as POSIX prescribes */
     return NULL != address;
 }
 

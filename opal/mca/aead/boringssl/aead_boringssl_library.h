@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The functions of BoringSSL that this provider calls.  For its own files:
- * BoringSSL's headers have the names of OpenSSL's.
+ * The functions of BoringSSL that this provider calls.  For its own files only: BoringSSL's headers have the same
+ * names as OpenSSL's.
  */
 #ifndef OPAL_AEAD_BORINGSSL_LIBRARY_H
 #define OPAL_AEAD_BORINGSSL_LIBRARY_H
@@ -23,7 +23,7 @@ typedef struct {
     __typeof__(ERR_clear_error) *clear_error;
 } opal_aead_boringssl_library_t;
 
-/* Load it, once a process; NULL: it is absent, or another one. */
+/* Load it, once per process; NULL: it is absent, or a different library. */
 const opal_aead_boringssl_library_t *opal_aead_boringssl_library(void);
 
 #endif

@@ -1,12 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Seal and open with BoringSSL.  The expanded key is an EVP_AEAD_CTX, which
- * BoringSSL only reads after its making and which holds all its state itself;
- * a context is room for additional data.
+ * Seal and open with BoringSSL.  The expanded key is an EVP_AEAD_CTX, which BoringSSL only reads once made and which
+ * holds all its state itself; a context is room for additional data.
  *
- * BoringSSL leaves GHASH's key, and ChaCha20's, on the stack: whoever calls it
- * with a key wipes them.
+ * BoringSSL leaves GHASH's key, and ChaCha20's, on the stack: every caller that passes it a key wipes them.
  */
 #include <stdio.h>
 
@@ -27,7 +25,7 @@ _Static_assert(_Alignof(boringssl_key_t) <= OPAL_AEAD_KEY_ALIGN, "it fits our ke
 
 static const opal_aead_boringssl_library_t *library;
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 int opal_aead_boringssl_init(void)
 {

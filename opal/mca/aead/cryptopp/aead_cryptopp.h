@@ -15,7 +15,7 @@
 extern opal_aead_module_t opal_aead_cryptopp_module;
 
 int opal_aead_cryptopp_init(void);
-void opal_aead_cryptopp_fini(void);     /* no context may be left */
+void opal_aead_cryptopp_fini(void);     /* all contexts must be freed */
 int opal_aead_cryptopp_priority(opal_aead_cipher_t cipher);
 
 #endif

@@ -63,7 +63,7 @@ void opal_aead_cryptopp_cipher_forget(opal_aead_cryptopp_cipher_t *cipher)
     try {
         cipher->object->SetKeyWithIV(zeros, cipher->raw_bytes, zeros, OPAL_AEAD_NONCE_BYTES);
     } catch (...) {
-        abort();                        /* a child of the process must not go on with a key */
+        abort();                        /* a child must not go on with a key */
     }
 }
 

@@ -20,19 +20,17 @@ opal_aead_cryptopp_cipher_t *opal_aead_cryptopp_cipher_new(opal_aead_cipher_t ci
                                                            int opening);
 void opal_aead_cryptopp_cipher_free(opal_aead_cryptopp_cipher_t *cipher);    /* wipes it */
 
-/* Another key in the place of its own, in a fork'd child: of GCM without allocating,
- * of ChaCha20-Poly1305 in memory that the C library has made usable there.  NULL
- * allowed. */
+/* Replace its key with another one, in a forked child: for GCM without allocating, for ChaCha20-Poly1305 in memory
+ * that the C library has made usable there.  NULL allowed. */
 void opal_aead_cryptopp_cipher_forget(opal_aead_cryptopp_cipher_t *cipher);
 
-/* The text through the object, and the tag that belongs to it: sealing it is
- * the message's, opening it is to be compared with the message's.
- * OPAL_AEAD_OK or OPAL_AEAD_ERROR. */
+/* Process the text, and compute its tag: when sealing, the message's tag; when opening, the one to compare with the
+ * message's.  OPAL_AEAD_OK or OPAL_AEAD_ERROR. */
 int opal_aead_cryptopp_cipher_run(opal_aead_cryptopp_cipher_t *cipher, const uint8_t *nonce,
                                   const opal_aead_aad_t *aad, int aad_count,
                                   const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag);
 
-/* As the library that runs has it: 870 is 8.7. */
+/* The version of the running library: 870 is 8.7. */
 int opal_aead_cryptopp_version(void);
 
 #ifdef __cplusplus

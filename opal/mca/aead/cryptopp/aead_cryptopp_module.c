@@ -1,19 +1,17 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Keys and contexts for Crypto++.  Its objects change while they work, so they
- * belong to a context, which keeps one per key and direction, as many as it has
- * slots:
+ * Keys and contexts for Crypto++.  Its objects change during use, so they belong to a context, which keeps one per key
+ * and direction, as many as it has slots:
  *
  *     2 id + opening --mod SLOTS--> | use | object |   use equal: use it
  *                                                      not equal: make anew
  *
- * Objects of wiped keys are freed, which wipes them, at the next use of the
- * context (aead_gone.h); in a fork'd child all get another key (aead_live.h).
+ * Objects of wiped keys are freed, which wipes them, at the next use of the context (aead_gone.h); in a forked child
+ * all get another key (aead_live.h).
  *
- * The objects keep round keys on the heap and offer no other place.  So the
- * process is made to dump no core files when the first context is made; `note`
- * of the module says so in reports.
+ * The objects keep round keys on the heap and offer no other place.  So the process is made to dump no core files once
+ * the first context is made; `note` of the module says so in reports.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -48,7 +46,7 @@ static pthread_once_t settle_once = PTHREAD_ONCE_INIT;
 static bool no_core_files, watched;
 static atomic_bool settled;
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static void before_fork(void)
 {
@@ -148,7 +146,7 @@ static void key_wipe(void *block)
 
 /* ---- contexts ---- */
 
-/* Of one key, or with id 0 of all. */
+/* Clear the objects of one key, or, with id 0, all. */
 static void clear_key(opal_aead_context_t *context, uint64_t id)
 {
     opal_aead_live_lock(&lives);
@@ -251,7 +249,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
     }
-    opal_aead_wipe(expected, sizeof(expected));     /* it would make a forgery */
+    opal_aead_wipe(expected, sizeof(expected));     /* it could be used for a forgery */
     return rc;
 }
 

@@ -3,9 +3,8 @@
  *
  * Seal and open with libipsec-mb.
  *
- * One IMB_MGR serves the process: the direct calls only read the functions
- * that it holds for this CPU.  Expanded keys lie in the caller's memory and are
- * read-only after key_init; what a message needs beside them is in the context.
+ * One IMB_MGR serves the process: the direct calls only read its functions for this CPU.  Expanded keys are in the
+ * caller's memory and read-only after key_init; whatever else a message needs is in the context.
  *
  * The library computes tags and never compares them: open does, in constant
  * time, and wipes the text of a message that it refuses.
@@ -18,7 +17,7 @@
 #include "opal/mca/aead/aead_util.h"
 #include "aead_ipsecmb.h"
 
-/* One call takes texts up to this, longer ones go by pieces of it. */
+/* The longest text for one call; longer ones are processed in pieces. */
 #define PIECE ((size_t) 1 << 30)
 
 struct opal_aead_context {
@@ -50,7 +49,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static IMB_MGR *manager;
 static gcm_t gcm[OPAL_AEAD_CIPHERS];       /* ChaCha20-Poly1305's stays empty */
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static void take_functions(const IMB_MGR *m)
 {
@@ -68,7 +67,7 @@ static void take_functions(const IMB_MGR *m)
     };
 }
 
-/* The library's emulation of AES for CPUs without it is not wanted. */
+/* The library's emulation of AES, for CPUs without it, is not used. */
 static bool usable(IMB_MGR *m)
 {
     const uint64_t needed = IMB_FEATURE_AESNI | IMB_FEATURE_PCLMULQDQ;
@@ -181,7 +180,7 @@ static void context_free(opal_aead_context_t *context)
 
 /* ---- messages: what seal and open share ---- */
 
-/* A message that does not go in one call: begin, some text, some more, end. */
+/* For a message that takes several calls: begin, some text, some more, end. */
 static void begin(opal_aead_context_t *context, const ipsecmb_key_t *key, const uint8_t *nonce, const uint8_t *aad,
                   size_t aad_bytes)
 {
@@ -226,9 +225,9 @@ static bool at_once(const ipsecmb_key_t *key, size_t bytes)
 
 /* ---- messages ---- */
 
-/* The library's calls return nothing.  One that rejects its arguments leaves plaintext where
- * the ciphertext belongs; its error number is the process's, which another thread may have
- * cleared.  But then it has written no tag: this stands in its place before. */
+/* The library's calls return nothing.  One that rejects its arguments leaves plaintext in place of the ciphertext; its
+ * error number is the process's, which another thread may have cleared.  But then it has written no tag: this
+ * placeholder is still there. */
 static const uint8_t no_tag[OPAL_AEAD_TAG_BYTES] = "no tag was made";
 
 static bool arguments_fit(const ipsecmb_key_t *key, const uint8_t *nonce, const void *in, size_t text_bytes, const void *out,
@@ -238,7 +237,7 @@ static bool arguments_fit(const ipsecmb_key_t *key, const uint8_t *nonce, const 
         && opal_aead_text_fits(key->cipher, text_bytes);
 }
 
-/* What a library's call has left behind. */
+/* Check and clean up after a call of the library. */
 static int sealed(void *cipher, size_t text_bytes, const uint8_t *tag)
 {
     opal_aead_vectors_wipe();
@@ -262,7 +261,7 @@ static int opened(void *plain, size_t text_bytes, const uint8_t *tag, uint8_t ex
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
     }
-    opal_aead_wipe(expected, OPAL_AEAD_TAG_BYTES);      /* it would make a forgery */
+    opal_aead_wipe(expected, OPAL_AEAD_TAG_BYTES);      /* it could be used for a forgery */
     return rc;
 }
 

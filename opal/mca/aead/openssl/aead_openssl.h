@@ -5,7 +5,7 @@
  *
  *     aead_openssl_module.c     seal and open
  *     aead_openssl_cache.c      EVP contexts, one per key and thread
- *     aead_openssl_memory.c     keeps what libcrypto knows of keys out of cores
+ *     aead_openssl_memory.c     keeps libcrypto's copies of keys out of core files
  *     aead_openssl_component.c  what Open MPI's loader sees
  */
 #ifndef OPAL_AEAD_OPENSSL_H
@@ -18,11 +18,11 @@
 
 extern opal_aead_module_t opal_aead_openssl_module;
 
-/* Fetch the ciphers, once a process; call it before anything else uses
- * libcrypto, if that can be arranged (aead_openssl_memory.c says why). */
+/* Fetch the ciphers, once per process; call it before anything else uses libcrypto, if possible (aead_openssl_memory.c
+ * says why). */
 int opal_aead_openssl_init(void);
 
-/* Free what init fetched; no context may be left. */
+/* Free what init fetched; all contexts must be freed. */
 void opal_aead_openssl_fini(void);
 
 int opal_aead_openssl_priority(opal_aead_cipher_t cipher);
@@ -32,22 +32,22 @@ int opal_aead_openssl_is_fips(void);
 
 typedef enum {
     OPAL_AEAD_OPENSSL_NOT_GUARDED,
-    OPAL_AEAD_OPENSSL_OWN_PAGES,        /* round keys lie in pages left out of core files */
+    OPAL_AEAD_OPENSSL_OWN_PAGES,        /* round keys are in pages left out of core files */
     OPAL_AEAD_OPENSSL_NO_CORE_FILES     /* libcrypto was in use before: this process dumps none */
 } opal_aead_openssl_guard_t;
 
-/* Try to become libcrypto's allocator; harmless when it is too late. */
+/* Try to become libcrypto's allocator; harmless if it is too late. */
 void opal_aead_openssl_take_over(void);
 
-/* At the first call, which is the first context's, settle how round keys stay
- * out of core files: a process that only opens this provider keeps its own. */
+/* At the first call, for the first context, decide how round keys stay out of core files: a process that only opens
+ * this provider keeps its core files. */
 opal_aead_openssl_guard_t opal_aead_openssl_guard(void);
 
-/* Between these two, what libcrypto allocates on this thread is secret. */
+/* Between these two, whatever libcrypto allocates on this thread is secret. */
 void opal_aead_openssl_secret_begin(void);
 void opal_aead_openssl_secret_end(void);
 
-/* True if the address lies in our pages; for tests. */
+/* True if the address is in our pages; for tests. */
 bool opal_aead_openssl_in_own_pages(const void *address);
 
 /* ---- aead_openssl_cache.c ---- */
@@ -68,7 +68,7 @@ void opal_aead_openssl_key_gone(uint64_t id);
 int opal_aead_openssl_context_new(opal_aead_context_t **context);
 void opal_aead_openssl_context_free(opal_aead_context_t *context);
 
-/* The EVP context of this key, keyed; NULL: out of memory or end of libcrypto. */
+/* The EVP context for this key, keyed; NULL: out of memory or end of libcrypto. */
 EVP_CIPHER_CTX *opal_aead_openssl_context_for(opal_aead_context_t *context,
                                               const opal_aead_openssl_key_t *key);
 

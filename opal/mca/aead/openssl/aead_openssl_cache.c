@@ -1,16 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A context holds, for every cipher it met, a table of EVP contexts, indexed
- * by the id of the key.  All of a table is made at the first use of its cipher,
- * so that no later message allocates: a key that is not in the table is loaded
- * into the EVP context that its id falls on.
+ * A context holds, for every cipher used, a table of EVP contexts, indexed by the id of the key.  The whole table is
+ * made at the first use of its cipher, so that no later message allocates: a key that is not in the table is loaded
+ * into the EVP context that its id maps to.
  *
  *     key id --mod SLOTS--> | id | EVP_CIPHER_CTX |   id equal: use it
  *                                                     not equal: load the key
  *
- * Slots of wiped keys are cleared at the next use of the context (aead_gone.h); all of
- * them in a fork'd child, where they do not lie in pages of ours (aead_live.h).
+ * Slots of wiped keys are cleared at the next use of the context (aead_gone.h); in a forked child all are, unless they
+ * are in our own pages (aead_live.h).
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ static void clear_slot(table_t *table, int slot)
     }
 }
 
-/* Of one key, or with id 0 of all. */
+/* Clear the slots of one key, or, with id 0, all. */
 static void clear_key(opal_aead_context_t *context, uint64_t id)
 {
     for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
@@ -84,8 +83,7 @@ static void in_parent(void)
     opal_aead_live_unlock(&lives);
 }
 
-/* Slots that are empty, too: a key may have been on its way there.  Neither call
- * allocates, or takes a lock. */
+/* Also clear empty slots: a key may have been on its way there.  Neither call allocates, or takes a lock. */
 static void in_child(void)
 {
     for (opal_aead_live_t *live = lives.first; NULL != live; live = live->next) {
@@ -97,7 +95,7 @@ static void in_child(void)
             for (int slot = 0; slot < SLOTS && NULL != table
                                && NULL != opal_aead_openssl_cipher((opal_aead_cipher_t) c); ++slot) {
                 table->ids[slot] = 0;
-                if (!opal_aead_openssl_in_own_pages(table->evp[slot])) {        /* there, nothing is left of them */
+                if (!opal_aead_openssl_in_own_pages(table->evp[slot])) {        /* ours are zeros already */
                     (void) EVP_EncryptInit_ex2(table->evp[slot], NULL, zeros, zeros, NULL);
                 }
             }
@@ -123,7 +121,7 @@ static void table_free(table_t *table)
     }
 }
 
-/* Keying an EVP context once makes libcrypto allocate all it ever needs. */
+/* Keying an EVP context once makes libcrypto allocate all it will ever need. */
 static table_t *table_new(const EVP_CIPHER *cipher)
 {
     table_t *table = calloc(1, sizeof(*table));

@@ -1,19 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * An EVP context holds round keys on libcrypto's heap, where a core file would
- * show them, and a fork'd child have them.  libcrypto takes another allocator only before its very first
- * allocation (CRYPTO_set_mem_functions), or at any time where it had one already, which is not ours to replace: what
- * that gave must go back to it.  So:
+ * An EVP context holds round keys on libcrypto's heap, where a core file would expose them, and a forked child would
+ * have them.  libcrypto accepts another allocator only before its very first allocation (CRYPTO_set_mem_functions), or
+ * at any time if it had one already, which we must not replace: its blocks must go back to it.  So:
  *
- *   own pages      it took ours.  What is allocated between secret_begin() and
- *                  secret_end() lies in pages marked MADV_DONTDUMP and
- *                  MADV_WIPEONFORK; everything else goes to malloc as before.
- *   no core files  it was in use before, or has the program's allocator, now or since: opal_aead_no_core_files().  `note` of
- *                  the module says so in reports.  Children: aead_openssl_cache.c.
+ *   own pages      libcrypto accepted ours.  Allocations between secret_begin() and
+ *                  secret_end() are in pages marked MADV_DONTDUMP and
+ *                  MADV_WIPEONFORK; all others go to malloc as before.
+ *   no core files  libcrypto was in use before, or has the program's allocator, now or since: no_core_files().
+ *                  `note` of the module says so in reports.  Children: aead_openssl_cache.c.
  *
- * libcrypto keeps our functions for the life of the process: this object is
- * linked with -z nodelete and its pages are never unmapped.
+ * libcrypto keeps our functions for the life of the process: this object is linked with -z nodelete and its pages are
+ * never unmapped.
  *
  *     | header 64: class | payload 2^class ... |    from one reserved range
  */
@@ -25,7 +24,7 @@
 #include "aead_openssl.h"
 
 #define RESERVED     ((size_t) 256 << 20)      /* addresses, not memory */
-#define STEP         ((size_t) 64 << 10)       /* made usable at a time */
+#define STEP         ((size_t) 64 << 10)       /* made usable in steps of this size */
 #define HEADER       ((size_t) 64)
 #define CLASS_LEAST  6
 #define CLASS_MOST   20
@@ -42,7 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *range;
 static size_t range_usable, range_used;
 static block_t *free_blocks[CLASS_MOST + 1];
-static bool wiped_by_kernel, forked;        /* forked: a child, where all of it is zeros */
+static bool wiped_by_kernel, forked;        /* forked: in a child, where all of it is zeros */
 
 static __thread bool secret;
 
@@ -190,7 +189,7 @@ static void in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- settling ---- */
+/* ---- deciding ---- */
 
 static bool has_its_own(void)
 {
@@ -227,7 +226,7 @@ static void take_over(void)
             guard = OPAL_AEAD_OPENSSL_OWN_PAGES;
             return;
         }
-        range = NULL;               /* of which nothing is usable */
+        range = NULL;               /* none of it is usable */
     }
     munmap(reserved, RESERVED);
 }

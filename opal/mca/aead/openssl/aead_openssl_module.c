@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Seal and open with libcrypto.  Ciphers are fetched once a process and
- * EVP contexts cached per key and thread (aead_openssl_cache.c): a message
- * costs one EVP_CipherInit_ex2 with its nonce and no fetch or allocation.
+ * Seal and open with libcrypto.  Ciphers are fetched once per process and EVP contexts cached per key and thread
+ * (aead_openssl_cache.c): a message costs one EVP_CipherInit_ex2 with its nonce and no fetch or allocation.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +17,7 @@
 #include "opal/mca/aead/aead_util.h"
 #include "aead_openssl.h"
 
-/* EVP counts in int: long texts go by pieces, whole blocks each. */
+/* EVP lengths are int: long texts are processed in pieces of whole blocks. */
 #define PIECE ((size_t) 1 << 30)
 
 static const char *const names[OPAL_AEAD_CIPHERS] = {
@@ -33,7 +32,7 @@ static EVP_CIPHER *fetched[OPAL_AEAD_CIPHERS];
 static atomic_bool ended;               /* libcrypto has cleaned up, at exit */
 static int end_is_watched;
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static void on_end(void)
 {
@@ -45,7 +44,7 @@ const EVP_CIPHER *opal_aead_openssl_cipher(opal_aead_cipher_t cipher)
     return atomic_load_explicit(&ended, memory_order_relaxed) ? NULL : fetched[cipher];
 }
 
-/* An implementation of the FIPS provider is preferred where one is active. */
+/* The FIPS provider's implementation is preferred if that provider is active. */
 int opal_aead_openssl_init(void)
 {
     int rc = OPAL_AEAD_ERROR;
@@ -101,7 +100,7 @@ int opal_aead_openssl_is_fips(void)
     return 1;
 }
 
-/* From 3.1 on libcrypto has AES-GCM for wide vectors. */
+/* Since 3.1 libcrypto has AES-GCM for wide vectors. */
 int opal_aead_openssl_priority(opal_aead_cipher_t cipher)
 {
     if (0 == (opal_aead_openssl_module.ciphers & OPAL_AEAD_BIT(cipher))) {
@@ -183,9 +182,8 @@ static int feed_aad(EVP_CIPHER_CTX *evp, const opal_aead_aad_t *aad, int aad_cou
     return 1;
 }
 
-/* For more than 16 blocks of text or additional data libcrypto's GCM for wide
- * vectors puts powers of GHASH's key on the stack, and leaves them there.  Its
- * ChaCha20 leaves the key there at any length, where the processor has no AVX-512. */
+/* For more than 16 blocks of text or additional data libcrypto's GCM for wide vectors puts powers of GHASH's key on
+ * the stack, and leaves them there.  Its ChaCha20 leaves the key there at any length, if the CPU has no AVX-512. */
 #define STACK_STAYS_CLEAN 128
 
 static void wipe_traces(opal_aead_cipher_t cipher, const opal_aead_aad_t *aad, int aad_count, size_t text_bytes)

@@ -12,7 +12,7 @@
 extern opal_aead_module_t opal_aead_sodium_module;
 
 int opal_aead_sodium_init(void);
-void opal_aead_sodium_fini(void);       /* no context may be left */
+void opal_aead_sodium_fini(void);       /* all contexts must be freed */
 int opal_aead_sodium_priority(opal_aead_cipher_t cipher);
 
 #endif

@@ -1,11 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Seal and open with libsodium.  The expanded key is libsodium's own state,
- * which it only reads after its making; a context is room for additional data.
+ * Seal and open with libsodium.  The expanded key is libsodium's own state, which it only reads once made; a context
+ * is room for additional data.
  *
- * libsodium leaves round keys on the stack and in registers: whoever calls it
- * with a key wipes them.
+ * libsodium leaves round keys on the stack and in registers: every caller that passes it a key wipes them.
  */
 #include <stdio.h>
 
@@ -23,7 +22,7 @@ _Static_assert(OPAL_AEAD_NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES
                && OPAL_AEAD_KEY_MAX_BYTES == crypto_aead_aes256gcm_KEYBYTES, "libsodium's sizes are ours");
 _Static_assert(_Alignof(crypto_aead_aes256gcm_state) <= OPAL_AEAD_KEY_ALIGN, "its state fits our keys");
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 int opal_aead_sodium_init(void)
 {

@@ -1,12 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What every file of the core shares: return codes, the reason of a refusal,
- * little- and big-endian helpers.
+ * Shared by every file of the core: return codes, the reason of a refusal, little- and big-endian helpers.
  *
- * The core (opal/mca/common/crypt) makes no MPI call, uses no Open MPI type,
- * opens no socket and no file but key files.  It is therefore linked as it is
- * into unit tests and fuzzers.
+ * The core (opal/mca/common/crypt) makes no MPI call, uses no Open MPI type, and opens no sockets and no files but key
+ * files.  Hence unit tests and fuzzers can link it unchanged.
  */
 #ifndef OPAL_CRYPT_BASE_BASE_H
 #define OPAL_CRYPT_BASE_BASE_H
@@ -23,25 +21,25 @@
 /* Return codes of the core.  0 is success, everything else negative. */
 enum {
     OPAL_CRYPT_OK = 0,
-    OPAL_CRYPT_ERR_AUTH = -1,       /* bytes that no holder of the key made, or made for another place */
+    OPAL_CRYPT_ERR_AUTH = -1,       /* made by no holder of the key, or for another place */
     OPAL_CRYPT_ERR_REPLAY = -2,     /* authentic, but seen before */
-    OPAL_CRYPT_ERR_ORDER = -3,      /* authentic, but it overtook another */
-    OPAL_CRYPT_ERR_EXHAUSTED = -4,  /* a counter came to its end */
-    OPAL_CRYPT_ERR_FORKED = -5,     /* a fork'd child, which has no keys, tried to seal or to open */
+    OPAL_CRYPT_ERR_ORDER = -3,      /* authentic, but out of order */
+    OPAL_CRYPT_ERR_EXHAUSTED = -4,  /* a counter is used up */
+    OPAL_CRYPT_ERR_FORKED = -5,     /* a forked child, which has no keys, tried to seal or to open */
     OPAL_CRYPT_ERR_CONFIG = -6,     /* a parameter, key file, certificate ...; why says which */
     OPAL_CRYPT_ERR_PEER = -7,       /* the peer's record is refused; why says how it differs */
     OPAL_CRYPT_ERR_MEMORY = -8,
-    OPAL_CRYPT_ERR_LIBRARY = -9,    /* a library call failed that cannot fail for a good reason */
-    OPAL_CRYPT_ERR_STORAGE = -10,   /* files: reading, writing or locking failed; errno says how */
+    OPAL_CRYPT_ERR_LIBRARY = -9,    /* a library call failed that should never fail */
+    OPAL_CRYPT_ERR_STORAGE = -10,   /* files: reading, writing or locking failed; see errno */
     OPAL_CRYPT_ERR_TORN = -11,      /* files: the first write of a block was cut short */
-    OPAL_CRYPT_ERR_ACCESS = -12,    /* files: no key for these bytes, or no region that they belong to */
-    OPAL_CRYPT_ERR_OLD = -13        /* a record that was authenticated too long ago, and may be renewed */
+    OPAL_CRYPT_ERR_ACCESS = -12,    /* files: no key for these bytes, or no region that contains them */
+    OPAL_CRYPT_ERR_OLD = -13        /* the record was authenticated too long ago, and may be renewed */
 };
 
-/* What hardly any message calls: GCC then moves the ways that lead there
- * out of the way of the others, whose code fills a third fewer lines of the cache. */
+/* For functions that hardly any message calls: GCC moves the paths to them out of the way of the others, whose code
+ * then fills a third fewer cache lines. */
 #define OPAL_CRYPT_RARE __attribute__((cold))
-/* What every message calls lies together. */
+/* Functions that every message calls are placed together. */
 #define OPAL_CRYPT_OFTEN __attribute__((hot))
 
 /* Why something was refused, for the caller to show.  `topic` names an entry
@@ -58,9 +56,8 @@ int opal_crypt_refuse(opal_crypt_why_t *why, int rc, const char *topic,
 
 const char *opal_crypt_strerror(int rc);
 
-/* Wire and disk integers.  Records and frames are big-endian (they are sorted
- * and compared as bytes), files little-endian.  Whole words: of single bytes GCC
- * makes vectors, at four times the price. */
+/* Wire and disk integers.  Records and frames are big-endian (they are sorted and compared as bytes), files
+ * little-endian.  Whole words: GCC turns single bytes into vectors, at four times the cost. */
 static inline void opal_crypt_put16(uint8_t *p, uint16_t v)
 {
     v = htobe16(v);

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Sealing and opening: box.h has the drawing.
+ * Sealing and opening: see the drawing in box.h.
  */
 #include "box.h"
 #include "secmem.h"
 
-/* In one piece, or, which not every provider can, joined of several. */
+/* In one piece or, with providers that can, joined from several. */
 OPAL_CRYPT_OFTEN
 static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
                             const opal_aead_piece_t *plain, int count, void *cipher, uint8_t *tag)
@@ -128,7 +128,7 @@ int opal_crypt_box_open_at(opal_crypt_box_t *box, opal_crypt_epochs_t *epochs, u
     box->id = hold.epoch->id;
     opal_crypt_nonce_epoch(hold.epoch->iv, counter, box->nonce);
     rc = open_with(box, thread, context, cipher, bytes, tag, plain);
-    /* Only now is the epoch one that the peer really uses. */
+    /* Only now is it certain that the peer uses this epoch. */
     opal_crypt_epoch_release(epochs, &hold, OPAL_CRYPT_OK == rc);
     return rc;
 }

@@ -3,7 +3,7 @@
  *
  * See crypt/base/environment.h.  Each change makes a new array, and costs its memory:
  *
- *     the array before, for those who look for leaks | NAME=VALUE | ... | NULL
+ *     the array before, for leak checkers | NAME=VALUE | ... | NULL
  */
 #include "environment.h"
 

@@ -3,8 +3,8 @@
  *
  * The keys of one direction.  See crypt/base/epoch.h.
  *
- * Why a holder's key never changes under its hands.  A direction has a few
- * seats; each is a pointer to an epoch and one word:
+ * Why a holder's key never changes during use.  A direction has a few seats; each is a pointer to an epoch and one
+ * word:
  *
  *     | epoch + 1, 49 bits | holders, 15 bits |      0: empty, all ones above: changing
  *
@@ -12,17 +12,15 @@
  *            seat held epoch e at that instant, and the pointer is e's: it is
  *            written only while the word says "changing", before the release
  *            store of (e, 0) that the swap's acquire reads from.
- *   replace  compare-and-swap of (e, 0) to "changing".  It fails while anybody
- *            holds the seat; once it succeeded no hold can, until the new
+ *   replace  compare-and-swap of (e, 0) to "changing".  It fails while any thread
+ *            holds the seat; once it has succeeded no hold can, until the new
  *            word is stored.  So the old epoch is unreachable when it is wiped.
  *   release  (e, n) to (e, n - 1).  Its release order makes the holder's last
  *            read of the key come before the replacer's wipe.
  *
- * A word names its epoch, so a seat that went from e to f and back to e is
- * right for a hold that slept meanwhile: it holds what the word says.  Who
- * finds no seat (a new epoch, or all seats held) derives an epoch of its own
- * and loses only time.  Seats change hands under a mutex, which hold and
- * release of a seated epoch never take.
+ * A word names its epoch, so if a seat goes from e to f and back to e during a hold's swap, that hold is still right:
+ * it holds what the word says.  A thread that finds no seat (a new epoch, or all seats held) derives an epoch of its
+ * own and loses only time.  Seats change hands under a mutex, which hold and release of a seated epoch never take.
  */
 #include "epoch.h"
 
@@ -37,7 +35,7 @@
 #define EMPTY        UINT64_C(0)
 #define CHANGING     (~HOLDERS_MASK)
 
-static pthread_mutex_t replacing = PTHREAD_MUTEX_INITIALIZER;   /* held while a seat changes hands: of all directions, which are many */
+static pthread_mutex_t replacing = PTHREAD_MUTEX_INITIALIZER;   /* held while a seat changes hands; one for all */
 
 static inline uint64_t word_of(uint64_t number)
 {
@@ -149,9 +147,8 @@ int opal_crypt_epoch_hold(opal_crypt_epochs_t *epochs, uint64_t number,
     return rc;
 }
 
-/* The seat to give away: an empty one, else the one with the lowest epoch that
- * nobody holds, but never the one with the highest: a late or repeated message
- * of an old epoch must not drive out the epoch that everybody uses. */
+/* The seat to reuse: an empty one, else the free one with the lowest epoch, but never the one with the highest: a late
+ * or repeated message of an old epoch must not evict the current epoch. */
 static opal_crypt_seat_t *seat_to_replace(opal_crypt_epochs_t *epochs, uint64_t *word)
 {
     opal_crypt_seat_t *lowest = NULL;

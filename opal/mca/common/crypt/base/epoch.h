@@ -5,19 +5,17 @@
  *
  *     counter --(>> shift)--> epoch --Expand--> AEAD key, IV, chopping key
  *
- * Every epoch can be derived at any time and in any order; the newest few are
- * kept.  Who wants to seal or open holds an epoch for the length of one call:
+ * Every epoch can be derived at any time and in any order; the newest few are kept.  To seal or open, a caller holds
+ * an epoch for the length of one call:
  *
  *     hold --> seal or open --> release(authentic?)
  *
- * An epoch that was derived because a frame from the network named it is kept
- * only when that frame verified; otherwise it is wiped, and the epochs that
- * were kept before are still there.
+ * An epoch derived because a frame from the network named it is kept only if that frame verified; otherwise it is
+ * wiped, and no kept epoch was evicted.
  *
- * Threads: any number may hold, release and so replace epochs at once;
- * crypt/base/epoch.c begins with the reason why that is right.  Where the process
- * said that it has one (opal_crypt_threads), the holders are counted
- * without atomics, unless these are `always_shared`.
+ * Threads: any number may hold, release and thus replace epochs at once; crypt/base/epoch.c begins with the proof that
+ * this is safe.  If the process has declared a single thread (opal_crypt_threads), holders are counted without
+ * atomics, unless these are `always_shared`.
  */
 #ifndef OPAL_CRYPT_BASE_EPOCH_H
 #define OPAL_CRYPT_BASE_EPOCH_H
@@ -29,12 +27,12 @@
 #define OPAL_CRYPT_EPOCH_SHIFT  20
 #define OPAL_CRYPT_EPOCH_SEATS  3
 
-/* One epoch; lies in crypt_secmem, with the expanded key behind it. */
+/* One epoch; lives in crypt_secmem, followed by the expanded key. */
 typedef struct opal_crypt_epoch {
     uint8_t chop[OPAL_AEAD_KEY_MAX_BYTES];  /* the chopping key K */
     uint64_t number;
     uint8_t iv[OPAL_AEAD_NONCE_BYTES];
-    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the AEAD key in the record of nonces */
+    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the AEAD key in the nonce log */
     _Alignas(OPAL_AEAD_KEY_ALIGN) uint8_t key[];
 } opal_crypt_epoch_t;
 
@@ -52,8 +50,8 @@ typedef struct opal_crypt_epochs {
     const opal_aead_module_t *aead;
     opal_aead_cipher_t cipher;
     opal_crypt_derive_fn_t derive;
-    const void *parent;                     /* lives at least as long */
-    bool always_shared;                     /* whatever opal_crypt_threads was told */
+    const void *parent;                     /* must live at least as long */
+    bool always_shared;                     /* regardless of opal_crypt_threads */
 } opal_crypt_epochs_t;
 
 typedef struct opal_crypt_hold {
@@ -66,7 +64,7 @@ void opal_crypt_epochs_init(opal_crypt_epochs_t *epochs,
                             opal_crypt_derive_fn_t derive, const void *parent,
                             bool always_shared);
 
-/* Wipes; nobody holds an epoch any more. */
+/* Wipes all; no epoch may be held any more. */
 void opal_crypt_epochs_fini(opal_crypt_epochs_t *epochs);
 
 int opal_crypt_epoch_hold(opal_crypt_epochs_t *epochs, uint64_t number,

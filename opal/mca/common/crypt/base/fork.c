@@ -1,19 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A fork'd child has none of our keys.
+ * A forked child has none of our keys.
  *
  *   memory of crypt_secmem    the kernel gives the child zeros (MADV_WIPEONFORK);
- *                             where it cannot, the child wipes them first of all
+ *                             if it cannot, the child wipes them before anything else
  *   libcrypto's, between      a fork waits for those calls (secret_begin .. secret_end);
  *   two calls                 the contexts of threads that were in the middle of a
  *                             message are given another key in the child
- *   providers                 see to their own contexts (opal/mca/aead/aead_live.h)
+ *   providers                 handle their own contexts (opal/mca/aead/aead_live.h)
  *
- * The child's part writes to memory and nothing else: of the process's threads it
- * has one, so that whatever another one held stays held.  A child that was made in
- * another way (clone, vfork, posix_spawn) comes by none of this: with memory of its
- * own it has the kernel's zeros, and the two others become another program at once.
+ * The child only writes to memory: it has one of the process's threads, so whatever another thread held stays held.  A
+ * child made in another way (clone, vfork, posix_spawn) runs none of this: with its own memory it gets the kernel's
+ * zeros, and the other two become another program at once.
  */
 #include "fork.h"
 #include "secmem.h"
@@ -21,7 +20,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { STACK = 16384 };         /* bytes of it that libcrypto uses at most in one of those calls */
+enum { STACK = 16384 };         /* the most stack that libcrypto uses in one of those calls */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool watched;
@@ -34,7 +33,7 @@ void opal_crypt_secret_begin(void)
     pthread_rwlock_rdlock(&secrets);
 }
 
-/* What the calls before left in this thread's stack, below its end. */
+/* Wipe what earlier calls left on this thread's stack, below its end. */
 static __attribute__((noinline)) void wipe_stack(void)
 {
     uint8_t below[STACK];
@@ -66,7 +65,7 @@ static void in_child(void)
 {
     opal_crypt_secmem_fork(OPAL_CRYPT_FORK_CHILD);
     opal_crypt_thread_fork(OPAL_CRYPT_FORK_CHILD);
-    /* Its owner is a thread of the parent, so it cannot be given back. */
+    /* locked by a thread of the parent, so it cannot be unlocked */
     secrets = (pthread_rwlock_t) PTHREAD_RWLOCK_INITIALIZER;
 }
 

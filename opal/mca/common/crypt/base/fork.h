@@ -10,21 +10,21 @@
 
 #pragma GCC visibility push(default)
 
-/* From now on a fork'd child of this process has no keys.  Before the first
- * secret; more calls do nothing.  False: the system has no memory for that. */
+/* From now on a forked child of this process has no keys.  Call before the first secret; further calls do nothing.
+ * False: no memory. */
 bool opal_crypt_fork_watch(void);
 
-/* Around calls that leave a secret in libcrypto's memory until they end, so that
- * no fork falls between.  They nest.  Not for what every message does. */
+/* Around calls that leave a secret in libcrypto's memory until they return, so that no fork comes in between.  They
+ * nest.  Not for per-message work. */
 void opal_crypt_secret_begin(void);
 void opal_crypt_secret_end(void);
 
-/* ---- what crypt/base/fork.c calls ---- */
+/* ---- called by crypt/base/fork.c ---- */
 
 typedef enum {
-    OPAL_CRYPT_FORK_BEFORE,             /* in the parent: take what must be whole in the child */
+    OPAL_CRYPT_FORK_BEFORE,             /* in the parent: lock what must be consistent in the child */
     OPAL_CRYPT_FORK_PARENT,
-    OPAL_CRYPT_FORK_CHILD               /* nothing but writes to memory, and giving back */
+    OPAL_CRYPT_FORK_CHILD               /* only writes to memory and unlocks */
 } opal_crypt_fork_t;
 
 void opal_crypt_secmem_fork(opal_crypt_fork_t when);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Bytes as hexadecimal digits: of hashes, identifiers and wrapped keys in text files.
- * A secret that comes as digits is read by secret_file.h, which checks where it lies.
+ * Hashes, identifiers and wrapped keys as hexadecimal digits in text files.  A secret in hexadecimal is read by
+ * secret_file.h, which checks its location.
  *
  * Threads: any.
  */
@@ -13,10 +13,10 @@
 
 #pragma GCC visibility push(default)
 
-/* Lower-case digits, 2 x count of them, and a zero. */
+/* 2 x count lower-case digits and a zero byte. */
 void opal_crypt_hex_write(const uint8_t *bytes, size_t count, char *text);
 
-/* From 2 x count lower-case digits; false if one of them is none. */
+/* From 2 x count lower-case digits; false if any is invalid. */
 bool opal_crypt_hex_read(const char *text, uint8_t *bytes, size_t count);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * HKDF, HMAC and SHA-256 by libcrypto, and the texts of all labels.
+ * HKDF, HMAC and SHA-256 with libcrypto, and the texts of all labels.
  */
 #include "kdf.h"
 #include "fork.h"
@@ -15,7 +15,7 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
-/* No text may stand here twice. */
+/* All texts must differ. */
 static const char *const texts[OPAL_CRYPT_LABELS] = {
     [OPAL_CRYPT_LABEL_PSK_AUTH] = "ompi-crypt v1 psk auth",
     [OPAL_CRYPT_LABEL_PSK_MIX] = "ompi-crypt v1 psk mix",
@@ -43,8 +43,7 @@ const char *opal_crypt_label_text(opal_crypt_label_t label)
     return (unsigned) label < OPAL_CRYPT_LABELS ? texts[label] : NULL;
 }
 
-/* One run of OpenSSL's HKDF.  Its parameters want pointers to non-const; it
- * does not write through them. */
+/* One run of OpenSSL's HKDF.  Its parameters take pointers to non-const, but it does not write through them. */
 static int hkdf(int mode, char *digest, const void *key, size_t key_bytes, const char *octets_name,
                 const void *octets, size_t octets_bytes, void *out, size_t bytes)
 {

@@ -1,14 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * HKDF-SHA256 (RFC 5869), and the list of ALL labels: every key of this
- * project is made here, under a label that no other use has.
+ * HKDF-SHA256 (RFC 5869), and the list of ALL labels: every key of this project is made here, under a label of its
+ * own.
  *
  *     Expand(secret, label, context) = HKDF-Expand(secret, info, bytes)
  *     info = | bytes 2 | label length 1 | label | context |
  *
- * The output's length is part of info, so a shorter key is never the
- * beginning of a longer one.  docs/wire-format.rst, "Keys".
+ * The output's length is part of info, so a shorter key is never a prefix of a longer one.  docs/wire-format.rst,
+ * "Keys".
  */
 #ifndef OPAL_CRYPT_BASE_KDF_H
 #define OPAL_CRYPT_BASE_KDF_H
@@ -22,7 +22,7 @@
 #define OPAL_CRYPT_KDF_MAX              (255 * OPAL_CRYPT_HASH_BYTES)
 #define OPAL_CRYPT_KDF_CONTEXT_MAX      512
 
-/* One label a use.  The texts stand in crypt/base/kdf.c. */
+/* One label per use.  Their texts are in crypt/base/kdf.c. */
 typedef enum {
     /* from the psk */
     OPAL_CRYPT_LABEL_PSK_AUTH,          /* authenticates records */
@@ -62,7 +62,7 @@ int opal_crypt_kdf_expand(const uint8_t secret[OPAL_CRYPT_SECRET_BYTES],
                           const void *context, size_t context_bytes,
                           void *out, size_t bytes);
 
-/* RFC 5869, bare. */
+/* Plain RFC 5869. */
 int opal_crypt_hkdf_extract(const void *salt, size_t salt_bytes,
                             const void *input, size_t input_bytes,
                             uint8_t prk[OPAL_CRYPT_HASH_BYTES]);
@@ -70,13 +70,13 @@ int opal_crypt_hkdf_expand(const uint8_t prk[OPAL_CRYPT_HASH_BYTES],
                            const void *info, size_t info_bytes,
                            void *out, size_t bytes);
 
-/* RFC 8446, 7.1: HKDF-Expand-Label with an empty context, by the hash of a suite of TLS 1.3.  The
- * secret is as long as the hash: 32 bytes, or, by SHA-384, 48.  `label` has at most 32. */
+/* RFC 8446, 7.1: HKDF-Expand-Label with an empty context, with the hash of a TLS 1.3 suite.  The secret is as long as
+ * the hash: 32 bytes, or 48 with SHA-384.  `label` has at most 32. */
 #define OPAL_CRYPT_TLS_SECRET_MAX       48
 
 int opal_crypt_tls_expand(bool sha384, const uint8_t *secret, const char *label, void *out, size_t bytes);
 
-/* HMAC-SHA256 of the joined pieces, and SHA-256 likewise. */
+/* HMAC-SHA256 and SHA-256 of the concatenated pieces. */
 typedef struct opal_crypt_input {
     const void *base;
     size_t bytes;

@@ -1,11 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Fetching OpenSSL's algorithms: a fetch costs more than the hash of a
- * record, so it happens once.
+ * Fetching OpenSSL's algorithms: a fetch costs more than hashing a record, so it happens once.
  *
- * A program may call us after libcrypto has cleaned up (MPI_Finalize in a function
- * of atexit): then there is no library any more, and what is left of it is nobody's.
+ * A program may call us after libcrypto has cleaned up (MPI_Finalize in a function of atexit): then there is no
+ * library any more, and its objects must not be touched.
  */
 #include "library.h"
 
@@ -22,7 +21,7 @@
 
 #include "secmem.h"
 
-#define SECURITY_BITS 256               /* of what is drawn for keys */
+#define SECURITY_BITS 256               /* the strength required for drawing keys */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opal_crypt_library_t library;
@@ -57,8 +56,8 @@ forget:
     fips_provider = base_provider = NULL;
 }
 
-/* The FIPS provider needs the configuration that fipsinstall wrote (its own
- * checksum); `base` brings the encoders that the FIPS provider lacks. */
+/* The FIPS provider needs the configuration written by fipsinstall (its own checksum); `base` supplies the encoders
+ * that the FIPS provider lacks. */
 static int fips_context(opal_crypt_why_t *why)
 {
     char *configuration = CONF_get1_default_config_file();

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * OpenSSL's algorithms as the core uses them, fetched once: libcrypto's
- * default library context, or, under crypt_fips=1, a context of our own in
- * which nothing but a FIPS 140 provider can be fetched.
+ * OpenSSL's algorithms for the core, fetched once: from libcrypto's default library context or, under crypt_fips=1,
+ * from a context of our own in which only a FIPS 140 provider is available.
  *
  * Threads: any.
  */
@@ -24,20 +23,18 @@ typedef struct opal_crypt_library {
 
 #pragma GCC visibility push(default)
 
-/* Decide between the two; before anything else is called, by local_create
- * and, for files, by common/cryptmpio.  ERR_CONFIG when a FIPS provider is demanded
- * and none can be loaded. */
+/* Choose between the two; called first, by local_create and, for files, by common/cryptmpio.  ERR_CONFIG if a FIPS
+ * provider is required and cannot be loaded. */
 int opal_crypt_library_open(bool fips, opal_crypt_why_t *why);
 
-/* Random bytes for a key: from the module under crypt_fips=1, else the kernel's.
- * ERR_LIBRARY when the module gives none. */
+/* Random bytes for a key: from the FIPS module under crypt_fips=1, else from the kernel.  ERR_LIBRARY if the module
+ * provides none. */
 int opal_crypt_draw(void *block, size_t bytes);
 
-/* What was opened, or else the default; NULL when libcrypto lacks HKDF, or has ended. */
+/* The library opened, or else the default; NULL if libcrypto lacks HKDF, or has cleaned up. */
 const opal_crypt_library_t *opal_crypt_library(void);
 
-/* libcrypto has cleaned up, as the program ends: none of its objects can be used, or
- * freed, any more. */
+/* libcrypto has cleaned up as the program ends: its objects can no longer be used or freed. */
 bool opal_crypt_library_ended(void);
 
 void opal_crypt_library_close(void);

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Nonces.  THE only place where any nonce of this project is made; whoever
- * seals or opens asks here, and a reader who wants to convince himself that
- * none repeats has this page to read and the four counters to follow.
+ * Nonces.  THE only place where any nonce of this project is made, for sealing and for opening.  To verify that none
+ * repeats, read this page and follow the four counters.
  *
  *   epoch    | IV 6          | IV XOR counter 6       |   direct and final messages, pieces of collectives
  *            The counter is below 2^48 and taken once (crypt/wire/session.c,

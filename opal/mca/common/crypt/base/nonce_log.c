@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The record of (key, nonce) pairs of test builds: an open hash set of the
- * first 16 bytes of SHA-256(key id || nonce).
+ * The log of (key, nonce) pairs in test builds: an open-addressing hash set of the first 16 bytes of SHA-256(key id ||
+ * nonce).
  */
 #include "nonce_log.h"
 
@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pair_t *pairs;
 static uint64_t count, room;
 
-/* True if it was there already. */
+/* True if already present. */
 static bool insert_pair(pair_t *set, uint64_t set_room, pair_t pair)
 {
     uint64_t i = pair.a & (set_room - 1);

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Test builds only (-DOPAL_CRYPT_TEST_RECORD): every (key, nonce) pair that
- * sealed anything in this process is remembered, and a pair that seals a second
- * time aborts the process with a message.  In every other build these are empty.
+ * Test builds only (-DOPAL_CRYPT_TEST_RECORD): logs every (key, nonce) pair that has sealed anything in this process,
+ * and aborts with a message if one seals a second time.  In all other builds these functions are empty.
  */
 #ifndef OPAL_CRYPT_BASE_NONCE_LOG_H
 #define OPAL_CRYPT_BASE_NONCE_LOG_H
@@ -19,10 +18,10 @@
 /* Name a key, by the beginning of its hash. */
 void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]);
 
-/* About to seal under this pair. */
+/* Log this pair, just before sealing under it. */
 void opal_crypt_record_nonce(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12]);
 
-/* How many pairs have been used; and a clean slate for the next test. */
+/* The number of logged pairs; and a reset for the next test. */
 uint64_t opal_crypt_recorded(void);
 void opal_crypt_record_forget(void);
 

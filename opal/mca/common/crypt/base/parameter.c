@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Names of MCA parameters, ours and what looks like them, and whether their values can be
- * read, by the table (params.def); shell/parameters compares it with what Open MPI knows, in
- * every series.
+ * Names of MCA parameters, ours and those that look like ours, and whether their values can be read, according to the
+ * table (params.def); shell/parameters compares it with what Open MPI knows, in every series.
  */
 #include "parameter.h"
 
@@ -20,7 +19,7 @@ static const opal_crypt_parameter_row_t entries[] = {
 #undef ROW
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
 
-/* What a user may look for under another name, and what does it. */
+/* Names that a user may expect, and the parameters that serve instead. */
 static const struct {
     const char *name, *meant;
 } expected[] = {
@@ -41,21 +40,21 @@ static const struct {
     {"crypt_timeout", "crypt_connect_timeout"},
 };
 
-/* Begin those that also serve files, and those of a policy: a job may have them and send no message encrypted. */
+/* Prefixes of parameters that also serve files or set a policy: a job may set them and send no encrypted message. */
 static const char *const not_of_messages[] = {"crypt_fips", "crypt_keystore", "crypt_pkcs11_", "crypt_required",
                                               "crypt_secret_on_netfs", "crypt_verbose"};
 
-/* Nobody else's name begins so.  fbtl_crypt and hook_crypt have no parameter today. */
+/* Prefixes that only we use.  fbtl_crypt and hook_crypt have no parameter today. */
 static const char *const prefixes[] = {"aead_",     "btl_crypt_", "coll_cryptag_", "crypt_",
                                        "fs_crypt_", "fbtl_crypt_", "hook_crypt_",  "pml_crypt_"};
 enum { PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]) };
 
-/* A name that is longer than any of ours by more than EDITS is like none of them; shorter
- * ones than SHORTEST are like too many of others. */
+/* A name longer than LONGEST by more than EDITS matches none of ours; one shorter than SHORTEST is close to too many
+ * others. */
 enum { LONGEST = 63, SHORTEST = 8, EDITS = 2 };
 
-/* Letters to put in, take out or replace to make `b`, which has no capitals, of `a`, where that is at most `most`; else
- * more than `most`.  Capitals do not count. */
+/* The number of letters to insert, delete or replace to turn `a` into `b`, which has no capitals, if at most `most`;
+ * otherwise more than `most`.  Case is ignored. */
 static unsigned edits(const char *a, const char *b, unsigned most)
 {
     const size_t a_bytes = strlen(a), b_bytes = strlen(b);
@@ -86,7 +85,7 @@ static unsigned edits(const char *a, const char *b, unsigned most)
     return row[b_bytes];
 }
 
-/* The one of ours that takes the fewest edits, if `most` do; the first of equals. */
+/* The closest of ours within `most` edits; the first of equals. */
 static const opal_crypt_parameter_row_t *find_parameter(const char *name, unsigned most)
 {
     const opal_crypt_parameter_row_t *best = NULL;
@@ -104,7 +103,7 @@ static const opal_crypt_parameter_row_t *find_parameter(const char *name, unsign
     return best;
 }
 
-/* Our prefix of it, or NULL. */
+/* The prefix of ours that it has, or NULL. */
 static const char *prefix_of(const char *name)
 {
     for (int i = 0; i < PREFIXES; i++) {
@@ -115,7 +114,7 @@ static const char *prefix_of(const char *name)
     return NULL;
 }
 
-/* A parameter that is called so behind another prefix, if only one is. */
+/* The parameter of this name under another prefix, if there is only one. */
 static const char *elsewhere(const char *rest)
 {
     const char *found = NULL;
@@ -133,8 +132,8 @@ static const char *elsewhere(const char *rest)
     return found;
 }
 
-/* The parameter that a misspelt name with one of our prefixes probably means, or NULL.  Up to a third of the letters behind
- * the prefix may be wrong; with more, the user meant another word. */
+/* The parameter that a misspelt name with one of our prefixes probably means, or NULL.  Up to a third of the letters
+ * after the prefix may be wrong; with more, the user meant another word. */
 static const char *meant_by(const char *name, const char *prefix)
 {
     const char *rest = name + strlen(prefix), *other;
@@ -154,8 +153,8 @@ static const char *meant_by(const char *name, const char *prefix)
     return other;
 }
 
-/* As Open MPI reads it: a number in any base of C, and one letter for KiB, MiB or GiB.  What
- * stands behind that Open MPI ignores, so that 1e30 is 1; here it makes no number. */
+/* Parsed like Open MPI: a number in any base of C, and one letter for KiB, MiB or GiB.  Open MPI ignores what follows,
+ * so 1e30 is 1 to it; here that is invalid. */
 static opal_crypt_parameter_t judge_number(const opal_crypt_parameter_row_t *entry, const char *text)
 {
     const bool negative = NULL != strchr(text, '-');
@@ -196,7 +195,7 @@ static opal_crypt_parameter_t judge_flag(const char *text)
     return OPAL_CRYPT_PARAMETER_UNREADABLE;
 }
 
-/* Open MPI takes the number of a word, too, and itself refuses a number that stands for no word. */
+/* Open MPI also accepts a word's number, and itself refuses a number without a word. */
 static opal_crypt_parameter_t judge_word(const char *words, const char *text)
 {
     const size_t bytes = strlen(text);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How much longer a loop waits.  What is between two looks at it counts as 0.1 seconds at most:
- * while a process is stopped, or has no processor, it waits for nobody.
+ * How much longer a loop waits.  The time between two checks counts as 0.1 seconds at most: time in which the process
+ * is stopped, or has no processor, does not count.
  */
 #ifndef OPAL_CRYPT_BASE_PATIENCE_H
 #define OPAL_CRYPT_BASE_PATIENCE_H
@@ -14,7 +14,7 @@ typedef struct opal_crypt_patience {
     int64_t looked, left;                   /* milliseconds */
 } opal_crypt_patience_t;
 
-/* On a clock that only goes forward. */
+/* On a monotonic clock. */
 static inline int64_t opal_crypt_milliseconds(void)
 {
     struct timespec now;
@@ -28,7 +28,7 @@ static inline opal_crypt_patience_t opal_crypt_patience(int64_t milliseconds)
     return (opal_crypt_patience_t){.looked = opal_crypt_milliseconds(), .left = milliseconds};
 }
 
-/* Milliseconds that are left; 0 when it is over. */
+/* Milliseconds left; 0 once expired. */
 static inline int64_t opal_crypt_patience_left(opal_crypt_patience_t *patience)
 {
     const int64_t most = 100, now = opal_crypt_milliseconds(), passed = now - patience->looked;

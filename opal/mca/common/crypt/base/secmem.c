@@ -4,15 +4,13 @@
  * Memory for secrets.  Blocks of up to 16 KiB are slots of arenas, each arena
  * a 64 KiB mapping for one size of slot; a larger block has a mapping of its
  * own.  Every mapping is aligned to 64 KiB and opens with its own description,
- * so that a block finds it by rounding its address down:
- *
+ * own.  Every mapping is aligned to 64 KiB and starts with its description, so that a block finds it by rounding its
+ * address down:
  *     | arena 256 B: links, slot size, bitmap | slot | slot | ... |
  *
- * A slot is zero whenever it is not in use: fresh from the kernel, or wiped by
- * free.  Nothing here may ever touch the heap.
+ * A slot is zero while not in use: fresh from the kernel, or wiped by free.  Nothing here may ever touch the heap.
  *
- * A fork'd child finds zeros where the mappings were, descriptions included: it
- * gets no blocks, and returns none.
+ * A forked child finds zeros in place of the mappings, descriptions included: it gets no blocks, and returns none.
  */
 #include "secmem.h"
 #include "fork.h"
@@ -42,14 +40,14 @@ typedef struct arena {
     size_t slot_bytes;
     unsigned list;                              /* class, or LARGE */
     unsigned slots, used;
-    uint64_t taken[16];                         /* a bit a slot */
+    uint64_t taken[16];                         /* one bit per slot */
 } arena_t;
 
 _Static_assert(sizeof(arena_t) <= ARENA_HEADER, "an arena's description must fit before its slots");
 _Static_assert((ARENA_BYTES - ARENA_HEADER) / 64 <= 16 * 64, "the bitmap must cover the smallest slots");
 
-/* Multiples of 64.  A peer has two epochs with a key of ipsecmb's, or the two directions of a connection: 1088 and 2304 with
- * its releases 1.x, 1344 and 2816 with 2.0. */
+/* Multiples of 64.  A peer has two epochs with a key of ipsecmb, or the two directions of a connection: 1088 and 2304
+ * with its releases 1.x, 1344 and 2816 with 2.0. */
 static const size_t slot_sizes[CLASSES] = {64, 128, 256, 512, 1088, 1344, 2304, 2816, 4096, 8192, 16384};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,9 +55,9 @@ static arena_t *arenas[CLASSES + 1];            /* arenas with a free slot come 
 static bool unlocked_somewhere;
 static bool kept_by_children;                   /* the kernel has no MADV_WIPEONFORK */
 
-/* The fork marker: 1 in the process that made it, 0 in its children.  Looked at without the lock. */
+/* The fork marker: 1 in the process that made it, 0 in its children.  Read without the lock. */
 static volatile uint32_t *_Atomic marker;
-static pid_t marker_pid;                        /* nonzero: the kernel did not promise that */
+static pid_t marker_pid;                        /* nonzero: the kernel does not guarantee that */
 
 void opal_crypt_wipe(void *block, size_t bytes)
 {
@@ -92,7 +90,7 @@ void opal_crypt_random(void *block, size_t bytes)
 
 /* ---- mappings ---- */
 
-/* `bytes` of zeros at a multiple of ARENA_BYTES, left out of core files. */
+/* Maps `bytes` of zeros at a multiple of ARENA_BYTES, left out of core files. */
 static void *map(size_t bytes)
 {
     uint8_t *wide, *block;
@@ -117,7 +115,7 @@ static void *map(size_t bytes)
         return NULL;
     }
     if (0 != madvise(block, bytes, MADV_WIPEONFORK)) {
-        kept_by_children = true;                /* until the child's first act */
+        kept_by_children = true;                /* until the child wipes them, first thing */
     }
     if (0 != mlock(block, bytes)) {
         unlocked_somewhere = true;
@@ -204,7 +202,7 @@ static bool marker_make(void)
     marker_pid = 0 == madvise(made, (size_t) sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) ? 0 : getpid();
     page = made;
     *page = 1;
-    atomic_store_explicit(&marker, page, memory_order_release);     /* not before, or another thread takes itself for a child */
+    atomic_store_explicit(&marker, page, memory_order_release);     /* or another thread believes it is a child */
     return true;
 }
 

@@ -1,10 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Memory for secrets: pages of our own that are left out of core files
- * (MADV_DONTDUMP), locked where the system allows it, never on the heap, wiped
- * when freed, and zeros in a fork'd child (MADV_WIPEONFORK), which therefore
- * refuses to seal and to open.
+ * Memory for secrets: our own pages, left out of core files (MADV_DONTDUMP), locked if the system allows it, never on
+ * the heap, wiped when freed, and zeros in a forked child (MADV_WIPEONFORK), which therefore refuses to seal and to
+ * open.
  *
  * Threads: every function may be called by any thread.
  */
@@ -15,26 +14,24 @@
 
 #pragma GCC visibility push(default)
 
-/* Zeroed, aligned to 64 bytes; NULL when there is none, and in a child.  A block
- * that comes from here is returned by opal_crypt_secmem_free and nothing else. */
+/* Zeroed, aligned to 64 bytes; NULL if there is none, and in a child.  Free it with opal_crypt_secmem_free only. */
 void *opal_crypt_secmem_alloc(size_t bytes);
 void opal_crypt_secmem_free(void *block);               /* wipes; NULL allowed */
 
-/* Wipe memory that the compiler would otherwise leave alone. */
+/* Wipe memory in a way that the compiler cannot remove. */
 void opal_crypt_wipe(void *block, size_t bytes);
 
 /* Constant-time comparison: 0 when equal. */
 int opal_crypt_differ(const void *a, const void *b, size_t bytes);
 
-/* True in a child of the process that first called secmem_alloc: its blocks are
- * zeros, whatever they were. */
+/* True in a child of the process that first called secmem_alloc: its blocks are all zeros. */
 bool opal_crypt_forked(void);
 
-/* Wipe and unmap everything, at finalize; blocks still in use become invalid.
- * Nothing in a child, which stays one. */
+/* Wipe and unmap everything, at finalize; blocks still in use become invalid.  Does nothing in a child, which remains
+ * one. */
 void opal_crypt_secmem_finalize(void);
 
-/* True if all pages could be locked; says so in reports. */
+/* True if all pages could be locked; shown in reports. */
 bool opal_crypt_secmem_locked(void);
 
 /* Random bytes for keys, from getrandom(2); aborts if the kernel has none. */

@@ -131,8 +131,8 @@ static int check_secret(int fd, const char *path, const char *what, struct stat 
     return OPAL_CRYPT_OK;
 }
 
-/* Whoever can rename the file can put another one of ours in its place, one of an earlier day.  In
- * a directory with the sticky bit (/tmp) only its owner can. */
+/* A user who can rename the file can replace it with another of our files, such as an older key.  In a directory with
+ * the sticky bit (/tmp) only the owner can. */
 int opal_crypt_secret_file_directory(const char *path, const char *what, int *directory, opal_crypt_why_t *why)
 {
     const char *slash = strrchr(path, '/');
@@ -196,7 +196,7 @@ int opal_crypt_read_whole(int fd, void *bytes, size_t count, bool *whole)
     char more;
 
     *whole = false;
-    /* One byte more than there should be: a file that grows is not whole. */
+    /* Try to read one byte more than expected: a file that grows is not whole. */
     while (done <= count) {
         ssize_t got = done < count ? read(fd, (char *) bytes + done, count - done) : read(fd, &more, 1);
 
@@ -271,8 +271,7 @@ close:
 
 /* ---- 32 bytes in hexadecimal ---- */
 
-/* Without a table and without a branch on the digit's value: 0 .. 15, or a
- * value above 15 for what is no digit. */
+/* Without a table or a branch on the digit's value: 0 .. 15, or a value above 15 for an invalid digit. */
 static unsigned nibble(unsigned c)
 {
     unsigned digit = c - '0', letter = (c | 0x20) - 'a';

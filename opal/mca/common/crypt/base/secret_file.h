@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reading a file that holds a secret: opened without following a link, then
- * checked on the descriptor (a regular file, ours, nobody else's to read, on a
- * file system of this node, in a directory where nobody else can rename it), then
+ * Reading a file that holds a secret: opened without following a link, checked on the descriptor (a regular file,
+ * ours, readable by us only, on a file system of this node, in a directory where no other user can rename it), then
  * read into memory of crypt_secmem.
  *
  * Threads: any.
@@ -15,7 +14,7 @@
 
 #pragma GCC visibility push(default)
 
-/* What fstatfs says of a file system: does its data stay on this node? */
+/* From fstatfs: does the file system keep its data on this node? */
 typedef enum {
     OPAL_CRYPT_FS_LOCAL,
     OPAL_CRYPT_FS_NETWORK,
@@ -25,32 +24,32 @@ typedef enum {
 /* `name` gets a name for messages. */
 opal_crypt_fs_t opal_crypt_fs_kind(unsigned long magic, const char **name);
 
-/* The magic numbers of local ones, in hexadecimal, each between two blanks. */
+/* The magic numbers of local file systems, in hexadecimal, each between two spaces. */
 #define OPAL_CRYPT_FS_LOCAL_BYTES 256
 void opal_crypt_fs_local(char text[OPAL_CRYPT_FS_LOCAL_BYTES]);
 
-/* The same of the file system on which `path` lies; ERR_CONFIG if it cannot be told. */
+/* The same for the file system of `path`; ERR_CONFIG if it cannot be determined. */
 int opal_crypt_fs_of(const char *path, opal_crypt_fs_t *kind, const char **name);
 
-/* The same of an open file, with the number for messages; UNKNOWN if it cannot be told. */
+/* The same for an open file, with the number for messages; UNKNOWN if it cannot be determined. */
 opal_crypt_fs_t opal_crypt_fs_of_open(int fd, const char **name, unsigned long *magic);
 
-/* Read a file that has `count` bytes: 0, or errno.  Not *whole: it has more, or fewer. */
+/* Read a file of `count` bytes: 0, or errno.  *whole is false if it has more, or fewer. */
 int opal_crypt_read_whole(int fd, void *bytes, size_t count, bool *whole);
 
 typedef struct opal_crypt_secret_file {
-    uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; a zero follows */
+    uint8_t *bytes;             /* memory of crypt_secmem, the caller's to free; followed by a zero */
     size_t count;
     opal_crypt_why_t warning;           /* topic NULL: none */
 } opal_crypt_secret_file_t;
 
-/* Refuse an open file that lies on no file system of this node, unless
- * allow_network (then `warning`, which may be NULL, says so). */
+/* Refuse an open file that is not on a file system of this node, unless allow_network (then `warning`, which may be
+ * NULL, says so). */
 int opal_crypt_secret_file_place(int fd, const char *path, const char *what, bool allow_network,
                                  opal_crypt_why_t *warning, opal_crypt_why_t *why);
 
-/* Open (O_PATH) the directory of a secret; refuse one where somebody else can replace the file: it is neither ours nor
- * root's, or others may write to it and it has no sticky bit. */
+/* Open (O_PATH) the directory of a secret.  Refuse one where another user can replace the file: it belongs to neither
+ * us nor root, or others may write to it and it has no sticky bit. */
 int opal_crypt_secret_file_directory(const char *path, const char *what, int *directory, opal_crypt_why_t *why);
 
 /* At least `min`, at most `max` bytes.  `what` names the file for messages
@@ -59,13 +58,12 @@ int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, 
                                 bool allow_network, opal_crypt_secret_file_t *file,
                                 opal_crypt_why_t *why);
 
-/* A file of exactly 64 hexadecimal digits (and, at most, a line's end): 32
- * bytes of crypt_secmem, the caller's to free. */
+/* A file of exactly 64 hexadecimal digits (and at most a line end): 32 bytes of crypt_secmem, the caller's to free. */
 int opal_crypt_secret_file_hex(const char *path, const char *what, bool allow_network,
                                uint8_t **secret, opal_crypt_why_t *warning,
                                opal_crypt_why_t *why);
 
-/* ~/.ompi-crypt/NAME: ERR_CONFIG when there is no home or it does not fit. */
+/* ~/.ompi-crypt/NAME: ERR_CONFIG if there is no home directory, or the name does not fit. */
 int opal_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_crypt_why_t *why);
 
 #pragma GCC visibility pop

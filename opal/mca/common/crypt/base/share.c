@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One loop, many threads (crypt/base/share.h).  Which turn is next is one number:
+ * One loop, many threads (crypt/base/share.h).  A single number says which turn is next:
  *
  *     free = | loop 32 | turns 16 | next turn 16 |
  *
- * Who raises the next turn of a loop has it, and the loop is not over before that turn is: so `turn`
- * and `argument`, which were written before the loop began, are this loop's.  A helper that comes late
- * finds no turn, or one of a later loop.
+ * The thread that increments `next turn` owns that turn, and the loop is not over before the turn is: so `turn` and
+ * `argument`, which were written before the loop began, are this loop's.  A late helper finds no turn, or one of a
+ * later loop.
  */
 #include "share.h"
 #include "secmem.h"
@@ -17,8 +17,8 @@
 #include <stdlib.h>
 
 enum {
-    LOOKS = 4000,           /* of a helper that has nothing to do: some 20 us */
-    PATIENCE = 10000        /* of the caller, before it gives its processor to a helper that has none */
+    LOOKS = 4000,           /* of an idle helper: some 20 us */
+    PATIENCE = 10000        /* of the caller, before it yields its processor to a helper that has none */
 };
 
 typedef struct helper {
@@ -32,7 +32,7 @@ struct opal_crypt_share {
     void *argument;
     uint32_t loop;
     _Atomic uint64_t free;
-    _Atomic unsigned left;                      /* turns that are not over */
+    _Atomic unsigned left;                      /* turns not finished */
     unsigned helpers;
     helper_t helper[];
 };

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Open MPI opens files of shared memory by names that can be predicted, and takes whatever is there.  What is
- * checked here is an open descriptor, in a directory that was walked to.
+ * Open MPI opens files of shared memory with predictable names, and accepts whatever exists.  Here we check an open
+ * descriptor, in a directory reached by a walk.
  */
 #include "shared_file.h"
 #include "walk.h"
@@ -17,7 +17,7 @@
 #define TOPIC "shared-memory"
 #define OTHERS (S_IRWXG | S_IRWXO)
 
-/* ---- what is good ---- */
+/* ---- what is acceptable ---- */
 
 static int refuse_owner(const char *what, uid_t owner, opal_crypt_why_t *why)
 {
@@ -73,7 +73,7 @@ int opal_crypt_shared_segment(int id, opal_crypt_why_t *why)
 
 /* ---- files in their directories ---- */
 
-/* A name beside the directory that was walked to. */
+/* Walk to the file's directory.  Returns the file's name in it. */
 static const char *walk_to_directory(opal_crypt_walk_t *walk, int *rc)
 {
     const char *slash = strrchr(walk->path, '/');
@@ -99,7 +99,7 @@ static const char *walk_to_directory(opal_crypt_walk_t *walk, int *rc)
 #define WALK_TO(name, where) \
     {.path = (name), .what = (where), .topic = TOPIC, .unsafe = TOPIC, .containers = true, .why = why, .at = -1}
 
-/* Looked at before it is opened, as opening alone may do something, or be refused. */
+/* Check it before opening it, as opening alone may have side effects, or be refused. */
 static int look_at(int directory, const char *name, const char *path, opal_crypt_why_t *why)
 {
     int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = errno, rc;
@@ -172,19 +172,19 @@ int opal_crypt_shared_file_directory(const char *path, opal_crypt_why_t *why)
     return rc;
 }
 
-/* ---- what is mapped already ---- */
+/* ---- existing mappings ---- */
 
 static bool begins(const char *path, const char *with) { return 0 == strncmp(path, with, strlen(with)); }
 
-/* Nobody's files: without a name, of devices, or of PMIx, which has no payload in them. */
+/* Mappings without a file to check: anonymous, of devices, or PMIx's, which hold no payload. */
 static bool is_no_file(const char *path)
 {
     return '/' != *path || begins(path, "/memfd:") || begins(path, "/anon_hugepage")
            || (begins(path, "/dev/") && !begins(path, "/dev/shm/")) || NULL != strstr(path, "/pmix_dstor");
 }
 
-/* "7f00-7f10 rw-s 00000000 00:19 4711       /dev/shm/NAME": 4711 is the number of a System V segment, too.  A file
- * without a name, "/dev/shm/NAME (deleted)", cannot be looked at. */
+/* "7f00-7f10 rw-s 00000000 00:19 4711       /dev/shm/NAME": 4711 may also be the number of a System V segment.  An
+ * unlinked file, "/dev/shm/NAME (deleted)", cannot be checked. */
 static int judge_mapping(char *line, opal_crypt_why_t *why)
 {
     unsigned long inode;

@@ -3,7 +3,7 @@
  *
  * The status page's owner: make it, fill it, remove it.  See crypt/base/status.h.
  *
- * It is for diagnosis: whatever goes wrong here, the job does without it.
+ * It serves diagnosis only: whatever goes wrong here, the job continues without it.
  */
 #include "status.h"
 #include "thread.h"
@@ -19,11 +19,11 @@
 
 struct opal_crypt_status {
     opal_crypt_status_page_t *page;
-    int fd;                             /* has the lock */
+    int fd;                             /* holds the lock */
     char path[512];
 };
 
-/* The name of the program stands in parentheses and may hold anything: the last one ends it. */
+/* The program's name is in parentheses and may contain anything: the last ")" ends it. */
 uint64_t opal_crypt_status_ticks(pid_t pid, char *state)
 {
     char path[64], text[1024], *at;
@@ -51,7 +51,7 @@ uint64_t opal_crypt_status_ticks(pid_t pid, char *state)
     return ticks;
 }
 
-/* A job's name has what the launcher likes in it. */
+/* The launcher chooses a job's name freely. */
 static void make_path(const char *directory, const opal_crypt_status_who_t *who, char *path, size_t bytes)
 {
     char job[128];
@@ -68,8 +68,8 @@ static void make_path(const char *directory, const opal_crypt_status_who_t *who,
              (unsigned long) who->rank, (unsigned long) getpid());
 }
 
-/* What is in its place is of an earlier process with this pid, or somebody else's, who can keep us
- * from having a page, and nothing more. */
+/* An existing file belongs to an earlier process with this pid, or to another user, who can deny us a page, but no
+ * more. */
 static int open_new(const char *path)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -81,7 +81,7 @@ static int open_new(const char *path)
     return fd;
 }
 
-/* Without its memory on a full tmpfs the first write to the mapping would be a SIGBUS. */
+/* Allocate its memory: on a full tmpfs the first write to the mapping would raise SIGBUS. */
 static int fill(opal_crypt_status_t *status)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -150,7 +150,7 @@ opal_crypt_status_moment_t *opal_crypt_status_next(opal_crypt_status_t *status)
 void opal_crypt_status_publish(opal_crypt_status_t *status)
 {
     __atomic_store_n(&status->page->current, status->page->current + 1, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);    /* before anything of the one that is filled next */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);    /* before writing to the moment filled next */
 }
 
 void opal_crypt_status_remove(opal_crypt_status_t *status)

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reading status pages of others, who may have written anything: a file is read, never mapped
- * (its owner could shorten it), and nothing of it is believed before it was checked.
+ * Reading status pages of other processes, which may contain anything: a file is read, never mapped (its owner could
+ * truncate it), and nothing in it is trusted before it is checked.
  */
 #include "status.h"
 #include "thread.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A file that is younger may not have its lock yet; one that is older has been seen by whoever wanted to. */
+/* A younger file may not have its lock yet; an older one is no longer of interest. */
 enum { YOUNG_SECONDS = 2, OLD_SECONDS = 3600 };
 
 static bool bad(char *why, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -32,7 +32,7 @@ static bool bad(char *why, size_t bytes, const char *format, ...)
     return false;
 }
 
-/* ---- what a page says ---- */
+/* ---- the contents of a page ---- */
 
 #define ENDS(text) (NULL != memchr((text), '\0', sizeof(text)))
 
@@ -123,7 +123,7 @@ static bool get(int fd, void *to, size_t bytes, off_t from)
     return (ssize_t) bytes == pread(fd, to, bytes, from);
 }
 
-/* Its magic number is the last that the owner writes, and so the first that is read. */
+/* The owner writes the magic number last, so it is read first. */
 static bool get_who(int fd, opal_crypt_status_who_t *who)
 {
     uint64_t magic;
@@ -135,7 +135,7 @@ static bool get_who(int fd, opal_crypt_status_who_t *who)
     return there;
 }
 
-/* The owner fills the other moment; once it has counted up, this one may be next. */
+/* The owner fills the other moment; after its next increment it may overwrite this one. */
 static bool get_moment(int fd, opal_crypt_status_moment_t *moment)
 {
     const off_t current_at = offsetof(opal_crypt_status_page_t, current);
@@ -161,7 +161,7 @@ static bool get_moment(int fd, opal_crypt_status_moment_t *moment)
     return false;
 }
 
-/* Is the process there?  Who has the lock is its owner, whatever the page says. */
+/* Is the process alive?  The holder of the lock is the owner, whatever the page says. */
 static void find_process(int fd, const struct stat *status, opal_crypt_status_seen_t *seen)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -20,13 +20,13 @@ typedef opal_crypt_team_t team_t;
 typedef opal_crypt_job_t job_t;
 
 struct opal_crypt_team {
-    pthread_mutex_t lock;           /* over all below */
+    pthread_mutex_t lock;           /* for all fields below */
     pthread_cond_t work;            /* there is a job, or it is time to end */
     job_t *first, **last;
     unsigned waiting;               /* jobs in the queue */
-    unsigned sleeping;              /* threads that wait for `work`, those included that were just told */
+    unsigned sleeping;              /* threads that wait for `work`, including those just signalled */
     unsigned started, limit;
-    unsigned joinable;              /* of `thread`: all that were started, or the master of OpenMP's */
+    unsigned joinable;              /* of `thread`: all that were started, or OpenMP's master */
     bool openmp, ending;
     pthread_t thread[];
 };
@@ -65,7 +65,7 @@ static void work_on(void *argument)
         job->work(job);
         __atomic_store_n(&job->done, 1, __ATOMIC_RELEASE);
     }
-    /* OpenMP's threads go on for a while after the region, and nobody joins them. */
+    /* OpenMP's threads live on for a while after the region, and nobody joins them. */
     opal_crypt_thread_end();
 }
 
@@ -81,8 +81,7 @@ static void *openmp_master(void *team)
     return NULL;
 }
 
-/* With the lock held: one more thread, or all of OpenMP's.  They handle no
- * signals. */
+/* With the lock held: start one more thread, or all of OpenMP's.  They handle no signals. */
 static void start_one(team_t *team)
 {
     sigset_t all, before;
@@ -93,12 +92,12 @@ static void start_one(team_t *team)
         team->started = team->openmp ? team->limit : team->started + 1;
         team->joinable++;
     } else {
-        team->limit = team->started;        /* do not try again with every job */
+        team->limit = team->started;        /* do not retry with every job */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* ---- its owner ---- */
+/* ---- for the owner ---- */
 
 int opal_crypt_team_create(unsigned threads, bool openmp, team_t **made)
 {
@@ -191,7 +190,7 @@ unsigned opal_crypt_team_processors(void)
 
 unsigned opal_crypt_team_share(unsigned mine, unsigned all, unsigned ranks)
 {
-    uint64_t together;                      /* ranks on the processors that are mine */
+    uint64_t together;                      /* ranks on my processors */
 
     if (0 == mine || mine > all) {
         mine = mine > all && all > 0 ? all : 1;

@@ -1,13 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * OpenMP as the carrier of a team.  Its run-time library is looked for when it is
- * asked for, so that nobody else has it in his processes: the one that the
- * application uses if there is one, else GNU's.  All of them export the entry
- * point of GNU's, which is what a compiler makes of `#pragma omp parallel`.
+ * OpenMP as the carrier of a team.  Its run-time library is looked up only on request, so that other processes do not
+ * load it: the one that the application uses if there is one, else GNU's.  All of them export GNU's entry point, to
+ * which a compiler translates `#pragma omp parallel`.
  *
- * A thread of its own is the master of the parallel region: the application's
- * threads, and its own regions, are not involved.
+ * A thread of our own is the master of the parallel region: the application's threads and regions are not involved.
  */
 #include "team_openmp.h"
 
@@ -19,7 +17,7 @@ static parallel_t entry_of(const char *library, int flags)
 {
     void *handle = dlopen(library, RTLD_NOW | flags);
 
-    /* It is never closed: its threads may outlive the region. */
+    /* Never closed: its threads may outlive the region. */
     return NULL == handle ? NULL : (parallel_t) dlsym(handle, "GOMP_parallel");
 }
 

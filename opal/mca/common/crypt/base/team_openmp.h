@@ -11,8 +11,8 @@
 /* Is there such a library? */
 bool opal_crypt_openmp_there(void);
 
-/* Runs `loop` in up to `threads` threads, the calling one among them; returns
- * when all have returned.  Without a library the caller is the only one. */
+/* Runs `loop` in up to `threads` threads, including the calling one; returns when all have returned.  Without a
+ * library only the caller runs it. */
 void opal_crypt_openmp_run(void (*loop)(void *), void *argument, unsigned threads);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What of a text is UTF-8, and what a terminal may show of it.  See crypt/base/text.h.
+ * Which parts of a text are UTF-8, and what a terminal may show.  See crypt/base/text.h.
  */
 #include "text.h"
 
@@ -41,7 +41,7 @@ char *opal_crypt_harmless(char *text, const char *kept)
         bytes = opal_crypt_utf8_bytes((char *) one);
         if (0 == bytes || (one[0] < 0x20 && NULL == strchr(kept, one[0])) || 0x7f == one[0]) {
             one[0] = '?';
-        } else if (0xc2 == one[0] && one[1] < 0xa0) {       /* what 8-bit terminals take for the beginning of a command */
+        } else if (0xc2 == one[0] && one[1] < 0xa0) {       /* 8-bit terminals take it for the start of a command */
             one[0] = one[1] = '?';
         }
     }

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Text of others: the name of a file or of a node, what a page or a library says.  It may hold any bytes, and is
- * shown at terminals, which obey some of them.
+ * Foreign text: a file or node name, what a page or a library says.  It may contain any bytes, and is shown on
+ * terminals, which obey some of them.
  *
  * Threads: any.
  */
@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(default)
 
-/* How many bytes the character that begins here has in UTF-8 (RFC 3629); 0: no character begins here. */
+/* The length in UTF-8 (RFC 3629) of the character that begins here; 0: no character begins here. */
 int opal_crypt_utf8_bytes(const char *text);
 
 /* In place: '?' for each byte that is not part of a character, and for control characters other than those of `kept`. */

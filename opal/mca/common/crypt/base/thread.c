@@ -3,14 +3,12 @@
  *
  * Per-thread state and the statistics that are summed from it.
  *
- * All states hang in one list.  A thread that ends takes its own out (by the
- * destructor of a pthread key); finalize takes out all and deletes the key.  A
- * thread may end at that very moment: its generation tells it, with the lock
- * held, that its pointer is stale, and the library is never unloaded (-z
- * nodelete), so that the destructor is still there.
+ * All states are in one list.  A thread that ends removes its own (by the destructor of a pthread key); finalize
+ * removes all and deletes the key.  A thread may end at that very moment: its generation shows, with the lock held,
+ * that its pointer is stale, and the library is never unloaded (-z nodelete), so the destructor is still there.
  *
- * A fork takes the locks of providers first, and ours then.  So the contexts of a thread that
- * has ended are freed without ours, and finalize waits until they are.
+ * A fork takes the locks of providers first, then ours.  So the contexts of an ended thread are freed without our
+ * lock, and finalize waits for that.
  */
 #include "thread.h"
 
@@ -32,7 +30,7 @@ static bool key_made;
 static opal_crypt_thread_t *threads;
 static unsigned leaving;                            /* threads that free their contexts */
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
-static opal_crypt_stats_t ended;                    /* threads that are gone */
+static opal_crypt_stats_t ended;                    /* of threads that have ended */
 static uint64_t failed_opens, epochs;
 bool opal_crypt_timing = false;
 
@@ -41,9 +39,9 @@ const bool *opal_crypt_multiple = &always;
 
 static unsigned generation = 1, users;
 
-/* Sixteen bytes of the room that libc keeps for libraries that are loaded late, so
- * that a message need not ask the dynamic linker where they are.  Where others have
- * used up that room, this library cannot be loaded (docs/install.rst). */
+/* Sixteen bytes of the static TLS that libc reserves for libraries loaded late, so that a message need not ask the
+ * dynamic linker for their address.  If other libraries have used it up, this one cannot be loaded
+ * (docs/install.rst). */
 #define AT_HAND __attribute__((tls_model("initial-exec")))
 static __thread AT_HAND opal_crypt_thread_t *mine;
 static __thread AT_HAND unsigned mine_generation;
@@ -59,7 +57,7 @@ static void stats_add(opal_crypt_stats_t *sum, const opal_crypt_stats_t *one)
     sum->aead_ns += __atomic_load_n(&one->aead_ns, __ATOMIC_RELAXED);
 }
 
-/* With the lock: nobody finds it any more, nor a key of ours in it. */
+/* With the lock: afterwards nobody finds the state, nor a key of ours in it. */
 static void thread_remove(opal_crypt_thread_t *thread)
 {
     stats_add(&ended, &thread->stats);
@@ -91,7 +89,7 @@ static void thread_ended(void *unused)
 
     (void) unused;
     pthread_mutex_lock(&lock);
-    /* In a forked child only zeros are left of its contexts.  (To ask, the core must not have ended meanwhile.) */
+    /* In a forked child its contexts are zeros.  (opal_crypt_forked needs a core that has not ended meanwhile.) */
     if (NULL != mine && mine_generation == generation && !opal_crypt_forked()) {
         gone = mine;
         thread_remove(gone);
@@ -191,15 +189,15 @@ opal_aead_context_t *opal_crypt_context(const opal_aead_module_t *aead)
     return OPAL_CRYPT_OK == opal_crypt_thread_ready(aead, &thread, &context) ? context : NULL;
 }
 
-/* Nothing of the AES context is looked at in a child of this moment: before anything of it changes, whatever the
- * order in which the processor writes. */
+/* Mark the AES context as unusable for a child forked now: before anything in it changes, whatever the order in which
+ * the processor writes. */
 static void key_bytes_forget(opal_crypt_thread_t *thread)
 {
     __atomic_store_n(&thread->aes_key_bytes, 0, __ATOMIC_RELAXED);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* The context of a cipher with this key length, keyed with zeros. */
+/* Prepare the context for a cipher with this key length, keyed with zeros. */
 static int aes_prepare(opal_crypt_thread_t *thread, size_t key_bytes, const uint8_t *zeros)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
@@ -216,8 +214,8 @@ static int aes_prepare(opal_crypt_thread_t *thread, size_t key_bytes, const uint
     }
     if (NULL != cipher) {
         EVP_CIPHER_CTX_reset(thread->aes);
-        /* Padding stays on: only Final would pad, and the flag that turns it
-         * off is handed to the provider again by each Init, at some cost. */
+        /* Padding stays on: only Final would pad, and each Init hands the flag that turns it off to the provider
+         * again, at some cost. */
         ok = EVP_EncryptInit_ex2(thread->aes, cipher, zeros, NULL, NULL);
         EVP_CIPHER_free(cipher);
     }
@@ -228,8 +226,8 @@ static int aes_prepare(opal_crypt_thread_t *thread, size_t key_bytes, const uint
     return OPAL_CRYPT_OK;
 }
 
-/* A thread may have been in the middle of a subkey: then its context has the
- * chopping key.  Another key writes over it, and allocates nothing. */
+/* A thread may have been in the middle of deriving a subkey: then its context has the chopping key.  Another key
+ * overwrites it, without allocating. */
 void opal_crypt_thread_fork(opal_crypt_fork_t when)
 {
     static const uint8_t zeros[OPAL_AEAD_KEY_MAX_BYTES];
@@ -273,7 +271,7 @@ int opal_crypt_thread_aes(opal_crypt_thread_t *thread,
     int ok = 1 == EVP_EncryptInit_ex2(thread->aes, NULL, aes_key, NULL, NULL)
              && 1 == EVP_EncryptUpdate(thread->aes, out, &written, in, 16 * blocks)
              && 16 * blocks == written;
-    /* The round keys lie on libcrypto's heap: overwrite them at once. */
+    /* The round keys are on libcrypto's heap: overwrite them at once. */
     if (1 != EVP_EncryptInit_ex2(thread->aes, NULL, zeros, NULL, NULL)) {
         key_bytes_forget(thread);
         EVP_CIPHER_CTX_reset(thread->aes);

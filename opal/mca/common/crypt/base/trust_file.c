@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reading a file that says whom to trust: the way to it is walked (walk.c), and the file is checked on
- * its descriptor.
+ * Reading a file that says whom to trust: its path is walked (walk.c), and the file is checked on its descriptor.
  */
 #include "trust_file.h"
 #include "secmem.h"
@@ -93,7 +92,7 @@ static int read_it(opal_crypt_walk_t *walk, int fd, opal_crypt_trust_file_t *fil
         file->bytes[file->count] = '\0';
         return OPAL_CRYPT_OK;
     }
-    opal_crypt_wipe(file->bytes, file->count);              /* a private key may be in it, too */
+    opal_crypt_wipe(file->bytes, file->count);              /* it may contain a private key as well */
     free(file->bytes);
     file->bytes = NULL;
     return 0 != error ? opal_crypt_walk_errno(walk, error)

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The steps of a walk: look at what is there without opening it, check it, and go on from there.
+ * The steps of a walk: examine an entry without opening it, check it, and go on from there.
  */
 #include "walk.h"
 
@@ -22,7 +22,7 @@ int opal_crypt_walk_errno(opal_crypt_walk_t *walk, int error)
 
 /* ---- owners ---- */
 
-/* A number in a file of the kernel's, or `otherwise`. */
+/* A number in a file of the kernel, or `otherwise`. */
 static unsigned long kernel_number(const char *path, unsigned long otherwise)
 {
     FILE *file = fopen(path, "re");
@@ -37,7 +37,7 @@ static unsigned long kernel_number(const char *path, unsigned long otherwise)
     return number;
 }
 
-/* Does this user namespace map every user?  The first one does. */
+/* Does this user namespace map every user?  The initial one does. */
 static bool all_mapped(void)
 {
     FILE *map = fopen("/proc/self/uid_map", "re");
@@ -65,7 +65,7 @@ static bool may_own(const opal_crypt_walk_t *walk, const struct stat *status)
     return 0 == status->st_uid || geteuid() == status->st_uid;
 }
 
-/* A directory, or a link, on the way. */
+/* Check a directory or a link on the way. */
 static int check_step(const opal_crypt_walk_t *walk, const char *step, const struct stat *status)
 {
     if (!may_own(walk, status)) {
@@ -96,7 +96,7 @@ int opal_crypt_walk_alone(opal_crypt_walk_t *walk, const char *step)
 
 /* ---- steps ---- */
 
-/* Be in the directory `fd`, which is ours from now on. */
+/* Enter the directory `fd`, which is ours from now on. */
 static int enter_directory(opal_crypt_walk_t *walk, int fd, const char *step)
 {
     struct stat status;
@@ -122,7 +122,7 @@ static int enter_root(opal_crypt_walk_t *walk)
     return enter_directory(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), "/");
 }
 
-/* What the link says comes before what is left of the name. */
+/* Prepend the link's target to the unresolved rest of the path. */
 static int follow(opal_crypt_walk_t *walk, int fd, const char *step, const struct stat *status)
 {
     char target[PATH_MAX], rest[PATH_MAX];
@@ -148,7 +148,7 @@ static int follow(opal_crypt_walk_t *walk, int fd, const char *step, const struc
     return '/' == target[0] ? enter_root(walk) : OPAL_CRYPT_OK;
 }
 
-/* Take the next part of the name into `step`; false when there is none. */
+/* Take the next part of the name into `step`; false if there is none. */
 static bool next_part(opal_crypt_walk_t *walk, bool *too_long)
 {
     const char *from = walk->rest + strspn(walk->rest, "/");
@@ -164,7 +164,7 @@ static bool next_part(opal_crypt_walk_t *walk, bool *too_long)
     return true;
 }
 
-/* One part: OK with *end if it is neither a directory nor a link. */
+/* Take one step: OK with *end if it is neither a directory nor a link. */
 static int take_step(opal_crypt_walk_t *walk, bool *end)
 {
     int seen = openat(walk->at, walk->step, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = OPAL_CRYPT_OK;
@@ -174,7 +174,7 @@ static int take_step(opal_crypt_walk_t *walk, bool *end)
     if (seen < 0 || 0 != fstat(seen, &status)) {
         rc = opal_crypt_walk_errno(walk, errno);
     } else if (S_ISDIR(status.st_mode)) {
-        /* O_DIRECTORY has automounted what is not there yet. */
+        /* O_DIRECTORY triggers a pending automount. */
         rc = enter_directory(walk, openat(walk->at, walk->step, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), walk->step);
     } else if (S_ISLNK(status.st_mode)) {
         rc = follow(walk, seen, walk->step, &status);

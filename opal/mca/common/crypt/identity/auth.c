@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* In the order of auto.  `none` is never chosen, only asked for. */
+/* In the order of auto.  `none` is used only on request. */
 static const opal_crypt_auth_method_t *const methods[] = {
     &opal_crypt_auth_x509,
     &opal_crypt_auth_psk,

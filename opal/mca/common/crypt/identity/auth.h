@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How records are authenticated: one struct of pointers a method, one file
- * each (crypt/identity/auth_psk.c, _munge.c, _x509.c, _none.c).
+ * How records are authenticated: a struct of pointers per method, one file each (crypt/identity/auth_psk.c, _munge.c,
+ * _x509.c, _none.c).
  *
  *     open --> sign our body ... verify a peer's body --> close
  *
- * A method signs bodies and verifies them; whether two processes use the same
- * method and parameters has been compared before verify is called.
+ * A method signs bodies and verifies them; the caller has already checked that both processes use the same method and
+ * parameters.
  *
  * Threads: open, sign and close by one thread, verify by any.
  */
@@ -23,8 +23,8 @@ typedef struct opal_crypt_claim {
     size_t body_bytes;
     const uint8_t *authenticator;
     size_t authenticator_bytes;
-    int64_t needed;                 /* when the record came to be needed */
-    size_t record_bytes;            /* body, length, authenticator: they lie in one piece */
+    int64_t needed;                 /* when the record was first needed */
+    size_t record_bytes;            /* body, length, authenticator, which are contiguous */
     const uint8_t *fresh;           /* a renewal, or NULL */
     size_t fresh_bytes;
 } opal_crypt_claim_t;
@@ -33,8 +33,8 @@ typedef struct opal_crypt_auth_method {
     opal_crypt_auth_t auth;
     const char *name;
 
-    /* For auto: has the site set this method up?  Set up badly is set up: it
-     * is then refused by open, not passed over for a weaker method. */
+    /* For auto: has the site configured this method?  A broken configuration counts: open then refuses it, rather than
+     * passing it over for a weaker method. */
     bool (*configured)(const opal_crypt_options_t *options);
 
     /* Read what the method needs into *state.  `warning` may be filled. */
@@ -46,13 +46,13 @@ typedef struct opal_crypt_auth_method {
     int (*sign)(void *state, const uint8_t *body, size_t body_bytes,
                 uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why);
 
-    /* For a method whose authenticators age, else NULL: a renewal of the whole
-     * record, by which verify judges the age of one that is too old. */
+    /* For methods whose authenticators age, else NULL: a renewal of the whole record, from which verify takes the age
+     * of a record that is too old. */
     int (*renew)(void *state, const uint8_t *record, size_t record_bytes,
                  uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why);
 
-    /* ERR_PEER with the reason in `why`; the caller adds who the peer is.
-     * ERR_OLD when the only reason is age: a renewal, or a later one, may help. */
+    /* ERR_PEER with the reason in `why`; the caller adds the peer's identity.  ERR_OLD if the only reason is age: a
+     * renewal, or a later one, may help. */
     int (*verify)(const void *state, const opal_crypt_claim_t *claim, opal_crypt_why_t *why);
 
     /* 32 secret bytes mixed into the pair secret, or NULL. */
@@ -64,7 +64,7 @@ extern const opal_crypt_auth_method_t opal_crypt_auth_psk;
 extern const opal_crypt_auth_method_t opal_crypt_auth_munge;
 extern const opal_crypt_auth_method_t opal_crypt_auth_none;
 
-/* Seconds for which what a method vouched for is fresh: by default, and at most. */
+/* For how many seconds a credential is fresh: by default, and at most. */
 #define OPAL_CRYPT_AGE_DEFAULT 600
 #define OPAL_CRYPT_AGE_MOST    86400
 
@@ -73,8 +73,8 @@ static inline int64_t opal_crypt_age_max(const opal_crypt_options_t *options)
     return 0 == options->munge_age ? OPAL_CRYPT_AGE_DEFAULT : (int64_t) options->munge_age;
 }
 
-/* The method for options->auth; AUTO takes the first of x509, psk, munge that
- * is configured.  ERR_CONFIG, topic "no-method", when none is. */
+/* The method for options->auth; AUTO takes the first of x509, psk, munge that is configured.  ERR_CONFIG, topic
+ * "no-method", if none is. */
 int opal_crypt_auth_select(const opal_crypt_options_t *options,
                            const opal_crypt_auth_method_t **method,
                            opal_crypt_why_t *why);

@@ -1,16 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Authentication by munge: the daemon of the node vouches for the user.
+ * Authentication by munge: the node's daemon vouches for the user.
  *
  *     payload       = SHA-256('ompi-crypt v1 munge' || body)
  *     authenticator = a credential over the payload, for our uid alone
  *
- * A record is made once and decoded by every peer, perhaps hours later, so
- * that a credential may be expired or known to the peer's daemon, or of the
- * future by its clock.  What must be fresh is the record: its credential is from
- * within crypt_munge_age of the time at which the record came to be needed.  A
- * process that meets others later than that renews it:
+ * A record is made once and decoded by every peer, perhaps hours later, so its credential may have expired, may be
+ * known to the peer's daemon, or may lie in the future by its clock.  What must be fresh is the record: its credential
+ * is from within crypt_munge_age of the time at which the record was first needed.  A process that meets others later
+ * than that renews it:
  *
  *     renewal       = a credential over SHA-256('ompi-crypt v1 munge again' || record)
  */
@@ -29,7 +28,7 @@
 typedef struct munge_state {
     const opal_crypt_munge_t *munge;
     int64_t age_max;
-    const char *socket;         /* the options'; NULL: munge's own */
+    const char *socket;         /* from the options; NULL: munge's default */
 } munge_state_t;
 
 /* A context for one call; NULL when out of memory. */
@@ -56,7 +55,7 @@ static int refuse_encode(const munge_state_t *state, munge_ctx_t context, munge_
                              NULL == text ? state->munge->strerror(error) : text);
 }
 
-/* A credential for our own uid, the caller's to free. */
+/* Make a credential for our own uid, the caller's to free. */
 static int encode(const munge_state_t *state, const void *payload, int bytes, char **credential,
                   opal_crypt_why_t *why)
 {
@@ -168,11 +167,11 @@ static int munge_renew(void *state, const uint8_t *record, size_t record_bytes,
 
 typedef struct decoded {
     munge_err_t error;
-    void *payload;              /* munge's malloc */
+    void *payload;              /* from munge's malloc */
     int bytes;
     uid_t uid;
     time_t encoded;
-    char text[200];             /* munge's words for an error */
+    char text[200];             /* munge's text for an error */
 } decoded_t;
 
 static void decode(const munge_state_t *state, const uint8_t *text_bytes, size_t bytes, decoded_t *out)
@@ -224,7 +223,7 @@ static int judge(const decoded_t *decoded, const uint8_t hash[OPAL_CRYPT_HASH_BY
     return OPAL_CRYPT_OK;
 }
 
-/* A credential over the digest of (title, what): when it was made. */
+/* Check a credential over the hash of (title, what), and return when it was made. */
 static int check(const munge_state_t *state, const uint8_t *text, size_t text_bytes, const char *title,
                  const uint8_t *what, size_t what_bytes, int64_t *encoded, opal_crypt_why_t *why)
 {
@@ -307,7 +306,7 @@ static int munge_open(const opal_crypt_options_t *options, void **state,
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "munge-left-out", "crypt_auth=munge");
 }
 
-/* Without open nothing else is ever called. */
+/* If open fails, nothing else is called. */
 const opal_crypt_auth_method_t opal_crypt_auth_munge = {
     .auth = OPAL_CRYPT_AUTH_MUNGE,
     .name = "munge",

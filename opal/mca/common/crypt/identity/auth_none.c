@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * No authentication: a passive attacker learns nothing, an active one can
- * stand between two processes.  Only when asked for, with a warning each time.
+ * No authentication: a passive attacker learns nothing, but an active one can put itself between two processes.  Only
+ * on request, with a warning each time.
  */
 #include "auth.h"
 

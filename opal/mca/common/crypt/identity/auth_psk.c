@@ -6,8 +6,8 @@
  *     psk_auth, psk_mix = Expand(psk, two labels)
  *     authenticator     = HMAC-SHA256(psk_auth, body)
  *
- * psk_mix is the salt of every pair secret, so that recorded traffic stays
- * closed even if X25519 should fall, as long as the psk is not known.
+ * psk_mix is the salt of every pair secret, so recorded traffic stays secret even if X25519 is broken, as long as the
+ * psk is not known.
  */
 #include "auth.h"
 #include "opal/mca/common/crypt/base/kdf.h"
@@ -23,7 +23,7 @@
 typedef struct psk_state {
     uint8_t auth[OPAL_CRYPT_SECRET_BYTES];
     uint8_t mix[OPAL_CRYPT_SECRET_BYTES];
-    char *path;                         /* for texts; not a secret, and not here */
+    char *path;                         /* for messages; not secret, and not in crypt_secmem */
 } psk_state_t;
 
 static int psk_path(const opal_crypt_options_t *options, char *path, size_t path_bytes,
@@ -40,8 +40,7 @@ static int psk_path(const opal_crypt_options_t *options, char *path, size_t path
     return OPAL_CRYPT_OK;
 }
 
-/* Anything but "there is no such file" counts: a file that cannot be used is
- * refused with its reason, not passed over. */
+/* Anything but "no such file" counts: an unusable file is refused with its reason, not passed over. */
 static bool psk_configured(const opal_crypt_options_t *options)
 {
     char path[4096];

@@ -1,16 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Authentication by certificates of the site's CA.
+ * Authentication by certificates from the site's CA.
  *
  *     authenticator = | chain | scheme 2 | s 2 | signature s |
  *     chain         = | count 1 | length 4 | certificate | ... |, the leaf first
  *     signature over  'ompi-crypt v1 x509' || body
  *
- * A good certificate is not enough: a CA serves many users, and the CA file may hold
- * several CAs, each of which can give anybody our subject.  A peer may take part if its
- * chain ends in the same authority as our own, and its subject is ours or matches
- * crypt_x509_peer.
+ * A good certificate is not enough: a CA serves many users, and the CA file may hold several CAs, each of which can
+ * give our subject to anybody.  A peer may take part if its chain ends in the same authority as our own, and its
+ * subject is ours or matches crypt_x509_peer.
  */
 #include "auth.h"
 #include "opal/mca/common/crypt/base/fork.h"
@@ -34,8 +33,8 @@ typedef struct x509_state {
     opal_crypt_trust_t trust;
     STACK_OF(X509) *chain;                      /* ours */
     X509 *anchor;                               /* the authority in which it ends */
-    opal_crypt_secret_file_t key;               /* until it has signed our record */
-    const char *key_path, *peer;                /* the options' */
+    opal_crypt_secret_file_t key;               /* kept until it has signed our record */
+    const char *key_path, *peer;                /* from the options */
 } x509_state_t;
 
 static bool x509_configured(const opal_crypt_options_t *options)
@@ -76,14 +75,14 @@ static int x509_read(x509_state_t *state, const opal_crypt_options_t *options,
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-cert", "%s: its subject is empty",
                                  options->x509_cert);
     }
-    /* What every peer will refuse is refused here, where it can be mended. */
+    /* Fail early, where it can be fixed: every peer would reject this certificate. */
     rc = opal_crypt_chain_verify(&state->trust, state->chain, (int64_t) time(NULL), options->x509_cert,
                                  OPAL_CRYPT_ERR_CONFIG, &state->anchor, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_crypt_secret_file_read(options->x509_key, "private key", 1, KEY_FILE_MAX,
                                          options->secret_on_netfs, &state->key, why);
     }
-    /* That somebody can read the key weighs more than a certificate. */
+    /* A warning that others can read the key outweighs one about a certificate. */
     if (OPAL_CRYPT_OK == rc && NULL != warning && NULL != state->key.warning.topic) {
         *warning = state->key.warning;
     }
@@ -119,7 +118,7 @@ static int x509_open(const opal_crypt_options_t *options, void **opaque,
     return OPAL_CRYPT_OK;
 }
 
-/* What is signed, the caller's to free. */
+/* The text to be signed, the caller's to free. */
 static uint8_t *signed_text(const uint8_t *body, size_t body_bytes, size_t *bytes)
 {
     uint8_t *text = malloc(sizeof(title) - 1 + body_bytes);
@@ -132,8 +131,7 @@ static uint8_t *signed_text(const uint8_t *body, size_t body_bytes, size_t *byte
     return text;
 }
 
-/* Sign, and check the signature by the certificate: a key that does not fit
- * shows here. */
+/* Sign, and verify the signature with the certificate, which reveals a key that does not match. */
 static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes, uint8_t *out, size_t room,
                      size_t *bytes, opal_crypt_why_t *why)
 {

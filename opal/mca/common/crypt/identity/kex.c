@@ -20,15 +20,15 @@ const char *opal_crypt_kex_name(unsigned kex)
     return OPAL_CRYPT_KEX_X25519 == kex ? "X25519" : OPAL_CRYPT_KEX_P256 == kex ? "P-256" : "unknown";
 }
 
-/* ---- libcrypto's objects, each the caller's to free ---- */
+/* ---- libcrypto's objects, each to be freed by the caller ---- */
 
 static EVP_PKEY *x25519_private(const opal_crypt_library_t *library, const uint8_t private[32])
 {
     return EVP_PKEY_new_raw_private_key_ex(library->context, "X25519", library->properties, private, 32);
 }
 
-/* A P-256 key from its point and, when we have it, its scalar.  fromdata reads
- * the scalar where it lies: no copy of it is left behind. */
+/* A P-256 key from its point and, for our own, its scalar.  fromdata reads the scalar in place: no copy of it is left
+ * behind. */
 static EVP_PKEY *p256_key(const opal_crypt_library_t *library, const uint8_t public[65], uint8_t *private)
 {
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(library->context, "EC", library->properties);
@@ -157,8 +157,8 @@ int opal_crypt_kex_derive(const opal_crypt_keypair_t *pair, const uint8_t *peer_
     if (NULL == context || 1 != EVP_PKEY_derive_init(context)) {
         goto done;
     }
-    /* From here on a failure is the peer's key: set_peer checks that it is on
-     * the curve, and X25519 itself refuses a result of zeros. */
+    /* From here on a failure is due to the peer's key: set_peer checks that it is on the curve, and X25519 itself
+     * rejects a result of zeros. */
     rc = OPAL_CRYPT_ERR_AUTH;
     if (NULL != theirs && 1 == EVP_PKEY_derive_set_peer(context, theirs)
         && 1 == EVP_PKEY_derive(context, secret, &bytes) && OPAL_CRYPT_KEX_SECRET == bytes

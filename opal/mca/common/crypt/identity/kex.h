@@ -13,7 +13,7 @@
 
 #include "opal/mca/common/crypt/base/base.h"
 
-/* As they stand in a record. */
+/* The numbers used in records. */
 typedef enum {
     OPAL_CRYPT_KEX_X25519 = 1,
     OPAL_CRYPT_KEX_P256 = 2
@@ -43,9 +43,8 @@ int opal_crypt_keypair_from_private(const uint8_t private[32], opal_crypt_keypai
 
 void opal_crypt_keypair_wipe(opal_crypt_keypair_t *pair);
 
-/* The shared secret; `secret` is memory of crypt_secmem.  ERR_AUTH when the
- * peer's key is no point of the curve, or gives a secret of zeros: what
- * anybody could compute is not a secret. */
+/* The shared secret; `secret` is memory of crypt_secmem.  ERR_AUTH if the peer's key is not a point on the curve, or
+ * results in a secret of zeros, which anybody could compute. */
 int opal_crypt_kex_derive(const opal_crypt_keypair_t *pair, const uint8_t *peer_public,
                           uint8_t secret[OPAL_CRYPT_KEX_SECRET]);
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * This process as others see it: method, key pair, authenticated record.
+ * This process as its peers see it: method, key pair, authenticated record.
  */
 #include "local.h"
 #include "opal/mca/common/crypt/base/kdf.h"
@@ -181,8 +181,8 @@ void opal_crypt_local_provide(opal_crypt_local_t *local, const opal_aead_module_
     local->options.aead = aead;
 }
 
-/* Renewed at half its age, so that who looks at it a little later finds it fresh; also
- * for a peer with the default, where ours is higher: they need not be alike. */
+/* Renewed at half its age, so that it is still fresh when used a little later; also for a peer with the default age if
+ * ours is higher: they need not be equal. */
 int opal_crypt_local_renew(opal_crypt_local_t *local, int64_t now,
                            const uint8_t **fresh, size_t *bytes, opal_crypt_why_t *why)
 {
@@ -209,7 +209,7 @@ void opal_crypt_local_renewed(opal_crypt_local_t *local, int64_t now)
     local->vouched = now;
 }
 
-/* ---- what callers may ask ---- */
+/* ---- queries ---- */
 
 const uint8_t *opal_crypt_local_record(const opal_crypt_local_t *local, size_t *bytes)
 {

@@ -26,17 +26,17 @@ struct opal_crypt_local {
     uint8_t *fresh;                         /* the renewal */
 };
 
-/* What `record` says of its maker, looked at from `local`. */
+/* What `record` says about its process, relative to `local`. */
 void opal_crypt_record_info(const opal_crypt_local_t *local,
                             const opal_crypt_record_t *record,
                             opal_crypt_peer_info_t *info);
 
-/* Parse, and refuse with `why` naming both processes when that fails. */
+/* Parse; on failure refuse with `why` naming both processes. */
 int opal_crypt_record_read(const opal_crypt_local_t *local, const uint8_t *bytes, size_t count,
                            const opal_crypt_expect_t *expect,
                            opal_crypt_record_t *record, opal_crypt_why_t *why);
 
-/* Put who we are and who the peer is before the reason in `why`. */
+/* Prepend our identity and the peer's to the reason in `why`. */
 int opal_crypt_blame(const opal_crypt_local_t *local, const opal_crypt_record_t *peer,
                      const opal_crypt_expect_t *expect, int rc, opal_crypt_why_t *why);
 

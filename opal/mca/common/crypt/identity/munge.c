@@ -13,9 +13,9 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static opal_crypt_munge_t loaded;
-static char failure[256];               /* empty: it is loaded */
+static char failure[256];               /* empty: loaded */
 
-/* POSIX promises that a symbol's address fits a pointer to function. */
+/* POSIX guarantees that a symbol's address fits a pointer to function. */
 static bool find_symbol(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -59,7 +59,7 @@ int opal_crypt_munge_load(const opal_crypt_munge_t **munge, opal_crypt_why_t *wh
 
 #else
 
-/* ISO C wants a declaration in every file. */
+/* ISO C requires a declaration in every file. */
 typedef int opal_crypt_munge_is_left_out_t;
 
 #endif

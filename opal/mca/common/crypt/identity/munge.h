@@ -1,10 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * libmunge, loaded when munge is asked for and not linked: one build then
- * serves sites with and without munge, and a process that uses another method
- * never has the library in it.  The header is needed to build; where it is
- * missing, the method is left out, and refused by name.
+ * libmunge, loaded on demand rather than linked: one build serves sites with and without munge, and a process that
+ * uses another method never loads the library.  Building needs its header; without it, the method is left out, and
+ * refused by name.
  *
  * Threads: any.
  */
@@ -29,7 +28,7 @@ typedef struct opal_crypt_munge {
     const char *(*strerror)(munge_err_t error);
 } opal_crypt_munge_t;
 
-/* ERR_CONFIG, topic "munge-library", when it cannot be loaded. */
+/* ERR_CONFIG, topic "munge-library", if it cannot be loaded. */
 int opal_crypt_munge_load(const opal_crypt_munge_t **munge, opal_crypt_why_t *why);
 
 #else

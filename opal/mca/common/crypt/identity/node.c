@@ -1,15 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Which node is this?  The kernel's boot id, and 16 random bytes in a
- * shared-memory object of this user:
+ * Identifies the node: the kernel's boot id, and 16 random bytes in a shared-memory object of this user:
  *
  *     /dev/shm/ompi-crypt-node-UID, 0600, 16 bytes
  *
- * Two processes that publish the same pair share that object, hence a kernel
- * and a /dev/shm.  Whoever opens the object first fills it, under a lock: an
- * empty one (its maker was killed) is filled by the next.  An object that
- * somebody else made is refused: he could give two nodes the same bytes.
+ * Two processes that publish the same pair share that object, hence a kernel and a /dev/shm.  The first process to
+ * open the object fills it, under a lock; if that process was killed, the next one does.  An object that another user
+ * made is refused: that user could give two nodes the same bytes.
  */
 #include "local.h"
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -84,7 +82,7 @@ static int check_object(int fd, const char *path, opal_crypt_why_t *why)
     return OPAL_CRYPT_OK;
 }
 
-/* Under the lock: read the nonce, or draw it if nobody has. */
+/* Under the lock: read the nonce, or generate it if the object is empty. */
 static int read_or_fill(int fd, const char *path, uint8_t nonce[NODE_NONCE_BYTES], opal_crypt_why_t *why)
 {
     ssize_t got = pread(fd, nonce, NODE_NONCE_BYTES, 0);
@@ -102,7 +100,7 @@ static int read_or_fill(int fd, const char *path, uint8_t nonce[NODE_NONCE_BYTES
 
 enum { OPEN_FLAGS = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK };
 
-/* As a process with an odd umask makes it, and was killed, or has not got further yet.  The directory is sticky. */
+/* As left by a process with an unusual umask that was killed, or is still at it.  The directory is sticky. */
 static bool is_ours_of_mode_0(const char *path)
 {
     struct stat status;
@@ -131,7 +129,7 @@ static int read_node_nonce(uint8_t nonce[NODE_NONCE_BYTES], opal_crypt_why_t *wh
         while (0 != (rc = flock(fd, LOCK_EX)) && EINTR == errno) {
         }
         rc = 0 == rc ? read_or_fill(fd, path, nonce, why) : refuse_object(path, errno, why);
-        (void) flock(fd, LOCK_UN);              /* a child that was forked meanwhile has it, too */
+        (void) flock(fd, LOCK_UN);              /* explicitly: a child forked meanwhile has it open, too */
     }
     close(fd);
     return rc;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is left to read; every step checks before it moves. */
+/* The unread rest; every step checks before it advances. */
 typedef struct record_reader {
     const uint8_t *at;
     size_t left;
@@ -47,7 +47,7 @@ int opal_crypt_record_parse(const uint8_t *bytes, size_t count, opal_crypt_recor
 
     memset(record, 0, sizeof(*record));
 
-    /* 1. what every version has */
+    /* 1. common to all versions */
     record->version = (uint16_t) read_number(&reader, 2);
     record->name_bytes = (size_t) read_number(&reader, 1);
     record->name = (const char *) skip(&reader, record->name_bytes);
@@ -174,7 +174,7 @@ void opal_crypt_record_title(const opal_crypt_record_t *record, char *text, size
     snprintf(text, text_bytes, "%s rank %lu", name, (unsigned long) record->rank);
 }
 
-/* Where the item that starts at `from` ends: at ';' or the end. */
+/* The end of the item that starts at `from`: at ';' or the end. */
 static size_t item_bytes(const char *text, size_t bytes, size_t from)
 {
     size_t end = from;
@@ -185,7 +185,7 @@ static size_t item_bytes(const char *text, size_t bytes, size_t from)
     return end - from;
 }
 
-/* The item of "name=value;name=value" that begins with this "name=", or NULL. */
+/* The item of "name=value;name=value" with this "name=", or NULL. */
 static const char *item_of(const opal_crypt_record_t *record, const char *name, size_t name_bytes, size_t *bytes)
 {
     for (size_t at = 0; at < record->agreed_bytes; at += *bytes + 1) {
@@ -198,7 +198,7 @@ static const char *item_of(const opal_crypt_record_t *record, const char *name, 
     return NULL;
 }
 
-/* The first item of `one` that the other has otherwise, or not at all. */
+/* The first item of `one` that differs, or is missing, in the other. */
 static bool first_difference(const opal_crypt_record_t *one, const opal_crypt_record_t *other,
                              const char **item, size_t *item_length, const char **others, size_t *others_length)
 {
@@ -232,7 +232,7 @@ static void agreed_difference(const opal_crypt_record_t *ours, const opal_crypt_
     }
 }
 
-/* One without the item is from a time before it, or another program's. */
+/* A record without this item comes from an earlier version or another program. */
 static bool versions_differ(const opal_crypt_record_t *ours, const opal_crypt_record_t *theirs, char *text, size_t text_bytes)
 {
     static const char item[] = OPAL_CRYPT_RECORD_VERSION_ITEM;

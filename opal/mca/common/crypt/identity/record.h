@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * RECORDS, version 1: what a process publishes before it is spoken to.
- * docs/wire-format.rst, "Records", is the specification.  Big-endian.
+ * RECORDS, version 1: what a process publishes before any contact. docs/wire-format.rst, "Records", is the
+ * specification.  Big-endian.
  *
  *     | version 2 | n 1 | name n | rank 4 | instance 4 |      the same in every version
  *     | method 1 | key agreement 1 | cipher 1 | epoch shift 1 | flags 2 |
@@ -11,12 +11,11 @@
  *     ------------------------------------------------------- end of the body
  *     | m 4 | authenticator m |                               over the body
  *
- * A record that arrives is an attacker's input.  Parsing copies nothing and
- * believes nothing: it returns views into the caller's bytes, all of them
- * inside the record, and accepts no byte that it does not account for.
+ * An incoming record is an attacker's input.  Parsing copies nothing and trusts nothing: it returns views into the
+ * caller's bytes, all of them inside the record, and accepts no byte that it does not account for.
  *
- * Extensions: | type 2, its upper bit: critical | length 2 | bytes |, types without
- * that bit in rising order.  Who does not know a critical one refuses the record.
+ * Extensions: | type 2, its upper bit: critical | length 2 | bytes |, types without that bit in ascending order.  A
+ * process that does not know a critical one refuses the record.
  *
  * Threads: any.
  */
@@ -30,14 +29,14 @@
 #define OPAL_CRYPT_RECORD_AGREED_MAX    1024
 #define OPAL_CRYPT_RECORD_EXTENSIONS_MAX 4096
 #define OPAL_CRYPT_RECORD_SCOPE_ALL     0x0001
-#define OPAL_CRYPT_RECORD_FLAGS         0x0001      /* all that exist */
+#define OPAL_CRYPT_RECORD_FLAGS         0x0001      /* all defined bits */
 
 /* Bytes of a body without its name, agreed parameters, public key and extensions. */
 #define OPAL_CRYPT_RECORD_FIXED         61
 
 typedef struct opal_crypt_record {
     uint16_t version;
-    const char *name;                   /* name_bytes of it, without a final zero */
+    const char *name;                   /* name_bytes long, without a final zero */
     size_t name_bytes;
     uint32_t rank, instance;
     /* The rest is filled only if version is ours. */
@@ -57,8 +56,8 @@ typedef struct opal_crypt_record {
     size_t authenticator_bytes;
 } opal_crypt_record_t;
 
-/* ERR_AUTH when the bytes are no record, ERR_PEER when they are one of another
- * version (then only the first fields are filled). */
+/* ERR_AUTH if the bytes are not a record, ERR_PEER if they are one of another version (then only the first fields are
+ * filled). */
 int opal_crypt_record_parse(const uint8_t *bytes, size_t count, opal_crypt_record_t *record);
 
 /* ---- extensions (crypt/identity/record_extension.c) ---- */
@@ -77,36 +76,33 @@ typedef struct opal_crypt_extension {
 #define OPAL_CRYPT_EXTENSION_REPORT     1           /* no bytes: crypt_report is set */
 #define OPAL_CRYPT_EXTENSION_TRANSPORT  16          /* what a transport of the process needs */
 
-/* The extension at *at, which then moves behind it; false at the end of the list, and
- * for bytes that are none (*at is then not the end). */
+/* Read the extension at *at, and move *at behind it; false at the end of the list, and for malformed bytes (*at is
+ * then not the end). */
 bool opal_crypt_extension_next(const uint8_t *list, size_t bytes, size_t *at,
                                opal_crypt_extension_t *extension);
 
-/* Is it a list as it should be: whole, types in rising order, what is known as long as it
- * has to be? */
+/* Is the list valid: complete, types in ascending order, known ones of the right length? */
 bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes);
 
-/* One more at the end of the list of *used bytes; false when it does not fit into `room`,
- * or its type is not above the last one's. */
+/* Append one to the list of *used bytes; false if it does not fit into `room`, or its type is not above the last
+ * one's. */
 bool opal_crypt_extension_put(uint8_t *list, size_t room, size_t *used,
                               const opal_crypt_extension_t *extension);
 
-/* The one of this type; false: there is none. */
+/* Find the one of this type; false: there is none. */
 bool opal_crypt_record_extension(const opal_crypt_record_t *record, uint16_t type, opal_crypt_extension_t *extension);
 
-/* The type of a critical one that this version does not know, or 0. */
+/* The type of a critical extension that this version does not know, or 0. */
 uint16_t opal_crypt_record_unknown(const opal_crypt_record_t *record);
 
 /* ---- the record ---- */
 
-/* The body of `record` (version, pointers and lengths are read, body and
- * authenticator are not) into `out`; its length, or 0 when it does not fit
- * into `room` or a field is out of bounds. */
+/* Write the body of `record` (version, pointers and lengths are read, body and authenticator are not) to `out`;
+ * returns its length, or 0 if it does not fit into `room` or a field is out of bounds. */
 size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, size_t room);
 
-/* The first difference in what both sides must agree on, as text for people
- * ("cipher: AES-128-GCM here, AES-256-GCM there"); `topic` is the help topic,
- * or NULL if they agree.  The version of ompi-crypt comes first. */
+/* The first difference in what both sides must agree on, as text for people ("cipher: AES-128-GCM here, AES-256-GCM
+ * there"); returns the help topic, or NULL if they agree.  The version of ompi-crypt is compared first. */
 const char *opal_crypt_record_difference(const opal_crypt_record_t *ours,
                                          const opal_crypt_record_t *theirs,
                                          char *text, size_t text_bytes);

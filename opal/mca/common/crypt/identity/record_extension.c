@@ -1,13 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The typed extensions of a record: what later versions have to say, in a form
- * that this one can read.
+ * The typed extensions of a record: what later versions add, in a form that this one can read.
  *
  *     | type 2, its upper bit: critical | length 2 | bytes |   ...   types in rising order
  *
- * They are covered by the record's authenticator, as all of its body.  An
- * unknown one is skipped, unless its maker calls it critical.
+ * They are covered by the record's authenticator, like the whole body.  An unknown one is skipped, unless its maker
+ * marked it critical.
  */
 #include "record.h"
 

@@ -4,14 +4,14 @@
  * From a peer's record to the key schedule of the pair:
  *
  *     1. parse            not a record, another version: refused
- *     2. whose is it?     another process than was asked for: refused
+ *     2. identify         not the process that was asked for: refused
  *     3. compare          an unknown critical extension: refused; method and
  *                         parameters must be equal, never negotiated
  *     4. authenticate
  *     5. agree            our own key, or a secret of zeros: refused
  *     6. bind             th, a hash of both records
  *
- * Nothing of a record is used before step 4 but to name the difference.
+ * Before step 4 nothing in a record is used, except to report a difference.
  */
 #include "schedule.h"
 #include "local_object.h"
@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-/* Lies in crypt_secmem. */
+/* In crypt_secmem. */
 struct opal_crypt_schedule {
     uint8_t prk[OPAL_CRYPT_SECRET_BYTES];
     uint8_t th[OPAL_CRYPT_HASH_BYTES];

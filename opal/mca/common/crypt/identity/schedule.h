@@ -8,9 +8,8 @@
  *     th     = SHA-256('ompi-crypt v1' || len || R_low || len || R_high)
  *     key    = Expand(PRK, label, pk_src || pk_dst || th)        crypt/base/kdf.h
  *
- * The schedule holds the PRK, in memory of crypt_secmem, and nothing that
- * changes: counters, epochs and the replay set belong to the session that is
- * built on top of it.
+ * The schedule holds the PRK, in memory of crypt_secmem, and nothing that changes: counters, epochs and the replay set
+ * belong to the session built on it.
  *
  * Threads: create and destroy by one thread, everything else by any.
  */
@@ -30,8 +29,8 @@ typedef enum {
     OPAL_CRYPT_IN       /* src is the peer, dst this process */
 } opal_crypt_direction_t;
 
-/* Parse and authenticate the peer's record, agree on a secret.  ERR_PEER with
- * `why` filled when the record is refused; `expect` may be NULL. */
+/* Parse and authenticate the peer's record, agree on a secret.  ERR_PEER with `why` filled if the record is refused;
+ * `expect` may be NULL. */
 int opal_crypt_schedule_create(const opal_crypt_local_t *local,
                                const uint8_t *record, size_t bytes,
                                const opal_crypt_expect_t *expect,
@@ -39,9 +38,8 @@ int opal_crypt_schedule_create(const opal_crypt_local_t *local,
                                opal_crypt_why_t *why);
 void opal_crypt_schedule_destroy(opal_crypt_schedule_t *schedule);                  /* NULL allowed */
 
-/* `bytes` (1 .. OPAL_CRYPT_KDF_MAX) of the key for one use in one direction.
- * `out` is secret: memory of crypt_secmem.  The peer's call with the other
- * direction gives the same bytes. */
+/* `bytes` (1 .. OPAL_CRYPT_KDF_MAX) of the key for one use in one direction.  `out` is secret: memory of
+ * crypt_secmem.  The peer gets the same bytes with the other direction. */
 int opal_crypt_schedule_expand(const opal_crypt_schedule_t *schedule,
                                opal_crypt_label_t label,
                                opal_crypt_direction_t direction,

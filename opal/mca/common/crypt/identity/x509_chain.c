@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Certificates: files, records, and libcrypto's verdict with a reason that
- * names what to do.
+ * Certificates: files, records, and libcrypto's verdict with a reason that tells the user what to do.
  */
 #include "x509_chain.h"
 #include "opal/mca/common/crypt/base/library.h"
@@ -18,8 +17,8 @@
 
 /* ---- files ---- */
 
-/* A private key beside its certificate, in one file, is read by crypt/identity/x509_key.c alone:
- * libcrypto's PEM reader would leave copies of it on the heap. */
+/* A private key in the certificate's file is read by crypt/identity/x509_key.c only: libcrypto's PEM reader would
+ * leave copies of it on the heap. */
 static void drop_private_keys(char *pem)
 {
     static const char mark[] = "PRIVATE KEY-----";
@@ -33,7 +32,7 @@ static void drop_private_keys(char *pem)
     }
 }
 
-/* A file of PEM, as a stream in memory. */
+/* Open a PEM file as a stream in memory. */
 static int pem_open(const char *path, const char *what, const char *topic, bool allow_network,
                     opal_crypt_trust_file_t *file, BIO **stream, opal_crypt_why_t *warning,
                     opal_crypt_why_t *why)
@@ -61,7 +60,7 @@ static void pem_close(opal_crypt_trust_file_t *file, BIO *stream)
     free(file->bytes);
 }
 
-/* The last attempt to read a part failed because no other part begins. */
+/* Reading failed because the file has no further part. */
 static bool pem_ended(void)
 {
     unsigned long error = ERR_peek_last_error();
@@ -69,7 +68,7 @@ static bool pem_ended(void)
     return ERR_LIB_PEM == ERR_GET_LIB(error) && PEM_R_NO_START_LINE == ERR_GET_REASON(error);
 }
 
-/* All certificates of a stream; false if one is damaged. */
+/* Read all certificates of a stream; false if one is damaged. */
 static bool certificates_read(BIO *stream, STACK_OF(X509) *to)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
@@ -92,7 +91,7 @@ static bool certificates_read(BIO *stream, STACK_OF(X509) *to)
 
 /* ---- the site's CA ---- */
 
-/* How many there are; -1 if one is damaged. */
+/* Returns their number; -1 if one is damaged. */
 static int crls_add(BIO *stream, X509_STORE *store)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
@@ -273,7 +272,7 @@ refused:
     return NULL;
 }
 
-/* ---- the verdict ---- */
+/* ---- verification ---- */
 
 static const char *topic_of(int error)
 {
@@ -308,7 +307,7 @@ static const char *topic_of(int error)
     }
 }
 
-/* Has a list of its issuer the anchor, whoever signed that list? */
+/* Does a CRL of its issuer list the anchor, whoever signed that CRL? */
 static bool anchor_is_listed(X509_STORE_CTX *context, X509 *anchor)
 {
     STACK_OF(X509_CRL) *lists = X509_STORE_CTX_get1_crls(context, X509_get_issuer_name(anchor));
@@ -322,8 +321,8 @@ static bool anchor_is_listed(X509_STORE_CTX *context, X509 *anchor)
     return listed;
 }
 
-/* An issuing CA in the CA file is trusted as it is: no list of its own issuer is needed.  OpenSSL 3 asks for one, and
- * has found whom to trust by then. */
+/* An issuing CA in the CA file is trusted as it is: no CRL of its own issuer is needed.  OpenSSL 3 demands one, but
+ * has found a trust anchor by then. */
 static int without_list_of_anchor(int ok, X509_STORE_CTX *context)
 {
     STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(context);
@@ -355,7 +354,7 @@ int opal_crypt_chain_verify(const opal_crypt_trust_t *trust, STACK_OF(X509) *cha
         X509_STORE_CTX_free(context);
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
     }
-    /* What the CA file holds is trusted, roots or not; 112 bits at least. */
+    /* Everything in the CA file is trusted, roots or not; at least 112 bits. */
     parameters = X509_STORE_CTX_get0_param(context);
     X509_VERIFY_PARAM_set_flags(parameters, X509_V_FLAG_PARTIAL_CHAIN
                                             | (trust->crls ? X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL : 0));

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A private key from PEM: every buffer on the way is memory of crypt_secmem,
- * and libcrypto reads the numbers where they lie (EVP_PKEY_fromdata).
+ * A private key from PEM: every intermediate buffer is memory of crypt_secmem, and libcrypto reads the numbers in
+ * place (EVP_PKEY_fromdata).
  *
  *     PEM --base64--> DER --> | algorithm | inner key | --> EVP_PKEY
  */
@@ -17,12 +17,12 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-/* What is left of a DER structure. */
+/* The unread rest of a DER structure. */
 typedef struct der {
     const uint8_t *at, *end;
 } der_t;
 
-/* Step over one element, which must have this universal tag; its content. */
+/* Step over one element, which must have this universal tag, and return its content. */
 static bool expect(der_t *der, int wanted, der_t *content)
 {
     const unsigned char *p = der->at;
@@ -32,7 +32,7 @@ static bool expect(der_t *der, int wanted, der_t *content)
     if (der->at >= der->end) {
         return false;
     }
-    /* 0x80: no element of this length is there; 0x01: of indefinite length. */
+    /* 0x80: the element is incomplete; 0x01: of indefinite length. */
     found = ASN1_get_object(&p, &bytes, &tag, &class, der->end - der->at);
     if (0 != (found & 0x81) || V_ASN1_UNIVERSAL != class || tag != wanted) {
         return false;
@@ -49,8 +49,7 @@ static bool content_is(const der_t *content, const void *bytes, size_t count)
 
 /* ---- PEM ---- */
 
-/* The DER of the block `name`, in memory of crypt_secmem; NULL when there is
- * no such block or it is damaged. */
+/* The DER of the block `name`, in memory of crypt_secmem; NULL if there is no such block or it is damaged. */
 static uint8_t *pem_block(const char *pem, size_t pem_bytes, const char *name, size_t *der_bytes)
 {
     char begin[64], end[64];
@@ -119,7 +118,7 @@ static EVP_PKEY *from_parameters(const char *type, OSSL_PARAM *parameters)
 
 /* ---- the inner keys ---- */
 
-/* ECPrivateKey, RFC 5915.  Group and point are the certificate's. */
+/* ECPrivateKey, RFC 5915.  Group and point come from the certificate. */
 static EVP_PKEY *ec_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
 {
     OSSL_PARAM parameters[4];

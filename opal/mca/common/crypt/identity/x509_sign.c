@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Signing and verifying, one scheme a kind of key.
+ * Signing and verifying, one scheme for each kind of key.
  */
 #include "opal/mca/common/crypt/base/library.h"
 #include "x509_key.h"

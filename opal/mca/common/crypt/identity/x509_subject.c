@@ -23,7 +23,7 @@ void opal_crypt_subject_text(X509 *leaf, char *text, size_t text_bytes)
     BIO_free(memory);
 }
 
-/* One part of a name as "TYPE=value" in UTF-8; false when it cannot be told. */
+/* One part of a name as "TYPE=value" in UTF-8; false if it cannot be converted. */
 static bool part_text(const X509_NAME_ENTRY *entry, char *text, size_t text_bytes)
 {
     int nid = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry));
@@ -39,7 +39,7 @@ static bool part_text(const X509_NAME_ENTRY *entry, char *text, size_t text_byte
     return good;
 }
 
-/* One pattern of `bytes`: as many parts as the subject, and each one matches. */
+/* One pattern of `bytes` bytes: it has as many parts as the subject, and each one matches. */
 static bool pattern_matches(const X509_NAME *name, const char *pattern, size_t bytes)
 {
     const char *at = pattern, *end = pattern + bytes;
@@ -51,7 +51,7 @@ static bool pattern_matches(const X509_NAME *name, const char *pattern, size_t b
         const char *comma = NULL == at ? NULL : memchr(at, ',', (size_t) (end - at));
         size_t part_bytes;
 
-        /* Parts of several values have no order that a pattern could follow. */
+        /* The values of a multi-valued part have no order that a pattern could follow. */
         if (NULL == at || X509_NAME_ENTRY_set(entry) != i) {
             return false;
         }

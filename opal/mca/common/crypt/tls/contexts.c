@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * OpenSSL's contexts of both ends, with everything set that a configuration file could set, and
- * what OpenSSL asks us during a handshake:
+ * OpenSSL's contexts for both ends, with everything set that a configuration file could set, and OpenSSL's callbacks
+ * during a handshake:
  *
  *     use_psk, find_psk     the PSK, for exactly our identity
  *     refuse_certificate    any certificate
@@ -22,7 +22,7 @@
 #define RANDOM          32
 #define WIPE_TRIES      8
 
-/* OpenSSL 3.2 and newer offer to compress certificates; the bits mean nothing before. */
+/* OpenSSL 3.2 and newer offer to compress certificates; earlier versions ignore the bits. */
 #define NO_CERTIFICATE_COMPRESSION (UINT64_C(1) << 32 | UINT64_C(1) << 33)
 #if defined(SSL_OP_NO_TX_CERTIFICATE_COMPRESSION) && defined(SSL_OP_NO_RX_CERTIFICATE_COMPRESSION)
 static_assert(NO_CERTIFICATE_COMPRESSION
@@ -35,7 +35,7 @@ static opal_crypt_handshake_t *handshake_of(const SSL *ssl, const opal_crypt_lib
     return libssl->SSL_get_ex_data(ssl, 0);
 }
 
-/* OpenSSL's callbacks bring no argument of ours but the SSL, whose table is always the same. */
+/* OpenSSL's callbacks pass no argument of ours but the SSL, whose table is always the same. */
 static opal_crypt_handshake_t *called(const SSL *ssl)
 {
     const opal_crypt_libssl_t *libssl;
@@ -63,12 +63,12 @@ static SSL_SESSION *psk_session(const opal_crypt_handshake_t *handshake, SSL *ss
     return session;
 }
 
-/* The end that connects; OpenSSL takes the session. */
+/* For the client; OpenSSL takes over the session. */
 static int use_psk(SSL *ssl, const EVP_MD *hash, const unsigned char **identity, size_t *bytes, SSL_SESSION **session)
 {
     const opal_crypt_handshake_t *handshake = called(ssl);
 
-    (void) hash;                        /* asked for a second hello only, which we never send */
+    (void) hash;                        /* needed for a second hello only, which we never send */
     *session = NULL == handshake ? NULL : psk_session(handshake, ssl);
     if (NULL == *session) {
         return 0;
@@ -78,7 +78,7 @@ static int use_psk(SSL *ssl, const EVP_MD *hash, const unsigned char **identity,
     return 1;
 }
 
-/* The end that listens has read the identity before; this is the same, or nothing. */
+/* For the listener, which has read the identity before: accept the same one only. */
 static int find_psk(SSL *ssl, const unsigned char *identity, size_t bytes, SSL_SESSION **session)
 {
     const opal_crypt_handshake_t *handshake = called(ssl);
@@ -132,7 +132,7 @@ static void take_secret(const SSL *ssl, const char *line)
 
 /* ---- contexts ---- */
 
-/* All of it: what a configuration file says of TLS is in every new context. */
+/* Set everything, as each new context takes over the TLS settings of a configuration file. */
 static bool set_rules(const opal_crypt_tls_t *tls, SSL_CTX *context)
 {
     const opal_crypt_libssl_t *ssl = tls->ssl;
@@ -154,7 +154,7 @@ static bool set_rules(const opal_crypt_tls_t *tls, SSL_CTX *context)
            && 1 == ssl->SSL_CTX_set_block_padding(context, 0);
 }
 
-/* Nobody's certificate is good: the store is empty, and not even asked. */
+/* No certificate is accepted: the store is empty, and not even consulted. */
 static bool set_trust(const opal_crypt_tls_t *tls, SSL_CTX *context)
 {
     X509_STORE *store = tls->ssl->X509_STORE_new();
@@ -178,7 +178,7 @@ static SSL_CTX *context_make(const opal_crypt_tls_t *tls, OSSL_LIB_CTX *library,
         return NULL;
     }
     if (server) {
-        /* A client's certificate is not asked for; the client's end of it is the PSK. */
+        /* No client certificate is requested; the client authenticates by the PSK. */
         ssl->SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
         ssl->SSL_CTX_set_psk_find_session_callback(context, find_psk);
     } else {
@@ -188,7 +188,7 @@ static SSL_CTX *context_make(const opal_crypt_tls_t *tls, OSSL_LIB_CTX *library,
     return context;
 }
 
-/* Each handshake sets its own; what a context is left with here serves none. */
+/* Each handshake sets its own group; the one left in a context here is never used. */
 static opal_crypt_tls_groups_t groups_there(const opal_crypt_tls_t *tls)
 {
     opal_crypt_tls_groups_t left = ~0u, there = 0;
@@ -241,7 +241,7 @@ int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **made, op
     if (NULL == suite) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "a suite for keys of 192 bits");
     }
-    /* 3.5 may write the keys of every handshake there; whether it was built so, it does not tell. */
+    /* 3.5 may write the keys of every handshake there; it does not tell whether it was built to do so. */
     if (NULL != getenv("SSLKEYLOGFILE") && OpenSSL_version_num() >= 0x30500000L) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-keylog", "SSLKEYLOGFILE");
     }
@@ -262,7 +262,7 @@ int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **made, op
     return OPAL_CRYPT_OK;
 }
 
-/* After libcrypto has cleaned up, at the program's end, its objects are nobody's. */
+/* After libcrypto has cleaned up, at the program's end, its objects must not be touched. */
 void opal_crypt_tls_destroy(opal_crypt_tls_t *tls)
 {
     if (NULL != tls && NULL != tls->ssl && !opal_crypt_library_ended()) {
@@ -300,9 +300,9 @@ SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake)
     return made;
 }
 
-/* ---- the end ---- */
+/* ---- wiping ---- */
 
-/* Of [at, at + bytes), how far it is covered from its beginning, with `block` now covering more. */
+/* How far [at, at + bytes) is covered from its beginning, once `block` is covered too. */
 static uintptr_t covered_to(uintptr_t covered, const void *block, size_t bytes)
 {
     const uintptr_t from = (uintptr_t) block;
@@ -310,8 +310,8 @@ static uintptr_t covered_to(uintptr_t covered, const void *block, size_t bytes)
     return from <= covered && from + bytes > covered ? from + bytes : covered;
 }
 
-/* OpenSSL frees an SSL object with the secrets that are in it.  Just freed, its memory is what malloc hands out
- * for requests of this size; take it again and wipe it.  Nothing is promised: another thread may be faster. */
+/* OpenSSL frees an SSL object with secrets in it.  Just freed, its memory is what malloc returns for requests of this
+ * size: take it again and wipe it.  This is not guaranteed: another thread may be faster. */
 static void wipe_freed(uintptr_t at, size_t bytes)
 {
     void *taken[WIPE_TRIES];

@@ -3,9 +3,9 @@
  *
  * The handshake, record by record:
  *
- *     1. gather          one record, never a byte behind it
- *     2. look            at the first: hello.c, and the listener's find()
- *     3. let OpenSSL go on, and take what it wants to send
+ *     1. gather          one record, and never a byte beyond it
+ *     2. check           the first record: hello.c, and the listener's find()
+ *     3. let OpenSSL proceed, and take what it wants to send
  *     4. finish          check what was agreed, keep two secrets, free OpenSSL's object
  */
 #include "handshake_object.h"
@@ -15,9 +15,9 @@
 
 #include <stdlib.h>
 
-#define PROTECTED 23                    /* a record's type once there are keys */
+#define PROTECTED 23                    /* a record's type once keys are in use */
 
-/* ---- making and ending ---- */
+/* ---- making and destroying ---- */
 
 static void ssl_end(opal_crypt_handshake_t *handshake)
 {
@@ -29,7 +29,7 @@ static void ssl_end(opal_crypt_handshake_t *handshake)
     handshake->in = handshake->out = NULL;
 }
 
-/* What a stranger sent is forgotten with the rest. */
+/* What the peer sent is discarded, too. */
 static int refuse_peer(opal_crypt_handshake_t *handshake, const char *reason)
 {
     handshake->state = OPAL_CRYPT_HANDSHAKE_REFUSED;
@@ -70,8 +70,8 @@ void opal_crypt_handshake_destroy(opal_crypt_handshake_t *handshake)
 
 /* ---- 4. finish ---- */
 
-/* What our own settings and hello.c already made sure of, once more: the PSK was used, and is all that
- * was; nothing of the records is in OpenSSL's hands. */
+/* Verify once more what our settings and hello.c have ensured: the PSK was used, and nothing else; OpenSSL holds
+ * nothing of the records. */
 static const char *agreed_wrongly(const opal_crypt_handshake_t *handshake)
 {
     const opal_crypt_libssl_t *ssl = handshake->tls->ssl;
@@ -105,7 +105,7 @@ static int handshake_finish(opal_crypt_handshake_t *handshake)
     return OPAL_CRYPT_OK;
 }
 
-/* ---- 3. let OpenSSL go on ---- */
+/* ---- 3. let OpenSSL proceed ---- */
 
 static bool output_take(opal_crypt_handshake_t *handshake)
 {
@@ -123,7 +123,7 @@ static bool output_take(opal_crypt_handshake_t *handshake)
     return true;
 }
 
-/* Secrets are in libcrypto's memory until it ends: no fork falls into a step. */
+/* Secrets are in libcrypto's memory until this returns: no fork may happen meanwhile. */
 static int go_on(opal_crypt_handshake_t *handshake, const uint8_t *record, size_t bytes)
 {
     const opal_crypt_libssl_t *ssl = handshake->tls->ssl;
@@ -133,7 +133,7 @@ static int go_on(opal_crypt_handshake_t *handshake, const uint8_t *record, size_
         return refuse_peer(handshake, "OpenSSL has cleaned up");
     }
     opal_crypt_secret_begin();
-    ssl->ERR_clear_error();             /* or SSL_get_error takes the program's for its own */
+    ssl->ERR_clear_error();             /* or SSL_get_error takes the program's errors for its own */
     if (0 == bytes || (int) bytes == ssl->BIO_write(handshake->in, record, (int) bytes)) {
         done = ssl->SSL_do_handshake(handshake->ssl);
         how = ssl->SSL_get_error(handshake->ssl, done);
@@ -150,9 +150,9 @@ static int go_on(opal_crypt_handshake_t *handshake, const uint8_t *record, size_
     return rc;
 }
 
-/* ---- 2. look ---- */
+/* ---- 2. check ---- */
 
-/* The first record that a listener gets: nothing is made for whom it does not know. */
+/* The first record that a listener gets: nothing is allocated for an unknown client. */
 static int first_client_record(opal_crypt_handshake_t *handshake)
 {
     const opal_crypt_tls_t *tls = handshake->tls;
@@ -214,7 +214,7 @@ static int record_complete(opal_crypt_handshake_t *handshake)
 
 /* ---- 1. gather ---- */
 
-/* Of the record that is arriving: its header, then all of it. */
+/* How much of the arriving record to read: its header, then all of it. */
 static size_t record_bytes(const opal_crypt_handshake_t *handshake)
 {
     return handshake->have < OPAL_CRYPT_TLS_HEADER ? OPAL_CRYPT_TLS_HEADER
@@ -226,7 +226,7 @@ size_t opal_crypt_handshake_wants(const opal_crypt_handshake_t *handshake)
     return OPAL_CRYPT_HANDSHAKE_RUNNING == handshake->state ? record_bytes(handshake) - handshake->have : 0;
 }
 
-/* A header is known: what it promises is looked at before it is waited for. */
+/* The header is complete: check it before waiting for what it announces. */
 static int header_complete(opal_crypt_handshake_t *handshake)
 {
     const size_t bytes = record_bytes(handshake);
@@ -270,7 +270,7 @@ int opal_crypt_handshake_feed(opal_crypt_handshake_t *handshake, const void *byt
     return rc;
 }
 
-/* ---- what the caller has of it ---- */
+/* ---- for the caller ---- */
 
 int opal_crypt_handshake_connect(const opal_crypt_tls_t *tls, opal_crypt_tls_group_t group,
                                  const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk,

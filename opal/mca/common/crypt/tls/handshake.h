@@ -1,18 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The handshake of a connection: TLS 1.3 by OpenSSL, in memory, with the PSK of a
- * pair of processes.  The caller has the socket; this takes the bytes that arrived and
- * gives those to send, and ends in records (records.h) or in a refusal.
+ * The handshake of a connection: TLS 1.3 by OpenSSL, in memory, with the PSK of a pair of processes.  The caller owns
+ * the socket; this takes received bytes and returns bytes to send, and ends in records (records.h) or in a refusal.
  *
  *     connects    ClientHello -->                          ClientHello    listens
- *                             <-- ServerHello, Finished    its name is asked for: find()
+ *                             <-- ServerHello, Finished    find() looks up its name
  *                 Finished    -->                          done
  *                 done
  *
- * A stranger gets no answer, and is heard for one record.  He costs an OpenSSL object only if he claims the name of a
- * process of the job.
- * What is refused stays refused.  No alert is sent: the caller closes the socket.
+ * An unauthenticated client gets no answer, and only one record of it is read.  It costs an OpenSSL object only if it
+ * claims the name of a process of the job.  A refusal is final.  No alert is sent: the caller closes the socket.
  *
  * Threads: a tls object by any number, a handshake by one at a time.
  */
@@ -26,11 +24,11 @@
 
 #pragma GCC visibility push(default)
 
-/* All bytes that a handshake takes, whoever sent them. */
+/* The most bytes that a handshake accepts, from anybody. */
 #define OPAL_CRYPT_HANDSHAKE_INPUT_MAX  4096
 
-/* A suite, for any number of handshakes: OpenSSL's contexts for both ends, which no
- * configuration file of OpenSSL changes.  Under crypt_fips=1 it is made from the FIPS provider. */
+/* A suite, for any number of handshakes: OpenSSL's contexts for both ends, unaffected by OpenSSL's configuration
+ * files.  Under crypt_fips=1 it uses the FIPS provider. */
 typedef struct opal_crypt_tls opal_crypt_tls_t;
 
 /* ERR_CONFIG with `why` filled: TLS 1.3 has no suite for this cipher, or this OpenSSL (or its
@@ -38,15 +36,15 @@ typedef struct opal_crypt_tls opal_crypt_tls_t;
 int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **tls, opal_crypt_why_t *why);
 void opal_crypt_tls_destroy(opal_crypt_tls_t *tls);             /* after its handshakes; NULL allowed */
 
-/* The groups that this OpenSSL has. */
+/* The groups that this OpenSSL supports. */
 opal_crypt_tls_groups_t opal_crypt_tls_groups(const opal_crypt_tls_t *tls);
 
-/* In memory of crypt_secmem; by opal_crypt_tls_psk, or, for a test, by hand. */
+/* In memory of crypt_secmem; set by opal_crypt_tls_psk, or, in a test, by hand. */
 typedef struct opal_crypt_tls_psk {
-    uint8_t bytes[OPAL_CRYPT_TLS_SECRET_MAX];       /* as many as the suite's hash has */
+    uint8_t bytes[OPAL_CRYPT_TLS_SECRET_MAX];       /* as long as the suite's hash */
 } opal_crypt_tls_psk_t;
 
-/* The PSK of a pair, for connections in one direction: OUT where this process connects. */
+/* The PSK of a pair, for connections in one direction: OUT if this process connects. */
 int opal_crypt_tls_psk(const opal_crypt_tls_t *tls, const opal_crypt_schedule_t *schedule,
                        opal_crypt_direction_t direction, opal_crypt_tls_psk_t *psk);
 
@@ -58,12 +56,12 @@ typedef enum {
     OPAL_CRYPT_HANDSHAKE_REFUSED
 } opal_crypt_handshake_state_t;
 
-/* The listener's question: may this process connect to us, and what are the group and the PSK of the pair?
- * Another code than OK refuses it.  `identity` is a claim; its wanted name is the listener's own. */
+/* Called by a listener: may this process connect to us, and what are the group and the PSK of the pair?  Any code but
+ * OK refuses it.  `identity` is a claim; its wanted name is the listener's own. */
 typedef int (*opal_crypt_handshake_find_t)(void *arg, const opal_crypt_tls_identity_t *identity,
                                            opal_crypt_tls_group_t *group, opal_crypt_tls_psk_t *psk);
 
-/* Begin.  `tls` must outlive it; psk and names are copied. */
+/* Start a handshake.  `tls` must outlive it; psk and names are copied. */
 int opal_crypt_handshake_connect(const opal_crypt_tls_t *tls, opal_crypt_tls_group_t group,
                                  const opal_crypt_tls_identity_t *identity, const opal_crypt_tls_psk_t *psk,
                                  opal_crypt_handshake_t **handshake);
@@ -71,13 +69,13 @@ int opal_crypt_handshake_accept(const opal_crypt_tls_t *tls, const opal_crypt_tl
                                 opal_crypt_handshake_find_t find, void *arg, opal_crypt_handshake_t **handshake);
 void opal_crypt_handshake_destroy(opal_crypt_handshake_t *handshake);       /* NULL allowed */
 
-/* How many bytes to read next, so that nothing behind the handshake is read; 0 when it has ended. */
+/* How many bytes to read next, so that nothing after the handshake is read; 0 when it has ended. */
 size_t opal_crypt_handshake_wants(const opal_crypt_handshake_t *handshake);
 
-/* What arrived.  *taken: the rest belongs to the records.  ERR_AUTH, and ever after: refused. */
+/* Process received bytes.  *taken: the rest belongs to the records.  ERR_AUTH, from then on always: refused. */
 int opal_crypt_handshake_feed(opal_crypt_handshake_t *handshake, const void *bytes, size_t count, size_t *taken);
 
-/* What is to be sent, and how much of it was.  There may be some when it is DONE. */
+/* The bytes to send, and how many were sent.  There may be some left when it is DONE. */
 const uint8_t *opal_crypt_handshake_output(const opal_crypt_handshake_t *handshake, size_t *count);
 void opal_crypt_handshake_sent(opal_crypt_handshake_t *handshake, size_t count);
 
@@ -86,13 +84,13 @@ opal_crypt_handshake_state_t opal_crypt_handshake_state(const opal_crypt_handsha
 /* Why it was refused, in English, for developers; never key material. */
 const char *opal_crypt_handshake_reason(const opal_crypt_handshake_t *handshake);
 
-/* Listening: its hello came from who it names, for the binder was right, and is answered. */
+/* When listening: the hello came from the process that it names, since the binder was right, and is answered. */
 bool opal_crypt_handshake_answered(const opal_crypt_handshake_t *handshake);
 
-/* Who is at the other end: certain when it is DONE. */
+/* The identity of the other end: certain when the handshake is DONE. */
 const opal_crypt_tls_identity_t *opal_crypt_handshake_identity(const opal_crypt_handshake_t *handshake);
 
-/* Once, when it is DONE: the records of the connection.  The traffic secrets move there. */
+/* Once, when it is DONE: create the records of the connection.  The traffic secrets move there. */
 int opal_crypt_handshake_records(opal_crypt_handshake_t *handshake, const opal_aead_module_t *aead,
                                  opal_crypt_tls_records_t **records);
 

@@ -12,8 +12,8 @@
 struct opal_crypt_tls {
     const opal_crypt_libssl_t *ssl;
     const opal_crypt_tls_suite_t *suite;
-    opal_crypt_tls_groups_t groups;         /* that this OpenSSL has */
-    OSSL_LIB_CTX *library;                  /* ours; NULL under crypt_fips=1, whose library it then is */
+    opal_crypt_tls_groups_t groups;         /* those that this OpenSSL supports */
+    OSSL_LIB_CTX *library;                  /* ours; NULL under crypt_fips=1, which uses the FIPS library context */
     OSSL_PROVIDER *provider;
     SSL_CTX *client, *server;
 };
@@ -30,32 +30,32 @@ struct opal_crypt_handshake {
     opal_crypt_handshake_state_t state;
     const char *reason;
 
-    opal_crypt_tls_name_t own;                              /* who listens asks: */
+    opal_crypt_tls_name_t own;                              /* for the listener: */
     opal_crypt_handshake_find_t find;
     void *arg;
 
     opal_crypt_tls_identity_t identity;
-    const opal_crypt_tls_group_of_t *group;                 /* NULL: who listens does not know it yet */
+    const opal_crypt_tls_group_of_t *group;                 /* NULL: the listener does not know it yet */
     uint8_t packed[OPAL_CRYPT_TLS_IDENTITY_BYTES];
     handshake_secrets_t *secrets;
     unsigned secrets_seen;                                  /* bit 0 the client's, bit 1 the server's */
 
-    SSL *ssl;                                               /* NULL before, and after */
-    BIO *in, *out;                                          /* the SSL's */
+    SSL *ssl;                                               /* NULL before and after */
+    BIO *in, *out;                                          /* belong to the SSL */
 
-    size_t total;                                           /* of all that was taken */
-    unsigned records;                                       /* whole ones */
-    size_t have;                                            /* of the record that is arriving */
+    size_t total;                                           /* bytes taken so far */
+    unsigned records;                                       /* complete ones */
+    size_t have;                                            /* bytes of the arriving record */
     uint8_t record[OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX];
 
     size_t output_from, output_to;
     uint8_t output[OPAL_CRYPT_TLS_HEADER + OPAL_CRYPT_TLS_HELLO_MAX];
 };
 
-/* contexts.c: an SSL object that knows this handshake, and no group but its own; NULL without memory. */
+/* contexts.c: an SSL object for this handshake, with its group only; NULL without memory. */
 SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake);
 
-/* contexts.c: SSL_free, and its memory wiped, as far as malloc gives it back. */
+/* contexts.c: SSL_free, and wipe its memory as far as malloc returns it. */
 void opal_crypt_tls_ssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reading the two hellos.  Every field is either fixed, or of a fixed length, or listed below as
- * one that OpenSSL may fill as it likes; nothing else is let through.
+ * Reading the two hellos.  Every field is fixed, has a fixed length, or is listed below as one that OpenSSL may fill
+ * freely; anything else is refused.
  */
 #include "hello.h"
 #include "opal/mca/common/crypt/base/kdf.h"
@@ -16,7 +16,7 @@
 #define TLS_1_0         0x0301          /* of the record of a ClientHello */
 #define TLS_1_2         0x0303          /* wherever TLS 1.3 has a legacy version */
 #define TLS_1_3         0x0304
-#define NO_RENEGOTIATION 0x00ff         /* a suite that is none: OpenSSL may add it */
+#define NO_RENEGOTIATION 0x00ff         /* a pseudo suite that OpenSSL may add */
 #define PSK_DHE_KE      1
 
 /* Types of extensions. */
@@ -81,7 +81,7 @@ static bool identity_parse(const uint8_t *bytes, opal_crypt_tls_identity_t *iden
     return true;
 }
 
-/* ---- a reader that never passes the end: once short, it stays so, and all that it gives is 0 ---- */
+/* ---- a reader that never passes the end: once short, it stays so, and returns 0 ---- */
 
 typedef struct view {
     const uint8_t *at;
@@ -114,7 +114,7 @@ static unsigned view16(view_t *view)
     return opal_crypt_get16(view_bytes(view, 2));
 }
 
-/* A part with its length in front. */
+/* A part preceded by its length. */
 static view_t view_part(view_t *view, unsigned length_bytes)
 {
     const size_t bytes = 1 == length_bytes ? view8(view) : view16(view);
@@ -126,7 +126,7 @@ static view_t view_part(view_t *view, unsigned length_bytes)
     return part;
 }
 
-/* A length that is that of all behind it. */
+/* Does the length match all that follows? */
 static bool rest_follows(view_t *view)
 {
     const unsigned bytes = view16(view);
@@ -134,13 +134,13 @@ static bool rest_follows(view_t *view)
     return bytes == view->left;
 }
 
-/* It was long enough, and nothing is left. */
+/* The bytes sufficed, and none is left. */
 static bool at_end(const view_t *view)
 {
     return !view->cut && 0 == view->left;
 }
 
-/* ---- what both hellos begin with ---- */
+/* ---- the beginning of both hellos ---- */
 
 static const char *hello_begin(const uint8_t *record, size_t bytes, unsigned record_version, unsigned kind,
                                view_t *view)
@@ -155,7 +155,7 @@ static const char *hello_begin(const uint8_t *record, size_t bytes, unsigned rec
     if (kind != view8(view)) {
         return "not the hello of a handshake";
     }
-    /* One message, whole, and alone in its record. */
+    /* One complete message, alone in its record. */
     if (0 != view8(view) || !rest_follows(view)) {
         return "the hello is not a whole record";
     }
@@ -174,7 +174,7 @@ static bool versions_fit(view_t body)
     return TLS_1_3 == view16(&list) && at_end(&list) && at_end(&body);
 }
 
-/* What the extensions of a ClientHello say. */
+/* From the extensions of a ClientHello. */
 typedef struct client_says {
     opal_crypt_tls_identity_t identity;
     unsigned group, share_group;
@@ -205,7 +205,7 @@ static bool modes_fit(view_t body)
     return PSK_DHE_KE == view8(&list) && at_end(&list) && at_end(&body);
 }
 
-/* One identity of ours, of age 0, with one binder. */
+/* One identity in our form, of age 0, with one binder. */
 static bool psk_fits(view_t body, const opal_crypt_tls_suite_t *suite, opal_crypt_tls_identity_t *identity)
 {
     view_t identities = view_part(&body, 2);
@@ -218,7 +218,7 @@ static bool psk_fits(view_t body, const opal_crypt_tls_suite_t *suite, opal_cryp
            && identity_parse(one.at, identity);
 }
 
-/* Ours first; nothing behind it but the suite that is none. */
+/* Ours first, followed at most by the pseudo suite. */
 static bool suites_fit(view_t list, const opal_crypt_tls_suite_t *suite)
 {
     if (suite->number != view16(&list)) {
@@ -245,14 +245,13 @@ static const char *client_extension(unsigned type, view_t body, const opal_crypt
     case SIGNATURES_CERT:
     case ENCRYPT_THEN_MAC:
     case EXTENDED_MASTER_SECRET:
-        return NULL;                    /* OpenSSL's; without meaning here */
+        return NULL;                    /* OpenSSL adds it; meaningless here */
     default:
         return "it has an extension that we do not send";
     }
 }
 
-/* A set of the extensions that were seen; only those that client_extension and server_extension let
- * through come here, and all are below 64. */
+/* A set of the extensions seen; client_extension and server_extension pass only known ones, which are all below 64. */
 static bool seen_before(uint64_t *seen, unsigned type)
 {
     const uint64_t bit = UINT64_C(1) << type;
@@ -262,7 +261,7 @@ static bool seen_before(uint64_t *seen, unsigned type)
     return before;
 }
 
-/* All extensions that there have to be. */
+/* Checks that all required extensions are present. */
 static const char *client_says_right(const client_says_t *says, uint64_t seen, const opal_crypt_tls_group_of_t **group)
 {
     static const uint64_t needed = UINT64_C(1) << VERSIONS | UINT64_C(1) << GROUPS | UINT64_C(1) << SHARE

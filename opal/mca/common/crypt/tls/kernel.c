@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A direction of a connection for the kernel (kTLS, Documentation/networking/tls.rst): it, or a network card,
- * seals or opens the records from then on.  They are the same, so the other end need not know; but a kernel
+ * Hands a direction of a connection to the kernel (kTLS, Documentation/networking/tls.rst): it, or a network card,
+ * seals or opens the records from then on.  The records are the same, so the other end need not know; but a kernel
  * before 6.14 cannot renew a key.
  */
 #include "records_object.h"
@@ -28,7 +28,7 @@
 #        define TCP_ULP 31
 #    endif
 
-/* Both begin with `info`; salt and IV together are ours. */
+/* Both begin with `info`; salt and IV together make up our IV. */
 typedef union kernel_key {
     struct tls_crypto_info info;
     struct tls12_crypto_info_aes_gcm_128 aes128;
@@ -64,7 +64,7 @@ static bool kernel_takes(const opal_crypt_tls_records_t *records, const record_d
         return false;
     }
     opal_crypt_secret_begin();
-    memset(&key, 0, sizeof(key));       /* rec_seq, too: an initializer of a union leaves the rest as it was */
+    memset(&key, 0, sizeof(key));       /* includes rec_seq; a union's initializer would not clear the rest */
     if (OPAL_CRYPT_OK == opal_crypt_tls_expand(suite->sha384, direction->secret, "key", raw, raw_bytes)) {
         const socklen_t bytes = kernel_key_fill(&key, raw, raw_bytes, direction->iv);
 
@@ -94,7 +94,7 @@ bool opal_crypt_tls_records_to_kernel(opal_crypt_tls_records_t *records, int fd,
     return *out || *in;
 }
 
-/* The kernel tells and is told the type of a record beside its bytes. */
+/* The type of a record is passed to and from the kernel as a control message. */
 ssize_t opal_crypt_tls_kernel_close(int fd)
 {
     union {
@@ -138,7 +138,7 @@ ssize_t opal_crypt_tls_kernel_read(int fd, struct iovec *pieces, size_t count, o
         return 0;
     }
     (void) opal_crypt_count_failed();
-    errno = EBADMSG;                                /* KeyUpdates are not for it */
+    errno = EBADMSG;                                /* it cannot process KeyUpdates */
     return -1;
 }
 

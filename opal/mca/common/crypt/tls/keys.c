@@ -5,7 +5,7 @@
  *
  *     key    = Expand-Label(secret, "key")
  *     IV     = Expand-Label(secret, "iv")
- *     secret = Expand-Label(secret, "traffic upd")       when it is renewed
+ *     secret = Expand-Label(secret, "traffic upd")       on renewal
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/fork.h"
@@ -20,7 +20,7 @@ static_assert(OPAL_CRYPT_TLS_RECORD_OVERHEAD == OPAL_CRYPT_TLS_RECORD_HEADER + 1
 static_assert(OPAL_CRYPT_TLS_RECORDS_RENEW < OPAL_CRYPT_TLS_RECORDS_BEAR,
               "a sender renews before its receiver must end");
 
-/* Of the secret in place; the key's memory is free of another.  No fork falls between. */
+/* From the current secret; the key's memory holds no other key.  No fork may happen meanwhile. */
 static int direction_start(const opal_crypt_tls_records_t *records, record_direction_t *direction)
 {
     const opal_crypt_tls_suite_t *suite = records->suite;

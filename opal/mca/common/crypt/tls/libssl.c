@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loading libssl, apart from the program's own names:
+ * Loading libssl, isolated from the program's own symbols:
  *
- *     RTLD_LOCAL      nobody else's calls end in it,
- *     RTLD_DEEPBIND   its own calls look at itself, and at libcrypto, first,
+ *     RTLD_LOCAL      no other calls resolve to it,
+ *     RTLD_DEEPBIND   its own calls resolve to itself, and to libcrypto, first,
  *     RTLD_NODELETE   libcrypto calls it when the program ends.
  */
 #include "libssl.h"
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The run time of these sanitizers ends a program that uses RTLD_DEEPBIND. */
+/* The run time of these sanitizers aborts programs that use RTLD_DEEPBIND. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define APART 0
 #elif defined(__has_feature)
@@ -27,13 +27,13 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static opal_crypt_libssl_t table;
-static char failure[256];               /* empty: it is loaded */
+static char failure[256];               /* empty: loaded */
 
 static bool look_up(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
 
-    memcpy(function, &symbol, sizeof(symbol));      /* as POSIX promises */
+    memcpy(function, &symbol, sizeof(symbol));      /* POSIX guarantees this */
     if (NULL == symbol) {
         snprintf(failure, sizeof(failure), "%s", dlerror());
     }

@@ -1,12 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * OpenSSL's libssl, loaded when the first connection asks for it and not linked:
- * a process without a sealed transport never has it, and a program that exports
- * functions with its names (BoringSSL's, linked statically) neither answers our calls
- * nor those that libssl makes to itself.
+ * OpenSSL's libssl, loaded on first use rather than linked: a process without a sealed transport never loads it, and a
+ * program that exports functions with the same names (a statically linked BoringSSL) receives neither our calls nor
+ * libssl's calls to itself.
  *
- * Never call a function of libssl, or one of libcrypto on its objects, but through this table.
+ * Call functions of libssl, and of libcrypto on its objects, only through this table.
  *
  * Threads: any.
  */
@@ -45,7 +44,7 @@ typedef struct opal_crypt_libssl {
     OPAL_CRYPT_LIBSSL(OPAL_CRYPT_LIBSSL_MEMBER)
 } opal_crypt_libssl_t;
 
-/* ERR_CONFIG, topic "tls-library", when it cannot be loaded.  It then stays. */
+/* ERR_CONFIG, topic "tls-library", if it cannot be loaded.  Once loaded, it stays. */
 int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t *why);
 
 #endif

@@ -1,14 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening, the mirror of seal.c: one record, the next of its connection, or the end.
- * A record that was deleted, repeated, reordered or changed does not open under the
- * sequence that is expected; nothing is tried twice.
+ * Opening, the mirror of seal.c: one record, the next of its connection, or the end.  A record that was deleted,
+ * repeated, reordered or changed does not open under the expected sequence number; nothing is tried twice.
  *
  *     wire  | header | ciphertext n + 1 | tag |     -->   plain  | plaintext n |
  *
- * It is opened in the caller's memory or, where somebody may look there before its tag has verified, over the ciphertext, and
- * copied.
+ * It is opened in the caller's memory or, if the program may read there before the tag has verified, over the
+ * ciphertext, and then copied.
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -21,7 +20,7 @@
 #define MOST    OPAL_CRYPT_TLS_RECORD_PLAIN_MAX
 #define SMALL   64                      /* KeyUpdate and alert are smaller: they never touch the caller's memory */
 
-/* What is not a record counts like one that does not open. */
+/* A malformed record counts like one that does not open. */
 OPAL_CRYPT_RARE
 static int refuse_record(opal_crypt_tls_records_t *records)
 {
@@ -58,7 +57,7 @@ int opal_crypt_tls_records_next(opal_crypt_tls_records_t *records, const uint8_t
     return OPAL_CRYPT_OK;
 }
 
-/* It has verified.  `type` and `plain` are what is inside.  Nothing happened when the caller lacks room. */
+/* It has verified; `type` and `plain` are its contents.  If the caller lacks room, nothing has happened. */
 static int take_record(opal_crypt_tls_records_t *records, uint8_t type, const uint8_t *plain, size_t plain_bytes,
                        size_t room, opal_crypt_tls_record_kind_t *kind)
 {
@@ -87,7 +86,7 @@ static int take_record(opal_crypt_tls_records_t *records, uint8_t type, const ui
     return OPAL_CRYPT_ERR_AUTH;         /* tickets, alerts, padding, requests for a KeyUpdate */
 }
 
-/* Opened at `to`, which has room for the type as well. */
+/* Open at `to`, which has room for the type as well. */
 static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, size_t plain_bytes, size_t room,
                        uint8_t *to, opal_crypt_tls_record_kind_t *kind)
 {
@@ -146,7 +145,7 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
 
 /* ---- runs ---- */
 
-enum { RUN_LEAST = 4 };                 /* records that are worth the help of others */
+enum { RUN_LEAST = 4 };                 /* fewest records worth sharing */
 
 typedef struct opened_run {
     const opal_crypt_tls_records_t *records;
@@ -174,7 +173,7 @@ static void open_turn(void *argument, unsigned index)
     }
 }
 
-/* How many whole records of the largest size begin here, of those that this direction bears. */
+/* How many complete records of the largest size begin here, up to what this direction accepts. */
 static unsigned opened_run_records(const opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes, size_t room)
 {
     static const uint8_t largest[HEADER] = {RECORD_DATA, 3, 3, (MOST + 1 + TAG) >> 8, (MOST + 1 + TAG) & 0xff};

@@ -12,10 +12,10 @@
 #include "opal/mca/common/crypt/base/nonce_log.h"
 #include "opal/mca/common/crypt/base/share.h"
 
-/* The types of records: all look like data, and have their own one inside. */
+/* Record types: all look like data outside, with the real type inside. */
 enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
 
-/* A KeyUpdate that asks for none in return; a close_notify. */
+/* A KeyUpdate that requests none in return; a close_notify. */
 #define RECORD_KEY_UPDATE_BYTES 5
 #define RECORD_CLOSE_BYTES      2
 extern const uint8_t opal_crypt_tls_record_key_update[RECORD_KEY_UPDATE_BYTES];
@@ -24,11 +24,11 @@ extern const uint8_t opal_crypt_tls_record_close_notify[RECORD_CLOSE_BYTES];
 typedef struct record_direction {
     uint8_t secret[OPAL_CRYPT_TLS_SECRET_MAX];
     uint8_t iv[OPAL_AEAD_NONCE_BYTES];
-    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the key in the log of nonces */
+    uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]; /* test builds: names the key in the nonce log */
     uint64_t sequence;                      /* of the next record */
     uint64_t earlier;                       /* records under earlier secrets */
-    void *key;                              /* the provider's, behind the object */
-    int ended;                              /* what a further record is answered, or OK */
+    void *key;                              /* the provider's, after the object */
+    int ended;                              /* the answer to further records, or OK */
     opal_crypt_share_t *share;              /* threads that help with many records; NULL: none */
 } record_direction_t;
 
@@ -37,16 +37,16 @@ struct opal_crypt_tls_records {
     const opal_aead_module_t *aead;
     const opal_crypt_tls_suite_t *suite;
     uint64_t renew;
-    bool closed;                            /* the peer's sealed end has come */
+    bool closed;                            /* the peer's close_notify has come */
     int broken;                             /* the error that ended both directions, or OK; atomic */
     record_direction_t out, in;
 };
 
-/* keys.c: the next secret of a direction, and its key, IV and sequence.  The old ones are wiped. */
+/* keys.c: derive the next secret of a direction, and its key, IV and sequence.  The old ones are wiped. */
 int opal_crypt_tls_record_renew(const opal_crypt_tls_records_t *records, record_direction_t *direction);
 
-/* keys.c: end a direction, wipe its secret and key, and answer with this error from now on, which is returned.
- * break: the other direction does so, too; the thread that uses it wipes it. */
+/* keys.c: end a direction, wipe its secret and key, and return this error now and from then on. break: ends the other
+ * direction too, which is wiped by the thread that uses it. */
 int opal_crypt_tls_record_end(const opal_crypt_tls_records_t *records, record_direction_t *direction, int rc);
 int opal_crypt_tls_record_break(opal_crypt_tls_records_t *records, record_direction_t *direction, int rc);
 

@@ -1,14 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Sealing, into the caller's ring.  What a record seals has its type behind it, which
- * cannot stand in a buffer that is not ours.  So a long piece is sealed from where it lies, and
- * the type joined to it, if the provider can do that.  Otherwise, and where it is short, it is copied
- * to its place, and sealed there.
+ * Sealing, into the caller's ring.  The plaintext of a record is followed by its type, which cannot be written into a
+ * buffer that is not ours.  So a long piece is sealed from the caller's memory, joined with the type, if the provider
+ * can do that.  Otherwise, and if it is short, it is copied to its place in the ring, and sealed there.
  *
  *     pieces | plaintext n | + type    -->   | header | ciphertext n + 1 | tag |     <--    | ... | plaintext n | type |
  *
- * A run of whole records has all its places and sequence numbers in advance, so that several threads seal it.
+ * A run of whole records has all places and sequence numbers assigned in advance, so that several threads can seal it.
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -21,9 +20,9 @@
 #define MOST    OPAL_CRYPT_TLS_RECORD_PLAIN_MAX
 
 enum {
-    COPIED = 1024,      /* below that a copy costs less than joining */
-    PIECES = 4,         /* more of them are copied */
-    RUN_LEAST = 4       /* records that are worth the help of others */
+    COPIED = 1024,      /* below that copying is cheaper than joining */
+    PIECES = 4,         /* with more of them, they are copied */
+    RUN_LEAST = 4       /* fewest records worth sharing */
 };
 
 const uint8_t opal_crypt_tls_record_key_update[RECORD_KEY_UPDATE_BYTES] = {24, 0, 0, 1, 0};
@@ -45,7 +44,7 @@ static int seal_pieces(const opal_crypt_tls_records_t *records, uint64_t sequenc
     return opal_crypt_box_seal_joined(&box, pieces, count, wire + HEADER, wire + HEADER + plain_bytes + 1);
 }
 
-/* The plaintext stands in its place. */
+/* The plaintext is already in place. */
 OPAL_CRYPT_OFTEN
 static int seal_record(const opal_crypt_tls_records_t *records, uint64_t sequence, uint8_t type, size_t plain_bytes,
                        uint8_t *wire)
@@ -65,7 +64,7 @@ static int seal_renewal(opal_crypt_tls_records_t *records, uint8_t *wire)
     return OPAL_CRYPT_OK == rc ? opal_crypt_tls_record_renew(records, &records->out) : rc;
 }
 
-/* Where in the joined pieces we are. */
+/* A position in the joined pieces. */
 typedef struct stream {
     const struct iovec *piece;
     size_t offset;
@@ -79,7 +78,7 @@ static stream_t stream_at(const struct iovec *pieces, size_t offset)
     return (stream_t) {pieces, offset};
 }
 
-/* What lies together from here on, of the next `bytes`. */
+/* The next contiguous part, of at most `bytes`. */
 static opal_aead_piece_t take_piece(stream_t *stream, size_t bytes)
 {
     const size_t left = stream->piece->iov_len - stream->offset, now = left < bytes ? left : bytes;
@@ -93,7 +92,7 @@ static opal_aead_piece_t take_piece(stream_t *stream, size_t bytes)
     return taken;
 }
 
-/* A record of the next `bytes`. */
+/* Seal the next `bytes` as one record. */
 OPAL_CRYPT_OFTEN
 static int seal_copied(const opal_crypt_tls_records_t *records, uint64_t sequence, stream_t stream, size_t bytes, uint8_t *wire)
 {
@@ -122,7 +121,7 @@ static int seal_in_place(const opal_crypt_tls_records_t *records, uint64_t seque
     return seal_pieces(records, sequence, pieces, count, bytes, wire);
 }
 
-/* A record of `bytes` of the joined pieces, from `offset` on. */
+/* Seal `bytes` of the joined pieces, from `offset` on, as one record. */
 OPAL_CRYPT_OFTEN
 static int seal_data(const opal_crypt_tls_records_t *records, uint64_t sequence, const struct iovec *pieces, int count, size_t offset,
                      size_t bytes, uint8_t *wire)
@@ -156,7 +155,7 @@ static void seal_turn(void *argument, unsigned index)
     }
 }
 
-/* How many of the next records are shared: whole ones of one key. */
+/* How many of the next records can be shared: whole ones under one key. */
 static unsigned sealed_run_records(const opal_crypt_tls_records_t *records, size_t left)
 {
     const uint64_t under_key = records->renew - 1 - records->out.sequence, whole = left / MOST;
@@ -183,12 +182,12 @@ size_t opal_crypt_tls_records_room(const opal_crypt_tls_records_t *records, size
     const size_t count = plain_bytes / MOST + (0 != plain_bytes % MOST);
     size_t more = count * OPAL_CRYPT_TLS_RECORD_OVERHEAD;
 
-    /* One KeyUpdate for renew - 1 records of data, and one that may be due now. */
+    /* One KeyUpdate for each renew - 1 records of data, and one that may be due now. */
     more += 0 == count ? 0 : (count / (records->renew - 1) + 1) * OPAL_CRYPT_TLS_RECORD_KEY_UPDATE;
     return plain_bytes > SIZE_MAX - more ? SIZE_MAX : plain_bytes + more;
 }
 
-/* The sum of the pieces; SIZE_MAX where it is none. */
+/* The sum of the pieces; SIZE_MAX on overflow. */
 static size_t joined(const struct iovec *pieces, int count)
 {
     size_t sum = 0;
@@ -245,7 +244,7 @@ int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct 
         }
     }
     if (OPAL_CRYPT_OK != rc) {
-        /* A record may be in plaintext still. */
+        /* A record may still be plaintext. */
         opal_crypt_wipe(wire, (size_t) (at - wire));
         return opal_crypt_tls_record_break(records, &records->out, rc);
     }

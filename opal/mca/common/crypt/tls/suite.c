@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The suites and groups of TLS 1.3 that a connection may have.
+ * The TLS 1.3 suites and groups that a connection may use.
  */
 #include "suite.h"
 
 #include <stdio.h>
 
-/* In the order of preference. */
+/* In order of preference. */
 static const opal_crypt_tls_group_of_t groups_known[] = {
     {OPAL_CRYPT_TLS_X25519MLKEM768, "X25519MLKEM768", 1216, 1120},
     {OPAL_CRYPT_TLS_X25519, "X25519", 32, 32},

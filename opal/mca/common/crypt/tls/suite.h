@@ -11,7 +11,7 @@
 #include "opal/mca/aead/aead_module.h"
 #include "opal/mca/common/crypt/base/base.h"
 
-/* As TLS numbers them. */
+/* The numbers of TLS. */
 typedef enum {
     OPAL_CRYPT_TLS_P256 = 0x0017,
     OPAL_CRYPT_TLS_X25519 = 0x001d,
@@ -29,12 +29,12 @@ typedef struct opal_crypt_tls_suite {
 typedef struct opal_crypt_tls_group_of {
     opal_crypt_tls_group_t group;
     const char *name;
-    size_t client_bytes, server_bytes;          /* of a share */
+    size_t client_bytes, server_bytes;          /* of a key share */
 } opal_crypt_tls_group_of_t;
 
 #pragma GCC visibility push(default)
 
-/* NULL where TLS 1.3 has none: AES-192-GCM; an unknown number. */
+/* NULL if TLS 1.3 has none: AES-192-GCM; an unknown number. */
 const opal_crypt_tls_suite_t *opal_crypt_tls_suite(opal_aead_cipher_t cipher);
 const opal_crypt_tls_group_of_t *opal_crypt_tls_group(opal_crypt_tls_group_t group);
 
@@ -42,7 +42,7 @@ const opal_crypt_tls_group_of_t *opal_crypt_tls_group(opal_crypt_tls_group_t gro
 typedef unsigned opal_crypt_tls_groups_t;
 opal_crypt_tls_groups_t opal_crypt_tls_group_bit(unsigned number);
 
-/* The preferred one that is left, *groups without it; NULL: none is. */
+/* Take the most preferred one out of *groups; NULL: none is left. */
 const opal_crypt_tls_group_of_t *opal_crypt_tls_group_take(opal_crypt_tls_groups_t *groups);
 
 /* "X25519MLKEM768, X25519", or "none". */

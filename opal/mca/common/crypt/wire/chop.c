@@ -10,9 +10,8 @@
  *     AAD   = the 24 bytes before the ciphertext || context id 16 || generation 4 || tag 4
  *             for the first part, empty for the others
  *
- * `last` is set in the one segment whose number is count, so that a message
- * cannot be cut off.  Nothing of the header is believed before the first part
- * opened: it only chooses the nonce under which that is tried.
+ * `last` is set in the segment whose number is count, so that a message cannot be truncated.  Nothing in the header is
+ * trusted before the first part has opened: it only selects the nonce to try.
  */
 #include "chop.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -53,7 +52,7 @@ int opal_crypt_shape_whole(uint64_t total_bytes, opal_crypt_shape_t *shape)
     return rc;
 }
 
-/* The only shapes that are sent, and taken. */
+/* The only shapes that are sent and accepted. */
 static int shape_with(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes, uint32_t count,
                       opal_crypt_shape_t *shape)
 {
@@ -67,7 +66,7 @@ static int shape_with(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk
 
 /* ---- the first part ---- */
 
-/* Of segment `segment`; `last`: there is none behind it. */
+/* For segment `segment`; `last`: none follows. */
 static inline opal_crypt_box_t box_of(const opal_crypt_chop_t *chop, uint32_t segment, bool last, const void *bound,
                                       size_t bound_bytes)
 {
@@ -135,7 +134,7 @@ unsent:
     return rc;
 }
 
-/* Segment 0 verified: now the fields are the sender's, and must make sense. */
+/* Segment 0 has verified: the fields are the sender's, and must make sense. */
 static int shape_read(const uint8_t *aad, uint32_t first_bytes, opal_crypt_shape_t *shape)
 {
     int rc = shape_with(opal_crypt_get64(aad + 8), first_bytes, opal_crypt_get32(aad + 16),
@@ -179,7 +178,7 @@ int opal_crypt_first_open(opal_crypt_session_t *session,
         goto zero;
     }
 
-    /* 2. open; only then is the epoch one that the peer really uses */
+    /* 2. open; only then is it certain that the peer uses this epoch */
     memcpy(aad, frame, HEADER);
     opal_crypt_envelope_put(aad + HEADER, envelope);
     const opal_crypt_box_t box = box_of(chop, 0, 0 == opal_crypt_get32(aad + 20), aad, AAD);
@@ -189,7 +188,7 @@ int opal_crypt_first_open(opal_crypt_session_t *session,
         goto end_chop;
     }
 
-    /* 3. and only now its shape one to look at */
+    /* 3. only now may its shape be read */
     if (OPAL_CRYPT_OK != shape_read(aad, (uint32_t) first_bytes, &chop->shape)) {
         rc = opal_crypt_count_failed();
         goto end_chop;
@@ -212,7 +211,7 @@ zero:
 int opal_crypt_segment_seal(opal_crypt_chop_t *chop, uint32_t segment,
                             const void *plain, uint8_t *frame)
 {
-    if (opal_crypt_forked()) {                  /* `chop` is zeros, too */
+    if (opal_crypt_forked()) {                  /* `chop` is zeros as well */
         return OPAL_CRYPT_ERR_FORKED;
     }
     if (!chop->sealing || 0 == segment || segment > chop->shape.count) {

@@ -5,13 +5,12 @@
  *
  *     subkey || prefix 7 = AES_K(j || 0^9 || counter 6), j = 0, 1 (and 2)
  *
- * K is the epoch's chopping key and is as long as the cipher's key (32 bytes
- * for ChaCha20-Poly1305); so is the subkey: 2 blocks for 16 and 24 bytes, 3 for
- * 32.  K is only ever this PRF: the CryptMPI paper shows how a key that also
- * seals small messages gives the subkeys away.
+ * K is the epoch's chopping key and is as long as the cipher's key (32 bytes for ChaCha20-Poly1305); so is the subkey:
+ * 2 blocks for 16 and 24 bytes, 3 for 32.  K is used for this PRF only: the CryptMPI paper shows how a key that also
+ * seals small messages reveals the subkeys.
  *
- * Blocks of secret memory that hold an expanded subkey are kept in a pool: no
- * message allocates one when another has ended.
+ * Blocks of secret memory that hold an expanded subkey are kept in a pool: a message allocates none if an earlier one
+ * has ended.
  */
 #include "chop.h"
 #include "opal/mca/common/crypt/base/nonce_log.h"
@@ -110,7 +109,7 @@ int opal_crypt_chop_make(const opal_crypt_session_t *session,
 
 void opal_crypt_chop_end(chop_t *chop)
 {
-    if (NULL != chop && !opal_crypt_forked()) {         /* of a child's only zeros are left */
+    if (NULL != chop && !opal_crypt_forked()) {         /* in a child it is zeros */
         chop->aead->key_wipe(chop->key);
         pool_give(chop);
     }

@@ -7,8 +7,7 @@
  *     nonce = epoch IV XOR (0^6 || counter)
  *     AAD   = header || context id 16 || generation 4 || tag 4
  *
- * A final message (type 5) is the same with 8 bytes of plaintext: how many
- * messages its sender sent.
+ * A final message (type 5) is the same with 8 bytes of plaintext: the number of messages that its sender sent.
  */
 #include "session_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -46,7 +45,7 @@ static int seal_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t ty
     return rc;
 }
 
-/* The header is bound in the only form that was let through. */
+/* The header is bound in the only form that is accepted. */
 OPAL_CRYPT_OFTEN
 static int open_direct(opal_crypt_session_t *session, opal_crypt_frame_type_t type,
                        const opal_crypt_envelope_t *envelope,
@@ -101,7 +100,7 @@ int opal_crypt_frame_refused(void)
     return opal_crypt_count_failed();
 }
 
-/* What is counted is what was sent up to its own counter, not what other threads send meanwhile. */
+/* Counts what was sent up to its own counter, not what other threads send meanwhile. */
 int opal_crypt_final_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           uint8_t frame[OPAL_CRYPT_FINAL_BYTES])

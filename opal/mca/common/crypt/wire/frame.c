@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What all frames share: the 8-byte header, and with what a session may be made.
+ * Common to all frames: the 8-byte header, and the check of a session's parameters.
  *
  *     | version 4 bits, type 4 bits | reserved 0 | counter 6 |
  */

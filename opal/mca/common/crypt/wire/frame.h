@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * THE WIRE FORMAT, version 1.  docs/wire-format.rst is its specification; this
- * header is the same in C.  All integers are big-endian.
+ * THE WIRE FORMAT, version 1.  docs/wire-format.rst is the specification; this header is the same in C.  All integers
+ * are big-endian.
  *
  *  frame header, 8 bytes
  *     | version 4 bits, type 4 bits | reserved, 0 | counter 6 |
@@ -63,37 +63,35 @@ typedef enum {
     OPAL_CRYPT_FRAME_FIRST = 2,
     OPAL_CRYPT_FRAME_LOCAL = 3,
     OPAL_CRYPT_FRAME_LOCAL_LARGE = 4,
-    OPAL_CRYPT_FRAME_FINAL = 5          /* how many messages its sender sent, in MPI_Finalize */
+    OPAL_CRYPT_FRAME_FINAL = 5          /* the number of messages sent, in MPI_Finalize */
 } opal_crypt_frame_type_t;
 
-/* The type that a frame claims, or ERR_AUTH when it is too short or its
- * version or reserved bits are wrong.  A claim: nothing follows from it but
- * which function below may open it. */
+/* The type that a frame claims, or ERR_AUTH if it is too short or its version or reserved bits are wrong.  The claim
+ * only selects the function below that may open it. */
 int opal_crypt_frame_type(const uint8_t *frame, size_t frame_bytes);
 
 /* ---- direct ---- */
 
-/* Writes plain_bytes + 24 to `frame`.  `plain` may be frame + 8.  Here, as in first_seal, the next
- * counter of our direction is taken: call it in the order in which messages are handed to the host
- * PML, under the caller's per-peer lock.  ERR_EXHAUSTED at 2^48, ERR_FORKED in a child. */
+/* Writes plain_bytes + 24 to `frame`.  `plain` may be frame + 8.  Like first_seal, this takes the next counter of our
+ * direction: call it in the order in which messages are handed to the host PML, under the caller's per-peer lock.
+ * ERR_EXHAUSTED at 2^48, ERR_FORKED in a child. */
 int opal_crypt_direct_seal(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const void *plain, size_t plain_bytes, uint8_t *frame);
 
-/* Verifies and writes frame_bytes - 24 to `plain` (may be frame + 8), of which there
- * have to be at most `plain_room`; on any error those bytes, or all that there is
- * room for, are zero.  The caller then asks for acceptance. */
+/* Verifies and writes frame_bytes - 24, at most `plain_room`, to `plain` (may be frame + 8); on any error those bytes,
+ * as far as there is room, are zeroed.  The caller then asks for acceptance. */
 int opal_crypt_direct_open(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const uint8_t *frame, size_t frame_bytes,
                            void *plain, size_t plain_room, uint64_t *counter);
 
-/* What no function here can open (no frame at all, longer than its buffer, another
- * length than was announced) counts like one that does not verify; ERR_AUTH. */
+/* For what no function here can open (not a frame, longer than its buffer, not of the announced length): counts it
+ * like one that does not verify; ERR_AUTH. */
 int opal_crypt_frame_refused(void);
 
-/* The last message to a peer, at disconnect and finalize: how many messages were sent to it (as of
- * session_sent), this one included. */
+/* The last message to a peer, at disconnect and finalize: the number of messages sent to it (see session_sent),
+ * including this one. */
 int opal_crypt_final_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           uint8_t frame[OPAL_CRYPT_FINAL_BYTES]);
@@ -108,17 +106,16 @@ typedef struct opal_crypt_shape {
     uint64_t total_bytes;       /* plaintext of the whole message */
     uint32_t first_bytes;       /* F: plaintext in the first part, <= total */
     uint32_t chunk_bytes;       /* plaintext of every segment but the last */
-    uint32_t count;             /* segments after the first part; 1 without payload where that has all */
+    uint32_t count;             /* segments after the first part; 1 without payload if that has all */
 } opal_crypt_shape_t;
 
-/* Count from the other three: ceil((total - first) / chunk).  ERR_CONFIG when
- * it does not fit 31 bits or a field is out of bounds: total <= TOTAL_MAX,
- * first <= total and CHUNK_MAX, CHUNK_MIN <= chunk <= CHUNK_MAX. */
+/* Computes count from the other three: ceil((total - first) / chunk).  ERR_CONFIG if it does not fit 31 bits or a
+ * field is out of bounds: total <= TOTAL_MAX, first <= total and CHUNK_MAX, CHUNK_MIN <= chunk <= CHUNK_MAX. */
 int opal_crypt_shape_make(uint64_t total_bytes, uint32_t first_bytes, uint32_t chunk_bytes,
                           opal_crypt_shape_t *shape);
 
-/* All of it in the first part, and one segment without payload, by which the sender of a
- * synchronous message learns that it was received. */
+/* All of it in the first part, and one segment without payload, which tells the sender of a synchronous message that
+ * it was received. */
 int opal_crypt_shape_whole(uint64_t total_bytes, opal_crypt_shape_t *shape);
 
 /* Plaintext bytes and offset of segment 1..count. */
@@ -133,12 +130,11 @@ static inline uint32_t opal_crypt_segment_bytes(const opal_crypt_shape_t *shape,
          : (uint32_t) (shape->total_bytes - opal_crypt_segment_offset(shape, segment));
 }
 
-/* The subkey of one chopped message.  Made by _first_seal or _first_open, and
- * ended by _chop_end (which wipes) when no thread uses it any more. */
+/* The subkey of one chopped message.  Made by _first_seal or _first_open, and ended by _chop_end (which wipes) once no
+ * thread uses it. */
 typedef struct opal_crypt_chop opal_crypt_chop_t;
 
-/* Writes first_bytes + 40 to `frame`; `plain` may be frame + 24.  *counter is the one that was
- * taken for it. */
+/* Writes first_bytes + 40 to `frame`; `plain` may be frame + 24.  *counter is the counter taken for it. */
 int opal_crypt_first_seal(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           const opal_crypt_shape_t *shape,
@@ -168,12 +164,11 @@ void opal_crypt_chop_end(opal_crypt_chop_t *chop);
 void opal_crypt_local_header(const opal_crypt_token_t *token,
                              opal_crypt_frame_type_t type, uint8_t *frame);
 
-/* The whole frame of a large message: its length, and the number that gives the
- * tag on which it follows. */
+/* The whole frame of a large message: its length, and the number that determines the tag on which it follows. */
 void opal_crypt_local_large(const opal_crypt_token_t *token, uint64_t total_bytes,
                             uint64_t id, uint8_t frame[OPAL_CRYPT_LOCAL_LARGE_BYTES]);
 
-/* ERR_AUTH unless type and token fit; constant time in the token. */
+/* ERR_AUTH unless type and token match; constant time in the token. */
 int opal_crypt_local_check(const opal_crypt_token_t *token,
                            opal_crypt_frame_type_t type,
                            const uint8_t *frame, size_t frame_bytes);

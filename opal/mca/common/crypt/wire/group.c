@@ -1,16 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Group keys, and the pieces of collectives: for all members under a group key, for
- * one of them under keys of the session of the two, and never the one for the other.
+ * Group keys, and the pieces of collectives: for all members under a group key, for a single one under keys of the
+ * session with it, and never one in place of the other.
  *
  *     group key --sender, epoch--> AEAD key, IV        (crypt/base/epoch.c)
  *     session   --epoch----------> AEAD key, IV        (crypt/wire/session.c)
  *     | counter 8 | ciphertext n | tag 16 |
  *
- * A piece may be longer than a direct message, so it takes one counter for each
- * 4 MiB that it has, all of them in one epoch: like the key of a direct epoch,
- * a sender's epoch key seals at most 2^42 bytes.
+ * A piece may be longer than a direct message, so it takes one counter per 4 MiB, all of them in one epoch: like the
+ * key of a direct epoch, a sender's epoch key seals at most 2^42 bytes.
  */
 #include "session_object.h"
 #include "opal/mca/common/crypt/base/box.h"
@@ -34,10 +33,10 @@ static_assert(OPAL_CRYPT_PIECE_MAX / OPAL_CRYPT_DIRECT_MAX <= UINT64_C(1) << OPA
 typedef struct member {
     const struct opal_crypt_group *group;
     uint8_t hash[HASH];                     /* of its public key */
-    opal_crypt_epochs_t epochs;             /* of what it seals */
-    uint64_t sequence;                      /* of the latest collective it was opened in, */
-    uint64_t floor;                         /* the lowest counter allowed there, */
-    uint64_t top;                           /* and one more than the highest that was opened */
+    opal_crypt_epochs_t epochs;             /* for what it seals */
+    uint64_t sequence;                      /* of the latest collective in which a piece of it was opened, */
+    uint64_t floor;                         /* the lowest counter allowed in that, */
+    uint64_t top;                           /* and one more than the highest opened */
 } member_t;
 
 struct opal_crypt_group {
@@ -46,7 +45,7 @@ struct opal_crypt_group {
     const opal_aead_module_t *aead;
     unsigned shift;
     uint32_t self, count;
-    pthread_mutex_t arrivals;                   /* over sequence, floor and top of all members */
+    pthread_mutex_t arrivals;                   /* protects sequence, floor and top of all members */
     member_t members[];
 };
 
@@ -146,8 +145,7 @@ void opal_crypt_group_destroy(opal_crypt_group_t *group)
 /* Never set back, not even by finalize. */
 uint64_t opal_crypt_group_next;
 
-/* As many counters as the piece has 4 MiB, none of them in the next epoch; the
- * first is the one it seals with. */
+/* Takes one counter per 4 MiB of the piece, all in one epoch; the piece is sealed with the first. */
 static int counters_take(unsigned shift, uint64_t plain_bytes, uint64_t *counter)
 {
     const uint64_t epoch = UINT64_C(1) << shift;
@@ -168,7 +166,7 @@ static int counters_take(unsigned shift, uint64_t plain_bytes, uint64_t *counter
 
 /* ---- pieces ---- */
 
-/* For one member: the context id follows, which a group's keys are bound to by themselves. */
+/* For one member, the context id is appended; a group's keys are bound to it anyway. */
 static size_t aad_put(uint8_t aad[AAD + CONTEXT], const opal_crypt_group_t *group, uint64_t counter,
                       const opal_crypt_piece_t *piece)
 {
@@ -201,7 +199,7 @@ static bool session_with(const opal_crypt_group_t *group, uint32_t rank, const o
            && 0 == memcmp(session->peer.key_hash, group->members[rank].hash, HASH);
 }
 
-/* The keys are those that the destination asks for. */
+/* The keys must be those for the destination. */
 static int seal_under(opal_crypt_group_t *group, opal_crypt_epochs_t *epochs,
                       const opal_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
 {
@@ -241,7 +239,7 @@ int opal_crypt_piece_seal_to(opal_crypt_group_t *group, opal_crypt_session_t *se
                : OPAL_CRYPT_ERR_CONFIG;
 }
 
-/* The piece is authentic: does it come in its turn? */
+/* The piece is authentic: is it in order? */
 static int arrived(opal_crypt_group_t *group, member_t *member, uint64_t sequence, uint64_t counter)
 {
     int rc = OPAL_CRYPT_OK;
@@ -293,7 +291,7 @@ zero:
 int opal_crypt_piece_open(opal_crypt_group_t *group, const opal_crypt_piece_t *piece,
                           const uint8_t *sealed, void *plain)
 {
-    return opal_crypt_forked() ? OPAL_CRYPT_ERR_FORKED              /* of the group only zeros are left */
+    return opal_crypt_forked() ? OPAL_CRYPT_ERR_FORKED              /* in a child the group is zeros */
          : piece_good(group, piece) && OPAL_CRYPT_TO_ALL == piece->destination
                ? open_under(group, &group->members[piece->origin].epochs, piece, sealed, plain)
                : OPAL_CRYPT_ERR_CONFIG;

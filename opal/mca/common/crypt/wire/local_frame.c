@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What stands before a plain message between two processes of one node.
+ * The header of a plain message between two processes of one node.
  *
  *     | header 8, counter 0 | token 16 | payload n |
  *     | header 8, counter 0 | token 16 | total 8 | id 8 |      a large one follows by itself
  *
- * It hides nothing.  The token, which only the two processes know, tells the
- * message from a frame of the network that claims to come from here.
+ * It hides nothing.  The token, which only the two processes know, distinguishes the message from a network frame that
+ * claims to come from this node.
  */
 #include "session_object.h"
 #include "opal/mca/common/crypt/base/secmem.h"

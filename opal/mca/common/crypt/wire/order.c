@@ -3,10 +3,9 @@
  *
  * The order of accepted messages per envelope.  See crypt/wire/order.h.
  *
- * Entries lie densely in one array, chained by hash.  They are only taken out
- * when the array is full: then all that may be forgotten go at once; from FOLD_FROM
- * entries on those of one span become ranges (crypt/wire/order_ranges.c); and the array
- * doubles if more than half stayed.
+ * Entries are dense in one array, chained by hash.  They are only removed when the array is full: then all that may be
+ * forgotten go at once; from FOLD_FROM entries on, those with one span become ranges (crypt/wire/order_ranges.c); and
+ * the array doubles if more than half stayed.
  */
 #include "order.h"
 
@@ -21,7 +20,7 @@ typedef opal_crypt_order_entry_t entry_t;
 typedef opal_crypt_span_t span_t;
 typedef opal_crypt_order_range_t range_t;
 
-/* The entries of a communicator that its wildcards need: tags of no message. */
+/* Entries of a communicator for wildcards, under tags that no message has. */
 enum { TAG_WILD = INT32_MIN, TAG_ALL = INT32_MIN + 1 };
 
 /* ---- spans of one envelope ---- */
@@ -53,7 +52,7 @@ static inline void span_join(span_t *low, const span_t *high)
     counters_join(low, high);
 }
 
-/* Where a span of this serial belongs. */
+/* The position for a span of this serial. */
 static uint32_t span_position(const span_t *spans, uint32_t count, uint64_t serial)
 {
     uint32_t low = 0, high = count;
@@ -72,7 +71,7 @@ static uint32_t span_position(const span_t *spans, uint32_t count, uint64_t seri
     return low;
 }
 
-/* Join neighbors that no outstanding serial keeps apart. */
+/* Join neighbors that no outstanding serial separates. */
 static void spans_compress(entry_t *entry)
 {
     span_t *spans = spans_of(entry);
@@ -218,8 +217,8 @@ static bool becomes_range(entry_t *entry, const opal_crypt_serials_t *serials)
     return 1 == entry->count;
 }
 
-/* Entries that have one span become ranges: if they are most, and many enough for a look
- * at all ranges. */
+/* Turn entries with one span into ranges, if most entries are such, and they are enough to justify a pass over all
+ * ranges. */
 static void order_fold(order_t *order, const opal_crypt_replay_t *replay,
                        const opal_crypt_serials_t *serials)
 {
@@ -321,7 +320,7 @@ static inline bool concerns_wildcards(const opal_crypt_serials_t *serials,
     return envelope->tag >= 0 && __atomic_load_n(&serials->any_tag, __ATOMIC_RELAXED);
 }
 
-/* Where `serial` belongs among the spans of this entry: `position` are before it. */
+/* The position of `serial` among the spans of this entry: `position` are before it. */
 static const span_t *spans_around(const order_t *order, const opal_crypt_envelope_t *envelope, uint64_t serial,
                                   uint32_t *position, uint32_t *count)
 {
@@ -334,7 +333,7 @@ static const span_t *spans_around(const order_t *order, const opal_crypt_envelop
     return spans;
 }
 
-/* A receive before this one got a later message, or one behind it an earlier. */
+/* An earlier receive got a later message, or a later receive an earlier one. */
 static bool out_of_turn(const order_t *order, const opal_crypt_envelope_t *envelope, uint64_t serial,
                         uint64_t counter, bool look_behind)
 {
@@ -345,7 +344,7 @@ static bool out_of_turn(const order_t *order, const opal_crypt_envelope_t *envel
            || (look_behind && i < count && spans[i].counter_low <= counter);
 }
 
-/* Any receive behind this one got an earlier message; they are in no order. */
+/* A later receive got an earlier message; these spans are not sorted by counter. */
 static bool earlier_behind(const order_t *order, const opal_crypt_envelope_t *envelope, uint64_t serial,
                            uint64_t counter)
 {
@@ -383,7 +382,7 @@ int opal_crypt_order_check(order_t *order, const opal_crypt_serials_t *serials,
 
 /* ---- what is remembered ---- */
 
-/* In an entry of its own, which begins with what a range knows. */
+/* In a new entry, which starts with what a range knows. */
 __attribute__((noinline))
 static int remember_entry(order_t *order, const opal_crypt_replay_t *replay, opal_crypt_serials_t *serials,
                           const opal_crypt_envelope_t *envelope, const span_t *span)

@@ -1,13 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What is remembered of many tags at once.  See crypt/wire/order.h.
+ * State of many tags at once.  See crypt/wire/order.h.
  *
- * Of an envelope with one span it matters only between which serials that are
- * outstanding it lies, and between which counters that are missing: no other serial or
- * counter will ever be compared with it.  Tags side by side that agree in
- * this are one range.  What is outstanding or missing later lies above all of them,
- * so that a range never has to be told apart again.
+ * For an envelope with one span it matters only between which outstanding serials it lies, and between which missing
+ * counters: no other serial or counter will ever be compared with it.  Neighboring tags that agree in this form one
+ * range.  Whatever is outstanding or missing later lies above all of them, so a range never has to be split for that.
  */
 #include "order.h"
 
@@ -32,7 +30,7 @@ static int by_first(const void *a, const void *b)
     return compare_envelopes(&((const range_t *) a)->first, &((const range_t *) b)->first);
 }
 
-/* Without their tags. */
+/* Ignores their tags. */
 static bool same_communicator(const range_t *a, const range_t *b)
 {
     return a->first.context_high == b->first.context_high && a->first.context_low == b->first.context_low
@@ -75,7 +73,7 @@ static bool nothing_missing(const opal_crypt_replay_t *set, uint64_t a, uint64_t
     return opal_crypt_replay_missing(set, least(a, b)) > most(a, b);
 }
 
-/* No serial and no counter that can come will tell these two apart. */
+/* No serial and no counter that can still come will distinguish these two. */
 static bool alike(const span_t *a, const span_t *b, const opal_crypt_replay_t *replay,
                   const opal_crypt_serials_t *serials)
 {
@@ -100,7 +98,7 @@ typedef struct {
     const opal_crypt_serials_t *serials;            /* those whose lock is held */
 } result_t;
 
-/* The range's reference goes with it, or is given up. */
+/* Takes over the range's reference, or releases it. */
 static void append(result_t *result, const range_t *range)
 {
     range_t *before = 0 == result->count ? NULL : &result->ranges[result->count - 1];
@@ -118,7 +116,7 @@ static void append(result_t *result, const range_t *range)
     }
 }
 
-/* What is left of an old range, in which newer ones (of one tag each) have taken places. */
+/* Append what is left of an old range, parts of which newer ones (of one tag each) replace. */
 static void append_without(result_t *result, range_t old, const range_t *newer, uint32_t count, uint32_t *used)
 {
     for (; *used < count && same_communicator(&newer[*used], &old) && newer[*used].first.tag <= old.last; ++*used) {
@@ -144,7 +142,7 @@ static void append_without(result_t *result, range_t old, const range_t *newer, 
 int opal_crypt_ranges_merge(order_t *order, const opal_crypt_replay_t *replay,
                             const opal_crypt_serials_t *serials, range_t *newer, uint32_t count)
 {
-    /* each new one can cut an old one in two */
+    /* each new one can split an old one */
     const uint32_t room = order->range_count + 2 * count;
     result_t result = {.ranges = malloc(room * sizeof(range_t)), .replay = replay, .serials = serials};
     uint32_t used = 0;

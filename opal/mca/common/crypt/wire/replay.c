@@ -71,7 +71,7 @@ void opal_crypt_replay_fini(set_t *set)
     memset(set, 0, sizeof(*set));
 }
 
-/* Index of the first run that ends behind `page`. */
+/* Index of the first run that ends after `page`. */
 static size_t run_behind(const set_t *set, uint64_t page)
 {
     size_t low = 0, high = set->count;
@@ -94,7 +94,7 @@ static inline bool run_has_page(const set_t *set, size_t i, uint64_t page)
 
 bool opal_crypt_replay_has(const set_t *set, uint64_t counter)
 {
-    if (counter < set->mark || counter >= set->top) {   /* in order, it is the top */
+    if (counter < set->mark || counter >= set->top) {   /* in order, it equals the top */
         return counter < set->mark;
     }
     size_t i = run_behind(set, page_of(counter));
@@ -135,7 +135,7 @@ static void page_retire(set_t *set, uint64_t *bits)
     }
 }
 
-/* An empty page at index i. */
+/* Insert an empty page at index i. */
 static int page_add(set_t *set, size_t i, uint64_t page)
 {
     if (set->count == set->room) {
@@ -166,7 +166,7 @@ static int page_add(set_t *set, size_t i, uint64_t page)
     return OPAL_CRYPT_OK;
 }
 
-/* Page i became full: no bitmap any more, and one run with full neighbors. */
+/* Page i is full: free its bitmap, and merge it with full neighbors. */
 static void page_collapse(set_t *set, size_t i)
 {
     run_t *run = &set->runs[i];

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * (k,t) for a message by a table of sizes.  The paper's constraints hold: no more
- * threads than the rank has beside those for communication, one chunk when many
- * sends are outstanding.
+ * (k,t) for a message from a table of sizes.  The paper's constraints hold: no more threads than the rank has beside
+ * those for communication, one chunk if many sends are outstanding.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ opal_crypt_choice_t opal_crypt_rule_choose(const opal_crypt_rule_t *rule,
 
 /* ---- as text ---- */
 
-/* "12", "1.5", "64K" from *text on; moves behind it. */
+/* Parse "12", "1.5", "64K" at *text, and move behind it. */
 static bool parse_number(const char **text, double *value)
 {
     locale_t before = opal_crypt_points();
@@ -64,7 +63,7 @@ static bool parse_number(const char **text, double *value)
     return isfinite(*value) && 0 <= *value;
 }
 
-/* The fields of one entry, two or three; moves behind its comma.  -1 or their number. */
+/* Parse the two or three fields of one entry, and move behind its comma.  Returns -1 or their number. */
 static int entry(const char **text, double fields[3])
 {
     int count = 0;

@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How a message is cut, by its size: a table such as CryptMPI uses (Naser and
- * others, arXiv:2010.06471, section IV; docs/model.rst).  `mpicrypt tune` fits a
- * model and writes one.  Pure arithmetic, thread-safe.
+ * How a message is cut, depending on its size: a table like CryptMPI's (Naser et al., arXiv:2010.06471, section IV;
+ * docs/model.rst).  `mpicrypt tune` fits a model and writes one.  Pure arithmetic, thread-safe.
  */
 #ifndef OPAL_CRYPT_WIRE_RULE_H
 #define OPAL_CRYPT_WIRE_RULE_H
@@ -13,10 +12,10 @@
 #pragma GCC visibility push(default)
 
 typedef struct opal_crypt_limits {
-    unsigned threads;           /* T0: hardware threads that this rank has */
-    unsigned comm_threads;      /* T1: of those, kept for communication */
-    unsigned max_outstanding;   /* so many sends not finished, or more: k = 1 */
-    size_t chop_min;            /* bytes; a shorter message is never chopped: (1, 1) */
+    unsigned threads;           /* T0: hardware threads of this rank */
+    unsigned comm_threads;      /* T1: those kept for communication */
+    unsigned max_outstanding;   /* with so many unfinished sends, or more: k = 1 */
+    size_t chop_min;            /* bytes; shorter messages are never chopped: (1, 1) */
 } opal_crypt_limits_t;
 
 typedef struct opal_crypt_choice {
@@ -46,9 +45,8 @@ opal_crypt_choice_t opal_crypt_rule_choose(const opal_crypt_rule_t *rule,
                                            const opal_crypt_limits_t *limits,
                                            size_t bytes, unsigned outstanding);
 
-/* FROM:T[:CHUNK],... as pml_crypt_t has it: "64K:2,128K:4:1M,512K:8".  Sizes take K, M,
- * G (powers of 1024); a locale changes nothing.  On an error nothing is replaced:
- * OPAL_CRYPT_ERR_CONFIG, why says what is wrong. */
+/* FROM:T[:CHUNK],... as in pml_crypt_t: "64K:2,128K:4:1M,512K:8".  Sizes take K, M, G (powers of 1024); the locale has
+ * no effect.  On an error nothing is replaced: OPAL_CRYPT_ERR_CONFIG, with the reason in `why`. */
 int opal_crypt_rule_parse(opal_crypt_rule_t *rule, const char *text, size_t chunk_bytes,
                           opal_crypt_why_t *why);
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Serials of posted receives: which ones are outstanding.  Serial 0 is never
- * given out; it stands for "before everything" (crypt/wire/order.c).
+ * Serials of posted receives: which ones are outstanding.  Serial 0 is never issued; it stands for "before everything"
+ * (crypt/wire/order.c).
  */
 #include "order.h"
 #include "opal/mca/common/crypt/base/thread.h"
@@ -47,7 +47,7 @@ uint64_t opal_crypt_serial_take(opal_crypt_serials_t *serials)
     if (!opal_crypt_threaded()) {
         return serials->next++;
     }
-    /* Whoever has a later serial than a receive for any tag sees any_tag. */
+    /* Every serial later than a receive for any tag sees any_tag. */
     return __atomic_fetch_add(&serials->next, 1, __ATOMIC_ACQ_REL);
 }
 

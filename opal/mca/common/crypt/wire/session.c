@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A session: its making from a key schedule, the one counter of our direction,
- * and the acceptance of what the peer sent.  See crypt/wire/session.h.
+ * A session: creation from a key schedule, the only counter of our direction, and the acceptance of the peer's
+ * messages.  See crypt/wire/session.h.
  *
  *     schedule --> secrets: per direction  parents (direct, chopping, pieces), local token
  *              --> epochs (crypt/base/epoch.c), on demand
@@ -38,7 +38,7 @@ static int derive_epoch(const void *parent, opal_aead_cipher_t cipher, opal_cryp
                                  context, sizeof(context), epoch->chop, key_bytes);
 }
 
-/* The same of pieces of collectives: no chopping key, they are not chopped. */
+/* The same for pieces of collectives: no chopping key, they are not chopped. */
 static int derive_pieces(const void *parent, opal_aead_cipher_t cipher, opal_crypt_epoch_t *epoch, uint8_t *raw)
 {
     const opal_crypt_parents_t *parents = parent;
@@ -148,7 +148,7 @@ int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session
         opal_crypt_secmem_free(secrets);
         return rc;
     }
-    /* What went out comes in.  No nonce repeats: opening takes none of its own. */
+    /* We receive what we send.  No nonce repeats: opening takes none of its own. */
     secrets->in = secrets->out;
     secrets->token_in = secrets->token_out;
     return opal_crypt_session_from_secrets(secrets, options->aead, options->cipher, options->epoch_shift,
@@ -213,7 +213,7 @@ int opal_crypt_counter_take(opal_crypt_session_t *session, uint64_t *counter)
     }
     uint64_t taken = __atomic_fetch_add(&session->next, 1, __ATOMIC_RELAXED);
     if (taken >= OPAL_CRYPT_COUNTER_END) {
-        /* Back to the end, so that nobody can count on to 2^64. */
+        /* Reset it to the end, so that repeated calls cannot reach 2^64. */
         __atomic_store_n(&session->next, OPAL_CRYPT_COUNTER_END, __ATOMIC_RELAXED);
         return OPAL_CRYPT_ERR_EXHAUSTED;
     }
@@ -233,7 +233,7 @@ void opal_crypt_session_unsent(opal_crypt_session_t *session)
     (void) __atomic_fetch_add(&session->unsent, 1, __ATOMIC_RELAXED);
 }
 
-/* Without the lock under which messages are sealed, as for the status page, the two may not fit each other. */
+/* Without the lock under which messages are sealed, as for the status page, the two may be inconsistent. */
 uint64_t opal_crypt_sent_of(const opal_crypt_session_t *session, uint64_t taken)
 {
     const uint64_t unsent = __atomic_load_n(&session->unsent, __ATOMIC_RELAXED);
@@ -264,7 +264,7 @@ static int accept(opal_crypt_session_t *session, opal_crypt_serials_t *serials,
     } else if (in_order) {
         rc = opal_crypt_order_check(&session->order, serials, serial, any_tag, envelope, counter);
     }
-    /* 2. it is not outstanding any more, whatever the answer */
+    /* 2. it is no longer outstanding, whatever the result */
     int given_back = opal_crypt_serials_give_back(serials, serial);
     if (OPAL_CRYPT_OK != rc || OPAL_CRYPT_OK != (rc = given_back)) {
         return rc;

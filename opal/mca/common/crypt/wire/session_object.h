@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A session from inside, for the files of the core and for its unit tests.
+ * The internals of a session, for the files of the core and its unit tests.
  */
 #ifndef OPAL_CRYPT_WIRE_SESSION_OBJECT_H
 #define OPAL_CRYPT_WIRE_SESSION_OBJECT_H
@@ -14,18 +14,18 @@
 #include "session.h"
 #include "opal/mca/common/crypt/base/thread.h"
 
-/* The parents of everything that one direction seals. */
+/* The parent secrets of everything that one direction seals. */
 typedef struct opal_crypt_parents {
     uint8_t direct[OPAL_CRYPT_SECRET_BYTES];    /* epoch keys and IVs */
     uint8_t chop[OPAL_CRYPT_SECRET_BYTES];      /* chopping keys */
     uint8_t piece[OPAL_CRYPT_SECRET_BYTES];     /* keys and IVs of pieces of collectives */
 } opal_crypt_parents_t;
 
-/* All of a session's secrets; lies in crypt_secmem. */
+/* All of a session's secrets; in crypt_secmem. */
 typedef struct opal_crypt_secrets {
     opal_crypt_parents_t out, in;
     opal_crypt_token_t token_out, token_in;
-    uint8_t expanded[20];                       /* token 16 || base 4, before they are in their places */
+    uint8_t expanded[20];                       /* token 16 || base 4, until they are in place */
 } opal_crypt_secrets_t;
 
 struct opal_crypt_session {
@@ -34,27 +34,27 @@ struct opal_crypt_session {
     unsigned shift;                             /* epoch = counter >> shift */
 
     uint64_t next;                              /* our next counter, atomic */
-    uint64_t unsent;                            /* of those taken, whose messages never left, atomic */
+    uint64_t unsent;                            /* of the counters taken: those whose messages were not sent, atomic */
     opal_crypt_epochs_t out, in;
     opal_crypt_epochs_t pieces_out, pieces_in;          /* crypt/wire/group.c */
     opal_crypt_secrets_t *secrets;
 
-    pthread_mutex_t arrivals;                   /* over the next two */
+    pthread_mutex_t arrivals;                   /* protects the next two */
     opal_crypt_replay_t replay;
     opal_crypt_order_t order;
 
     opal_crypt_session_peer_t peer;
 };
 
-/* A session from its secrets, which become its own (and are freed on failure):
- * what session_create ends with, and what tests begin with. */
+/* A session from its secrets, which it takes over (and frees on failure): the last step of session_create, and the
+ * first of tests. */
 int opal_crypt_session_from_secrets(opal_crypt_secrets_t *secrets,
                                     const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
                                     unsigned shift, opal_crypt_session_t **session);
 
 /* ---- groups (crypt/wire/group.c) ---- */
 
-/* What group_create ends with, and what tests begin with. */
+/* The last step of group_create, and the first of tests. */
 int opal_crypt_group_from_secret(const opal_crypt_group_secret_t *secret,
                                  const opal_aead_module_t *aead, opal_aead_cipher_t cipher,
                                  unsigned shift, uint64_t context_high, uint64_t context_low,
@@ -83,15 +83,14 @@ static inline void opal_crypt_envelope_put(uint8_t *out, const opal_crypt_envelo
     opal_crypt_put32(out + 20, (uint32_t) envelope->tag);
 }
 
-/* Does this provider do the cipher, and is the shift the one of this build (20;
- * a test build takes lower ones)? */
+/* Does this provider support the cipher, and is the shift that of this build (20; a test build accepts lower ones)? */
 bool opal_crypt_may_use(const opal_aead_module_t *aead, opal_aead_cipher_t cipher, unsigned shift);
 
-/* The next counter of our direction.  Only the functions that seal, and tests, take one, and it
- * seals once.  ERR_EXHAUSTED at 2^48, ERR_FORKED in a child. */
+/* Take the next counter of our direction.  Only the functions that seal, and tests, take one, and each seals once.
+ * ERR_EXHAUSTED at 2^48, ERR_FORKED in a child. */
 int opal_crypt_counter_take(opal_crypt_session_t *session, uint64_t *counter);
 
-/* Of `taken` counters, those whose messages left. */
+/* Of `taken` counters, how many belong to messages that were sent. */
 uint64_t opal_crypt_sent_of(const opal_crypt_session_t *session, uint64_t taken);
 
 #endif

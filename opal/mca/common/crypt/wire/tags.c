@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where a host has the reserved tags.  See crypt/wire/tags.h.
+ * Where the reserved tags of a host are.  See crypt/wire/tags.h.
  */
 #include "tags.h"
 
