@@ -3,7 +3,8 @@
 # Spelling and style of what people read.  codespell: pages, messages, sources, tests
 # and examples, in one variety of English, that of Open MPI and of the standards
 # (American).  proselint and a list of phrases: pages, messages and the pages of
-# `mpicrypt VERB --help`.  english.exceptions says what passes, and why.
+# `mpicrypt VERB --help`.  A list of idioms, which are another language's: comments of C
+# in the directories that have been read for them.  english.exceptions says what passes, and why.
 #
 # The same calls look at copies into which mistakes were planted, and have to find
 # those: a check that finds nothing anywhere would pass, too.
@@ -13,7 +14,7 @@ for program in codespell proselint; do
     command -v $program > /dev/null || skip "$program is missing"
 done
 exceptions=$SRC/tests/shell/english.exceptions
-must_fail grep -vE '^(#|$|(word|check|phrase) +[^ ]+ +[^ ])' "$exceptions"     # each has a reason
+must_fail grep -vE '^(#|$|(word|check|phrase|idiom|read) +[^ ]+ +[^ ])' "$exceptions"     # each has a reason
 excepted() { sed -nE "s/^$1 +([^ ]+) .*/\1/p" "$exceptions"; }
 
 # ---- what is looked at ----
@@ -62,7 +63,36 @@ proselint "${pages[@]}" "${messages[@]}" "${help[@]}" "${planted[@]}" >> "$CASE_
 grep -HzoPf "$CASE_DIR/phrases" "${pages[@]}" "${messages[@]}" "${help[@]}" "${planted[@]}" | tr '\0\n' '\n ' |
     sed 's/:/:phrase: /' >> "$CASE_DIR/findings" || true
 
+# idioms FILE...: the comments of C that have one.
+idioms() {
+    excepted idiom | python3 -c '
+import re, sys
+idiom = re.compile("|".join(f"(?:{line.strip()})" for line in sys.stdin), re.M)
+tokens = re.compile(r"""("(?:\\.|[^"\\\n])*"|\x27(?:\\.|[^\x27\\\n])+\x27)|/\*(.*?)\*/|//([^\n]*)""", re.S)
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for token in tokens.finditer(text):
+        comment = re.sub(r"\s+", " ", re.sub(r"(?m)^\s*\*", "", token[2] or token[3] or "")).strip().replace("Copyright (c) 2026 The ompi-crypt authors. See LICENSE. ", "")
+        for found in idiom.finditer(comment):
+            line = text.count("\n", 0, token.start()) + 1
+            print(f"{path}: line {line}: idiom: {found[0]}: {comment[max(0, found.start() - 60):found.end() + 60]}")
+' "$@"
+}
+mapfile -t commented < <(excepted read | while read -r directory; do find "$directory" -name '*.[ch]'; done)
+must test ${#commented[@]} -gt 6
+quotes=("Whoever only asks again and again has to get on, too" "That address was none." "Of who has left, nothing is asked any more."
+    "All addresses were tried. Who refuses us at all of them will not have us." "and the how-manieth of this origin" "What came is for nobody."
+    "\`cold\` may lack, and \`warm\` may have no end" "Refused here, where it can be mended."
+    "it writes so many bytes" "a message that this receive does not take lies there" "encryption was asked for in vain")
+{ cat "${commented[0]}"; printf '/* %s */\n' "${quotes[@]}"; } > "$CASE_DIR/planted-comments.c"
+idioms "${commented[@]}" "$CASE_DIR/planted-comments.c" >> "$CASE_DIR/findings"
+
 # ---- what they found ----
+
+for quote in "${quotes[@]}"; do
+    must grep -qF "$quote" <(grep "^$CASE_DIR/planted-comments.c: .*idiom" "$CASE_DIR/findings")
+done
 
 for copy in "${planted[@]}"; do
     for finding in "recieved ==> received" "behaviour ==> behavior" "uncomparables.misc" "phrase: so many" "phrase: of of"; do

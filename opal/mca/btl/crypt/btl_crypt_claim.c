@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A hello names a peer, and anybody can send one.  Whether the name is true can be decided only with that peer's
- * record.  So this file bounds what a claim may cost, whoever makes it:
+ * record.  So this file bounds what any claim may cost:
  *
  *     time      the lookup does not wait for the runtime: the hello is refused, and the peer retries
  *     memory    at most 64 peers that were only claimed; the oldest is evicted, but not within its first second, so

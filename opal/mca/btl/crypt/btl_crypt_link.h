@@ -36,7 +36,7 @@
 #define OPAL_BTL_CRYPT_EARLY_MOST   (OPAL_CRYPT_TLS_RECORDS_RENEW / 2)
 /* The most that a kernel is given, or asked for, in one call. */
 #define OPAL_BTL_CRYPT_PIECE_MAX    ((size_t) 1 << 20)
-/* An item is complete once at most so many bytes are ahead of its end in the ring. */
+/* An item is complete once at most this many bytes are ahead of its end in the ring. */
 #define OPAL_BTL_CRYPT_MARK         ((uint64_t) 32 << 10)
 #define OPAL_BTL_CRYPT_SPARES       4
 
@@ -155,7 +155,7 @@ void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link);
 
-/* OPEN: write what is in the ring, for at most so many milliseconds, then close_notify.  False: not all was sent. */
+/* OPEN: write what is in the ring, for at most this time, then close_notify.  False: not all was sent. */
 bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds);
 
 /* Drops what is still queued.  NULL allowed. */

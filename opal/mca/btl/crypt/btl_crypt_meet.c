@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who connects, and which connection is kept: docs/design/009-transport.rst, "Who connects".
+ * Which side connects, and which connection is kept: docs/design/009-transport.rst, "Who connects".
  * Only by the thread that makes progress.
  */
 #include "btl_crypt.h"

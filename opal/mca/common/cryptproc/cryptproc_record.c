@@ -145,7 +145,7 @@ static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
     return all;
 }
 
-/* If another user has made the object by which processes of a node recognise each other, this process assumes that it
+/* If another user has made the object by which processes of a node recognize each other, this process assumes that it
  * shares its node with nobody, and seals to everybody. */
 static int identify_node(opal_crypt_identity_t *identity, opal_crypt_why_t *why)
 {

@@ -9,7 +9,7 @@
  *                     3. map the checked file in place of what it has mapped
  *     segment_attach  2. and 3.: a peer's segment
  *
- * So every segment is checked before it holds data, whoever asks for it and whenever, before its maker removes its
+ * So every segment is checked before it holds data, for any component at any time, before its maker removes its
  * name, and what was checked is what is used.  A peer's segment is the one that the peer made: only we and root can
  * replace a file of ours in a directory that passed the check.
  *

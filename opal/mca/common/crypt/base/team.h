@@ -9,7 +9,7 @@
  * done, from where it makes progress.  So a worker never enters MPI, and `work` must not either.
  *
  * Threads are started when the first jobs arrive, and sleep when there are none: an idle team takes no time from
- * neighbouring ranks.  They handle no signals.
+ * neighboring ranks.  They handle no signals.
  *
  * Threads: any may submit and check.  create and destroy are for the owner, which has no job outstanding when it calls
  * destroy.

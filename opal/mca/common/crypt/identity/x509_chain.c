@@ -307,7 +307,7 @@ static const char *topic_of(int error)
     }
 }
 
-/* Does a CRL of its issuer list the anchor, whoever signed that CRL? */
+/* Does a CRL of its issuer list the anchor?  Any signer of that CRL counts. */
 static bool anchor_is_listed(X509_STORE_CTX *context, X509 *anchor)
 {
     STACK_OF(X509_CRL) *lists = X509_STORE_CTX_get1_crls(context, X509_get_issuer_name(anchor));

@@ -9,7 +9,7 @@
  *     type    23 data, n = 1 .. 16384     22 KeyUpdate, n = 5     21 close_notify, n = 2
  *
  * Each direction has a secret and, derived from it, a key, an IV and a sequence that starts at 0.  A sender renews the
- * secret on its own, with a KeyUpdate, after so many records; the old one is wiped at once.  The first record that
+ * secret on its own, with a KeyUpdate, after that number of records; the old one is wiped at once.  The first record that
  * does not open, or is not one of these, ends the direction for good.
  *
  * Threads: one that seals and one that opens, concurrently; create, share and destroy by one.

@@ -14,7 +14,7 @@
 typedef struct opal_crypt_limits {
     unsigned threads;           /* T0: hardware threads of this rank */
     unsigned comm_threads;      /* T1: those kept for communication */
-    unsigned max_outstanding;   /* with so many unfinished sends, or more: k = 1 */
+    unsigned max_outstanding;   /* from this number of unfinished sends on: k = 1 */
     size_t chop_min;            /* bytes; shorter messages are never chopped: (1, 1) */
 } opal_crypt_limits_t;
 
