@@ -8,7 +8,7 @@
  *     MPIX_File_set_encryption_map -> set_map  all ask, label holders seal the map
  *     MPI_File_read -> hooks -> OMPIO -> fbtl/crypt -> the block engine
  *
- * OMPIO loses what an fbtl returns as an error, and a collective call hangs
+ * OMPIO loses the error that an fbtl returns, and a collective call hangs
  * when one process leaves it.  So fbtl/crypt never fails: it notes the error in
  * its thread, and the functions that we put in front of OMPIO's (hooks) return
  * it, after all processes of a collective call have agreed.
@@ -45,11 +45,11 @@ typedef struct ompi_common_cryptmpio_params {
 } ompi_common_cryptmpio_params_t;
 
 extern OMPI_DECLSPEC ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
-extern OMPI_DECLSPEC int ompi_common_cryptmpio_stream;      /* of crypt_verbose; -1: nothing is wanted */
+extern OMPI_DECLSPEC int ompi_common_cryptmpio_stream;      /* of crypt_verbose; -1: no output */
 
 OMPI_DECLSPEC int ompi_common_cryptmpio_params_register(void);
 
-/* The last to use the provider framework and the keystore closes them. */
+/* The last user of the provider framework and the keystore closes them. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_start(void);
 OMPI_DECLSPEC void ompi_common_cryptmpio_stop(void);
 
@@ -61,33 +61,33 @@ typedef struct ompi_common_cryptmpio_file {
     char *sidecar;                      /* its path */
     opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
     opal_cryptfile_key_t *keys; /* of its regions */
-    bool encrypted;                     /* the file is, for everybody */
-    bool fresh;                         /* its map was made by this open, from defaults, and nothing is written */
-    bool making;                        /* by this communicator, whose rank 0 has the maker's lock */
-    bool joined;                        /* its map was made by others since this open */
-    bool untested;                      /* by several nodes: whether they see one another's bytes could not be tried */
+    bool encrypted;                     /* the file is, on every process */
+    bool fresh;                         /* this open made its map, from defaults, and nothing is written yet */
+    bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
+    bool joined;                        /* other processes have made its map since this open */
+    bool untested;                      /* on several nodes: whether they see one another's bytes could not be probed */
     uint64_t made_bytes;                /* how long the sidecar was when it was made here */
-    bool bare;                          /* plain and empty when it was opened, where plain bytes are refused: none are read */
+    bool bare;                          /* plain and empty at opening, where plain bytes are refused: none are read */
     bool must;                          /* fs_crypt_require, of rank 0: plain bytes are not written */
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];  /* asked for at opening; "": none */
-    bool fits;                          /* regions with that label are what was asked for */
-    bool asked[OPAL_CRYPTFILE_REGIONS_MAX]; /* regions that the program itself asked for */
+    bool fits;                          /* regions with that label fit what was asked for */
+    bool asked[OPAL_CRYPTFILE_REGIONS_MAX]; /* regions that the program itself requested */
     unsigned denied;                    /* ompi_common_cryptmpio_denied_t: plain bytes are neither read nor written */
     bool seal;                          /* fs_crypt_seal, of rank 0 */
     int kept;                           /* the sidecar's map slot that counts */
-    uint32_t region_count;              /* of the map, for everybody */
+    uint32_t region_count;              /* in the map, on every process */
     bool uniform;                       /* all processes may do the same in all regions */
     int resizer;                        /* the lowest rank that may do everything, or 0 */
     bool hooked;
     ompi_common_cryptmpi_io_module_t io;      /* OMPIO's functions */
-    bool shut;                          /* a plain file for which encryption was asked: no data is moved */
+    bool shut;                          /* a plain file for which encryption was requested: no data is moved */
     ompi_common_cryptmpi_io_module_t before_shut;
     mca_io_base_module_file_set_view_fn_t set_view;     /* the same, for every file */
     ompi_common_cryptmpi_set_info_fn_t set_info;
 } ompi_common_cryptmpio_file_t;
 
-/* The module that fs/crypt hangs on a file; the state is found by it.  The
- * library for applications knows it by magic and version alone. */
+/* The module that fs/crypt attaches to a file; it leads to the state.  The
+ * library for applications recognizes it by magic and version alone. */
 #define OMPI_CRYPTMPIO_MAGIC    0x4d504331u
 #define OMPI_CRYPTMPIO_ABI      1
 
@@ -126,7 +126,7 @@ static inline ompio_file_t *ompi_common_cryptmpio_ompio(const ompi_file_t *fh)
                ? &((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh : NULL;
 }
 
-/* Does an info ask for encryption, however it is spelt? */
+/* Does an info ask for encryption, in whatever spelling? */
 static inline bool ompi_common_cryptmpio_info_asks(opal_info_t *info)
 {
     char key[MPI_MAX_INFO_KEY + 1];
@@ -145,12 +145,12 @@ static inline ompi_file_t *ompi_common_cryptmpio_handle(const ompio_file_t *fh)
     return 0 == (fh->f_flags & OMPIO_SHAREDFP_IS_SET) ? fh->f_fh : NULL;
 }
 
-/* Local, before anything is opened: unknown keys that begin like ours, and values that are
- * none, are refused, and shown.  Silence would be plaintext. */
+/* Local, before anything is opened: reports and refuses unknown keys with our prefix, and
+ * invalid values.  To ignore them would be to write plaintext. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info);
 
 /* Collective: after the file system's component has opened the file (`rc`: what
- * it returned here).  Shows what it refuses; returns an MPI error. */
+ * it returned here).  Reports what it refuses; returns an MPI error. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info,
                                              int rc, ompi_common_cryptmpio_file_t **state);
 OMPI_DECLSPEC void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state);       /* local; NULL allowed */
@@ -162,14 +162,14 @@ OMPI_DECLSPEC const opal_cryptfile_map_t *ompi_common_cryptmpio_get_map(ompio_fi
 
 /* Collective. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size);
-/* A size that the storage gives: where a seal was demanded, another one than was sealed is FORGED. */
+/* Check a size reported by the storage: if a seal is required, any size but the sealed one is FORGED. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE *size);
 
-/* Collective, before closing a file that was written: seal it, and say the hash
+/* Collective, before closing a file that was written: seal it, and print the hash
  * that the user can keep. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state);
 
-/* Local: before a file is deleted, and after; `rc`: what came of it, and 0 if its sidecar is gone, too. */
+/* Local: before a file is deleted, and after; `rc`: of deleting it.  Returns 0 if the sidecar is gone, too. */
 typedef struct ompi_common_cryptmpio_doomed {
     ompi_common_cryptmpio_posix_t posix;        /* the sidecar alone */
     char *sidecar;
@@ -180,17 +180,17 @@ typedef struct ompi_common_cryptmpio_doomed {
 OMPI_DECLSPEC void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed);
 OMPI_DECLSPEC int ompi_common_cryptmpio_delete_end(const char *filename, ompi_common_cryptmpio_doomed_t *doomed, int rc);
 
-/* Collective: the largest of all MPI error codes; this process's own if it has
- * one. */
+/* Collective: this process's own MPI error code if it has one, else the largest
+ * of all. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error);
 
-/* ---- the way of data ---- */
+/* ---- the data path ---- */
 
-/* A plain file: is this refused (fs_crypt_require, an encryption that was asked for in vain)? */
+/* A plain file: is this access refused (fs_crypt_require, or an earlier failed request for encryption)? */
 OMPI_DECLSPEC bool ompi_common_cryptmpio_refuses(const ompi_common_cryptmpio_file_t *state, bool writing);
 
-/* Show what went wrong, if anything; returns an MPI error code.  Not for
- * threads of our own. */
+/* Report what went wrong, if anything; returns an MPI error code.  Not for
+ * our own threads. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_t *state, bool writing,
                                                const opal_cryptfile_outcome_t *outcome);
 
@@ -198,9 +198,9 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_report(const ompi_common_cryptmpio_file_
 OMPI_DECLSPEC void ompi_common_cryptmpio_notes_begin(void);
 OMPI_DECLSPEC void ompi_common_cryptmpio_note(int error);
 OMPI_DECLSPEC int ompi_common_cryptmpio_noted(void);
-/* Is this thread between the two, that is in a blocking call? */
+/* Is this thread between the two, that is, in a blocking call? */
 OMPI_DECLSPEC bool ompi_common_cryptmpio_noting(void);
-/* And in one that reads or writes for others, too. */
+/* And in one that reads or writes for other processes, too? */
 OMPI_DECLSPEC bool ompi_common_cryptmpio_exchanging(void);
 
 END_C_DECLS

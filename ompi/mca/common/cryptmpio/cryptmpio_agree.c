@@ -5,8 +5,8 @@
  * collective over the file's communicator, and all of it goes through its
  * collectives, which pml/crypt seals between nodes.
  *
- * What comes out of them is checked before it is used: the collective calls of a
- * program may not match, and another process may lie.
+ * Their results are checked before use: the collective calls of a program may
+ * not match, and another process may lie.
  */
 #include "cryptmpio_internal.h"
 
@@ -17,7 +17,7 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
-/* `count`: of a message, checked if it came from another process. */
+/* `count`: length of a message, checked if it came from another process. */
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count)
 {
     return fh->f_comm->c_coll->coll_bcast(bytes, (int) count, MPI_BYTE, root, fh->f_comm,
@@ -62,7 +62,7 @@ int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says)
     int rc = fh->f_comm->c_coll->coll_allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
-    return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;      /* a rank, whatever came */
+    return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;      /* always a valid rank */
 }
 
 int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count)
@@ -76,7 +76,7 @@ int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, siz
     int rc = fh->f_comm->c_coll->coll_allreduce(MPI_IN_PLACE, ranks, (int) count, MPI_INT, MPI_MIN, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
     for (size_t i = 0; OMPI_SUCCESS == rc && NULL != mine && i < count; ++i) {
-        /* One of the others, or what this process itself said. */
+        /* Valid: the rank of another process, or what this process itself put there. */
         if (ranks[i] < 0 || ranks[i] > mine[i] || (fh->f_rank == ranks[i] && ranks[i] != mine[i])) {
             rc = OMPI_ERROR;
         }
@@ -92,7 +92,7 @@ int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, siz
                                               fh->f_comm->c_coll->coll_allreduce_module);
 }
 
-/* Memory that one process does not have is an error of all: who left would be waited for. */
+/* If one process is out of memory, all must fail: the others would wait for one that left. */
 static int agree_on(const ompio_file_t *fh, bool had)
 {
     return MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, had ? MPI_SUCCESS : MPI_ERR_NO_MEM) ? OMPI_SUCCESS
@@ -119,7 +119,7 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
         own = i == fh->f_rank ? total : own;
         total += bytes_of_one < 0 ? INT_MAX : (size_t) bytes_of_one;
         rc = i == fh->f_rank && mine != bytes_of_one ? OMPI_ERROR
-             : total < INT_MAX                       ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;       /* for everybody */
+             : total < INT_MAX                       ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;       /* on all */
     }
     if (had) {
         *all = OMPI_SUCCESS == rc ? malloc(total + 1) : NULL;
@@ -145,7 +145,7 @@ bool ompi_common_cryptmpio_apart(const ompio_file_t *fh)
 {
     for (int rank = 0; rank < fh->f_size; ++rank) {
         const ompi_proc_t *proc = ompi_comm_peer_lookup(fh->f_comm, rank);
-        /* Of a process of another job, the flag is no more than a guess from a host's name. */
+        /* For a process of another job, the flag is only a guess from the host name. */
         if (proc != ompi_proc_local_proc &&
             (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) || proc->super.proc_name.jobid != OPAL_PROC_MY_NAME.jobid)) {
             return true;

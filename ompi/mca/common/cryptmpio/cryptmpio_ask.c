@@ -28,7 +28,7 @@ int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const 
     return rc;
 }
 
-/* A label was given: not by whom the file is to be in clear. */
+/* A label was given: the file cannot have been meant to be plain. */
 int ompi_common_cryptmpio_whole_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why)
 {
     int rc = ompi_common_cryptmpio_ask_algorithm(ask, algorithm, why);
@@ -68,7 +68,7 @@ static int from_info(ompi_common_cryptmpio_ask_t *ask, opal_info_t *info, bool *
     }
     ask->block_bytes = p->block_size;
     if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", text, sizeof(text))) {
-        (void) ompi_common_cryptmpio_block_parse(text, &ask->block_bytes);          /* it was checked */
+        (void) ompi_common_cryptmpio_block_parse(text, &ask->block_bytes);          /* already checked */
     }
     ask->once = ompi_common_cryptmpi_info_get(info, "crypt_repeat", text, sizeof(text)) && 0 == strcmp(text, "once");
     *rest = ompi_common_cryptmpi_info_get(info, "crypt_rest", text, sizeof(text)) && 0 == strcmp(text, "plain");
@@ -122,8 +122,8 @@ static int runs_of(const ompio_file_t *fh, const ompi_datatype_t *filetype, opal
 
 static bool is_type(const ompi_datatype_t *type) { return NULL != type && MPI_DATATYPE_NULL != type; }
 
-/* Here and not before the call, which is collective: whoever returned from it at once
- * would be waited for. */
+/* Checked inside the collective, not before it: the others would wait for a process
+ * that returned early. */
 static int check_types(const ompi_common_cryptmpio_map_ask_t *of, ptrdiff_t *extent)
 {
     size_t etype_size, filetype_size;
@@ -143,7 +143,7 @@ static int check_types(const ompi_common_cryptmpio_map_ask_t *of, ptrdiff_t *ext
            : 0 == etype_size || 0 != filetype_size % etype_size || *extent < 0 ? MPI_ERR_TYPE : MPI_SUCCESS;
 }
 
-/* What this process asks for, in the bytes that add_regions hands to the others; *packed: malloc'd. */
+/* The requests of this process, in the bytes that add_regions sends to the others; *packed: malloc'd. */
 static int pack_regions(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_map_ask_t *of,
                         uint8_t **packed, size_t *count)
 {
@@ -193,8 +193,8 @@ static int pack_regions(ompi_common_cryptmpio_file_t *state, const ompi_common_c
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
-/* sharedfp/individual was chosen while the file was plain, and would go on to put plain
- * data into files of its own.  What it has goes into the file now, as it does at the end. */
+/* sharedfp/individual was chosen while the file was plain, and would go on writing plain data
+ * into files of its own.  What these hold is merged into the file now, as at closing. */
 static int leave_individual(ompio_file_t *fh)
 {
     if (NULL == fh->f_sharedfp || 0 != strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
@@ -216,7 +216,7 @@ int ompi_common_cryptmpio_set_map(ompio_file_t *fh, const ompi_common_cryptmpio_
     error = ompi_common_cryptmpio_add_regions(state, packed, count, error);
     free(packed);
     ompi_common_cryptmpio_deny(state, OMPI_CRYPTMPIO_DENIED_MAP, MPI_SUCCESS != error);
-    if (state->encrypted) {             /* also by others, whom this call could not follow */
+    if (state->encrypted) {             /* also by other processes, which this call could not follow */
         ompi_common_cryptmpio_hook(state);
         int left = leave_individual(fh);
         error = MPI_SUCCESS == error ? left : error;

@@ -1,22 +1,22 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What was asked for, and what may be done in a file that has something else.
+ * What the job asked for, and what it may do in a file that has something else.
  *
- * A file comes with a map of its own, and who stores files can put one in the place
- * of another.  So a map counts only as far as it is what the job asked for, by a
- * label at opening (parameter or info key) or by MPIX_File_set_encryption_map:
+ * A file comes with a map of its own, and an attacker with the storage can swap files.
+ * So a map counts only as far as it fits what the job asked for, by a label at opening
+ * (parameter or info key) or by MPIX_File_set_encryption_map:
  *
  *     asked for by the program, region by region     read and write
- *     a label at opening, and the region has it      read and write; of an empty file, if it
- *                                                    has exactly the map that the label makes
- *     a label at opening, and another is there       read: who wrote it had a key of ours
+ *     a label at opening, and the region has it      read and write; an empty file must have
+ *                                                    exactly the map that the label makes
+ *     a label at opening, and another is there       read: its writer had a key of ours
  *     a label at opening, and the region is plain    nothing
  *     no label at opening                            read and write: the file's map says all
  *
- * Beyond that nothing plain is written under fs_crypt_require, and no plain byte is
- * read or written after encryption was asked for in vain, by MPIX_File_set_encryption_map or
- * an info key: a program may go on, and would store what it wanted to be secret.
+ * Beyond that, no plaintext is written under fs_crypt_require, and no plain byte is
+ * read or written after a request for encryption failed (MPIX_File_set_encryption_map or an
+ * info key): a program that ignores the error would store its secrets in the clear.
  */
 #include "cryptmpio_internal.h"
 #include "cryptmpio_shut.h"
@@ -91,8 +91,8 @@ bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes)
     return *text >= '0' && *text <= '9' && '\0' == *end && number <= UINT32_MAX;
 }
 
-/* Neither a view nor MPI_File_set_info makes a map.  What its info asks for has to be there, or a program that asked
- * at the wrong place would store plaintext. */
+/* Neither a view nor MPI_File_set_info makes a map.  The map must already fit what the info asks for, or a program
+ * that asked in the wrong place would store plaintext. */
 static int view_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info)
 {
     const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
@@ -117,8 +117,8 @@ static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
     return ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
 }
 
-/* A process that returned at once would be waited for by the others.  What was refused stays refused until
- * a call that asks for encryption is served: one that asks for nothing does not make secrets plain. */
+/* Errors are agreed on: the others would wait for a process that returned early.  A refusal stands until a later
+ * call that asks for encryption succeeds; a call that asks for nothing does not lift it. */
 static int judge(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t denied, opal_info_t *info)
 {
     bool asks = ompi_common_cryptmpio_info_asks(info);
@@ -150,7 +150,7 @@ static int file_set_info(ompi_file_t *fh, ompi_info_t *info)
     return NULL != state->set_info ? state->set_info(fh, info) : opal_infosubscribe_change_info(&fh->super, &info->super);
 }
 
-/* From a series that shows MPI_File_set_info to nobody else; the value that the file's info gets. */
+/* For series in which only info subscribers see MPI_File_set_info; returns the value that the file's info gets. */
 static __thread bool subscribing;
 
 static ompi_common_cryptmpi_info_char_t *heard(opal_infosubscriber_t *object, ompi_common_cryptmpi_info_char_t *key,
@@ -191,7 +191,7 @@ void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
 
 /* ---- regions ---- */
 
-/* What set_default_map makes of the same wishes. */
+/* The map that set_default_map makes of the same request. */
 static bool is_default(const opal_cryptfile_map_t *map, const ompi_common_cryptmpio_look_t *look)
 {
     const opal_cryptfile_region_t *region = map->regions;
@@ -216,7 +216,7 @@ static opal_cryptfile_grant_t most_of(const ompi_common_cryptmpio_file_t *state,
     return !fits || 0 != state->denied ? OPAL_CRYPTFILE_GRANT_NONE : state->must ? OPAL_CRYPTFILE_GRANT_OPEN : OPAL_CRYPTFILE_GRANT_SEAL;
 }
 
-/* Its first write would fail, perhaps after hours.  A file that is still empty may get another map from the program. */
+/* Fail at opening: the first write would fail, perhaps hours later.  An empty file may still get another map. */
 int ompi_common_cryptmpio_has_label(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
                                     const ompi_common_cryptmpio_look_t *look)
 {
@@ -254,8 +254,8 @@ void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool 
     limit(state);
 }
 
-/* A plain file is shut as a whole: another fbtl than ours may have it, and sharedfp/individual writes to files of
- * its own.  Of an encrypted one, whose fbtl is ours, it is the plain regions that are limited. */
+/* A plain file is shut as a whole: its fbtl may not be ours, and sharedfp/individual writes to files of its own.
+ * An encrypted file has our fbtl, which limits access to the plain regions only. */
 static void shut_or_not(ompi_common_cryptmpio_file_t *state)
 {
     ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
@@ -281,7 +281,7 @@ void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common
     shut_or_not(state);
 }
 
-/* Somebody has put them there since; what cannot be asked may have. */
+/* Another process has written them since opening; if the size is unknown, assume so. */
 static bool has_bytes(const ompi_common_cryptmpio_file_t *state)
 {
     struct stat status;

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Deleting: the sidecar of a file goes with it, but not that of another file which somebody makes
- * under the same name at this moment.  Between the two parts nobody else can make anything of the
- * sidecar, nor begin to use it:
+ * Deleting: a file's sidecar is deleted with it, but not that of another file which somebody is just
+ * creating under the same name.  Between the two unlinks no other process can complete the sidecar or
+ * begin to use it:
  *
- *     open the sidecar, maker's lock, lock alone | unlink the data | the same lies there still? unlink it
+ *     open the sidecar, maker's lock, exclusive use lock | unlink the data | same inode still? unlink it
  *
- * A sidecar that cannot be opened, or locked, goes by what lies there alone.  One beside a file that has no
- * attribute, where it could have one, or another UUID, may be that of an encrypted file which was given
- * another name, and which nobody could read without it: it is set aside.
+ * For a sidecar that cannot be opened or locked, only the inode at its path decides.  If the file has no
+ * attribute, though it could have one, or has another UUID, the sidecar may belong to an encrypted file
+ * that was renamed and is unreadable without it: it is set aside.
  */
 #include "cryptmpio_internal.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So long somebody is waited for who makes the sidecar: he may be stopped. */
+/* How long to wait for a process that is creating the sidecar: it may be stopped. */
 enum { PATIENCE_MS = 2000 };
 
 #define HELP "help-ompi-common-cryptmpio.txt"
@@ -48,14 +48,14 @@ static int open_doomed(const char *sidecar, int how)
     return open(sidecar, how | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-/* Whether it can be opened or not. */
+/* Needs neither part open. */
 static bool is_of_another(const char *filename, const struct stat *sidecar)
 {
     return getxattr(filename, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) < 0 && ENODATA == errno
            && (uint64_t) sidecar->st_size > OPAL_CRYPTFILE_SIDECAR_FREE;
 }
 
-/* The file has an attribute, and the sidecar, which is open, another UUID. */
+/* The file's attribute has another UUID than the open sidecar. */
 static bool differ(const char *filename, ompi_common_cryptmpio_posix_t *posix)
 {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
@@ -87,8 +87,8 @@ void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptm
     }
 }
 
-/* A new file has the name already, and somebody uses the sidecar: where files have no attributes, he may have
- * taken it for that of the new one. */
+/* A new file has the name already, and some process uses the sidecar: without attributes, it may have taken it
+ * for that of the new file. */
 static bool taken_over(const ompi_common_cryptmpio_doomed_t *doomed, const char *filename)
 {
     struct stat status;
@@ -96,7 +96,7 @@ static bool taken_over(const ompi_common_cryptmpio_doomed_t *doomed, const char 
     return doomed->used && 0 == lstat(filename, &status);
 }
 
-/* Where it cannot be set aside, it stays where it is. */
+/* If it cannot be set aside, it stays where it is. */
 static void keep(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
 {
     (void) ompi_common_cryptmpio_posix_set_aside(&doomed->posix, doomed->sidecar);

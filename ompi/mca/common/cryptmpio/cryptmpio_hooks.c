@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * In front of OMPIO's functions, for encrypted files only.  OMPIO returns
- * success whatever became of the data; these return what fbtl/crypt noted, and
- * after a collective call in which data of one process went through the hands
- * of others, what any of them noted.  A note is the calling thread's.
+ * Wrappers of OMPIO's functions, for encrypted files only.  OMPIO returns
+ * success whatever became of the data; these return the error that fbtl/crypt
+ * noted or, after a collective call in which processes moved one another's data,
+ * the error that any of them noted.  A note belongs to the calling thread.
  *
  * MPI_File copies its table of functions, so ours is this file's alone.
  */
@@ -51,7 +51,7 @@ static ompi_common_cryptmpio_file_t *state_of(const ompi_file_t *fh)
     return ompi_common_cryptmpio_module(&((mca_common_ompio_data_t *) fh->f_io_selected_data)->ompio_fh)->state;
 }
 
-/* OMPIO's functions, and a thread that has nothing noted. */
+/* OMPIO's functions; clears this thread's note. */
 static const ompi_common_cryptmpi_io_module_t *begin(const ompi_file_t *fh)
 {
     ompi_common_cryptmpio_notes_begin();
@@ -73,7 +73,7 @@ static bool exchanges(const ompi_file_t *fh)
     return 0 != strcmp(state_of(fh)->fh->f_fcoll_component->mca_component_name, "individual");
 }
 
-/* The way of exchanging data belongs to the view, which may be new. */
+/* The exchange algorithm belongs to the view, which may be new. */
 static int begin_all(const ompi_file_t *fh, const ompi_common_cryptmpi_io_module_t **io)
 {
     int rc = ompi_common_cryptmpio_steer(state_of(fh));
@@ -83,7 +83,7 @@ static int begin_all(const ompi_file_t *fh, const ompi_common_cryptmpi_io_module
     return rc;
 }
 
-/* Where everybody did his own, everybody has his own error, and others go on. */
+/* If each process did its own I/O, each returns its own error, and the others go on. */
 static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
 {
     int error = end(rc, status);
@@ -97,7 +97,7 @@ static int end_all(const ompi_file_t *fh, int rc, ompi_status_public_t *status)
     return error;
 }
 
-/* ---- by one process ---- */
+/* ---- independent ---- */
 
 static int file_read_at(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
@@ -129,7 +129,7 @@ static int file_write_shared(ompi_file_t *fh, const void *buf, ompi_common_crypt
     return end(begin(fh)->io_module_file_write_shared(fh, buf, count, datatype, status), status);
 }
 
-/* ---- by all ---- */
+/* ---- collective ---- */
 
 static int file_read_at_all(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE offset, void *buf, ompi_common_cryptmpi_count_t count, ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
@@ -179,10 +179,10 @@ static int file_write_ordered(ompi_file_t *fh, const void *buf, ompi_common_cryp
     return MPI_SUCCESS != rc ? rc : end_all(fh, io->io_module_file_write_ordered(fh, buf, count, datatype, status), status);
 }
 
-/* ---- by all, the second half ---- */
+/* ---- split collective, second half ---- */
 
-/* OMPIO leaves a request that failed on its list.  MPI_File_sync looks at that: this
- * process would not come to where the others wait for it. */
+/* OMPIO leaves a failed request on its list.  MPI_File_sync checks that list, and would return
+ * early on this process while the others wait for it. */
 static int end_split(const ompi_file_t *fh, int rc)
 {
     ompi_request_t **request = &state_of(fh)->fh->f_split_coll_req;
@@ -226,7 +226,7 @@ static int file_write_ordered_end(ompi_file_t *fh, const void *buf, ompi_status_
 /* ---- the file's size ---- */
 
 /* OMPIO would read and write everything through the view of rank 0.  New bytes
- * are a hole, for which there is room. */
+ * are a hole, with space reserved. */
 static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
 {
     ompi_common_cryptmpio_file_t *state = state_of(fh);
@@ -246,7 +246,7 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
     if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
         do {
             rc = 0 == fallocate(state->posix.data_fd, 0, 0, bytes) ? 0 : errno;
-            if (EOPNOTSUPP == rc) {     /* the C library would write into what is there */
+            if (EOPNOTSUPP == rc) {     /* the C library would write into existing bytes */
                 rc = bytes <= now ? 0 : posix_fallocate(state->posix.data_fd, now, bytes - now);
             }
         } while (EINTR == rc);
@@ -263,7 +263,7 @@ void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)
 {
     ompi_file_t *fh = ompi_common_cryptmpio_handle(state->fh);
 
-    if (NULL == fh || state->hooked) {          /* without one, it is no application's handle */
+    if (NULL == fh || state->hooked) {          /* no handle: not a file of the application */
         return;
     }
     ompi_common_cryptmpi_io_module_t *io = &OMPI_COMMON_CRYPTMPI_IO(fh->f_io_selected_module);

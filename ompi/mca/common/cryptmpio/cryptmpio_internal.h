@@ -8,11 +8,11 @@
 
 #include "cryptmpio.h"
 
-/* The keystore of this process, opened when a file first needs it; NULL, and
- * the reason is shown once. */
+/* The keystore of this process, opened when a file first needs it.  NULL: it cannot be
+ * opened; the reason is reported once. */
 opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void);
 
-/* The provider for a cipher; NULL, and the reason is shown. */
+/* The provider for a cipher.  NULL: there is none; the reason is reported. */
 const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher);
 
 /* ---- what went wrong ---- */
@@ -20,26 +20,26 @@ const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_ci
 /* An MPI error code for a return code of the core. */
 int ompi_common_cryptmpio_error(int rc, int error);
 
-/* Show a refusal that has a topic, on one process. */
+/* Report a refusal that has a topic, on one process. */
 void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const opal_crypt_why_t *why);
 /* Does it say that a key is missing, or cannot be had? */
 bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why);
-/* The MPI error of rc, right after it; shown before, where `why` says something. */
+/* The MPI error of rc, called right after it; first reports `why`, if that has a topic. */
 int ompi_common_cryptmpio_told(const ompi_common_cryptmpio_file_t *state, int rc, const opal_crypt_why_t *why);
-/* The same of what the storage refused, such as a full disk: `what` and the reason are shown. */
+/* The same for an error of the storage, such as a full disk: reports `what` and the reason. */
 int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int rc, const char *what);
 
 /* ---- collective helpers: over the file's communicator ---- */
 
-/* ompi_common_cryptmpio_agree, and *any: does one of the processes say so? */
+/* ompi_common_cryptmpio_agree, and *any: is it set on at least one process? */
 int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any);
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
 int ompi_common_cryptmpio_bcast_flag(const ompio_file_t *fh, bool *flag);      /* of rank 0 */
-/* An MPI error code from another process; MPI_ERR_INTERN if it is none.  (One too large is unknown to MPI, no more.) */
+/* An MPI error code from another process; MPI_ERR_INTERN if it is invalid.  (One too large is just unknown to MPI.) */
 int ompi_common_cryptmpio_error_of_another(int error);
-/* The lowest of those ranks that say most; 0 if all say 0. */
+/* The lowest rank with the largest value; 0 if all values are 0. */
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says);
-/* The lowest of the ranks that processes have put into each place; nobody's: f_size. */
+/* For each entry, the lowest rank that a process has put there; f_size if none has. */
 int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count);
 /* Every process's bytes, one after the other, less than 2 GiB together: *all is malloc'd,
  * lengths too. */
@@ -49,7 +49,7 @@ int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, siz
 /* Are there processes of the communicator on other nodes than this one? */
 bool ompi_common_cryptmpio_apart(const ompio_file_t *fh);
 
-/* Does the communicator leave this node while nothing seals messages? */
+/* Does the communicator span nodes while nothing encrypts messages? */
 bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 
 /* ---- steps of opening, used by set_map too ---- */
@@ -57,11 +57,11 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 enum {
     OMPI_CRYPTMPIO_LOOK_PLAIN,
     OMPI_CRYPTMPIO_LOOK_ENCRYPTED,
-    OMPI_CRYPTMPIO_LOOK_NEW,            /* ours to make: the sidecar is open, and its maker's lock is held */
+    OMPI_CRYPTMPIO_LOOK_NEW,            /* ours to create: the sidecar is open, and its maker's lock is held */
     OMPI_CRYPTMPIO_LOOK_REFUSED
 };
 
-/* What rank 0 saw, and decided. */
+/* What rank 0 found, and decided. */
 typedef struct ompi_common_cryptmpio_look {
     int kind, error;
     unsigned block_size;
@@ -74,61 +74,61 @@ typedef struct ompi_common_cryptmpio_look {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
-    uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* not handed out as pointers, of course */
+    uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* broadcast separately */
 } ompi_common_cryptmpio_look_t;
 
 /* Rank 0: fill in what is there; `label` and `root`: what is wanted.  Waits for
- * others that make the file at this moment. */
+ * others that are just creating the file. */
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
 
-/* Collective, for a file that was plain when it was opened: make it ours to make
- * (`making`), or join those who made it since. */
+/* Collective, for a file that was plain when it was opened: claim its creation
+ * (`making`), or join the processes that have created it since. */
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
 
-/* Collective: rank 0 writes the map; a sidecar that is being made is whole then. */
+/* Collective: rank 0 writes the map, which completes a sidecar that is being made. */
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew);
 
 /* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
 bool ompi_common_cryptmpio_meant_plain(const char *filename);
 
-/* Local, after a refusal: a file that this very open made (`amode`), and that is
- * empty, goes again. */
+/* Local, after a refusal: delete the file if this very open created it (`amode`)
+ * and it is empty. */
 void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, const char *filename, int amode);
 
-/* Local: what is being made, if anything, is not going to be. */
+/* Local: abandon the file's creation, if one is in progress. */
 void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state);
 
 /* For ompi_common_cryptmpio_posix_on_wait. */
 void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned seconds, bool last);
 
-/* Show a topic about the sidecar with the text of an errno; an MPI error. */
+/* Report a topic about the sidecar with the text of an errno; returns an MPI error. */
 int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
 
-/* Can this job have encrypted files at all?  Shows why not. */
+/* Can this job have encrypted files at all?  Reports why not. */
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 
-/* Take map and keys into the engine, compare what the processes may do, and
- * steer OMPIO accordingly.  Map and keys are the state's or gone afterwards. */
+/* Hand map and keys to the engine, compare what the processes may do, and
+ * steer OMPIO accordingly.  Takes ownership of map and keys, also on error. */
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
                               opal_cryptfile_key_t *keys);
 
-/* Local, with the sidecar open: the file is in use from now on.  *again: another sidecar has its
- * name since.  Shows why it cannot be. */
+/* Local, with the sidecar open: mark the file as in use.  *again: the name now leads to another
+ * sidecar.  Reports why the file cannot be used. */
 int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again);
 
-/* All processes open the sidecar, as rank 0 has; then they see whether a lock of one
+/* All processes open the sidecar, as rank 0 has; then they check that a lock of one
  * keeps out the others. */
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: does what one process writes under a lock reach the others under
- * theirs?  Tried beside the file, when processes of several nodes may write. */
+ * theirs?  Tried in files beside it, when processes of several nodes may write. */
 int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state);
 
-/* Collective, after that, where nodes may differ in what they see: leave a mark that others
- * find, and refuse a file that another node writes to if nothing was tried with it. */
+/* Collective, after that, where nodes may see different bytes: leave a mark that others
+ * find, and refuse a file that a node with which nothing was tried is writing. */
 int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state);
 
-/* What one process asks for, as bytes: an ask, then its runs; nothing: none. */
+/* The requests of one process, as bytes: each ask, then its runs; empty if there is none. */
 typedef struct ompi_common_cryptmpio_ask {
     int32_t encrypted, cipher, once, rest;
     uint32_t block_bytes, run_count;
@@ -136,8 +136,8 @@ typedef struct ompi_common_cryptmpio_ask {
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
 } ompi_common_cryptmpio_ask_t;
 
-/* Collective: every process hands in its asks (`error`: or what kept it from
- * it), and the map that holds them all is sealed and used. */
+/* Collective: every process hands in its asks (or `error`, if it has none to give);
+ * the map that holds them all is authenticated and used. */
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error);
 
 /* Collective: keys and MACs of the regions from `old` on, for a map that is the same at every process; *keys is
@@ -149,19 +149,19 @@ int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, op
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,
                                           unsigned block_size);
 
-/* Fill in cipher, or that there is none; ERR_CONFIG with `why`.  For a whole file: there is one. */
+/* Fill in the cipher, or "plain"; ERR_CONFIG with `why`.  For a whole file: there must be a cipher. */
 int ompi_common_cryptmpio_ask_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why);
 int ompi_common_cryptmpio_whole_algorithm(ompi_common_cryptmpio_ask_t *ask, const char *algorithm, opal_crypt_why_t *why);
 
-/* May this process encrypt with the label?  And, if no process may: ERR_ACCESS, with the reason. */
+/* May this process encrypt with the label?  If no process may: ERR_ACCESS, with the reason. */
 bool ompi_common_cryptmpio_holds(const char *label);
 int ompi_common_cryptmpio_no_holder(const char *label, opal_crypt_why_t *why);
 
-/* ---- what was asked for (cryptmpio_asked.c); on every process the same ---- */
+/* ---- what was asked for (cryptmpio_asked.c); the same on every process ---- */
 
-/* An MPI error, for an info with a key or value of ours that means nothing. */
+/* An MPI error, for an info with an unknown key or invalid value of ours. */
 int ompi_common_cryptmpio_info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info);
-/* An MPI error, for a file with data that is opened for writing and has the job's label nowhere. */
+/* An MPI error, for a file with data that is opened for writing and has no region with the job's label. */
 int ompi_common_cryptmpio_has_label(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
                                     const ompi_common_cryptmpio_look_t *look);
 bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes);
@@ -169,34 +169,34 @@ bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes);
 void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state);
 /* At opening, of a file with a map: what the job wants. */
 void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look);
-/* These regions of the map are what the program asked for. */
+/* Record that the program itself asked for these regions of the map. */
 void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool *asked);
-/* Encryption was asked for in vain, or, `denied` false, no more. */
+/* Record that a request for encryption failed, or (`denied` false) that a later one succeeded. */
 typedef enum {
     OMPI_CRYPTMPIO_DENIED_MAP = 1,
     OMPI_CRYPTMPIO_DENIED_VIEW = 2,
     OMPI_CRYPTMPIO_DENIED_INFO = 4
 } ompi_common_cryptmpio_denied_t;
 void ompi_common_cryptmpio_deny(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_denied_t by, bool denied);
-/* Why bytes of a region, or UINT32_MAX of a plain file, are kept from the program though no key
+/* Why bytes of a region (UINT32_MAX: of a plain file) are withheld from the program although no key
  * is missing; NULL: they are not. */
 const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t *state, bool writing, uint32_t region);
 
-/* Collective, before anything is written: a seal that the file has must fit, and is taken off.
- * With fs_crypt_seal, what is written is watched from now on. */
+/* Collective, before anything is written: verify the file's seal, if it has one, and remove it.
+ * With fs_crypt_seal, writes are tracked from now on. */
 int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state);
 
-/* Collective: from now on what is read has to be what was sealed.  `root`: the
+/* Collective: from now on, reads must match the seal.  `root`: the
  * hash that the user kept, in hexadecimal digits, or "". */
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
 
-/* Collective: how many processes do input and output in collective calls, and
- * where the parts of the file end that each of them has. */
+/* Collective: set how many processes do I/O in collective calls, and where each
+ * one's part of the file ends. */
 int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes);
-/* Put our functions in front of OMPIO's. */
+/* Wrap OMPIO's functions in ours. */
 void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state);
 /* Choose how OMPIO exchanges data, after every view.  MPI_ERR_UNSUPPORTED_OPERATION
- * if what it takes is not there. */
+ * if the component needed is not available. */
 int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state);
 
 #endif

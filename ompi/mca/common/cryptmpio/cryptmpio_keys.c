@@ -16,7 +16,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opal_cryptfile_keystore_t *keystore;
 static bool keystore_tried, framework_open;
-static opal_crypt_why_t no_fips;                /* why the FIPS 140 that was asked for cannot be had */
+static opal_crypt_why_t no_fips;                /* why the requested FIPS 140 mode is not available */
 static int users;
 
 int ompi_common_cryptmpio_start(void)
@@ -24,8 +24,8 @@ int ompi_common_cryptmpio_start(void)
     int rc = OMPI_SUCCESS;
 
     pthread_mutex_lock(&lock);
-    /* Before anything else fetches OpenSSL's own algorithms.  A file that needs a key
-     * is refused then: were this component missing instead, it might be written plain. */
+    /* Before anything else fetches OpenSSL's own algorithms.  On failure, files that need a key
+     * are refused; if this component were missing instead, they might be written plain. */
     if (opal_cryptproc_params.options.fips) {
         no_fips = (opal_crypt_why_t) {0};
         opal_crypt_library_open(true, &no_fips);
@@ -94,7 +94,7 @@ opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void)
     return keystore;
 }
 
-/* Messages and files share a provider where it has the cipher, and encrypts. */
+/* Messages and files share a provider if it has the cipher and encrypts. */
 const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_cipher_t cipher)
 {
     const opal_crypt_options_t *options = &opal_cryptproc_params.options;
@@ -103,7 +103,7 @@ const opal_aead_module_t *ompi_common_cryptmpio_provider(void *arg, opal_aead_ci
 
     (void) arg;
     if (NULL != no_fips.topic) {
-        return NULL;                /* which the keystore has shown */
+        return NULL;                /* already reported by the keystore */
     }
     if ((ompi_common_cryptmpi_active() || opal_cryptproc_has_transport()) && opal_cryptproc_encrypts() && NULL != options->aead
         && 0 != (options->aead->ciphers & OPAL_AEAD_BIT(cipher))) {

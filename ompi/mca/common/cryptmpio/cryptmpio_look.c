@@ -1,19 +1,19 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Rank 0 looks at a file: plain, encrypted, or to be made.  Others may be making
- * the same one at this moment, which then has one part, or a part of one:
+ * Rank 0 inspects a file: plain, encrypted, or to be created.  Others may just be
+ * creating the same one, which then has one part, or a fraction of one:
  *
  *     no sidecar, and one is wanted    create it, with nothing in it, and look again
  *     it seems whole                   take it
  *     it does not                      wait for the maker's lock, and look once more
  *         whole by now                     take it
  *         vacant, and so is the file       ours, and the lock stays: make it, or delete it
- *         of a file that is gone           set aside, unless somebody uses it, and look again
+ *         of a file that is gone           set aside, unless it is in use, and look again
  *         else                             refused: nobody is making this
  *
- * Nothing here is collective.  Whoever keeps the lock goes on with processes that
- * are all in this call: none of them can wait for the lock elsewhere.
+ * Nothing here is collective.  All processes that go on with the holder of the lock
+ * are in this call: none of them can wait for the lock elsewhere.
  */
 #include "cryptmpio_internal.h"
 
@@ -27,7 +27,7 @@
 
 typedef ompi_common_cryptmpio_look_t look_t;
 
-/* What speaks against a sidecar; no topic: nothing. */
+/* Why a sidecar is not usable; no topic: it is. */
 typedef struct verdict {
     int error;
     const char *topic, *detail;
@@ -45,7 +45,7 @@ static void refuse(ompi_common_cryptmpio_file_t *state, look_t *look, int error,
 
 /* ---- the parts ---- */
 
-/* One copy of the map more, or another one than last time. */
+/* Where to store a copy of the map; frees the one of an earlier try. */
 static uint8_t **copy_at(look_t *look, int copy)
 {
     free(look->copies[copy]);
@@ -54,8 +54,8 @@ static uint8_t **copy_at(look_t *look, int copy)
     return &look->copies[copy];
 }
 
-/* Who may write a file but not read it cannot read its map either, but can list its
- * attributes: a file that has none of that name is a plain one. */
+/* A process that may write the file but not read it cannot read its map either, but can
+ * list its attributes: without one of that name, the file is plain. */
 static bool lists_none(const ompi_common_cryptmpio_file_t *state)
 {
     ssize_t room = flistxattr(state->posix.data_fd, NULL, 0);
@@ -89,14 +89,14 @@ static bool is_empty(ompi_common_cryptmpio_file_t *state)
     return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes) && 0 == bytes;
 }
 
-/* A sidecar, but the file is empty and has no attribute where it could have
- * one: it was made anew beside the sidecar of another. */
+/* There is a sidecar, but the file is empty and has no attribute, though it could
+ * have one: it was created anew beside the sidecar of an earlier file. */
 static bool is_stale(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0) {
         return false;
     }
-    errno = 0;                          /* a maker may have written it since the sidecar was opened */
+    errno = 0;                          /* its maker may have written it since the sidecar was opened */
     return OPAL_CRYPT_OK == look_at_attribute(state, look) && 0 == look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] &&
            ENODATA == errno && is_empty(state);
 }
@@ -146,10 +146,10 @@ static void judge(ompi_common_cryptmpio_file_t *state, look_t *look, const verdi
     }
 }
 
-/* The file that it belonged to is gone from here, and must not stand in the way of a new one;
- * it may live on elsewhere, so nothing is deleted.  Whoever could bring this about could have
- * deleted the sidecar, too.  But where files can have no attributes, and do not say so, it may be
- * in use. */
+/* The file that the sidecar belonged to is gone from here, and must not block a new one; it may
+ * exist under another name, so nothing is deleted.  An attacker who can cause this could have
+ * deleted the sidecar as well.  But on a file system that lacks attributes without saying so, the
+ * sidecar may be in use. */
 static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_crypt_why_t why;
@@ -172,8 +172,8 @@ static bool set_aside(ompi_common_cryptmpio_file_t *state, look_t *look)
     return true;
 }
 
-/* Under the maker's lock.  A vacant sidecar is no damaged one only if neither
- * the file nor its attribute says that there was a map. */
+/* Under the maker's lock.  A vacant sidecar counts as damaged if the file or its
+ * attribute shows that there was a map. */
 static bool settle(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     int rc = look_at_attribute(state, look);
@@ -217,7 +217,7 @@ static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
-/* `was_empty`: before anybody looked for a map. */
+/* `was_empty`: before the search for a map. */
 static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, bool was_empty)
 {
     bool wanted = '\0' != look->label[0], meant = look->meant_plain && !state->posix.may_write;
@@ -229,12 +229,12 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
     }
     look->bare = 0 == bytes && !meant && (look->require || (!state->posix.may_write && (wanted || look->seal)));
     if (bytes > 0 && was_empty) {
-        return true;                    /* somebody made it at this moment, and may have put a map before the data */
+        return true;                    /* somebody just created it, and may have written a map before the data */
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (bytes > 0 && !meant && (wanted || look->require)) {
         refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
-    } else if (bytes > 0 && !meant && look->seal) {       /* it may lie where a sealed one lay */
+    } else if (bytes > 0 && !meant && look->seal) {       /* it may have replaced a sealed file */
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (wanted && state->posix.may_write) {
         if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, O_CREAT)) {
@@ -246,7 +246,7 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
     return false;
 }
 
-/* Is there no sidecar, since there can be none of that name?  (There may be one of a path that is too long.) */
+/* Is the name too long for any sidecar to exist?  (If only the path is too long, there may be one.) */
 static bool is_too_long(const ompi_common_cryptmpio_file_t *state)
 {
     return ENAMETOOLONG == errno && strlen(state->sidecar) < PATH_MAX;
@@ -284,8 +284,8 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
-/* What was read is what counts, if the parts lie there still: who puts others in their place
- * changes no map before. */
+/* The map that was read is valid if the parts are still in place: a tool that replaces them leaves
+ * the old map as it was. */
 static bool take(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     bool again = false;
@@ -314,7 +314,7 @@ void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *loo
     } else if (NULL == state->sidecar) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if ('\0' != look->root[0] && state->posix.may_write) {
-        /* Pages are checked as they are read, and a writer's reading has no seal to hold them against. */
+        /* Pages are checked as they are read; with the file open for writing, no seal is left to check them against. */
         refuse(state, look, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
     } else {
         while (look_once(state, look) || take(state, look)) {

@@ -3,10 +3,10 @@
  *
  * Adding regions to the map of an open file.
  *
- *     1. everybody hands in what it asks for; all build the same map, of a file
- *        that is theirs to make or that others have made meanwhile
+ *     1. every process hands in its requests; all build the same map, for a file
+ *        that is theirs to create or that others have created meanwhile
  *     2. the new regions get their keys, and all their MACs (cryptmpio_map_seal.c)
- *     3. all see that they have the ciphers; rank 0 writes the map; all use it
+ *     3. all check that they have the ciphers; rank 0 writes the map; all use it
  */
 #include "cryptmpio_internal.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- 1. ---- */
 
-/* Does it have as many regions as the one that this process has verified, and has keys of? */
+/* Does it have as many regions as the map that this process has verified and has keys for? */
 static bool is_ours(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     const opal_cryptfile_map_t *own = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
@@ -28,7 +28,7 @@ static bool is_ours(const ompi_common_cryptmpio_file_t *state, const opal_cryptf
 }
 
 /* The file's map, from the lowest rank that could verify it: a process that
- * holds none of its labels may still hold one of those that come. */
+ * holds none of its labels may still hold one of the new regions'. */
 static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map)
 {
     const ompio_file_t *fh = state->fh;
@@ -63,7 +63,7 @@ static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_c
     return rc;
 }
 
-/* The ask that begins here, with all of its runs: is it one? */
+/* Is the ask that begins here valid and complete, with all of its runs? */
 static bool read_ask(const uint8_t *bytes, size_t count, ompi_common_cryptmpio_ask_t *ask)
 {
     if (count < sizeof(*ask)) {
@@ -129,7 +129,7 @@ static int add_all(opal_cryptfile_map_t *map, const uint8_t *asks, size_t count,
 
 /* ---- 3. ---- */
 
-/* What a process can not use is not stored.  Who gets no key of a region needs no cipher. */
+/* No map is stored that a process cannot use.  A process without a region's key needs no cipher for it. */
 static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old,
                          const opal_cryptfile_key_t *keys)
 {
@@ -149,9 +149,9 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
 
 /* ---- all of it ---- */
 
-/* A rest is the last: what has been written as the rest would become bytes of a new region,
- * which has no entry for them; and who stores the file can bring back the map before, by
- * which the bytes of the new region are the rest's, and plain. */
+/* A rest must be the last region: bytes already written as the rest would become part of a new
+ * region, which has no entry for them; and the storage's operator could bring back the previous
+ * map, by which the bytes of the new region belong to the rest, and are plain. */
 static int keep_the_rest(const opal_cryptfile_map_t *map, uint32_t old, opal_crypt_why_t *why)
 {
     uint32_t rest = 0;
@@ -195,7 +195,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         rc = add_all(map, asks, count, &changed, asked, &why);
         rc = OPAL_CRYPT_OK == rc ? keep_the_rest(map, old, &why) : rc;
         rc = OPAL_CRYPT_OK == rc && changed ? has_encrypted(map, &why) : rc;
-        if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* those who made it use the map that they know */
+        if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* its makers go on with the map that they know */
             rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
         }
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
@@ -220,7 +220,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         opal_cryptfile_map_destroy(map);
         return error;
     }
-    state->encrypted = true;            /* whether it can be used here or not: nothing plain goes into it */
+    state->encrypted = true;            /* even if it cannot be used here: no plaintext may go into it */
     error = ompi_common_cryptmpio_use(state, map, keys);
     if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
         opal_cryptfile_seal_watch(state->file, 0);      /* a new file: nobody had written to it */
@@ -231,7 +231,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     return error;
 }
 
-/* Does the file have bytes?  The same for everybody. */
+/* Does the file have bytes?  The same answer on every process. */
 static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
 {
     opal_cryptfile_storage_t *storage = (opal_cryptfile_storage_t *) &state->posix.super;
@@ -271,7 +271,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
         error = ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-plain", "%s", "set_encryption_map"), &why);
     }
     if (MPI_SUCCESS == error && total > 0) {
-        /* What the defaults made of a new file gives way to what the program says. */
+        /* A new file's default map is replaced by what the program asks for. */
         error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has));
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }

@@ -3,8 +3,8 @@
  *
  * Keys and MACs of a map's new regions.
  *
- *     1. of each region, the lowest rank that holds its label draws and wraps
- *        the data key, and makes the MAC; no key travels
+ *     1. for each region, the lowest rank that holds its label draws and wraps
+ *        the data key, and makes the MAC; no key is sent unwrapped
  *     2. all fill in wrapped keys and MACs, and verify with their own labels
  */
 #include "cryptmpio_internal.h"
@@ -29,8 +29,8 @@ bool ompi_common_cryptmpio_holds(const char *label)
     return NULL != keystore && OPAL_CRYPTFILE_GRANT_SEAL == opal_cryptfile_keystore_grant(keystore, label);
 }
 
-/* May this process make the MAC of region i?  Regions that come together mostly share a label;
- * `before`: of region i - 1 it may. */
+/* May this process make the MAC of region i?  Regions added together mostly share a label;
+ * `before`: it may for region i - 1. */
 static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old, uint32_t i,
                      bool before)
 {
@@ -143,7 +143,7 @@ static int only_owner(const opal_cryptfile_map_t *map, const int *owners, size_t
     return same ? only : -1;
 }
 
-/* Everybody's `count` regions into all maps.  `mine` has room for those of a whole map. */
+/* Merge the `count` regions of every process into all maps.  `mine` has room for those of a whole map. */
 static int exchange(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, const int *owners, sealed_t *mine,
                     size_t count)
 {
@@ -167,7 +167,7 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     for (size_t i = 0; OMPI_SUCCESS == rc && i < bytes / sizeof(*all); ++i) {
         if (all[i].region >= map->region_count || !map->regions[all[i].region].encrypted
             || all[i].wrapped.bytes > OPAL_CRYPTFILE_WRAPPED_MAX) {
-            rc = OMPI_ERROR;            /* not what a process of this version sends */
+            rc = OMPI_ERROR;            /* no process of this version sends that */
             break;
         }
         opal_cryptfile_region_t *region = &map->regions[all[i].region];
@@ -200,7 +200,7 @@ int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, op
     if (MPI_SUCCESS == error) {
         error = exchange(state, map, owners, mine, count);
         int rc = MPI_SUCCESS != error ? OPAL_CRYPT_OK : opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
-        if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* none of them is ours */
+        if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* we hold none of them */
             opal_cryptfile_keys_free(*keys, map->region_count);
             *keys = NULL;
             rc = OPAL_CRYPT_OK;

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening.  Rank 0 looks at the file and hands out what it found, as bytes;
+ * Opening.  Rank 0 inspects the file and broadcasts what it found, as bytes;
  * every process judges the copies of the map with the labels that it holds;
  * together they choose one.  A process that can verify none gets no engine, and
- * every access of its own an error.
+ * each of its accesses fails.
  */
 #include "cryptmpio_internal.h"
 
@@ -42,11 +42,11 @@ static void wishes(const char *filename, opal_info_t *info, look_t *look)
     look->block_size = p->block_size;
     if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))) {
         look->asked = look->asked || 0 != strcasecmp(look->algorithm, "plain");
-        (void) ompi_common_cryptmpio_block_parse(number, &look->block_size);        /* it was checked */
+        (void) ompi_common_cryptmpio_block_parse(number, &look->block_size);        /* already checked */
     }
 }
 
-/* What this process wants is what rank 0 goes by, or it would not get it. */
+/* Rank 0's request decides: refuse if this process asked for something else. */
 static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *wanted, const look_t *look)
 {
     bool label = '\0' == wanted->label[0] || 0 == strcmp(wanted->label, look->label);
@@ -67,7 +67,7 @@ static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *want
     return MPI_ERR_NOT_SAME;
 }
 
-/* Can the job have a new file with rank 0's label, if there is one? */
+/* Can the job create a file with rank 0's label, if it has one? */
 static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const look_t *wanted)
 {
     look_t look = *wanted;
@@ -89,7 +89,7 @@ static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const look_t *
            : ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_no_holder(look.label, &why), &why);
 }
 
-/* Before the file system's component makes a file, which an open that is refused would leave behind, empty and plain. */
+/* Before the file system's component creates the file: a refused open would leave it behind, empty and plain. */
 int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info)
 {
     const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
@@ -106,7 +106,7 @@ static bool is_flag(const bool *flag) { return *(const uint8_t *) flag <= 1; }
 
 static bool is_text(const char *text, size_t room) { return NULL != memchr(text, '\0', room); }
 
-/* Could a rank 0 have sent this? */
+/* Is this a message that rank 0 can send? */
 static bool is_look(const look_t *look)
 {
     bool is = look->kind >= OMPI_CRYPTMPIO_LOOK_PLAIN && look->kind <= OMPI_CRYPTMPIO_LOOK_REFUSED
@@ -122,7 +122,7 @@ static bool is_look(const look_t *look)
     return is;
 }
 
-/* Copies of the map, which are as large as rank 0 found them; agreed on. */
+/* Broadcast rank 0's findings, then the copies of the map, in the sizes that it found; agreed on. */
 static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     const look_t wanted = *look;
@@ -150,7 +150,7 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
     return error;
 }
 
-/* Rank 0 keeps the maker's lock if the file is ours to make; all know. */
+/* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know. */
 static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     if (0 == state->fh->f_rank) {
@@ -174,9 +174,9 @@ static void forget(look_t *look)
     }
 }
 
-/* ---- everybody ---- */
+/* ---- all processes ---- */
 
-/* Rank 0, before anything of the sidecar is believed, or put behind its end. */
+/* Rank 0, before anything in the sidecar is trusted, or appended to it. */
 static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_cryptfile_sidecar_header_t header;
@@ -187,7 +187,7 @@ static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
     return NULL == why.topic ? ompi_common_cryptmpio_stored(state, rc, "its sidecar cannot be read") : ompi_common_cryptmpio_told(state, rc, &why);
 }
 
-/* Rank 0 makes the copies say the same; any process may see to it that they do. */
+/* Rank 0 makes the copies agree; any process may ask for it. */
 static int repair(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best, bool differ)
 {
     const opal_cryptfile_map_t *map = states[best].map;
@@ -347,7 +347,7 @@ static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
 
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state)
 {
-    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN, .label = "set_encryption_map",        /* by whom it is wanted */
+    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN, .label = "set_encryption_map",        /* the requester */
                    .require = state->must, .seal = state->seal};
     int error = look_and_tell(state, &look);
 

@@ -13,7 +13,7 @@
 int ompi_common_cryptmpio_stream = -1;
 ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
 
-/* Those of the group that is common/cryptproc's come first. */
+/* The parameters of common/cryptproc's group come first. */
 enum { KEYSTORE_PARAMETERS = 7 };
 static const opal_cryptproc_parameter_t parameters[] = {
     {"crypt_keystore", &ompi_common_cryptmpio_params.keystore},
@@ -42,8 +42,8 @@ int ompi_common_cryptmpio_params_register(void)
     return rc ? rc : opal_cryptproc_register(parameters, sizeof(parameters) / sizeof(parameters[0]), &failed);
 }
 
-/* As in common/cryptmpi: the storage goes when this library is unloaded.  That
- * library, and with it the group of its variables, may stay. */
+/* As in common/cryptmpi: the storage is gone when this library is unloaded, while
+ * common/cryptproc, and with it the group of its variables, may stay. */
 static void __attribute__((destructor)) params_deregister(void)
 {
     int index, group = mca_base_var_group_find("ompi", "fs", "crypt");

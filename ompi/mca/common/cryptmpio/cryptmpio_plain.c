@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * fs_crypt_plain_paths: files that the user says are plain, although the job asks for
+ * fs_crypt_plain_paths: files that the user declares to be plain, although the job asks for
  * encryption.  They are only read.
  *
- * The name that the program gave decides, and never where a link leads: whoever serves
- * the storage may put a link anywhere, but cannot choose what the program asks for.
+ * The name that the program gave decides, never the target of a link: the storage server
+ * may put a link anywhere, but cannot choose which names the program opens.
  */
 #include "cryptmpio_internal.h"
 
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The name as an absolute one, for the caller to free.  One with ".." could leave the place
+/* The absolute name, for the caller to free.  A name with ".." could leave the directory
  * that a pattern names. */
 static char *absolute(const char *filename)
 {

@@ -3,21 +3,21 @@
  *
  * The storage's functions: positional I/O on the two parts, and range locks.
  *
- * Extents that touch in the file go into one system call, whatever their places in memory;
+ * Extents that touch in the file go into one system call, wherever they are in memory;
  * reading also goes over small gaps, since a call costs more than the bytes between.
  *
- * Locks are of the open file description.  They do two things: they keep out
+ * Locks belong to the open file description.  They do two things: they keep out
  * other processes, for which a lock of the sidecar is enough; and on file systems
- * whose nodes keep what they have read and written (NFS, and BeeGFS where it
- * buffers), taking one is what makes a node ask the server again, and giving it
- * back what makes it hand over what was written.  That holds for the locked file
- * alone, so there both parts are locked:
+ * whose nodes cache what they read and write (NFS, and BeeGFS where it buffers),
+ * taking a lock makes a node ask the server again, and releasing it makes the
+ * node send what was written.  That holds for the locked file only, so there
+ * both parts are locked:
  *
  *     lock the sidecar | lock the data | ... | unlock the data | unlock the sidecar
  *
- * In this order nobody ever waits for the second lock, and the ciphertext is at the
- * server before the entries are.  On a file system of this node all processes see
- * the same pages, and the second lock would only cost.
+ * In this order no process ever waits for the second lock, and the ciphertext reaches
+ * the server before the entries.  On a local file system all processes see the same
+ * pages, and the second lock would only cost time.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -48,7 +48,7 @@ static int fd_of(const opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
     return OPAL_CRYPTFILE_DATA == part ? posix_of(storage)->data_fd : posix_of(storage)->sidecar_fd;
 }
 
-/* A call that did `done` bytes of the vector: what is left of it. */
+/* What is left of the vector after a call that transferred `done` bytes. */
 static void advance(struct iovec **vector, int *count, size_t done)
 {
     while (*count > 0 && done >= (*vector)->iov_len) {
@@ -164,7 +164,7 @@ static int posix_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-/* Where no hole can be made: only what is not zeros is written, so that holes stay, and the end where it is. */
+/* If no hole can be punched: zeros only the bytes that are not zero, so holes and the file's end stay. */
 static int zero_some(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
 {
     static const uint8_t zeros[ZEROS];
@@ -224,7 +224,7 @@ static int give_lock(int fd, uint64_t at, uint64_t bytes)
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-/* What is locked below those of blocks and of whole files says nothing of the data. */
+/* Locked bytes below those of blocks and of whole files do not concern the data. */
 static bool covers_data(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
 {
     return posix->both && at >= OMPI_CRYPTMPIO_LOCKS_FIRST;
@@ -291,7 +291,7 @@ int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *po
     return set_lock_now(posix->sidecar_fd, at, 1, exclusive, got);
 }
 
-/* Nobody has a lock there that one of this type would have to wait for. */
+/* No other lock there conflicts with one of this type. */
 static int test(int fd, short type, uint64_t at, uint64_t bytes, bool *is_free)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
@@ -348,12 +348,12 @@ int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
     }
     int rc = storage->lock(storage, OMPI_CRYPTMPIO_LOCK_REFRESH, 1, false);
     rc = OPAL_CRYPT_OK == rc ? storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_REFRESH, 1) : rc;
-    return posix->may_write ? rc : OPAL_CRYPT_OK;       /* who only reads needs no locks */
+    return posix->may_write ? rc : OPAL_CRYPT_OK;       /* a reader needs no locks */
 }
 
 /* ---- the table ---- */
 
-/* Does the data's file system belong to this node alone?  One of an unknown kind does not. */
+/* Is the data's file system local to this node?  One of an unknown type is not. */
 static void look_at_place(ompi_common_cryptmpio_posix_t *posix)
 {
     struct statfs system = {.f_type = 0};

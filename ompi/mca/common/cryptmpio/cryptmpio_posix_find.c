@@ -1,18 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A file that was renamed without its sidecar, by programs that know nothing of it (write, then rename): the sidecar
- * is found by the UUID that the file's attribute has too, and gets the name that belongs to the file's.
+ * A file that was renamed without its sidecar, by a program that knows nothing of it (write, then rename): the sidecar
+ * is found by its UUID, which is in the file's attribute, too, and renamed to match the file.
  *
  *     FILE.mpicrypt is there, and has the UUID     nothing to do
  *     it is damaged                                nothing is done
  *     it has another one                           set aside, as UUID.mpic-old, if its own is found
- *     one sidecar of the directory has the UUID,
- *     and no file's name                           becomes FILE.mpicrypt
- *     none has, or several have                    nothing is done; a message names one
+ *     one sidecar in the directory has the UUID,
+ *     and belongs to no file                       renamed to FILE.mpicrypt
+ *     none does, or several do                     nothing is done; a message names one
  *
- * Nobody has verified a UUID here: what is found is judged like any sidecar.  It is renamed while nobody else can
- * make, use or rename it; nothing is ever deleted or replaced.
+ * The UUIDs are not verified here: the sidecar found is judged like any other.  It is renamed while no other process
+ * can make, use or rename it; nothing is ever deleted or replaced.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -32,7 +32,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAMES_MAX = 100000, SIDECARS_MAX = 4096 };       /* looked at: a directory is an attacker's, too */
+enum { NAMES_MAX = 100000, SIDECARS_MAX = 4096 };       /* search limits: an attacker can fill the directory */
 
 typedef ompi_common_cryptmpio_posix_t posix_t;
 
@@ -77,7 +77,7 @@ bool ompi_common_cryptmpio_posix_is_of(posix_t *posix, const uint8_t uuid[OPAL_C
     return OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&posix->super, &header) && 0 == memcmp(uuid, header.uuid, sizeof(header.uuid));
 }
 
-/* A regular file, with no link in the place of its name. */
+/* Opens regular files only, and follows no link. */
 static bool open_at(posix_t *posix, const char *path, int how)
 {
     struct stat status;
@@ -100,7 +100,7 @@ static bool path_is_of(const char *path, const uint8_t uuid[OPAL_CRYPTFILE_UUID_
     return is;
 }
 
-/* Is what lies beside the file nothing, or a whole sidecar of another UUID?  One that is damaged may be its own. */
+/* Is there no sidecar beside the file, or an intact one with another UUID?  A damaged one may be its own. */
 static bool lacks_its_own(const char *sidecar, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
 {
     opal_cryptfile_sidecar_header_t header;
@@ -121,8 +121,8 @@ static bool ends_in(const char *name, const char *ending)
     return bytes > of && 0 == strcmp(name + bytes - of, ending);
 }
 
-/* A sidecar stays with the file to whose name its own belongs, unless that has the UUID of another one: a copy without
- * attributes has no UUID. */
+/* A sidecar stays with the file that it is named after, unless that file has another UUID.  (A copy without
+ * attributes has no UUID.) */
 static bool has_file(const char *path, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
 {
     char *file = ends_in(path, OPAL_CRYPTFILE_SIDECAR_SUFFIX) ? strndup(path, strlen(path) - strlen(OPAL_CRYPTFILE_SIDECAR_SUFFIX)) : NULL;
@@ -139,7 +139,7 @@ static bool has_file(const char *path, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BY
 
 /* ---- the directory ---- */
 
-/* `found`: one that has the UUID; how many without a file there are. */
+/* `found`: a sidecar that has the UUID.  Returns the number of those without a file. */
 static int search(const char *sidecar, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES], char found[PATH_MAX])
 {
     const char *own = strrchr(sidecar, '/');
@@ -170,7 +170,7 @@ static int search(const char *sidecar, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BY
     return free_ones;
 }
 
-/* Open, and nobody else's until it is closed: neither a maker's nor a user's. */
+/* Open it, and keep out all other makers and users until it is closed. */
 static bool hold(posix_t *posix, const char *path)
 {
     bool alone = false;
@@ -185,7 +185,7 @@ static bool hold(posix_t *posix, const char *path)
     return got;
 }
 
-/* `sidecar`: not there, or another file's. */
+/* `sidecar`: the target name, either free or taken by another file's sidecar. */
 static bool bring(const char *found, const char *sidecar, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
 {
     posix_t one, other;
@@ -216,7 +216,7 @@ ompi_common_cryptmpio_find_t ompi_common_cryptmpio_posix_find(const posix_t *pos
     if ('\0' == *found) {
         return OMPI_CRYPTMPIO_FIND_NOTHING;
     }
-    /* Another process may have brought it at the same time. */
+    /* Another process may have moved it at the same time. */
     return (1 == free_ones && bring(found, sidecar, uuid)) || path_is_of(sidecar, uuid) ? OMPI_CRYPTMPIO_FIND_BROUGHT
                                                                                         : OMPI_CRYPTMPIO_FIND_ELSEWHERE;
 }

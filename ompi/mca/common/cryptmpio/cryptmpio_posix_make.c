@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Making a sidecar where others may want to make the same.  Whoever makes it has
+ * Creating a sidecar while others may try to create the same one.  Its maker holds
  * the maker's lock until header, map and the data's attribute are written:
  *
  *     open, or create   lock | still there, and vacant?  write ...  attribute | unlock
  *     another           lock ................................................| whole: use it
  *
- * A sidecar that is vacant belongs to whoever has the lock: he makes it, or deletes
- * it.  The kernel takes the lock from a maker that dies; what he leaves is vacant,
- * but for the short time that writing takes.
+ * A vacant sidecar belongs to the holder of the lock, which completes or deletes it.
+ * If a maker dies, the kernel releases its lock; the sidecar left behind is vacant,
+ * except for the short time that writing takes.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -29,7 +29,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Another may have deleted it, and a third may have made a new one. */
+/* Another process may have deleted it, and a third may have created a new one. */
 static bool lies_at(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
 {
     return ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar);
@@ -62,11 +62,11 @@ bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of)
     if (bytes >= 0) {
         return 0 == fsetxattr(fd, ACL, list, (size_t) bytes, 0);
     }
-    return there_is_none() && (0 == fremovexattr(fd, ACL) || there_is_none());      /* one that its directory gave it */
+    return there_is_none() && (0 == fremovexattr(fd, ACL) || there_is_none());      /* inherited from its directory */
 }
 
-/* Only what we have made: somebody may have given this name to a file of ours that is for nobody else.  Where the sidecar cannot
- * have the data's group, our own group has what others have; and with a list it stays as its directory made it. */
+/* Only for a new, empty file: somebody may have given this name to a private file of ours.  If the sidecar cannot
+ * have the data's group, its own group gets the rights of others; if the data has a list, the mode stays as it is. */
 void ompi_common_cryptmpio_posix_admit(const ompi_common_cryptmpio_posix_t *posix)
 {
     const int fd = posix->sidecar_fd;
@@ -109,18 +109,18 @@ int ompi_common_cryptmpio_posix_rename(const char *from, const char *to)
     struct stat status;
     int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 
-    if (0 != rc && (EINVAL == errno || ENOSYS == errno)) {      /* not on this file system */
+    if (0 != rc && (EINVAL == errno || ENOSYS == errno)) {      /* not supported by this file system */
         rc = link(from, to);
         if (0 == rc) {
             rc = unlink(from);
-        } else if (EEXIST != errno && ENOENT != errno) {        /* nor are links */
+        } else if (EEXIST != errno && ENOENT != errno) {        /* nor are hard links */
             rc = 0 == lstat(to, &status) ? (errno = EEXIST, -1) : rename(from, to);
         }
     }
     return rc;
 }
 
-/* DIRECTORY/UUID.mpic-old, or UUID.1.mpic-old and so on, as copies have one UUID; zeros where there is none. */
+/* DIRECTORY/UUID.mpic-old, or UUID.1.mpic-old and so on, since copies share a UUID; zeros for an unreadable one. */
 static int rename_aside(const char *sidecar, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES])
 {
     enum { TRIES = 1000 };

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The two parts of an encrypted file as they lie there: finding and opening the sidecar, bringing
- * both to the storage, and the extended attribute of the data.
+ * The two parts of an encrypted file on storage: finding and opening the sidecar, syncing both,
+ * and the extended attribute of the data.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -36,8 +36,8 @@ char *ompi_common_cryptmpio_posix_sidecar(const char *path)
     return sidecar;
 }
 
-/* Without waiting: others may have put a FIFO there.  But somebody may have a lease on it, as the server of NFS or Samba has,
- * and is then asked to give it up; the kernel takes it in the end. */
+/* Non-blocking: somebody may have put a FIFO there.  A process with a lease on the file, such as an NFS or Samba
+ * server, is asked to give it up; in the end the kernel breaks the lease. */
 static int open_sidecar(const char *sidecar, int how, mode_t mode)
 {
     enum { TRIES = 6000 };              /* a minute; /proc/sys/fs/lease-break-time is 45 s */
@@ -76,8 +76,8 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
 void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
 {
     if (posix->sidecar_fd >= 0) {
-        if (!opal_crypt_forked()) {         /* a child that was forked meanwhile has them, too, as long as it lives */
-            (void) posix->super.unlock(&posix->super, 0, 0);          /* all of the sidecar's */
+        if (!opal_crypt_forked()) {         /* a child forked since holds the locks, too, as long as it lives */
+            (void) posix->super.unlock(&posix->super, 0, 0);          /* all locks of the sidecar */
         }
         close(posix->sidecar_fd);
         posix->sidecar_fd = -1;
@@ -94,7 +94,7 @@ static int sync_one(int fd)
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-/* The names of the two parts, which lie in one directory. */
+/* The names of the two parts, which are in one directory. */
 int ompi_common_cryptmpio_posix_sync_names(const char *path)
 {
     char *copy = strdup(path);
@@ -148,7 +148,7 @@ int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix
         return OPAL_CRYPT_ERR_MEMORY;
     }
     ssize_t got = fgetxattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE, *bytes, (size_t) size);
-    if (got != size) {                  /* it is being replaced: take it for damaged */
+    if (got != size) {                  /* it is being replaced: treat it as damaged */
         memset(*bytes, 0, (size_t) size);
     }
     *count = (size_t) size;
@@ -174,7 +174,7 @@ int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posi
             return rc;
         }
         opal_cryptfile_map_digest_write(&digest, digest_bytes);
-        /* One that is newer than the sidecar's map, as a power cut may leave it, speaks of an attack. */
+        /* A digest newer than the sidecar's map, which a power failure could leave, would look like an attack. */
         if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync_sidecar(posix)) {
             return OPAL_CRYPT_ERR_STORAGE;
         }

@@ -1,22 +1,22 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who has an encrypted file open.  `mpicrypt file compact` and `reencrypt` put new files in
- * the place of its parts; who goes on with the old ones would write what nobody reads, or
- * read what does not fit.  `rekey` puts a map that it has read over both maps, and would undo
- * what a job or another rekey has changed in between; `seal` makes a seal of blocks that must
- * not change meanwhile, by pages that a reader must not see half made.  So everybody has a
- * lock on one byte of the sidecar for as long as the file is open, shared, and these four have
- * it alone:
+ * The users of an open encrypted file.  `mpicrypt file compact` and `reencrypt` replace its
+ * parts by new files; a process that goes on with the old ones would write what nobody reads,
+ * or read parts that do not match.  `rekey` overwrites both maps with one that it has read, and
+ * would undo what a job or another rekey changed in between; `seal` seals blocks that must
+ * not change meanwhile, in pages that a reader must not see half written.  So every user holds a
+ * shared lock on one byte of the sidecar for as long as the file is open, and these four hold
+ * it exclusively:
  *
  *     a job       open the data | open the sidecar, lock | both still there? | use ...
- *     compact                                open, lock alone | new sidecar | rename
+ *     compact                                open, lock excl. | new sidecar | rename
  *
- * Who may write has a second byte, shared.  A job that seals the file when it closes it has that alone
- * to the end of the sealing: what is written later would lie under a seal that holds.
+ * Writers hold a second byte, shared.  A job that seals the file when closing it holds that byte exclusively
+ * until the sealing ends: a later write would change blocks under a valid seal.
  *
- * Nobody waits for either.  Who opened the old parts and gets the lock after a rename finds that
- * other files lie there.
+ * Nobody waits for either.  A process that opened the old parts and gets the lock after a rename
+ * finds that the names lead to other files.
  */
 #include "cryptmpio_posix.h"
 

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Waiting for a lock.  Whoever may read a file can lock all of it, for as long as he likes; so who waits
- * says so after SAY_MS, with the process if that can be found out, and gives up after the time that the user allows.
+ * Waiting for a lock.  Any process that may read a file can lock all of it, for as long as it likes; so a process that
+ * waits says so after SAY_MS, naming the holder if it can be found, and gives up after the time that the user allows.
  *
- * A call that blocks could do neither.  The lock is asked for again and again, after an eighth of the time that was
- * waited already, so that it is had at most that much later.
+ * A blocking call could do neither.  The lock is polled, each time after an eighth of the wait so far, so that this is
+ * the longest delay between the lock's release and our getting it.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -27,9 +27,9 @@
 
 enum { SAY_MS = 10000, PAUSE_LEAST_NS = 20000, PAUSE_MOST_NS = 20000000 };
 
-/* ---- whose lock it is ---- */
+/* ---- the holder of a lock ---- */
 
-/* Does this file of /proc/PID/fdinfo say that the descriptor has a lock which is in the way? */
+/* Does this file in /proc/PID/fdinfo show that the descriptor has a conflicting lock? */
 static bool has_lock(const char *path, const struct stat *file, const struct flock *lock)
 {
     FILE *info = fopen(path, "re");
@@ -51,7 +51,7 @@ static bool has_lock(const char *path, const struct stat *file, const struct flo
     return has;
 }
 
-/* 0: of another node, or of a user whose processes we may not look into.  The kernel names who has a lock of the old kind. */
+/* 0: on another node, or of a user whose processes we may not inspect.  The kernel names a classic lock's holder. */
 static pid_t holder(int fd, const struct flock *wanted)
 {
     struct flock lock = *wanted;
@@ -104,7 +104,7 @@ static void say(const waiting_t *w, int fd, const struct flock *lock, bool last)
     }
 }
 
-/* False: long enough. */
+/* False: time is up. */
 static bool wait_on(waiting_t *w, int fd, const struct flock *lock)
 {
     const uint64_t part = (opal_crypt_now() - w->since) / 8;

@@ -1,21 +1,21 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who else writes to a file.  The probe is made between the processes of one job; a job
- * of one node, or MPI_COMM_SELF, has nobody to try it with, and another job on another
- * node may write to the same file.  So whoever opens a file for writing leaves a mark
- * for as long as it is open, where nodes could differ in what they see:
+ * Other jobs that write to a file.  The probe runs between the processes of one job; a job
+ * on one node, or on MPI_COMM_SELF, has no partner for it, and another job on another node
+ * may write to the same file.  So every process that opens a file for writing leaves a mark
+ * for as long as it is open, where nodes could see different bytes:
  *
- *     mark     a shared lock on one byte of the sidecar, which the node's name and boot
- *              id choose among 2^32: locks need no bytes to exist
- *     proven   a shared lock on one more, by a job whose probe was content
- *     gate     held while one looks and leaves the mark: of two that come at the same
- *              time, the first is let in
+ *     mark     a shared lock on one byte of the sidecar, chosen among 2^32 by the node's
+ *              name and boot id: a lock needs no byte to exist
+ *     proven   a shared lock on one more, by a job whose probe succeeded
+ *     gate     held while a job checks for marks and leaves its own: of two that come at
+ *              the same time, the first is let in
  *
- * A job that cannot probe is refused while another node has its mark there and nobody
- * has the proof.  Marks are locks, so the kernel takes back what a killed process left;
- * of a node that failed, the lock server does when its lease ends (NFS: 90 seconds).
- * Where there are no locks, no file is written at all.
+ * A job that cannot probe is refused while another node has its mark there and no job
+ * holds "proven".  Marks are locks, so the kernel releases those of a killed process, and
+ * the lock server those of a failed node when its lease ends (NFS: 90 seconds).
+ * Without locks, no file is written at all.
  */
 #include "cryptmpio_internal.h"
 
@@ -27,7 +27,7 @@
 #define NODES_FIRST (UINT64_C(1) << 61)
 #define NODES       (UINT64_C(1) << 32)
 
-/* FNV-1a; nothing secret, and no more than a place. */
+/* FNV-1a: not secret, only chooses a byte. */
 static uint64_t mix(uint64_t hash, const char *text)
 {
     for (; '\0' != *text; ++text) {
@@ -51,7 +51,7 @@ static uint64_t mark_of_this_node(void)
     return NODES_FIRST + mix(mix(UINT64_C(0xcbf29ce484222325), host), boot) % NODES;
 }
 
-/* Has anybody a lock there?  If it cannot be told, yes. */
+/* Does another process hold a lock there?  If unknown, yes. */
 static bool taken(const ompi_common_cryptmpio_file_t *state, uint64_t at, uint64_t bytes)
 {
     bool is_free = false;
@@ -68,7 +68,7 @@ static int refuse(const ompi_common_cryptmpio_file_t *state)
     return MPI_ERR_FILE_IN_USE;
 }
 
-/* One process, of a job that has probed nothing. */
+/* Rank 0 of a job that has probed nothing. */
 static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;

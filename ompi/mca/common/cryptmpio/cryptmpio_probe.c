@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a file system between nodes has to do for files that several of them
+ * What a file system shared between nodes must do for files that several of them
  * write: a lock of one keeps out the others, and what was written under a lock
- * is read under the next one.  Some do neither unless told to, and none says so;
- * so it is tried, when a file is opened for writing.
+ * is read under the next one.  Some do neither unless configured to, and none says
+ * so; so it is tried when a file is opened for writing.
  *
  *     rank 0  lock the sidecar, close another descriptor of it, still locked? |
  *     others                                                                  | taken?
@@ -13,11 +13,11 @@
  *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
  *                                                                       and FILE.mpicrypt.probe-data
  *
- * These are two files, as the parts are, and one lock covers both or not, as it does
- * with the parts.
- * The second time the file gets longer, too: where new room begins is its size.
- * Rank 0 keeps the lock of the sidecar all the time: who opens the same file with
- * other processes tries this one after the other.
+ * These are two files, like the parts, and one lock covers both or only one, as for
+ * the parts.
+ * The second write also lengthens the file: new space is allocated at its end.
+ * Rank 0 holds the lock of the sidecar throughout, so that communicators that open the
+ * same file run their probes one after the other.
  */
 #include "cryptmpio_internal.h"
 
@@ -55,9 +55,9 @@ static int probe_locks(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-/* ---- files that exist for this only ---- */
+/* ---- probe files ---- */
 
-/* Under the lock: write `value` so many pages long, or see that it is there. */
+/* Under the lock: write `value` pages filled with `value`, or check that they are there. */
 static bool in_part(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, bool writing, uint8_t value)
 {
     uint8_t bytes[2 * BYTES];
@@ -115,7 +115,7 @@ typedef struct names {
     char *sidecar, *data;
 } names_t;
 
-/* Both; `creating` as for open(2). */
+/* Open both probe files; `creating` as for open(2). */
 static bool open_both(const ompi_common_cryptmpio_file_t *state, const names_t *names, int creating,
                       ompi_common_cryptmpio_posix_t *probe)
 {
@@ -140,7 +140,7 @@ static void remove_both(const names_t *names)
     (void) unlink(names->data);
 }
 
-/* In a directory that cannot be written to there is nothing to try with, which is said. */
+/* If the directory is not writable, nothing can be tried; a message says so. */
 static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 {
     bool root = 0 == state->fh->f_rank, ready = false;
@@ -156,7 +156,7 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
         names.data = NULL;
     }
     if (root && NULL != names.sidecar && NULL != names.data) {
-        remove_both(&names);            /* of a process that was killed here */
+        remove_both(&names);            /* left by a killed process */
         ready = open_both(state, &names, O_CREAT | O_EXCL, &probe);
         why = errno;
     }
@@ -186,7 +186,7 @@ int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = probe_locks(state);
 
-    /* If one process has others on another node, all have. */
+    /* If one process has peers on another node, all have. */
     if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
         error = probe_bytes(state);
     }

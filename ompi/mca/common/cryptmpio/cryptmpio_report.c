@@ -42,16 +42,16 @@ int ompi_common_cryptmpio_error(int rc, int error)
     }
 }
 
-/* On one line. */
+/* The file's name, on one line. */
 static const char *name_of(const ompi_common_cryptmpio_file_t *state, char name[PATH_MAX])
 {
     snprintf(name, PATH_MAX, "%s", NULL == state ? "(none yet)" : state->fh->f_filename);
     return opal_crypt_harmless(name, "");
 }
 
-enum { SHOWN_MAX = 20 };        /* texts of a process */
+enum { SHOWN_MAX = 20 };        /* messages of a process */
 
-/* `name`: of what all processes of a node would say in the same words; NULL: nothing. */
+/* `name` identifies a message that all processes of a node would print alike, so that it is shown once; or NULL. */
 static void show(const char *name, const char *file, const char *topic, ...)
 {
     static int shown;
@@ -96,7 +96,7 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     char text[OPAL_CRYPTPROC_ON_NODE_BYTES], name[SAME_BYTES], path[PATH_MAX];
 
     same(topic, name_of(state, path), why->detail, name);
-    if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* of secret files, shared with messages */
+    if (!keystore && 0 != strncmp(topic, "file-", 5)) {     /* about secret files, which messages use, too */
         show(name, "help-opal-common-crypt.txt", topic, opal_cryptproc_on_node(why->detail, text));
         return;
     }
@@ -118,7 +118,7 @@ void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned s
 
 bool ompi_common_cryptmpio_lacks_key(const opal_crypt_why_t *why)
 {
-    static const char *const topics[] = {"file-no-label", "file-no-holder", "keystore", "secret-"};     /* a key's file */
+    static const char *const topics[] = {"file-no-label", "file-no-holder", "keystore", "secret-"};     /* a key file */
 
     for (size_t i = 0; NULL != why->topic && i < sizeof(topics) / sizeof(topics[0]); ++i) {
         if (0 == strncmp(why->topic, topics[i], strlen(topics[i]))) {
@@ -151,7 +151,7 @@ int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int 
     return ompi_common_cryptmpio_error(rc, error);
 }
 
-/* Is a key of this process what is missing, and not the right to use the bytes? */
+/* Does this process lack a key, and not the right to use the bytes? */
 static bool lacks_key(const ompi_common_cryptmpio_file_t *state, bool writing, const opal_cryptfile_outcome_t *outcome)
 {
     return OPAL_CRYPT_ERR_ACCESS == outcome->rc && NULL == ompi_common_cryptmpio_why_limited(state, writing, outcome->region)

@@ -3,15 +3,15 @@
  *
  * A seal at opening, and at the collective close.
  *
- *     reading   everybody holds the list against the root; pages follow as they are read
- *     writing   of each region, the lowest rank that has its key holds all of it against
- *               the seal; then rank 0 takes the seal off, and what is written is watched.
- *               One communicator after the other: a second one finds no seal any more
+ *     reading   every process checks the list against the root; pages follow as they are read
+ *     writing   for each region, the lowest rank that has its key checks all of it against
+ *               the seal; then rank 0 removes the seal, and writes are tracked.
+ *               One communicator after the other: a second one no longer finds a seal
  *
- *     1. everybody brings what it wrote to the storage, and says by which S; rank 0 gets
- *        writing alone (cryptmpio_posix_use.c) and keeps it so to the end, or it stays unsealed
- *     2. of each region, the same rank makes list and root, of what may be sealed
- *     3. rank 0, when all of that is on the storage, says "sealed" and shows the
+ *     1. every process syncs its writes to storage, and reports their values of S; rank 0 becomes the only
+ *        writer (cryptmpio_posix_use.c) and stays so to the end, or the file stays unsealed
+ *     2. for each region, the same rank makes list and root, of the blocks that may be sealed
+ *     3. rank 0, once all of that is on storage, marks the file "sealed" and prints the
  *        hash of the roots
  */
 #include "cryptmpio_internal.h"
@@ -25,7 +25,7 @@
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/text.h"
 
-enum { PLAIN = 1, HAS_KEY = 2 };        /* 0: this process cannot tell */
+enum { PLAIN = 1, HAS_KEY = 2 };        /* 0: unknown to this process */
 
 static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
 {
@@ -36,7 +36,7 @@ static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
     }
 }
 
-/* Of each process nothing, or a byte for each region. */
+/* Each process sends nothing, or a byte for each region. */
 static bool are_looks(const ompi_common_cryptmpio_file_t *state, const int *counts)
 {
     int r = 0;
@@ -47,7 +47,7 @@ static bool are_looks(const ompi_common_cryptmpio_file_t *state, const int *coun
     return r == state->fh->f_size;
 }
 
-/* owners[i]: who seals region i; -1: nobody needs to, or, if that is allowed, nobody can. */
+/* owners[i]: the rank that seals region i; -1: none needs to or, if that is allowed, none can. */
 static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_needed, int *owners)
 {
     size_t regions = state->region_count;
@@ -84,7 +84,7 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_neede
     return error;
 }
 
-/* What rank 0 says of a seal that is being made. */
+/* A seal in the making, as rank 0 announces it. */
 typedef struct seal {
     uint64_t bytes;                     /* of the file */
     uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
@@ -107,7 +107,7 @@ static int seal_mine(const ompi_common_cryptmpio_file_t *state, const int *owner
                                                             : ompi_common_cryptmpio_report(state, true, &outcome);
 }
 
-/* Everybody's S, and what parts of blocks were written on top of. */
+/* Collect every process's values of S, and the base versions of partly written blocks. */
 static int seal_watched(const ompi_common_cryptmpio_file_t *state, const int *owners, const seal_t *seal)
 {
     uint8_t *mine = NULL, *all = NULL;
@@ -131,7 +131,7 @@ static int seal_watched(const ompi_common_cryptmpio_file_t *state, const int *ow
     return error;
 }
 
-/* Who made a region's root tells it to all: what storage gives for it may be another. */
+/* The process that made a region's root sends it to all: the storage could return another one. */
 static int share_roots(const ompi_common_cryptmpio_file_t *state, const int *owners)
 {
     uint8_t *roots = calloc(state->region_count, OPAL_CRYPT_HASH_BYTES);
@@ -171,7 +171,7 @@ static int tell(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, errno);
 }
 
-/* Does nobody else have the file open to write to it? */
+/* Is this communicator's handle the only one that can write to the file? */
 static int have_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -208,7 +208,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
         return error;
     }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        /* Others may have written its end, on other nodes. */
+        /* Processes on other nodes may have written the end of the file. */
         error = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_refresh(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
     }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
@@ -237,7 +237,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
         error = MPI_SUCCESS == error ? tell(state) : error;
     }
     free(owners);
-    if (0 == state->fh->f_rank) {           /* before anybody returns, and may open it again */
+    if (0 == state->fh->f_rank) {           /* before any process returns, and may open the file again */
         (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_WRITERS, 1);
     }
     return ompi_common_cryptmpio_agree(state->fh, error);
@@ -245,7 +245,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
 
 /* ---- opening ---- */
 
-/* What rank 0 sees of a seal that is there, before the file is written. */
+/* What rank 0 finds of an existing seal, before the file is written. */
 typedef struct before {
     uint64_t bytes;
     int sealed, error;
@@ -259,12 +259,12 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
 
     rc = OPAL_CRYPT_OK == rc ? state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &before.bytes) : rc;
     before.sealed = header.sealed;
-    before.bytes = header.sealed ? header.sealed_size : before.bytes;       /* which those that check find, too */
+    before.bytes = header.sealed ? header.sealed_size : before.bytes;       /* the size that the checks find, too */
     before.error = ompi_common_cryptmpio_error(rc, errno);
     return before;
 }
 
-/* Those regions that a process has the key of. */
+/* Check the regions that this process owns. */
 static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, uint64_t bytes)
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -285,7 +285,7 @@ static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owne
     return ompi_common_cryptmpio_told(state, rc, &why);
 }
 
-/* Looked at again under the lock: who had it before has taken the seal off. */
+/* Check again under the lock: its previous holder has removed the seal. */
 static before_t look_alone(ompi_common_cryptmpio_file_t *state, bool *locked)
 {
     before_t before = look_before(state);
@@ -323,7 +323,7 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
         error = ompi_common_cryptmpio_agree(state->fh, error);
         if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
             int rc = opal_cryptfile_sidecar_unseal(&state->posix.super);
-            /* On the storage before anything else is: or a power cut leaves a seal on what was written. */
+            /* Sync before any data is written, or a power failure could leave the seal on changed data. */
             rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(&state->posix) : rc;
             error = ompi_common_cryptmpio_error(rc, errno);
         }
@@ -363,7 +363,7 @@ int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_file_t *state,
     if (NULL != state && NULL != state->file && opal_cryptfile_sealed_bytes(state->file, &sealed) && (uint64_t) *size != sealed) {
         rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "the size of the file is %lld, and was %llu", (long long) *size,
                                (unsigned long long) sealed);
-        *size = (OMPI_MPI_OFFSET_TYPE) sealed;      /* Open MPI seeks there without a look at the error if it appends */
+        *size = (OMPI_MPI_OFFSET_TYPE) sealed;      /* to append, Open MPI seeks there, ignoring the error */
     }
     return ompi_common_cryptmpio_told(state, rc, &why);
 }

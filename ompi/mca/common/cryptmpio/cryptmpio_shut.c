@@ -9,7 +9,7 @@
 #include "ompi/file/file.h"
 #include "ompi/request/request.h"
 
-/* None of them looks at what it is asked for. */
+/* None of the functions uses its arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 typedef OMPI_MPI_OFFSET_TYPE offset_t;
@@ -24,7 +24,7 @@ static int refuse(status_t *status)
     return MPI_ERR_ACCESS;
 }
 
-/* One that is waited for all the same is complete. */
+/* If the program waits for the request all the same, it is complete. */
 static int refuse_later(ompi_request_t **request)
 {
     *request = MPI_REQUEST_NULL;

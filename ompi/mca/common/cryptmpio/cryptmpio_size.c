@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Cutting and lengthening; and what was made in vain goes again.
+ * Truncating and extending; and deleting a file that a failed open created.
  */
 #include "cryptmpio_internal.h"
 
@@ -11,7 +11,7 @@
 
 #include "opal/mca/common/cryptfile/file/seal.h"
 
-/* One process does it: the first that has every key, if one has; which it needs, the engine says. */
+/* One process does it: the first that has every key, if one has; the engine knows which keys are needed. */
 int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size)
 {
     opal_cryptfile_outcome_t outcome = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
@@ -22,22 +22,22 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
     }
     if (state->resizer == state->fh->f_rank) {
         if (NULL != state->file) {
-            (void) ompi_common_cryptmpio_posix_refresh(&state->posix);      /* another node may have lengthened it */
+            (void) ompi_common_cryptmpio_posix_refresh(&state->posix);      /* another node may have extended it */
             (void) opal_cryptfile_resize(state->file, (uint64_t) size, &outcome);
         }
         error = ompi_common_cryptmpio_report(state, true, &outcome);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (NULL != state->file) {          /* also after an error: a part may be gone */
+    if (NULL != state->file) {          /* also after an error: it may be partly truncated */
         opal_cryptfile_seal_cut(state->file, (uint64_t) size, MPI_SUCCESS == error);
     }
     if (MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* the others' node may keep the old size */
+        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* a node may cache the old size */
     }
-    return ompi_common_cryptmpio_agree(state->fh, error);       /* the others would wait for who returns an error */
+    return ompi_common_cryptmpio_agree(state->fh, error);       /* or the others would wait for one that failed */
 }
 
-/* By MPI_MODE_EXCL, rank 0 made it.  One that got its map stays: it is whole, if empty. */
+/* With MPI_MODE_EXCL, rank 0 created it.  A file that got its map stays: it is complete, if empty. */
 void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, const char *filename, int amode)
 {
     struct stat open_one, named;

@@ -4,15 +4,15 @@
  * How OMPIO exchanges data of an encrypted file in collective calls: by which
  * algorithm, through how many aggregators, and how much in a cycle.
  *
- * Left to itself OMPIO lets one process of a node do the input and output of
- * all, and so all of the cipher.  Here up to SPREAD of a node do.  A read is
- * then exchanged within as many groups: where the pieces of a view are shorter
- * than a block, a block is opened in each of them, at the same time if the node
- * has as many processors.  They take stripes in turn; these are short, so that the
- * cipher of a call of 1 MiB is done by several, too.
+ * By default, OMPIO lets one process of a node do the I/O of all, and so all of
+ * the encryption.  Here up to SPREAD of a node do.  A read is then exchanged
+ * within as many groups: if the pieces of a view are shorter than a block, each
+ * group opens the block, in parallel if the node has as many processors.
+ * Stripes are assigned round-robin; they are short, so that several processes
+ * share the encryption even of a call of 1 MiB.
  *
- * Left to itself OMPIO also exchanges 32 MiB in a cycle, out of a buffer that no
- * cache holds and that the kernel has to provide anew for each call.
+ * By default, OMPIO also exchanges 32 MiB in a cycle, out of a buffer that fits
+ * no cache and that the kernel has to map anew for each call.
  */
 #include "cryptmpio_internal.h"
 
@@ -28,13 +28,13 @@
 #define STRIPE_BYTES 262144u
 #define SPREAD 4
 #define CYCLE_BYTES (4u << 20)
-#define CYCLE_BLOCKS 64u                /* one of them may be cut, and be opened twice */
+#define CYCLE_BLOCKS 64u                /* one of them may be split, and opened twice */
 
 /* OMPIO's own, the same for every file. */
 static mca_common_ompio_get_mca_parameter_value_fn_t ompio_parameter;
 
-/* A number that is not -1 keeps OMPIO from choosing groups by volume; which
- * groups there are, "cb_nodes" says. */
+/* A number other than -1 keeps OMPIO from choosing groups by volume; "cb_nodes"
+ * determines the groups. */
 static int parameter(char *name, int length)
 {
     int value = ompio_parameter(name, length);
@@ -54,7 +54,7 @@ static bool among_first(const ompio_file_t *fh)
     return before < SPREAD;
 }
 
-/* The hint of MPI-IO for the number of aggregators; 0: there is none. */
+/* The MPI-IO hint for the number of aggregators; 0: not set. */
 static int hint_of(ompio_file_t *fh)
 {
     char text[16];
@@ -67,7 +67,7 @@ static int own_cycle(const ompio_file_t *fh)
     return fh->f_get_mca_parameter_value("bytes_per_agg", (int) strlen("bytes_per_agg"));
 }
 
-/* Did the user say how many bytes a cycle has? */
+/* Did the user set the bytes per cycle? */
 static bool has_cycle(const ompio_file_t *fh)
 {
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
@@ -82,7 +82,7 @@ static bool has_cycle(const ompio_file_t *fh)
                && !(OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS && atoi(text) == own_cycle(fh)));
 }
 
-/* A whole number of blocks; as long as the file system's, where it has some. */
+/* A whole number of blocks; at least the file system's stripe, if it has stripes. */
 static size_t stripe_of(const ompio_file_t *fh, uint32_t block_bytes)
 {
     size_t wanted = fh->f_stripe_count >= 2 && fh->f_stripe_size > 0 ? fh->f_stripe_size : STRIPE_BYTES;
@@ -90,7 +90,7 @@ static size_t stripe_of(const ompio_file_t *fh, uint32_t block_bytes)
     return 0 == block_bytes ? wanted : (wanted + block_bytes - 1) / block_bytes * block_bytes;
 }
 
-/* Never more than OMPIO's own. */
+/* Never longer than OMPIO's own. */
 static void shorten_cycle(ompio_file_t *fh, uint32_t block_bytes)
 {
     uint32_t own = (uint32_t) own_cycle(fh);
@@ -102,12 +102,12 @@ static void shorten_cycle(ompio_file_t *fh, uint32_t block_bytes)
 int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
 {
     mca_common_ompio_get_mca_parameter_value_fn_t own = fh->f_get_mca_parameter_value;
-    enum { FIRST, SET, HINT, CYCLE, VALUES };       /* added up: rank 0's hint is everybody's */
+    enum { FIRST, SET, HINT, CYCLE, VALUES };       /* summed: rank 0's hint is used by all */
     int mine[VALUES] = {[FIRST] = among_first(fh) ? 1 : 0, [HINT] = 0 == fh->f_rank ? hint_of(fh) : 0}, sum[VALUES];
     char text[16];
 
     fh->f_stripe_size = stripe_of(fh, block_bytes);
-    if (NULL == ompi_common_cryptmpio_handle(fh)) {         /* OMPIO's own, on one process; its hints are MPI_INFO_NULL's */
+    if (NULL == ompi_common_cryptmpio_handle(fh)) {         /* OMPIO's internal file, on one process, without hints */
         return MPI_SUCCESS;
     }
     own = parameter == own ? ompio_parameter : own;
@@ -120,7 +120,7 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
     if (0 == sum[CYCLE]) {
         shorten_cycle(fh, block_bytes);
     }
-    if (0 != sum[SET]) {                    /* the user's parameter decides as it does without us */
+    if (0 != sum[SET]) {                    /* the user's parameter decides, as without us */
         return MPI_SUCCESS;
     }
     ompio_parameter = own;
@@ -131,14 +131,14 @@ int ompi_common_cryptmpio_spread(ompio_file_t *fh, uint32_t block_bytes)
         fh->f_stripe_count = sum[FIRST];
     }
     snprintf(text, sizeof(text), "%d", sum[FIRST]);
-    /* All or nobody: with other groups than the others have, a process would wait for ever. */
+    /* All or none: a process with other groups than its peers would wait forever. */
     return ompi_common_cryptmpio_agree(fh, OPAL_SUCCESS == opal_info_set(fh->f_info, "cb_nodes", text) ? MPI_SUCCESS
                                                                                                        : MPI_ERR_NO_MEM);
 }
 
-/* An aggregator sees the data of others.  Where processes differ in what they
- * may see, and in atomic mode, everybody does his own; else file domains are
- * to end where blocks end. */
+/* An aggregator sees the data of others.  If processes differ in what they may
+ * see, and in atomic mode, each does its own I/O; otherwise file domains should
+ * end at block boundaries. */
 int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state)
 {
     ompio_file_t *fh = state->fh;
@@ -161,5 +161,5 @@ int ompi_common_cryptmpio_steer(const ompi_common_cryptmpio_file_t *state)
         fh->f_fcoll_component = (mca_base_component_t *) component;
         return OMPI_SUCCESS == module->fcoll_module_init(fh) ? MPI_SUCCESS : MPI_ERR_INTERN;
     }
-    return alone ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_SUCCESS;     /* the others are right too, but slower */
+    return alone ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_SUCCESS;     /* other components are correct, too, but slower */
 }

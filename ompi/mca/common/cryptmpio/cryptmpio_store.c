@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Writing a file's map, by rank 0: sidecar first, then the data's attribute.  A
- * new file's, and one that takes the place of a map from defaults, under the
- * maker's lock, which tells others that the parts do not fit together yet.  Whoever
- * comes after a maker that was killed finds an empty file without an attribute, as
- * where nobody had made anything, and a sidecar to make or to set aside:
+ * Writing a file's map, by rank 0: sidecar first, then the data's attribute.  The map
+ * of a new file, and one that replaces a default map, are written under the maker's
+ * lock, which tells others that the parts do not match yet.  The next process after a
+ * killed maker finds an empty file without an attribute, as if none had been made, and
+ * a sidecar to complete or to set aside:
  *
  *     map from defaults   no attribute | sidecar: vacant | header, map | attribute
  */
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A map that is there after a loss of power, with all that leads to it. */
+/* Make the map survive a power failure, with all names that lead to it. */
 static int keep_map(ompi_common_cryptmpio_file_t *state)
 {
     int rc = OPAL_CRYPT_OK;
@@ -34,7 +34,7 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
         rc = opal_cryptfile_sidecar_create(&state->posix.super, map->uuid);
         state->kept = -1;
     }
-    if (OPAL_CRYPT_OK == rc && !anew) {     /* the map that stays, before the place of the other one is overwritten */
+    if (OPAL_CRYPT_OK == rc && !anew) {     /* sync the map that stays before the other slot is overwritten */
         rc = ompi_common_cryptmpio_posix_sync_sidecar(&state->posix);
     }
     if (OPAL_CRYPT_OK == rc) {
@@ -57,8 +57,8 @@ static int show_came_late(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
-/* Is what the defaults made, by this very open, still as it was then?  *lost: it is gone, and nothing
- * is in its place. */
+/* Replace the default map made by this very open, if it is unchanged.  *lost: the old map is gone, and
+ * none has replaced it. */
 static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool *lost)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -79,16 +79,16 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
     if (MPI_SUCCESS == error) {
         error = write_map(state, map, true);
         *lost = MPI_SUCCESS != error;
-        (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);      /* as the next try finds it */
+        (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);      /* for the next attempt */
     }
     ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
     return error;
 }
 
-/* No map leads to what would be written under the one in use. */
+/* No stored map would lead to data written under the one in use. */
 static void close_regions(ompi_common_cryptmpio_file_t *state)
 {
-    state->fits = false;                /* when limits are set anew, too */
+    state->fits = false;                /* also when the limits are set again */
     memset(state->asked, 0, sizeof(state->asked));
     for (uint32_t i = 0; NULL != state->file && i < opal_cryptfile_map_of(state->file)->region_count; ++i) {
         opal_cryptfile_limit(state->file, i, OPAL_CRYPTFILE_GRANT_NONE);

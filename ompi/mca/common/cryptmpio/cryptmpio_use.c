@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * From a map that everybody agrees on to an open file: the sidecar and the
+ * From a map that all processes agree on to an open file: the sidecar and the
  * engine.
  */
 #include "cryptmpio_internal.h"
@@ -38,7 +38,7 @@ int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
-/* Who only reads may do without locks, and keeps what it has if others are put in their place. */
+/* A reader may do without locks, and keeps the parts that it has open if others replace them. */
 int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
@@ -56,7 +56,7 @@ int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *
     return MPI_ERR_FILE_IN_USE;
 }
 
-/* As rank 0 has: nobody can have put another in its place meanwhile. */
+/* Open the sidecar that rank 0 has: no process can have replaced it meanwhile. */
 static int open_as_root(ompi_common_cryptmpio_file_t *state)
 {
     bool again = false;
@@ -111,10 +111,10 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t
     return OPAL_CRYPT_OK;
 }
 
-/* What every process may do in every region, compared; *able: here, everything. */
+/* Compare the rights of every process in every region; *able: this process may do everything. */
 static int compare_grants(ompi_common_cryptmpio_file_t *state, uint32_t regions, bool *able)
 {
-    uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];       /* who had no memory would be waited for */
+    uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];       /* not malloc'd: the others would wait for one without memory */
 
     *able = NULL != state->keys;
     for (uint32_t i = 0; i < regions; ++i) {
@@ -153,7 +153,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
     if (MPI_SUCCESS == error) {
         state->encrypted = true;
         state->region_count = regions;
-        /* Who has all keys, or else who has any: lengthening needs none. */
+        /* A process with all keys, or else one with any: extending needs none. */
         state->resizer = ompi_common_cryptmpio_lowest(state->fh, able ? 2 : NULL != state->file ? 1 : 0);
         error = ompi_common_cryptmpio_spread(state->fh, block_bytes);
     }
