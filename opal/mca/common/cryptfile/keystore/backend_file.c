@@ -3,8 +3,8 @@
  *
  * The backend `file`: one file LABEL.VERSION for each key, mode 0600 (cryptfile/keystore/key_file.c).
  *
- * The key is in secret memory from reading to the end of the one call that
- * uses it.
+ * The key is in secret memory from the time it is read to the end of the one
+ * call that uses it.
  */
 #include "key_file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -72,7 +72,7 @@ static int file_walk(opal_cryptfile_keystore_t *keystore, const char *label,
 
 /* ---- changing ---- */
 
-/* A key in the clear belongs on storage of this node only. */
+/* A key in the clear is allowed on local storage only. */
 static int check_key_directory(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why)
 {
     opal_crypt_fs_t kind = OPAL_CRYPT_FS_UNKNOWN;

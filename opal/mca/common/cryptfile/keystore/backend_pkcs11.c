@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The backend `pkcs11`: keys in a token that does not give them away.
+ * The backend `pkcs11`: keys in a token that does not export them.
  *
  *     secret key  label NAME, id NAME.VERSION, AES, sensitive, not extractable
  *     data object label NAME.VERSION, application ompi-crypt, private: the record
@@ -53,7 +53,7 @@ static int name_of(const char *label, unsigned version, char name[OPAL_CRYPTFILE
     return snprintf(name, OPAL_CRYPTFILE_KEY_LABEL_MAX + 8, "%s.%u", label, version);
 }
 
-/* The data objects NAME.VERSION: one, or more where a command that changed it was killed. */
+/* The data objects NAME.VERSION: one, or more if a command was killed while changing it. */
 static int record_objects(token_t *token, const char *label, unsigned version, CK_OBJECT_HANDLE handles[RECORDS],
                           CK_ULONG *found, opal_crypt_why_t *why)
 {
@@ -116,7 +116,7 @@ static int parse_object(token_t *token, CK_OBJECT_HANDLE handle, opal_cryptfile_
     return OPAL_CRYPT_OK;
 }
 
-/* Of several the one that was changed last counts: the others were about to go. */
+/* If there are several, the one changed last counts: the others were about to be deleted. */
 static int p11_read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
                            opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
@@ -150,7 +150,7 @@ static int p11_walk(opal_cryptfile_keystore_t *keystore, const char *label,
     opal_cryptfile_keystore_record_t record, counts;
     int rc = OPAL_CRYPT_OK;
 
-    /* Ask for more until there are fewer than asked for. */
+    /* Ask for more until fewer are found than asked for. */
     while (OPAL_CRYPT_OK == rc && found == max) {
         max *= 2;
         free(handles);
@@ -166,7 +166,7 @@ static int p11_walk(opal_cryptfile_keystore_t *keystore, const char *label,
             wanted = NULL == label || 0 == strcmp(label, record.label);
             rc = wanted ? p11_read_record(keystore, record.label, record.version, &counts, NULL == bad ? why : &bad_why) : rc;
         }
-        if (OPAL_CRYPT_OK == rc) {      /* what a newer record is about to replace is passed over */
+        if (OPAL_CRYPT_OK == rc) {      /* skips a record that a newer one is about to replace */
             rc = wanted && counts.changes == record.changes ? each(&record, arg) : OPAL_CRYPT_OK;
         } else if (NULL != bad && OPAL_CRYPT_ERR_CONFIG == rc) {
             bad(&bad_why, arg);
@@ -216,7 +216,7 @@ static int generate(token_t *token, const opal_cryptfile_keystore_record_t *reco
     return CKR_OK == rv ? OPAL_CRYPT_OK : opal_cryptfile_p11_refuse(why, "C_GenerateKey", rv);
 }
 
-/* Was it generated in this token, for us, and never anywhere else? */
+/* Was it generated in this token, for us, and has it never left the token? */
 static int check_ours(token_t *token, CK_OBJECT_HANDLE handle, const char *name, opal_crypt_why_t *why)
 {
     CK_BBOOL local = CK_FALSE, hidden = CK_FALSE, kept = CK_FALSE;
@@ -234,8 +234,8 @@ static int check_ours(token_t *token, CK_OBJECT_HANDLE handle, const char *name,
                                    "%s: there is a key of this id that was not made by mpicrypt key", name);
 }
 
-/* The key first: a key without a record was used for nothing, because its maker was killed, and
- * whoever makes this version next takes it over. */
+/* The key first: a key without a record has never been used, since its maker was killed; the next
+ * process that creates this version takes it over. */
 static int p11_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                       opal_crypt_why_t *why)
 {
@@ -256,8 +256,8 @@ static int p11_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_
     return OPAL_CRYPT_OK == rc ? put_record(token, record, why) : rc;
 }
 
-/* The new record is there before the old ones go: whatever happens in between, the one that
- * was changed last is found (read_record). */
+/* The new record is written before the old ones are deleted: if the process is killed in between,
+ * read_record still finds the one changed last. */
 static int p11_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                       opal_crypt_why_t *why)
 {
@@ -308,8 +308,8 @@ static int p11_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_ke
     return CKR_OK == rv ? rc : opal_cryptfile_p11_refuse(why, "C_WrapKey", rv);
 }
 
-/* The wrapped key itself is wrong, says the token.  Any other answer may be the token's own
- * trouble, which must not read as a forgery. */
+/* The token says that the wrapped key itself is wrong.  Any other answer may be a failure of the
+ * token, which must not be reported as a forgery. */
 static bool blob_is_wrong(CK_RV rv)
 {
     return CKR_WRAPPED_KEY_INVALID == rv || CKR_WRAPPED_KEY_LEN_RANGE == rv || CKR_ENCRYPTED_DATA_INVALID == rv
@@ -335,7 +335,7 @@ static CK_RV unwrap_once(token_t *token, CK_OBJECT_HANDLE kek, const uint8_t wra
     return rv;
 }
 
-/* Does the token unwrap now what it wraps now? */
+/* Can the token currently unwrap what it wraps? */
 static bool token_works(token_t *token, CK_OBJECT_HANDLE kek)
 {
     uint8_t known[OPAL_CRYPTFILE_DATA_KEY_BYTES], wrapped[OPAL_CRYPTFILE_RFC3394_BYTES], out[OPAL_CRYPTFILE_DATA_KEY_BYTES];
@@ -349,8 +349,8 @@ static bool token_works(token_t *token, CK_OBJECT_HANDLE kek)
     return works;
 }
 
-/* SoftHSM and others answer CKR_GENERAL_ERROR to a wrong wrapped key and to trouble of their own
- * alike.  So it counts as wrong only if it fails again where another key goes through. */
+/* SoftHSM and others return CKR_GENERAL_ERROR both for a wrong wrapped key and for failures of their
+ * own.  So the key counts as wrong only if it fails again after another key was unwrapped. */
 static int unwrap_one(token_t *token, CK_OBJECT_HANDLE kek, const opal_cryptfile_keystore_record_t *record,
                       const uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES], uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                       opal_crypt_why_t *why)
@@ -393,7 +393,7 @@ const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_pkcs11_ops = {
     .unwrap = p11_unwrap,
 };
 
-#else /* built without the header of PKCS#11: opening says so, nothing else is reached */
+#else /* built without the PKCS#11 header: opening fails and says so; nothing else is called */
 
 static int open_token(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_options_t *options,
                       opal_crypt_why_t *why)

@@ -118,7 +118,7 @@ int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char
     return rc;
 }
 
-/* All blobs are what they should be, and of one version. */
+/* Check that all blobs are well-formed, and of one version. */
 static int parse_all(const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
                      opal_cryptfile_keystore_backend_t *backend, uint16_t *version, opal_crypt_why_t *why)
 {

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The names of key files in the directory of the backend `file`: LABEL.VERSION.  Whatever
- * else lies there is nothing of ours.
+ * The names of key files in the directory of the backend `file`: LABEL.VERSION.  All other
+ * files there are ignored.
  */
 #include "keystore_object.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LABEL.VERSION, or nothing of ours. */
+/* Parse LABEL.VERSION; false for any other name. */
 static bool split_name(const char *name, char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1], uint16_t *version)
 {
     const char *dot = strrchr(name, '.');

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Escrow: a data key wrapped to a recovery key as well, so that a file can be
- * read when its label is lost.  The recovery key's private half is needed only
- * then, and is best kept off line.
+ * Escrow: a data key also wrapped under a recovery key, so that a file can be
+ * read if its label is lost.  The recovery key's private half is needed only
+ * then, and is best kept offline.
  *
  *     RSA  | 1 | key id 8 | RSAES-OAEP, SHA-256, MGF1-SHA-256, no label |
  *     EC   | 2 | key id 8 | ephemeral point 65 | RFC 3394 under
@@ -32,7 +32,7 @@
 
 enum { ESCROW_RSA = 1, ESCROW_EC = 2, KEY_ID_BYTES = 8, POINT_BYTES = 65, X_BYTES = 32, BODY_AT = 1 + KEY_ID_BYTES };
 
-/* What the key can serve for: ESCROW_RSA, ESCROW_EC, or 0. */
+/* The escrow that the key can be used for: ESCROW_RSA, ESCROW_EC, or 0. */
 static int kind_of(const EVP_PKEY *key)
 {
     char group[32] = "";
@@ -90,7 +90,7 @@ int opal_cryptfile_escrow_key(const opal_cryptfile_keystore_t *keystore, const c
     }
     OPENSSL_free(der);
     EVP_PKEY_free(key);
-    opal_crypt_wipe(file.bytes, file.count);        /* somebody may have named the private half */
+    opal_crypt_wipe(file.bytes, file.count);        /* it may be the private half, by mistake */
     free(file.bytes);
     return rc;
 }
@@ -244,7 +244,7 @@ int opal_cryptfile_escrow_wrap(const uint8_t *spki, size_t spki_bytes,
     return rc;
 }
 
-/* The recovery key, and a check that the escrow was made for it. */
+/* Read the recovery key, and check that the escrow was made for it. */
 static int recovery_key(const char *private_pem, bool secret_on_netfs, const uint8_t *escrow, EVP_PKEY **key,
                         opal_crypt_why_t *why)
 {

@@ -5,9 +5,9 @@
  *
  *     the record's lines (cryptfile/keystore/record.c)
  *     key plain HEX64            on local storage
- *     key wrapped HEX80          RFC 3394 under the machine key: for shared storage.  Where a
- *                                machine key is set, a plain one is refused: whoever serves
- *                                the storage could have put a key of his own there
+ *     key wrapped HEX80          RFC 3394 under the machine key: for shared storage.  If a
+ *                                machine key is set, a plain key is refused: the storage
+ *                                server could have substituted a key of its own
  *     mac HEX64                  over all lines before, under a key derived from the key
  */
 #include "key_file.h"
@@ -169,7 +169,7 @@ int opal_cryptfile_key_file_load(const opal_cryptfile_keystore_t *keystore, cons
 
 /* ---- writing ---- */
 
-/* The file's text in secret memory of the caller; returns its length. */
+/* The file's text, in secret memory that the caller frees; returns its length. */
 static int compose(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_key_file_t *content, char **text)
 {
     uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES], mac[MAC_BYTES];
@@ -214,14 +214,14 @@ static int open_directory_of(const char *path)
     return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Written beside and moved into place: a key file is whole or absent.  Then the directory has its name for good, as files
- * that are wrapped with it may outlive a loss of power; some file systems cannot sync a directory. */
+/* Written to a temporary file and moved into place: a key file is complete or absent.  Then the directory is synced,
+ * since data files that use the key may survive a power failure; some file systems cannot sync a directory. */
 static int put_file(const char *path, const char *text, size_t bytes, bool create, opal_crypt_why_t *why)
 {
     char beside[4240];
 
     snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long) getpid());
-    (void) unlink(beside);              /* of a process with this number that was killed: the keystore is locked */
+    (void) unlink(beside);              /* left by a killed process with our pid: we hold the keystore's lock */
     int directory = open_directory_of(path);
     int fd = directory < 0 ? -1 : open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -231,7 +231,7 @@ static int put_file(const char *path, const char *text, size_t bytes, bool creat
         }
         return rc;
     }
-    errno = ENOSPC;                     /* what a short write means */
+    errno = ENOSPC;                     /* the error if the write is short */
     bool good = (ssize_t) bytes == write(fd, text, bytes) && 0 == fsync(fd);
     int error = errno;
     if (0 != close(fd) && good) {

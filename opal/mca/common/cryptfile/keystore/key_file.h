@@ -10,19 +10,19 @@
 
 enum { OPAL_CRYPTFILE_LABEL_KEY_BYTES = 32 };
 
-/* What a key file holds; secret memory. */
+/* The content of a key file; in secret memory. */
 typedef struct opal_cryptfile_key_file {
     opal_cryptfile_keystore_record_t record;
     uint8_t key[OPAL_CRYPTFILE_LABEL_KEY_BYTES];
 } opal_cryptfile_key_file_t;
 
-/* The content of LABEL.VERSION, in secret memory of the caller.  One in the clear is refused where a machine key is set. */
+/* The content of LABEL.VERSION, in secret memory that the caller frees.  With a machine key, a plain one is refused. */
 int opal_cryptfile_key_file_load(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
                                  opal_cryptfile_key_file_t **content, opal_crypt_why_t *why);
-/* The same without that refusal; *plain: its key lies there in the clear. */
+/* The same without that refusal; *plain: its key is stored in the clear. */
 int opal_cryptfile_key_file_load_any(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
                                      opal_cryptfile_key_file_t **content, bool *plain, opal_crypt_why_t *why);
-/* `create`: never over one that exists. */
+/* `create`: fail if one exists. */
 int opal_cryptfile_key_file_store(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_key_file_t *content,
                                   bool create, opal_crypt_why_t *why);
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What is the same for every backend: opening, finding a key, and who may do what when.
+ * The parts common to all backends: opening, finding a key, and access rights.
  */
 #include "keystore_object.h"
 
@@ -19,8 +19,8 @@ bool opal_cryptfile_key_label_valid(const char *label)
 
 /* ---- open and close ---- */
 
-/* Whoever can rename its files can bring back a key that was revoked, or make an older version
- * the newest.  What is not there yet is the backend's to say. */
+/* A user who can rename its files could bring back a revoked key, or make an older version
+ * the newest.  A missing directory is for the backend to report. */
 static int check_directory(const char *path, opal_crypt_why_t *why)
 {
     struct stat status;
@@ -41,8 +41,8 @@ static int check_directory(const char *path, opal_crypt_why_t *why)
     return OPAL_CRYPT_OK;
 }
 
-/* The keystore's directory is the caller's choice, or ~/.ompi-crypt/keys: then what is above
- * it is ours, too. */
+/* The keystore's directory is the caller's choice, or ~/.ompi-crypt/keys; then ~/.ompi-crypt is
+ * checked, too. */
 static int choose_directory(const char *chosen, char **directory, opal_crypt_why_t *why)
 {
     char path[4096], *name;
@@ -110,7 +110,7 @@ void opal_cryptfile_keystore_close(opal_cryptfile_keystore_t *keystore)
     free(keystore);
 }
 
-/* ---- who may do what when ---- */
+/* ---- access rights ---- */
 
 opal_cryptfile_grant_t opal_cryptfile_keystore_grant_of(const opal_cryptfile_keystore_t *keystore,
                                                         const opal_cryptfile_keystore_record_t *record,

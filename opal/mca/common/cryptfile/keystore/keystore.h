@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The keystore: keys under labels, which wrap and unwrap the data keys of
- * files.  There is no function that gives a label's key away; a backend may
- * keep it in hardware.
+ * files.  No function returns a label's key; a backend may keep it in
+ * hardware.
  *
  *     data key 32 --wrap(label)--> blob, kept in the map --unwrap(label)--> data key 32
  *
- * Every grant and every refusal is written to a log before anything is handed
- * out; what cannot be logged is refused.
+ * Every grant and every refusal is logged before anything is returned; if the
+ * log cannot be written, the request is refused.
  *
  * Threads: a keystore may be used by any thread, one call at a time inside.
  */
@@ -49,7 +49,7 @@ typedef struct opal_cryptfile_keystore_options {
     opal_cryptfile_keystore_backend_t backend;
     const char *directory;          /* ~/.ompi-crypt/keys; holds the log for both backends */
     const char *log_file;           /* DIRECTORY/log */
-    const char *machine_key_file;   /* 64 hexadecimal digits on local storage; new keys are wrapped by it */
+    const char *machine_key_file;   /* 64 hexadecimal digits on local storage; new keys are wrapped under it */
     bool secret_on_netfs;
     const char *pkcs11_module;      /* path of the library */
     const char *pkcs11_token;       /* label of the token */
@@ -64,7 +64,7 @@ int opal_cryptfile_keystore_open(const opal_cryptfile_keystore_options_t *option
                                  opal_crypt_why_t *why);
 void opal_cryptfile_keystore_close(opal_cryptfile_keystore_t *keystore);           /* NULL allowed */
 
-/* ---- what files need ---- */
+/* ---- for encrypted files ---- */
 
 /* What this process may do under a label now. */
 typedef enum {
@@ -73,23 +73,23 @@ typedef enum {
     OPAL_CRYPTFILE_GRANT_SEAL       /* both */
 } opal_cryptfile_grant_t;
 
-/* Look, without using a key, and without a line in the log. */
+/* Check the rights without using a key, and without a line in the log. */
 opal_cryptfile_grant_t opal_cryptfile_keystore_grant(opal_cryptfile_keystore_t *keystore,
                                                      const char *label);
 
-/* Why the newest version of a label is not granted for sealing; NULL: it is, or there is none. */
+/* Why the newest version of a label is not granted for sealing; NULL if it is, or if the label does not exist. */
 const char *opal_cryptfile_keystore_refusal(opal_cryptfile_keystore_t *keystore, const char *label);
 
-/* A blob, and where its data key (32 bytes) goes. */
+/* A blob, and the destination of its data key (32 bytes). */
 typedef struct opal_cryptfile_unwrap {
     const opal_cryptfile_wrapped_t *wrapped;
     uint8_t *data_key;
 } opal_cryptfile_unwrap_t;
 
 /* `uuid` (16 bytes) names the file in the log.  ERR_CONFIG with `why` when
- * refused; ERR_AUTH when a blob was not made under this label: *which.  What
- * is unwrapped together was wrapped under one version of the label: one look
- * at the key and one line in the log serve for all, and one failure fails all. */
+ * refused; ERR_AUTH when a blob was not made under this label: *which.  Blobs
+ * unwrapped together must be wrapped under one version of the label: one check
+ * of the key and one line in the log serve for all, and one failure fails all. */
 int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char *label,
                                  const uint8_t *uuid, const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                                  opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why);
@@ -99,7 +99,7 @@ int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, cons
 /* Were two blobs wrapped under one version, by one backend? */
 bool opal_cryptfile_wrapped_alike(const opal_cryptfile_wrapped_t *a, const opal_cryptfile_wrapped_t *b);
 
-/* ---- what `mpicrypt key` needs ---- */
+/* ---- for `mpicrypt key` ---- */
 
 typedef struct opal_cryptfile_keystore_record {
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1];
@@ -107,21 +107,21 @@ typedef struct opal_cryptfile_keystore_record {
     unsigned bits;                  /* of an AES key: the only type there is */
     int64_t created, not_after;     /* seconds since 1970; 0: no end */
     bool revoked;
-    uint32_t changes;               /* how often it was changed since it was made */
-    unsigned owner_count;           /* 0: whoever can open the keystore */
+    uint32_t changes;               /* the number of changes since its creation */
+    unsigned owner_count;           /* 0: every user who can open the keystore */
     uint32_t owners[OPAL_CRYPTFILE_KEYSTORE_OWNERS];    /* user ids */
     uint16_t escrow_bytes;          /* 0: none */
     uint8_t escrow[OPAL_CRYPTFILE_SPKI_MAX];            /* recovery key, SubjectPublicKeyInfo */
 } opal_cryptfile_keystore_record_t;
 
 /* A recovery key for a record: read a PEM public key (RSA >= 2048, or P-256), check that
- * it can serve, and give its SPKI.  Its file is read as one that says whom to trust
- * (crypt/base/trust_file.h): whoever could change it could read the files. */
+ * it is usable, and return its SPKI.  It is read as a trust file (crypt/base/trust_file.h):
+ * a user who could change it could read the encrypted files. */
 int opal_cryptfile_escrow_key(const opal_cryptfile_keystore_t *keystore, const char *public_pem, uint8_t spki[OPAL_CRYPTFILE_SPKI_MAX], uint16_t *bytes,
                               opal_crypt_why_t *why);
 
-/* What to make, and what a rotation takes over from the version before.  It always takes
- * over a recovery key, unless another is given. */
+/* What to create, and what a rotation keeps from the previous version.  It always keeps
+ * the recovery key, unless another is given. */
 enum {
     OPAL_CRYPTFILE_KEYSTORE_NEW = 0,
     OPAL_CRYPTFILE_KEYSTORE_ROTATE = 1,
@@ -129,19 +129,19 @@ enum {
     OPAL_CRYPTFILE_KEYSTORE_KEEP_NOT_AFTER = 4
 };
 
-/* Make version 1 of record->label, or, with ROTATE, the next version: not_after,
+/* Create version 1 of record->label or, with ROTATE, the next version: not_after,
  * owners and escrow are as given or kept; the rest is filled in. */
 int opal_cryptfile_keystore_new(opal_cryptfile_keystore_t *keystore, unsigned how,
                                 opal_cryptfile_keystore_record_t *record,
                                 opal_crypt_why_t *why);
 
-/* Wrap the files of a label that hold their key in the clear (backend `file`) under the
- * machine key, which refuses them until then.  *count: how many. */
+/* Wrap those key files of a label that hold their key in the clear (backend `file`) under the
+ * machine key; while one is set, they are refused until then.  *count: how many. */
 int opal_cryptfile_keystore_protect(opal_cryptfile_keystore_t *keystore, const char *label,
                                     unsigned *count, opal_crypt_why_t *why);
 
-/* Every version of every label, in no order.  `each` returns 0 to go on.  `bad` is told
- * of a record that cannot be read, which one and why; NULL: the list ends there. */
+/* Every version of every label, in no particular order.  `each` returns 0 to go on.  `bad` is
+ * called for a record that cannot be read, with the reason; NULL: the list ends there. */
 int opal_cryptfile_keystore_list(opal_cryptfile_keystore_t *keystore,
                                  int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
                                  void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg,
@@ -152,28 +152,28 @@ int opal_cryptfile_keystore_find(opal_cryptfile_keystore_t *keystore, const char
                                  uint16_t version, opal_cryptfile_keystore_record_t *record,
                                  opal_crypt_why_t *why);
 
-/* No more use of this version (0: of all versions), neither way. */
+/* Revoke this version (0: all versions), for encryption and decryption. */
 int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const char *label,
                                    uint16_t version, opal_crypt_why_t *why);
 
-/* From now on every data key that is wrapped under the label is wrapped to this
- * recovery key too (a PEM file with a public key: RSA >= 2048, or P-256). */
+/* From now on, every data key wrapped under the label is also wrapped under this
+ * recovery key (a PEM file with a public key: RSA >= 2048, or P-256). */
 int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const char *label,
                                    const char *public_pem, opal_crypt_why_t *why);
 
-/* Which version of which backend a blob was wrapped under, for `key rotate`. */
+/* The backend and version that a blob was wrapped under, for `key rotate`. */
 int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped,
                                  opal_cryptfile_keystore_backend_t *backend, uint16_t *version);
 
-/* Is this the data key of the blob, by the version of the label that it names?  For comparison that may be expired or revoked.
- * OK; ERR_AUTH: it is another; ERR_CONFIG: this keystore cannot tell. */
+/* Is this the data key in the blob, under the version of the label that it names?  The key is only compared, so that
+ * version may be expired or revoked.  OK; ERR_AUTH: it is another; ERR_CONFIG: this keystore cannot tell. */
 int opal_cryptfile_keystore_agrees(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
                                    const opal_cryptfile_wrapped_t *wrapped,
                                    const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES]);
 
-/* The data key from the escrow part of a blob, by the recovery key (a PEM file
- * that is kept like a secret).  Needs no keystore, and proves nothing: whoever has the public recovery key
- * can have wrapped it. */
+/* Unwrap the data key from the escrow part of a blob with the recovery key (a PEM file
+ * that is kept like a secret).  Needs no keystore, and proves nothing: anyone with the public
+ * recovery key can have wrapped it. */
 int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, const char *private_pem,
                                    bool secret_on_netfs, uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                                    opal_crypt_why_t *why);

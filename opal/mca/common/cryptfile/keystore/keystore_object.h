@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Inside the keystore: what a backend is.  A backend stores records and wraps;
- * who may do what when (cryptfile/keystore/keystore.c), the log and the blob (cryptfile/keystore/blob.c)
- * are the same for all.
+ * The inside of the keystore: the interface of a backend.  A backend stores records and
+ * wraps; access rights (cryptfile/keystore/keystore.c), the log and the blob
+ * (cryptfile/keystore/blob.c) are the same for all.
  */
 #ifndef OPAL_CRYPTFILE_KEYSTORE_KEYSTORE_OBJECT_H
 #define OPAL_CRYPTFILE_KEYSTORE_KEYSTORE_OBJECT_H
@@ -25,16 +25,16 @@ typedef struct opal_cryptfile_keystore_ops {
     void (*close)(opal_cryptfile_keystore_t *keystore);
 
     /* Call `each` for every record of `label` (NULL: of all).  A nonzero return
-     * stops and is returned; so does a record that cannot be read, or an older
-     * version could be passed off as the newest by spoiling the newest.  With
-     * `bad`, which is for lists, that is called for such a record instead. */
+     * stops and is returned; so does a record that cannot be read, or an attacker
+     * could make an older version the newest by damaging the newest.  With `bad`,
+     * which is for lists, that is called for such a record instead. */
     int (*walk)(opal_cryptfile_keystore_t *keystore, const char *label,
                 int (*each)(const opal_cryptfile_keystore_record_t *record, void *arg),
                 void (*bad)(const opal_crypt_why_t *why, void *arg), void *arg, opal_crypt_why_t *why);
-    /* One record, checked to be what it was made as. */
+    /* One record, checked to be that of this label and version. */
     int (*read)(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
                 opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why);
-    /* Make a key and its record; never over one that exists. */
+    /* Create a key and its record; fails if one exists. */
     int (*create)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                   opal_crypt_why_t *why);
     /* Change the record; the key stays. */
@@ -67,7 +67,7 @@ struct opal_cryptfile_keystore {
 extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_file_ops;
 extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_pkcs11_ops;
 
-/* ---- for who holds the lock ---- */
+/* ---- with the lock held ---- */
 /* The record of a version, or (0) the newest that may be used. */
 int opal_cryptfile_keystore_look_up(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
                                     bool revoked_too, opal_cryptfile_keystore_record_t *record,
@@ -85,8 +85,8 @@ int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char 
                                 unsigned version, const uint8_t *uuid, const char *refusal,
                                 opal_crypt_why_t *why);
 
-/* ---- one at a time changes a keystore (cryptfile/keystore/lock.c) ---- */
-/* *fd is for the unlock; -1: there are no locks here. */
+/* ---- one process at a time changes a keystore (cryptfile/keystore/lock.c) ---- */
+/* *fd is for the unlock; -1: no locks are available. */
 int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
 void opal_cryptfile_keystore_unlock(int fd);
 
@@ -98,11 +98,11 @@ bool opal_cryptfile_keystore_next(DIR *directory, const char *label, char name[O
                                   uint16_t *version);
 
 /* ---- records as text ---- */
-/* Returns the length, < max; the text ends with a newline.  ERR_CONFIG for what
- * record_parse would refuse. */
+/* Returns the length, < max; the text ends with a newline.  ERR_CONFIG for a record
+ * that record_parse would refuse. */
 int opal_cryptfile_keystore_record_write(const opal_cryptfile_keystore_record_t *record,
                                          char *text, size_t max);
-/* Reads what record_write wrote, from the start of `text`; *used: how far. */
+/* Reads what record_write wrote, from the start of `text`; *used: bytes read. */
 int opal_cryptfile_keystore_record_parse(const char *text, size_t bytes, size_t *used,
                                          opal_cryptfile_keystore_record_t *record);
 

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One process at a time changes a keystore: what it read of a record is still
- * true when it writes the record.  The lock is on a file of its own, DIRECTORY/lock,
+ * One process at a time changes a keystore: the record that it has read is still
+ * current when it writes it back.  The lock is on a file of its own, DIRECTORY/lock,
  * which stays empty and is never deleted; the directory itself could not be locked on
- * NFS, where only what is open for writing can be.  Who only uses keys takes no lock,
- * since records change by rename.
+ * NFS, where only a file open for writing can be.  Processes that only use keys take
+ * no lock, since records change by rename.
  */
 #include "keystore_object.h"
 
@@ -23,7 +23,7 @@ int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int 
 
     snprintf(path, sizeof(path), "%s/lock", keystore->directory);
     *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-    if (*fd < 0 && ENOENT == errno) {           /* a token's keystore needs no directory; without one `file` fails later */
+    if (*fd < 0 && ENOENT == errno) {           /* `pkcs11` needs no directory; without one, `file` fails later */
         return OPAL_CRYPT_OK;
     }
     if (*fd < 0) {
@@ -38,7 +38,7 @@ int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int 
     int error = errno;
     close(*fd);
     *fd = -1;
-    /* Lustre without -o flock, say: keys can be made there, one command after the other. */
+    /* For example, Lustre without -o flock: keys can be created there, one command after the other. */
     return ENOSYS == error || EOPNOTSUPP == error
                ? OPAL_CRYPT_OK
                : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", path, strerror(error));

@@ -61,7 +61,7 @@ int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char 
                          (unsigned long) geteuid(), (long) getpid(), verb, label, version, file,
                          NULL == refusal ? "granted" : "refused: ", NULL == refusal ? "" : refusal);
     ssize_t written;
-    if (bytes >= (int) sizeof(line)) {          /* a label that is none was refused */
+    if (bytes >= (int) sizeof(line)) {          /* an invalid label was refused */
         bytes = (int) sizeof(line) - 1;
         line[bytes - 1] = '\n';
     }

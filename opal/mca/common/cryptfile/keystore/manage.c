@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* No other thread and no other process changes a record until end_change. */
+/* Keep all other threads and processes from changing records until end_change. */
 static int begin_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
 {
     int rc = opal_cryptfile_keystore_lock(keystore, fd, why);
@@ -24,14 +24,14 @@ static void end_change(opal_cryptfile_keystore_t *keystore, int fd)
     opal_cryptfile_keystore_unlock(fd);
 }
 
-/* A change is logged before it is made, so that none is made that is not in the log. */
+/* A change is logged before it is made, so that none is missing from the log. */
 static int log_change(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, unsigned version,
                       opal_crypt_why_t *why)
 {
     return opal_cryptfile_keystore_log(keystore, verb, label, version, NULL, NULL, why);
 }
 
-/* One that then failed gets a second line.  Returns `rc`. */
+/* A change that then fails gets a second line.  Returns `rc`. */
 static int end_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, unsigned version, int rc)
 {
     if (OPAL_CRYPT_OK != rc) {
@@ -40,7 +40,7 @@ static int end_log(opal_cryptfile_keystore_t *keystore, const char *verb, const 
     return rc;
 }
 
-/* Whoever rotates a key changes the key, and not who may use it until when. */
+/* A rotation changes the key; owners and not_after stay unless the caller gives others. */
 static int take_over(const opal_cryptfile_keystore_t *keystore, unsigned how,
                      const opal_cryptfile_keystore_record_t *newest, opal_cryptfile_keystore_record_t *record,
                      opal_crypt_why_t *why)
@@ -154,8 +154,8 @@ static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, ui
 }
 
 typedef struct versions {
-    unsigned newest;            /* of those that can be read; 0: none */
-    opal_crypt_why_t bad;       /* why the first of the others cannot; topic NULL: there is none */
+    unsigned newest;            /* readable version; 0: none */
+    opal_crypt_why_t bad;       /* why the first unreadable one cannot be read; topic NULL: all can */
 } versions_t;
 
 static int note_newest(const opal_cryptfile_keystore_record_t *record, void *arg)
@@ -175,8 +175,8 @@ static void note_bad(const opal_crypt_why_t *why, void *arg)
     }
 }
 
-/* Every version, the newest first, which new files use.  One that is not there, or cannot be read, does not save those
- * beside it; the first error counts. */
+/* Every version, beginning with the newest, which new files use.  A missing or unreadable version does not keep the
+ * others from being revoked; the first error is returned. */
 static int revoke_all(opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why)
 {
     versions_t versions = {.newest = 0};

@@ -101,9 +101,9 @@ static int login(token_t *token, CK_SLOT_ID slot, const opal_cryptfile_keystore_
                                                             : opal_cryptfile_p11_refuse(why, "C_Login", rv);
 }
 
-/* Nothing but our session ends.  A login and an initialized module are one for the whole
- * process: the application may have come to use either since.  With the last session the
- * token logs out by itself. */
+/* Close only our session.  The login and the initialized module are shared by the whole
+ * process: the application may use either by now.  With the last session, the token logs
+ * out by itself. */
 void opal_cryptfile_p11_close(opal_cryptfile_p11_t *token)
 {
     if (NULL != token && token->in_session) {

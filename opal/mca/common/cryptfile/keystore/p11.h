@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A login session with a PKCS#11 token: its library loaded, the token found by
- * its label, the user logged in.  The PIN is read from a file and goes nowhere
- * but into C_Login.
+ * its label, the user logged in.  The PIN is read from a file and is passed
+ * only to C_Login.
  */
 #ifndef OPAL_CRYPTFILE_KEYSTORE_P11_H
 #define OPAL_CRYPTFILE_KEYSTORE_P11_H
@@ -30,7 +30,7 @@ int opal_cryptfile_p11_find(opal_cryptfile_p11_t *token, CK_ATTRIBUTE *attribute
                             CK_OBJECT_HANDLE *handles, CK_ULONG max, CK_ULONG *found,
                             opal_crypt_why_t *why);
 
-/* The token's library answered rv: says so, and is OPAL_CRYPT_ERR_CONFIG. */
+/* Refuse because the token's library returned rv; returns OPAL_CRYPT_ERR_CONFIG. */
 int opal_cryptfile_p11_refuse(opal_crypt_why_t *why, const char *what, CK_RV rv);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a label carries besides its key, as lines of text in one fixed order.
+ * The attributes of a label besides its key, as lines of text in one fixed order.
  * Both backends keep this text: `file` before the key in the label's file,
  * `pkcs11` in a data object beside the key.
  *
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What could not be read back would be lost with its key. */
+/* A record that could not be read back would be lost with its key. */
 static bool can_be_read(const char *text, int bytes)
 {
     opal_cryptfile_keystore_record_t read;

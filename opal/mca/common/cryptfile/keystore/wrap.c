@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * RFC 3394 key wrap by libcrypto: 32 bytes under a 256-bit key make 40, with
- * an integrity check of 64 bits.  The map's MAC, made from the unwrapped key,
- * is the check that counts.
+ * an integrity check of 64 bits.  The decisive check is the map's MAC,
+ * made from the unwrapped key.
  */
 #include "opal/mca/common/crypt/base/fork.h"
 #include "keystore_object.h"
