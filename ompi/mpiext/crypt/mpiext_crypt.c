@@ -3,8 +3,8 @@
  *
  * The application-facing library.  From the handle it finds OMPIO's file, and
  * fs/crypt's module on it by name, magic and version; nothing is looked up by
- * symbol, so that a program which links this library runs without components,
- * too.
+ * symbol, so that a program linked with this library also runs without the
+ * components.
  */
 #include "ompi/mca/common/cryptmpio/cryptmpio.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_shut.h"
@@ -14,7 +14,7 @@
 
 #include "mpi_crypt.h"
 
-/* Our components are hidden; this is what applications call. */
+/* The functions that applications call; the components' symbols are hidden. */
 #pragma GCC visibility push(default)
 int MPIX_File_set_encryption_map(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                                  const char *datarep, MPI_Info info);
@@ -25,7 +25,7 @@ int MPIX_File_get_encryption_map(MPI_File fh, int region, MPI_Offset *disp, MPI_
 
 static bool is_file(MPI_File fh) { return NULL != fh && !ompi_file_invalid(fh); }
 
-/* NULL: no file, or not one of OMPIO and fs/crypt. */
+/* NULL: no file, or not one that OMPIO and fs/crypt handle. */
 static ompi_common_cryptmpio_module_t *module_of(MPI_File fh, ompio_file_t **ompio)
 {
     *ompio = is_file(fh) ? ompi_common_cryptmpio_ompio(fh) : NULL;
@@ -40,8 +40,8 @@ static int fail(MPI_File fh, int error)
     return error;
 }
 
-/* The components that have the file would write in plaintext what was to be secret.  Every process comes here,
- * since all of them have the file by the same components. */
+/* The components that handle the file would write the secret data in plaintext.  Every process gets here, since
+ * all of them have the file open through the same components. */
 static int refuse(MPI_File fh)
 {
     ompi_file_t *file = fh;
@@ -88,7 +88,7 @@ int MPIX_File_get_encryption_regions(MPI_File fh, int *regions)
     return MPI_SUCCESS;
 }
 
-/* Blocks of a datatype that a run needs: each counts its bytes as an int. */
+/* The number of datatype blocks that a run needs: the length of each is an int. */
 static size_t blocks_of(const opal_cryptfile_run_t *run)
 {
     return (size_t) ((run->bytes + INT_MAX - 1) / INT_MAX);

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The error classes of encrypted files, found as any program could find them: by how their
- * texts begin.  Nothing of the components is looked up, so that this works, and says that
- * there is none, in a job without them.
+ * The error classes of encrypted files, found as any program could find them: by the prefix
+ * of their texts.  No symbol of the components is looked up, so that in a job without them
+ * this still works, and returns MPI_UNDEFINED.
  */
 #include <mpi.h>
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The same for Fortran, as mpif.h and `use mpi` see it: handles are integers,
- * strings have their length behind all other arguments.
+ * The same for Fortran with mpif.h or `use mpi`: handles are integers, and the
+ * lengths of strings follow all other arguments.
  */
 #include <mpi.h>
 

@@ -1,19 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Non-blocking transfers: one thread of this process takes them in their order.
- * It calls nothing of Open MPI; the progress function finds what is done and
- * completes the request.
+ * Non-blocking transfers: one thread of this process works on them in order.
+ * It calls no function of Open MPI; the progress function finds finished jobs and
+ * completes their requests.
  *
- * OMPIO also posts requests within blocking calls, and waits for them itself.  It
- * does so only where all goes well: a request that failed stays on its list, where it
- * keeps MPI_File_sync from working, buffers of the next one are freed under it, and
- * from a collective call it goes away while others wait.  So these requests never
- * fail: what they are for is done at once, and an error is noted for the function that
- * the application called.
+ * OMPIO also posts requests within blocking calls, and waits for them itself, but does
+ * not handle errors: a failed request stays on its list, where it makes MPI_File_sync
+ * fail, the buffers of the next one are freed while it is in use, and OMPIO leaves a
+ * collective call while others wait.  So these requests never fail: their transfer is
+ * done at once, and an error is noted for the function that the application called.
  *
- * A request that Open MPI 6.0 does in pieces is whole for the application: it has the first error, and its
- * file.  OMPIO cannot stop in between, so a piece never fails either.
+ * A request that Open MPI 6.0 splits into pieces is one request for the application: it carries the first error,
+ * and the file.  OMPIO cannot stop in between, so a piece never fails either.
  */
 #include "fbtl_crypt.h"
 
@@ -27,18 +26,18 @@ typedef struct job {
     struct job *next;
     ompi_request_free_fn_t free;        /* OMPIO's */
     ompi_common_cryptmpio_file_t *state;
-    bool writing, done;                 /* done: atomically, when all else is valid */
+    bool writing, done;                 /* done: atomic; set when all else is valid */
     mca_common_ompio_io_array_t *entries;
     int count;
     ssize_t bytes;
     opal_cryptfile_outcome_t outcome;
 } job_t;
 
-/* Of a request that is done in pieces. */
+/* A request that is split into pieces. */
 typedef struct whole {
     ompi_request_free_fn_t free;        /* OMPIO's */
     bool blocking;                      /* begun within a blocking call */
-    int pieces;                         /* that OMPIO has not freed */
+    int pieces;                         /* not yet freed by OMPIO */
     size_t bytes;
 } whole_t;
 
@@ -64,7 +63,7 @@ static void *work_on(void *arg)
         last = NULL == first ? &first : last;
         pthread_mutex_unlock(&lock);
         job->bytes = ompi_fbtl_crypt_transfer(job->state, job->writing, job->entries, job->count, &job->outcome);
-        __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);       /* the job may be gone after this */
+        __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);       /* the job may be freed after this */
         pthread_mutex_lock(&lock);
         pthread_cond_broadcast(&finished);
     }
@@ -72,7 +71,7 @@ static void *work_on(void *arg)
     return NULL;
 }
 
-/* Signals are the application's. */
+/* The thread blocks all signals: they are for the application's threads. */
 static bool start(void)
 {
     sigset_t all, old;
@@ -104,8 +103,8 @@ static bool is_done(const job_t *job)
     return __atomic_load_n(&job->done, __ATOMIC_ACQUIRE);
 }
 
-/* In front of OMPIO's function, which frees buffers first of all.  An application may
- * free a request that goes on: that is done all the same. */
+/* Wraps OMPIO's function, which begins by freeing buffers.  An application may free an
+ * active request: its transfer is completed all the same. */
 static int wait_and_free(ompi_request_t **request)
 {
     const job_t *job = ((mca_ompio_request_t *) *request)->req_data;
@@ -117,13 +116,13 @@ static int wait_and_free(ompi_request_t **request)
         }
         pthread_mutex_unlock(&lock);
     }
-    if (!REQUEST_COMPLETE(*request)) {  /* else progress has */
+    if (!REQUEST_COMPLETE(*request)) {  /* else progress has reported it */
         (void) ompi_common_cryptmpio_report(job->state, job->writing, &job->outcome);
     }
     return job->free(request);
 }
 
-/* OMPIO has the request on its list already: another thread's progress calls the function as soon as it is there. */
+/* The request is on OMPIO's list already: another thread's progress calls the function as soon as it is set. */
 static void publish(mca_ompio_request_t *of, bool (*progress)(mca_ompio_request_t *))
 {
     __atomic_store_n(&of->req_progress_fn, progress, __ATOMIC_RELEASE);
@@ -131,11 +130,11 @@ static void publish(mca_ompio_request_t *of, bool (*progress)(mca_ompio_request_
 
 static void *data_of(const mca_ompio_request_t *of)
 {
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);    /* after OMPIO's look at the function */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);    /* after OMPIO has read the function pointer */
     return of->req_data;
 }
 
-/* Whose handler gets errors. */
+/* The file whose error handler is called. */
 static ompi_file_t *handle_of(const ompio_file_t *fh)
 {
     ompi_file_t *handle = ompi_common_cryptmpio_handle(fh);
@@ -143,7 +142,7 @@ static ompi_file_t *handle_of(const ompio_file_t *fh)
     return NULL == handle ? MPI_FILE_NULL : handle;
 }
 
-/* The same where the rest of the pieces is OMPIO's to begin. */
+/* The same for a request in pieces, of which OMPIO has yet to start the rest. */
 static int finish_and_free(ompi_request_t **request)
 {
     const whole_t *whole = ((mca_ompio_request_t *) *request)->req_data;
@@ -151,11 +150,11 @@ static int finish_and_free(ompi_request_t **request)
     while (!REQUEST_COMPLETE(*request)) {
         opal_progress();
     }
-    return whole->free(request);        /* and *whole, as OMPIO does with data that it finds */
+    return whole->free(request);        /* and *whole: OMPIO frees req_data, if set */
 }
 
-/* OMPIO counts a piece, and then, if it gets a lock, takes over its data and begins the next.  By itself it would
- * take the whole for done when it has counted the last; and its sum begins with what lay in memory (6.0.0~rc2). */
+/* OMPIO counts a piece and then, if it gets a lock, takes over its data and begins the next.  By itself, it would
+ * consider the request done when it has counted the last piece; and its sum is uninitialized (6.0.0~rc2). */
 static bool whole_is_done(mca_ompio_request_t *of)
 {
     const whole_t *whole = data_of(of);
@@ -168,7 +167,7 @@ static bool whole_is_done(mca_ompio_request_t *of)
     return true;
 }
 
-/* What all pieces of a request have in common, made with the first; NULL: there is no memory. */
+/* The state shared by all pieces of a request, made with the first; NULL: out of memory. */
 static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
 {
     whole_t *whole = of->req_data;
@@ -184,7 +183,7 @@ static whole_t *whole_of(mca_ompio_request_t *of, ompi_file_t *handle)
     return whole;
 }
 
-/* The job of a request, which is complete as soon as the job is done. */
+/* Make the job of a request; the request is complete as soon as the job is done. */
 static job_t *make_job(ompio_file_t *fh, ompi_request_t *request, bool writing)
 {
     mca_ompio_request_t *of = (mca_ompio_request_t *) request;
@@ -208,15 +207,15 @@ static void do_now(ompio_file_t *fh, job_t *job)
     job->bytes = ompi_fbtl_crypt_transfer(job->state, job->writing, fh->f_io_array, fh->f_num_of_io_entries, &job->outcome);
 }
 
-/* Another thread may look at it, and report what it finds. */
+/* From here on, another thread may see the job as done, and report its outcome. */
 static void set_done(job_t *job)
 {
     __atomic_store_n(&job->done, true, __ATOMIC_RELEASE);
 }
 
-/* The list of entries is OMPIO's again when this returns.  Without a thread or
- * memory for one, it is done now; and so it is for a file of OMPIO's own, of which
- * nobody says whether the call is a blocking one. */
+/* OMPIO may reuse its list of entries when this returns.  Without a thread, or memory for
+ * the copy, the transfer is done now; also for an internal file of OMPIO, for which
+ * nothing tells whether the call is blocking. */
 static void hand_over(ompio_file_t *fh, job_t *job)
 {
     size_t bytes = (size_t) fh->f_num_of_io_entries * sizeof(*job->entries);
@@ -241,8 +240,8 @@ static void hand_over(ompio_file_t *fh, job_t *job)
     }
 }
 
-/* Is it for a blocking call of this thread?  Of a piece this thread's call may be another one, in which it makes
- * progress. */
+/* Does the request belong to a blocking call of this thread?  (A piece may be started by progress within an
+ * unrelated blocking call.) */
 static bool is_blocking(const whole_t *whole)
 {
     return ompi_common_cryptmpio_noting() && (NULL == whole || whole->blocking);
@@ -265,7 +264,7 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
         whole = whole_of(parent, handle_of(fh));
     }
     job_t *job = NULL != parent && NULL == whole ? NULL : make_job(fh, request, writing);
-    if (NULL == job) {                  /* OMPIO does not look at what is returned */
+    if (NULL == job) {                  /* OMPIO ignores the return value */
         of->req_ompi.req_status.MPI_ERROR = MPI_ERR_NO_MEM;
         if (NULL != parent) {
             parent->req_ompi.req_status.MPI_ERROR = MPI_ERR_NO_MEM;
@@ -290,7 +289,7 @@ static ssize_t start_request(ompio_file_t *fh, ompi_request_t *request, bool wri
         ompi_fbtl_crypt_nothing(fh);
     } else {                            /* the component below has no requests */
         job->bytes = writing ? under->fbtl_pwritev(fh) : under->fbtl_preadv(fh);
-        if (job->bytes < 0) {           /* not a count; of errno it promises nothing */
+        if (job->bytes < 0) {           /* an error, without a defined errno */
             job->outcome = (opal_cryptfile_outcome_t){.rc = OPAL_CRYPT_ERR_STORAGE, .region = UINT32_MAX, .error = EIO};
         }
     }

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The component.  It serves exactly the files that fs/crypt has taken.
+ * The component.  It serves exactly the files that fs/crypt serves.
  */
 #include "fbtl_crypt.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * From OMPIO's list of entries to the block engine, in blocking calls.  They never return an
- * error: OMPIO would lose it, or hang over it.  It is noted for the function that the
+ * error: OMPIO would lose it, or hang because of it.  It is noted for the function that the
  * application called.
  */
 #include "fbtl_crypt.h"
@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* OMPIO's list of entries is the engine's list of requests. */
+/* OMPIO's list of entries serves as the engine's list of requests. */
 #define SAME_MEMBER(ompios, ours)                                                                                       \
     (offsetof(mca_common_ompio_io_array_t, ompios) == offsetof(opal_cryptfile_request_t, ours) &&                       \
      sizeof(((mca_common_ompio_io_array_t *) NULL)->ompios) == sizeof(((opal_cryptfile_request_t *) NULL)->ours))
 static_assert(SAME_MEMBER(memory_address, memory) && SAME_MEMBER(offset, offset) && SAME_MEMBER(length, bytes) &&
                   sizeof(mca_common_ompio_io_array_t) == sizeof(opal_cryptfile_request_t), "OMPIO's entries are our requests");
 
-/* What OMPIO is to believe: that all went well.  Nobody leaves an exchange
- * early then, and readers get zeros. */
+/* Report success to OMPIO, so that no process leaves an exchange early;
+ * readers get zeros. */
 static ssize_t pretend(bool writing, const mca_common_ompio_io_array_t *entries, int count)
 {
     ssize_t total = 0;
@@ -41,7 +41,7 @@ void ompi_fbtl_crypt_nothing(const ompio_file_t *fh)
     }
 }
 
-/* Behind the end of the file, in a buffer of OMPIO's that goes to others as a whole: there may be another file's bytes. */
+/* Does a read end early in an exchange buffer of OMPIO, which is sent as a whole, and may hold another file's bytes? */
 static bool is_short(const opal_cryptfile_outcome_t *outcome, const mca_common_ompio_io_array_t *entries, int count)
 {
     uint64_t total = 0;
@@ -88,7 +88,7 @@ static ssize_t transfer_now(ompio_file_t *fh, ompi_common_cryptmpio_file_t *stat
     return bytes;
 }
 
-/* What is refused of a plain file fails as in an encrypted one of which nothing is known. */
+/* A refused access to a plain file fails like one to an encrypted file without an engine. */
 static ssize_t preadv_(ompio_file_t *fh)
 {
     const ompi_fbtl_crypt_module_t *module = ompi_fbtl_crypt_module_of(fh);
@@ -128,7 +128,7 @@ static int module_finalize(ompio_file_t *fh)
     return rc;
 }
 
-/* What Open MPI 5.0 asks before it sets atomic mode. */
+/* Open MPI 5.0 calls this before it sets atomic mode. */
 static bool __opal_attribute_unused__ check_atomicity(ompio_file_t *fh)
 {
     const ompi_fbtl_crypt_module_t *module = ompi_fbtl_crypt_module_of(fh);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The component: parameters, and taking precedence over whichever component
- * would have been chosen.
+ * The component: parameters, and precedence over the component that would have
+ * been chosen.
  */
 #include "fs_crypt.h"
 
@@ -20,7 +20,7 @@ static int component_register(void)
 
 static int component_open(void)
 {
-    ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be switched off */
+    ompi_common_cryptmpi_spelling_check();      /* hook/crypt may be disabled */
     ompi_common_cryptmpio_stream = opal_cryptproc_verbose_open();
     return ompi_common_cryptmpio_start();
 }
@@ -39,8 +39,8 @@ static int init_query(bool progress_threads, bool mpi_threads)
     return OMPI_SUCCESS;
 }
 
-/* Where hook/crypt is in some processes of the file only, those with it have left the file to
- * Open MPI, or ended the job.  One without it knows nothing of that, and must not wait for others. */
+/* If only some processes of the file have hook/crypt, those with it have left the file to Open MPI,
+ * or aborted the job.  A process without it does not know that, and must not wait for the others. */
 static bool stands_aside(ompio_file_t *fh)
 {
     int lacks, none;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The functions: each lets the file system's own component do its part, and
- * does what an encrypted file needs besides.
+ * The functions: each calls the file system's own component, and adds what an
+ * encrypted file needs.
  */
 #include "fs_crypt.h"
 
@@ -15,7 +15,7 @@ static ompi_common_cryptmpio_module_t *module_of(const ompio_file_t *fh)
     return (ompi_common_cryptmpio_module_t *) fh->f_fs;
 }
 
-/* Files are deleted without a handle: made anew for each. */
+/* Files are deleted without a handle: initialized again for each. */
 static __thread ompi_common_cryptmpio_module_t deleter;
 
 static int module_init(ompio_file_t *fh)
@@ -35,8 +35,8 @@ static int module_finalize(ompio_file_t *fh)
     return rc;
 }
 
-/* A block that is partly overwritten is read first; but a plain file may be one
- * that nobody is allowed to read. */
+/* Also open for reading, since a partly overwritten block is read first; but a plain
+ * file may allow writing only. */
 static int open_under(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
 {
     const mca_fs_base_module_t *under = module_of(fh)->under;
@@ -48,7 +48,7 @@ static int open_under(struct ompi_communicator_t *comm, const char *filename, in
         }
         if (OMPI_SUCCESS == rc) {
             close(fh->fd);
-            amode &= ~MPI_MODE_EXCL;    /* rank 0 made it just now, and cannot make it again */
+            amode &= ~MPI_MODE_EXCL;    /* rank 0 has just created it, and cannot do so again */
         }
     }
     return under->fs_file_open(comm, filename, amode, info, fh);
@@ -59,17 +59,17 @@ static int file_open(struct ompi_communicator_t *comm, const char *filename, int
     ompi_common_cryptmpio_module_t *module = module_of(fh);
     int rc;
 
-    fh->fd = -1;                        /* 0 until now, and OMPIO closes what it could not open */
+    fh->fd = -1;                        /* was 0, and OMPIO closes it even if the open fails */
     rc = ompi_common_cryptmpio_open_begin(fh, filename, amode, info);
-    if (MPI_SUCCESS == rc) {            /* else nothing is made */
+    if (MPI_SUCCESS == rc) {            /* else no file is created */
         rc = open_under(comm, filename, amode, info, fh);
         rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
     }
     if (OMPI_SUCCESS == rc && module->state->encrypted && NULL != fh->f_sharedfp_component
         && 0 == strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
-        fh->f_sharedfp = NULL;          /* it would put plain data into files of its own */
+        fh->f_sharedfp = NULL;          /* it would write plain data to files of its own */
     }
-    if (OMPI_SUCCESS != rc) {           /* OMPIO closes what it could not open, and would delete it */
+    if (OMPI_SUCCESS != rc) {           /* OMPIO closes the file after a failed open, and would delete it */
         fh->f_amode &= ~MPI_MODE_DELETE_ON_CLOSE;
     }
     return rc;
@@ -94,7 +94,7 @@ static int file_delete(char *filename, opal_info_t *info)
     ompi_common_cryptmpio_doomed_t doomed;
     struct stat status;
 
-    /* Of a link, only the link goes: the file that it leads to is still one of two parts. */
+    /* For a link, delete only the link: its target still needs its sidecar. */
     if (0 == lstat(filename, &status) && S_ISLNK(status.st_mode)) {
         return deleter.under->fs_file_delete(filename, info);
     }
@@ -118,9 +118,9 @@ static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
     return OMPI_SUCCESS == rc ? ompi_common_cryptmpio_size_sealed(module->state, size) : rc;
 }
 
-/* Everybody brings both files to the storage.  Of several, half begin with the sidecar, so
- * that its blocks are on their way while the others are at the data, whose are more.  And
- * what others have brought there is what this process reads from now on. */
+/* Every process syncs both files.  If there are several, half begin with the sidecar, so that
+ * its blocks are written while the others sync the data, which has more.  Then drop cached
+ * bytes, so that this process reads what the others have synced. */
 static int file_sync(ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt file cp --new-key, reencrypt: the same bytes as another file, with a UUID
- * and data keys of its own and the same regions, labels and algorithms.  No block
- * of one opens in the other.
+ * mpicrypt file cp --new-key, reencrypt: the same bytes in another file, with its own
+ * UUID and data keys, and the same regions, labels and algorithms.  No block of one
+ * opens in the other.
  *
  *     cp          FROM -> TO, which does not exist
  *     reencrypt   FILE -> FILE.0123456789abcdef.part, then over FILE: sidecar, data.
- *                 Killed between the two, FILE is refused, and the same command again
+ *                 If killed between the two, FILE is refused, and the same command again
  *                 finishes: the number in the part's name begins the new UUID.  Old and new
- *                 sidecar are nobody else's until both are there
+ *                 sidecar are locked exclusively until both files are in place
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,9 +33,9 @@ static int failed(const char *path) { return mpicrypt_error(MPICRYPT_FAILED, "%s
 typedef struct copy {
     mpicrypt_file_t *from, *to;
     uint32_t region;
-    uint64_t plain;                     /* where `bytes` begin in its packed stream */
+    uint64_t plain;                     /* where `bytes` begin in the region's packed stream */
     uint8_t *bytes;
-    size_t room, have;                  /* of them, asked for */
+    size_t room, have;                  /* have: requested so far */
     opal_cryptfile_request_t requests[REQUESTS];
     size_t count;
 } copy_t;
@@ -45,7 +45,7 @@ static bool all_zero(const uint8_t *bytes, size_t count)
     return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
 }
 
-/* A hole shows, so zeros become one only where nothing was ever written, or is encrypted. */
+/* A hole is visible, so zeros become one only if they were never written, or are not encrypted. */
 static bool stays_hole(const copy_t *copy)
 {
     const opal_cryptfile_region_t *region = &copy->from->map->regions[copy->region];
@@ -62,7 +62,7 @@ static bool stays_hole(const copy_t *copy)
     return hole;
 }
 
-/* What is asked for, read and written. */
+/* Read the requested bytes, and write them. */
 static int flush(copy_t *copy)
 {
     opal_cryptfile_outcome_t outcome;
@@ -98,7 +98,7 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
     return code;
 }
 
-/* A region in the order of its packed stream: so its blocks are written whole, and once. */
+/* A region in the order of its packed stream, so that its blocks are written whole, and once. */
 static int copy_region(copy_t *copy, uint32_t number)
 {
     const opal_cryptfile_tiling_t *tiling = &copy->from->map->regions[number].tiling;
@@ -114,7 +114,7 @@ static int copy_region(copy_t *copy, uint32_t number)
     return MPICRYPT_OK == code ? flush(copy) : code;
 }
 
-/* The rest is what belongs to no other region. */
+/* The rest: all bytes that belong to no other region. */
 static int copy_rest(copy_t *copy, uint32_t rest)
 {
     uint64_t plain, together;
@@ -172,7 +172,7 @@ static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
 
 /* ---- the files ---- */
 
-/* A file that is sealed has to be as it was; what is made of it is sealed, too. */
+/* A sealed file must match its seal; the new file is sealed, too. */
 static int open_from(const mpicrypt_file_options_t *options, const char *path, mpicrypt_file_t *from)
 {
     int code = mpicrypt_file_open_verified(options, path, options->alone, from);
@@ -198,7 +198,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     return code;
 }
 
-/* It stays open, for the caller to close. */
+/* `to` stays open; the caller closes it. */
 static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *part, uint64_t number,
                      mpicrypt_file_t *to)
 {
@@ -220,7 +220,7 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         to->bytes = from->bytes;
         code = mpicrypt_file_make_seal(to);
     }
-    /* What takes the place of FILE stays its owner's; so does what root copies. */
+    /* The replacement of FILE keeps FILE's owner; so does a copy made by root. */
     if (MPICRYPT_OK == code
         && !(options->alone || 0 == geteuid() ? mpicrypt_file_own_as(to->posix.data_fd, from->posix.data_fd)
                                                     && mpicrypt_file_own_as(to->posix.sidecar_fd, from->posix.sidecar_fd)
@@ -260,10 +260,10 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
     return code;
 }
 
-/* ---- over itself ---- */
+/* ---- reencrypt ---- */
 
-/* The name of what an earlier run left, by the number at the head of the UUID that the sidecar has;
- * false: there is none.  The number is public, so anybody may have made a file of that name: it has to belong to the
+/* The name of the part that an earlier run left, by the number that begins the sidecar's UUID; false if there is no
+ * such part.  The number is public, so anybody may have created a file of that name: it must belong to the
  * sidecar, and FILE to another one. */
 static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
 {
@@ -280,7 +280,7 @@ static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
            && ompi_common_cryptmpio_posix_uuid_at(file->path, of_file) && 0 != memcmp(of_file, file->header.uuid, sizeof(of_file));
 }
 
-/* An earlier run has put its sidecar in place, but not its data.  What results has to be a file that our keys open. */
+/* An earlier run has put its sidecar in place, but not its data.  Our keys must open the resulting file. */
 static int finish_earlier(const mpicrypt_file_options_t *options, const char *path, bool *finished)
 {
     mpicrypt_file_t file = {.path = path, .sidecar = ompi_common_cryptmpio_posix_sidecar(path)};
@@ -314,7 +314,7 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     uint64_t number;
     bool finished;
 
-    if (NULL == realpath(path, real)) {         /* a link stays one */
+    if (NULL == realpath(path, real)) {         /* a link stays a link */
         return failed(path);
     }
     with.alone = true;

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt file compact: a new sidecar without rooms takes the place of the old one,
- * by one rename.  Overwrites that were cut short are finished before, so the keys of all
- * regions are needed, and every block has to open.  The data is not touched, and a
- * seal stays what it was.
+ * mpicrypt file compact: a new sidecar without rooms replaces the old one, by one
+ * rename.  Interrupted overwrites are finished first, so the keys of all regions are
+ * needed, and every block must open.  Otherwise the data is not changed, and a seal
+ * stays valid.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int finish_region(const mpicrypt_file_t *file, uint32_t number)
             return mpicrypt_error(MPICRYPT_FAILED, "%s: region %u, block %llu does not open; see 'mpicrypt file verify'", file->path,
                                   (unsigned) number, (unsigned long long) block);
         }
-        /* A block may open and yet have lost its data: then its room is what opened. */
+        /* A block may open although its data is lost: then it was its room that opened. */
         if (OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_BLOCK_BEHIND == condition) {
             rc = opal_cryptfile_finish_block(file->file, number, block);
         }
@@ -45,7 +45,7 @@ static int finish_region(const mpicrypt_file_t *file, uint32_t number)
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : failed(file->path);
 }
 
-/* The new sidecar, with the mode and the owner of the old one. */
+/* Write the new sidecar, with the mode and owner of the old one. */
 static int write_new(const mpicrypt_file_t *file, const char *path)
 {
     ompi_common_cryptmpio_posix_t posix;

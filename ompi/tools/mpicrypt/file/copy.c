@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file encrypt and decrypt: from one file into a new one, which is
- * there in full or, after a failure, not at all.  Zeros become holes in the plain
- * file; in the encrypted one only when asked for, as they show where they are.
+ * complete or, after a failure, absent.  Zeros become holes in the plain file; in
+ * the encrypted one only on request, since holes reveal where the zeros are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static bool all_zero(const uint8_t *bytes, size_t count)
     return 0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1);
 }
 
-/* Up to PART_BYTES; fewer only at the end.  -1 with errno. */
+/* Read up to PART_BYTES; fewer only at the end.  -1 with errno. */
 static ssize_t read_part(int fd, uint8_t *bytes)
 {
     size_t have = 0;
@@ -164,8 +164,8 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path, uint8_t *by
     return 0 == ftruncate(to, (off_t) file->bytes) && 0 == fsync(to) ? MPICRYPT_OK : failed(to_path);
 }
 
-/* The mode of the ciphertext is whatever the storage says; who may read the text, its
- * owner does. */
+/* The storage controls the mode of the ciphertext; the owner of the plaintext decides who may
+ * read it, so the new file has mode 0600. */
 static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
 {
     const char *part;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt file info: the map.  Without a key it is what the file says of
- * itself, which anybody may have written; the page says so.
+ * mpicrypt file info: the map.  Without a key it is only what the file claims,
+ * which anybody may have written; the output says so.
  */
 #include <limits.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const mpicrypt_column_t columns[] = {
     {"key", "key", 0}, {"block", "block", 0}, {"displacement", "displacement", 0}, {"extent", "extent", 0},
     {"runs", "runs", 0}, {"repeats", "repeats", 0}, {"blocks", "blocks", 0}, {NULL, NULL, 0}};
 
-/* The map to show: the one that counts, or the newest that can be read. */
+/* The map to show: the verified one, or the newest that can be read. */
 static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
 {
     const opal_cryptfile_map_t *newest = file->map;

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt file mv: both parts of a file, the sidecar first.  Killed between,
+ * mpicrypt file mv: both parts of a file, the sidecar first.  If killed in between,
  * it leaves a file that no job opens ("the sidecar is missing"); the same
- * command again finishes the move, if the sidecar that is there already has the
- * UUID that the file's attribute has.
+ * command again finishes the move, if the sidecar that was moved has the UUID in
+ * the file's attribute.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
@@ -52,8 +52,8 @@ static int target_path(const char *from, const char *to, char path[PATH_MAX])
 
 static int open_part(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); }
 
-/* Have the file's attribute and the sidecar the same UUID?  Nobody verifies either here: a file of one name is to be told
- * from that of another. */
+/* Do the file's attribute and the sidecar have the same UUID?  Neither is verified here: this only tells the sidecar
+ * of this file from that of another. */
 static bool is_sidecar_of(const char *sidecar, const char *path)
 {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
@@ -70,7 +70,7 @@ static bool is_sidecar_of(const char *sidecar, const char *path)
     return same;
 }
 
-/* Beside the file, if it was renamed without it. */
+/* Move the sidecar beside the file, if the file was renamed without it. */
 static int bring_sidecar(const char *path, const char *sidecar)
 {
     ompi_common_cryptmpio_posix_t posix;
@@ -107,7 +107,7 @@ int mpicrypt_file_mv(const char *from, const char *to)
     if (NULL == sidecar) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", from, strerror(errno));
     }
-    bool moved = !exists(sidecar) && exists(target_sidecar);    /* an earlier move was cut short */
+    bool moved = !exists(sidecar) && exists(target_sidecar);    /* an earlier move was interrupted */
     int code = moved ? MPICRYPT_OK : bring_sidecar(from, sidecar);
     code = moved || MPICRYPT_OK != code ? code : mpicrypt_file_rename(sidecar, target_sidecar);
     free(sidecar);

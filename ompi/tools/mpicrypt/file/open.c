@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening and making encrypted files as fs/crypt does it, for one process.
- * What is read is believed only after a key of ours has verified the map.
+ * Opening and creating encrypted files as fs/crypt does, for one process.
+ * What is read is trusted only after a key of ours has verified the map.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 enum { OWNER = 0600 };
 
-/* ---- what both need ---- */
+/* ---- common to both ---- */
 
 static const opal_aead_module_t *provider(void *arg, opal_aead_cipher_t cipher)
 {
@@ -58,7 +58,7 @@ static int engine(const mpicrypt_file_options_t *options, mpicrypt_file_t *file,
 static int open_data(mpicrypt_file_t *file, int flags, unsigned mode)
 {
     struct stat status;
-    int fd = open(file->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);     /* whatever somebody put there */
+    int fd = open(file->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);     /* it may be a FIFO or a device */
 
     ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
     if (fd < 0) {
@@ -74,8 +74,8 @@ static int open_data(mpicrypt_file_t *file, int flags, unsigned mode)
 
 /* ---- opening ---- */
 
-/* Whoever has the public recovery key can have wrapped a key of his own.  The keystore can tell, if it still has that version
- * of the label, expired or revoked. */
+/* Anyone with the public recovery key can have wrapped a key of their own.  The keystore can tell if it still has that
+ * version of the label, even expired or revoked. */
 static int prove(const mpicrypt_file_t *file, opal_cryptfile_copy_state_t *copy, const opal_cryptfile_region_t *region,
                  const uint8_t *data_key, opal_crypt_why_t *why)
 {
@@ -89,7 +89,7 @@ static int prove(const mpicrypt_file_t *file, opal_cryptfile_copy_state_t *copy,
     return OPAL_CRYPT_ERR_AUTH == rc ? opal_crypt_refuse(why, rc, "file-map-other-key", "label %s, by its escrow", region->label) : rc;
 }
 
-/* Data keys that the keystore did not give, from the map's escrow parts. */
+/* Unwrap the data keys that the keystore did not provide, from the map's escrow parts. */
 static void recover(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, opal_cryptfile_copy_state_t *copy)
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -152,7 +152,7 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
         return NULL != file->why.topic ? MPICRYPT_OK : failed(file, "its sidecar cannot be read", strerror(errno));
     }
     int code = engine(options, file, best->map, best->keys);
-    if (MPICRYPT_OK == code) {          /* they are the engine's and ours now */
+    if (MPICRYPT_OK == code) {          /* now owned by the engine (map) and by us (keys) */
         best->map = NULL;
         best->keys = NULL;
         file->recovered = best->recovered;
@@ -234,7 +234,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
     }
     code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
-    /* A job may have lengthened it, and sealed it, before it was ours. */
+    /* A job may have extended it, and sealed it, before we got the lock. */
     if (MPICRYPT_OK == code
         && OPAL_CRYPT_OK != file->posix.super.size(&file->posix.super, OPAL_CRYPTFILE_DATA, &file->bytes)) {
         code = failed(file, strerror(errno), "");
@@ -259,7 +259,7 @@ int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_cryp
 {
     int rc = opal_cryptfile_seal_demand(file->file, wanted, why);
 
-    /* How long it is, is what was sealed, and not what storage said before. */
+    /* The file's size is the sealed one, not the one that the storage reported before. */
     (void) opal_cryptfile_sealed_bytes(file->file, &file->bytes);
     return rc;
 }
@@ -295,7 +295,7 @@ int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const ch
     return code;
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, opal_cryptfile_map_t **map,
                     opal_cryptfile_key_t *key, opal_crypt_why_t *why)
@@ -323,7 +323,7 @@ static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_
     return rc;
 }
 
-/* Under the maker's lock: a job that finds the new file may want to make it, too. */
+/* Takes the maker's lock: a job that finds the new file may try to create its sidecar, too. */
 static int begin_sidecar(mpicrypt_file_t *file)
 {
     bool there = false;
@@ -351,7 +351,7 @@ static int store_map(mpicrypt_file_t *file)
     return rc;
 }
 
-/* The map of another file, under keys of its own. */
+/* The map of another file, with new data keys. */
 static int make_map_like(const opal_cryptfile_map_t *like, uint64_t number, const mpicrypt_file_t *file,
                          opal_cryptfile_map_t **map, opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
 {
@@ -378,7 +378,7 @@ static int make_map_like(const opal_cryptfile_map_t *like, uint64_t number, cons
     return rc;
 }
 
-/* `like`: NULL, or a map whose regions it gets. */
+/* `like`: NULL, or the map whose regions the file gets. */
 static int make_parts(const mpicrypt_file_options_t *options, const opal_cryptfile_map_t *like, uint64_t number, mpicrypt_file_t *file)
 {
     opal_cryptfile_map_t *map = NULL;
@@ -416,7 +416,7 @@ static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map
     int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
 
     if (MPICRYPT_OK == code) {
-        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode | OWNER);     /* an attribute is set by who may write */
+        code = open_data(file, O_RDWR | O_CREAT | O_EXCL, mode | OWNER);     /* fsetxattr needs write access */
     }
     if (MPICRYPT_OK == code) {
         code = make_parts(options, like, number, file);
@@ -439,13 +439,13 @@ int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path,
     if (1 != options->block_size.count) {
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
     }
-    if (options->block_size.value[0] > UINT32_MAX) {    /* the map has 32 bits for it, and refuses what does not suit */
+    if (options->block_size.value[0] > UINT32_MAX) {    /* the map has 32 bits for it, and checks the rest */
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is a power of two from 512 to 16M");
     }
     return make(options, NULL, 0, path, mode, file);
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 void mpicrypt_file_close(mpicrypt_file_t *file)
 {

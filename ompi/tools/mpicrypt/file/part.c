@@ -1,18 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The name under which encrypt, decrypt, cp and reencrypt work, beside the file that they make:
+ * The temporary name of the file that encrypt, decrypt, cp and reencrypt create, beside its final place:
  *
  *     begin       TO.0123456789abcdef.part [and ....part.mpicrypt]
- *     finish      renamed to TO.mpicrypt and TO, never over something
- *     over        the same, over what is there
+ *     finish      renamed to TO.mpicrypt and TO, never over an existing file
+ *     over        the same, over the existing files
  *     drop, or a signal that ends the command: deleted
  *
- * TO is there in full, or not at all; who is killed by SIGKILL leaves a file whose name
- * says what it is.
+ * TO is complete or absent; a command killed by SIGKILL leaves a file whose name says
+ * what it is.
  *
- * A signal may be taken by a thread of a library, whatever is blocked here.  So who deletes and who
- * renames ask each other first.
+ * A signal may be delivered to a thread of a library, even if it is blocked here.  So deleting (by the
+ * handler) and renaming exclude each other through the variable `doing`.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +26,7 @@
 #include "file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-enum { BASE_MAX = 200 };                /* of TO's name, so that the longer one fits a directory, too */
+enum { BASE_MAX = 200 };                /* of TO's name, so that the part's name is not too long */
 
 static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ};
 enum { FATAL_COUNT = sizeof(fatal) / sizeof(fatal[0]) };
@@ -36,7 +36,7 @@ static struct sigaction before[FATAL_COUNT];
 enum { WORKS, RENAMES, DELETES };
 static atomic_int doing, noted;
 
-/* What lies at `part` belongs to the sidecar at TO already: it stays, whatever happens. */
+/* The file at `part` belongs to the sidecar already at TO: never delete it. */
 static bool belongs;
 
 static void remove_part(int signal_number)
@@ -47,7 +47,7 @@ static void remove_part(int signal_number)
         (void) unlink(part);
         (void) unlink(part_sidecar);
         (void) signal(signal_number, SIG_DFL);
-        (void) raise(signal_number);            /* it comes when this returns */
+        (void) raise(signal_number);            /* delivered when this returns */
     } else if (RENAMES == works) {
         atomic_store(&noted, signal_number);
     }
@@ -68,7 +68,7 @@ static void catch_signals(void)
     fatal_set(&action.sa_mask);
     for (int i = 0; i < FATAL_COUNT; ++i) {
         sigaction(fatal[i], NULL, &before[i]);
-        if (SIG_IGN != before[i].sa_handler) {                  /* nohup */
+        if (SIG_IGN != before[i].sa_handler) {                  /* keeps nohup working */
             sigaction(fatal[i], &action, NULL);
         }
     }
@@ -125,7 +125,7 @@ int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, ui
     if (exists(to)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
     }
-    if (exists(sidecar)) {              /* beside it everybody takes what is at TO for encrypted */
+    if (exists(sidecar)) {              /* with a sidecar, every program would take TO for encrypted */
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s", sidecar, strerror(EEXIST),
                               with_sidecar ? "" : "; a file beside it is taken for an encrypted one");
     }
@@ -141,8 +141,8 @@ void mpicrypt_file_drop(void)
     leave_signals();
 }
 
-/* The sidecar first, as mv does it: a file without its map is never at TO.  If somebody has made TO meanwhile, the sidecar
- * may be theirs, too. */
+/* The sidecar first, as in mv: TO never exists without its map.  If another process has created TO meanwhile, the
+ * sidecar may be its own, too. */
 static int rename_both(const char *to)
 {
     char sidecar[PATH_MAX];
@@ -192,7 +192,7 @@ static int finish(const char *to, int (*renaming)(const char *))
     fatal_set(&set);
     sigprocmask(SIG_BLOCK, &set, &old);
     for (int works = WORKS; !atomic_compare_exchange_strong(&doing, &works, RENAMES); works = WORKS) {
-        pause();                                /* a thread has taken the signal by which we end */
+        pause();                                /* another thread is handling the signal that ends us */
     }
     int code = renaming(to);
     if (MPICRYPT_OK == code || belongs) {

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file rekey: the data keys of a file are wrapped under the newest
- * versions of their labels.  The MACs do not cover wrapped keys, so that
- * regions under labels of others stay as they are; and so the map's generation
- * stays.  What was wrapped before is wiped out in both places of the sidecar.  Nobody
- * else has the file open meanwhile: the map is read once and written over all others, and
- * a region that a job adds, or what another rekey wraps, would be lost.
+ * versions of their labels.  The MACs do not cover wrapped keys, so regions under
+ * other users' labels stay as they are, and the map's generation stays, too.  The
+ * old wrapped keys are overwritten in both slots of the sidecar.  The file is locked
+ * exclusively meanwhile: the map is read once and written over all others, so a region
+ * added by a job, or keys wrapped by another rekey, would be lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int version_of(const opal_cryptfile_wrapped_t *wrapped)
     return OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(wrapped, &backend, &version) ? version : 0;
 }
 
-/* `before` gets the versions that there were. */
+/* `before` gets the previous versions. */
 static int wrap_all(mpicrypt_file_t *file, int *before, unsigned *count)
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -57,8 +57,8 @@ static void print(const mpicrypt_file_t *file, const int *before)
     }
 }
 
-/* The new map to one slot, then to the other, each over what it had: at any time a
- * slot has a map that somebody can unlock. */
+/* Write the new map to one slot, then over the other: at any time, one slot has a map that
+ * somebody can unlock. */
 static int store(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
@@ -73,7 +73,7 @@ static int store(mpicrypt_file_t *file)
                                                               OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_crypt_strerror(rc));
 }
 
-/* What is printed is stored. */
+/* Prints only what is stored. */
 static int rekey(mpicrypt_file_t *file)
 {
     int *before = calloc(file->map->region_count + 1, sizeof(*before));

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file seal: every block is opened, then all of them together are
- * sealed.  The root is for the user to keep: whoever has it knows this version
- * of the file from every other.  A seal that the file has already must fit, or
- * this would make good whatever was changed since; --anew says that it may.  Nobody
- * else has the file open meanwhile: a writer would change what is sealed, another seal
- * would mix its pages with ours, and a reader would find pages without their root.
+ * sealed.  The root is for the user to keep: it tells this version of the file
+ * from every other.  A seal that the file already has must fit, or this would
+ * approve any change made since; --anew allows it.  The file is locked exclusively
+ * meanwhile: a writer would change what is being sealed, another seal would mix its
+ * pages with ours, and a reader would find pages without their root.
  */
 #include <errno.h>
 #include <string.h>
@@ -67,7 +67,7 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
     }
     code = options->anew ? MPICRYPT_OK : mpicrypt_file_check_seal(&file);
     if (MPICRYPT_OK == code && !options->anew && file.header.sealed) {
-        opal_cryptfile_seal_watch(file.file, file.bytes);       /* what was sealed is all that may be */
+        opal_cryptfile_seal_watch(file.file, file.bytes);       /* seal only what was sealed before */
     }
     code = MPICRYPT_OK == code ? mpicrypt_file_check(&file, NULL) : code;
     if (MPICRYPT_OK == code) {

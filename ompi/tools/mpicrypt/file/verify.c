@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * mpicrypt file verify: every block is opened, nothing is changed.  A job may
- * be writing meanwhile; a block is looked at under its lock.  Besides: a seal
- * that the file has, the copies of its map, and blocks behind its end.
+ * be writing meanwhile; each block is checked under its lock.  Also checked: the
+ * file's seal, if any, the copies of its map, and blocks behind its end.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { CONDITIONS = OPAL_CRYPTFILE_BLOCK_BAD + 1 };
 
 typedef struct tally {
     uint64_t count[CONDITIONS];
-    uint64_t beyond;                    /* blocks behind the end, which was cut off */
+    uint64_t beyond;                    /* blocks behind the end of the file, which was truncated */
     mpicrypt_table_t *listed;           /* torn and bad blocks */
 } tally_t;
 
@@ -98,7 +98,7 @@ static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tal
 
 static const char *truth(bool value) { return value ? "true" : "false"; }
 
-/* A seal has a part for each region, which takes its key to check. */
+/* A seal has a part for each region; checking it takes the region's key. */
 static bool all_keys(const mpicrypt_file_t *file)
 {
     bool all = true;
@@ -177,8 +177,8 @@ static bool says_the_same(const mpicrypt_file_t *file, opal_cryptfile_copy_t cop
            state->head.generation == best->generation && 0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
 }
 
-/* The sidecar has to have the map, in one place; the other may have the one before.  The attribute need not
- * be there: programs that copy files leave it out. */
+/* The sidecar must have the map in one slot; the other may have the previous one.  The attribute may be
+ * missing: programs that copy files drop it. */
 static int check_copies(const mpicrypt_file_t *file)
 {
     const opal_cryptfile_copy_state_t *copies = file->copies;
@@ -199,9 +199,9 @@ static int check_copies(const mpicrypt_file_t *file)
     return MPICRYPT_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
-/* A file that is sealed has to be as it was; its blocks are looked at in any case. */
+/* A sealed file must match its seal; its blocks are checked in any case. */
 static int check_seal(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file)
 {
     int code = mpicrypt_file_check_seal(file);
