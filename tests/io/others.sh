@@ -74,14 +74,14 @@ echo "--- two open a sealed file"
 steps=0
 for ((at = 1; ; at++)); do
     must file seal "$(here made)" > /dev/null
-    rm -f ready end
+    rm -f ready end waits
     run_io 1 env LD_PRELOAD="$(here pause.so)" PAUSE_IN=preadv PAUSE_AT=$at PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
         "$program" over "$(here plain)" "$(here made)" > first 2>&1 & first=$!
     while [ ! -e ready ] && kill -0 $first 2>/dev/null; do sleep 0.02; done
     [ -e ready ] || break
-    run_io 1 "$program" over "$(here plain)" "$(here made)" > second 2>&1 & second=$!
-    # It is through, or waits for the first.
-    while kill -0 $second 2>/dev/null && ! grep -q -- "-> .*:$(stat -c %i made.mpicrypt) " /proc/locks; do sleep 0.02; done
+    run_io 1 env LD_PRELOAD="$(here pause.so)" PAUSE_WAITS="$(here waits)" "$program" over "$(here plain)" "$(here made)" > second 2>&1 &
+    second=$!
+    while kill -0 $second 2>/dev/null && [ ! -e waits ]; do sleep 0.02; done        # it is through, or waits for the first
     : > end
     wait $first || fail "the first, that stopped before read $at: $(cat first)"
     wait $second || fail "the second, while the first stopped before read $at: $(cat second)"

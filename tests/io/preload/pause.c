@@ -8,25 +8,34 @@
  *   PAUSE_AT      before which of them, from 1
  *   PAUSE_READY   a file that is made then
  *   PAUSE_END     it goes on when this is there
+ *   PAUSE_WAITS   a file that is made when a lock is asked for that another process has
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+static void make(const char *path)
+{
+    int fd = NULL == path ? -1 : open(path, O_CREAT | O_WRONLY, 0600);
+
+    if (fd < 0) {
+        abort();
+    }
+    close(fd);
+}
+
 static void come_by(const char *where)
 {
     static int times;
 
-    if (0 == strcmp(where, getenv("PAUSE_IN")) && ++times == atoi(getenv("PAUSE_AT"))) {
-        int fd = open(getenv("PAUSE_READY"), O_CREAT | O_WRONLY, 0600);
-        if (fd < 0) {
-            abort();
-        }
-        close(fd);
+    if (NULL != getenv("PAUSE_IN") && 0 == strcmp(where, getenv("PAUSE_IN")) && ++times == atoi(getenv("PAUSE_AT"))) {
+        make(getenv("PAUSE_READY"));
         while (0 != access(getenv("PAUSE_END"), F_OK)) {
             usleep(10000);
         }
@@ -68,4 +77,36 @@ ssize_t preadv64(int fd, const struct iovec *vector, int count, off64_t at)
 {
     come_by("preadv");
     return ((ssize_t (*)(int, const struct iovec *, int, off64_t)) dlsym(RTLD_NEXT, "preadv64"))(fd, vector, count, at);
+}
+
+static int lock(const char *name, int fd, int command, void *argument)
+{
+    int rc = ((int (*)(int, int, ...)) dlsym(RTLD_NEXT, name))(fd, command, argument);
+    int error = errno;
+
+    if (rc < 0 && F_OFD_SETLK == command && (EAGAIN == error || EACCES == error) && NULL != getenv("PAUSE_WAITS")) {
+        make(getenv("PAUSE_WAITS"));
+    }
+    errno = error;
+    return rc;
+}
+
+int fcntl(int fd, int command, ...)
+{
+    va_list list;
+
+    va_start(list, command);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    return lock("fcntl", fd, command, argument);
+}
+
+int fcntl64(int fd, int command, ...)
+{
+    va_list list;
+
+    va_start(list, command);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    return lock("fcntl64", fd, command, argument);
 }
