@@ -41,7 +41,7 @@ typedef struct opal_cryptfile_region_state {
     opal_cryptfile_set_t *sets;                 /* by their place */
     size_t set_count, set_room;
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
-    uint8_t *pages;                             /* of the seal that was demanded: hashes, for so many blocks; of one
+    uint8_t *pages;                             /* of the seal that was demanded: hashes, for page_blocks blocks; of one
                                                  * file, those of all groups are the first region's */
     uint64_t page_blocks;
     uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* of the seal, if has_root: made here, or held against the list */
@@ -101,7 +101,7 @@ static inline const opal_cryptfile_geometry_t *opal_cryptfile_one(const opal_cry
     return 0 == file->map->geometry.group_bytes ? NULL : &file->map->geometry;
 }
 
-/* How many bytes the file has; and to make it have so many. */
+/* The size of the file; and to set it. */
 int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
 int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
 /* No file has more. */
@@ -248,7 +248,7 @@ typedef struct opal_cryptfile_work {
 int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **work);
 void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work);
 void opal_cryptfile_work_end(opal_cryptfile_t *file);
-/* For a run of so many blocks. */
+/* Memory for a run of `blocks` blocks. */
 int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
                              uint32_t block_bytes);
 
@@ -328,9 +328,9 @@ int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_
                                     uint32_t wanted);
 int opal_cryptfile_group_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
 
-/* Sets with so many rooms of a sidecar, for this call alone, to work->sets; nothing depends on what they hold. */
+/* Takes sets of a sidecar with `rooms` rooms for this call alone, into work->sets; nothing depends on what they hold. */
 int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms);
-/* After the entries.  Who failed may have left blocks behind: then others may have the sets, who look. */
+/* After the entries.  `done` false: blocks may be left behind, so the sets go back, and the next process that takes them looks. */
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
 void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);
 

@@ -7,9 +7,9 @@
  *     head  | region 4 | check 4 | block 8 | slot 48 | slot before 48 | 0 16 |
  *
  * A room may be needed by a block whose overwrite was cut short: its mark leads there, and nothing else does.
- * Whoever wants the room finishes that block, with its key or without.  While a call has no room it waits for
- * one, in the order of locks: blocks, then rooms.  Who has rooms waits for nothing, and who waits for rooms has
- * finished what the rooms of the group have of its own blocks: so somebody always goes on.
+ * A process that wants the room finishes that block, with its key or without.  While a call has no room it waits for
+ * one, in the order of locks: blocks, then rooms.  A process that has rooms waits for nothing, and one that waits for
+ * rooms has finished its own blocks in the rooms of the group: so one of them always goes on.
  */
 #include "file_object.h"
 #include "header.h"
@@ -109,7 +109,7 @@ static int is_needed(const looked_t *l, bool *needed)
     return rc;
 }
 
-/* Of a block for which no version opens, nothing is lost with the room. */
+/* If no version of the block opens, nothing is lost with the room. */
 static int finish_needed(const looked_t *l, bool *is_free)
 {
     uint64_t lock_at = opal_cryptfile_lock_at(l->file, l->room.region, l->room.block);
@@ -175,7 +175,7 @@ static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const
 
 /* ---- for a call ---- */
 
-/* Of rooms from `first` on, so many, those that are free; none, if somebody has one of them: *busy. */
+/* Takes the free ones of `count` rooms from `first` on.  If another process has one of them, takes none: *busy. */
 static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint32_t first,
                      uint32_t count, uint32_t *busy)
 {

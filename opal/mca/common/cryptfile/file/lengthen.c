@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Before a file that is one file gets longer.  Who cuts it leaves the entries behind the new end, void: with them gone
- * before, and the file not cut, a loss of power would lose blocks.  So whoever lengthens it clears those of blocks that
- * begin between the old end and the new one.
+ * Before a file that is one file gets longer.  A cut leaves the entries behind the new end, void: if they went first,
+ * and the power failed before the cut, blocks would be lost.  So a process that lengthens the file clears those of blocks
+ * that begin between the old end and the new one.
  *
  *     finish blocks that the old end is in | clear void entries | then write, or ftruncate
  *
- * A cleared entry has a mark that leads nowhere: it may not be on the storage yet, if who cleared it was killed.  Until
+ * A cleared entry has a mark that leads nowhere: it may not be on the storage yet, if the process that cleared it was killed.  Until
  * its block is written it counts as void.
  *
  * Only the group that the file ends in has such entries.  Those of later groups are cut off, but what cut them may not be on the storage
@@ -30,7 +30,7 @@ typedef struct lengthening {
     const opal_cryptfile_range_t *held; /* do it; NULL: look only */
 } lengthening_t;
 
-/* Is the entry that lies there to be changed now?  All that needs it is noted. */
+/* Notes an entry that has to be changed.  True: its lock is held, so it can be changed now. */
 static bool note(lengthening_t *l, uint64_t at)
 {
     uint64_t lock_at = opal_cryptfile_geometry_entry_lock(at);
@@ -59,7 +59,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
                ? storage->write(storage, OPAL_CRYPTFILE_SIDECAR, l->work->extents, l->work->extent_count) : rc;
 }
 
-/* Whoever was killed in this block made it longer, perhaps: what lies behind the end would come back later. */
+/* A process that was killed in this block may have made it longer: the bytes behind the end would come back later. */
 static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
 {
     opal_cryptfile_found_t found;

@@ -26,7 +26,7 @@ static inline uint64_t opal_cryptfile_seal_pages(uint64_t blocks)
     return (blocks + OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS - 1) / OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS;
 }
 
-/* Entries of page `number` of a region that has so many blocks. */
+/* Entries of page `number` of a region that has `blocks` blocks. */
 int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint64_t blocks,
                                   opal_cryptfile_seal_page_t *page);
 /* What of a page is hashed and kept; count x 48 bytes. */
@@ -36,7 +36,7 @@ void opal_cryptfile_seal_page_slots(const opal_cryptfile_seal_page_t *page, uint
 int opal_cryptfile_seal_need_key(opal_cryptfile_region_state_t *of);
 int opal_cryptfile_seal_page_hash(const opal_cryptfile_region_state_t *of, uint32_t region, uint64_t number,
                                   const uint8_t *slots, uint32_t count, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
-/* `parts`: the region's blocks, or, of one file, the groups; then so many hashes. */
+/* `parts`: the region's blocks, or, of one file, the groups; `count` hashes follow. */
 int opal_cryptfile_seal_root(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t parts,
                              const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], const uint8_t *hashes, uint64_t count,
                              uint8_t root[OPAL_CRYPT_HASH_BYTES]);

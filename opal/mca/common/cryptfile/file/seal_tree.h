@@ -8,8 +8,8 @@
  *
  *     record | state 4 | 0 4 | size 8 | seal id 16 | top 32 | 0 16 | root 32 for each encrypted region |
  *
- * Made in this order, while nobody writes: the fields of each region, by whoever has its key; the tree, by anybody;
- * the roots, by who has the keys; then the record.
+ * Made in this order, while nobody writes: the fields of each region, by a process that has its key; the tree, by any
+ * process; the roots, by those that have the keys; then the record.
  */
 #ifndef OPAL_CRYPTFILE_FILE_SEAL_TREE_H
 #define OPAL_CRYPTFILE_FILE_SEAL_TREE_H
