@@ -257,6 +257,40 @@ static void several_threads_later(void)
     ends_free(&ends);
 }
 
+/* A rest leaves what is held, and the next message goes on where the last one was. */
+static void rest(void)
+{
+    ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, SHIFT, 19);
+    opal_crypt_epochs_t *in = &ends.b->in;
+    opal_crypt_hold_t hold;
+    frame_t frame;
+
+    for (int i = 0; i < 3 << SHIFT; ++i) {
+        seal(ends.a, &frame);
+        UNIT_CHECK(OPAL_CRYPT_OK == open_frame(ends.b, &frame));
+        if (1 == i % (1 << SHIFT)) {
+            const uint64_t number = (uint64_t) i >> SHIFT;
+
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_epoch_hold(in, number, &hold) && NULL != hold.seat);
+            opal_crypt_session_rest(ends.b);
+            for (int s = 0; s < OPAL_CRYPT_EPOCH_SEATS; ++s) {
+                UNIT_CHECK((hold.seat == &in->seats[s]) == (NULL != in->seats[s].epoch)
+                           && (NULL == in->seats[s].epoch) == (0 == in->seats[s].word));
+            }
+            UNIT_CHECK(number == hold.epoch->number && !all_zero(hold.epoch->iv, 12));
+            opal_crypt_epoch_release(in, &hold, true);
+        }
+        if (2 == i % (1 << SHIFT)) {
+            opal_crypt_session_rest(ends.a);
+            opal_crypt_session_rest(ends.b);
+            for (int s = 0; s < OPAL_CRYPT_EPOCH_SEATS; ++s) {
+                UNIT_CHECK(0 == in->seats[s].word && NULL == ends.a->out.seats[s].epoch);
+            }
+        }
+    }
+    ends_free(&ends);
+}
+
 int main(void)
 {
     static const bool no = false;
@@ -275,6 +309,8 @@ int main(void)
         late_messages();
         UNIT_GROUP("all seats held");
         all_seats_held();
+        UNIT_GROUP("a rest");
+        rest();
     }
     opal_crypt_threads(NULL);
     UNIT_GROUP("a second thread, later");

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Eight threads on one session: each seals, opens and offers for acceptance,
- * from first contact on, over many epochs and threads that come and go.  The
+ * from first contact on, over many epochs, rests and threads that come and go.  The
  * core is the one that aborts when a (key, nonce) pair seals twice; under
  * ThreadSanitizer this test shows that nothing races.
  */
@@ -102,6 +102,8 @@ static void *work(void *argument)
                          != opal_crypt_accept(ends.b, ends.serials, serial, &envelope, counter, 0);
             opal_crypt_serial_drop(ends.serials, opal_crypt_serial_take(ends.serials));
             opal_crypt_stats(&stats);
+            opal_crypt_session_rest(from);
+            opal_crypt_session_rest(ends.b);
         }
     }
     return NULL;

@@ -122,6 +122,18 @@ int ompi_common_cryptmpi_comm_note(ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 }
 
+/* Open MPI keeps the processes of other jobs until MPI_Finalize, and so do we, but most of them never come back. */
+static void foreigners_rest(const ompi_common_cryptmpi_comm_t *c)
+{
+    for (int i = 0; NULL != c->members && i < c->peer_count; i++) {
+        ompi_common_cryptmpi_peer_t *peer = c->members[i].peer;
+
+        if (NULL != peer && NULL != peer->session && peer->name.jobid != OPAL_PROC_MY_NAME.jobid) {
+            opal_crypt_session_rest(peer->session);
+        }
+    }
+}
+
 void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
 {
     ompi_common_cryptmpi_comm_t **slot = slot_of(comm, false);
@@ -133,6 +145,7 @@ void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm)
     pthread_mutex_lock(&going);
     __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&going);
+    foreigners_rest(c);
     if (NULL != c->group) {
         opal_crypt_group_destroy(c->group);
     }

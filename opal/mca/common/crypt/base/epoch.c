@@ -201,6 +201,23 @@ unlock:
     return seated;
 }
 
+void opal_crypt_epochs_rest(opal_crypt_epochs_t *epochs)
+{
+    pthread_mutex_lock(&replacing);
+    for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {
+        opal_crypt_seat_t *seat = &epochs->seats[i];
+        uint64_t word = load_seat(seat);
+
+        if (EMPTY != word && 0 == (word & HOLDERS_MASK)
+            && __atomic_compare_exchange_n(&seat->word, &word, CHANGING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            epoch_free(epochs->aead, seat->epoch);
+            seat->epoch = NULL;
+            __atomic_store_n(&seat->word, EMPTY, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&replacing);
+}
+
 OPAL_CRYPT_OFTEN
 void opal_crypt_epoch_release(opal_crypt_epochs_t *epochs,
                               opal_crypt_hold_t *hold, bool keep)

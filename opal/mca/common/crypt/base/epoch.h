@@ -67,6 +67,9 @@ void opal_crypt_epochs_init(opal_crypt_epochs_t *epochs,
 /* Wipes all; no epoch may be held any more. */
 void opal_crypt_epochs_fini(opal_crypt_epochs_t *epochs);
 
+/* Wipes those that nobody holds, to give back their memory: they may not be needed for long. */
+void opal_crypt_epochs_rest(opal_crypt_epochs_t *epochs);
+
 int opal_crypt_epoch_hold(opal_crypt_epochs_t *epochs, uint64_t number,
                           opal_crypt_hold_t *hold);
 

@@ -3,7 +3,6 @@
  *
  * Memory for secrets.  Blocks of up to 16 KiB are slots of arenas, each arena
  * a 64 KiB mapping for one size of slot; a larger block has a mapping of its
- * own.  Every mapping is aligned to 64 KiB and opens with its own description,
  * own.  Every mapping is aligned to 64 KiB and starts with its description, so that a block finds it by rounding its
  * address down:
  *     | arena 256 B: links, slot size, bitmap | slot | slot | ... |

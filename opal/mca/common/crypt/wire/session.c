@@ -188,6 +188,14 @@ void opal_crypt_session_destroy(opal_crypt_session_t *session)
     }
 }
 
+void opal_crypt_session_rest(opal_crypt_session_t *session)
+{
+    opal_crypt_epochs_rest(&session->out);
+    opal_crypt_epochs_rest(&session->in);
+    opal_crypt_epochs_rest(&session->pieces_out);
+    opal_crypt_epochs_rest(&session->pieces_in);
+}
+
 const opal_crypt_session_peer_t *opal_crypt_session_peer(const opal_crypt_session_t *session)
 {
     return &session->peer;

@@ -29,6 +29,10 @@ int opal_crypt_session_create(const opal_crypt_local_t *local, const opal_crypt_
 int opal_crypt_session_alone(const opal_crypt_local_t *local, opal_crypt_session_t **session);
 void opal_crypt_session_destroy(opal_crypt_session_t *session);
 
+/* Gives back the keys that can be derived again, most of a session's memory.  Counters, and what was accepted, stay: the
+ * two may meet again. */
+void opal_crypt_session_rest(opal_crypt_session_t *session);
+
 /* The part of opal_crypt_peer_info that is kept as long as a session lives: there may be very many. */
 typedef struct opal_crypt_session_peer {
     uint8_t key_hash[32];
