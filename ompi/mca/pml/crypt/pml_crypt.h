@@ -13,13 +13,13 @@
  *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
  *   stage.c   staging, from pools            final.c      the end: did all arrive?
  *   ahead.c   how far a sender may run ahead
- *   mtl.c     what is different where the host is cm
+ *   mtl.c     what differs where the host is cm
  *   progress.c  what waits for the progress function
  *   look.c    what is pending, gathered to be shown: by status.c on the page that
  *             `mpicrypt ps` reads, by dump.c as text; waits.c names it
  *   transport.c  where btl/crypt seals, ob1 below it; look_btl.c, look_ob1.c  what is pending there
  *
- * Headers, beside this one, which all include
+ * Headers, besides this one, which all files include
  *   message.h, request.h  what a message is, and what is under way; included here
  *   host.h    before the first message       recv.h, held.h  the receiving half
  *
@@ -28,8 +28,8 @@
  *     plain, never a header.
  *   - A completion callback never blocks.  Only two locks are held across calls of
  *     the host: the peer's send lock and the communicator's lock.  No callback takes
- *     them; and progress inside such a call, with non-blocking collectives, needs
- *     none (ompi_pml_crypt_host_lock), unless an operation of the user's does.
+ *     them; and progress inside such a call (non-blocking collectives) needs
+ *     neither (ompi_pml_crypt_host_lock), unless a user-defined reduction does.
  *   - A request completes after the last byte verified, or with an error after
  *     every byte of the message was wiped.
  */
@@ -58,8 +58,8 @@ typedef struct ompi_pml_crypt_params {
     char *team;                     /* pool or openmp */
 } ompi_pml_crypt_params_t;
 
-/* Stages that workers have, in the order in which they were given; take() has
- * the oldest if it is done, else NULL.  `count` may be read at any time. */
+/* Stages handed to workers, in order; take() returns the oldest if it is done,
+ * else NULL.  `count` may be read without the lock. */
 typedef struct ompi_pml_crypt_line {
     struct ompi_pml_crypt_stage *first, *last;
     pthread_mutex_t lock;
@@ -68,15 +68,15 @@ typedef struct ompi_pml_crypt_line {
 
 typedef struct ompi_pml_crypt_state {
     ompi_pml_crypt_params_t params;
-    const char *host_name;          /* what pml_crypt_host says, or auto has chosen */
+    const char *host_name;          /* from pml_crypt_host, or chosen by auto */
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* the largest first part */
-    size_t room_least;              /* of a receive at the host, however short what comes is (mtl.c) */
-    size_t local_inline;            /* a longer message to this node follows its frame as it is */
-    unsigned tag_bits;              /* of a tag that the host compares */
+    size_t room_least;              /* smallest buffer for a receive at the host (mtl.c) */
+    size_t local_inline;            /* a longer message within this node is sent as it is, after its frame */
+    unsigned tag_bits;              /* that the host compares in a tag */
     opal_crypt_tags_t tags;
-    bool eager;                     /* a segment of up to chunk_size bytes leaves whether it is waited for or not */
-    bool sends_later;               /* the host's callbacks are no place to send from: ucx, cm */
+    bool eager;                     /* the host sends a segment of up to chunk_size bytes eagerly */
+    bool sends_later;               /* not from the host's callbacks: ucx, cm */
     bool mtl;                       /* the host is cm, which gives messages to an MTL (mtl.c) */
     opal_free_list_t requests;
     bool lists;
@@ -84,9 +84,9 @@ typedef struct ompi_pml_crypt_state {
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
-    uint64_t active;                /* messages that began or ended, roughly: whether it changes is what counts */
-    struct ompi_pml_crypt_request *made;    /* all that the free list ever made */
-    struct {                        /* lengths of lists of others than their files, to look at without their locks */
+    uint64_t active;                /* messages that began or ended, roughly: only a change of it matters */
+    struct ompi_pml_crypt_request *made;    /* all requests that the free list ever made */
+    struct {                        /* lengths of lists that are private to other files; read without their locks */
         volatile int polled, deferred, queued, arriving;
     } waiting;
 } ompi_pml_crypt_state_t;
@@ -95,12 +95,12 @@ extern ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component;
 extern mca_pml_base_module_t ompi_pml_crypt_module;
 extern ompi_pml_crypt_state_t ompi_pml_crypt;
 
-/* The lock of a peer or a communicator, across a call of the host.  Open MPI's own messages, whose tags are below
- * MPI_ANY_TAG, need none: those of one communicator and tag come from one thread at a time, and who probes for one
- * (the report) takes it by a matched receive.  Nor may they have one: a call of the host may make progress (a probe; from
- * 5.0 on any of cm's; a buffered send whose buffer is full), which begins such messages, and two threads would wait for each
- * other's lock.  Of tags from 0 up, progress begins those of MPI_Comm_create_group and, from 5.0 on, of partitioned
- * communication, each of them in one thread at a time. */
+/* The lock of a peer or a communicator, held across a call of the host.  Open MPI's own messages, whose tags are below
+ * MPI_ANY_TAG, need no lock: those of one communicator and tag come from one thread at a time, and the report, which
+ * probes for one, takes it by a matched receive.  Nor may they take one: a call of the host may make progress (a probe;
+ * from 5.0 on any call of cm; a buffered send whose buffer is full), which starts such messages, and two threads would
+ * deadlock.  With tags of 0 and above, progress starts only messages of MPI_Comm_create_group and, from 5.0 on, of
+ * partitioned communication, each in one thread at a time. */
 static inline void ompi_pml_crypt_host_lock(ompi_common_cryptmpi_lock_t *lock, int tag)
 {
     if (tag >= MPI_ANY_TAG) {
@@ -115,25 +115,25 @@ static inline void ompi_pml_crypt_host_unlock(ompi_common_cryptmpi_lock_t *lock,
     }
 }
 
-/* Of the buffer that the host gets to receive up to this many bytes. */
+/* The size of the buffer that the host gets to receive up to this many bytes. */
 static inline size_t ompi_pml_crypt_room_of(size_t wire_bytes)
 {
     return wire_bytes < ompi_pml_crypt.room_least ? ompi_pml_crypt.room_least : wire_bytes;
 }
 
-/* A message begins or ends.  With several threads one may be lost. */
+/* Count a message that begins or ends.  With several threads, a count may be lost. */
 static inline void ompi_pml_crypt_act(void)
 {
     __atomic_store_n(&ompi_pml_crypt.active, __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
-/* ---- to be seen from outside ---- */
+/* ---- the status page ---- */
 
 void ompi_pml_crypt_status_start(void);
-void ompi_pml_crypt_status_lists(bool ready);       /* requests and communicators are there, or are about to go */
+void ompi_pml_crypt_status_lists(bool ready);       /* requests and communicators exist, or are about to be freed */
 void ompi_pml_crypt_status_stop(void);
 void ompi_pml_crypt_status_look(void);
-void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment);             /* into memory of the caller, zeros before */
+void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment);             /* into the caller's zeroed memory */
 extern unsigned ompi_pml_crypt_status_calls;
 /* From the progress function. */
 static inline void ompi_pml_crypt_status_tick(void)
@@ -147,15 +147,15 @@ static inline void ompi_pml_crypt_status_tick(void)
     }
 }
 
-/* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: not now. ---- */
+/* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: busy, try again later. ---- */
 bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bool lists, uint64_t *moved);   /* changes with each
                                                                                       record, and message */
 void ompi_pml_crypt_look_btl_start(void);                   /* ob1's progress function does not call us */
 void ompi_pml_crypt_look_btl_stop(void);
 
-/* What is pending, and the peers.  `lists`: there are requests to look at.  One at a time. */
+/* What is pending, and the peers.  `lists`: requests exist.  One caller at a time. */
 void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists);
-/* The messages that a probe took ahead of their receives; -1: the communicator is busy. */
+/* The number of messages that a probe took ahead of their receives; -1: the communicator is busy. */
 int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
 
 /* crypt_verbose: how a message is sent, a line each. */
@@ -166,9 +166,9 @@ static inline bool ompi_pml_crypt_says_messages(void)
 
 /* ---- sending ---- */
 
-/* An error: the host has nothing of it, and the request is the caller's to drop. */
+/* After an error the host has nothing of the message, and the caller drops the request. */
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r);
-void ompi_pml_crypt_sent(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);     /* all of a frame, or a body */
+void ompi_pml_crypt_sent(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status);     /* a frame, or a body */
 int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r);          /* takes the peer's send lock itself */
 void ompi_pml_crypt_queue_start(void);
 void ompi_pml_crypt_queue_stop(void);
@@ -178,36 +178,36 @@ void ompi_pml_crypt_pump_stalled(void);     /* from the progress function */
 /* ---- how far a sender may run ahead of its receiver ---- */
 
 typedef enum {
-    OMPI_PML_CRYPT_LATE,            /* nothing may: the first part goes without payload, and tells */
+    OMPI_PML_CRYPT_LATE,            /* nothing may: the first part goes without payload, and reports its match */
     OMPI_PML_CRYPT_AHEAD,
-    OMPI_PML_CRYPT_AHEAD_TELLS      /* and its first part has to tell when it has matched */
+    OMPI_PML_CRYPT_AHEAD_TELLS      /* and the first part must report its match */
 } ompi_pml_crypt_ahead_t;
 
 enum { OMPI_PML_CRYPT_NOTHING_AHEAD = 0 };
 
 /* May `bytes` of this message leave before it has matched?  `tells`:
- * its first part does so anyway. */
+ * its first part reports its match anyway. */
 ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells);
 void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r);
 uint32_t ompi_pml_crypt_ahead_bytes(const ompi_common_cryptmpi_peer_t *peer);  /* to be shown */
 
 /* ---- how a long message is cut ---- */
 
-bool ompi_pml_crypt_cut_start(void);        /* says itself what is wrong with a parameter */
+bool ompi_pml_crypt_cut_start(void);        /* prints what is wrong with a parameter */
 unsigned ompi_pml_crypt_cut_threads(void);  /* the largest t of any message */
-/* Bytes of a segment, and t, for a message of which `rest` bytes are behind the first part. */
+/* Bytes of a segment, and t, for a message with `rest` bytes after the first part. */
 uint32_t ompi_pml_crypt_cut(uint64_t plain_bytes, uint64_t rest, unsigned outstanding, unsigned *threads);
 unsigned ompi_pml_crypt_cut_open(uint64_t plain_bytes);     /* t of the receiver */
 
 /* ---- the team ---- */
 
 int ompi_pml_crypt_team_start(void);
-void ompi_pml_crypt_team_stop(void);         /* what workers still have is done, and left */
+void ompi_pml_crypt_team_stop(void);         /* workers finish what they have, and nobody collects it */
 void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);
 
-/* How many segments may be on their way for a message sealed or opened by t. */
+/* How many segments may be in flight for a message sealed or opened by t threads. */
 static inline int32_t ompi_pml_crypt_room(unsigned least, unsigned threads)
 {
     return (int32_t) (threads > 1 && 2 * threads > least ? 2 * threads : least);
@@ -229,20 +229,20 @@ int ompi_pml_crypt_local_frame(const ompi_pml_crypt_message_t *m, uint8_t *frame
 int ompi_pml_crypt_local_send(ompi_pml_crypt_request_t *r);         /* a frame, then the message as it is */
 int ompi_pml_crypt_local_open(ompi_pml_crypt_message_t *m, const uint8_t *frame);
 void ompi_pml_crypt_local_recv(ompi_pml_crypt_request_t *r);
-/* For a probe, which leaves the frame as it came: the length of the message; OPAL_CRYPT_OK or ERR_AUTH. */
+/* For a probe, leaving the frame as it is: the length of the message; OPAL_CRYPT_OK or ERR_AUTH. */
 int ompi_pml_crypt_local_look(const ompi_pml_crypt_message_t *m, const uint8_t *frame, size_t *plain_bytes);
 
 /* ---- progress ---- */
 
-/* It waits for the progress function, which may ask the runtime for its peer. */
+/* Leave a request to the progress function, which may ask the runtime for its peer. */
 void ompi_pml_crypt_deferred_start(void);
 void ompi_pml_crypt_defer(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 int ompi_pml_crypt_progress(void);
 
 /* ---- what sending and receiving share ---- */
 
-/* What the host gets for a tag of the application's, or of Open MPI's.  Requests, envelopes
- * and statuses have the tag as it is; whatever asks the host has this one. */
+/* The tag at the host for one of the application's, or of Open MPI's.  Requests, envelopes and
+ * statuses keep the original; only calls of the host use this one. */
 static inline int ompi_pml_crypt_host_tag(int tag)
 {
     return OPAL_LIKELY(tag >= ompi_pml_crypt.tags.floor) ? tag

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Seen before?  In MPI's order?  What was opened is offered for acceptance here, whether a
- * receive or a probe asked for it.
+ * Seen before?  In MPI's order?  Everything that was opened, for a receive or for a probe, has
+ * to be accepted here.
  *
  *     serial_take     under the communicator's lock, with the call of the host
  *        |
  *        +-- accept         it was opened, or refused
- *        +-- serial_drop    it was cancelled, lost, plain, or is for nobody
+ *        +-- serial_drop    it was cancelled, lost, plain, or dropped
  *
- * Exactly one of the two gives the serial back: it is 0 from then on, and 0 is none.
+ * Exactly one of the two gives the serial back; from then on it is 0, which means no serial.
  */
 #include "pml_crypt_recv.h"
 

@@ -1,20 +1,20 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How much of long messages a peer may have to keep for us before it receives them.
+ * How much of our long messages a peer may have to buffer before it receives them.
  *
- * What leaves before a receive is known to have matched can lie at the receiver as long
- * as it likes.  The bytes of it are counted for each peer; a message for which there
- * is no room leaves its first part without payload, and its segments follow when that
- * has matched (chop_send.c).
+ * What leaves before a receive is known to have matched may occupy the receiver's memory
+ * for any length of time.  Its bytes are counted for each peer; a message beyond the
+ * limit sends its first part without payload, and its segments when that has matched
+ * (chop_send.c).
  *
- * A first part that is sent synchronously tells when it has matched, and costs an
- * answer.  So not every one is: messages of one communicator and tag match in their order,
- * and one that tells speaks for those before it.
+ * A first part that is sent synchronously reports its match (it tells), and costs an
+ * acknowledgment.  So not every one is: messages of one communicator and tag match in
+ * order, and one that tells covers those before it.
  *
- *     told, not told, not told, ... told (FENCE bytes later)      of one tag
+ *     told, not told, not told, ... told (limit / FENCES bytes later)      for one tag
  *
- * A tag that is not known yet begins with one that tells.
+ * The first message of a tag that is not known yet tells.
  */
 #include "pml_crypt.h"
 
@@ -22,20 +22,20 @@
 #include <stdlib.h>
 
 enum {
-    STREAMS = 16,                           /* tags that are known, of one peer */
+    STREAMS = 16,                           /* known tags of one peer */
     AHEAD_ALL = 32 << 20,                   /* bytes that all of a communicator's processes may send ahead to one */
-    AHEAD_MOST = 8 << 20, AHEAD_LEAST = 512 << 10,  /* and one of them */
-    FENCES = 4,                             /* within that, for a stream */
+    AHEAD_MOST = 8 << 20, AHEAD_LEAST = 512 << 10,  /* bounds for one of them */
+    FENCES = 4,                             /* a stream's share of the limit: 1 / FENCES */
 };
 
 typedef struct ompi_pml_crypt_stream {
     uint64_t context_high, context_low;
     int tag;
     uint32_t fresh;                         /* bytes since the last message that tells */
-    ompi_common_cryptmpi_atomic32_t fenced; /* bytes of which the one on its way will tell */
+    ompi_common_cryptmpi_atomic32_t fenced; /* bytes that the one in flight will report */
 } stream_t;
 
-/* `bytes` and `fenced` are lowered by callbacks; the rest is looked at under `lock`. */
+/* Callbacks lower `bytes` and `fenced`; the rest is accessed under `lock`. */
 struct ompi_common_cryptmpi_ahead {
     ompi_common_cryptmpi_atomic32_t bytes;
     uint32_t fresh;                         /* of all streams */
@@ -57,7 +57,7 @@ static inline bool all_told(const stream_t *stream)
     return 0 == stream->fresh && 0 == stream->fenced;
 }
 
-/* NULL: it is not known, and there is no room to know it. */
+/* NULL: the tag is not known, and no slot is free. */
 static stream_t *stream_of(struct ompi_common_cryptmpi_ahead *ahead, const ompi_pml_crypt_request_t *r, bool *known)
 {
     *known = true;
@@ -89,12 +89,12 @@ static struct ompi_common_cryptmpi_ahead *ahead_of(ompi_common_cryptmpi_peer_t *
         for (int i = 0; i < STREAMS; i++) {
             ahead->streams[i].tag = INT_MIN;            /* of no message */
         }
-        __atomic_store_n(&peer->ahead, ahead, __ATOMIC_RELEASE);        /* the status page looks without a lock */
+        __atomic_store_n(&peer->ahead, ahead, __ATOMIC_RELEASE);        /* the status page reads it without a lock */
     }
     return ahead;
 }
 
-/* This message tells of those before it, unless another one is about to. */
+/* Let this message report those before it, unless one in flight will. */
 static void speak_for(struct ompi_common_cryptmpi_ahead *ahead, stream_t *stream, ompi_pml_crypt_request_t *r)
 {
     if (0 == stream->fenced && stream->fresh > 0) {

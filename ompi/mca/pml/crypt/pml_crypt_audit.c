@@ -1,21 +1,21 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Is there a way around us?  Some components of other frameworks carry payload
- * past the PML.  This runs in pml_enable, when they have been discovered and
- * none is in use yet.
+ * Does anything bypass encryption?  Some components of other frameworks carry
+ * payload past the PML.  This runs in pml_enable, when they have been discovered
+ * but are not in use yet.
  *
  *   coll   only components that are known to send through the PML, or to stay
  *          within a node, are left in the list; the others are taken out, as
  *          basic and tuned can do everything.
- *   osc    every component that is not known to send through the PML answers
- *          only for windows that stay on one node (audit_osc.c).
- *   files  shared memory that is backed by a file must not be backed by a
- *          file on the network, or on a file system that is not known not to be one.
- *   shmem  OpenSHMEM in the same program has ways of its own.
+ *   osc    a component that is not known to send through the PML is asked
+ *          only about windows that stay on one node (audit_osc.c).
+ *   files  a file that backs shared memory must be on a file system that is
+ *          known to be local.
+ *   shmem  OpenSHMEM in the same program has its own paths.
  *
- * Which are safe is known by name (cryptmpi_names.c).  With crypt_audit = warn
- * all of it is said, and nothing done.
+ * Safe components are known by name (cryptmpi_names.c).  With crypt_audit = warn
+ * everything is reported, and nothing is changed.
  */
 #include "pml_crypt_host.h"
 
@@ -76,8 +76,8 @@ static void audit_coll(void)
 
 /* ---- files behind shared memory ---- */
 
-/* Of what is still to be made, where it will be.  Whatever cannot be told counts as a
- * network's. */
+/* For a path that does not exist yet, its nearest existing parent decides.  When in doubt,
+ * it counts as a network file system. */
 static bool is_local(const char *path, char *kind, size_t bytes)
 {
     char place[PATH_MAX];
@@ -125,7 +125,7 @@ static const char *directory_parameter(const char *full_name)
                ? *value : NULL;
 }
 
-/* Is a whole number of Open MPI's set to something? */
+/* Is an integer parameter of Open MPI nonzero? */
 static bool is_on(const char *full_name)
 {
     const int *value = NULL;
@@ -135,7 +135,7 @@ static bool is_on(const char *full_name)
            && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value && 0 != *value;
 }
 
-/* A parameter is there if its component is. */
+/* A parameter exists only if its component was loaded. */
 static int audit_files(void)
 {
     static const char *const directories[] = {
@@ -148,7 +148,7 @@ static int audit_files(void)
     for (size_t i = 0; 0 == rc && i < sizeof(directories) / sizeof(*directories); ++i) {
         rc = audit_directory(directories[i], directory_parameter(directories[i]));
     }
-    if (0 == rc && is_on("shmem_mmap_relocate_backing_file")) {     /* then all of them are there */
+    if (0 == rc && is_on("shmem_mmap_relocate_backing_file")) {     /* then all backing files are there */
         rc = audit_directory("shmem_mmap_backing_file_base_dir", directory_parameter("shmem_mmap_backing_file_base_dir"));
     }
     return rc;
@@ -156,7 +156,7 @@ static int audit_files(void)
 
 /* ---- OpenSHMEM ---- */
 
-/* A program that is linked with it, Open MPI's or another, may put and get past MPI. */
+/* A program that is linked with an OpenSHMEM, Open MPI's or another, may put and get past MPI. */
 static int audit_shmem(void)
 {
     if (NULL == dlsym(RTLD_DEFAULT, "shmem_init") || NULL == dlsym(RTLD_DEFAULT, "shmem_putmem")) {

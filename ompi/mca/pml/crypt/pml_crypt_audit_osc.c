@@ -3,36 +3,36 @@
  *
  * One-sided components that do not send through the PML.
  *
- * Open MPI asks every osc component, for every window, whether it wants it.
- * Those that would carry payload around us get a question of ours in front of
- * that one: does every process of the communicator run on this node, as far
- * as authenticated records and the host's transports say?  Only then their own
- * answer counts, and only of those that use these transports: osc/ucx may choose an
- * adapter within a node, and to oneself.  (4.1 has osc/pt2pt, which sends through the
- * PML and serves the other windows; later series have no such component, so there the call fails.)
+ * For every window, Open MPI asks each osc component whether it wants it.
+ * For components that would bypass us, a check of ours comes before that:
+ * does every process of the communicator run on this node, according to
+ * authenticated records and the host's transports?  Only then is the component
+ * asked, and only if it uses these transports: osc/ucx may choose an adapter
+ * within a node, even to oneself.  (4.1 has osc/pt2pt, which sends through the PML
+ * and serves the other windows; later series have no such component, so there the call fails.)
  *
- * osc/rdma may select an adapter, too: osc_rdma_btls names some before all others
+ * osc/rdma may select an adapter, too: osc_rdma_btls lists those to prefer
  * (ompi_osc_rdma_query_btls in 4.1.4, ompi_osc_rdma_query_accelerated_btls in 5.0.7).
- * But whatever it selected, an operation goes through an endpoint that
+ * But whatever it selects, an operation goes through an endpoint that
  * ompi_osc_rdma_peer_btl_endpoint finds among the target's own BTLs: in btl_rdma (4.1),
- * or in btl_rdma and btl_eager (5.0).  Of a process that counts as local these hold
- * shared memory alone; an adapter then has no endpoint, and the window fails.  What a
- * process does to itself is done in memory, but for MPI_Compare_and_swap in 4.1, which
- * tries the BTL first: a window of one process needs local BTLs, as well.
+ * or in btl_rdma and btl_eager (5.0).  For a process that counts as local these hold
+ * only shared memory; an adapter then has no endpoint, and the window fails.  Operations
+ * on oneself are done in memory, except MPI_Compare_and_swap in 4.1, which tries the
+ * BTL first: so a window of one process needs local BTLs, too.
  *
- * Where an error was asked for instead of the job's end
- * (crypt_on_auth_failure=error), one that sends through the PML gets a question,
- * too: are all the others authenticated?  Open MPI 4.1 crashes when the messages
- * fail by which it makes such a window.
+ * With crypt_on_auth_failure=error, which asks for an error instead of the job's
+ * end, a component that sends through the PML is preceded by a check, too: are all
+ * peers authenticated?  Open MPI 4.1 crashes if the messages that create such a
+ * window fail.
  *
- * Over btl/crypt only crypt_scope=all asks: a window of two processes of a node, which would share its memory, fails
- * there, or is left to osc/pt2pt.
+ * Over btl/crypt there is a check only with crypt_scope=all: a window of two processes of a node, which would share
+ * memory, fails then, or is left to osc/pt2pt.
  *
- * The question carries no hint of the component that is asked, hence one small
+ * The query function is not told which component it is called for, hence one small
  * function for each place in the table.
  *
- * And it has the communicators marked that it makes for a window: long puts are
- * received where they belong, and a program may look there before they have verified.
+ * The communicators that such a component makes for a window are marked: long puts are
+ * received in place, and a program may read there before they have been verified.
  */
 #include "pml_crypt_host.h"
 
@@ -54,12 +54,12 @@ static struct {
     ompi_osc_base_component_query_fn_t query;
 } places[PLACES];
 static int place_count = 0;
-static ompi_osc_base_component_select_fn_t select_riding;       /* of the one that rides */
+static ompi_osc_base_component_select_fn_t select_riding;       /* of the one that sends through the PML */
 static __thread bool selecting;
 static bool sealed_component = false;   /* one that sends through the PML is there */
 
-/* Cheap answers first: most windows span nodes, and the locality that Open MPI
- * knows of says so.  Its "local" is not believed without the records. */
+/* Cheap checks first: most windows span nodes, and Open MPI's own locality
+ * says so.  Its "local" is not trusted without the records. */
 static bool on_one_node(ompi_communicator_t *comm)
 {
     int size = ompi_comm_size(comm);
@@ -116,7 +116,7 @@ static const char *remedy(void)
            "crypt_transport=btl";
 }
 
-/* The same answer on all processes, or those that go on would wait for those that do not. */
+/* All processes must get the same answer, or those that go on would wait for the others. */
 static bool two_share_a_node(ompi_communicator_t *comm)
 {
     int share = 0, any = 1;
@@ -129,7 +129,7 @@ static bool two_share_a_node(ompi_communicator_t *comm)
            || 0 != any;
 }
 
-/* Of the components that are refused for a window one says why: osc/sm only if it is the only one. */
+/* Among the components that are refused for a window, one prints the reason: osc/sm only if it is the only one. */
 static bool speaks(int place)
 {
     bool others = false;
@@ -140,7 +140,7 @@ static bool speaks(int place)
     return !places[place].only_local || !others;
 }
 
-/* crypt_scope=all over btl/crypt: what processes of a node share is encrypted only if messages carry it. */
+/* crypt_scope=all over btl/crypt: data that processes of a node share is encrypted only if messages carry it. */
 static bool shares_memory(int place, ompi_communicator_t *comm, int flavor)
 {
     if (places[place].rides || MPI_WIN_FLAVOR_SHARED == flavor || !two_share_a_node(comm)) {
@@ -162,7 +162,7 @@ static int ask(int place, struct ompi_win_t *win, void **base, size_t size, ompi
                                                   : places[place].query(win, base, size, unit, comm, info, flavor);
     }
     if (places[place].rides) {
-        /* It would be chosen, and fail with advice that leads to other components. */
+        /* It would be chosen, and fail with advice that points to other components. */
         if (ompi_mpi_thread_multiple && MPI_WIN_FLAVOR_SHARED != flavor && !on_one_node(comm)) {
             OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "window-threads");
             return OMPI_ERR_NOT_SUPPORTED;
@@ -226,7 +226,7 @@ void ompi_pml_crypt_audit_osc(void)
         const bool rides = ompi_common_cryptmpi_osc_rides(name);
 
         sealed_component = sealed_component || rides;
-        if (place_count == PLACES) {    /* more than Open MPI ever had: leave none unwatched */
+        if (place_count == PLACES) {    /* more than Open MPI ever had: leave none unchecked */
             opal_list_remove_item(&ompi_osc_base_framework.framework_components, &item->super);
             OBJ_RELEASE(item);
             continue;

@@ -2,20 +2,19 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Receiving a large message: the first part is opened, then a window of staging buffers is
- * posted on the message's reserved tag, each segment is opened where it
- * belongs (with t > 1 by a worker, team.c), and its place in the window is
- * posted again.
+ * posted on the message's reserved tag, each segment is opened into its place
+ * (with t > 1 by a worker, team.c), and its slot of the window is posted again.
  *
- * Of one peer at most MANY messages are received so at a time, in the order in which
- * they matched, in which their sender sends them, too: staging is used again
- * while it is warm, and the host has few receives to search.  Should they come in another
- * order, so that nothing moves for a while, further ones are let in.
+ * At most MANY messages of a peer are received at a time, in the order in which they
+ * matched, which is also the order in which they are sent: staging is reused while it is
+ * warm, and the host has few receives to search.  Should they arrive in another order,
+ * so that nothing moves for a while, more are admitted.
  *
- * A message that fails is received to its end all the same, so that its sender
- * is not left waiting, and wiped as a whole when it completes.
+ * A message that fails is still received to its end, so that its sender is not
+ * left waiting, and is wiped as a whole when it completes.
  *
- * As in pump(), one caller at a time works on a request; the others, the
- * callbacks of the operations that it posts among them, leave a note.
+ * As in pump(), one caller at a time works on a request; the others, which
+ * include callbacks of the operations that it posts, leave a note.
  */
 #include "pml_crypt_recv.h"
 
@@ -68,7 +67,7 @@ void ompi_pml_crypt_arriving_start(void)
     ompi_pml_crypt.waiting.arriving = 0;
 }
 
-/* May it be received now?  Else its turn comes. */
+/* May it be received now?  Else it is queued. */
 static bool admit(ompi_pml_crypt_request_t *r)
 {
     ompi_common_cryptmpi_peer_t *peer = r->m.peer;
@@ -91,8 +90,8 @@ static bool admit(ompi_pml_crypt_request_t *r)
     return now;
 }
 
-/* Under the lock.  The caller has a pending of its own in it, until it has posted what may be:
- * all of its segments may be there already. */
+/* Under the lock.  `pending` counts the caller, too, until it has posted receives: all of the
+ * segments may have arrived already. */
 static ompi_pml_crypt_request_t *next_of(ompi_common_cryptmpi_peer_t *peer)
 {
     opal_list_item_t *item = opal_list_remove_first(&peer->arriving);
@@ -108,8 +107,8 @@ static ompi_pml_crypt_request_t *next_of(ompi_common_cryptmpi_peer_t *peer)
     return r;
 }
 
-/* All of a message's segments are in.  One of the next may be so at once, too: whoever is
- * at work here goes on, so that they make a loop and not a recursion. */
+/* All of a message's segments have arrived.  The next message may finish at once, too: the
+ * caller that is in here already goes on with it, a loop instead of a recursion. */
 static void admit_next(ompi_common_cryptmpi_peer_t *peer)
 {
     ompi_pml_crypt_request_t *r;
@@ -156,13 +155,13 @@ void ompi_pml_crypt_arriving_stalled(void)
 
 /* ---- segments ---- */
 
-/* The segment was opened, or was not. */
+/* The segment was opened, or could not be. */
 static void segment_done(ompi_pml_crypt_stage_t *stage)
 {
     ompi_pml_crypt_request_t *r = stage->op.request;
 
     if (MPI_SUCCESS != r->host_error) {
-        ;       /* the others may have come in each other's places: that is no forgery */
+        ;       /* segments may be misordered after a host error: do not report an attack */
     } else if (OPAL_CRYPT_OK != stage->rc) {
         r->failure = stage->rc;
     } else if (stage->plain == stage->bytes) {
@@ -275,8 +274,8 @@ int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const
     return rc;
 }
 
-/* The caller's own pending keeps the request alive while this runs.  The segments may be long in
- * coming: the first part's staging is not kept for that. */
+/* The caller's own count in `pending` keeps the request alive while this runs.  Segments may take
+ * long to arrive: the first part's staging is returned before. */
 void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packed, uint64_t counter)
 {
     const uint64_t wanted = r->shape.total_bytes < r->m.plain_bytes ? r->shape.total_bytes : r->m.plain_bytes;

@@ -4,24 +4,24 @@
  * Sending a large message: a first part, then sealed segments on a reserved
  * tag, a few at a time.
  *
- * One queue holds the requests of the process that have segments left, and at
- * most IN_FLIGHT segments are with the host together: more would only fill
- * staging that has gone cold.  A sender does not run ahead of its receiver by
- * more than RUN_AHEAD segments, nor by more bytes of all messages than ahead.c
- * lets it: the first part of a longer message, or of one too many, is sent
+ * One queue holds the requests of the process that have segments left; together
+ * they have at most IN_FLIGHT segments at the host: more would only fill staging
+ * that has gone cold.  A sender does not run ahead of its receiver by more than
+ * RUN_AHEAD segments, nor by more bytes, over all messages, than ahead.c allows:
+ * the first part of a longer message, or of one beyond that limit, is sent
  * synchronously, and opens the gate when it has matched.  Until then the request
  * is parked, out of the queue.
  *
  * With t > 1 a segment is sealed by a worker (team.c).  It counts as one of
- * those in flight from then on, and goes to the host in its turn.
+ * those in flight from then on, and goes to the host in order.
  *
- * A message must not wait for another one, whose receive may depend on it.  When the
- * segments that fly have not moved for a while, counted in calls of the progress
- * function, their messages are stuck: they send nothing until one of theirs moves, and
- * others get as much room again.  Each time without a move in between, the while doubles.
+ * A message must not wait for another one whose receive may depend on it.  When no
+ * segment in flight has moved for a number of calls of the progress function, their
+ * messages are stuck: they send nothing until one of their segments moves, and others
+ * get the same window again.  Each time without a move in between, that number doubles.
  *
  * pump() is entered from everywhere, callbacks included, but only one caller
- * works at a time: the others leave a note (`notes`) and go.  So the queue's
+ * works at a time: the others leave a note (`notes`) and return.  So the queue's
  * front is never worked on twice, no lock is held while the host is called,
  * and a host that completes at once makes a loop, not a recursion.
  */
@@ -29,11 +29,11 @@
 
 #include <stddef.h>
 
-static opal_list_t queue;               /* of requests, by their member `queued` */
+static opal_list_t queue;               /* requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static ompi_common_cryptmpi_atomic32_t notes = 0;
 
-/* Under the lock: segments with the host, or at a worker; how many of them were stuck when
+/* Under the lock: segments at the host or at a worker, and how many of them were stuck when
  * `era` began. */
 static int32_t flying = 0, stuck = 0;
 static uint32_t era = 0;
@@ -83,7 +83,7 @@ static inline bool may_send(const ompi_pml_crypt_request_t *r)
     return !r->stuck && is_room(r->threads);
 }
 
-/* Under the lock, as all of the queue. */
+/* Under the lock, like all access to the queue. */
 static void enqueue(ompi_pml_crypt_request_t *r)
 {
     opal_list_append(&queue, &r->queued);
@@ -106,7 +106,7 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_era)
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
     if (!is_room(NULL == ompi_pml_crypt.team ? 1 : ompi_pml_crypt_cut_threads())) {
         ompi_common_cryptmpi_lock_release(&queue_lock);
-        return NULL;            /* whichever it is: there may be thousands of them */
+        return NULL;            /* no room for any: do not search, there may be thousands */
     }
     for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
         if (may_send(request_of(item))) {
@@ -150,9 +150,9 @@ static void open_gate(ompi_pml_crypt_request_t *r)
     ompi_common_cryptmpi_lock_release(&queue_lock);
 }
 
-/* Something has left: send on.  ucx calls back from the middle of its own work,
- * while sends that it could not start yet wait to be tried again; what is sent
- * from there overtakes them.  So the progress function has to do it. */
+/* A send has completed: go on.  ucx calls back in the middle of its own work, while
+ * sends that it could not start yet wait for a retry; a send from the callback would
+ * overtake them.  So the progress function has to do it. */
 static void go_on(void)
 {
     if (ompi_pml_crypt.sends_later) {
@@ -183,7 +183,7 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     ompi_pml_crypt_request_put(r);
 }
 
-/* A sealed segment, or why there is none, goes to the host. */
+/* Hand a sealed segment to the host; if it could not be sealed, end the job. */
 static void hand_over(ompi_pml_crypt_stage_t *stage)
 {
     ompi_pml_crypt_request_t *r = stage->op.request;
@@ -193,7 +193,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
     if (OPAL_CRYPT_OK != stage->rc) {       /* the receiver has the first part, and waits for this one */
         ompi_common_cryptmpi_end_job(r->base.req_comm, ompi_comm_rank(r->base.req_comm), r->m.tag, stage->rc);
     } else {
-        /* Who sends synchronously learns from the last segment that a receive
+        /* The last segment tells the sender of a synchronous message that a receive
          * matched, because a probe alone takes no more than the first part. */
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, stage->wire_bytes, &ompi_mpi_byte.dt, r->m.rank,
                                     r->chop_tag,
@@ -207,8 +207,8 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
     }
 }
 
-/* Seal one segment and hand it over, or give it to a worker.  The request has
- * a pending for it. */
+/* Seal one segment and hand it over, or give it to a worker.  The request's
+ * `pending` counts it already. */
 static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t of_era)
 {
     uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
@@ -263,7 +263,7 @@ void ompi_pml_crypt_pump(void)
     } while (0 != ompi_common_cryptmpi_add(&notes, -seen));
 }
 
-/* What flies does not move: a new era. */
+/* Segments in flight do not move: begin a new era. */
 static void give_up_on_flying(void)
 {
     opal_list_item_t *item;
@@ -356,10 +356,10 @@ static uint32_t bytes_ahead(const ompi_pml_crypt_request_t *r)
     return (uint32_t) (bytes < most ? bytes : most);
 }
 
-/* What may leave before a receive has matched, and how the message is cut accordingly.  What is
- * short is here because nothing more may be sealed ahead; where the host sends its segment
- * whether it is waited for or not, as it would have sent the message, it waits for nobody.
- * Under the send lock; NULL: it cannot be cut. */
+/* Decide what may leave before a receive has matched, and cut the message accordingly.  A short
+ * message is here because the limit of sealed frames is reached; if the host sends its segment
+ * eagerly, as it would have sent the message, it does not wait for a match.  Under the send
+ * lock; NULL: it cannot be cut. */
 static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
 {
     const size_t chop_min = ompi_pml_crypt.params.chop_min;
@@ -434,7 +434,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
         return rc;
     }
     begin_queued(r);
-    if (ompi_pml_crypt_called_back()) {         /* Open MPI began it when a request ended, as its windows do */
+    if (ompi_pml_crypt_called_back()) {         /* started from a completion callback, as Open MPI's windows do */
         go_on();
     } else {
         ompi_pml_crypt_pump();

@@ -3,8 +3,8 @@
  *
  * The component: parameters, and how it becomes the PML.
  *
- * Being the selected component, and loading the host ourselves, is fail-closed:
- * if anything below fails there is no PML, and MPI_Init ends the job.
+ * This is fail-closed, as we are the selected component and load the host
+ * ourselves: if anything below fails there is no PML, and MPI_Init ends the job.
  *
  * ob1 and cm ask pml/base whether "ob1" was selected everywhere, while the
  * selection publishes the name of the best component.  Between the end of
@@ -22,7 +22,7 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/runtime/mpiruntime.h"
 
-enum { LOCAL_INLINE = 4096 };           /* a copy of more costs more than a second message */
+enum { LOCAL_INLINE = 4096 };           /* copying more costs more than a second message */
 
 static int component_register(void);
 static int component_open(void);
@@ -70,9 +70,9 @@ static int component_register(void)
     return rc ? rc : opal_cryptproc_register(list, sizeof(list) / sizeof(list[0]), &failed);
 }
 
-/* Is `crypt` what the user, or the site, chose?  Where nothing was chosen, every
- * PML is asked, and being installed is no reason to encrypt: there may be no
- * key, and others count on the default.  hook/crypt looks for lists with others, but may be switched off. */
+/* Did the user, or the site, choose `crypt`?  Without a choice every PML is asked, and
+ * being installed is no reason to encrypt: there may be no key, and users expect the
+ * default.  hook/crypt checks for lists that name other PMLs, too, but may be switched off. */
 static bool asked_for(void)
 {
     const char **value = NULL;
@@ -87,9 +87,9 @@ static bool asked_for(void)
     return alone;
 }
 
-/* osc is opened after us, by a site's settings without osc/pt2pt (Debian's),
- * which is the only component that sends through the PML.  Who chose one on
- * the command line or in the environment keeps it, and meets the audit. */
+/* osc is opened after us, and a site's settings (Debian's) may exclude osc/pt2pt,
+ * the only component that sends through the PML.  A choice on the command line
+ * or in the environment is left alone, and audited. */
 static void prefer_osc(void)
 {
 #if OMPI_MAJOR_VERSION < 5
@@ -128,8 +128,8 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
     return true;
 }
 
-/* What is special about a host.  How many bits of a tag it compares, it says itself: with cm it
- * depends on the MTL and, with libfabric, on the provider. */
+/* Adapt to the host.  How many bits of a tag it compares follows from its pml_max_tag: with cm
+ * it depends on the MTL and, with libfabric, on the provider. */
 static bool fit_host(const mca_pml_base_module_t *host)
 {
     const char *name = ompi_pml_crypt.host_name;
@@ -162,7 +162,7 @@ static void become_module_of(const mca_pml_base_module_t *host)
     OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(&ompi_pml_crypt_module, host);
 }
 
-/* NULL after a text, as below. */
+/* NULL after a message, as below. */
 static const mca_pml_base_module_t *load_host(bool progress_threads, bool mpi_threads)
 {
     const mca_pml_base_module_t *host;
@@ -174,7 +174,7 @@ static const mca_pml_base_module_t *load_host(bool progress_threads, bool mpi_th
     return host;
 }
 
-/* pml/crypt seals. */
+/* Start with pml/crypt sealing. */
 static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_threads)
 {
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
@@ -203,8 +203,8 @@ static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_
     return &ompi_pml_crypt_module;
 }
 
-/* Without a module Open MPI would say that there is no component, and look for shared
- * libraries that are missing: the reason was shown, and the job ends here. */
+/* Without a module Open MPI would report that there is no component, and look for missing
+ * shared libraries: the reason has been shown, so the job ends here. */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
     const mca_pml_base_module_t *host = NULL;

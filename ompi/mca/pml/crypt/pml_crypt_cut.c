@@ -14,9 +14,9 @@
  *     nothing              segments of chunk_size, one thread
  *
  * t is at most max(1, T0 - T1): the hardware threads that are ours, less the one
- * that communicates.  crypt_threads takes the place of T0 - T1, whatever the
- * processors are.  Where a table chooses k it is 1 while OUTSTANDING long sends are
- * not finished, as in the papers.
+ * that communicates.  crypt_threads replaces T0 - T1, however many processors there
+ * are.  A k from a table becomes 1 while OUTSTANDING or more long sends are
+ * unfinished, as in the papers.
  */
 #include "pml_crypt.h"
 
@@ -28,16 +28,16 @@
 #include "opal/util/proc.h"
 
 enum {
-    SMALL_SEGMENT = 16384,              /* below it a second thread only costs */
+    SMALL_SEGMENT = 16384,              /* below it a second thread does not pay */
     COMMUNICATING = 1,                  /* T1 */
     OUTSTANDING = 64
 };
 
 static opal_crypt_rule_t rule;
-static unsigned given;                  /* threads, where pml_crypt_t is a number; 0: it is none */
+static unsigned given;                  /* threads, where pml_crypt_t is a number; else 0 */
 static opal_crypt_limits_t limits;
 
-/* "0" says nothing. */
+/* "0" is the same as nothing. */
 static bool is_number(const char *text)
 {
     return isdigit((unsigned char) *text) && text[strspn(text, "0123456789")] == '\0';
@@ -82,7 +82,7 @@ bool ompi_pml_crypt_cut_start(void)
     return read_threads(p);
 }
 
-/* Of all messages. */
+/* The largest t of any message. */
 unsigned ompi_pml_crypt_cut_threads(void)
 {
     unsigned most = 1, max = opal_crypt_rule_max_threads(&limits);

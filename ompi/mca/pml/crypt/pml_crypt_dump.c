@@ -38,7 +38,7 @@ static void dump_peer(ompi_common_cryptmpi_comm_t *c, const opal_crypt_status_pe
     }
 }
 
-/* The rank of a process in the communicator; -1: it is no member. */
+/* The rank of a process in the communicator; -1: it is not a member. */
 static int rank_of(const ompi_communicator_t *comm, const opal_crypt_status_peer_t *p)
 {
     for (int i = 0; i < ompi_group_size(comm->c_remote_group); i++) {

@@ -10,12 +10,12 @@
  *       2. Open MPI's barrier of all processes
  *       3. MPI_COMM_SELF goes: take the frames of the others, compare, report
  *
- * Nobody waits for a process that sent us nothing, and for no process longer
+ * We do not wait for a process that sent us nothing, nor for any process longer
  * than LIMIT: one that died must not keep the others from ending.  So no receive
  * blocks, and one that is left over is canceled.
  *
- * Whoever deletes a message can delete the frame, too: that none came is said, and
- * ends the job under crypt_on_missing=abort, like a message that is missing.
+ * An attacker who deletes a message can delete the frame, too: a missing frame is
+ * reported, and ends the job under crypt_on_missing=abort, like a missing message.
  */
 #include "pml_crypt.h"
 
@@ -89,8 +89,8 @@ static void send_all(ompi_common_cryptmpi_comm_t *world)
         f->wanted = accepted > 0;
         if (f->wanted || opal_crypt_session_sent(peers[i]->session) > 0) {
             final_count++;
-            /* Before the barrier: libfabric keeps a message that nobody waits for with its connection,
-             * and drops it when the sender has left (net of 1.17). */
+            /* Before the barrier: libfabric keeps an unexpected message with its connection, and
+             * drops it when the sender disconnects (provider net of 1.17). */
             if (ompi_pml_crypt.mtl) {
                 (void) expect_one(world, f);
             }
@@ -144,8 +144,8 @@ static void compare(ompi_common_cryptmpi_comm_t *world, final_t *f, size_t bytes
     }
 }
 
-/* Its frame, if it has arrived.  What is no frame stays where it is: ob1 may write beyond a buffer that is too
- * small for it. */
+/* Take its frame, if it has arrived.  A message of another length stays in the queue: ob1 may write beyond a buffer
+ * that is too small for it. */
 static void find_one(ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *tally)
 {
     ompi_status_public_t status;

@@ -3,23 +3,23 @@
  *
  * Messages that a probe took from the host ahead of their receives.
  *
- * A probe must not report what nobody has authenticated.  So a sealed message is
- * fetched and its first part opened: its length is known then, and its source and
- * tag are right.  With it leaves the host's queue every message of that source that
- * arrived before it: else a later receive would find them out of order.  It is
- * accepted there and then, at the serial that it took when it left the queue, and
- * the receive gets what was opened.
+ * A probe must not report what has not been authenticated.  So a sealed message is
+ * fetched and its first part opened: then its length is known, and its source and
+ * tag are authentic.  Every earlier message from that source must be dequeued along
+ * with it: else a later receive would find them out of order.  It is accepted at
+ * once, with the serial that it took when it left the queue, and the receive gets
+ * what was opened.
  *
- * Of a message within this node the host's length less the overhead is the answer,
- * and it stays where it is, unless it announces a large body: then its frame has to
- * be looked into.
+ * For a message within this node the host's length less the overhead is the answer,
+ * and the message stays in the host's queue, unless it announces a large body: then
+ * its frame has to be read.
  *
- * All of them lie in the communicator's list, in order of arrival, until a
+ * All of them are in the communicator's list, in order of arrival, until a
  * receive or a probe asks: both look here first.  A serial is taken for each
  * as it leaves the host's queue, because that is when it matched.
  *
- * Over cm (mtl.c) a message leaves the host's queue by a receive that names its source and tag,
- * at once, under the communicator's lock, under which all receives are posted.
+ * Over cm (mtl.c) a message is dequeued at once, by a receive that names its source and tag,
+ * under the communicator's lock, under which all receives are posted.
  */
 #include "pml_crypt_held.h"
 
@@ -111,9 +111,9 @@ static void fetched(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     ompi_pml_crypt_first_in(op, status);
 }
 
-/* Staging for what the host has, so that it never truncates (recv.c).  What is longer than any first
- * part is none, and is refused; it is brought all the same, for the host and its sender to be
- * done with it.  An MTL may truncate: it knows the room. */
+/* Staging for the host's message, large enough that the host never truncates (recv.c).  A message
+ * longer than any first part is invalid, and refused; it is still received, so that the host and its
+ * sender can finish with it.  An MTL may truncate: it respects the buffer's size. */
 static ompi_pml_crypt_stage_t *room_for(const ompi_pml_crypt_held_t *held, size_t *bytes)
 {
     const bool fits = ompi_pml_crypt.mtl || held->claimed_bytes <= ompi_pml_crypt.stage_bytes;
@@ -262,7 +262,7 @@ void ompi_pml_crypt_held_drop(ompi_pml_crypt_held_t *held)
     if (NULL != held->stage
         && __atomic_compare_exchange_n(&held->taker, &nobody, OMPI_PML_CRYPT_HELD_DROPPED, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE)) {
-        return;                 /* what brings it gives both back */
+        return;                 /* fetched() gives both back */
     }
     if (NULL != held->stage) {
         ompi_pml_crypt_stage_return(held->stage);

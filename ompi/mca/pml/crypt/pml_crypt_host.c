@@ -5,13 +5,13 @@
  *
  * With `--mca pml crypt` Open MPI loads no other PML, so the host is found and
  * opened here: among the static components of the framework, or in the
- * component repository.  Whatever goes wrong ends in NULL, and with it the job:
- * no other PML is there to take over.
+ * component repository.  Any failure returns NULL, which ends the job: there is
+ * no other PML to take over.
  *
- * "auto" is what Open MPI itself would take of those that can be wrapped: each is asked for its
+ * "auto" is what Open MPI itself would choose among those that can be wrapped: each is asked for its
  * priority, as by pml/base.  But ucx and libfabric carry messages over plain TCP and UDP, too, by protocols that let an
- * attacker write into memory: so where a node has no other network auto means ob1, and elsewhere what only software
- * would carry is passed over.  Whoever names the host gets it.
+ * attacker write into memory: so on a node without another network auto means ob1, and elsewhere a host that may use
+ * software transports is passed over.  A host that is named is always used.
  */
 #include "pml_crypt_host.h"
 
@@ -29,7 +29,7 @@ enum { HOSTS = sizeof(hosts) / sizeof(hosts[0]) };
 /* A PML that was found, and how far it was started. */
 typedef struct host_candidate {
     mca_pml_base_component_t *component;
-    mca_pml_base_module_t *module;      /* NULL: it is not live */
+    mca_pml_base_module_t *module;      /* NULL: not initialized */
     int priority;
 } host_t;
 
@@ -54,8 +54,8 @@ static mca_base_component_t *among_static(const char *name)
     return NULL;
 }
 
-/* The repository opens into a framework's own list; it gets a framework that
- * nobody else knows, so that the PML framework does not see a second component. */
+/* The repository opens a component into a framework's list; it gets a private
+ * framework, so that the PML framework does not see a second component. */
 static mca_base_component_t *open_item(mca_base_component_repository_item_t *item)
 {
     mca_base_component_t *found = NULL;
@@ -135,13 +135,13 @@ static bool has_text(const char *name)
     return index < 0 || (OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value && NULL != value->stringval);
 }
 
-/* In a second life of MPI (sessions) ucx of Open MPI 5.0 has lost its defaults, and would crash over that. */
+/* When MPI is initialized again (sessions), ucx of Open MPI 5.0 has lost its defaults, and would crash. */
 static bool is_lost(const char *name)
 {
     return 0 == strcmp(name, "ucx") && !(has_text("tls") && has_text("devices"));
 }
 
-/* NULL: it is live.  Else why it is not, a topic of the help file. */
+/* NULL: it is initialized.  Else why it is not, a topic of the help file. */
 static const char *host_start(host_t *host, const char *name, int best, bool progress_threads, bool mpi_threads)
 {
     mca_base_component_t *base = among_static(name);
@@ -154,7 +154,7 @@ static const char *host_start(host_t *host, const char *name, int best, bool pro
     if (!same_interface(base)) {
         return "host-other-version";
     }
-    host->component = (mca_pml_base_component_t *) base;        /* to be closed, also if it does not open, as pml/base does */
+    host->component = (mca_pml_base_component_t *) base;        /* closed even if it does not open, as in pml/base */
     if ((NULL != base->mca_register_component_params && OMPI_SUCCESS != base->mca_register_component_params())
         || (NULL != base->mca_open_component && OMPI_SUCCESS != base->mca_open_component())) {
         return "host-failed";
@@ -194,13 +194,13 @@ static bool set_by_somebody(const char *project, const char *framework, const ch
            && MCA_BASE_VAR_SOURCE_DEFAULT != source;
 }
 
-/* By default pml/ucx looks for devices itself; what these say may be any network. */
+/* By default pml/ucx looks for devices itself; these parameters may name any network. */
 static bool ucx_is_told(void)
 {
     return set_by_somebody("opal", "opal_common", "ucx", "tls") || set_by_somebody("opal", "opal_common", "ucx", "devices");
 }
 
-/* A provider of libfabric: "core;layer".  A layer alone may be over any. */
+/* A provider of libfabric: "core;layer".  A layer alone may use any core. */
 static bool is_software(const char *provider, size_t bytes)
 {
     static const char software[] = "tcp,udp,net,sockets,shm,rstream,ofi_rxm,ofi_rxd,ofi_mrail";
@@ -209,7 +209,7 @@ static bool is_software(const char *provider, size_t bytes)
     return opal_cryptproc_listed(software, provider, core < bytes ? core : bytes);
 }
 
-/* Where nobody says which providers mtl/ofi may have, it is told before it opens. */
+/* Unless it is set which providers mtl/ofi may use, exclude software before it opens. */
 static void leave_software_out(void)
 {
     if (NULL == getenv("OMPI_MCA_mtl_ofi_provider_include") && NULL == getenv("OMPI_MCA_mtl_ofi_provider_exclude")) {
@@ -217,7 +217,7 @@ static void leave_software_out(void)
     }
 }
 
-/* Once it is open: does one of its lists let software in? */
+/* Once it is open: does one of its lists allow software? */
 static bool ofi_is_told(void)
 {
     const char *const *value = NULL;
@@ -242,8 +242,8 @@ static bool ofi_is_told(void)
 
 /* ---- all of them ---- */
 
-/* As pml/base does it: the first of the highest priority.  One that is missing or has no network is
- * no mistake here. */
+/* As pml/base does it: the first of the highest priority.  A host that is missing, or has no network,
+ * is not an error here. */
 static const char *host_choose(bool progress_threads, bool mpi_threads)
 {
     const char *name = NULL;

@@ -10,7 +10,7 @@
 
 /* ---- the host, and its limits ---- */
 
-/* `name` is what is wanted, and becomes what is there. */
+/* `name`: the host that is wanted; on return, the one that was loaded. */
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads);
 int ompi_pml_crypt_host_finalize(void);
 void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after it */
@@ -19,31 +19,31 @@ bool ompi_pml_crypt_limits_ucx_raised(void);
 void ompi_pml_crypt_limits_raise(void);     /* after host_load, before the host has peers */
 bool ompi_pml_crypt_limits_eager(size_t wire_bytes);    /* a message of this length leaves eagerly; after raise */
 void ompi_pml_crypt_host_close(void);
-bool ompi_pml_crypt_fault_tolerant(void);   /* refused, with a message */
+bool ompi_pml_crypt_fault_tolerant(void);   /* true: refused, with a message */
 
 /* ---- the host cm: mtl.c ---- */
 
 enum { OMPI_PML_CRYPT_MTL_ROOM = 1 << 16 };
-bool ompi_pml_crypt_mtl_fit(void);          /* false after a text */
+bool ompi_pml_crypt_mtl_fit(void);          /* false after a message */
 const char *ompi_pml_crypt_mtl_name(void);  /* NULL: another host */
 int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,
                             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
 
 /* ---- pml_crypt_transport.c: crypt_transport=btl ---- */
 
-/* NULL after a text. */
+/* NULL after a message. */
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_t *host);
 void ompi_pml_crypt_find_threads(bool mpi_threads);
-const char *ompi_pml_crypt_agreed(void);    /* the parameters that all processes must have alike */
+const char *ompi_pml_crypt_agreed(void);    /* the parameters that must be the same in all processes */
 bool ompi_pml_crypt_cryptag_here(void);
 int ompi_pml_crypt_audit(void);
-int ompi_pml_crypt_audit_transport(void);   /* of what btl/crypt does not look at itself */
+int ompi_pml_crypt_audit_transport(void);   /* only what btl/crypt does not check itself */
 void ompi_pml_crypt_audit_osc(void);
 void ompi_pml_crypt_audit_osc_end(void);
 bool ompi_pml_crypt_audit_osc_makes_window(void);       /* this thread, in a component that sends through the PML */
 /* True: act on it.  Shown if fatal, or if crypt_audit is warn (then false). */
 bool ompi_pml_crypt_audit_finding(const char *component, const char *remedy, bool fatal);
 void ompi_pml_crypt_disable(void);
-void ompi_pml_crypt_lists_stop(void);       /* when the host is gone, which may have some of it until then */
+void ompi_pml_crypt_lists_stop(void);       /* after the host has finished: it may use some of them until then */
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The eager limit of shared memory, raised where it is Open MPI's own.
+ * The eager limit of shared memory, raised where it is Open MPI's default.
  *
- * The 4 KiB of shared memory have no room for the header of a message of 4 KiB,
- * whose payload would then be asked for by itself.  Not by hook/crypt, as btl/tcp's
- * limits are: what Open MPI's own is, the transport knows once it has started (where
- * it finds XPMEM, 32 KiB), and it makes its buffers later, when it gets its peers.
+ * The default of 4 KiB leaves no room for the header of a message of 4 KiB, whose
+ * payload would then take a rendezvous.  hook/crypt raises btl/tcp's limits, but not
+ * this one: the default is known only once the transport has started (32 KiB where it
+ * finds XPMEM), and the buffers are allocated later, when it gets its peers.
  */
 #include "pml_crypt_host.h"
 
@@ -49,7 +49,7 @@ void ompi_pml_crypt_limits_raise(void)
     }
 }
 
-/* What ob1 puts before a message. */
+/* Bytes that ob1 puts before a message. */
 enum { HOST_HEADER = 128 };
 
 bool ompi_pml_crypt_limits_eager(size_t wire_bytes)

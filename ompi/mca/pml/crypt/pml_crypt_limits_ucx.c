@@ -3,14 +3,14 @@
  *
  * The limits of UCX over TCP, raised where the user set none.
  *
- * UCX cuts what it sends eagerly into pieces of 8 KiB, each with a system call of
- * its own; 128 KiB take a segment whole.  It reads its settings from the environment
- * while the host opens: there they are, and are taken away again, so that neither
- * the application's own use of UCX nor its children see them.
+ * UCX cuts eager messages into pieces of 8 KiB, each with a system call of its own;
+ * 128 KiB hold a whole segment.  It reads its settings from the environment while the
+ * host opens: they are set for that time only, so that neither the application's own
+ * use of UCX nor its children see them.
  *
- * UCX warns of settings that it had no use for, so they are made only where it may
- * use TCP.  A receiver of other settings than the sender's may not have the room:
- * processes must agree (pml_crypt_start.c).
+ * UCX warns about settings that it did not use, so they are made only where it may
+ * use TCP.  A receiver with other settings than the sender may have too small a
+ * buffer: processes must agree (pml_crypt_start.c).
  */
 #include "pml_crypt_host.h"
 #include "opal/mca/common/crypt/base/environment.h"
@@ -34,7 +34,7 @@ bool ompi_pml_crypt_limits_ucx_raised(void)
     return raised;
 }
 
-/* The variable, or what takes its place for users of UCX that are an MPI. */
+/* The variable UCX_NAME, or UCX_MPI_NAME, which takes precedence where an MPI uses UCX. */
 static const char *setting(const char *name)
 {
     char variable[64];

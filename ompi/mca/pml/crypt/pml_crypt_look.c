@@ -5,7 +5,7 @@
  *
  *     1. the requests that the free list ever made: those in use, the oldest of them
  *     2. the calls that block
- *     3. what lies there instead: messages that a probe took, and one that the host would
+ *     3. what has arrived instead: messages that a probe took, and one that the host would
  *        give to a receive for any tag
  *     4. the peers: those that something waits for, then those that changed last
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    REQUESTS = 4096,                    /* that are looked at */
+    REQUESTS = 4096,                    /* at most, that are looked at */
     TALLIES = 256
 };
 
@@ -27,7 +27,7 @@ typedef struct tally {
 typedef struct look {
     ompi_pml_crypt_waits_t waits;
     tally_t tallies[TALLIES];
-    int64_t changed[OPAL_CRYPT_STATUS_PEERS];       /* of the moment's peers: how much each is worth naming */
+    int64_t changed[OPAL_CRYPT_STATUS_PEERS];       /* how much each of the moment's peers is worth showing */
 } look_t;
 
 static tally_t *tally_of(look_t *look, const ompi_common_cryptmpi_peer_t *peer, bool make)
@@ -168,7 +168,7 @@ static void fill_peer(look_t *look, ompi_common_cryptmpi_peer_t *peer, const tal
     }
 }
 
-/* Where it is named: a free place, or that of one that is worth less. */
+/* The slot for a peer: a free one, or that of a peer that is worth less; -1: none. */
 static int room_for(look_t *look, int64_t worth)
 {
     int least = 0;
@@ -223,7 +223,7 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
 
 void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists)
 {
-    static look_t look;                 /* one at a time */
+    static look_t look;                 /* one caller at a time */
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     memset(&look, 0, sizeof(look));

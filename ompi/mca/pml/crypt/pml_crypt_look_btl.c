@@ -10,7 +10,7 @@
 
 #include "opal/runtime/opal_progress.h"
 
-enum { CONNECTIONS = 4 };               /* that wait for something, and are named */
+enum { CONNECTIONS = 4 };               /* at most, that wait for something and are named */
 
 typedef struct btl_look {
     opal_crypt_status_moment_t *moment;
@@ -19,7 +19,7 @@ typedef struct btl_look {
     unsigned wait_count;
 } btl_look_t;
 
-/* One that something waits for takes the place of one that is only connected. */
+/* A peer that something waits for replaces one that is only connected. */
 static opal_crypt_status_peer_t *room_for(opal_crypt_status_moment_t *moment, bool waits)
 {
     if (moment->peer_count < OPAL_CRYPT_STATUS_PEERS) {
@@ -52,7 +52,7 @@ static void look_at_peer(const opal_crypt_status_peer_t *peer, const opal_crypt_
 
 bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bool lists, uint64_t *moved)
 {
-    static ompi_pml_crypt_waits_t waits;    /* one at a time */
+    static ompi_pml_crypt_waits_t waits;    /* one caller at a time */
     btl_look_t look = {.moment = moment};
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
@@ -81,7 +81,7 @@ static int tick(void)
     return 0;
 }
 
-/* ob1's progress is its own. */
+/* ob1's progress function does not call us. */
 void ompi_pml_crypt_look_btl_start(void)
 {
     (void) opal_progress_register_lp(tick);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Requests of ob1, for the status page of a job over btl/crypt.  They are found where a debugger finds them: in the free
- * lists of pml/base, which never give memory back.  So a message costs nothing, and calls that block are seen, too: ob1
- * takes a request for each that does not end at once, but for a probe.
+ * lists of pml/base, which never give memory back.  So this costs a message nothing, and blocking calls are seen, too:
+ * except for a probe, ob1 takes a request for each call that does not end at once.
  *
  *     allocation: | item | item | ...      the first one has as many as ob1 began with, the others as many as it grows by
  *
@@ -17,22 +17,22 @@
 #include "ompi/mca/pml/base/pml_base_request.h"
 
 enum {
-    REQUESTS = 4096,                    /* of a list, that are looked at */
-    SEEN = 1024, NEAR = 8               /* places to remember them, and how many of those may be one's own */
+    REQUESTS = 4096,                    /* at most, that are looked at in a list */
+    SEEN = 1024, NEAR = 8               /* slots to remember them, and how many of those a request may use */
 };
 
 typedef struct pending {
     const mca_pml_base_request_t *request;
     uint64_t sequence;
     int64_t since;
-    uint32_t look;                      /* that saw it last; an older one than the last is over */
+    uint32_t look;                      /* that saw it last; unless it was the latest, the request is over */
 } pending_t;
 
 static size_t first_sends, first_receives;
 static pending_t seen[SEEN];
 static uint32_t looks;
 
-/* False: there is no place for it. */
+/* False: there is no slot for it. */
 static bool since_when(const mca_pml_base_request_t *request, uint64_t sequence, int64_t now, int64_t *since)
 {
     const size_t home = ((uintptr_t) request >> 6) % SEEN;
@@ -63,7 +63,7 @@ static bool is_pending(mca_pml_base_request_t *request)
     return OMPI_REQUEST_ACTIVE == r->req_state && !REQUEST_COMPLETE(r);
 }
 
-/* Of a receive its room, or 0 where another thread may be done with its type. */
+/* For a receive, the size of its buffer; 0 with threads, as another one may have released its type. */
 static size_t bytes_of(const mca_pml_base_request_t *request, bool sends)
 {
     return 0 == request->req_count        ? 0
@@ -94,7 +94,7 @@ static void look_at_request(ompi_pml_crypt_waits_t *waits, const mca_pml_base_re
         .at = request->req_comm};
 }
 
-/* With the list's lock, if there are threads. */
+/* Under the list's lock, if there are threads. */
 static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, size_t first, bool sends, uint64_t *moved)
 {
     const size_t item_bytes = OPAL_ALIGN(list->fl_frag_size, list->fl_frag_alignment, size_t);
@@ -111,7 +111,7 @@ static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, 
         for (; count > 0; count--, item += item_bytes) {
             mca_pml_base_request_t *request = (mca_pml_base_request_t *) item;
 
-            /* How the list places them is its own matter: it may change. */
+            /* The list's layout is internal to it, and may change. */
             if (list->fl_frag_class != ((opal_object_t *) item)->obj_class) {
                 waits->moment->incomplete = 1;
                 return;

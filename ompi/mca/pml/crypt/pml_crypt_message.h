@@ -1,38 +1,38 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A message, as it is sent or received, and what the host says of one that came in.
+ * A message, as it is sent or received, and what the host reports of one that arrived.
  */
 #ifndef MCA_PML_CRYPT_MESSAGE_H
 #define MCA_PML_CRYPT_MESSAGE_H
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
-/* ---- what the host says of a message ---- */
+/* ---- what the host reports of a message ---- */
 
-/* A status of the host comes from the network.  Checked here, once, it is the only way
- * to a source or a length. */
+/* The host's status comes from the network.  It is checked here, once: source and length
+ * are never taken from anywhere else. */
 typedef struct ompi_pml_crypt_arrival {
     enum {
         OMPI_PML_CRYPT_WHOLE,
-        OMPI_PML_CRYPT_FORGED,          /* longer than anything that a peer of ours sends, or of another process */
-        OMPI_PML_CRYPT_BROKEN,          /* the host could not bring it */
+        OMPI_PML_CRYPT_FORGED,          /* longer than anything that a peer sends, or from another process */
+        OMPI_PML_CRYPT_BROKEN,          /* the host could not deliver it */
         OMPI_PML_CRYPT_CANCELLED
     } state;
-    int error;                          /* BROKEN: the host's, an MPI code */
+    int error;                          /* BROKEN: the host's error, an MPI code */
     int source, tag;                    /* WHOLE: a rank of the communicator's (remote) group */
     size_t wire_bytes;                  /* WHOLE: at most the room; else 0 */
 } ompi_pml_crypt_arrival_t;
 
-/* The tag of a message that the host found when it was asked for `wanted`: of one below 0
- * the host may know another (host_tag), and ucx reports 24 bits without a sign. */
+/* The tag of a message that the host found when asked for `wanted`: below 0 the host may
+ * know it by another tag (host_tag), and ucx reports 24 bits without a sign. */
 static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *status)
 {
     return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
 }
 
-/* `rank` and `tag`: what the host was asked for.  `room`: of the buffer in which the message
- * lies; SIZE_MAX for one that is still the host's, of which mtl/ofi does not set whether it was cancelled. */
+/* `rank` and `tag`: what the host was asked for.  `room`: the size of the buffer that the message
+ * is in; SIZE_MAX for one that the host still has, for which mtl/ofi does not set _cancelled. */
 static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int rank, int tag,
                                                               const ompi_status_public_t *status, size_t room)
 {
@@ -54,11 +54,11 @@ static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_
 
 /* ---- a message ---- */
 
-/* What the call of MPI says of it, the peer, and of a receive what came in.  In a request; or,
- * of a call that blocks and needs none, on the stack. */
+/* The arguments of the MPI call, the peer and, for a receive, what arrived.  Part of a request;
+ * or on the stack, for a blocking call that needs no request. */
 typedef struct ompi_pml_crypt_message {
     ompi_common_cryptmpi_comm_t *c;
-    ompi_common_cryptmpi_peer_t *peer;      /* receives: known when the first part is in */
+    ompi_common_cryptmpi_peer_t *peer;      /* receives: set when the first part has arrived */
     void *buffer;                           /* sends: only read */
     size_t count;
     ompi_datatype_t *type;
@@ -67,11 +67,11 @@ typedef struct ompi_pml_crypt_message {
     ompi_status_public_t status;            /* what the application will see */
     /* receives */
     uint64_t serial;                        /* 0: none, or given back (accept.c) */
-    bool any_tag;                           /* matched at the host whatever its tag */
+    bool any_tag;                           /* matched at the host by MPI_ANY_TAG */
     ompi_pml_crypt_arrival_t in;            /* the first part */
 } ompi_pml_crypt_message_t;
 
-/* Member by member: a compiler would clear all of it first, and by a slow instruction. */
+/* Member by member: for an initializer, a compiler first clears all of it, by a slow instruction. */
 static inline void ompi_pml_crypt_message_init(ompi_pml_crypt_message_t *m, ompi_communicator_t *comm, const void *buffer,
                                                size_t count, ompi_datatype_t *type, int rank, int tag)
 {
@@ -89,7 +89,7 @@ static inline void ompi_pml_crypt_message_init(ompi_pml_crypt_message_t *m, ompi
     m->in = (ompi_pml_crypt_arrival_t){.state = OMPI_PML_CRYPT_BROKEN};
 }
 
-/* The error of a message that was not sealed, or not opened, is never MPI_SUCCESS. */
+/* The error of a message that could not be sealed or opened: never MPI_SUCCESS. */
 static inline int ompi_pml_crypt_error(const ompi_pml_crypt_message_t *m, int rank, int tag, int rc)
 {
     const int error = ompi_common_cryptmpi_auth_failure(m->c->comm, rank, tag, rc);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The module: what Open MPI calls, and what happens at the edges of its life.
+ * The module: what Open MPI calls, and what happens when it starts and ends.
  */
 #include "pml_crypt_host.h"
 #include "pml_crypt_recv.h"
@@ -123,7 +123,7 @@ int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count)
     return rc;
 }
 
-/* The answer is what the host is told, as it asks later, and what MPI_Comm_get_info shows. */
+/* The answer is what the host, which asks later, is told, and what MPI_Comm_get_info shows. */
 static ompi_common_cryptmpi_info_char_t *never_overtakes(opal_infosubscriber_t *comm, ompi_common_cryptmpi_info_char_t *key,
                                                          ompi_common_cryptmpi_info_char_t *value)
 {
@@ -133,8 +133,8 @@ static ompi_common_cryptmpi_info_char_t *never_overtakes(opal_infosubscriber_t *
     return "false";
 }
 
-/* Segments, and what was sealed before them, need the host's order.  ob1 gives it up where messages may
- * overtake each other; in 6.0.0rc2 it also loses count of those with tags below 0 there, and then brings none. */
+/* Segments, and what was sealed before them, need the host's order.  ob1 gives it up where overtaking is
+ * allowed; in 6.0.0rc2 it also loses count of messages with tags below 0 there, and then delivers none. */
 int ompi_pml_crypt_add_comm(ompi_communicator_t *comm)
 {
     int rc = ompi_common_cryptmpi_comm_add(comm);
@@ -159,7 +159,7 @@ int ompi_pml_crypt_del_comm(ompi_communicator_t *comm)
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
 
     if (&ompi_mpi_comm_self.comm == comm && ompi_pml_crypt_ending()) {
-        ompi_common_cryptmpi_report_end();      /* its messages are counted by the next */
+        ompi_common_cryptmpi_report_end();      /* its messages are counted by the next call */
         ompi_pml_crypt_final_take();
     }
     if (&ompi_mpi_comm_world.comm == comm && ompi_pml_crypt_ending()) {

@@ -1,24 +1,24 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * cm as the host: it gives messages to an MTL, and so to a library (libfabric, PSM2) that matches them.  What is
- * different there, as read in mtl/ofi of 4.1.4 and 5.0.7:
+ * cm as the host: it gives messages to an MTL, and so to a library (libfabric, PSM2) that matches them.  What
+ * differs there, as read in mtl/ofi of 4.1.4 and 5.0.7:
  *
  *   - A callback runs in the middle of a loop over completions, and a call that finds a queue of the library full, or
- *     itself not connected yet, makes progress, which reads other completions into the same array: in 4.1 the MTL's own,
- *     in 5.0 all of Open MPI's, also where a callback acknowledges a synchronous message.  So a callback only notes
- *     that an operation has ended, and the progress function looks at it (ops.c).  4.1's acknowledgment of a synchronous
- *     message, as first parts are, may read, too, where the library's queue is full: there one completion is
- *     read at a time, which is done with by then.
- *   - A send that blocks waits by the MTL's progress alone, without ours.  A receiver that waits for segments of an
- *     earlier message would wait for ever: so it is made of one that does not block, here.
- *   - A matched receive acknowledges no synchronous send in 4.1, and first parts are synchronous.  A probe takes a
- *     message by an ordinary receive, under the communicator's lock (held.c).
- *   - libfabric 1.17's tcp closes the connection when a message that it sends at once (ofi_rxm: of up to 16 KiB, unless
+ *     no connection yet, makes progress, which reads other completions into the same array: in 4.1 the MTL's progress,
+ *     in 5.0 all of Open MPI's, even where a callback acknowledges a synchronous message.  So a callback only notes
+ *     that an operation has ended, and the progress function handles it (ops.c).  In 4.1 the acknowledgment of a
+ *     synchronous message, such as a first part, may read completions, too, if the library's queue is full: so there
+ *     one completion is read at a time, and has been handled by then.
+ *   - A blocking send waits with the MTL's progress alone, without ours: if the receiver waits for segments of an
+ *     earlier message, both wait for ever.  So it is replaced here by a non-blocking send and a wait.
+ *   - In 4.1 a matched receive does not acknowledge a synchronous send, and first parts are synchronous.  So a probe
+ *     takes a message by an ordinary receive, under the communicator's lock (held.c).
+ *   - libfabric 1.17's tcp closes the connection when an eager message (ofi_rxm: up to 16 KiB, unless
  *     FI_OFI_RXM_BUFFER_SIZE says otherwise) is longer than its receive.  So receives have room for what an attacker may
- *     add to that, and what is too long is refused here (OMPI_PML_CRYPT_MTL_ROOM).
- *   - Nobody knows how the library reaches a process, so all of them are SEALED (common/cryptmpi), and no message to
- *     the host is longer than a segment, whatever an MTL's largest message is.
+ *     add to that, and a message that is too long is refused here (OMPI_PML_CRYPT_MTL_ROOM).
+ *   - We cannot know how the library reaches a process, so all processes are SEALED (common/cryptmpi), and no message
+ *     to the host is longer than a segment, whatever an MTL's largest message is.
  */
 #include "pml_crypt_host.h"
 
@@ -26,7 +26,7 @@
 
 #include "ompi/mca/mtl/base/base.h"
 
-/* MTLs whose tags were read: portals4 gives some of their bits to protocols of its own. */
+/* MTLs whose tag layout was checked: portals4 uses some bits of a tag for protocols of its own. */
 static const char *const known[] = {"ofi", "psm2"};
 
 const char *ompi_pml_crypt_mtl_name(void)
@@ -43,8 +43,8 @@ static int *ofi_parameter(const char *name)
     return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) ? value : NULL;
 }
 
-/* Not before the MTL has made its queues of completions, which would have room for one, too: with scalable endpoints it makes
- * more of them for each communicator. */
+/* Only after the MTL has made its completion queues, which else would have room for only one, too.  So not with
+ * scalable endpoints, where it makes more of them for each communicator. */
 static void read_one_at_a_time(void)
 {
     int *events = ofi_parameter("progress_event_cnt");

@@ -89,13 +89,13 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
     ompi_pml_crypt_request_put(r);
 }
 
-/* The frame is in: the host gets a pointer into the request. */
+/* The frame has arrived.  The host gets a pointer into the request. */
 static void receive_body(ompi_pml_crypt_request_t *r, const uint8_t *frame)
 {
     const uint64_t total_bytes = opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
     const uint64_t id = opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8);
     const int tag = opal_crypt_tags_body(&ompi_pml_crypt.tags, r->m.peer->token_in->base + id);
-    const bool fits = total_bytes <= r->m.plain_bytes;      /* the host must not be the one to cut it */
+    const bool fits = total_bytes <= r->m.plain_bytes;      /* the host must never truncate it */
     int rc;
 
     ompi_pml_crypt_deliver(&r->m, total_bytes, NULL, 0);

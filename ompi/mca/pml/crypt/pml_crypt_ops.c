@@ -3,23 +3,23 @@
  *
  * One operation at the host PML.
  *
- * Three ways lead into the host.  With one thread, isend/irecv are cheapest (the
+ * There are three ways to start one.  With one thread, isend/irecv are cheapest (the
  * host may send inline and make no request at all), and a callback set on
  * their request cannot come too late.  Under MPI_THREAD_MULTIPLE it could, so
  * there the request is made first, given its callback, and then started; or,
- * where that cannot be (matched receives, and ucx, which may lose the
+ * where that is impossible (matched receives, and ucx, which may lose the
  * completion of a request that it is just starting), it is polled.
- * Of cm (mtl.c), what has ended is polled for, whatever the threads.
+ * With cm (mtl.c), operations that have ended are polled for, threads or not.
  */
 #include "pml_crypt.h"
 
 #include <pthread.h>
 
-enum { DEEPEST = 8 };                   /* calls of op_poll within each other */
+enum { DEEPEST = 8 };                   /* nested calls of op_poll */
 
 /* ---- cancelling ---- */
 
-/* For an operation and where it stands; completion may come from a cancel. */
+/* For an operation and the pointer to its stage; recursive, as a cancel may complete it. */
 static pthread_mutex_t places[32] = {[0 ... 31] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 static ompi_common_cryptmpi_atomic32_t cancelling;      /* calls of cm, which make progress (op_poll) */
 
@@ -60,7 +60,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place)
 
 /* ---- what has ended ---- */
 
-/* Another thread may have ended it: its status and its buffer are looked at after this. */
+/* Another thread may have completed it: read its status and its buffer only after this. */
 static inline bool inner_is_complete(const ompi_request_t *inner)
 {
     const bool is = REQUEST_COMPLETE(inner);
@@ -80,8 +80,8 @@ static void ended(ompi_pml_crypt_op_t *op, ompi_request_t *inner)
     op->done(op, &status);
 }
 
-/* In the order in which they began, or (cm) ended: of a message and its replay the second is to be refused.  So one
- * line for all that has ended, also for who makes progress within a callback. */
+/* In the order in which they began, or (cm) ended: a replay has to come after its message, to be the one refused.
+ * So there is one line for all that have ended, also for progress that is made within a callback. */
 typedef struct {
     ompi_pml_crypt_op_t *first, **last;
 } polled_t;
@@ -111,7 +111,7 @@ bool ompi_pml_crypt_called_back(void)
     return called_back > 0;
 }
 
-/* 0: Open MPI marks it as complete. */
+/* Returns 0 where Open MPI is to mark the request as complete. */
 static int inner_complete(ompi_request_t *inner)
 {
     if (ompi_pml_crypt.over) {
@@ -134,7 +134,7 @@ void ompi_pml_crypt_ops_start(void)
     ompi_pml_crypt.waiting.polled = 0;
 }
 
-/* In one pass, as thousands may have not ended. */
+/* In one pass, as thousands may be pending. */
 static void find_complete(void)
 {
     ompi_pml_crypt_op_t **place = &polled.first, *op;
@@ -167,8 +167,8 @@ static ompi_pml_crypt_op_t *take_complete(void)
     return op;
 }
 
-/* A call of cm that makes progress comes here from within itself.  Not without a bound: each operation that has ended may
- * make the next such call.  And not from a cancel: the request that it is about to cancel would be freed, and another's. */
+/* A call of cm that makes progress comes here again.  The depth is bounded, as each operation that has ended may make
+ * the next such call.  And not from a cancel: the request that it is about to cancel could be freed, and reused. */
 int ompi_pml_crypt_op_poll(void)
 {
     static __thread int depth;

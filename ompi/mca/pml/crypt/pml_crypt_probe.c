@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Probes and matched receives.  What a probe reports of another node is what was
- * sealed there: source, tag and length.  See held.c for the messages that must leave
- * the host's queue for it.
+ * Probes and matched receives.  For a message from another node, a probe reports what
+ * was sealed there: source, tag and length.  See held.c for the messages that must
+ * leave the host's queue for it.
  */
 #include "pml_crypt_held.h"
 
@@ -14,7 +14,7 @@ typedef struct look {
     bool matched;
     ompi_status_public_t status;        /* of what matched */
     ompi_pml_crypt_held_t *taken;       /* by a matched probe */
-    int refused;                        /* an OPAL_CRYPT_ERR: a message was refused, and is gone; of source and tag */
+    int refused;                        /* an OPAL_CRYPT_ERR: one of this source and tag was refused, and dropped */
     int source, tag;
 } look_t;
 
@@ -51,8 +51,8 @@ static size_t less_overhead(size_t wire_bytes)
 
 /* ---- a held message ---- */
 
-/* Fetch and open what is missing.  Not known afterwards, and not refused: it is still on its
- * way.  An error of the host's is returned. */
+/* Fetch and open the message, as far as needed.  If it is neither known nor refused afterwards,
+ * it is still on its way.  Returns an error of the host. */
 static int learn(ompi_pml_crypt_held_t *held, int *refused)
 {
     ompi_pml_crypt_message_t *m = &held->m;
@@ -64,7 +64,7 @@ static int learn(ompi_pml_crypt_held_t *held, int *refused)
         return OMPI_SUCCESS;
     }
     if (held->claimed_bytes > ompi_pml_crypt.stage_bytes) {
-        (void) ompi_pml_crypt_held_fetch(held);     /* for nobody: it is dropped */
+        (void) ompi_pml_crypt_held_fetch(held);     /* only to be dropped */
         *refused = opal_crypt_frame_refused();
         return OMPI_SUCCESS;
     }
@@ -79,14 +79,14 @@ static int learn(ompi_pml_crypt_held_t *held, int *refused)
         return MPI_SUCCESS == m->in.error ? MPI_ERR_INTERN : m->in.error;
     } else if (is_sealed(m->peer)) {
         *refused = ompi_pml_crypt_held_open(held);
-    } else {            /* the receive will look at it again */
+    } else {            /* the receive will check it again */
         *refused = ompi_pml_crypt_local_look(m, held->stage->bytes, &held->plain_bytes);
         held->known = OPAL_CRYPT_OK == *refused;
     }
     return OMPI_SUCCESS;
 }
 
-/* It is the one that was asked for.  What is refused is dropped: no later probe finds it. */
+/* This is the message that was asked for.  A refused one is dropped: no later probe finds it. */
 static int look_at_held(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, bool take, look_t *look)
 {
     int refused = OPAL_CRYPT_OK, rc = held->known ? OMPI_SUCCESS : learn(held, &refused);
@@ -115,7 +115,7 @@ static bool stays(const ompi_common_cryptmpi_peer_t *peer, size_t wire_bytes)
     return !is_sealed(peer) && length_is_enough(wire_bytes);
 }
 
-/* Everything of this source up to the first message with this tag. */
+/* Take all messages of this source up to the first one with this tag. */
 static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi_pml_crypt_held_t **wanted)
 {
     const bool any_tag = tag >= 0;
@@ -148,7 +148,7 @@ static int take_prefix(ompi_common_cryptmpi_comm_t *c, int source, int tag, ompi
     return OMPI_SUCCESS;
 }
 
-/* Is there one at the host?  Of a peer that cannot be authenticated it would be waited for without end. */
+/* Does the host have one?  A peer that cannot be authenticated is an error: waiting for its message would never end. */
 static int ask(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *matched, ompi_status_public_t *status)
 {
     ompi_common_cryptmpi_peer_t *peer;
@@ -169,9 +169,9 @@ static bool holds(ompi_common_cryptmpi_comm_t *c, int source, int tag)
     return found;
 }
 
-/* With threads, before the look: a host that finds nothing makes progress, in which an operation of the user's may
- * want a lock of his; and who has that may want ours.  (cm makes progress when it finds something, too, under our lock then:
- * docs/fabrics.rst.)  What the host no longer has, another probe may have taken meanwhile. */
+/* With threads, before taking the lock: a host that finds nothing makes progress, in which a user-defined reduction may
+ * wait for a lock of the application, whose holder may wait for ours.  (cm makes progress when it finds something, too,
+ * then under our lock: docs/fabrics.rst.)  What the host no longer has, another probe may have taken meanwhile. */
 static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *worth)
 {
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
@@ -187,8 +187,8 @@ static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, in
     return rc;
 }
 
-/* One look, under the communicator's lock: is there a message that is authentic, its length
- * known?  `take`: a matched probe gets it; else it stays. */
+/* One look, under the communicator's lock: is there an authentic message of known length?
+ * `take`: a matched probe gets it; else it stays. */
 static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool take, look_t *look)
 {
     ompi_pml_crypt_held_t *held = ompi_pml_crypt_held_find(c, source, tag);
@@ -203,7 +203,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
             return rc;
         }
         arrival = ompi_pml_crypt_arrival(c, source, tag, &status, SIZE_MAX);
-        if (OMPI_PML_CRYPT_WHOLE != arrival.state) {        /* of nobody: it can be told from no other, so it stays */
+        if (OMPI_PML_CRYPT_WHOLE != arrival.state) {        /* no valid source, by which it could be taken: it stays */
             refuse(look, opal_crypt_frame_refused(), arrival.source, arrival.tag);
             return OMPI_SUCCESS;
         }
@@ -223,8 +223,8 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
     return look_at_held(c, held, take, look);
 }
 
-/* Whoever only asks again and again has to get on, too: a message that is being
- * fetched arrives by progress alone. */
+/* A failed probe makes progress: for a caller that only repeats it, a message that is
+ * being fetched arrives in no other way. */
 static int probe_once(int source, int tag, ompi_communicator_t *comm, int *matched, ompi_status_public_t *status,
                       ompi_pml_crypt_held_t **taken)
 {
@@ -320,7 +320,7 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
     }
     r = ompi_pml_crypt_request_new(MCA_PML_REQUEST_RECV, buffer, count, type, held->m.rank, held->m.tag,
                                    comm, false);
-    OBJ_RELEASE(comm);                  /* the request has it */
+    OBJ_RELEASE(comm);                  /* the request holds its own reference */
     ompi_pml_crypt_request_begin(r);
     rc = ompi_pml_crypt_held_recv(r, held);
     ompi_message_return(*message);

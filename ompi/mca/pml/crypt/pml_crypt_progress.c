@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * What waits for the progress function: operations that are polled, segments at workers, queues
- * that do not move, the frames of the end, and first parts of processes that were never spoken
- * to.  Such a part matched MPI_ANY_SOURCE, and who sent it cannot be found out in a callback, since
+ * that do not move, the final frames, and first parts from peers that are not resolved yet.
+ * Such a part matched MPI_ANY_SOURCE, and its sender cannot be resolved in a callback, since
  * the runtime may have to be asked.
  */
 #include "pml_crypt_recv.h"
@@ -14,7 +14,7 @@ static opal_list_t deferred;
 static pthread_mutex_t deferred_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool deferred_made = false;
 
-/* Of an earlier life of MPI that ended before they did. */
+/* Forget what is left over from an earlier MPI session that was finalized first. */
 void ompi_pml_crypt_deferred_start(void)
 {
     deferred_made = false;
@@ -53,7 +53,7 @@ static int open_deferred(void)
     while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.deferred > 0) && NULL != (r = next_deferred())) {
         if (OMPI_SUCCESS != ompi_common_cryptmpi_resolve(ompi_comm_peer_lookup(r->m.c->comm, r->m.in.source), r->m.peer)) {
             ompi_mpi_abort(r->m.c->comm, 1);    /* the reason was shown */
-            continue;                           /* another thread ends the job already: it stays unopened */
+            continue;                           /* another thread is already ending the job: leave it unopened */
         }
         ompi_pml_crypt_open_first_part(r, ompi_pml_crypt_what(&r->m, r->first->bytes));
         events++;

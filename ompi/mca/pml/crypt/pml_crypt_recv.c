@@ -7,21 +7,21 @@
  *     a first part, then segments       chop_recv.c
  *     a frame of this node              node.c
  *
- * Staging is posted at the host, with room for the largest first part whatever the
- * application's buffer holds, because the host must never truncate (ob1's rendezvous paths
- * write past a short buffer, and a cut frame cannot be verified).
+ * Staging is posted at the host, with room for the largest first part whatever the size of
+ * the application's buffer, because the host must never truncate (ob1's rendezvous paths
+ * write past a short buffer, and a truncated frame cannot be verified).
  *
- * A receive looks at the messages that a probe has taken first.  Looking, taking a serial and
+ * A receive first checks the messages that a probe has taken.  Checking, taking a serial and
  * posting are one step under the communicator's lock.
  *
- * Nothing is done because a header says so: the peer table says whether this source is LOCAL
- * or SEALED, and a frame of the other kind is a forgery.
+ * A header alone decides nothing: the peer table says whether this source is LOCAL or SEALED,
+ * and a frame of the other kind is a forgery.
  */
 #include "pml_crypt_recv.h"
 
 /* ---- what is it? ---- */
 
-/* The host has brought it into staging. */
+/* The host has received a frame into staging. */
 static inline __opal_attribute_always_inline__ ompi_pml_crypt_what_t
 arrived(ompi_pml_crypt_message_t *m, const uint8_t *frame, const ompi_status_public_t *brought)
 {
@@ -65,7 +65,7 @@ void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_
     char *flat = ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count);
 
     if (m->c->is_window) {
-        return;                         /* what is there has verified */
+        return;                         /* everything there has been verified */
     }
     if (NULL != flat && bytes > 0) {
         opal_crypt_wipe(flat, bytes);
@@ -96,7 +96,7 @@ int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, cons
     return rc;
 }
 
-/* What is all of a message, DIRECT or LOCAL. */
+/* Receive a message of one frame, DIRECT or LOCAL. */
 static inline __opal_attribute_always_inline__ void
 receive_frame(ompi_pml_crypt_message_t *m, uint8_t *frame, ompi_pml_crypt_what_t what)
 {
@@ -164,7 +164,7 @@ static int post(ompi_pml_crypt_request_t *r)
 
 int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
 {
-    ompi_common_cryptmpi_comm_t *c = r->m.c;    /* the request may be over, and given back, once it is posted */
+    ompi_common_cryptmpi_comm_t *c = r->m.c;    /* the request may be complete, and given back, once it is posted */
     ompi_pml_crypt_held_t *held = NULL;
     int rc = OMPI_SUCCESS;
 
@@ -220,7 +220,7 @@ int ompi_pml_crypt_irecv(void *buffer, size_t count, ompi_datatype_t *type, int 
     return OMPI_SUCCESS;
 }
 
-/* It was no message of one frame, or one that cannot be opened yet, or none: a request
+/* The message has more than one frame, cannot be opened yet, or did not arrive: a request
  * takes over. */
 static int with_request(const ompi_pml_crypt_message_t *m, ompi_pml_crypt_what_t what, ompi_pml_crypt_stage_t *stage,
                         ompi_status_public_t *status)
@@ -237,7 +237,7 @@ static int with_request(const ompi_pml_crypt_message_t *m, ompi_pml_crypt_what_t
 }
 
 /* With one thread and nothing held, the host's blocking receive is cheapest: it makes no
- * request, and most of what it brings needs none of ours either. */
+ * request, and most messages do not need one of ours either. */
 OPAL_CRYPT_OFTEN
 int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int src, int tag,
                         ompi_communicator_t *comm, ompi_status_public_t *status)

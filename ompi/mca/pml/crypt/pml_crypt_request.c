@@ -1,20 +1,20 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What the application holds: a request of ours, around the operations at the
- * host that it takes.
+ * Requests: what the application holds, around the operations at the host that
+ * it takes.
  *
- * `pending` counts those operations, plus one for whoever starts it; the last
- * to go completes the request.  `life` settles who gives it back: completion
- * and MPI_Request_free may come in either order, from two threads.  A persistent one may
- * be started again before the completion of its last use has returned: these are counted.
+ * `pending` counts those operations, plus one for the caller that starts it; at 0
+ * the request completes.  `life` decides which of completion and MPI_Request_free
+ * gives it back: they may come in either order, from two threads.  A persistent one may be
+ * started again before the completion of its last use has returned: so completions are counted.
  */
 #include "pml_crypt_recv.h"
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"
 
-enum { DONE = 1, FREED = 2, COMPLETING = 4 };     /* and so on */
+enum { DONE = 1, FREED = 2, COMPLETING = 4 };     /* COMPLETING: a count */
 
 static int request_free(ompi_request_t **request);
 static int request_cancel(ompi_request_t *request, int flag);
@@ -27,7 +27,7 @@ static void request_construct(ompi_pml_crypt_request_t *r)
     r->base.req_ompi.req_start = ompi_pml_crypt_start;
     OBJ_CONSTRUCT(&r->queued, opal_list_item_t);
     r->life = DONE | FREED;
-    r->m.peer = NULL;                   /* the status page may look before the first use is all there */
+    r->m.peer = NULL;                   /* the status page may read it before its first use is set up */
     r->made = __atomic_load_n(&ompi_pml_crypt.made, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&ompi_pml_crypt.made, &r->made, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
     }
@@ -113,7 +113,7 @@ static void give_back(ompi_pml_crypt_request_t *r)
     opal_free_list_return(&ompi_pml_crypt.requests, (opal_free_list_item_t *) r);
 }
 
-/* Everything that it has for one message. */
+/* Release everything that it has for one message. */
 OPAL_CRYPT_OFTEN
 static void leave(ompi_pml_crypt_request_t *r)
 {
@@ -155,7 +155,7 @@ void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
     r->life = FREED;
 }
 
-/* Of a receive, a part behind the first one failed. */
+/* A part of a receive behind the first one failed. */
 static __opal_attribute_noinline__ void spoil(ompi_pml_crypt_request_t *r)
 {
     ompi_pml_crypt_wipe_buffer(&r->m, r->shape.total_bytes);
@@ -181,14 +181,14 @@ static void complete(ompi_pml_crypt_request_t *r)
     ompi_pml_crypt_act();
     r->base.req_pml_complete = true;
     r->base.req_ompi.req_status = r->m.status;
-    /* Once it is complete another thread may free it, and get it again for its next
-     * message: so it is given back behind that.  A persistent one may be started
-     * again as soon as it is complete: so it is done before. */
+    /* Once it is complete, another thread may free it, and reuse it for its next
+     * message: so DONE is set after that.  A persistent one may be started again
+     * as soon as it is complete: so DONE is set before. */
     if (again) {
         (void) ompi_common_cryptmpi_add(&r->life, COMPLETING + DONE);
     }
     if (!r->hidden) {
-        /* Before whoever waits sees it: status and message.  Open MPI's own exchange is but an acquire. */
+        /* A waiting thread must see status and message first.  Open MPI's own exchange is only an acquire. */
         __atomic_thread_fence(__ATOMIC_RELEASE);
         ompi_request_complete(&r->base.req_ompi, true);
     }

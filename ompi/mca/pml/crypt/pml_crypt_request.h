@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * What is under way: an operation at the host, its staging, and the request that the application holds.
- * All of the component includes it, by pml_crypt.h.
+ * All files of the component include it, through pml_crypt.h.
  */
 #ifndef MCA_PML_CRYPT_REQUEST_H
 #define MCA_PML_CRYPT_REQUEST_H
@@ -26,7 +26,7 @@ typedef struct ompi_pml_crypt_op {
     ompi_pml_crypt_done_fn_t done;
     struct ompi_pml_crypt_request *request;
     ompi_request_t *inner;          /* while the host has it */
-    struct ompi_pml_crypt_op *behind;   /* of those that are polled */
+    struct ompi_pml_crypt_op *behind;   /* next of those that are polled */
     uint32_t segment;
 } ompi_pml_crypt_op_t;
 
@@ -36,11 +36,11 @@ int ompi_pml_crypt_op_recv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, 
                            int peer, int tag, ompi_communicator_t *comm);
 int ompi_pml_crypt_op_imrecv(ompi_pml_crypt_op_t *op, void *buffer, size_t count, ompi_message_t **message);
 void ompi_pml_crypt_ops_start(void);
-int ompi_pml_crypt_op_poll(void);       /* those of imrecv, from the progress function */
+int ompi_pml_crypt_op_poll(void);       /* those that are polled; from the progress function */
 bool ompi_pml_crypt_called_back(void);  /* is this thread within a callback of the host? */
 
-/* Staging: an operation with a buffer.  `bytes` is cache-line aligned plus 8,
- * so that the payload behind an 8-byte header is aligned. */
+/* Staging: an operation with a buffer.  `bytes` begins 8 bytes before a cache
+ * line, so that the payload behind an 8-byte header is aligned. */
 typedef struct ompi_pml_crypt_stage {
     opal_free_list_item_t super;
     ompi_pml_crypt_op_t op;
@@ -52,23 +52,23 @@ typedef struct ompi_pml_crypt_stage {
     /* while a worker has it (team.c) */
     opal_crypt_job_t job;
     struct ompi_pml_crypt_stage *behind;
-    void *plain;                    /* sealed from, or opened to; may be `bytes` */
+    void *plain;                    /* the plaintext's place; may be `bytes` */
     size_t wire_bytes;
     int rc;
 } ompi_pml_crypt_stage_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_stage_t);
 
-/* Cancelling what a request has at the host, and taking its staging from it: the
- * other thread finds all of it or nothing. */
+/* Cancel a request's operation at the host, and take the request's stage: each is
+ * atomic for a thread that does the other. */
 int ompi_pml_crypt_op_cancel(ompi_pml_crypt_stage_t *const *place, int flag);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_op_leave(ompi_pml_crypt_stage_t **place);
 
 int ompi_pml_crypt_stages_start(void);
 void ompi_pml_crypt_stages_stop(void);      /* after start, also after one that failed */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* to receive a first part */
-/* To send; NULL when as much as may be is sealed already. */
+/* To send; NULL when the limit of sealed frames is reached. */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes);
-ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* of no pool; NULL: there is no memory */
+ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* not from a pool; NULL: out of memory */
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
 
 /* ---- requests ---- */
@@ -79,50 +79,50 @@ typedef struct ompi_pml_crypt_request {
     mca_pml_base_send_mode_t mode;
     ompi_pml_crypt_stage_t *first;          /* staging of the first part */
     ompi_pml_crypt_op_t rest;               /* the body of a large local message */
-    void *body;                             /* it goes here when the buffer is too small */
-    void *bsend;                            /* our piece of the buffer that the user attached */
+    void *body;                             /* its place when the user's buffer is too small */
+    void *bsend;                            /* our part of the user's attached buffer */
     ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
     ompi_common_cryptmpi_atomic32_t life;   /* done | freed, and completions under way */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
     struct ompi_pml_crypt_request *made;    /* the one made before it */
-    int64_t seen;                           /* since when it is pending, by the status page; 0: not seen yet */
+    int64_t seen;                           /* when the status page first saw it pending; 0: not yet */
     /* chopped messages */
     opal_crypt_chop_t *chop;
     opal_crypt_shape_t shape;
-    ompi_common_cryptmpi_stream_t *stream;  /* of a buffer that is not one run of memory; or NULL */
+    ompi_common_cryptmpi_stream_t *stream;  /* for a non-contiguous buffer; or NULL */
     opal_list_item_t queued;                /* in the queue of senders, of deferred receives, or of those arriving */
     uint32_t next_segment;
-    uint32_t run_ahead;                     /* so many segments leave before the gate is open */
+    uint32_t run_ahead;                     /* segments that may leave before the gate is open */
     ompi_common_cryptmpi_atomic32_t work, window, gate_open, left;
-    bool tells;                             /* first_out says that a receive matched */
+    bool tells;                             /* sent synchronously: first_out means a match */
     bool parked;                            /* out of the queue, until the gate opens */
     bool stuck;                             /* its segments do not move */
-    uint32_t ahead;                         /* bytes that it takes off the peer's count when it tells */
-    struct ompi_pml_crypt_stream *fence;    /* and of this one it then tells, too */
-    unsigned threads;                       /* t: more than 1 is the team's */
+    uint32_t ahead;                         /* bytes to take off the peer's count at its match */
+    struct ompi_pml_crypt_stream *fence;    /* whose earlier messages have matched then, too */
+    unsigned threads;                       /* t; more than 1: for the team */
     int chop_tag;
-    int failure;                            /* of any segment, or the body: it did not authenticate */
-    int host_error;                         /* the same: the host could not bring it; an MPI code */
+    int failure;                            /* a segment, or the body, did not authenticate */
+    int host_error;                         /* the host could not deliver one; an MPI code */
 } ompi_pml_crypt_request_t;
 OBJ_CLASS_DECLARATION(ompi_pml_crypt_request_t);
 
-/* The end of the job, with this text about so many bytes: a peer would wait. */
+/* End the job, with this message about `bytes`: a peer would wait for ever. */
 void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, const char *topic, size_t bytes) OPAL_CRYPT_RARE
     __attribute__((noreturn));
 
-/* Staging for a segment of this request; ends the job when there is no memory. */
+/* Staging for a segment of this request; ends the job when out of memory. */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes);
 
 ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t type, const void *buffer,
                                                      size_t count, ompi_datatype_t *datatype, int peer, int tag,
                                                      ompi_communicator_t *comm, bool persistent);
 void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r);     /* inactive -> active, pending = 1 */
-void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r);       /* one pending less; the last completes */
-/* It did not start: given back, or, a persistent one, inactive again. */
+void ompi_pml_crypt_request_put(ompi_pml_crypt_request_t *r);       /* decrement pending; at 0, complete */
+/* It did not start: give it back or, if it is persistent, make it inactive again. */
 void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r) OPAL_CRYPT_RARE;
 void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r);      /* nobody will wait for it or free it */
 int ompi_pml_crypt_request_wait(ompi_pml_crypt_request_t *r, ompi_status_public_t *status);
 
-bool ompi_pml_crypt_request_pending(const ompi_pml_crypt_request_t *r);     /* of any that was made */
+bool ompi_pml_crypt_request_pending(const ompi_pml_crypt_request_t *r);     /* for any that was ever made */
 
 #endif

@@ -7,11 +7,11 @@
  *     a first part, then segments       longer, synchronous; chop_send.c
  *     a frame of this node              node.c
  *
- * When as many frames as may be lie with the host (stage.c), a short message is
- * sent as a longer one would be.
+ * When the host has as many frames as it may (stage.c), a short message is sent
+ * as a longer one would be.
  *
- * The frame is sealed, which takes its counter, and handed to the host under the peer's
- * send lock: counters rise in the order in which messages can match.  (Open MPI's own: ompi_pml_crypt_host_lock.)
+ * The frame is sealed, which takes its counter, and handed to the host under the peer's send lock: counters
+ * rise in the order in which messages can match.  (Open MPI's own messages: ompi_pml_crypt_host_lock.)
  */
 #include "pml_crypt.h"
 
@@ -21,25 +21,25 @@
 
 static_assert(OPAL_CRYPT_DIRECT_OVERHEAD == OPAL_CRYPT_LOCAL_HEADER, "frames of both kinds need the same room");
 
-/* Is this message one frame, and not the start of more? */
+/* Is this message sent as one frame alone? */
 static inline bool one_frame(const ompi_common_cryptmpi_peer_t *peer, size_t plain_bytes,
                              mca_pml_base_send_mode_t mode)
 {
     if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer)) {
-        /* A probe opens the frame, for which it has to take it from the host: that must
-         * not tell the sender of a synchronous message that it was received. */
+        /* To open a frame, a probe has to take it from the host: that must not tell the
+         * sender of a synchronous message that it was received. */
         return plain_bytes <= ompi_pml_crypt.params.chop_min && MCA_PML_BASE_SEND_SYNCHRONOUS != mode;
     }
     /* A synchronous local message must not have the size of a frame that
-     * announces a body: a probe has to look into that one, which would tell
+     * announces a body: a probe has to fetch such a frame, which would tell
      * its sender too early that it matched. */
     return plain_bytes <= ompi_pml_crypt.local_inline
            && !(MCA_PML_BASE_SEND_SYNCHRONOUS == mode
                 && OPAL_CRYPT_LOCAL_LARGE_BYTES == OPAL_CRYPT_LOCAL_HEADER + plain_bytes);
 }
 
-/* Seal a message into one frame, or put it behind a header of this node's; *wire_bytes is 0
- * unless all of that is done.  Under the send lock. */
+/* Seal a message into one frame, or put it behind a local header; *wire_bytes is 0 unless
+ * that succeeds.  Under the send lock. */
 OPAL_CRYPT_OFTEN
 static int make_frame(const ompi_pml_crypt_message_t *m, uint8_t *frame, size_t *wire_bytes)
 {
@@ -68,7 +68,7 @@ static int make_frame(const ompi_pml_crypt_message_t *m, uint8_t *frame, size_t 
     return OMPI_SUCCESS;
 }
 
-/* The host refused it.  What is plain within the node is not counted. */
+/* The host refused it.  Plain messages within the node are not counted. */
 static void never_left(const ompi_pml_crypt_message_t *m)
 {
     if (OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(m->peer)) {
@@ -155,7 +155,7 @@ static int send_buffered(ompi_pml_crypt_request_t *r)
     if (OMPI_SUCCESS != rc) {
         ompi_pml_crypt_request_drop(hidden);
     }
-    return rc;      /* nothing of the user's is needed any more */
+    return rc;      /* the user's buffer is no longer needed */
 }
 
 int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)

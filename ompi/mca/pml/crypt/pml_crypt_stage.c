@@ -7,19 +7,19 @@
  *     frames      sends: the same, of more than SMALL bytes
  *     small, tiny sends of up to SMALL and TINY bytes
  *     chunks      segments of chunk_size bytes, or less
- *     large[i]    longer ones, of k, a table, or a peer: up to 128 KiB << i
+ *     large[i]    longer ones, due to k, a table, or a peer: up to 128 KiB << i
  *
- * However many receives are posted, only what arrives takes memory, and it is given up
- * again: the first WARM bytes of a pool (of receives, four times as many) are kept, and used
- * before others; what lies beyond returns its pages to the kernel each time.  Sends have no
- * more than WARM bytes of frames: who gets none sends in another way (chop_send.c).  Memory beyond the
- * largest pool is not kept.
+ * However many receives are posted, only what arrives takes memory, and it is returned:
+ * the first WARM bytes of a pool (four times as many for receives) are kept, and used
+ * before others; stages beyond these return their pages to the kernel each time.  Sends have
+ * at most WARM bytes of frames: a send that gets none takes another path (chop_send.c).
+ * Stages larger than those of the largest pool are not kept.
  *
- * An adapter of RDMA reads and writes stages by itself, long after the call that gave it one.  So a stage is
- * returned by what the host calls when it has completed the operation, or behind a call of the host that
- * blocks, and nowhere else; a cancelled receive is as good as begun until the host has ended
- * it; and pools end after the host, since endpoints of libfabric live as long.  cool() takes pages away that an adapter may still have
- * registered: by their sources Open MPI, UCX and libfabric intercept madvise, and register them again.
+ * An RDMA adapter reads and writes stages by itself, long after the call that gave it one.  So a stage is
+ * returned only in the host's completion callback, or after a blocking call of the host; a cancelled
+ * receive counts as active until the host has ended it; and pools are destroyed after the host, since
+ * libfabric's endpoints live as long.  cool() gives up pages that an adapter may still have registered:
+ * according to their sources, Open MPI, UCX and libfabric intercept madvise, and register them again.
  */
 #include "pml_crypt.h"
 
@@ -34,10 +34,10 @@ enum {
     SMALL = 4096 + OPAL_CRYPT_FIRST_OVERHEAD, TINY = 512,
 };
 
-/* `cold` may lack (nothing beyond `warm`), and `warm` may have no end. */
+/* `cold` may stay unused (nothing beyond `warm`), and `warm` may be unbounded. */
 typedef struct pool {
     opal_free_list_t warm, cold;
-    size_t cold_bytes;                              /* of whole pages */
+    size_t cold_bytes;                              /* whole pages */
 } pool_t;
 
 static pool_t first, frames, small, tiny, chunks, large[POOLS];
@@ -80,7 +80,7 @@ static void pool_stop(pool_t *pool)
 
 int ompi_pml_crypt_stages_start(void)
 {
-    /* All are made, so that stop finds them. */
+    /* All are made, even after a failure, so that stop can destroy them. */
     const int made[] = {
         pool_start(&first, ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes), 4 * WARM, 8),
         pool_start(&frames, ompi_pml_crypt.stage_bytes, WARM, 8),
@@ -152,8 +152,8 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes)
     return OPAL_LIKELY(NULL != item) ? prepare(item, &frames.warm, 0) : NULL;
 }
 
-/* As when a pool cannot grow, there is no way to go on: the partner waits for,
- * or sends, a segment that nobody could take. */
+/* As when a pool cannot grow, the job cannot go on: the peer waits for, or
+ * sends, a segment that has no memory. */
 void ompi_pml_crypt_no_memory(const ompi_pml_crypt_request_t *r, const char *topic, size_t bytes)
 {
     OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", topic, bytes);

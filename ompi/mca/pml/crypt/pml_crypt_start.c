@@ -11,7 +11,7 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "ompi/mca/coll/base/base.h"
 
-/* Requests that fail because a process did (ULFM) are the host's; ours would wait. */
+/* Under ULFM the host's requests fail when a process does; ours would wait for ever. */
 bool ompi_pml_crypt_fault_tolerant(void)
 {
     const bool tolerant = ompi_common_cryptmpi_fault_tolerant();
@@ -22,7 +22,7 @@ bool ompi_pml_crypt_fault_tolerant(void)
     return tolerant;
 }
 
-/* The application's threads, or that of btl/tcp, which runs completions of its own. */
+/* Are there threads: the application's, or that of btl/tcp, which runs completions itself? */
 void ompi_pml_crypt_find_threads(bool mpi_threads)
 {
 #if OMPI_MAJOR_VERSION < 5
@@ -34,7 +34,7 @@ void ompi_pml_crypt_find_threads(bool mpi_threads)
     }
     opal_cryptproc_threads = mpi_threads || (NULL != tcp && 0 != *tcp);
 #else
-    (void) mpi_threads;             /* Open MPI tells at any time */
+    (void) mpi_threads;             /* Open MPI can be asked at any time */
 #endif
 }
 
@@ -51,9 +51,9 @@ bool ompi_pml_crypt_cryptag_here(void)
     return false;
 }
 
-/* What the processes compare when they meet.  MTLs of two kinds, or of two layouts of a tag (which
- * the largest tag and the largest context id tell apart), do not understand each other.  Where one runs a collective by
- * coll/cryptag and another does not, they would wait for each other for ever. */
+/* What processes compare on first contact.  Different MTLs, or different layouts of a tag (which the largest tag and
+ * the largest context id tell apart), do not understand each other.  If one process runs a collective by coll/cryptag
+ * and another does not, they wait for each other for ever. */
 const char *ompi_pml_crypt_agreed(void)
 {
     static char agreed[256];            /* the core keeps it */

@@ -4,10 +4,10 @@
  * This process's status page (common/crypt, crypt/base/status.h): made when the PML is chosen, filled
  * from the progress function, removed at the end.
  *
- * It may cost next to nothing: one call of the progress function in 32 looks at the clock, and the
- * page is filled twice a second, or less often where that takes long, so that it never
- * takes more than a two hundredth of the time.  What cannot be had without a lock that somebody has is
- * left out.  Whatever fails, the job goes on without a page.
+ * It must cost next to nothing: one call of the progress function in 32 reads the clock, and the
+ * page is filled twice a second, or less often where that takes long, so that it never takes more
+ * than 1/200 of the time.  Data behind a lock that is held is left out.  After any failure the job
+ * goes on without a page.
  */
 #include "pml_crypt.h"
 
@@ -18,7 +18,7 @@
 
 #include "ompi/runtime/mpiruntime.h"
 
-enum { INTERVAL = 500000000, SHARE = 200 };     /* nanoseconds; the time for a look, times this, is kept from it */
+enum { INTERVAL = 500000000, SHARE = 200 };     /* nanoseconds; a look takes at most 1/SHARE of the time */
 
 unsigned ompi_pml_crypt_status_calls;
 
@@ -53,14 +53,14 @@ static int32_t phase_now(void)
                                                              : OPAL_CRYPT_STATUS_STARTING;
 }
 
-/* How many there are while all can be asked. */
+/* The number of ranks; 0 where MPI is not initialized. */
 static uint32_t ranks_now(void)
 {
     return ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state
                ? (uint32_t) ompi_comm_size(&ompi_mpi_comm_world.comm) : 0;
 }
 
-/* False: what there is cannot be had now. */
+/* False: the lists are busy. */
 static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
 {
     uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
@@ -95,7 +95,7 @@ static void fill_page(int64_t now)
     }
 }
 
-/* A look makes progress (it probes), and so comes here again; so does another thread. */
+/* A look makes progress (it probes), and so comes here again; another thread may, too. */
 static bool take_turn(void)
 {
     int32_t nobody = 0;

@@ -8,7 +8,7 @@
  *     receive host --> line, worker opens --> unpack, count
  *
  * A worker sees the stage's bytes, the user's buffer and the subkey.  It calls
- * neither MPI nor the host: what follows a segment is done by whoever makes
+ * neither MPI nor the host: what follows is done by the thread that makes
  * progress.  Non-contiguous data is packed before, and unpacked after.
  */
 #include "pml_crypt.h"
@@ -84,7 +84,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
     return stage;
 }
 
-/* What a job of this process before (sessions) did not wait for is gone. */
+/* Forget stages that an earlier session of this process did not wait for. */
 static void start_line(ompi_pml_crypt_line_t *line)
 {
     line->first = line->last = NULL;

@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * btl/crypt, below ob1, seals all that leaves the node.  Then this component's part is to see to it that there is btl/crypt
- * and no other network, and to start it; the PML is ob1's own functions: no header, no copy, no second seal.
+ * btl/crypt, below ob1, seals all that leaves the node.  Then this component only ensures that btl/crypt and no other
+ * network is used, and starts it; the PML is ob1's own functions: no header, no copy, no second seal.
  *
  *     hook/crypt: list of BTLs --> Open MPI opens them --> ob1 is the host --> go --> is it there, and alone? --> module
  *
  * One mode for a process and all its peers: a receive from any source could not tell a frame from a plain message.  It is
- * in the record, as a text on which both sides must agree (btl/crypt's).
+ * in the record, as btl/crypt's text that both sides must agree on.
  */
 #include "pml_crypt_host.h"
 #include "pml_crypt_waits.h"
@@ -55,7 +55,7 @@ static bool all_started(void)
     return there || refuse("btl/crypt is not installed, or did not start");
 }
 
-/* btl/crypt's record says that coll/cryptag is used, unless it is left out. */
+/* btl/crypt's record says that coll/cryptag is used, unless it is excluded. */
 static bool has_cryptag(void)
 {
     if (!opal_cryptproc_opens("coll", "cryptag", false) || ompi_pml_crypt_cryptag_here()) {
@@ -100,9 +100,9 @@ static bool is_new(const ompi_proc_t *proc)
            && NULL == proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
 }
 
-/* Open MPI 5.0 and 6.0 do not add the processes of another job when it meets them: ompi_dpm_connect_accept counts them in a
- * list that it has emptied.  But btl/crypt refuses everybody whom Open MPI has not added, and it is time to have our own record
- * vouched for again.  So they are added here, on both sides before the first message. */
+/* Open MPI 5.0 and 6.0 do not add the processes of another job when they connect: ompi_dpm_connect_accept counts them
+ * in a list that it has emptied.  But btl/crypt refuses processes that Open MPI has not added, and our own record has
+ * to be vouched for again by then.  So they are added here, on both sides before the first message. */
 static int add_others(ompi_communicator_t *comm)
 {
     ompi_group_t *group = comm->c_remote_group;
@@ -141,7 +141,7 @@ static int del_comm(ompi_communicator_t *comm)
     return ompi_pml_crypt.host.pml_del_comm(comm);
 }
 
-/* The only call that may wait without one of ob1's requests. */
+/* The only call that may wait without a request of ob1. */
 static int probe(int source, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_PROBE, .peer = source, .tag = tag, .comm = comm};
@@ -171,7 +171,7 @@ static int enable(bool on)
     return rc;
 }
 
-/* It was opened, and waits for the decision: it listens to nobody yet. */
+/* btl/crypt was opened, and waits for the decision: it does not listen yet. */
 static bool go(void)
 {
     return NULL != opal_cryptproc_transport_go ? opal_cryptproc_transport_go() : all_started();

@@ -1,14 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What this process waits for: naming it, and what lies there instead (pml_crypt_waits.h).
+ * What this process waits for: naming it, and what has arrived instead (pml_crypt_waits.h).
  */
 #include "pml_crypt_waits.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { SECOND = 1000000000 };           /* a receive that is younger is not looked into */
+enum { SECOND = 1000000000 };           /* the host is not asked about a younger receive */
 
 void ompi_pml_crypt_waits_begin(ompi_pml_crypt_waits_t *waits, opal_crypt_status_moment_t *moment, int64_t now)
 {
@@ -75,7 +75,7 @@ static const char *collective_of(int tag)
                                                                                : names[first - tag];
 }
 
-/* Of a rank of the communicator; where it is gone, there is nobody. */
+/* The process of a rank of the communicator; ANY if there is no such rank. */
 static int32_t process_of(const ompi_communicator_t *comm, int peer)
 {
     opal_process_name_t name;
@@ -113,10 +113,10 @@ static void name_wait(ompi_pml_crypt_named_t *named)
     w->peer = w->peer < 0 ? OPAL_CRYPT_STATUS_ANY : w->peer;
 }
 
-/* ---- what lies there instead ---- */
+/* ---- what has arrived instead ---- */
 
-/* What the host has for this source.  It stays there.  The host makes progress, in which a
- * communicator may go: ours is retained; and in which others are met: a first contact that waits holds that lock. */
+/* What the host has for this source; it stays there.  The host makes progress, in which a communicator may be
+ * freed: ours is retained; and in which peers are contacted: a first contact that waits holds the lock for that. */
 static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int peer_count)
 {
     const bool ours = !ompi_common_cryptmpi_transport_is_btl();
@@ -138,14 +138,14 @@ static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int
     }
 }
 
-/* cm's probe waits until its completion was read, which with threads may be up to a caller of this one: from 5.0 on mtl/ofi
- * makes progress of everything in a callback, under the lock by which completions are read. */
+/* cm's probe waits until its completion was read, which with threads only a caller of ours may be able to do: from 5.0
+ * on mtl/ofi makes progress of everything in a callback, under the lock for reading completions. */
 static bool may_ask_host(void)
 {
     return !(ompi_pml_crypt.mtl && opal_cryptproc_threaded());
 }
 
-/* `c` is not certain to be the communicator that was waited in: another may lie there now, which has fewer processes. */
+/* `c` need not be the communicator of the wait any more: another, with fewer processes, may be at its address now. */
 static bool worth_asking(const ompi_pml_crypt_waits_t *waits, const opal_crypt_status_wait_t *w,
                          const ompi_common_cryptmpi_comm_t *c)
 {
@@ -155,7 +155,7 @@ static bool worth_asking(const ompi_pml_crypt_waits_t *waits, const opal_crypt_s
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
 }
 
-/* Until its destructor has come as far as this component, a communicator is still in the list. */
+/* A communicator stays in the list until its destructor reaches this component: its count may be 0 already. */
 static ompi_communicator_t *retain_living(ompi_communicator_t *comm)
 {
     opal_object_t *object = (opal_object_t *) comm;
