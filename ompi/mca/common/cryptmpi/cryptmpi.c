@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The life of this library, and the host PML: from pml/crypt's init to its finalize.  And the
- * series guard, before anything else is called.
+ * Start and stop of this library, and the host PML: from pml/crypt's init to its finalize.  And
+ * the series guard, before anything else is called.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -79,7 +79,7 @@ void ompi_common_cryptmpi_describe(opal_crypt_status_who_t *who)
     ompi_common_cryptmpi_protection(NULL, who->protection);
 }
 
-/* Both libraries are asked: a process may hold two of a name when a wrong one was found first. */
+/* Both libraries are checked: a process may have two of the same name if a wrong one was found first. */
 bool ompi_common_cryptmpi_series_ok(const char *component, const char *built)
 {
     return OPAL_SUCCESS == opal_aead_base_series(component, built, ompi_version_string)

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What pml/crypt, coll/cryptag and fs/crypt share beside what a process has without MPI
- * (opal/mca/common/cryptproc): peers and how to reach them, communicators, the host PML, failures.
+ * What pml/crypt, coll/cryptag and fs/crypt share on top of common/cryptproc, which needs no MPI:
+ * peers and how to reach them, communicators, the host PML, failures.
  *
  *     a peer's name -> schedule (cryptproc) -> session (cryptmpi_peer.c)
  *         -> communicators (cryptmpi_comm.c, cryptmpi_generation.c) -> group keys (cryptmpi_group.c)
@@ -30,20 +30,20 @@
 
 BEGIN_C_DECLS
 
-/* A parameter of pml/crypt that hook/crypt must know before it.  It does not know yet what "auto" will choose. */
+/* A parameter of pml/crypt that hook/crypt must know earlier.  What "auto" will choose is not known yet. */
 #define OMPI_COMMON_CRYPTMPI_HOST_HELP (opal_crypt_parameter_row("pml_crypt_host")->help)
 #define OMPI_COMMON_CRYPTMPI_HOST "auto"
 #define OMPI_COMMON_CRYPTMPI_RAISED_LIMIT "262144"
 #define OMPI_COMMON_CRYPTMPI_ENDPOINT_CACHE "17408"     /* 16 KiB, and headers */
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
-/* opal_cryptproc_start, and what peers and communicators need.  Says itself what went wrong. */
+/* opal_cryptproc_start, and what peers and communicators need.  Prints what went wrong. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_start(const char *agreed);
 OMPI_DECLSPEC void ompi_common_cryptmpi_stop(void);
 
-/* The host PML, through which things travel that are sealed already or stay on
- * the node.  NULL until pml/crypt is live: then nobody may send anything. */
+/* The host PML, which carries what is sealed already or stays on the node.
+ * NULL until pml/crypt is initialized: until then nothing may be sent. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_host(const mca_pml_base_module_t *host, const char *name);
 OMPI_DECLSPEC const mca_pml_base_module_t *ompi_common_cryptmpi_host(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_host_name(void);
@@ -55,34 +55,34 @@ static inline bool ompi_common_cryptmpi_active(void) { return NULL != ompi_commo
 OMPI_DECLSPEC bool ompi_common_cryptmpi_host_may_be_ob1(void);
 /* Has this node a device for RDMA, or of another fabric than Ethernet? */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_fabric(void);
-/* hook/crypt, before any network is opened: decides, and sets the list of BTLs.  False after a text: the job must end. */
+/* hook/crypt, before any network opens: decides, and sets the list of BTLs.  False after a message: end the job. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
-/* pml/crypt, before it loads the host that is named, and once one was selected.  False after a text, too. */
+/* pml/crypt, before it loads the named host, and once one was selected.  False after a message, too. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_begin(const char *host);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_settle(const char *host);
-/* What was decided; neither, as long as the host has not been selected.  Why it was. */
+/* What was decided, and why; neither is true until the host has been selected. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_btl(void);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_pml(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_transport_why(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
-/* pml/crypt: all is sealed by btl/crypt, which was looked at. */
+/* pml/crypt: everything is sealed by btl/crypt, which has been checked. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_over_btl(void);
 
-/* In a line, for users and auditors.  `keys`: how they were agreed on; NULL: as this process may.  Empty as long as nothing
- * was decided. */
+/* One line for users and auditors.  `keys`: how they were agreed on; NULL: as this process would.  Empty until the
+ * decision was made. */
 enum { OMPI_COMMON_CRYPTMPI_PROTECTION = 256 };
 OMPI_DECLSPEC void ompi_common_cryptmpi_protection(const char *keys, char text[OMPI_COMMON_CRYPTMPI_PROTECTION]);
-/* Names of parameters that were set and mean nothing over btl/crypt; or "". */
+/* Names of parameters that were set but have no effect over btl/crypt; or "". */
 OMPI_DECLSPEC void ompi_common_cryptmpi_unused(char *text, size_t bytes);
 OMPI_DECLSPEC int ompi_common_cryptmpi_protection_register(void);       /* for MPI_T */
 
 /* ---- the report: crypt_report ---- */
 
-/* Begin to measure, if a report was asked for.  Says itself what is wrong with the parameter.
- * start does it; pml/crypt where it does not call start. */
+/* Begin to measure, if a report was asked for.  Prints what is wrong with the parameter.
+ * Called by start, or by pml/crypt where it does not call start. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_report_start(void);
-/* hook/crypt is here and will call report at MPI_Finalize. */
+/* hook/crypt is loaded, and will call report at MPI_Finalize. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_hooked(void);
 /* The limits of a transport were raised, for the report. */
 typedef enum {
@@ -93,24 +93,24 @@ typedef enum {
 } ompi_common_cryptmpi_raised_t;
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_raised(ompi_common_cryptmpi_raised_t transport);
 
-/* pml/crypt: a message was chopped so, for the report. */
+/* pml/crypt: how a message was chopped, for the report. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments);
 
-/* At the top of MPI_Finalize, and after its barrier: rank 0 of MPI_COMM_WORLD
- * writes what was asked for. */
+/* At the start of MPI_Finalize, and after its barrier: rank 0 of MPI_COMM_WORLD
+ * writes the report. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_report(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_report_end(void);
 
-/* ---- who has hook/crypt ---- */
+/* ---- which processes have hook/crypt ---- */
 
-/* hook/crypt: this process has it, and may be waited for when a file is opened.  After
- * Open MPI has its runtime, before MPI_Init exchanges what was published; until forget. */
+/* hook/crypt: this process has it, and will answer when a file is opened.  Called once Open MPI
+ * has its runtime, before MPI_Init exchanges what was published; holds until forget. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_publish(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_forget(void);
 
-/* Do all processes of a communicator have it, of our version?  Asks the runtime, the same answer in all of
- * them; where it says nothing of a process, SILENT, on which the job has to end.  *lacks: the
- * lowest rank without it, or the one of which nothing is known, or -1. */
+/* Do all processes of a communicator have it, in our version?  Asks the runtime; all of them get the same
+ * answer.  SILENT, after which the job has to end: the runtime knows nothing about a process.  *lacks: the
+ * lowest rank without it, or the one that nothing is known about, or -1. */
 typedef enum {
     OMPI_COMMON_CRYPTMPI_EVERYWHERE,
     OMPI_COMMON_CRYPTMPI_IN_PARTS,
@@ -119,12 +119,12 @@ typedef enum {
 } ompi_common_cryptmpi_everywhere_t;
 OMPI_DECLSPEC ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_communicator_t *comm, int *lacks);
 
-/* For the sake of that rank `path` cannot be used, and those without hook/crypt cannot be told
- * but by the end of the job. */
+/* `path` cannot be used because of rank `lacks`.  Processes without hook/crypt cannot be told,
+ * so the job ends. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_everywhere_abort(ompi_common_cryptmpi_everywhere_t where, const char *path,
                                                          ompi_communicator_t *comm, int lacks);
 
-/* MPI_File_set_info has asked for encryption in vain where it can neither fail nor tell the other processes. */
+/* MPI_File_set_info asked for encryption too late, and can neither fail nor tell the other processes. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_late_info_abort(const char *path, const char *key);
 
 /* ---- peers ---- */
@@ -142,21 +142,21 @@ typedef struct ompi_common_cryptmpi_peer {
     opal_crypt_session_t *session;
     const opal_crypt_token_t *token_out, *token_in;
     ompi_common_cryptmpi_lock_t send_lock; /* counter and hand-over to the host, together */
-    uint64_t local_id;                  /* of large local messages, atomic */
-    int64_t met;                        /* when we were connected to its job; 0: it is our own */
+    uint64_t local_id;                  /* the next large local message's, atomic */
+    int64_t met;                        /* when we connected to its job; 0: our own job */
     int failure;                        /* why resolve failed; it is not tried again */
     struct ompi_common_cryptmpi_ahead *ahead;   /* pml/crypt's; NULL, or freed with the entry */
-    opal_list_t arriving;               /* pml/crypt: messages whose segments are not asked for yet */
-    unsigned receiving;                 /* and of how many they are */
-    struct ompi_common_cryptmpi_peer *crowded;  /* the next peer that ever had any of the former */
+    opal_list_t arriving;               /* pml/crypt: messages whose segments are not received yet */
+    unsigned receiving;                 /* how many messages' segments are */
+    struct ompi_common_cryptmpi_peer *crowded;  /* next of the peers that ever had messages in `arriving` */
     bool is_crowded, admitting;
-    uint64_t shown;                     /* the status page's: a sum of what it showed, and when that changed */
+    uint64_t shown;                     /* status page: a sum of what it showed, and when that changed */
     int64_t changed;
-    uint64_t epochs;                    /* of which was told */
+    uint64_t epochs;                    /* the latest that were reported */
 } ompi_common_cryptmpi_peer_t;
 OBJ_CLASS_DECLARATION(ompi_common_cryptmpi_peer_t);
 
-/* It is set last: whoever sees that it is known sees the session, too. */
+/* It is set last: a thread that sees a known kind sees the session, too. */
 static inline ompi_common_cryptmpi_kind_t ompi_common_cryptmpi_kind(const ompi_common_cryptmpi_peer_t *peer)
 {
     return (ompi_common_cryptmpi_kind_t) __atomic_load_n(&peer->kind, __ATOMIC_ACQUIRE);
@@ -171,21 +171,20 @@ OMPI_DECLSPEC ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t
  * when this returns. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_resolve(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer) OPAL_CRYPT_RARE;
 
-/* The others of our own job with which there is a session and what they get is
- * sealed: how many, and an array for the caller to free. */
+/* The SEALED peers of our own job with a session: their number, and an array for
+ * the caller to free. */
 OMPI_DECLSPEC size_t ompi_common_cryptmpi_sealed_peers(ompi_common_cryptmpi_peer_t ***peers);
 
-/* With how many others there is a session: what they get is sealed, or stays
- * on the node. */
+/* The numbers of peers with a session: SEALED ones, and LOCAL ones. */
 void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local);
 
 OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
-/* Are all BTLs by which this process may be reached such as stay on the node?  Only where
- * Open MPI has initialized BML. */
+/* Do all BTLs that may reach this process stay on the node?  Call it only where Open MPI has
+ * initialized BML. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_crypt_session_t **session);
 
-/* Show each peer to `look`, which must not block nor come back here. */
+/* Call `look` for each peer; it must not block, nor call this again. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_peers_look(void (*look)(ompi_common_cryptmpi_peer_t *peer, void *context),
                                                    void *context);
 /* This process for the status page: job, rank, host, method, PML. */
@@ -197,10 +196,10 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_meet(const ompi_communicator_t *comm);
 
 /* ---- communicators ---- */
 
-/* Of the remote group; filled when first used. */
+/* A member of the remote group; filled when first used. */
 typedef struct ompi_common_cryptmpi_member {
     ompi_common_cryptmpi_peer_t *peer;  /* set last */
-    uint32_t generation;                /* of the context id, between it and us */
+    uint32_t generation;                /* the context id's, for this peer and us */
 } ompi_common_cryptmpi_member_t;
 
 typedef struct ompi_common_cryptmpi_comm {
@@ -212,12 +211,12 @@ typedef struct ompi_common_cryptmpi_comm {
     ompi_common_cryptmpi_member_t *members;
     int peer_count;
     opal_crypt_group_t *group;          /* for collectives, made when first used */
-    bool at_host;                       /* atomic: the host of pml/crypt has it, too, and may be asked */
-    bool is_window;                     /* osc/pt2pt's own: it receives into memory that the program may look at */
+    bool at_host;                       /* atomic: pml/crypt's host has it, too, and may be probed */
+    bool is_window;                     /* osc/pt2pt's: it receives into memory that the program may read */
 } ompi_common_cryptmpi_comm_t;
 
 OMPI_DECLSPEC int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm);
-/* Only to be looked at from outside: messages of this communicator are not ours (btl/crypt seals them). */
+/* For the status page only: messages of this communicator are not ours (btl/crypt seals them). */
 OMPI_DECLSPEC int ompi_common_cryptmpi_comm_note(ompi_communicator_t *comm);
 OMPI_DECLSPEC void ompi_common_cryptmpi_comm_del(ompi_communicator_t *comm);
 OMPI_DECLSPEC ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm(const ompi_communicator_t *comm);
@@ -231,46 +230,46 @@ static inline ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_peer(ompi_c
     return OPAL_LIKELY(NULL != peer) ? peer : ompi_common_cryptmpi_comm_fill(c, rank);
 }
 
-/* `rank` is one whose peer was asked for. */
+/* `rank`: one that _comm_peer was called for. */
 static inline opal_crypt_envelope_t ompi_common_cryptmpi_envelope(const ompi_common_cryptmpi_comm_t *c, int rank,
                                                                   int tag)
 {
     return (opal_crypt_envelope_t){c->context_high, c->context_low, c->members[rank].generation, tag};
 }
 
-/* Reserved tags (crypt/wire/tags.h): of group keys, of the final counters at the end
- * (pml/crypt), and of the parts of the report. */
+/* Reserved tags (crypt/wire/tags.h): for group keys, for the final counters (pml/crypt),
+ * and for the lines of the report. */
 #define OMPI_COMMON_CRYPTMPI_TAG_GROUP  OPAL_CRYPT_TAG_FIXED(16)
 #define OMPI_COMMON_CRYPTMPI_TAG_FINAL  OPAL_CRYPT_TAG_FIXED(17)
 #define OMPI_COMMON_CRYPTMPI_TAG_REPORT OPAL_CRYPT_TAG_FIXED(18)
 
 /* Collective over `comm` (an intracommunicator), at its first sealed collective.
- * The group belongs to the communicator and goes with it.  Says itself what
- * went wrong; the other ranks may then be waiting, so the caller ends the job. */
+ * The communicator owns the group, and frees it.  Prints what went wrong; the
+ * other ranks may be waiting then, so the caller ends the job. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_group(ompi_communicator_t *comm, opal_crypt_group_t **group);
 
-/* As _comm, for whoever looks from outside: between these two calls no communicator goes. */
+/* For the status page: between these two calls no communicator is removed. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_comms_hold(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_comms_release(void);
-/* Any pointer: is it one of these, or the communicator of one?  NULL: no.  While held. */
+/* Is this pointer one of our entries, or the communicator of one?  NULL: no.  Call it while held. */
 OMPI_DECLSPEC ompi_common_cryptmpi_comm_t *ompi_common_cryptmpi_comm_known(const void *pointer);
 OMPI_DECLSPEC void ompi_common_cryptmpi_comms_stop(void);
 
-/* ---- calls that block, to be seen from outside ---- */
+/* ---- calls that block, for the status page ---- */
 
 /* What a process waits for inside a call, on the caller's stack.  pml/crypt's status page
  * shows it (pml_crypt_status.c). */
 typedef struct ompi_common_cryptmpi_inside {
     struct ompi_common_cryptmpi_inside *outer;
     int kind;                           /* OPAL_CRYPT_STATUS_RECEIVE ... */
-    int peer, tag;                      /* ranks of `comm`; of a first contact: of MPI_COMM_WORLD */
+    int peer, tag;                      /* a rank of `comm`; for a first contact: of MPI_COMM_WORLD */
     const ompi_communicator_t *comm;    /* NULL: none */
     size_t bytes;
     const char *text;
     int64_t since;                      /* set by the page: when it saw this first */
 } ompi_common_cryptmpi_inside_t;
 
-/* A first contact that waits for the runtime is one of them from now on, or no longer. */
+/* Count a first contact that waits for the runtime as one of them, or no longer. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_waits_show(bool on);
 
 extern OMPI_DECLSPEC ompi_common_cryptmpi_inside_t *ompi_common_cryptmpi_innermost;
@@ -296,12 +295,12 @@ static inline void ompi_common_cryptmpi_leave(ompi_common_cryptmpi_inside_t *ins
     ompi_common_cryptmpi_innermost = inside->outer;
 }
 
-/* Show the calls that block to `look`, the innermost first; the same rules as for peers. */
+/* Call `look` for each call that blocks, the innermost first; the same rules as for peers. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context),
                                                      void *context);
 
-/* Wait for a request and free it, also if it ended with an error: Open MPI keeps such a one, and it keeps its
- * communicator. */
+/* Wait for a request and free it, even if it ended with an error: Open MPI keeps such a request, which keeps
+ * its communicator. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_request_end(ompi_request_t **request, ompi_status_public_t *status);
 
 /* ---- datatypes ---- */
@@ -314,7 +313,7 @@ static inline size_t ompi_common_cryptmpi_bytes(const ompi_datatype_t *type, siz
     return size * count;
 }
 
-/* Where the first byte lies if the elements are one run of memory, else NULL. */
+/* The address of the first byte if the elements are contiguous, else NULL. */
 OMPI_DECLSPEC void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count);
 
 /* Packed bytes [offset, offset + bytes) of the buffer, from or to `packed`. */
@@ -323,10 +322,10 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_pack(const void *buffer, size_t count, om
 OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_datatype_t *type,
                                               size_t offset, size_t bytes, const void *packed);
 
-/* The same for pieces of one message, best in their order: the next one begins where the
- * last ended.  Receiving, `bytes` are those of all pieces: what then still waits for more
- * is put into its place.  NULL for a buffer that is one run of memory, or when memory ran out: the
- * functions above do it, too. */
+/* The same for pieces of one message, best in order: the next one begins where the last
+ * ended.  When receiving, `bytes` is the sum of all pieces: after these, a partial element is
+ * stored, too.  NULL for a contiguous buffer, or when out of memory: use the functions above
+ * then. */
 typedef struct ompi_common_cryptmpi_stream ompi_common_cryptmpi_stream_t;
 OMPI_DECLSPEC ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buffer, size_t count,
                                                                               const ompi_datatype_t *type, bool sending,
@@ -343,7 +342,7 @@ extern OMPI_DECLSPEC bool ompi_common_cryptmpi_device_possible;
 OMPI_DECLSPEC void ompi_common_cryptmpi_device_start(void);
 OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
 
-/* OMPI_SUCCESS, or an error when the buffer is not the host's; says so. */
+/* OMPI_SUCCESS, or an error after a message if the buffer is not in host memory. */
 static inline int ompi_common_cryptmpi_device_check(const void *buffer)
 {
     return OPAL_LIKELY(!ompi_common_cryptmpi_device_possible) ? OMPI_SUCCESS
@@ -353,15 +352,15 @@ static inline int ompi_common_cryptmpi_device_check(const void *buffer)
 /* ---- failures ---- */
 
 /* A message from `rank` did not authenticate.  Under crypt_on_auth_failure =
- * abort this shows one text and ends the job; else it returns an error of our own
- * MPI class, to be put into the status.  Never names key material. */
+ * abort this prints one message and ends the job; else it returns an error of our
+ * own MPI class, to be put into the status.  Never prints key material. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int tag, int rc)
     OPAL_CRYPT_RARE;
 
-/* As with abort, whatever is set: the peer cannot be told, and would wait. */
+/* As with abort, whatever is set: the peer cannot be told, and would wait for ever. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_end_job(ompi_communicator_t *comm, int rank, int tag, int rc) OPAL_CRYPT_RARE;
 
-/* That error, for ranks that learn of a failure from others. */
+/* That error, for ranks that hear about a failure from others. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_error(void);
 
 END_C_DECLS

@@ -18,17 +18,17 @@ BEGIN_C_DECLS
 
 typedef enum {
     OMPI_CRYPTMPI_TORN,                 /* a first write was cut short */
-    OMPI_CRYPTMPI_FORGED,               /* what is there does not authenticate */
+    OMPI_CRYPTMPI_FORGED,               /* the data does not authenticate */
     OMPI_CRYPTMPI_NO_KEY,
     OMPI_CRYPTMPI_CLASSES
 } ompi_common_cryptmpi_class_t;
 
-/* When MPI_Init ends, as the hook framework calls it; and when MPI is taken down. */
+/* At the end of MPI_Init, with the arguments of that hook; and when MPI is finalized. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_classes_add(int argc, char **argv, int requested, int *provided);
 OMPI_DECLSPEC void ompi_common_cryptmpi_classes_forget(void);
 
-/* An error of that class; where it was not added (a program of MPI sessions alone), of the
- * nearest of MPI's. */
+/* An error of that class or, where it was not added (a program of MPI sessions alone), of
+ * the nearest class of MPI. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_code(ompi_common_cryptmpi_class_t kind);
 
 END_C_DECLS

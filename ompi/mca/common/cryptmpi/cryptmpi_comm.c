@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What we keep of a communicator, found by its local index.
+ * What we keep for a communicator, found by its local index.
  *
  * The table has two levels and its pages never move, so that a reader needs no
  * lock: a communicator is added before its first message and removed after
@@ -18,9 +18,9 @@ enum { PAGE = 1024, PAGES = 4096 };     /* 2^22 communicators: more than any PML
 
 static ompi_common_cryptmpi_comm_t **pages[PAGES];
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t going = PTHREAD_MUTEX_INITIALIZER;       /* held while one is removed, or looked at from outside */
+static pthread_mutex_t going = PTHREAD_MUTEX_INITIALIZER;       /* held while one is removed, or being shown */
 
-/* Its zeros are there before whatever is put into it. */
+/* Acquire: the page's zeros are visible before the pointer to it. */
 static ompi_common_cryptmpi_comm_t **page_of(uint32_t p)
 {
     return __atomic_load_n(&pages[p], __ATOMIC_ACQUIRE);
@@ -68,7 +68,7 @@ int ompi_common_cryptmpi_comm_add(ompi_communicator_t *comm)
     ompi_common_cryptmpi_comm_t **slot = slot_of(comm, true);
     ompi_common_cryptmpi_comm_t *c;
 
-    /* Open MPI's branch 6.0 of summer 2026 adds MPI_COMM_WORLD twice, in processes of which some component wants it early. */
+    /* Open MPI's branch 6.0 of summer 2026 adds MPI_COMM_WORLD twice, where some component wants it early. */
     if (NULL != slot && NULL != *slot && comm == (*slot)->comm) {
         return OMPI_SUCCESS;
     }
@@ -193,7 +193,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_fill(ompi_common_cryptmpi
     return peer;
 }
 
-/* Pages that nobody needs.  One with a communicator that is still to be removed stays. */
+/* Free empty pages.  A page with a communicator that is yet to be removed stays. */
 void ompi_common_cryptmpi_comms_stop(void)
 {
     for (uint32_t p = 0; p < PAGES; p++) {
@@ -211,22 +211,22 @@ void ompi_common_cryptmpi_comms_stop(void)
 
 /* ---- processes of other jobs: MPI_Comm_spawn, connect, accept, join ----
  *
- * Such a meeting may come hours after the records were made, and a munge
- * credential from then is too old for a process that asks for it now.  So each
- * side vouches for its record again, and publishes that beside the record.
+ * They may connect hours after the records were made, and a munge credential
+ * from then is too old for a process that checks it now.  So each side renews
+ * the authentication of its record, and publishes that beside the record.
  *
  *     add_comm (both sides: renew, publish) --> first contact (cryptproc_peer.c)
  *
- * Up to 5.0 there is a barrier in between, by which Open MPI activates every communicator, and whoever
- * looks finds the renewal.  6.0 has none for intercommunicators: who is early finds that of an earlier meeting,
- * or nothing, and looks again.
+ * Up to 5.0 there is a barrier in between, by which Open MPI activates every communicator, so the renewal
+ * is always found.  6.0 has none for intercommunicators: a process that is early finds the renewal of an
+ * earlier connection, or nothing, and looks again.
  */
 
-/* Others are first met in an intercommunicator: without one, nobody has to look
- * at the members of every communicator. */
+/* Processes of other jobs are first met in an intercommunicator: without one, the
+ * members of communicators need not be searched. */
 static bool foreigners = false;
 
-/* Note when those that we have not spoken to were met; are there any? */
+/* Note when processes of other jobs were met; are there any? */
 static bool note(const ompi_communicator_t *comm, int64_t now)
 {
     ompi_group_t *group = OMPI_COMM_IS_INTER(comm) ? comm->c_remote_group : comm->c_local_group;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version lives here, or, for what is OPAL's
- * alone, in opal/mca/common/cryptproc/cryptproc_compat.h.
+ * Where Open MPI 4.1, 5.0 and 6.0 differ: every #if on a version is here or, for OPAL alone,
+ * in opal/mca/common/cryptproc/cryptproc_compat.h.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_COMPAT_H
 #define OMPI_COMMON_CRYPTMPI_COMPAT_H
@@ -98,8 +98,8 @@ static inline void ompi_common_cryptmpi_context(const ompi_communicator_t *comm,
 
 #endif
 
-/* What collectives are told: how many elements, and of the vector ones how many of each rank and where.
- * 6.0 hands the latter out as either of two kinds of array; ! tells whether there is none. */
+/* Arguments of collectives: the count and, for the vector ones, the counts and displacements by rank.
+ * 6.0 passes the latter as one of two kinds of array; ! tests for a null one. */
 #if OMPI_MAJOR_VERSION >= 6
 typedef size_t ompi_common_cryptmpi_count_t;
 typedef ompi_count_array_t ompi_common_cryptmpi_counts_t;
@@ -120,13 +120,13 @@ typedef const int *ompi_common_cryptmpi_disps_t;
 #    define ompi_common_cryptmpi_disps(ints)         (ints)
 #endif
 
-/* Does coll/han read what its neighbors on the node send in an all-to-all where it lies (smsc)? */
+/* Does coll/han, in an all-to-all, read the send buffers of other ranks on the node in place (smsc)? */
 enum { OMPI_COMMON_CRYPTMPI_HAN_MAPS = OMPI_MAJOR_VERSION >= 6 };
 
-/* Does mtl/ofi read completions into one array, also while it looks at what lies there? */
+/* Does mtl/ofi read completions into one array, even while it is working on those in there? */
 enum { OMPI_COMMON_CRYPTMPI_OFI_ONE_ARRAY = OMPI_MAJOR_VERSION < 5 };
 
-/* The interfaces of MPI-IO and of windows, as far as we stand in front of them. */
+/* The interfaces of MPI-IO and of windows, as far as we wrap them. */
 #if OMPI_MAJOR_VERSION >= 6
 typedef mca_io_base_module_3_0_0_t ompi_common_cryptmpi_io_module_t;
 typedef mca_io_base_component_3_0_0_t ompi_common_cryptmpi_io_component_t;
@@ -141,8 +141,8 @@ typedef mca_io_base_component_file_query_2_0_0_fn_t ompi_common_cryptmpi_io_quer
 typedef int ompi_common_cryptmpi_win_unit_t;
 #endif
 
-/* MPI_File_set_info: put `ours` in front of the file's own function.  NULL: it has none, and MPI itself does it; in 4.1
- * always, without asking us. */
+/* MPI_File_set_info: put `ours` in front of the file's own function, which is returned.  NULL: it has none, and MPI
+ * itself does the work; in 4.1 always, without calling us. */
 #if OMPI_MAJOR_VERSION >= 5
 typedef mca_io_base_module_file_set_info_fn_t ompi_common_cryptmpi_set_info_fn_t;
 
@@ -161,12 +161,12 @@ typedef int (*ompi_common_cryptmpi_set_info_fn_t)(struct ompi_file_t *fh, struct
 #    define ompi_common_cryptmpi_set_info_of(io) ((void) (io), (ompi_common_cryptmpi_set_info_fn_t) NULL)
 #endif
 
-/* Non-blocking requests of OMPIO.  6.0 does one that converts, or copies from a GPU, in pieces, each of them a request whose parent
- * the application has; of a piece it forgets to say which file it is of, and looks there if there are threads. */
+/* Non-blocking requests of OMPIO.  6.0 splits one that converts, or copies from a GPU, into pieces, each of them a
+ * request whose parent the application has; it does not set a piece's file, but reads it if there are threads. */
 #if OMPI_MAJOR_VERSION >= 6
 #    define ompi_common_cryptmpi_io_whole(request) ((request)->req_parent)
 #    define ompi_common_cryptmpi_io_piece_of(request, fh) ((void) ((request)->req_fh = (fh)))
-#    define ompi_common_cryptmpi_io_counted(piece)  ((piece)->req_post_followup)     /* it waits to be taken over */
+#    define ompi_common_cryptmpi_io_counted(piece)  ((piece)->req_post_followup)     /* not taken over yet */
 #    define ompi_common_cryptmpi_io_has_all(request) ((request)->req_num_subreqs == (request)->req_subreqs_completed)
 #else
 #    define ompi_common_cryptmpi_io_whole(request) ((void) (request), (mca_ompio_request_t *) NULL)
@@ -174,12 +174,12 @@ typedef int (*ompi_common_cryptmpi_set_info_fn_t)(struct ompi_file_t *fh, struct
 #    define ompi_common_cryptmpi_io_counted(piece)  ((void) (piece), false)
 #    define ompi_common_cryptmpi_io_has_all(request) ((void) (request), true)
 #endif
-/* Does it go on as if a non-blocking call had begun whose start failed?  Then somebody has to complete its request. */
+/* Does it go on as if a non-blocking call whose start failed had begun?  Then we have to complete its request. */
 enum { OMPI_COMMON_CRYPTMPI_IO_FORGETS_ERRORS = OMPI_MAJOR_VERSION < 6 };
-/* Does a file's info show OMPIO's own value of a hint that nobody gave? */
+/* Does a file's info show OMPIO's default for a hint that was not given? */
 enum { OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS = OMPI_MAJOR_VERSION >= 6 };
 
-/* Room in the buffer that the user has attached: from 6.0 on perhaps to a communicator or its session. */
+/* Space in the user's attached buffer: from 6.0 on perhaps attached to a communicator or its session. */
 #if OMPI_MAJOR_VERSION >= 6
 #    define ompi_common_cryptmpi_bsend_alloc(comm, bytes)  mca_pml_base_bsend_request_alloc_buf((comm), (bytes))
 #    define ompi_common_cryptmpi_bsend_free(comm, buffer)  ((void) mca_pml_base_bsend_request_free((comm), (buffer)))
@@ -188,9 +188,9 @@ enum { OMPI_COMMON_CRYPTMPI_IO_SHOWS_HINTS = OMPI_MAJOR_VERSION >= 6 };
 #    define ompi_common_cryptmpi_bsend_free(comm, buffer)  ((void) mca_pml_base_bsend_request_free(buffer))
 #endif
 
-/* Error classes and codes that a component adds.  Up to 5.0 the public calls are the only ones that every
- * build of Open MPI exports; in 6.0 a component cannot have these, and libopen_mpi exports what is below
- * them.  False: there is no room for more. */
+/* Error classes and codes that a component adds.  Up to 5.0 only the public calls are exported by every
+ * build of Open MPI; in 6.0 a component cannot link to these, but libopen_mpi exports the functions below
+ * them.  False: no more can be added. */
 #if OMPI_MAJOR_VERSION >= 6
 static inline bool ompi_common_cryptmpi_add_last(int added)
 {
@@ -230,7 +230,7 @@ static inline void ompi_common_cryptmpi_add_text(int code, const char *text)
 }
 #endif
 
-/* The members of a PML module that only one series has. */
+/* Members of a PML module that only one of the series has. */
 #if OMPI_MAJOR_VERSION >= 5
 #    define OMPI_COMMON_CRYPTMPI_COPY_PML_EXTRAS(to, from)              \
         do {                                                            \
@@ -262,7 +262,7 @@ static inline bool ompi_common_cryptmpi_has_failed(opal_proc_t *proc)
 #endif
 }
 
-/* What 5.0 asks an fbtl before it sets atomic mode. */
+/* The function that 5.0 calls in an fbtl before it sets atomic mode. */
 #if OMPI_MAJOR_VERSION >= 5
 #    define OMPI_COMMON_CRYPTMPI_FBTL_EXTRAS(check) .fbtl_check_atomicity = (check),
 #    define OMPI_COMMON_CRYPTMPI_FBTL_IS_ATOMIC(fbtl, fh) \
@@ -296,7 +296,7 @@ static inline bool ompi_common_cryptmpi_info_get(opal_info_t *info, const char *
     return 0 != found;
 }
 
-/* What a subscriber of an info key is told, and answers. */
+/* The type of what a subscriber of an info key is told, and answers. */
 #if OMPI_MAJOR_VERSION >= 5
 typedef const char ompi_common_cryptmpi_info_char_t;
 #else
@@ -328,8 +328,8 @@ static inline bool ompi_common_cryptmpi_info_key(opal_info_t *info, int n, char 
     return true;
 }
 
-/* Where MPI_File_set_info asks no function of the file (4.1): have `heard` told what a key is set to, first of all what
- * it is now, or "".  It answers what the file's info is to say. */
+/* Where MPI_File_set_info calls no function of the file (4.1): call `heard` with each value that a key is set to, first
+ * with the current one, or "".  It returns the value for the file's info. */
 static inline void ompi_common_cryptmpi_hear_info(opal_infosubscriber_t *object, const char *key, opal_key_interest_callback_t *heard)
 {
 #if OMPI_MAJOR_VERSION < 5
@@ -369,12 +369,12 @@ static inline void ompi_common_cryptmpi_lock_release(ompi_common_cryptmpi_lock_t
 /* Counters that only callers of MPI change (the team's workers do not): atomic once there
  * are several threads, plain until then, because a locked instruction waits for the stores
  * of a whole message.  Here and with the locks, a session that brings threads at the
- * very moment when another thread is at such a place is not covered, as it is not in
- * Open MPI's own OPAL_THREAD_ADD_FETCH32.
+ * very moment when another thread is at such a place is not covered, just as in Open MPI's
+ * own OPAL_THREAD_ADD_FETCH32.
  *
- * Acquire and release: who counts down to zero completes what others wrote, and who finds a bit set
- * gives back what another thread had.  Open MPI's opal_atomic_add_fetch_32 is relaxed, which only a
- * processor that orders memory by itself (x86, not arm64) makes good. */
+ * Acquire and release: the thread that counts down to zero completes what others wrote, and the one that
+ * finds a bit set gives back what another thread had.  Open MPI's opal_atomic_add_fetch_32 is relaxed,
+ * which suffices only on a processor with strong memory ordering (x86, not arm64). */
 static inline int32_t ompi_common_cryptmpi_add(ompi_common_cryptmpi_atomic32_t *at, int32_t more)
 {
     volatile int32_t *plain = (volatile int32_t *) at;

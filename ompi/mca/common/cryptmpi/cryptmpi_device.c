@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Buffers in the memory of an accelerator.  Ciphers read them as if they were
- * memory of the host, so they are refused where Open MPI can tell.
+ * Buffers in the memory of an accelerator.  Ciphers would read them as host
+ * memory, so they are refused where Open MPI can detect them.
  */
 #include "cryptmpi.h"
 

@@ -1,18 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Is hook/crypt in every process of a communicator?  Those that have it speak to each other
- * when a file is opened; one without it, on a node where ompi-crypt is not installed, would
- * never answer, and the others would wait for ever.  So each says through Open MPI's modex
- * that it has it, and nobody speaks before all are known to.
+ * Is hook/crypt in every process of a communicator?  Those that have it communicate when a
+ * file is opened; one without it, on a node where ompi-crypt is not installed, would never
+ * answer, and the others would wait for ever.  So each publishes through Open MPI's modex
+ * that it has it, and none communicates before all are known to.
  *
- * Processes with different answers would wait for each other for ever, or mix their collectives.
- * So only an answer counts: what a process has published did not change since MPI_Init, and is
- * the same for all that ask.  Where none comes, in time or at all, the job ends.
+ * Processes with different answers would wait for each other for ever, or mix up their collectives.
+ * So only a definite answer counts: what a process has published does not change after MPI_Init, and
+ * is the same for all that ask.  Where no answer comes, in time or at all, the job ends.
  *
- * What is published is our version in plain text, which says nothing but that somebody listens: whoever
- * could forge it could as well keep the process from answering.  What those of another version would
- * say to each other is not known, so to them each is one that lacks it.
+ * We publish our version in plain text, which says only that the process answers: an attacker who
+ * could forge it could as well keep the process from answering.  How another version would
+ * communicate is not known, so a process of another version counts as one without hook/crypt.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -32,9 +32,9 @@ static mca_base_component_t hook_key = {
 };
 
 static const char version[] = OPAL_CRYPT_BUILT;
-static bool here, published;           /* a singleton may have nobody to tell */
+static bool here, published;           /* a singleton may have no runtime to publish to */
 
-/* Of our own job, by rank: what it said does not change. */
+/* Answers in our own job, by rank; they do not change. */
 typedef enum { UNKNOWN, HAS_IT, LACKS_IT } answer_t;
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *known;
@@ -59,7 +59,7 @@ void ompi_common_cryptmpi_everywhere_forget(void)
     pthread_mutex_unlock(&looking);
 }
 
-/* With an MPI_Init that does not wait for the others, one that has it may not have said so yet. */
+/* With an MPI_Init that does not wait for the others, a process may have it but not have published that yet. */
 static answer_t ask_how(const opal_process_name_t *name, const char *key, opal_cryptproc_how_t how)
 {
     size_t bytes = 0;
@@ -71,9 +71,9 @@ static answer_t ask_how(const opal_process_name_t *name, const char *key, opal_c
     return same ? HAS_IT : bytes > 0 || (nobody && !ompi_async_mpi_init) ? LACKS_IT : UNKNOWN;
 }
 
-/* What was exchanged is on this node as a rule, but 5.0 may also leave it where it was published:
- * that somebody lacks it is known only there.  For somebody of this node the runtime would wait,
- * and in the end not say that there is nothing. */
+/* What was exchanged is usually on this node, but 5.0 may also leave it where it was published:
+ * only there is it known that a process lacks it.  For a process of this node the runtime would wait,
+ * and in the end not tell that there is nothing. */
 static answer_t ask(const opal_process_name_t *name, bool ours, bool near)
 {
     char *key = mca_base_component_to_string(&hook_key);
@@ -105,7 +105,7 @@ static uint8_t *place_of(uint32_t rank)
     return known + rank;
 }
 
-/* Open MPI knows all processes of this node of our job from the beginning. */
+/* From the beginning, Open MPI knows all processes of our job on this node. */
 static bool is_near(const ompi_communicator_t *comm, int rank)
 {
     const ompi_proc_t *proc = ompi_group_peer_lookup_existing(comm->c_local_group, rank);
@@ -144,7 +144,7 @@ ompi_common_cryptmpi_everywhere_t ompi_common_cryptmpi_everywhere(const ompi_com
         return here ? OMPI_COMMON_CRYPTMPI_EVERYWHERE : OMPI_COMMON_CRYPTMPI_NOWHERE;
     }
     pthread_mutex_lock(&looking);
-    /* A process that has it need not look further than to the first that lacks it. */
+    /* A process that has it can stop at the first that lacks it. */
     for (int rank = 0; rank < size && !(here && *lacks >= 0); ++rank) {
         answer = has_it(comm, rank);
         if (HAS_IT == answer) {

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What follows when a message, or a peer, does not authenticate: the one place
- * that decides between ending the job and returning an error, and the home of
- * our MPI error classes, files' too.
+ * What happens when a message, or a peer, does not authenticate: the one place
+ * that decides between ending the job and returning an error.  Also our MPI
+ * error classes, including those for files.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_classes.h"
@@ -19,8 +19,8 @@
 static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
 static int error_code = MPI_SUCCESS;            /* of a class of its own */
 
-/* A class, and a code of it, which is what functions return: to Open MPI a class is no code, and asked for the class of one it
- * says that it is unknown.  The class comes first. */
+/* A class, and a code of it, which is what functions return: Open MPI does not accept a class as a code, and reports
+ * the class of such a one as unknown.  The class comes first. */
 static bool add_with_text(const char *text, int *code)
 {
     int class;
@@ -33,8 +33,8 @@ static bool add_with_text(const char *text, int *code)
     return true;
 }
 
-/* Made at the first failure, so that MPI_LASTUSEDCODE is what it always was in
- * programs that never meet one. */
+/* Made at the first failure, so that MPI_LASTUSEDCODE does not change in programs
+ * without one. */
 int ompi_common_cryptmpi_error(void)
 {
     static const char text[] = "MPI_ERR_CRYPT: a message, or a peer, failed authentication";
@@ -71,7 +71,7 @@ static const char *reason(int rc)
 
 static const char help_file[] = "help-ompi-common-cryptmpi.txt";
 
-/* What failed here, and not on the way, has texts of its own. */
+/* Failures in this process, not on the network, have messages of their own. */
 static bool fault_of_ours(int rc)
 {
     return OPAL_CRYPT_ERR_LIBRARY == rc || OPAL_CRYPT_ERR_MEMORY == rc || OPAL_CRYPT_ERR_CONFIG == rc;
@@ -110,9 +110,9 @@ int ompi_common_cryptmpi_auth_failure(ompi_communicator_t *comm, int rank, int t
     return ompi_common_cryptmpi_error();
 }
 
-/* Whatever the error handler of the communicator: the caller may be a collective, a
- * window or a connection in the making, and these get stuck, or crash, where one of
- * their messages fails.  All of the job ends, as no communicator may be there yet. */
+/* Regardless of the communicator's error handler: the caller may be a collective, or
+ * be creating a window or a connection, and these hang, or crash, when one of their
+ * messages fails.  The whole job ends, as there may be no communicator yet. */
 int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const char *detail)
 {
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: refused a peer: %s", topic);
@@ -121,23 +121,23 @@ int ompi_common_cryptmpi_peer_refused(const char *file, const char *topic, const
         opal_cryptproc_show_here(file, topic, detail);
         return ompi_common_cryptmpi_error();
     }
-    /* Often every process of a node has one to refuse, for the same reason. */
+    /* Often every process of a node refuses one, for the same reason. */
     (void) opal_cryptproc_show_once(file, topic, detail);
     ompi_mpi_abort(NULL, 1);
-    return OMPI_ERR_UNREACH;        /* another thread ends the job already */
+    return OMPI_ERR_UNREACH;        /* another thread is already ending the job */
 }
 
 /* ---- the error classes of encrypted files ----
  *
- * They are added when MPI_Init ends, before the
- * program can add any: so they have the same numbers in all processes, and what one found
- * can be told to the others.  libmpi_crypt, and a program without it, finds them by how their
- * texts begin, which therefore never changes.
+ * They are added when MPI_Init ends, before the program can add any: so they have the same
+ * numbers in all processes, and an error found by one can be sent to the others.
+ * libmpi_crypt, and a program without it, finds them by the start of their texts, which
+ * therefore never changes.
  */
 
 static const struct {
     const char *text;
-    int otherwise;                      /* where nobody has added it */
+    int otherwise;                      /* where it was not added */
 } kinds[OMPI_CRYPTMPI_CLASSES] = {
     [OMPI_CRYPTMPI_TORN] = {OMPI_CRYPTMPI_TORN_NAME ": the first write of a block of an encrypted file was cut short", MPI_ERR_IO},
     [OMPI_CRYPTMPI_FORGED] = {OMPI_CRYPTMPI_FORGED_NAME ": something of an encrypted file is not what a holder of the key wrote: "

@@ -1,22 +1,22 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How often a context id was in use.
+ * How often a context id has been used.
  *
- * Open MPI gives the id of a communicator that was freed to a later one.  A message
- * that an attacker kept back in between must not fit into the new one, so envelopes hold
- * a generation: of how many communicators with this id two processes have been members
- * together, this one included.  Both count the same without a word: all members
- * make a communicator together, and a process has an id in one at a time.
+ * Open MPI reuses the id of a communicator that was freed.  A message that an attacker
+ * held back meanwhile must not be accepted in the new one, so envelopes contain a
+ * generation: the number of communicators with this id that both processes have been
+ * members of, this one included.  Both count the same without communication: all members
+ * make a communicator together, and a process uses an id in one at a time.
  *
  *     id --> the groups that had it, each with the number of times
  *
- * A communicator is counted when it is made; for a peer the groups are looked
- * through when it is first spoken to there.  All of MPI_COMM_WORLD is no list but a
- * number, and when an id has had more than GROUPS others, the next adds them up by process.
- * What is here lives as long as our key pair: other keys need no other generation.
+ * A communicator is counted when it is made; for a peer, the groups are searched at its
+ * first message there.  The group of MPI_COMM_WORLD is stored as a count instead of a list,
+ * and when an id has had more than GROUPS others, the next one adds them up by process.
+ * All of this lives as long as our key pair: with new keys, counting may start again.
  *
- * Threads: one lock, never held across a call of Open MPI's that could wait.
+ * Threads: one lock, never held across a call of Open MPI that could wait.
  */
 #include "cryptmpi_internal.h"
 
@@ -39,11 +39,11 @@ typedef struct past {
     uint32_t times, of_world;           /* in all; with the group of MPI_COMM_WORLD */
     members_t groups[GROUPS];
     int group_count;
-    opal_hash_table_t *by_name;         /* of groups that were added up: times; or NULL */
+    opal_hash_table_t *by_name;         /* times, from groups that were added up; or NULL */
 } past_t;
 
 static opal_hash_table_t by_context;
-static past_t *pasts;                   /* the same; not NULL: the table is there */
+static past_t *pasts;                   /* the same, as a list; not NULL: the table exists */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* all of the above */
 
 static uint64_t key_of(opal_process_name_t name)
@@ -63,7 +63,7 @@ static int ascending(const void *a, const void *b)
 
 /* ---- groups ---- */
 
-/* The processes that a message in this communicator may come from. */
+/* The processes from which a message in this communicator may come. */
 static ompi_group_t *group_of(const ompi_communicator_t *comm)
 {
     return comm->c_remote_group;
@@ -203,7 +203,7 @@ static past_t *past_make(const ompi_common_cryptmpi_comm_t *c)
                ? past : NULL;
 }
 
-/* Ids that PMIx draws (5.0: MPI_Comm_create_from_group) are used once; to remember each would
+/* Ids assigned by PMIx (5.0: MPI_Comm_create_from_group) are used once; remembering each would
  * be a leak. */
 static bool never_comes_back(const ompi_common_cryptmpi_comm_t *c)
 {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The group key of a communicator: drawn by rank 0, told to the others.
+ * The group key of a communicator: drawn by rank 0, sent to the others.
  *
  *     1. gather    hashes of public keys, up a binomial tree
  *     2. draw      rank 0: secret and id
@@ -11,15 +11,15 @@
  *          / | \              2^k its lowest bit that is set
  *         4  2  1
  *        /|  |
- *       6 5  3                All of it travels through the selected PML, which
- *       |                     seals it towards other nodes; the secret we seal
- *       7                     for processes of this node, too.
+ *       6 5  3                All of it goes through the selected PML, which seals
+ *       |                     it for other nodes; for processes of this node we
+ *       7                     seal the secret ourselves.
  *
- * Whose key a hash is: a rank believes a child about the child's own key only
- * if their session says the same, and the child has asked its children so.
- * On the way down everybody compares the list with all sessions it has.  So
- * nobody but a member can bring a wrong key in; and a member could pose as
- * another anyhow, for it knows the group key.
+ * Whose key a hash is: a rank accepts a child's hash of its own key only if their
+ * session says the same, and the child has checked its children in this way.  On
+ * the way down every rank compares the list with all sessions it has.  So only a
+ * member can introduce a wrong key; and a member could impersonate another anyway,
+ * as it knows the group key.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -58,13 +58,13 @@ static int receive_from(const talk_t *talk, void *to, size_t bytes, int rank)
     return bytes == status._ucount ? OMPI_SUCCESS : MPI_ERR_TRUNCATE;
 }
 
-/* ---- the secret, sealed towards everybody ---- */
+/* ---- the secret, sealed for every rank ---- */
 
 enum { FRAME = sizeof(opal_crypt_group_secret_t) + OPAL_CRYPT_DIRECT_OVERHEAD };
 
-/* Under which session we seal what goes to `rank`, or open what it sends; NULL where
- * the PML does so.  What stays on the node it leaves plain, and its stages and
- * shared memory are in core files. */
+/* The session under which we seal what goes to `rank`, or open what it sends; NULL where
+ * the PML does so.  The PML leaves plain what stays on the node, and its stages and shared
+ * memory end up in core files. */
 static int our_session(const talk_t *talk, int rank, opal_crypt_session_t **session)
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup(talk->comm, rank);
@@ -101,7 +101,7 @@ static int send_secret(const talk_t *talk, int rank)
                : ompi_common_cryptmpi_auth_failure(talk->comm, talk->rank, OMPI_COMMON_CRYPTMPI_TAG_GROUP, rc);
 }
 
-/* A copy of an older one is refused; of order there is nothing to check. */
+/* A replay of an older one is refused; there is no order to check. */
 static int open_secret(const talk_t *talk, int rank, opal_crypt_session_t *session, const uint8_t frame[FRAME])
 {
     const opal_crypt_envelope_t envelope = envelope_of(talk, rank);
@@ -138,7 +138,7 @@ static int receive_secret(const talk_t *talk, int rank)
 
 /* ---- the three steps ---- */
 
-/* The list must not contradict what a session has authenticated. */
+/* The list must agree with what a session has authenticated. */
 static int believe(const talk_t *talk, int rank)
 {
     const ompi_common_cryptmpi_peer_t *peer = ompi_common_cryptmpi_comm_peer(talk->entry, rank);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Which components of other frameworks carry payload past the PML, by name.
- * Names that nobody of us has looked at count as unsafe.
+ * Components that we have not reviewed count as unsafe.
  */
 #include "cryptmpi_names.h"
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What is known of components of other frameworks: for the audit of a job, and
- * for `mpicrypt doctor` before it.
+ * What is known about components of other frameworks: for the audit of a job,
+ * and for `mpicrypt doctor` before it.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_NAMES_H
 #define OMPI_COMMON_CRYPTMPI_NAMES_H

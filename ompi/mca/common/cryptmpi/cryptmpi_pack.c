@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Between a user's buffer and packed bytes, any piece of it, in any order.
+ * Copies between a user's buffer and packed bytes, any piece of it, in any order.
  * A contiguous buffer costs one memcpy; anything else goes through Open MPI's
  * convertor, which stays open for a whole message (a stream), so that the next
  * piece begins where the last one ended.
@@ -9,17 +9,17 @@
  *     | double | char | double | char | ...      packed bytes
  *          |<----- a piece ------>|
  *
- * Pieces end anywhere.  A convertor that packs stops before an element (a double, a char)
- * for which there is no room: it is packed on the side, and what is left of it opens the
- * next piece.  One that unpacks goes on in the middle of an element, but writes past its
+ * Pieces may end anywhere.  A convertor that packs stops before an element (a double, a char)
+ * that does not fit: that one is packed separately, and the rest of it begins the next
+ * piece.  One that unpacks can continue in the middle of an element, but writes past its
  * own buffer if the element is longer than 16 bytes, and loses bytes of shorter ones: so it
  * gets whole elements only.  Where they begin is computed from the type's description.
- * What a piece has of an element at its end waits for the next piece, or is put over what
- * lies there when that is another one, or when there is no next.
+ * A partial element at the end of a piece waits for the next piece or, if another piece comes
+ * instead, or none, is merged into the element that is in the buffer.
  *
- * A convertor is never moved forward but from the start: from within the loops of a
- * nested type it comes out at a wrong place (opal_convertor_generic_simple_position,
- * in all of 4.1 and 5.0).
+ * A convertor is moved forward only from the start: from within the loops of a nested
+ * type it ends up at a wrong position (opal_convertor_generic_simple_position, in all
+ * of 4.1 and 5.0).
  */
 #include "cryptmpi.h"
 
@@ -41,12 +41,12 @@ enum { LARGEST = 64 };                  /* bytes: longer than any predefined ele
 
 struct ompi_common_cryptmpi_stream {
     opal_convertor_t convertor;
-    ompi_common_cryptmpi_lock_t lock;   /* pieces of one message may be several threads' */
+    ompi_common_cryptmpi_lock_t lock;   /* several threads may handle pieces of one message */
     void *buffer;
     size_t count;
     const ompi_datatype_t *type;
-    size_t at;                          /* where the next piece begins that needs no move */
-    size_t expected, got;               /* unpacking: bytes of all pieces, and so far */
+    size_t at;                          /* where the next piece begins if in order */
+    size_t expected, got;               /* unpacking: bytes of all pieces, bytes so far */
     size_t place;                       /* unpacking: where the convertor is */
     uint8_t element[LARGEST];           /* packing: its last `left` bytes come next; unpacking: */
     size_t whole, left;                 /* its first `left` bytes are here, it begins at `begins` */
@@ -73,7 +73,7 @@ static void end(ompi_common_cryptmpi_stream_t *s)
     OBJ_DESTRUCT(&s->convertor);
 }
 
-/* As near before `offset` as the convertor can be. */
+/* Move to `offset`, or as close before it as the convertor can. */
 static size_t position(opal_convertor_t *convertor, size_t offset)
 {
     size_t start = 0;
@@ -83,7 +83,7 @@ static size_t position(opal_convertor_t *convertor, size_t offset)
     return offset;
 }
 
-/* Whole elements, as many as there is room for; returns their bytes. */
+/* Pack as many whole elements as fit; returns their bytes. */
 static size_t pack_some(opal_convertor_t *convertor, void *to, size_t room)
 {
     struct iovec iov = {.iov_base = to, .iov_len = room};
@@ -102,7 +102,7 @@ static size_t unpack_some(opal_convertor_t *convertor, const void *from, size_t 
     return opal_convertor_unpack(convertor, &iov, &iovs, &done) < 0 ? 0 : done;
 }
 
-/* Exactly one, on the side; false: there is none. */
+/* Pack exactly one element separately; false: there are no more. */
 static bool pack_one(ompi_common_cryptmpi_stream_t *s)
 {
     s->whole = 0;
@@ -113,7 +113,7 @@ static bool pack_one(ompi_common_cryptmpi_stream_t *s)
     return 0 != s->whole;
 }
 
-/* What is left of an element, as much as is wanted. */
+/* Take up to `bytes` of the rest of an element. */
 static size_t take_left(ompi_common_cryptmpi_stream_t *s, void *to, size_t bytes)
 {
     size_t n = bytes < s->left ? bytes : s->left;
@@ -149,14 +149,14 @@ static int pack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, v
 
 /* ---- unpacking ---- */
 
-/* The element that has the byte at `offset`. */
+/* The element that contains the byte at `offset`. */
 static int element_at(const ompi_common_cryptmpi_stream_t *s, size_t offset, size_t *begins, size_t *bytes)
 {
     const dt_type_desc_t *list = s->convertor.use_desc;
     const uint32_t kinds = s->type->super.bdt_used;
     size_t rest = offset % s->type->super.size;
 
-    /* All of one kind, as they mostly are: no need to look at a list of a million blocks. */
+    /* Mostly all are of one kind: then there is no need to walk a list of a million blocks. */
     *bytes = 0 != kinds && 0 == (kinds & (kinds - 1)) ? opal_datatype_basicDatatypes[__builtin_ctz(kinds)]->size : 0;
     if (*bytes > 0) {
         *begins = offset - rest % *bytes;
@@ -204,7 +204,7 @@ static int put_whole(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t byt
     return OMPI_SUCCESS;
 }
 
-/* Some bytes of an element, over what lies there. */
+/* Merge some bytes into the element that is in the buffer. */
 static int put_part(ompi_common_cryptmpi_stream_t *s, size_t begins, size_t bytes, size_t skip, const uint8_t *from, size_t n)
 {
     ompi_common_cryptmpi_stream_t there;
@@ -228,7 +228,7 @@ static int put_waiting(ompi_common_cryptmpi_stream_t *s)
     return 0 == n ? OMPI_SUCCESS : put_part(s, s->begins, s->whole, 0, s->element, n);
 }
 
-/* Up to the end of the element that an earlier piece began. */
+/* Unpack up to the end of the element that an earlier piece began. */
 static int unpack_head(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes, const uint8_t *from, size_t *taken)
 {
     size_t begins, whole;

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Open MPI's parameter files, read once more.  Open MPI does not tell what a file says of a name that nobody has
- * registered yet, nor, once mpirun of 5.0 has read the files, which values of the environment are theirs; and it
- * leaves out the override file where it reads no other.
+ * Open MPI's parameter files, read once more.  Open MPI does not tell a file's value for a name that is not
+ * registered yet, nor, once mpirun of 5.0 has read the files, which values of the environment come from them; and
+ * it skips the override file where it reads no other.
  */
 #include "cryptmpi_param_files.h"
 
@@ -52,8 +52,8 @@ static const char *path_of(const char *parameter)
     return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value ? *value : NULL;
 }
 
-/* Open MPI 5.0's mpirun may have read the usual files, and hands over what they say in the
- * environment; a process then has no list of them. */
+/* Open MPI 5.0's mpirun may have read the usual files, and passes their values in the
+ * environment; a process then has no list of the files. */
 static void read_handed_over(files_t *files)
 {
     static const char user[] = "/.openmpi/mca-params.conf", site[] = "/openmpi-mca-params.conf";

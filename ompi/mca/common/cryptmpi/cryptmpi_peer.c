@@ -1,24 +1,24 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who the others are, and whether what goes to them is sealed.
+ * Peers: who they are, and whether messages to them are sealed.
  *
- * A peer is entered when it is first named, and resolved when it is first
- * spoken to: record from the modex, authentication, keys, and then the one
- * decision on which everything rests: LOCAL only if both the authenticated
- * node identity and the way the host PML reaches the peer say that nothing
- * leaves the node; SEALED in every other case.  That goes for this process itself,
- * too: UCX or libfabric may send what it says to itself through an adapter, and on one with two
+ * A peer is entered when it is first named, and resolved at first contact:
+ * record from the modex, authentication, keys, and then the one decision on
+ * which everything rests: LOCAL only if both the authenticated node identity
+ * and the way the host PML reaches the peer say that nothing leaves the node;
+ * SEALED in every other case.  This includes the process itself: UCX or
+ * libfabric may send its messages to itself through an adapter, and with two
  * ports to the switch and back.
  *
- * The decision is made once, as the ways of which it was made do not grow.  BML r2 gives
- * a process all of its transports when it makes the endpoint, passes over those that have
- * one (mca_bml_r2_add_proc, _add_procs), and later only takes transports away.  Process
- * and endpoint live as long as MPI: the list of processes holds a reference of each until
- * ompi_proc_finalize, and del_procs, in which the endpoint goes, is called for all
+ * The decision is made once, as no transport is added after it.  BML r2 gives a process
+ * all of its transports when it makes the endpoint, skips processes that have one
+ * (mca_bml_r2_add_proc, _add_procs), and later only removes transports.  Process and
+ * endpoint live as long as MPI: the list of processes holds a reference to each until
+ * ompi_proc_finalize, and del_procs, which frees the endpoint, is called for all
  * processes at once, after the last communicator (4.1: ompi_mpi_finalize; 5.0:
- * ompi_mpi_instance_cleanup_pml), never by MPI_Comm_disconnect.  The next life of MPI
- * starts with an empty table (ompi_common_cryptmpi_peers_stop).
+ * ompi_mpi_instance_cleanup_pml), never by MPI_Comm_disconnect.  When MPI is initialized
+ * again, it starts with an empty table (ompi_common_cryptmpi_peers_stop).
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -119,14 +119,14 @@ bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc)
            && stays_on_node(&endpoint->btl_send) && stays_on_node(&endpoint->btl_rdma);
 }
 
-/* Does the host reach this process through shared memory alone?  ob1 can be
- * asked; of any other host we know nothing, and nothing means no. */
+/* Does the host reach this process through shared memory alone?  Only ob1 can be
+ * asked; for any other host the answer is no. */
 static bool reached_on_node(ompi_proc_t *proc)
 {
     return 0 == strcmp(ompi_common_cryptmpi_host_name(), "ob1") && ompi_common_cryptmpi_btls_local(proc);
 }
 
-/* For developers: the transports by which the host reaches it, where the host is ob1. */
+/* For developers: if the host is ob1, the transports by which it reaches a process. */
 static void transports(ompi_proc_t *proc, char *text, size_t bytes)
 {
     mca_bml_base_endpoint_t *endpoint = 0 == strcmp(ompi_common_cryptmpi_host_name(), "ob1") ? mca_bml_base_get_endpoint(proc)
@@ -170,7 +170,7 @@ static int make_session(const ompi_common_cryptmpi_peer_t *peer, opal_crypt_sess
         rc = opal_crypt_session_create(opal_cryptproc_local(), schedule, session, &why);
     }
     opal_crypt_schedule_destroy(schedule);
-    /* One of a pair: there is nobody else to say it. */
+    /* It concerns only this pair: no other process can report it. */
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : ompi_common_cryptmpi_peer_refused(CORE_HELP, why.topic, why.detail);
 }
 
@@ -193,7 +193,7 @@ static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
     return OMPI_SUCCESS;
 }
 
-/* Whatever crypt_scope says: over ob1 it stays in the process. */
+/* Regardless of crypt_scope: over ob1 messages to oneself stay in the process. */
 static int resolve_self(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
 {
     const bool local = reached_on_node(proc);

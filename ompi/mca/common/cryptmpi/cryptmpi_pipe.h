@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * While MPI ends, a process may write to a peer that is gone already: btl/tcp of 5.0 says goodbye on each connection (on a
- * loaded machine 4 of 190 jobs of 12 ranks died of it in MPI_Finalize), and any btl/tcp may have a rest of a message that nobody
- * received.  It raises SIGPIPE.  This thread does without the signal for so long; where one waited already, it
- * waits on.
+ * While MPI ends, a process may write to a peer that has exited already: btl/tcp of 5.0 sends a goodbye on each
+ * connection (on a loaded machine 4 of 190 jobs of 12 ranks died of it in MPI_Finalize), and any btl/tcp may have the
+ * rest of a message that was never received.  That raises SIGPIPE.  This thread blocks the signal meanwhile; one that
+ * was pending before stays pending.
  */
 #ifndef OMPI_COMMON_CRYPTMPI_PIPE_H
 #define OMPI_COMMON_CRYPTMPI_PIPE_H

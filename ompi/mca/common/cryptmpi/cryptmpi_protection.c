@@ -18,7 +18,7 @@ void ompi_common_cryptmpi_protection(const char *keys, char text[OMPI_COMMON_CRY
     const bool btl = ompi_common_cryptmpi_transport_is_btl();
     const char *host = ompi_common_cryptmpi_host_name();
 
-    memset(text, 0, OMPI_COMMON_CRYPTMPI_PROTECTION);       /* a tool of MPI_T is given all of it */
+    memset(text, 0, OMPI_COMMON_CRYPTMPI_PROTECTION);       /* a tool of MPI_T gets the whole buffer */
     if ((!btl && !ompi_common_cryptmpi_transport_is_pml()) || NULL == opal_cryptproc_local()) {
         return;
     }
@@ -31,7 +31,7 @@ void ompi_common_cryptmpi_protection(const char *keys, char text[OMPI_COMMON_CRY
              opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())), keys, p->key_bits);
 }
 
-/* Parameters of pml/crypt that somebody has set, and that say how it cuts messages. */
+/* Parameters for how pml/crypt cuts messages, if set. */
 void ompi_common_cryptmpi_unused(char *text, size_t bytes)
 {
     static const char *const names[] = {"chop_min", "chunk_size", "t", "team"};
@@ -59,7 +59,7 @@ static int read_line(const struct mca_base_pvar_t *pvar, void *value, void *obje
     return OPAL_SUCCESS;
 }
 
-/* A tool asks how many characters there are. */
+/* A tool asks for the number of characters. */
 static int bind_line(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t event, void *object, int *count)
 {
     (void) pvar;
@@ -84,7 +84,7 @@ int ompi_common_cryptmpi_protection_register(void)
     return pvar < 0 ? pvar : OPAL_SUCCESS;
 }
 
-/* Open MPI may unload this library before the one that has the others of this group. */
+/* Open MPI may unload this library before the one with the other variables of this group. */
 static void __attribute__((destructor)) protection_deregister(void)
 {
     if (pvar >= 0) {

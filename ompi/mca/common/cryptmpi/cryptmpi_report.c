@@ -4,16 +4,17 @@
  * crypt_report: one summary of a job, for its user or for an auditor.
  *
  *     MPI_Finalize begins (hook/crypt) --> every process sends a line to rank 0,
- *         sealed as any message
+ *         sealed like any message
  *     after Open MPI's barrier (pml/crypt) --> rank 0 takes what has come, adds it
  *         up and writes text, JSON, or a line for syslog
  *
- * No collective: processes need not all have been asked for a report (parameter
- * files differ from node to node).  Nobody waits for those who send nothing, and
- * nothing is sent where rank 0 was not asked: its record says so.
+ * It is not a collective, as not all processes need have crypt_report set
+ * (parameter files differ from node to node).  Rank 0 does not wait for ever for
+ * those that send nothing, and nothing is sent if rank 0 writes no report: its
+ * record says so.
  *
- * It holds no secret and nothing of what was sent.  A job that ends otherwise
- * than by MPI_Finalize leaves no report.
+ * It contains no secret and no message data.  A job that does not end with
+ * MPI_Finalize leaves no report.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -82,7 +83,7 @@ int ompi_common_cryptmpi_report_start(void)
     return OMPI_SUCCESS;
 }
 
-/* Several threads may be here; a line that one of them loses is no harm. */
+/* Several threads may be here; if an update is lost, there is no harm. */
 void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments)
 {
     if (threads > __atomic_load_n(&most_threads, __ATOMIC_RELAXED)) {
@@ -95,7 +96,7 @@ void ompi_common_cryptmpi_report_cut(unsigned threads, uint32_t segments)
 
 /* ---- collecting ---- */
 
-/* A transport knows whom it met; who is on this node is reached by shared memory, unless nothing is. */
+/* A transport counts its peers; processes on this node are reached by shared memory, unless crypt_scope=all. */
 static void count_peers(ompi_common_cryptmpi_report_line_t *line)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
@@ -131,9 +132,9 @@ static ompi_common_cryptmpi_report_line_t mine;
 static ompi_request_t *sending;
 static bool filled;
 
-/* Rank 0 hears of it in Open MPI's barrier at the latest.  That must not come
- * later: by a first connection while everything is taken down, the transports of
- * 5.0 crash. */
+/* Rank 0 receives it in Open MPI's barrier at the latest.  It must not be later:
+ * a first connection while everything is being finalized crashes the transports
+ * of 5.0. */
 static void send_mine(ompi_communicator_t *world)
 {
     opal_crypt_patience_t patience = opal_crypt_patience(LIMIT * 1000);
@@ -148,7 +149,7 @@ static void send_mine(ompi_communicator_t *world)
     }
 }
 
-/* What the record of rank 0 says; false: it is not known. */
+/* Whether the record of rank 0 says that it reports; false: not known. */
 static bool first_reports(ompi_communicator_t *world, bool *reports)
 {
     ompi_proc_t *first = ompi_comm_peer_lookup(world, 0);
@@ -171,7 +172,7 @@ static bool first_reports(ompi_communicator_t *world, bool *reports)
     return true;
 }
 
-/* Does rank 0 take our line?  It would be counted as a message that is missing, or stay there. */
+/* Does rank 0 take our line?  If not, it would count as a missing message, or stay in the queue. */
 static bool taken_by_first(ompi_communicator_t *world)
 {
     bool reports;
@@ -201,7 +202,7 @@ void ompi_common_cryptmpi_report(void)
     }
 }
 
-/* The line of `rank`, if it has come.  What a probe of pml/crypt has found, it may have taken from its host: a receive
+/* The line of `rank`, if it has arrived.  A probe of pml/crypt may have taken the message from the host: a receive
  * of this tag would not get it. */
 static bool take_line(ompi_communicator_t *world, int rank, ompi_common_cryptmpi_report_line_t *line)
 {
@@ -214,7 +215,7 @@ static bool take_line(ompi_communicator_t *world, int rank, ompi_common_cryptmpi
            && sizeof(*line) == status._ucount;
 }
 
-/* Of rank 0: all lines, or those that came in time; how many. */
+/* On rank 0: take all lines, or those that arrive in time; returns how many. */
 static int take_lines(ompi_communicator_t *world, ompi_common_cryptmpi_report_line_t *lines)
 {
     const int processes = ompi_comm_size(world);

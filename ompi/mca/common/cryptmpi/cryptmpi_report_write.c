@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The report of a job: adding up what its processes say, and writing it as text,
- * as JSON, or as a line for syslog.
+ * The report of a job: adding up the lines of its processes, and writing the sum
+ * as text, as JSON, or as a line for syslog.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_internal.h"
@@ -29,7 +29,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 static void add(line_t *sum, const line_t *one)
 {
-    /* The statistics are nothing but numbers to add. */
+    /* The statistics consist only of numbers to add. */
     for (size_t i = 0; i < sizeof(sum->stats) / sizeof(uint64_t); i++) {
         ((uint64_t *) &sum->stats)[i] += ((const uint64_t *) &one->stats)[i];
     }
@@ -47,8 +47,8 @@ static int by_provider(const void *a, const void *b)
     return strncmp(((const line_t *) a)->provider, ((const line_t *) b)->provider, sizeof(((line_t *) 0)->provider));
 }
 
-/* "NAME (COUNT), ..." of sorted lines; a library's own name for itself may have
- * what ends a string elsewhere. */
+/* "NAME (COUNT), ..." from sorted lines; the name that a library reports may contain
+ * characters that end a string elsewhere. */
 static char *providers(const line_t *lines, int count)
 {
     char *text = NULL;
@@ -95,7 +95,7 @@ static void raised_limits(const line_t *lines, int count, char *text, size_t byt
 
 /* ---- writing ---- */
 
-/* One home for what a report has; FORM says how a line of it looks. */
+/* The fields of a report are listed once; a form says how each is printed. */
 typedef struct form {
     const char *begin, *text, *number, *share, *end;
 } form_t;
@@ -104,14 +104,14 @@ static const form_t as_text = {"ompi-crypt report\n", "    %-24s %s\n", "    %-2
 static const form_t as_json = {"{", "\"%s\": \"%s\", ", "\"%s\": %" PRIu64 ", ", "\"%s\": %.6f", "}\n"};
 static const form_t as_line = {"ompi-crypt:", " %s=\"%s\"", " %s=%" PRIu64, " %s=%.4f", ""};
 
-/* What is told of the processes one by one. */
+/* What is shown by process, not as a sum. */
 typedef struct told {
     const char *providers;
     char raised[128];
     int processes, reporting;
 } told_t;
 
-/* Of keys of sealed peers; those of a btl are counted. */
+/* How keys of sealed peers were agreed on; over a btl, they are counted by method. */
 static void key_agreement(const line_t *sum, char *text, size_t bytes)
 {
     const char *usual = opal_cryptproc_params.options.fips ? "P-256" : "X25519";
@@ -126,7 +126,7 @@ static void key_agreement(const line_t *sum, char *text, size_t bytes)
     }
 }
 
-/* Why nothing was sealed, or NULL.  What the kernel seals is not counted. */
+/* Why nothing was sealed, or NULL.  What the kernel seals is not in the statistics. */
 static const char *remark(const line_t *sum)
 {
     if (sum->stats.sealed_calls > 0 || sum->stats.opened_calls > 0 || sum->kernel_peers > 0) {

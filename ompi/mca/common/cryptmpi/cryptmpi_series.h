@@ -19,8 +19,8 @@
 
 BEGIN_C_DECLS
 
-/* Is `component` of the version of our libraries, and built for the series of the running
- * Open MPI?  `built`: OPAL_AEAD_BUILT, as it was compiled.  If not, says why. */
+/* Does `component` have the version of our libraries, and was it built for the series of the
+ * running Open MPI?  `built`: its OPAL_AEAD_BUILT when compiled.  If not, prints why. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_series_ok(const char *component, const char *built);
 
 #define OMPI_COMMON_CRYPTMPI_SERIES_OK(component) \

@@ -1,19 +1,19 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Misspelt parameters (crypt/base/parameter.h).  Open MPI ignores what nobody registers, so that a
- * job with "--mca fs_crypt_key_labl site" would write plaintext.  Here an unknown name
+ * Misspelt parameters (crypt/base/parameter.h).  Open MPI ignores names that are not registered, so
+ * a job with "--mca fs_crypt_key_labl site" would write plaintext.  Here an unknown name
  *
  *     from the environment or the command line    ends the job
- *     from a file of parameters                   ends a job that asks for any component of
+ *     from a parameter file                       ends a job that asks for any component of
  *                                                 ours, and is a warning in all others: a
- *                                                 site's slip must not end everybody's jobs
+ *                                                 site's typo must not end every job
  *
- * and so does a value that is no number, or neither on nor off, where one of these is needed.
+ * and so does a value that is not a number, or neither on nor off, where that is required.
  *
  * It runs before anything else of ours, in 4.1 even before the process has its runtime, and
- * also in jobs that do not encrypt.  It registers nothing: what was never heard of is looked
- * for, and Open MPI would take a name for known from then on.
+ * also in jobs that do not encrypt.  It registers nothing: it looks for unknown names, and
+ * Open MPI would treat a registered name as known from then on.
  */
 #include "cryptmpi.h"
 #include "cryptmpi_param_files.h"
@@ -40,10 +40,10 @@ typedef struct {
     void *argument;
 } walk_t;
 
-/* The first parameter of messages that this job was given. */
+/* The first parameter about messages that was given for this job. */
 static char given[64];
 
-/* What a file says, too, came from there, or at least is not this user's doing alone. */
+/* A value that a file sets, too, came from there, or at least not from this user alone. */
 static void visit_environment(const char *name, const char *value, opal_crypt_parameter_t kind,
                               const char *nearest, void *argument)
 {
@@ -130,7 +130,7 @@ static bool asked_for(const files_t *files)
 
 static bool required;
 
-/* Open MPI of 5.0 and later skips the override file where mpirun has read the others. */
+/* Open MPI 5.0 and later skip the override file where mpirun has read the others. */
 static bool is_required(const files_t *files)
 {
     static const char name[] = "crypt_required";
@@ -152,7 +152,7 @@ const char *ompi_common_cryptmpi_given(void)
     return '\0' == given[0] ? NULL : given;
 }
 
-/* ---- what is said of them ---- */
+/* ---- messages about them ---- */
 
 typedef struct {
     bool asked_for, unknown_ends, unreadable_ends;
@@ -206,12 +206,12 @@ static void judge(const char *name, const char *value, opal_crypt_parameter_t ki
         add(verdict->unreadable, "      from: %.1000s\n", origin(file));
         verdict->unreadable_ends = verdict->unreadable_ends || ends;
         break;
-    default:    /* a number out of its bounds: the component that uses it says so */
+    default:    /* a number out of bounds: reported by the component that uses it */
         break;
     }
 }
 
-/* By the first process of a node that comes here: there is no runtime yet that could count. */
+/* Only the first process of a node shows it: there is no runtime yet that could aggregate. */
 static void show(const char *topic, const char *names)
 {
     (void) opal_cryptproc_show_once(HELP, topic, opal_process_info.nodename, names);

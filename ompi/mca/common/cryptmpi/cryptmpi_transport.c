@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Carries out what the policy (cryptproc_policy.h) decides about the transport.  First hook/crypt asks, before Open MPI opens
- * any network: where TCP may come to be used, btl/crypt is then the only network in the list of BTLs.  Then pml/crypt asks
- * again, with the host that was selected.  Each process decides by itself, and its record says how: two that differ do not
- * talk to each other.
+ * Applies the policy (cryptproc_policy.h) to the choice of the transport.  First hook/crypt asks, before Open MPI opens
+ * any network: if TCP may be used, btl/crypt becomes the only network in the list of BTLs.  Then pml/crypt asks again,
+ * with the host that was selected.  Each process decides by itself, and its record says how: two that differ refuse
+ * each other.
  */
 #include "cryptmpi.h"
 
@@ -56,7 +56,7 @@ bool ompi_common_cryptmpi_over_btl(void)
 
 /* ---- the list of BTLs ---- */
 
-/* The BTL of shared memory, which was called vader up to 4.1; from 5.0 on Open MPI takes that name for it, too. */
+/* The BTL for shared memory, called vader up to 4.1; from 5.0 on Open MPI still accepts that name for it. */
 #define SHARED (OMPI_MAJOR_VERSION >= 5 ? "sm" : "vader")
 
 static bool names_shared(const char *list)
@@ -64,7 +64,7 @@ static bool names_shared(const char *list)
     return opal_cryptproc_listed(list, SHARED, strlen(SHARED)) || (OMPI_MAJOR_VERSION >= 5 && opal_cryptproc_listed(list, "vader", 5));
 }
 
-/* Is it wanted?  Not where messages within a node are to be encrypted, too. */
+/* Is it wanted?  Not if messages within a node are to be encrypted, too. */
 static bool wants_shared(const char *named)
 {
     const bool excludes = '^' == *named;
@@ -72,7 +72,7 @@ static bool wants_shared(const char *named)
     return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope && ('\0' == *named || excludes != names_shared(named + excludes));
 }
 
-/* btl/crypt in the place of btl/tcp, or of all networks, where none is named.  False: Open MPI has read its list. */
+/* Put btl/crypt in place of btl/tcp or, if none is named, of all networks.  False: Open MPI has read the list. */
 static bool set_list(const char *named)
 {
     char list[64], *now;
@@ -91,7 +91,7 @@ static bool set_list(const char *named)
 
 /* ---- what is asked for, and found ---- */
 
-/* A device for RDMA, or of another fabric: where there is one, Open MPI has more than TCP. */
+/* A device for RDMA, or of another fabric: with one, Open MPI has more than TCP. */
 bool ompi_common_cryptmpi_fabric(void)
 {
     static const char *const classes[] = {"/sys/class/infiniband", "/sys/class/cxi"};
@@ -116,7 +116,7 @@ static opal_cryptproc_host_t host_of(const char *name)
            : 0 == strcmp(name, "ob1") ? OPAL_CRYPTPROC_HOST_OB1 : OPAL_CRYPTPROC_HOST_FABRIC;
 }
 
-/* Before pml/crypt has registered it. */
+/* Reads the parameter before pml/crypt has registered it. */
 static opal_cryptproc_host_t host_named(void)
 {
     char *storage = (char *) OMPI_COMMON_CRYPTMPI_HOST;

@@ -3,10 +3,10 @@
  *
  * What this process waits for.
  *
- *     calls that block     a list on the stacks of those who wait, for whoever looks from outside
+ *     calls that block     a list on the stacks of the waiting threads, for the status page
  *     a first contact      cryptproc's (cryptproc_wait.c), on that list
- *     a spawn, a connect   Open MPI's own; 4.1 makes the calls that block through a table,
- *                          where ours stand before them, with a thread that looks on
+ *     a spawn, a connect   Open MPI's own; 4.1 makes these blocking calls through a table,
+ *                          in which ours wrap them, with a thread that watches
  *
  * With one thread, entering and leaving are stores (cryptmpi.h); with several they are done
  * here, under a lock, in any order.
@@ -100,7 +100,7 @@ static void *look_on(void *argument)
     return NULL;
 }
 
-/* Signals are the application's threads' to take. */
+/* The thread blocks all signals: they are for the application's threads. */
 static void watch_begin(watch_t *watch)
 {
     sigset_t all, before;
