@@ -12,15 +12,15 @@
 
 struct ompi_file_t;
 
-/* From now on, and until it is taken back, encrypted files are for ompio with
- * fs/crypt and fbtl/crypt only. */
+/* From guard to unguard, encrypted files are only opened by ompio with fs/crypt
+ * and fbtl/crypt. */
 void ompi_hook_crypt_files_guard(void);
 void ompi_hook_crypt_files_unguard(void);
 /* The functions of the component that has a file; NULL after unguard. */
 const ompi_common_cryptmpi_io_module_t *ompi_hook_crypt_files_under(const struct ompi_file_t *fh);
 
-/* What a component offers for a file, with a watch on requests for encryption that come too late
- * (hook_crypt_late.c).  The thread's, until its next call. */
+/* What a component offers for a file, with a watch for requests for encryption that come too late
+ * (hook_crypt_late.c).  Valid until this thread's next call. */
 const ompi_common_cryptmpi_io_module_t *ompi_hook_crypt_late_watched(const ompi_common_cryptmpi_io_module_t *under);
 
 /* Messages that are not encrypted, and crypt_required (hook_crypt_plain.c), in this order: the component opens; there is a

@@ -1,30 +1,30 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What the suite wants of Open MPI outside of its components' own functions: of
- * the transports and of the io framework (hook_crypt_files.c) in time, and a look
- * at the job before MPI_Finalize begins (crypt_report).  And the error classes of files
- * (cryptmpi_classes.h) are added as soon as MPI_Init ends.  This component is in
- * every job, also where nothing is encrypted: names of parameters are checked here
- * (cryptmpi_spelling.h), and whether encryption was forgotten (hook_crypt_plain.c).
+ * What the suite needs outside of its other components' functions: to set up
+ * transports and guard the io framework (hook_crypt_files.c) early enough, and to
+ * look at the job before MPI_Finalize begins (crypt_report).  And the error classes of files
+ * (cryptmpi_classes.h) are added as soon as MPI_Init ends.  This component runs in every
+ * job, even if nothing is encrypted: it checks names of parameters (cryptmpi_spelling.h),
+ * and whether encryption was forgotten (hook_crypt_plain.c).
  *
  * A sealed segment costs least when it travels eagerly, and btl/tcp's limit is
  * below its size.  In Open MPI 4.1 the transports are up before the PML
  * framework opens, in 5.0 they have read their parameters; the hook framework is
  * the first that opens in both.  With `pml` = crypt over ob1 the limits are
  * therefore set here, in the environment of this process, where btl/tcp looks
- * for them, if nobody has set one of the three:
+ * for them, unless one of the three has been set:
  *
  *     btl_tcp_eager_limit = btl_tcp_rndv_eager_limit = btl_tcp_max_send_size = 262144
  *
- * All or none: the user's value of one of them may not fit ours of another.  With
- * them btl_tcp_endpoint_cache goes from 30 KiB down to what a message of 16 KiB needs
- * to be read at once: of every longer one so much is read into that cache, and
- * copied once more.
+ * All or none: a user's value for one may not fit our value for another.  With them,
+ * btl_tcp_endpoint_cache is reduced from 30 KiB to what it takes to read a message of
+ * 16 KiB at once: that many bytes of each longer one are read into this cache first,
+ * and copied once more.
  *
- * Open MPI's own rules say whether somebody has set a parameter (environment,
- * command line, files): the parameter is registered for a moment, asked for
- * its source, and given up again, as if it had never been here.
+ * Open MPI's own rules decide whether a parameter has been set (environment,
+ * command line, files): we register it for a moment, ask for its source, and
+ * deregister it without a trace.
  */
 #include "ompi_config.h"
 
@@ -73,7 +73,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
     .hookm_mpi_finalize_bottom = end_over,
 };
 
-/* Who computes next is not to seem to be in MPI_Init. */
+/* A process that computes next must not be shown as in MPI_Init. */
 static void init_over(int argc, char **argv, int requested, int *provided)
 {
     opal_cryptproc_give_back();
@@ -84,8 +84,8 @@ static void init_over(int argc, char **argv, int requested, int *provided)
     }
 }
 
-/* Both in the thread that ends MPI; the second when this component closes, behind the transports, or MPI_Finalize returns while
- * a session keeps it open. */
+/* end_begins and end_over run in the thread that ends MPI; the latter when this component closes, after the transports,
+ * or when MPI_Finalize returns while a session keeps it open. */
 static ompi_common_cryptmpi_pipe_t broken_pipe;
 static bool without_pipe;
 
@@ -107,17 +107,17 @@ static void end_over(void)
 }
 
 #if OMPI_MAJOR_VERSION >= 5
-/* In a process of 4.1 this component would bring libopen-pal of 5.0 along before
- * the transports start: btl/tcp of 4.1 then finds functions of 5.0 and crashes,
- * whatever register says later.  So it asks for something that 4.1 does not have,
- * and the dynamic linker refuses it.  (5.0 cannot load one of 4.1: it has no
- * libopen-pal of that name.) */
+/* In a process of 4.1 this component would load libopen-pal of 5.0 before the
+ * transports start: btl/tcp of 4.1 would then find functions of 5.0 and crash,
+ * whatever register returns later.  So it requires a symbol that 4.1 does not have,
+ * and the dynamic linker refuses it.  (5.0 cannot load a component of 4.1: it has
+ * no libopen-pal of that name.) */
 static const void *const only_in_5_0 __attribute__((used)) = &ompi_mpi_instance_null;
 #endif
 
 typedef struct {
     const char *name, *value;
-    mca_base_var_type_t type;       /* what btl/tcp says it is */
+    mca_base_var_type_t type;       /* as btl/tcp registers it */
     const char *help;
 } setting_t;
 
@@ -140,8 +140,8 @@ static int component_register(void)
     return OMPI_COMMON_CRYPTMPI_SERIES_OK("hook/crypt") ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 
-/* Is `wanted` in the list of components that a framework is to open?  "^crypt" leaves it out, and so does "^ob1,crypt".
- * `alone`: and nothing else. */
+/* Is `wanted` in the list of components that a framework is to open?  "^crypt" excludes it, and so does "^ob1,crypt".
+ * `alone`: and no other. */
 static bool opens(const char *project, const char *framework, const char *wanted, bool alone)
 {
     char *value = opal_cryptproc_selection(project, framework);
@@ -152,7 +152,7 @@ static bool opens(const char *project, const char *framework, const char *wanted
     return found;
 }
 
-/* And will what is set now still be read? */
+/* And will a value that is set now still be read? */
 static bool set_by_nobody(const setting_t *setting)
 {
     size_t storage = 0;
@@ -191,9 +191,9 @@ static void raise_limits(void)
     ompi_common_cryptmpi_report_raised(OMPI_COMMON_CRYPTMPI_RAISED_TCP);
 }
 
-/* ---- our components must be here ---- */
+/* ---- our components must be installed ---- */
 
-/* Why it cannot be loaded, or NULL.  The framework is about to load it from the same place. */
+/* Why our component cannot be loaded, or NULL.  The framework is about to load it from the same place. */
 static const char *why_not_here(const mca_base_framework_t *framework)
 {
     static const char not_there[] = "it is not installed there";
@@ -208,7 +208,7 @@ static const char *why_not_here(const mca_base_framework_t *framework)
         }
     }
     if (OPAL_SUCCESS != mca_base_component_repository_get_components((mca_base_framework_t *) framework, &items) || NULL == items) {
-        return not_there;               /* nor is any other that is not a part of libmpi */
+        return not_there;               /* nor is any other component outside of libmpi */
     }
     OPAL_LIST_FOREACH(item, items, mca_base_component_repository_item_t) {
         if (0 == strcmp(item->ri_name, "crypt")) {
@@ -222,7 +222,7 @@ static const char *why_not_here(const mca_base_framework_t *framework)
     return not_there;
 }
 
-/* Open MPI would say that a component was not found, and suggest that shared libraries are missing. */
+/* Open MPI would only report that a component was not found, and suggest that shared libraries are missing. */
 static void demand(const mca_base_framework_t *framework)
 {
     const char *why = why_not_here(framework);
@@ -234,11 +234,11 @@ static void demand(const mca_base_framework_t *framework)
     }
 }
 
-/* ---- btl/crypt must not be gone around ---- */
+/* ---- btl/crypt must not be bypassed ---- */
 
 static bool by_btl, by_pml;             /* what the job asks for by name */
 
-/* Does pml/crypt decide about it?  Then it may be the only network to be opened, for which it is early enough here. */
+/* Does pml/crypt decide about it?  Then it may become the only network to be opened: this is early enough for that. */
 static bool chosen_by_pml(void)
 {
     if (!opens("ompi", "pml", "crypt", true) || OPAL_SUCCESS != opal_cryptproc_params_register()) {
@@ -250,7 +250,7 @@ static bool chosen_by_pml(void)
     return !ompi_common_cryptmpi_transport_is_pml();
 }
 
-/* Its own component is not asked which PML there will be. */
+/* btl/crypt itself cannot find out which PML there will be. */
 static void demand_ob1(void)
 {
     by_btl = !chosen_by_pml() && opens("opal", "btl", "crypt", false);
@@ -260,10 +260,10 @@ static void demand_ob1(void)
     }
 }
 
-/* ---- the others must know that we are here ---- */
+/* ---- other processes must know that we have hook/crypt ---- */
 
-/* In Open MPI 4.1 there is no runtime yet when this component opens.  In both series there is one
- * when the PML framework does, and the exchange of what was published is still to come. */
+/* In Open MPI 4.1 there is no runtime yet when this component opens.  In all series there is one when
+ * the PML framework opens, before published data is exchanged. */
 static mca_base_framework_open_fn_t pml_open;
 
 static int publish_and_open(mca_base_open_flag_t flags)
@@ -287,10 +287,10 @@ static void publish_no_more(void)
     ompi_common_cryptmpi_everywhere_forget();
 }
 
-/* ---- shared memory must not be another user's ---- */
+/* ---- shared memory must not belong to another user ---- */
 
-/* Up to 4.1 BTLs start when theirs and the BML framework are open, before any PML.  Open MPI has chosen a component for
- * shared memory by then, and in 4.1 not yet when this one opens. */
+/* Up to 4.1, BTLs start when their framework and BML's are open, before any PML.  Open MPI has chosen a component for
+ * shared memory by then; in 4.1 it has not when this component opens. */
 static mca_base_framework_open_fn_t bml_open;
 static bool watching;
 
@@ -318,8 +318,8 @@ static void watch_no_more(void)
     }
 }
 
-/* It stays for the guard and the report; pml/crypt needs the same libraries, and
- * need not load them a second time. */
+/* It stays loaded for the guard and the report; pml/crypt needs the same libraries,
+ * and so need not load them again. */
 static bool has_failed(opal_proc_t *proc) { return ompi_common_cryptmpi_has_failed(proc); }
 
 static int component_open(void)

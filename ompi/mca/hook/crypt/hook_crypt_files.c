@@ -2,22 +2,22 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Encrypted files are opened by io/ompio with fs/crypt and fbtl/crypt, or not at
- * all.  io/romio knows nothing of them: what it read would be ciphertext, what it
- * wrote would be plaintext in the middle of it, and what it deleted half of a
- * file; so would ompio without the two.
+ * all.  io/romio does not know about them: it would read ciphertext, write
+ * plaintext in the middle of it, and delete half of a file; so would ompio
+ * without the two.
  *
  *     MPI_File_open -> io framework opens (here) -> every io component is asked
  *     whether it wants the file (here) -> ... -> fs/crypt
  *
- * The io framework is opened by the first call about a file.  Its function to
- * open is ours from MPI_Init on; it puts a question of ours in front of each
- * component's.  A component that must not have a file says, through us, that it
- * does not want it; where nobody is left, the call fails after a text.
+ * The io framework is opened by the first call about a file.  From MPI_Init on,
+ * its open function is ours, which wraps each component's query function.  For a
+ * component that must not have a file we answer that it does not want it; if no
+ * component is left, the call fails after a message.
  *
- * Open MPI asks on every process by itself, and a file may appear between two of
- * the looks.  So the processes say to each other what they see, want and have before the
- * first component is asked: one that sees an encrypted file, or wants one, is enough, and
- * all have the file by the same components, or nobody has it.
+ * Open MPI asks in every process separately, and a file may appear in between.  So before
+ * the first component is asked, the processes exchange what they see, want and have: if
+ * one of them sees an encrypted file, or wants one, all open it with the same components,
+ * or none does.
  */
 #include "ompi_config.h"
 
@@ -47,7 +47,7 @@
 enum { GUARDS = 4 };                    /* Open MPI has two io components */
 
 static struct guard {
-    ompi_common_cryptmpi_io_component_t *component;   /* NULL: nobody's */
+    ompi_common_cryptmpi_io_component_t *component;   /* NULL: unused */
     ompi_common_cryptmpi_io_query_fn_t query;
     mca_io_base_component_file_delete_query_fn_t delete_query;
     const ompi_common_cryptmpi_io_module_t *_Atomic under;      /* its functions, the same for every file */
@@ -59,7 +59,7 @@ static bool guarding, always;           /* always: new files are encrypted, or p
 
 /* ---- which files ---- */
 
-/* `path`, or what a link of this name leads to. */
+/* `path`, or the target of a link of this name. */
 static bool is_encrypted(const char *path)
 {
     struct stat status;
@@ -88,7 +88,7 @@ static bool is_ours(const char *path, opal_info_t *info)
     return always || leads_to_encrypted(path) || ompi_common_cryptmpio_info_asks(info);
 }
 
-/* ---- who may have them ---- */
+/* ---- which components may have them ---- */
 
 static const mca_base_component_t *find(mca_base_framework_t *framework, const char *name)
 {
@@ -102,7 +102,7 @@ static const mca_base_component_t *find(mca_base_framework_t *framework, const c
     return NULL;
 }
 
-/* Of Open MPI, which opens these frameworks under it for every file, and leaves them open. */
+/* Open MPI's, which holds it while it opens these frameworks for every file; it leaves them open. */
 extern opal_mutex_t ompi_mpi_ompio_bootstrap_mutex;
 
 static bool has_crypt(mca_base_framework_t *framework)
@@ -123,8 +123,8 @@ static missing_t look_for_components(void)
 
 static const char *const names[] = {"-", "io/ompio", "fs/crypt", "fbtl/crypt"};
 
-/* One says it of every file.  The others of a node say it once: each may be the last that is heard
- * before the job ends.  `rank` of the file lacks it, or this process if it is less than 0. */
+/* One process prints it for every file.  The others of a node print it once: each may be the last that
+ * can before the job ends.  `rank` of the file lacks it, or this process if it is less than 0. */
 static void show(const char *topic, const char *path, missing_t missing, int rank, bool always_says)
 {
     char where[64] = "in this process";
@@ -139,7 +139,7 @@ static void show(const char *topic, const char *path, missing_t missing, int ran
 
 typedef enum { ANYBODY, OMPIO, NOBODY } who_t;
 
-/* Who may have the file?  Says so if it is nobody. */
+/* Which components may have the file?  Prints the reason if none may. */
 static who_t decide(const char *path, bool ours, missing_t most, missing_t least, int rank, bool always_says)
 {
     bool differ = most != least;
@@ -151,8 +151,8 @@ static who_t decide(const char *path, bool ours, missing_t most, missing_t least
 }
 
 /* A process without this component would not take part in what follows.  A plain file is opened
- * as if we were nowhere (fs/crypt stands aside, too); where this process needs more, or whether
- * another one lacks the component is not known, all end. */
+ * as if we were not installed (fs/crypt steps aside, too); if this process needs more, or it is not
+ * known whether another one lacks the component, the job ends. */
 static who_t alone(struct ompi_file_t *file, ompi_common_cryptmpi_everywhere_t where, int lacks)
 {
     if (OMPI_COMMON_CRYPTMPI_SILENT == where || is_ours(file->f_filename, file->super.s_info)) {
@@ -162,10 +162,10 @@ static who_t alone(struct ompi_file_t *file, ompi_common_cryptmpi_everywhere_t w
     return ANYBODY;
 }
 
-enum { OURS, MOST, LEAST, LACKS, VALUES };      /* least: the negative of it, as the maximum is taken */
+enum { OURS, MOST, LEAST, LACKS, VALUES };      /* LEAST: negated, as the maximum is taken */
 
-/* Could `most` be what processes that all open a file say together?  A program whose collective calls do not match
- * brings any numbers here. */
+/* Could `most` be the combined answer of processes that all open a file?  A program whose collective calls do not
+ * match may produce any numbers here. */
 static bool is_said(const int most[VALUES], const int mine[VALUES], int ranks)
 {
     for (int i = 0; i < VALUES; ++i) {
@@ -177,7 +177,7 @@ static bool is_said(const int most[VALUES], const int mine[VALUES], int ranks)
            && (NOTHING == most[MOST]) == (most[LACKS] < 0) && most[LACKS] < ranks;
 }
 
-/* Collective over the communicator of a file that is being opened: on all processes the same. */
+/* Collective over the communicator of a file that is being opened; the same result on all processes. */
 static who_t agree(struct ompi_file_t *file)
 {
     struct ompi_communicator_t *comm = file->f_comm;
@@ -210,7 +210,7 @@ static bool may_have(const struct guard *guard, who_t who)
     return ANYBODY == who || (OMPIO == who && 0 == strcmp(guard->component->io_version.mca_component_name, "ompio"));
 }
 
-/* Components are asked in their order, one after the other. */
+/* Components are asked one after the other, in order. */
 static __thread who_t agreed;
 
 static const ompi_common_cryptmpi_io_module_t *query(struct guard *guard, struct ompi_file_t *file,
@@ -260,7 +260,7 @@ static int delete_query(struct guard *guard, const char *path, struct opal_info_
     return guard->delete_query(path, info, data, usable, priority);
 }
 
-/* Components are not told which of them is asked: a pair of functions for each. */
+/* A function is not told which component it is called for: so a pair of functions for each. */
 #define FUNCTIONS(i)                                                                                                     \
     static const ompi_common_cryptmpi_io_module_t *query_##i(struct ompi_file_t *file, struct mca_io_base_file_t **data,  \
                                                              int *priority)                                             \
@@ -301,7 +301,7 @@ static int guard_components(void)
     return OMPI_SUCCESS;
 }
 
-/* Those that are still loaded get their functions back. */
+/* Give components that are still loaded their functions back. */
 static void unguard_components(void)
 {
     mca_base_component_list_item_t *item;
@@ -317,7 +317,7 @@ static void unguard_components(void)
     memset(guards, 0, sizeof(guards));
 }
 
-/* A parameter of fs/crypt, which has registered it already or is going to. */
+/* A parameter of fs/crypt, which has registered it already or will do so. */
 static bool is_set(const char *name, mca_base_var_type_t type)
 {
     const mca_base_var_storage_t *value = NULL;
@@ -349,8 +349,8 @@ static int io_open(mca_base_open_flag_t flags)
     return rc;
 }
 
-/* Open MPI opens these for each file, and never closes them, but unloads fs/crypt and fbtl/crypt where this life
- * of MPI ends: the next one would find their names in the lists still, and nothing behind them. */
+/* Open MPI opens these for each file, and never closes them, but unloads fs/crypt and fbtl/crypt when MPI is
+ * finalized: if MPI is initialized again, their names would still be in the lists, with nothing behind them. */
 static void close_at_last(mca_base_framework_t *framework)
 {
     if (mca_base_framework_is_open(framework)) {

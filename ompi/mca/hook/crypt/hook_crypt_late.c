@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A file that was opened without a label, by components that cannot encrypt (io/romio; io/ompio with
- * another fs than ours): what MPI_File_set_view and MPI_File_set_info ask for afterwards cannot be
- * had.  They fail on every process, as does every later call that moves data.
+ * another fs than ours): if MPI_File_set_view or MPI_File_set_info ask for encryption afterwards, it is
+ * too late.  They fail on every process, as does every later call that moves data.
  *
  *     MPI_File_open -> component's query -> a table with file_open from here -> component's file_open
  *         -> not fs/crypt's? -> set_view, set_info and close from here, in the file's own table
  *
- * A process alone may ask, so the others are asked each time.  MPI has collective calls on a file use
- * a communicator of their own, which io/romio does not show: such a file gets one here.
+ * A single process may ask, so all are asked each time.  Collective calls on a file need a communicator
+ * of their own, and io/romio does not show its own: such a file gets one here.
  */
 #include "ompi_config.h"
 
@@ -42,8 +42,8 @@ static int shut(ompi_file_t *fh, int error)
     return error;
 }
 
-/* Collective, with the same answer on every process; where some lack this component, only an asking one can
- * act, and ends the job. */
+/* Collective, with the same answer on every process; if some lack this component, only a process that asks can
+ * act, and it ends the job. */
 static int refuse(ompi_file_t *fh, opal_info_t *info)
 {
     int asks = ompi_common_cryptmpio_info_asks(info), any = asks, lacks;

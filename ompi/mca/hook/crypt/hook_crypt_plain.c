@@ -3,11 +3,11 @@
  *
  * A job whose messages are not encrypted: was --mca pml crypt forgotten, and does the site allow it?
  *
- *     it was given a parameter that has no effect but on      a warning, from rank 0
- *     encrypted messages
+ *     a parameter was given that only affects encrypted       a warning, from rank 0
+ *     messages
  *     crypt_required, and it runs on several nodes            the job ends, in MPI_Init
- *     crypt_required, and it meets a process of another       the job ends there, before a message is sent: whatever
- *     node (spawn, connect, accept, join)                     connects two jobs makes a communicator, which the PML is told
+ *     crypt_required, and it meets a process of another       the job ends there, before a message is sent: to connect
+ *     node (spawn, connect, accept, join)                     jobs, Open MPI makes a communicator, and tells the PML
  *
  * In a job without crypt_required no function of Open MPI is replaced.
  */
@@ -25,11 +25,11 @@
 
 #define HELP "help-mpi-hook-crypt.txt"
 
-static char why[160];                   /* messages are not encrypted; empty: they are */
+static char why[160];                   /* why messages are not encrypted; empty: they are */
 static bool watching;
 static mca_pml_base_module_add_comm_fn_t add_comm;      /* the PML's own; NULL: it is not replaced */
 
-/* ---- what is said ---- */
+/* ---- messages to the user ---- */
 
 static void find_why(bool asked_for)
 {
@@ -51,7 +51,7 @@ static void say_required(void)
     (void) opal_cryptproc_show_once(HELP, "required", opal_process_info.nodename, why);
 }
 
-/* Whoever spawned this job has said it. */
+/* In a spawned job, the parent has printed it. */
 static bool is_first(void)
 {
     return 0 == OPAL_PROC_MY_NAME.vpid && NULL == getenv("OMPI_PARENT_PORT");
@@ -106,7 +106,7 @@ static int look_and_add(ompi_communicator_t *comm)
     return add_comm(comm);
 }
 
-/* In 4.1 a process that was spawned has met its parent already, who has watched. */
+/* In 4.1 a spawned process has met its parent already, which was watching. */
 void ompi_hook_crypt_plain_watch(void)
 {
     if (!watching || NULL != add_comm) {
